@@ -16,12 +16,11 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
 from exfam.estimator.schema import Schema
 from exfam.groups import Groups
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import TorchEngine, Weighted
@@ -70,7 +69,7 @@ def trained(model: TwoPartModel, groups: Groups, settings: TrainingSettings) -> 
     """CPU seconds of drawing an epoch's batches; groups trained a CPU second within it."""
     engine = TorchEngine(
         model,
-        likelihood_for(model.direction),
+        Likelihood(model.direction),
         train=Weighted(groups),
         validation=None,
         settings=settings,

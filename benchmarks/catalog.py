@@ -27,14 +27,10 @@ from rich.table import Table
 from torch import Tensor
 from torch.nn import functional
 
-from exfam.catalog import (
-    ContextItems,
-    ItemChoice,
-    ItemSampler,
-    LinearEta,
-    log_prob_of,
-    sampled_log_prob,
-)
+from exfam.catalog.linear import LinearEta
+from exfam.catalog.listed import ContextItems
+from exfam.catalog.normalizer import ItemChoice, log_prob_of
+from exfam.catalog.sampled import ItemSampler, sampled_log_prob
 from exfam.efa.efa import EFA
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
@@ -124,7 +120,7 @@ def estimator(way: str, **parameters: object) -> GroupEstimator:
 def measure_fit(way: str, n_items: int) -> dict[str, float]:
     """A fit of two epochs; the second one's CPU seconds a step, batches included."""
     if way.endswith("dense"):
-        from exfam.likelihoods.terms import two_part
+        from exfam.likelihoods import two_part
 
         two_part.LARGE_CATALOG = 10**9
     n_steps = 10 if way.endswith("sampled") else 1

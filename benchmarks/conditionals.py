@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor, nn
 
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.training.batching import epoch_batches

@@ -23,10 +23,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian, Poisson
-from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import Likelihood
 from exfam.reading.prepared import open_prepared
 from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings, make_optimizer
@@ -135,7 +135,7 @@ class Trainer:
         settings = EFASettings(encoding="none", items=False)
         self.model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0))
         self.optimizer = make_optimizer(self.model, TrainingSettings())
-        self.objective = likelihood_for(self.model.direction)
+        self.objective = Likelihood(self.model.direction)
         started = time.process_time()
         self.batches = epoch_batches(
             self.groups, batch_size=BATCH_SIZE, generator=np.random.default_rng(0)

@@ -20,10 +20,10 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.groups import Groups
-from exfam.likelihoods.terms import likelihood_for
+from exfam.likelihoods.two_part import Likelihood
 from exfam.reading.prepared import open_prepared, prepare
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.ranks import is_main_rank
@@ -53,7 +53,7 @@ def train(folder: str, batch_tokens: int, n_threads: int) -> None:
     settings = EFASettings(values=False)
     schema = Schema.of(groups, families={})
     model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0))
-    likelihood = likelihood_for(model.direction)
+    likelihood = Likelihood(model.direction)
     tokens = {"batch_tokens": batch_tokens}
     # The ranks meet, and torch loads what a first step needs.
     warm = TrainingSettings(max_epochs=1, **tokens)

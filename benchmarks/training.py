@@ -19,13 +19,12 @@ from rich.table import Table
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_values
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import Batch, Groups
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.simulators import simulate_ratings
 from exfam.training.batching import epoch_batches
 from exfam.training.optimizer import TrainingSettings, make_optimizer
@@ -47,7 +46,7 @@ class Loss(nn.Module):
         self.model = model
 
     def forward(self, batch: Batch) -> Tensor:
-        return likelihood_for(self.model.direction)(self.model, batch)[0]
+        return Likelihood(self.model.direction)(self.model, batch)[0]
 
 
 def efa(schema: Schema, seed: int, *, direction: str = "bidirectional") -> TwoPartModel:
@@ -84,7 +83,7 @@ def show_fits() -> None:
             settings = TrainingSettings(max_epochs=N_EPOCHS, patience=N_EPOCHS, seed=seed)
             fit(
                 model,
-                objective=likelihood_for(model.direction),
+                objective=Likelihood(model.direction),
                 train=train,
                 validation=validation,
                 settings=settings,

@@ -14,8 +14,7 @@ from exfam.families import (
     Poisson,
     StudentT,
 )
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from model_cases import (
     make_groups,
     whole,
@@ -59,5 +58,5 @@ def score(part, groups, *, direction, families=None, support=None):
     """Mean nats of all groups."""
     kwargs = {"item_part": part} if families is None else {"value_part": part}
     model = TwoPartModel(direction=direction, families=families, support=support, **kwargs)
-    nats, weight = likelihood_for(direction).sums(model.log_prob(whole(groups)), whole(groups))
+    nats, weight = Likelihood(direction).sums(model.log_prob(whole(groups)), whole(groups))
     return float(nats / weight)

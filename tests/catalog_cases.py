@@ -2,7 +2,9 @@
 
 import torch
 
-from exfam.catalog import ContextItems, ItemChoice, LinearEta
+from exfam.catalog.linear import LinearEta
+from exfam.catalog.listed import ContextItems
+from exfam.catalog.normalizer import ItemChoice
 
 N_ITEMS, DIM = 11, 3
 

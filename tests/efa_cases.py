@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Family, Gaussian, Ordinal
 from exfam.groups import Groups

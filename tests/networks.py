@@ -2,7 +2,7 @@
 
 import torch
 
-from exfam.attention import CONNECTIONS, SCORE_KERNELS, Attention, Block, FeedForward, NullToken
+from exfam.attention import SCORE_KERNELS, Attention, Block, Connection, FeedForward, NullToken
 from exfam.conditionals import Tokens
 from exfam.encodings import Encoding, EncodingSizes, build_encoding
 
@@ -50,11 +50,9 @@ def random_blocks(
             encoding=encoding,
             null=NullToken(HEADS, HEAD_DIM, generator=g) if null else None,
         )
-        connect = CONNECTIONS[connection]
-        ff = FeedForward(EMBED, 16, connection=connect(EMBED), generator=g)
-        block = Block(
-            attention, connection=connect(EMBED), feed_forward=ff if feed_forward else None
-        )
+        joined = Connection(connection, EMBED)
+        ff = FeedForward(EMBED, 16, connection=Connection(connection, EMBED), generator=g)
+        block = Block(attention, connection=joined, feed_forward=ff if feed_forward else None)
         randomize(block, g)
         blocks.append(block)
     return blocks

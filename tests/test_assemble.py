@@ -11,7 +11,7 @@ from efa_cases import FAMILIES, N_ITEMS, rich_groups, rich_schema, small_model
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
-from exfam.efa.networks.efa_network import (
+from exfam.efa.networks.assemble import (
     JOINS,
     TIES,
     VALUE_EMBEDDINGS,

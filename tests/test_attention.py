@@ -1,12 +1,12 @@
-"""Attention's parts: weights, null token, linear kernel, gamma and delta."""
+"""Attention's parts: weights, null token, kernels, gamma and delta."""
 
 import pytest
 import torch
 
 from exfam.attention import SCORE_KERNELS, Visibility
 from exfam.conditionals import Static
-from exfam.encodings import ENCODINGS, Attenuated
-from networks import EMBED, HEADS, random_blocks, random_encoding, random_tokens
+from exfam.encodings import ENCODINGS
+from networks import random_blocks, random_encoding, random_tokens
 
 
 def layer(encoding="none", **choices):
@@ -14,10 +14,14 @@ def layer(encoding="none", **choices):
     return random_blocks(1, encoding=random_encoding(encoding, g), **choices)[0]
 
 
+def hide(block, tokens=None, visibility=None):
+    return Static().hide([block], tokens or random_tokens(), visibility or Visibility())
+
+
 @pytest.mark.parametrize("null", [False, True])
 def test_softmax_weights_are_a_distribution_or_nothing(null):
     tokens = random_tokens()
-    weights = Static().hide([layer(null=null)], tokens, Visibility()).weights[0]
+    weights = hide(layer(null=null), tokens).weights[0]
     total = weights.sum(-1)[:, 0][tokens.present]
     has_context = (tokens.present.sum(1, keepdim=True) > 1).expand_as(tokens.present)
     expected = torch.ones_like(total) if null else has_context[tokens.present].float()
@@ -25,25 +29,24 @@ def test_softmax_weights_are_a_distribution_or_nothing(null):
     assert (weights >= 0).all()
 
 
-def test_linear_kernel_is_linear_in_the_values():
-    """Doubling the scores doubles the update: nothing is normalized."""
-    tokens = random_tokens()
-    block = layer(kernel="linear", connection="none")
+def test_scores_grow_with_the_scale_and_linear_attention_with_them():
+    tokens, block = random_tokens(), layer(kernel="linear", connection="none")
+    attention, position = block.attention, tokens.position
+    q, k = attention.queries(tokens.center, position), attention.keys(tokens.content, position)[0]
     with torch.no_grad():
-        block.attention.output.bias.zero_()
-        once = Static().hide([block], tokens, Visibility()).state
-        block.attention.scale *= 2
-        twice = Static().hide([block], tokens, Visibility()).state
-    torch.testing.assert_close(twice, 2 * once)
+        attention.output.bias.zero_()
+        scores, once = attention.scores(q, k, position, position), hide(block, tokens).state
+        attention.scale *= 2
+        torch.testing.assert_close(attention.scores(q, k, position, position), 2 * scores)
+        torch.testing.assert_close(hide(block, tokens).state, 2 * once)
     assert once.abs().max() > 0
 
 
 @pytest.mark.parametrize("direction", ["bidirectional", "causal"])
 def test_mean_kernel_is_the_linear_one_divided_by_the_context(direction):
-    tokens = random_tokens()
-    visibility = Visibility(direction)
+    tokens, visibility = random_tokens(), Visibility(direction)
     mean, plain = (
-        Static().hide([layer(kernel=kernel, null=True)], tokens, visibility).weights[0]
+        hide(layer(kernel=kernel, null=True), tokens, visibility).weights[0]
         for kernel in ("mean", "linear")
     )
     n_visible = visibility.context(tokens.present).sum(-1)[:, None, :, None] + 1
@@ -51,20 +54,9 @@ def test_mean_kernel_is_the_linear_one_divided_by_the_context(direction):
     assert n_visible.unique().numel() > 3
 
 
-def test_scale_divides_the_products():
-    tokens = random_tokens()
-    attention = layer().attention
-    position = tokens.position
-    q, k = attention.queries(tokens.center, position), attention.keys(tokens.content, position)[0]
-    before = attention.scores(q, k, position, position)
-    attention.scale = attention.scale / 3
-    torch.testing.assert_close(attention.scores(q, k, position, position), before / 3)
-
-
 @pytest.mark.parametrize("name", sorted(ENCODINGS))
 def test_gamma_and_delta_add_up_to_the_scores(name):
-    tokens = random_tokens(name)
-    attention = layer(name).attention
+    tokens, attention = random_tokens(name), layer(name).attention
     gamma, delta = attention.terms(tokens.content, tokens.position)
     added = attention.encoding.embed(tokens.position)
     placed = tokens.content if added is None else tokens.content + added
@@ -75,19 +67,11 @@ def test_gamma_and_delta_add_up_to_the_scores(name):
     assert (name == "attenuated") == (gamma.abs().max() == 0)
 
 
-def test_replacing_the_scores_needs_a_normalizing_kernel():
-    block = layer("attenuated", kernel="linear")
-    with pytest.raises(ValueError, match="`kernel` must be 'softmax' for an encoding that replac"):
-        Static().hide([block], random_tokens(), Visibility())
-
-
-def test_attenuated_weights_do_not_depend_on_tokens():
-    block = layer("attenuated")
-    assert isinstance(block.attention.encoding, Attenuated)
-    one = Static().hide([block], random_tokens(seed=1), Visibility()).weights[0]
-    two = Static().hide([block], random_tokens(seed=2), Visibility()).weights[0]
+def test_weights_that_replace_the_scores_are_shares_and_do_not_depend_on_tokens():
+    one, two = (hide(layer("attenuated"), random_tokens(seed=seed)).weights[0] for seed in (1, 2))
     torch.testing.assert_close(one, two)
-    assert one.shape[1] == HEADS
+    with pytest.raises(ValueError, match="`kernel` must be 'softmax' for an encoding that replac"):
+        hide(layer("attenuated", kernel="linear"))
 
 
 def test_visibility_names_its_directions():
@@ -98,9 +82,7 @@ def test_visibility_names_its_directions():
 @pytest.mark.parametrize("kernel", sorted(SCORE_KERNELS))
 def test_no_gradient_is_nan_with_an_empty_context(kernel):
     tokens = random_tokens(lengths=(1, 1))
-    block = layer(kernel=kernel)
     center = tokens.center.clone().requires_grad_()
-    state = Static().hide([block], tokens._replace(center=center), Visibility()).state
+    state = hide(layer(kernel=kernel), tokens._replace(center=center)).state
     (gradient,) = torch.autograd.grad(state.sum(), center)
     assert torch.isfinite(state).all() and torch.isfinite(gradient).all()
-    assert state.shape[-1] == EMBED

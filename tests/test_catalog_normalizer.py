@@ -7,7 +7,10 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
-from exfam.catalog import ItemChoice, LinearEta, OnePerRow, linear, log_normalizer, log_prob_of
+from exfam.catalog import linear
+from exfam.catalog.linear import LinearEta
+from exfam.catalog.listed import OnePerRow
+from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 
 SUPPORTS = ("none", "hard", "penalty")
 

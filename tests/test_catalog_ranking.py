@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from catalog_cases import N_ITEMS, dense_log_probs, make_choice
-from exfam.catalog import ItemChoice, LinearEta, all_log_probs, best_items, item_rank, linear
+from exfam.catalog import linear
+from exfam.catalog.linear import LinearEta
+from exfam.catalog.normalizer import ItemChoice
+from exfam.catalog.ranking import all_log_probs, best_items, item_rank
 from exfam.scores.metrics import ranks
 
 SUPPORTS = ("none", "hard", "penalty")

@@ -7,19 +7,13 @@ import torch
 from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
 from estimator_cases import TRAINED, make, ratings, same_bits
 from exfam import ExfamError, load
-from exfam.catalog import (
-    Drawn,
-    ItemChoice,
-    ItemSampler,
-    LinearEta,
-    OnePerRow,
-    log_prob_of,
-    sampled_log_prob,
-)
+from exfam.catalog.linear import LinearEta
+from exfam.catalog.listed import OnePerRow
+from exfam.catalog.normalizer import ItemChoice, log_prob_of
+from exfam.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
 from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
@@ -199,7 +193,7 @@ def test_a_fit_that_is_cut_goes_on_with_the_same_draws(tmp_path):
             calls.append(batch)
             if len(calls) == fails_at:
                 raise PowerCut("the lights went out")
-            return likelihood_for("bidirectional")(model, batch)
+            return Likelihood("bidirectional")(model, batch)
 
         fit(
             model,

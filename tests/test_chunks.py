@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from efa_cases import rich_groups, rich_schema
 from exfam.checks import ExfamError, SupportError
-from exfam.efa.networks.marginals import fit_marginal_items
-from exfam.efa.plan import _has_target
+from exfam.efa.plan import _has_target, log_frequencies
 from exfam.estimator.schema import Schema, check_in_support, moments, sampled
 from exfam.families import Gaussian, Ordinal, Poisson
 from exfam.groups import arrange
@@ -170,7 +169,7 @@ class TestSameInChunks:
     def test_item_frequencies(self, in_chunks):
         groups = full_groups(LENGTHS)
         weight = np.random.default_rng(1).random(groups.n_rows)
-        result = fit_marginal_items(groups, 6, weight=weight).log_frequency
+        result = log_frequencies(groups, 6, weight=weight)
         assert len(in_chunks) > 5
         rows = (groups.role == 0) & (groups.item >= 0)
         by_hand = 1.0 + np.bincount(groups.item[rows], weights=weight[rows], minlength=6)

@@ -9,8 +9,7 @@ import exfam
 from estimator_cases import COLUMNS, KINDS, fitted_on, make, ratings, same_bits
 from exfam import DataError, ExfamError, Groups, open_prepared, prepare
 from exfam.efa.inputs import read_group_inputs
-from exfam.efa.networks.marginals import fit_marginal_items
-from exfam.efa.plan import plan_fit
+from exfam.efa.plan import log_frequencies, plan_fit
 from exfam.estimator import schema as columns
 from exfam.groups import arrange
 from exfam.groups.frames import FrameColumns
@@ -207,7 +206,7 @@ def test_planning_a_fit_takes_less_memory_than_a_column(large, monkeypatch, vali
     more = {"validation": large if validated else None, "sample_weight": None, "checkpoint": None}
     tracemalloc.start()
     plan = plan_fit(estimator, large, **more)
-    fit_marginal_items(plan.train, 200)
+    log_frequencies(plan.train, 200)
     groups_digest(plan.train)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -1,4 +1,7 @@
+"""Shrunk offsets: the definition, who sees whom, and the same part beside attention."""
+
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -6,8 +9,10 @@ import torch
 
 from baseline_cases import BY_MEAN, N_ITEMS, RATINGS, drawn, groups_of, score
 from exfam.checks import ExfamError
+from exfam.efa.networks.context import GroupOffset
 from exfam.efa.networks.shrunk_offsets import choose_k, fit_shrunk_offset
 from exfam.families import Categorical, Gamma, Gaussian, Poisson
+from exfam.groups import Groups
 from exfam.likelihoods.support import DIRECTIONS
 from exfam_studies.efa.movielens_splits import movielens_ratings
 from model_cases import (
@@ -20,10 +25,11 @@ from model_cases import (
     with_value,
 )
 
-# Shrunk offsets
+every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
+CAUSAL = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
 
 
-def mean_by_hand(groups, item_mean, direction, k, *, low, high):
+def mean_by_hand(groups, item_mean, direction, k):
     """One element at a time, straight from the definition."""
     value, item = groups.values["value"], groups.item
     observed = np.ones(len(item), bool) if groups.observed is None else groups.observed
@@ -34,25 +40,24 @@ def mean_by_hand(groups, item_mean, direction, k, *, low, high):
             seen = [j for j in others if direction == "bidirectional" or j < i]
             residual = sum(value[j] - item_mean[item[j]] for j in seen)
             means[i] = item_mean[item[i]] + residual / (len(seen) + k)
-    return means.clip(low, high)
+    return means
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@every_direction
 @pytest.mark.parametrize("hidden", [False, True])
 def test_means_are_those_of_the_definition(direction, hidden):
     observed = np.random.default_rng(0).random(18) < 0.7 if hidden else None
     groups = make_groups(observed=observed)
-    part = fit_shrunk_offset(
-        groups, RATINGS, k=1.5, direction=direction, n_items=N_ITEMS, item_prior=2.0
-    )
+    options = {"k": 1.5, "direction": direction, "n_items": N_ITEMS}
+    part = fit_shrunk_offset(groups, RATINGS, item_prior=2.0, **options)
     value, item = groups.values["value"].astype(float), groups.item
     chosen = np.ones(18, bool) if observed is None else observed
-    overall = value[chosen].mean()
-    item_mean = [
-        (value[chosen & (item == code)].sum() + 2 * overall) / ((chosen & (item == code)).sum() + 2)
-        for code in range(N_ITEMS)
-    ]
-    by_hand = mean_by_hand(groups, item_mean, direction, 1.5, low=1.1, high=2.9)
+    total, count = (
+        np.bincount(item[chosen], weights=times, minlength=N_ITEMS)
+        for times in (value[chosen], None)
+    )
+    item_mean = (total + 2 * value[chosen].mean()) / (count + 2)
+    by_hand = mean_by_hand(groups, item_mean, direction, 1.5).clip(1.1, 2.9)
     batch = whole(groups)
     means = part.mean(batch)[..., 0]
     np.testing.assert_allclose(means[batch.present], by_hand, rtol=1e-5)
@@ -60,40 +65,32 @@ def test_means_are_those_of_the_definition(direction, hidden):
     np.testing.assert_allclose(RATINGS["value"].mean(part.eta(batch)), means, rtol=1e-5)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@every_direction
 @pytest.mark.parametrize("name", BY_MEAN)
 def test_predictions_have_the_shrunk_mean_and_no_other_dispersion_is_more_likely(name, direction):
     family, value = drawn(name)
     groups = groups_of(value)
-    families = {"value": family}
-    part = fit_shrunk_offset(groups, families, k=3.0, direction=direction, n_items=N_ITEMS)
+    options = {"k": 3.0, "direction": direction, "n_items": N_ITEMS}
+    part = fit_shrunk_offset(groups, {"value": family}, **options)
     batch = whole(groups)
-    eta = part.eta(batch)
-    torch.testing.assert_close(family.mean(eta), part.mean(batch)[..., 0], rtol=1e-4, atol=1e-4)
-    dispersion = part.dispersion.double().requires_grad_()
-    eta = family.from_mean(part.mean(batch)[..., 0].double(), dispersion=dispersion)
-    nats = family.log_prob(batch.values["value"], eta).mean()
+    mean = part.mean(batch)[..., 0]
+    torch.testing.assert_close(family.mean(part.eta(batch)), mean, rtol=1e-4, atol=1e-4)
     if family.n_dispersion:
+        dispersion = part.dispersion.double().requires_grad_()
+        eta = family.from_mean(mean.double(), dispersion=dispersion)
+        nats = family.log_prob(batch.values["value"], eta).mean()
         assert torch.autograd.grad(nats, dispersion)[0].abs().max() < 1e-3
+    if name == "gaussian":
+        spread = (batch.values["value"] - mean).pow(2).mean().sqrt()
+        assert float(part.dispersion.exp()) == pytest.approx(float(spread), rel=1e-5)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_a_gaussian_has_the_spread_of_its_residuals(direction):
-    family, value = drawn("gaussian")
-    groups = groups_of(value)
-    part = fit_shrunk_offset(groups, {"value": family}, k=3.0, direction=direction)
-    batch = whole(groups)
-    residual = batch.values["value"] - part.mean(batch)[..., 0]
-    assert float(part.dispersion.exp()) == pytest.approx(float(residual.pow(2).mean().sqrt()))
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@every_direction
 def test_a_shrunk_offset_sees_its_item_and_context_and_not_its_value(direction):
     _, value = drawn("gaussian", n=24)
     groups = groups_of(value, length=6)
-    part = fit_shrunk_offset(
-        groups, {"value": Gaussian()}, k=2.0, direction=direction, n_items=N_ITEMS
-    )
+    options = {"k": 2.0, "direction": direction, "n_items": N_ITEMS}
+    part = fit_shrunk_offset(groups, {"value": Gaussian()}, **options)
     part.low, part.high = torch.tensor([-1e12]), torch.tensor([1e12])
     batch = whole(groups)
     before = part.eta(batch)
@@ -111,7 +108,7 @@ def test_a_shrunk_offset_sees_its_item_and_context_and_not_its_value(direction):
         torch.testing.assert_close(part.eta(permuted(batch, order)), before[:, order])
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@every_direction
 def test_padding_and_garbage_change_no_shrunk_offset(direction):
     groups = make_groups(observed=np.arange(18) % 4 != 1)
     part = fit_shrunk_offset(groups, RATINGS, k=2.0, direction=direction, n_items=N_ITEMS)
@@ -123,10 +120,9 @@ def test_padding_and_garbage_change_no_shrunk_offset(direction):
 
 def test_a_lone_or_unknown_item_has_its_mean_or_the_mean_of_all():
     groups = make_groups()
-    part = fit_shrunk_offset(groups, RATINGS, k=2.0, direction="causal", n_items=N_ITEMS)
-    batch = whole(groups)
-    code = batch.item[1, 0]
-    torch.testing.assert_close(part.mean(batch)[1, 0], part.item_mean[code].clamp(1.1, 2.9))
+    part, batch = fit_shrunk_offset(groups, RATINGS, **CAUSAL), whole(groups)
+    own = part.item_mean[batch.item[1, 0]].clamp(1.1, 2.9)
+    torch.testing.assert_close(part.mean(batch)[1, 0], own)
     unknown = replace(batch, item=torch.full_like(batch.item, -1))
     torch.testing.assert_close(part.mean(unknown)[1, 0], part.item_mean[-1])
     assert float(part.item_mean[-1, 0]) == pytest.approx(groups.values["value"].mean())
@@ -134,81 +130,88 @@ def test_a_lone_or_unknown_item_has_its_mean_or_the_mean_of_all():
 
 def test_means_stay_inside_the_range_of_training_values():
     groups = make_groups()
-    part = fit_shrunk_offset(groups, RATINGS, k=0.1, direction="causal", n_items=N_ITEMS)
+    part = fit_shrunk_offset(groups, RATINGS, **CAUSAL | {"k": 0.1})
     outlier = with_value(whole(groups), 0, 0, 500.0)
     assert float(part.mean(outlier).max()) == pytest.approx(2.9)
     assert np.isfinite(score(part, groups, direction="causal", families=RATINGS))
 
 
-def test_shrunk_offset_weights_count_like_repeated_groups():
+def test_weights_count_like_repeated_groups_and_pieces_change_nothing(monkeypatch):
     groups = make_groups(values={"value": drawn("gaussian", n=18)[1]})
     times = np.array([1, 0, 2, 1, 3])
     weight = np.repeat(times, groups.stop - groups.start).astype(float)
     repeated = groups[np.repeat(np.arange(5), times)]
     families = {"value": Gaussian()}
-    kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
-    weighted = fit_shrunk_offset(groups, families, weight=weight, **kwargs)
-    several = fit_shrunk_offset(repeated, families, **kwargs)
+    weighted = fit_shrunk_offset(groups, families, weight=weight, **CAUSAL)
+    several = fit_shrunk_offset(repeated, families, **CAUSAL)
     torch.testing.assert_close(weighted.item_mean, several.item_mean)
     torch.testing.assert_close(weighted.dispersion, several.dispersion)
+    monkeypatch.setattr("exfam.efa.networks.shrunk_offsets.MAX_PADDED", 7)
+    in_pieces = fit_shrunk_offset(repeated, families, **CAUSAL)
+    torch.testing.assert_close(in_pieces.dispersion, several.dispersion)
 
 
 def test_columns_have_offsets_of_their_own():
     values = {"a": drawn("gaussian", n=18)[1], "b": drawn("gamma", n=18)[1]}
-    groups = make_groups(values=values)
-    families = {"a": Gaussian(), "b": Gamma()}
-    both = fit_shrunk_offset(groups, families, k=2.0, direction="causal").eta(whole(groups))
+    groups, families = make_groups(values=values), {"a": Gaussian(), "b": Gamma()}
+    both = fit_shrunk_offset(groups, families, **CAUSAL).eta(whole(groups))
     for columns, name in ((slice(0, 2), "a"), (slice(2, 4), "b")):
-        alone = fit_shrunk_offset(groups, {name: families[name]}, k=2.0, direction="causal")
+        alone = fit_shrunk_offset(groups, {name: families[name]}, **CAUSAL)
         torch.testing.assert_close(both[..., columns], alone.eta(whole(groups)))
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
+@every_direction
 def test_the_chosen_k_has_the_best_validation_score(direction):
     random = np.random.default_rng(0)
     taste = random.normal(0, 1, 60).repeat(4)
-    value = taste + random.normal(0, 1, 240)
-    groups = groups_of(value)
+    groups = groups_of(taste + random.normal(0, 1, 240))
     train, validation = groups[:40], groups[40:]
     families, grid = {"value": Gaussian()}, (0.1, 1.0, 100.0)
-    chosen = choose_k(train, validation, families, direction=direction, grid=grid)
-    scores = [
-        score(
-            fit_shrunk_offset(train, families, k=k, direction=direction),
-            validation,
-            direction=direction,
-            families=families,
-        )
-        for k in grid
-    ]
+    fit = partial(fit_shrunk_offset, direction=direction)
+    options = {"direction": direction, "families": families}
+    scores = [score(fit(train, families, k=k), validation, **options) for k in grid]
+    chosen = choose_k(train, validation, families, grid=grid, fit=fit)
     assert chosen == grid[int(np.argmax(scores))] == 1.0
 
 
-def test_a_family_must_be_determined_by_its_mean():
+def test_what_has_no_shrunk_offset_is_refused():
     with pytest.raises(ExfamError, match="`family` must be determined by its mean"):
-        fit_shrunk_offset(
-            make_groups(), {"value": Categorical(3, start=1)}, k=1.0, direction="causal"
-        )
+        fit_shrunk_offset(make_groups(), {"value": Categorical(3, start=1)}, **CAUSAL)
+    for name in ("k", "item_prior"):
+        with pytest.raises(ExfamError, match=f"`{name}` must be a number > 0, got 0.0"):
+            fit_shrunk_offset(make_groups(), RATINGS, **CAUSAL | {name: 0.0})
+    slope = torch.ones(1, 1)
+    with pytest.raises(ExfamError, match="`k` must be a number > 0, got -1"):
+        GroupOffset(RATINGS, center=slope[0], slope=slope, direction="causal", k=-1.0)
 
 
-@pytest.mark.parametrize("name", ["k", "item_prior"])
-def test_shrinkage_is_positive(name):
-    numbers = {"k": 1.0, "item_prior": 1.0, name: 0.0}
-    with pytest.raises(ExfamError, match=f"`{name}` must be a number > 0, got 0.0"):
-        fit_shrunk_offset(make_groups(), RATINGS, direction="causal", **numbers)
+@every_direction
+def test_beside_attention_it_is_the_same_with_the_same_numbers(direction):
+    random, lengths = np.random.default_rng(0), [5, 1, 6, 4, 3]
+    values = {"value": random.normal(3.0, 1.0, 19)}
+    groups = make_groups(lengths=lengths, values=values, observed=random.random(19) > 0.2)
+    families = {"value": Gaussian(scale=1.0)}
+    baseline = fit_shrunk_offset(groups, families, k=2.0, direction=direction, n_items=N_ITEMS)
+    start = {"center": torch.zeros(1), "slope": torch.ones(1, 1), "n_items": N_ITEMS}
+    offset = GroupOffset(families, direction=direction, k=2.0, **start)
+    batch = whole(groups)
+    with torch.no_grad():
+        offset.expected.offset.copy_(baseline.item_mean)
+        expected = baseline.mean(batch).clamp(baseline.low, baseline.high)
+        actual = (offset(batch) + offset.expected(batch)).clamp(baseline.low, baseline.high)
+    torch.testing.assert_close(actual[batch.present], expected[batch.present])
+    assert actual[batch.present].std() > 0.1
 
 
-def test_many_groups_are_worked_through_in_batches(monkeypatch):
-    groups = make_groups(values={"value": drawn("gaussian", n=18)[1]})
-    families = {"value": Gaussian()}
-    kwargs = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}
-    at_once = fit_shrunk_offset(groups, families, **kwargs)
-    monkeypatch.setattr("exfam.efa.networks.shrunk_offsets.MAX_PADDED", 7)
-    in_pieces = fit_shrunk_offset(groups, families, **kwargs)
-    torch.testing.assert_close(in_pieces.dispersion, at_once.dispersion)
-
-
-# MovieLens, as the reference measured it
+@every_direction
+def test_own_value_has_no_say_beside_attention(direction):
+    groups = Groups(start=[0], stop=[4], item=[0, 1, 2, 3], values={"stars": [1.0, 5.0, 2.0, 4.0]})
+    start = {"center": torch.tensor([3.0]), "slope": torch.ones(1, 1)}
+    offset = GroupOffset({"stars": Gaussian()}, direction=direction, **start)
+    changed = groups.with_(values={"stars": [1.0, 5.0, 20.0, 4.0]})
+    moved = (offset(whole(changed)) - offset(whole(groups)))[0, :, 0].abs() > 1e-6
+    expected = [False, False, False, True] if direction == "causal" else [True, True, False, True]
+    assert moved.tolist() == expected
 
 
 @pytest.mark.usefixtures("data_folder")
@@ -221,11 +224,10 @@ def test_many_groups_are_worked_through_in_batches(monkeypatch):
         (Poisson(link="one-plus-exp"), "causal", 0.496),
     ],
 )
-def test_movielens_shrunk_offsets_score_as_measured(family, direction, measured):
+def test_movielens_scores_as_the_reference_measured(family, direction, measured):
     splits = movielens_ratings()
-    part = fit_shrunk_offset(
-        splits.train, {"value": family}, k=5.0, direction=direction, n_items=50
-    )
+    options = {"k": 5.0, "direction": direction, "n_items": 50}
+    part = fit_shrunk_offset(splits.train, {"value": family}, **options)
     batch = whole(splits.test)
     loss = family.paper_loss(batch.values["value"], part.eta(batch))
     assert float(loss[batch.target].mean()) == pytest.approx(measured, abs=0.001)

@@ -1,3 +1,5 @@
+"""Models of an item part and a value part: exact sums, who sees whom, garbage that stays out."""
+
 from dataclasses import replace
 from itertools import product
 
@@ -14,13 +16,12 @@ from exfam.efa.networks.factor_network import (
 from exfam.families import Binomial, Gaussian, PerItem, Poisson
 from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from model_cases import first_elements, make_groups, more_padding, whole, with_item, with_value
 
 N_ITEMS = 9
 FAMILIES = {"value": Poisson(shift=1), "other": Gaussian()}
-CASES = list(product(DIRECTIONS, SUPPORTS))
+every_case = pytest.mark.parametrize(("direction", "support"), list(product(DIRECTIONS, SUPPORTS)))
 
 
 def make_model(direction="bidirectional", support="none", *, families=FAMILIES, seed=0):
@@ -47,19 +48,12 @@ def groups_of_two_columns(**kwargs):
     return make_groups(values=values, **kwargs)
 
 
-@pytest.mark.parametrize(("direction", "support"), CASES)
-def test_item_probabilities_sum_to_one(direction, support):
-    batch = more_padding(whole(groups_of_two_columns()))
-    log_probs = make_model(direction, support).item_log_probs(batch)
-    torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(batch.item.shape))
-
-
-@pytest.mark.parametrize(("direction", "support"), CASES)
+@every_case
 def test_log_prob_is_that_of_the_item_and_of_the_families(direction, support):
-    model = make_model(direction, support)
-    batch = whole(groups_of_two_columns())
+    model, batch = make_model(direction, support), whole(groups_of_two_columns())
     log_prob = model.log_prob(batch)
     items, etas = model.item_log_probs(batch), model.value_eta(batch)
+    torch.testing.assert_close(items.exp().sum(-1), torch.ones(batch.item.shape))
     for b, i in batch.present.nonzero().tolist():
         torch.testing.assert_close(log_prob.item[b, i], items[b, i, batch.item[b, i]])
         for column, family in FAMILIES.items():
@@ -69,8 +63,7 @@ def test_log_prob_is_that_of_the_item_and_of_the_families(direction, support):
 
 def test_what_is_not_a_target_has_log_prob_zero():
     role = np.where(np.arange(18) % 4 == 1, CONTEXT, TARGET).astype(np.int8)
-    observed = np.arange(18) % 3 != 0
-    groups = groups_of_two_columns(role=role, observed=observed)
+    groups = groups_of_two_columns(role=role, observed=np.arange(18) % 3 != 0)
     unknown = groups.item.copy()
     unknown[2] = -1
     batch = more_padding(whole(groups.with_(item=unknown)), garbage=2.0)
@@ -80,10 +73,9 @@ def test_what_is_not_a_target_has_log_prob_zero():
         assert torch.equal(log_prob.value[column] != 0, batch.target & batch.observed)
 
 
-@pytest.mark.parametrize(("direction", "support"), CASES)
+@every_case
 def test_garbage_where_nothing_is_observed_reaches_no_number_and_no_gradient(direction, support):
-    observed = np.arange(18) % 3 != 0
-    batch = whole(groups_of_two_columns(observed=observed))
+    batch = whole(groups_of_two_columns(observed=np.arange(18) % 3 != 0))
     results = []
     for garbage in (1.0, float("nan"), float("inf"), -7.5):
         values = {
@@ -91,9 +83,8 @@ def test_garbage_where_nothing_is_observed_reaches_no_number_and_no_gradient(dir
             for name, value in batch.values.items()
         }
         model = make_model(direction, support)
-        nats, _ = likelihood_for(direction).sums(
-            model.log_prob(replace(batch, values=values)), batch
-        )
+        log_prob = model.log_prob(replace(batch, values=values))
+        nats, _ = Likelihood(direction).sums(log_prob, batch)
         nats.backward()
         results.append([nats.detach()] + [p.grad for p in model.parameters()])
     assert all(torch.isfinite(x).all() for x in results[0])
@@ -101,17 +92,17 @@ def test_garbage_where_nothing_is_observed_reaches_no_number_and_no_gradient(dir
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
-@pytest.mark.parametrize(("direction", "support"), CASES)
+@every_case
 def test_padding_and_batching_change_nothing(direction, support):
-    model = make_model(direction, support)
-    groups = groups_of_two_columns()
-    likelihood = likelihood_for(direction)
-    batches = [whole(groups), more_padding(whole(groups))]
-    sums = [likelihood.sums(model.log_prob(batch), batch) for batch in batches]
-    alone = [whole(groups[g]) for g in range(len(groups))]
-    parts = [likelihood.sums(model.log_prob(batch), batch) for batch in alone]
-    torch.testing.assert_close(sums[0], sums[1])
-    torch.testing.assert_close(sums[0], tuple(sum(part) for part in zip(*parts, strict=True)))
+    model, groups = make_model(direction, support), groups_of_two_columns()
+
+    def sums(batch):
+        return Likelihood(direction).sums(model.log_prob(batch), batch)
+
+    together = sums(whole(groups))
+    torch.testing.assert_close(sums(more_padding(whole(groups))), together)
+    alone = [sums(whole(groups[g])) for g in range(len(groups))]
+    torch.testing.assert_close(tuple(map(sum, zip(*alone, strict=True))), together)
 
 
 @pytest.mark.parametrize("support", SUPPORTS)
@@ -122,13 +113,12 @@ def test_appending_an_element_changes_no_earlier_causal_log_prob(support):
     torch.testing.assert_close(longer.total()[:, :5], shorter.total())
 
 
-@pytest.mark.parametrize(("direction", "support"), CASES)
+@every_case
 def test_no_conditional_sees_what_it_predicts(direction, support):
     model = make_model(direction, support)
     batch = whole(groups_of_two_columns(lengths=[6, 6]))
     free = next(i for i in range(N_ITEMS) if i not in batch.item[0])
-    renamed = with_item(batch, 0, 2, free)
-    revalued = with_value(batch, 0, 2, 9.0)
+    renamed, revalued = with_item(batch, 0, 2, free), with_value(batch, 0, 2, 9.0)
     for changed in (renamed, revalued):
         assert torch.equal(model.item_log_probs(changed)[0, 2], model.item_log_probs(batch)[0, 2])
     for column, eta in model.value_eta(batch).items():
@@ -145,13 +135,14 @@ def test_item_and_value_parts_stand_alone():
     assert items.log_prob(batch).value == {} == items.value_eta(batch)
     assert values.log_prob(batch).item is None
     assert torch.equal(values.log_prob(batch).total(), sum(both.value.values()))
+    with pytest.raises(ExfamError, match="`item_part` must be given for item probabilities"):
+        values.item_log_probs(batch)
 
 
 def test_the_item_chooses_the_family():
     families = {"value": PerItem({0: Binomial(4)}, default=Poisson(shift=1))}
     model = make_model(families=families)
-    groups = make_groups(lengths=[3], item=np.array([0, 4, 2], dtype=np.int32))
-    batch = whole(groups)
+    batch = whole(make_groups(lengths=[3], item=np.array([0, 4, 2], dtype=np.int32)))
     eta = model.value_eta(batch)["value"]
     expected = families["value"].log_prob(batch.values["value"], eta, item=batch.item)
     torch.testing.assert_close(model.log_prob(batch).value["value"], expected)
@@ -160,11 +151,6 @@ def test_the_item_chooses_the_family():
 def test_models_side_by_side_under_vmap_equal_single_ones():
     batch = whole(groups_of_two_columns())
     models = [make_model(support="hard", seed=seed) for seed in range(3)]
-    stacked, buffers = torch.func.stack_module_state(models)
-
-    def loss(parameters, state):
-        log_prob = torch.func.functional_call(Loss(models[0]), (parameters, state), (batch,))
-        return log_prob.sum()
 
     class Loss(torch.nn.Module):
         def __init__(self, model):
@@ -172,11 +158,13 @@ def test_models_side_by_side_under_vmap_equal_single_ones():
             self.model = model
 
         def forward(self, batch):
-            return self.model.log_prob(batch).total()
+            return self.model.log_prob(batch).total().sum()
 
-    stacked = {f"model.{name}": value for name, value in stacked.items()}
-    buffers = {f"model.{name}": value for name, value in buffers.items()}
-    gradients, values = torch.func.vmap(torch.func.grad_and_value(loss))(stacked, buffers)
+    def loss(parameters, state):
+        return torch.func.functional_call(Loss(models[0]), (parameters, state), (batch,))
+
+    stacked = torch.func.stack_module_state([Loss(model) for model in models])
+    gradients, values = torch.func.vmap(torch.func.grad_and_value(loss))(*stacked)
     for index, model in enumerate(models):
         alone = model.log_prob(batch).total().sum()
         alone.backward()
@@ -185,35 +173,16 @@ def test_models_side_by_side_under_vmap_equal_single_ones():
             torch.testing.assert_close(gradients[f"model.{name}"][index], parameter.grad)
 
 
-def test_a_model_needs_a_part():
+def test_parts_must_fit_their_model():
+    model = make_model("causal")
+    causal = {"direction": "causal"}
     with pytest.raises(ExfamError, match="`item_part` or `value_part` must be given, got neither"):
-        TwoPartModel(direction="causal")
-
-
-def test_families_come_with_a_value_part_and_only_then():
-    model = make_model()
+        TwoPartModel(**causal)
     with pytest.raises(ExfamError, match=r"`families` must be given with a value part .* got \[\]"):
-        TwoPartModel(direction="bidirectional", value_part=model.value_part)
+        TwoPartModel(value_part=model.value_part, **causal)
     with pytest.raises(ExfamError, match=r"`families` must be given .* got \['other', 'value'\]"):
-        TwoPartModel(direction="bidirectional", item_part=model.item_part, families=FAMILIES)
-
-
-def test_parts_must_have_the_direction_of_their_model():
-    part = make_model("causal").item_part
-    with pytest.raises(
-        ExfamError,
-        match="`item_part` must be bidirectional as its model is, got direction='causal'",
-    ):
-        TwoPartModel(direction="bidirectional", item_part=part)
-
-
-def test_item_probabilities_need_an_item_part():
-    model = make_model()
-    values = TwoPartModel(direction="bidirectional", value_part=model.value_part, families=FAMILIES)
-    with pytest.raises(ExfamError, match="`item_part` must be given for item probabilities"):
-        values.item_log_probs(whole(groups_of_two_columns()))
-
-
-def test_directions_are_two():
+        TwoPartModel(item_part=model.item_part, families=FAMILIES, **causal)
+    with pytest.raises(ExfamError, match="`item_part` must be bidirectional as its model is, got"):
+        TwoPartModel(direction="bidirectional", item_part=model.item_part)
     with pytest.raises(ExfamError, match="`direction` must be one of 'causal', 'bidirectional'"):
         TwoPartModel(direction="both")

@@ -1,3 +1,5 @@
+"""Data larger than memory are read in windows of few blocks."""
+
 import sys
 from pathlib import Path
 
@@ -5,7 +7,7 @@ import numpy as np
 import pytest
 
 from exfam.groups import Groups
-from exfam.training import batching as windows
+from exfam.training import batching
 from exfam.training.batching import epoch_batches, read_at_random, reading_windows
 
 ELEMENTS_PER_BLOCK, BLOCKS_PER_WINDOW = 64, 4
@@ -14,9 +16,9 @@ ELEMENTS_PER_BLOCK, BLOCKS_PER_WINDOW = 64, 4
 @pytest.fixture
 def large(monkeypatch):
     """Any data count as larger than memory, with small blocks and windows."""
-    monkeypatch.setattr(windows, "LARGE", 0)
-    monkeypatch.setattr(windows, "ELEMENTS_PER_BLOCK", ELEMENTS_PER_BLOCK)
-    monkeypatch.setattr(windows, "BLOCKS_PER_WINDOW", BLOCKS_PER_WINDOW)
+    monkeypatch.setattr(batching, "LARGE", 0)
+    monkeypatch.setattr(batching, "ELEMENTS_PER_BLOCK", ELEMENTS_PER_BLOCK)
+    monkeypatch.setattr(batching, "BLOCKS_PER_WINDOW", BLOCKS_PER_WINDOW)
 
 
 def many_groups(item=None):
@@ -26,14 +28,17 @@ def many_groups(item=None):
     return Groups(start=stop - lengths, stop=stop, item=item)
 
 
-def blocks_of(groups, index):
-    return set((groups.start[index] // ELEMENTS_PER_BLOCK).tolist())
+def windows_of(groups, seed=0):
+    return list(reading_windows(groups, np.random.default_rng(seed)))
+
+
+def n_blocks(groups, index):
+    return len(set((groups.start[index] // ELEMENTS_PER_BLOCK).tolist()))
 
 
 def test_small_data_are_one_window():
-    groups = many_groups()
-    (window,) = reading_windows(groups, np.random.default_rng(0))
-    assert window.tolist() == np.flatnonzero(groups.lengths).tolist()
+    (window,) = windows_of(many_groups())
+    assert window.tolist() == np.flatnonzero(many_groups().lengths).tolist()
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
@@ -41,23 +46,21 @@ def test_windows_are_few_blocks_each_and_all_groups_together(large, shuffled):
     groups = many_groups()
     if shuffled:
         groups = groups[np.random.default_rng(1).permutation(len(groups))]
-    parts = list(reading_windows(groups, np.random.default_rng(0)))
-    together = np.concatenate(parts)
-    assert np.array_equal(np.sort(together), np.flatnonzero(groups.lengths))
+    parts = windows_of(groups)
+    assert np.array_equal(np.sort(np.concatenate(parts)), np.flatnonzero(groups.lengths))
     assert len(parts) > 5
     for part in parts:
         # A block of groups may reach over the border of two blocks of elements.
-        assert len(blocks_of(groups, part)) <= 2 * BLOCKS_PER_WINDOW
+        assert n_blocks(groups, part) <= 2 * BLOCKS_PER_WINDOW
         assert groups.lengths[part].sum() <= BLOCKS_PER_WINDOW * (ELEMENTS_PER_BLOCK + 9)
 
 
 def test_windows_differ_from_epoch_to_epoch_and_not_from_run_to_run(large):
-    def told(seed):
-        parts = reading_windows(many_groups(), np.random.default_rng(seed))
-        return [sorted(part.tolist()) for part in parts]
-
-    assert told(0) == told(0)
-    assert not {tuple(part) for part in told(0)} & {tuple(part) for part in told(1)}
+    first, same, other = (
+        [tuple(sorted(part.tolist())) for part in windows_of(many_groups(), seed)]
+        for seed in (0, 0, 1)
+    )
+    assert first == same and not set(first) & set(other)
 
 
 @pytest.mark.parametrize("size", [{"batch_size": 8}, {"max_tokens": 40}], ids=str)
@@ -68,7 +71,7 @@ def test_batches_stay_within_a_window(large, size):
     # Any few batches in a row lie in two windows at most, and not in file order.
     for first in range(0, len(batches) - 4, 4):
         near = np.concatenate(batches[first : first + 4])
-        assert len(blocks_of(groups, near)) <= 4 * BLOCKS_PER_WINDOW
+        assert n_blocks(groups, near) <= 4 * BLOCKS_PER_WINDOW
     assert (np.diff(np.concatenate(batches)) < 0).mean() > 0.3
 
 
@@ -79,10 +82,10 @@ def advice(path):
     return next(line for line in lines[at:] if line.startswith("VmFlags")).split()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="asks Linux what it was told")
+@pytest.mark.skipif(sys.platform != "linux", reason="the flags are read from Linux")
 @pytest.mark.parametrize("is_large", [True, False])
 def test_large_files_are_read_without_reading_ahead(tmp_path, monkeypatch, is_large):
-    monkeypatch.setattr(windows, "LARGE", 0 if is_large else 1 << 32)
+    monkeypatch.setattr(batching, "LARGE", 0 if is_large else 1 << 32)
     path = tmp_path / "item.npy"
     np.save(path, many_groups().item)
     groups = many_groups(np.load(path, mmap_mode="r"))[:5]

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError
@@ -38,13 +38,18 @@ class Field(nn.Module, ABC):
         return None
 
 
-class ItemEmbedding(Field):
-    """A learned vector for each item; one more row stands for unknown items (code -1).
+def item_rows(batch: Batch, n_items: int) -> Int[Tensor, "batch length"]:
+    """Rows of a table with one row an item and a last one for unknown items.
 
-    >>> field = ItemEmbedding(3, 2, generator=torch.Generator().manual_seed(0))
-    >>> field.vectors().shape
-    torch.Size([3, 2])
+    Groups without items, or a table of no items, have the last row everywhere.
     """
+    if batch.item is None or n_items == 0:
+        return torch.full_like(batch.element, n_items)
+    return torch.where(batch.item < 0, n_items, batch.item)
+
+
+class ItemEmbedding(Field):
+    """A learned vector for each item; one more row stands for unknown items (code -1)."""
 
     def __init__(
         self, n_items: int, dim: int, *, generator: torch.Generator, scale: float = 0.1
@@ -63,16 +68,11 @@ class ItemEmbedding(Field):
     def forward(self, batch: Batch) -> Vectors:
         if batch.item is None:
             raise ExfamError("`item` must be given for this model, got groups without items.")
-        row = torch.where(batch.item < 0, self.n_items, batch.item)
-        return rows_of(self.table.weight, row)
+        return rows_of(self.table.weight, item_rows(batch, self.n_items))
 
 
 def reflection_signs(dim: int, *, share: float = 0.5) -> Float[Tensor, "dim"]:
-    """Signs of an involution: the first `share` of the coordinates +1, the rest -1.
-
-    >>> reflection_signs(4).tolist()
-    [1.0, 1.0, -1.0, -1.0]
-    """
+    """Signs of an involution: the first `share` of the coordinates +1, the rest -1."""
     if not 0 <= share <= 1:
         raise ExfamError(f"`share` must be a number in [0, 1], got {share!r}.")
     signs = torch.ones(dim)
@@ -111,11 +111,11 @@ class Reflected(nn.Module):
 class _Value(Field, ABC):
     """A value column, known where it was observed; its family says how networks see values."""
 
-    column: str
-    family: Family
+    def __init__(self, column: str, family: Family, dim: int) -> None:
+        super().__init__()
+        self.column, self.family, self.dim = column, family, dim
 
     def known(self, batch: Batch) -> Bool[Tensor, "batch length"]:
-        """Where the value was observed."""
         return batch.observed
 
     def values(self, batch: Batch) -> Float[Tensor, "batch length"]:
@@ -127,12 +127,10 @@ class _Value(Field, ABC):
 class RawValue(_Value):
     """The value itself, standardized, as a vector of length 1: the paper's identity lambda_1."""
 
-    dim = 1
     like: Tensor
 
     def __init__(self, column: str, family: Family) -> None:
-        super().__init__()
-        self.column, self.family = column, family
+        super().__init__(column, family, 1)
         # Has the precision of the model's parameters, of which this field has none.
         self.register_buffer("like", torch.zeros(()), persistent=False)
 
@@ -146,8 +144,7 @@ class TableValue(_Value):
     def __init__(
         self, column: str, family: Family, *, dim: int, generator: torch.Generator
     ) -> None:
-        super().__init__()
-        self.column, self.family, self.dim = column, family, dim
+        super().__init__(column, family, dim)
         n, self.start = len(family.categories), family.categories[0]
         self.table = table(n, dim, scale=0.1, generator=generator)
 
@@ -168,39 +165,49 @@ class NumberValue(_Value):
         spread: float,
         dim: int,
         generator: torch.Generator,
-        hidden_dim: int = 32,
     ) -> None:
-        super().__init__()
-        self.column, self.family, self.dim = column, family, dim
+        super().__init__(column, family, dim)
         self.center, self.spread = center, spread
-        self.network = mlp([1, hidden_dim, dim], generator=generator)
+        self.network = mlp([1, 32, dim], generator=generator)
 
     def forward(self, batch: Batch) -> Vectors:
         standardized = (self.values(batch) - self.center) / self.spread
         return self.network(standardized[..., None].to(next(self.parameters()).dtype))
 
 
-class CategoryAttribute(Field):
-    """A learned vector for each category of an attribute of elements or of groups.
+class _Attribute(Field, ABC):
+    """A column of elements, or of groups, which is the same for all elements of one."""
 
-    Code -1 stands for a category never seen in training and is a zero vector.
-    """
+    def __init__(self, name: str, *, dim: int, of_group: bool) -> None:
+        super().__init__()
+        self.name, self.dim, self.of_group = name, dim, of_group
+
+    @abstractmethod
+    def embed(self, column: Tensor) -> Tensor:
+        """A vector for each entry of the column."""
+
+    def forward(self, batch: Batch) -> Vectors:
+        if not self.of_group:
+            return self.embed(batch.attributes[self.name])
+        vectors = self.embed(batch.group_attributes[self.name])
+        return vectors[:, None].expand(*batch.present.shape, -1)
+
+
+class CategoryAttribute(_Attribute):
+    """A learned vector for each category; code -1, never seen in training, is a zero vector."""
 
     def __init__(
         self, name: str, *, n: int, dim: int, generator: torch.Generator, of_group: bool = False
     ) -> None:
-        super().__init__()
-        self.name, self.dim, self.of_group = name, dim, of_group
+        super().__init__(name, dim=dim, of_group=of_group)
         self.table = table(n, dim, scale=0.1, generator=generator)
 
-    def forward(self, batch: Batch) -> Vectors:
-        code = batch.group_attributes[self.name] if self.of_group else batch.attributes[self.name]
-        vectors = self.table(code.clamp_min(0)) * (code >= 0)[..., None]
-        return vectors[:, None].expand(*batch.present.shape, -1) if self.of_group else vectors
+    def embed(self, column: Tensor) -> Tensor:
+        return self.table(column.clamp_min(0)) * (column >= 0)[..., None]
 
 
-class NumberAttribute(Field):
-    """A small network of standardized numeric attributes of elements or of groups."""
+class NumberAttribute(_Attribute):
+    """A small network of standardized numbers."""
 
     center: Tensor
     spread: Tensor
@@ -216,17 +223,13 @@ class NumberAttribute(Field):
         hidden_dim: int = 32,
         of_group: bool = False,
     ) -> None:
-        super().__init__()
-        self.name, self.dim, self.of_group = name, dim, of_group
+        super().__init__(name, dim=dim, of_group=of_group)
         self.register_buffer("center", center)
         self.register_buffer("spread", spread)
         self.network = mlp([len(center), hidden_dim, dim], generator=generator)
 
-    def forward(self, batch: Batch) -> Vectors:
-        number = batch.group_attributes if self.of_group else batch.attributes
-        standardized = (number[self.name] - self.center) / self.spread
-        vectors = self.network(compressed(standardized, _FAR))
-        return vectors[:, None].expand(*batch.present.shape, -1) if self.of_group else vectors
+    def embed(self, column: Tensor) -> Tensor:
+        return self.network(compressed((column - self.center) / self.spread, _FAR))
 
 
 class MaskedField(nn.Module):
@@ -249,11 +252,7 @@ class MaskedField(nn.Module):
 
 
 class Summed:
-    """Fields added; all have one length.
-
-    >>> Summed().dim([4, 4])
-    4
-    """
+    """Fields added; all have one length."""
 
     def dim(self, dims: Sequence[int]) -> int:
         """Length of the token."""
@@ -270,11 +269,7 @@ class Summed:
 
 
 class Concatenated:
-    """Fields side by side, as in the paper's value part.
-
-    >>> Concatenated().dim([4, 2])
-    6
-    """
+    """Fields side by side, as in the paper's value part."""
 
     def dim(self, dims: Sequence[int]) -> int:
         """Length of the token."""

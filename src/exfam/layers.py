@@ -15,20 +15,12 @@ LARGE_PARAMETER = 2**22
 
 
 def normal(*shape: int, scale: float, generator: torch.Generator) -> Float[Tensor, "*shape"]:
-    """Normal draws with standard deviation `scale`.
-
-    >>> normal(2, 3, scale=0.1, generator=torch.Generator().manual_seed(0)).shape
-    torch.Size([2, 3])
-    """
+    """Normal draws with standard deviation `scale`."""
     return torch.randn(*shape, generator=generator) * scale
 
 
 def linear(n_in: int, n_out: int, *, generator: torch.Generator, bias: bool = True) -> nn.Linear:
-    """A linear layer with Glorot-uniform weights and zero bias.
-
-    >>> linear(4, 2, generator=torch.Generator().manual_seed(0)).bias.tolist()
-    [0.0, 0.0]
-    """
+    """A linear layer with Glorot-uniform weights and zero bias."""
     layer = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)
     bound = math.sqrt(6.0 / (n_in + n_out))
     with torch.no_grad():
@@ -39,12 +31,16 @@ def linear(n_in: int, n_out: int, *, generator: torch.Generator, bias: bool = Tr
 
 
 def table(n_rows: int, dim: int, *, scale: float, generator: torch.Generator) -> nn.Embedding:
-    """A look-up table with normal entries of standard deviation `scale`.
-
-    >>> table(5, 3, scale=0.1, generator=torch.Generator().manual_seed(0)).weight.shape
-    torch.Size([5, 3])
-    """
+    """A look-up table with normal entries of standard deviation `scale`."""
     return nn.Embedding(n_rows, dim, _weight=normal(n_rows, dim, scale=scale, generator=generator))
+
+
+def mlp(sizes: list[int], *, generator: torch.Generator) -> nn.Sequential:
+    """Linear layers of the given sizes with ReLU between them."""
+    layers: list[nn.Module] = []
+    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
+        layers += [linear(n_in, n_out, generator=generator), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
 
 
 def rows_of(
@@ -77,17 +73,5 @@ class _Rows(torch.autograd.Function):
             dense = torch.ops.aten.embedding_dense_backward
             return dense(gradient, index, len(table), -1, False), None
         rows = gradient.reshape(-1, gradient.shape[-1])
-        place = index.reshape(1, -1)
-        return torch.sparse_coo_tensor(place, rows, table.shape, check_invariants=False), None
-
-
-def mlp(sizes: list[int], *, generator: torch.Generator) -> nn.Sequential:
-    """Linear layers of the given sizes with ReLU between them.
-
-    >>> len(mlp([1, 8, 4], generator=torch.Generator().manual_seed(0)))
-    3
-    """
-    layers: list[nn.Module] = []
-    for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True):
-        layers += [linear(n_in, n_out, generator=generator), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+        index = index.reshape(1, -1)
+        return torch.sparse_coo_tensor(index, rows, table.shape, check_invariants=False), None

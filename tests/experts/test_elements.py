@@ -8,8 +8,8 @@ import torch
 
 from efa_cases import LENGTHS, rich_groups, rich_schema, small_model
 from exfam.checks import ExfamError
-from exfam.efa.element_attention import ElementAttention
 from exfam.encodings import ENCODINGS
+from exfam_studies.experts.element_attention import ElementAttention
 from exfam_studies.experts.view import attention_as_experts
 from shape_checks import unchecked
 

@@ -16,8 +16,7 @@ from exfam.fields.networks.factor_network import (
     distinct_places,
 )
 from exfam.geometry import distances
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from map_cases import LEVEL, assert_leave_one_out, batch_of, in_order, make_maps
@@ -151,7 +150,7 @@ def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
     model = TwoPartModel(direction="bidirectional", value_part=part, families={"value": Gaussian()})
     history = fit(
         model,
-        objective=likelihood_for("bidirectional"),
+        objective=Likelihood("bidirectional"),
         train=groups[:40],
         validation=groups[40:],
         settings=TrainingSettings(learning_rate=1e-2, max_epochs=12),

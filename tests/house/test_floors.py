@@ -103,7 +103,7 @@ def test_an_upward_import_is_found(statement):
     "statement",
     [
         "from .explain import explain",
-        "from exfam.efa.networks.parts import Head",
+        "from exfam.efa.networks.context import Head",
         "from ..groups import Groups",
     ],
 )

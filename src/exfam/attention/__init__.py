@@ -1,24 +1,21 @@
 """Attention from parts: who may attend, how scores become weights, blocks around it."""
 
-from exfam.attention.attention import Attended, Attention, NullToken
-from exfam.attention.blocks import (
-    CONNECTIONS,
-    Block,
-    Connection,
-    FeedForward,
-    Plain,
-    PostNorm,
-    PreNorm,
-    Residual,
-    build_block,
+from exfam.attention.attention import (
+    SCORE_KERNELS,
+    Attention,
+    Linear,
+    Mean,
+    NullToken,
+    ReluMean,
+    ScoreKernel,
+    Softmax,
+    Visibility,
 )
-from exfam.attention.kernels import SCORE_KERNELS, Linear, Mean, ReluMean, ScoreKernel, Softmax
-from exfam.attention.visibility import Visibility
+from exfam.attention.blocks import CONNECTIONS, Block, Connection, FeedForward, build_block
 
 __all__ = [
     "CONNECTIONS",
     "SCORE_KERNELS",
-    "Attended",
     "Attention",
     "Block",
     "Connection",
@@ -26,11 +23,7 @@ __all__ = [
     "Linear",
     "Mean",
     "NullToken",
-    "Plain",
-    "PostNorm",
-    "PreNorm",
     "ReluMean",
-    "Residual",
     "ScoreKernel",
     "Softmax",
     "Visibility",

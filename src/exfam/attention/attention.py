@@ -1,17 +1,18 @@
-"""One attention layer whose kernel, encoding and null token are parts.
+"""One attention layer whose kernel, encoding and null token are parts, and who may attend to whom.
 
 Names follow the field: a query (the center) attends to keys (its context). The EFA paper swaps the
 names of W^Q and W^K; nothing else differs.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from exfam.attention.kernels import ScoreKernel, Softmax
-from exfam.checks import ExfamError, check_positive
+from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition, pair_scores
 from exfam.layers import linear, normal
 
@@ -19,14 +20,132 @@ PerHead = Float[Tensor, "batch heads length head"]
 QueryHeads = Float[Tensor, "batch heads query head"]
 KeyHeads = Float[Tensor, "batch heads key head"]
 Scores = Float[Tensor, "#batch #heads query key"]
+Stream = Float[Tensor, "batch length embed"]
+
+
+@dataclass(frozen=True)
+class Visibility:
+    """Who may attend to whom.
+
+    `direction`: "bidirectional" (all others) or "causal" (earlier ones).
+    `sees_mask`: whether a hidden center is itself a key, as a MASK token, as in the paper.
+
+    >>> Visibility("causal").context(torch.ones(1, 2, dtype=torch.bool)).int().tolist()
+    [[[0, 0], [1, 0]]]
+    """
+
+    direction: str = "bidirectional"
+    sees_mask: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("direction", self.direction, ["bidirectional", "causal"])
+
+    @property
+    def causal(self) -> bool:
+        """Whether the future is hidden."""
+        return self.direction == "causal"
+
+    def context(self, present: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch query key"]:
+        """True where a center may see an element of its context (never itself)."""
+        length = present.shape[1]
+        itself = torch.eye(length, dtype=torch.bool, device=present.device)
+        return self.content(present) & ~itself
+
+    def content(self, present: Bool[Tensor, "batch key"]) -> Bool[Tensor, "batch query key"]:
+        """True where one element of the context may see another, or itself."""
+        length = present.shape[1]
+        allowed = torch.ones(length, length, dtype=torch.bool, device=present.device)
+        return (allowed.tril() if self.causal else allowed) & present[:, None, :]
+
+
+class ScoreKernel:
+    """How scores become weights: divided by their sum (`normalizes`), or each for itself.
+
+    A kernel that does not normalize has weights `strength(score) * share(number of visible keys)`.
+    """
+
+    normalizes = False
+
+    def weights(
+        self, scores: Float[Tensor, "*rows key"], may_attend: Bool[Tensor, "*#rows key"]
+    ) -> Float[Tensor, "*rows key"]:
+        """Attention weights; 0 wherever a key may not be attended."""
+        n_visible = may_attend.sum(-1, keepdim=True).to(scores.dtype)
+        return self.strength(scores).masked_fill(~may_attend, 0.0) * self.share(n_visible)
+
+    def share(self, n_visible: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """Weight of a strength of 1."""
+        return torch.ones_like(n_visible)
+
+    def strength(self, scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        """What is multiplied with the share."""
+        return scores
+
+
+class Softmax(ScoreKernel):
+    """Weights exp(score), normalized over the keys that may be attended.
+
+    >>> Softmax().weights(torch.zeros(1, 2), torch.tensor([[True, True]])).tolist()
+    [[0.5, 0.5]]
+    """
+
+    normalizes = True
+
+    def weights(
+        self, scores: Float[Tensor, "*rows key"], may_attend: Bool[Tensor, "*#rows key"]
+    ) -> Float[Tensor, "*rows key"]:
+        # A finite fill: a row with nothing to attend to would be softmax(-inf) = NaN; the second
+        # fill makes such a row 0, so that a lone element simply has no context.
+        low = torch.finfo(scores.dtype).min / 2
+        return scores.masked_fill(~may_attend, low).softmax(dim=-1).masked_fill(~may_attend, 0.0)
+
+
+class Linear(ScoreKernel):
+    """Weights equal to the scores: the paper's linear attention (section 3.3).
+
+    >>> Linear().weights(torch.tensor([[2.0, 3.0]]), torch.tensor([[True, False]])).tolist()
+    [[2.0, 0.0]]
+    """
+
+
+class Mean(ScoreKernel):
+    """Linear attention divided by the number of keys that may be attended.
+
+    The 1/(I-1) of proposition 3, for groups of any length; 1/(i-1) in a causal model.
+
+    >>> visible = torch.tensor([[True, True, False]])
+    >>> Mean().weights(torch.tensor([[2.0, 3.0, 4.0]]), visible).tolist()
+    [[1.0, 1.5, 0.0]]
+    """
+
+    def share(self, n_visible: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return n_visible.clamp_min(1.0).reciprocal()
+
+
+class ReluMean(Mean):
+    """Scores above 0, divided by the number of keys that may be attended: ReLU attention / n.
+
+    Source: Bai et al. (2023), whose transformer Theorem 2 of "Exponential Family Attention" is of.
+
+    >>> visible = torch.tensor([[True, True, False]])
+    >>> ReluMean().weights(torch.tensor([[2.0, -3.0, 4.0]]), visible).tolist()
+    [[1.0, 0.0, 0.0]]
+    """
+
+    def strength(self, scores: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return scores.relu()
+
+
+SCORE_KERNELS: dict[str, type[ScoreKernel]] = {
+    "linear": Linear,
+    "mean": Mean,
+    "relu-mean": ReluMean,
+    "softmax": Softmax,
+}
 
 
 class NullToken(nn.Module):
-    """A learned key and value that every query may attend to: what to think without context.
-
-    >>> NullToken(2, 4, generator=torch.Generator().manual_seed(0)).key.shape
-    torch.Size([2, 1, 4])
-    """
+    """A learned key and value that every query may attend to: what to think without context."""
 
     def __init__(self, n_heads: int, head_dim: int, *, generator: torch.Generator) -> None:
         super().__init__()
@@ -45,7 +164,7 @@ class Attended(NamedTuple):
 
 
 class Attention(nn.Module):
-    """Multi-head attention whose kernel, encoding and null token are parts.
+    """Multi-head attention.
 
     `scale` multiplies the products of queries and keys: 1/sqrt(head_dim) unless given; the EFA
     paper prints 1/K for items and 1/(2K + K') for values.
@@ -83,14 +202,12 @@ class Attention(nn.Module):
         self.key_value = linear(embed_dim, 2 * width, generator=generator)
         self.output = linear(width, embed_dim, generator=generator)
 
-    def queries(self, x: Float[Tensor, "batch length embed"], position: Position) -> PerHead:
+    def queries(self, x: Stream, position: Position) -> PerHead:
         """Queries of each head, rotated if the encoding says so."""
         q = self.query(x).unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
         return self.encoding.rotate(q, position)
 
-    def keys(
-        self, x: Float[Tensor, "batch length embed"], position: Position
-    ) -> tuple[PerHead, PerHead]:
+    def keys(self, x: Stream, position: Position) -> tuple[PerHead, PerHead]:
         """Keys (rotated if the encoding says so) and values of each head."""
         both = self.key_value(x).unflatten(-1, (2, self.n_heads, self.head_dim))
         k, v = both.permute(2, 0, 3, 1, 4).unbind(0)
@@ -108,18 +225,10 @@ class Attention(nn.Module):
         positions = query_position, key_position
         return pair_scores(self.encoding, q, k, positions, scale=self.scale)
 
-    def own_scores(self, q: PerHead, k: PerHead, position: Position) -> Tensor:
-        """Score of each query with the key at its own place: (batch, heads, query)."""
-        if self.encoding.replaces:
-            return self.scores(q, k, position, position).diagonal(dim1=-2, dim2=-1)
-        product = (q * k).sum(-1) * self.scale
-        bias = self.encoding.bias(q, position, position)
-        return product if bias is None else product + bias.diagonal(dim1=-2, dim2=-1)
-
-    def null_scores(self, q: PerHead) -> Float[Tensor, "batch heads query"]:
+    def null_scores(self, q: PerHead) -> Float[Tensor, "batch heads query 1"]:
         """Score of each query with the null token."""
         assert self.null is not None
-        return (q @ self.null.key.transpose(-1, -2)).squeeze(-1) * self.scale
+        return (q @ self.null.key.transpose(-1, -2)) * self.scale
 
     def gather(
         self,
@@ -131,32 +240,49 @@ class Attention(nn.Module):
     ) -> Attended:
         """Attend to `keys` (and to the null token, and to the query's `own` mask key)."""
         k, v = keys
-        columns = [self.scores(q, k, *positions)]
-        allowed = may_attend[:, None]
+        scores = self.scores(q, k, *positions)
+        return self.weigh(q, scores, lambda w: w @ v, may_attend, positions[0], own)
+
+    def weigh(
+        self,
+        q: QueryHeads,
+        scores: Scores,
+        pool: Callable[[Tensor], Tensor],
+        may_attend: Bool[Tensor, "batch query key"],
+        position: QueryPosition,
+        own: tuple[QueryHeads, QueryHeads] | None,
+    ) -> Attended:
+        """As `gather`, for given scores of the keys; `pool` sums their values by weights."""
+        columns = [scores]
         if self.null is not None:
-            columns.append(self.null_scores(q)[..., None])
+            columns.append(self.null_scores(q))
         if own is not None:
-            columns.append(self.own_scores(q, own[0], positions[0])[..., None])
-        n_keys, n_extra = k.shape[2], len(columns) - 1
+            columns.append(self._own_scores(q, own[0], position)[..., None])
+        n_keys, n_extra = scores.shape[-1], len(columns) - 1
+        allowed = may_attend[:, None]
         if n_extra:
             allowed = nn.functional.pad(allowed, (0, n_extra), value=True)
-        weights = self.kernel.weights(torch.cat(columns, -1) if n_extra else columns[0], allowed)
-        pooled = weights[..., :n_keys] @ v
+        weights = self.kernel.weights(torch.cat(columns, -1) if n_extra else scores, allowed)
+        pooled = pool(weights[..., :n_keys])
         if self.null is not None:
             pooled = pooled + weights[..., n_keys, None] * self.null.value
         if own is not None:
             pooled = pooled + weights[..., -1, None] * own[1]
         return Attended(self.merge(pooled), weights)
 
-    def merge(self, pooled: PerHead) -> Float[Tensor, "batch length embed"]:
+    def _own_scores(self, q: PerHead, k: PerHead, position: Position) -> Tensor:
+        """Score of each query with the key at its own position."""
+        if self.encoding.replaces:
+            return self.scores(q, k, position, position).diagonal(dim1=-2, dim2=-1)
+        product = (q * k).sum(-1) * self.scale
+        bias = self.encoding.bias(q, position, position)
+        return product if bias is None else product + bias.diagonal(dim1=-2, dim2=-1)
+
+    def merge(self, pooled: PerHead) -> Stream:
         """Heads joined and mapped back to the tokens' space."""
         return self.output(pooled.transpose(1, 2).flatten(2))
 
-    def terms(
-        self,
-        token: Float[Tensor, "batch length embed"],
-        position: Position,
-    ) -> tuple[Scores, Scores]:
+    def terms(self, token: Stream, position: Position) -> tuple[Scores, Scores]:
         """Scores split into a contextual term gamma and a positional term delta.
 
         gamma are the scores that the tokens alone would have, without any encoding; delta is the

@@ -1,121 +1,52 @@
 """Layers joined to a stream: connections, feed-forward layers, blocks."""
 
-from abc import ABC, abstractmethod
-
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.attention.attention import Attention, PerHead
+from exfam.attention.attention import Attention, PerHead, Stream
 from exfam.encodings import Position
 from exfam.layers import linear
 from exfam.randomness import Dropout
 
+CONNECTIONS = ("none", "post-norm", "pre-norm", "residual")
 
-class Connection(nn.Module, ABC):
-    """How a layer joins the stream it works on."""
-
-    residual: bool
-    linear: bool
-
-    def __init__(self, embed_dim: int) -> None:
-        super().__init__()
-
-    def before(self, x: Float[Tensor, "*batch embed"]) -> Float[Tensor, "*batch embed"]:
-        """The layer's input."""
-        return x
-
-    @abstractmethod
-    def after(
-        self, x: Float[Tensor, "*batch embed"], update: Float[Tensor, "*batch embed"]
-    ) -> Float[Tensor, "*batch embed"]:
-        """The stream, given the layer's output."""
+Vectors = Float[Tensor, "*batch embed"]
 
 
-class Plain(Connection):
-    """The layer's output alone.
+class Connection(nn.Module):
+    """How a layer joins the stream it works on: one of CONNECTIONS.
 
-    >>> Plain(4).after(torch.ones(4), torch.zeros(4)).tolist()
-    [0.0, 0.0, 0.0, 0.0]
-    """
+    "none": the layer's output alone; "residual": the stream plus the output; "pre-norm": the same
+    of a layer that sees the stream normalized; "post-norm": the sum is normalized.
 
-    residual, linear = False, True
-
-    def after(
-        self, x: Float[Tensor, "*batch embed"], update: Float[Tensor, "*batch embed"]
-    ) -> Float[Tensor, "*batch embed"]:
-        return update
-
-
-class Residual(Connection):
-    """The stream plus the layer's output.
-
-    >>> Residual(2).after(torch.ones(2), torch.ones(2)).tolist()
+    >>> Connection("residual", 2).after(torch.ones(2), torch.ones(2)).tolist()
     [2.0, 2.0]
     """
 
-    residual, linear = True, True
+    def __init__(self, name: str, embed_dim: int) -> None:
+        super().__init__()
+        self.name, self.residual = name, name != "none"
+        self.linear = name in ("none", "residual")
+        if not self.linear:
+            self.norm = nn.LayerNorm(embed_dim)
 
-    def after(
-        self, x: Float[Tensor, "*batch embed"], update: Float[Tensor, "*batch embed"]
-    ) -> Float[Tensor, "*batch embed"]:
-        return x + update
+    def before(self, x: Vectors) -> Vectors:
+        """The layer's input."""
+        return self.norm(x) if self.name == "pre-norm" else x
 
-
-class PreNorm(Connection):
-    """Layer norm before the layer, residual around both.
-
-    >>> PreNorm(2).before(torch.tensor([1.0, -1.0])).round().tolist()
-    [1.0, -1.0]
-    """
-
-    residual, linear = True, False
-
-    def __init__(self, embed_dim: int) -> None:
-        super().__init__(embed_dim)
-        self.norm = nn.LayerNorm(embed_dim)
-
-    def before(self, x: Float[Tensor, "*batch embed"]) -> Float[Tensor, "*batch embed"]:
-        return self.norm(x)
-
-    def after(
-        self, x: Float[Tensor, "*batch embed"], update: Float[Tensor, "*batch embed"]
-    ) -> Float[Tensor, "*batch embed"]:
-        return x + update
-
-
-class PostNorm(Connection):
-    """Layer norm of the stream plus the layer's output.
-
-    >>> PostNorm(2).after(torch.tensor([1.0, -1.0]), torch.zeros(2)).round().tolist()
-    [1.0, -1.0]
-    """
-
-    residual, linear = True, False
-
-    def __init__(self, embed_dim: int) -> None:
-        super().__init__(embed_dim)
-        self.norm = nn.LayerNorm(embed_dim)
-
-    def after(
-        self, x: Float[Tensor, "*batch embed"], update: Float[Tensor, "*batch embed"]
-    ) -> Float[Tensor, "*batch embed"]:
-        return self.norm(x + update)
-
-
-CONNECTIONS: dict[str, type[Connection]] = {
-    "none": Plain,
-    "post-norm": PostNorm,
-    "pre-norm": PreNorm,
-    "residual": Residual,
-}
+    def after(self, x: Vectors, update: Vectors) -> Vectors:
+        """The stream, given the layer's output."""
+        joined = x + update if self.residual else update
+        return self.norm(joined) if self.name == "post-norm" else joined
 
 
 class FeedForward(nn.Module):
     """Two linear layers with a GELU between them, joined to the stream by a connection.
 
     >>> g = torch.Generator().manual_seed(0)
-    >>> FeedForward(4, 8, connection=Residual(4), generator=g)(torch.ones(1, 2, 4)).shape
+    >>> layer = FeedForward(4, 8, connection=Connection("residual", 4), generator=g)
+    >>> layer(torch.ones(1, 2, 4)).shape
     torch.Size([1, 2, 4])
     """
 
@@ -134,7 +65,7 @@ class FeedForward(nn.Module):
         self.connection = connection
         self.dropout = Dropout(dropout)
 
-    def forward(self, x: Float[Tensor, "*batch embed"]) -> Float[Tensor, "*batch embed"]:
+    def forward(self, x: Vectors) -> Vectors:
         """The stream after this layer."""
         hidden = nn.functional.gelu(self.first(self.connection.before(x)))
         return self.connection.after(x, self.dropout(self.second(hidden)))
@@ -161,19 +92,15 @@ class Block(nn.Module):
         """Whether the stream is changed by attention's output alone, without norms or layers."""
         return self.connection.linear and self.feed_forward is None
 
-    def keys(
-        self, x: Float[Tensor, "batch length embed"], position: Position
-    ) -> tuple[PerHead, PerHead]:
+    def keys(self, x: Stream, position: Position) -> tuple[PerHead, PerHead]:
         """Keys and values made from a stream."""
         return self.attention.keys(self.connection.before(x), position)
 
-    def queries(self, x: Float[Tensor, "batch length embed"], position: Position) -> PerHead:
+    def queries(self, x: Stream, position: Position) -> PerHead:
         """Queries made from a stream."""
         return self.attention.queries(self.connection.before(x), position)
 
-    def join(
-        self, x: Float[Tensor, "batch length embed"], update: Float[Tensor, "batch length embed"]
-    ) -> Float[Tensor, "batch length embed"]:
+    def join(self, x: Stream, update: Stream) -> Stream:
         """The stream after this block, given attention's output."""
         x = self.connection.after(x, self.dropout(update))
         return x if self.feed_forward is None else self.feed_forward(x)
@@ -188,27 +115,15 @@ def build_block(
     generator: torch.Generator,
     dropout: float = 0.0,
 ) -> Block:
-    """A block of attention and, unless its size is 0, a feed-forward layer, connected alike.
-
-    `connection`: one of CONNECTIONS
-
-    >>> g = torch.Generator().manual_seed(0)
-    >>> attention = Attention(4, n_heads=2, head_dim=2, generator=g)
-    >>> build_block(
-    ...     attention, 4, connection="residual", feed_forward_dim=0, generator=g
-    ... ).linear
-    True
-    """
-    connect = CONNECTIONS[connection]
+    """A block of attention and, unless its size is 0, a feed-forward layer, connected alike."""
     feed_forward = None
     if feed_forward_dim:
         feed_forward = FeedForward(
             embed_dim,
             feed_forward_dim,
-            connection=connect(embed_dim),
+            connection=Connection(connection, embed_dim),
             generator=generator,
             dropout=dropout,
         )
-    return Block(
-        attention, connection=connect(embed_dim), feed_forward=feed_forward, dropout=dropout
-    )
+    joined = Connection(connection, embed_dim)
+    return Block(attention, connection=joined, feed_forward=feed_forward, dropout=dropout)

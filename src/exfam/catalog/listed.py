@@ -1,7 +1,7 @@
 """Which classes are listed for which rows: what a row may not choose, in memory of its context."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Int64
@@ -10,22 +10,24 @@ from torch import Tensor
 Pairs = tuple[Int64[Tensor, "pairs"], Int64[Tensor, "pairs"]]
 
 
-@runtime_checkable
-class Listed(Protocol):
+class Listed(ABC):
     """Distinct pairs of a row and a class, found for any tile of the rows and classes."""
 
+    @abstractmethod
     def within(self, rows: slice, classes: slice) -> Pairs:
         """The pairs of a tile, counted from its first row and class."""
 
+    @abstractmethod
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "Listed":
         """The same in a catalog of the `chosen` (increasing) items: classes are positions in it."""
 
+    @abstractmethod
     def part(self, rows: slice) -> "Listed":
         """The same of some rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class OnePerRow:
+class OnePerRow(Listed):
     """One class a row, or none (-1).
 
     >>> rows, classes = OnePerRow(torch.tensor([4, -1, 7])).within(slice(0, 3), slice(5, 10))
@@ -36,27 +38,20 @@ class OnePerRow:
     code: Int64[Tensor, "rows"]
 
     def within(self, rows: slice, classes: slice) -> Pairs:
-        """The pairs of a tile, counted from its first row and class."""
         code = self.code[rows]
         row = ((code >= classes.start) & (code < classes.stop)).nonzero()[:, 0]
         return row, code[row] - classes.start
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "OnePerRow":
-        """The same in a catalog of the `chosen` (increasing) items: classes are positions in it.
-
-        >>> OnePerRow(torch.tensor([4, -1, 7])).among(torch.tensor([1, 4])).code
-        tensor([ 1, -1, -1])
-        """
         position, held = _positions(chosen, self.code)
         return OnePerRow(torch.where(held, position, -1))
 
     def part(self, rows: slice) -> "OnePerRow":
-        """The same of some rows."""
         return OnePerRow(self.code[rows])
 
 
 @dataclass(frozen=True, eq=False)
-class ContextItems:
+class ContextItems(Listed):
     """The items in the context of each row, kept as the distinct items of each group.
 
     `code`, increasing: an item of a group, at positions `first` to `last`; the group's rows are
@@ -107,7 +102,6 @@ class ContextItems:
         )
 
     def within(self, rows: slice, classes: slice) -> Pairs:
-        """The pairs of a tile, counted from its first row and class."""
         ends = self.code.new_tensor([classes.start, classes.stop])
         low, high = torch.searchsorted(self.code, ends).tolist()
         if low == high:
@@ -120,9 +114,7 @@ class ContextItems:
         seen = self._seen(row, entry)
         return row[seen] - rows.start, self.code[entry[seen]] - classes.start
 
-    def _seen(
-        self, row: Int64[Tensor, "pairs"], entry: Int64[Tensor, "pairs"]
-    ) -> Bool[Tensor, "pairs"]:
+    def _seen(self, row: Tensor, entry: Tensor) -> Bool[Tensor, "pairs"]:
         position = self.position[row]
         if self.causal:
             seen = self.first[entry] < position
@@ -137,28 +129,17 @@ class ContextItems:
         return replace(self, free=count == n_items)
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> "ContextItems":
-        """The same in a catalog of the `chosen` (increasing) items: classes are positions in it.
-
-        >>> code, where = torch.tensor([[2, 5]]), torch.ones(1, 2).nonzero(as_tuple=True)
-        >>> seen = ContextItems.of(code, where, n_items=9, causal=True)
-        >>> few = seen.among(torch.tensor([0, 2, 7]))
-        >>> [pairs.tolist() for pairs in few.within(slice(0, 2), slice(0, 3))]
-        [[1], [1]]
-        """
         position, held = _positions(chosen, self.code)
         entries = {name: getattr(self, name)[held] for name in ("first", "last", "start", "stop")}
         return replace(self, code=position[held], **entries)
 
     def part(self, rows: slice) -> "ContextItems":
-        """The same of some rows."""
         start, stop = (b.clamp(rows.start, rows.stop) - rows.start for b in (self.start, self.stop))
         free = None if self.free is None else self.free[rows]
         return replace(self, start=start, stop=stop, position=self.position[rows], free=free)
 
 
-def _positions(
-    chosen: Int64[Tensor, "chosen"], code: Int64[Tensor, "codes"]
-) -> tuple[Int64[Tensor, "codes"], Bool[Tensor, "codes"]]:
+def _positions(chosen: Tensor, code: Tensor) -> tuple[Tensor, Bool[Tensor, "codes"]]:
     """Where codes stand among the chosen ones, and whether they do."""
     position = torch.searchsorted(chosen, code).clamp_max(len(chosen) - 1)
     return position, chosen[position] == code
@@ -166,14 +147,8 @@ def _positions(
 
 def runs(
     code: Int64[Tensor, "batch length"],
-) -> tuple[
-    Int64[Tensor, "batch length"], Int64[Tensor, "batch length"], Bool[Tensor, "batch length"]
-]:
-    """Each group's codes in increasing order, their positions, and which repeat the one before.
-
-    >>> [part.tolist() for part in runs(torch.tensor([[7, 3, 7]]))]
-    [[[3, 7, 7]], [[1, 0, 2]], [[False, False, True]]]
-    """
+) -> tuple[Tensor, Tensor, Bool[Tensor, "batch length"]]:
+    """Each group's codes in increasing order, their positions, and which repeat the one before."""
     ordered, position = code.sort(dim=1, stable=True)
     again = torch.zeros_like(code, dtype=torch.bool)
     again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]

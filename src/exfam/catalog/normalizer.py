@@ -91,8 +91,8 @@ def _log_prob_of_biases(choice: ItemChoice, item: Tensor) -> Tensor:
 
 
 def _apply(choice: ItemChoice, item: Tensor | None) -> Tensor:
-    eta = choice.eta
-    out: Tensor = _LogProb.apply(eta.state, eta.vectors, eta.bias, choice.penalty, choice, item)
+    state, vectors, bias, _ = choice.eta
+    out: Tensor = _LogProb.apply(state, vectors, bias, choice.penalty, choice, item)
     return out
 
 
@@ -137,7 +137,17 @@ class _LogProb(torch.autograd.Function):
                 row, column = ctx.own.within(tile.rows, tile.classes)
                 softmax[row, column] += gradient[tile.rows][row]
             sums.add(tile)
-        return (*sums.gradients(ctx.needs_input_grad), None, None)
+        given = zip(
+            (sums.state, sums.vectors, sums.bias, sums.penalty),
+            (state, vectors, bias, penalty),
+            ctx.needs_input_grad,
+            strict=False,
+        )
+        gradients = (
+            None if total is None or not needed else total.to(like.dtype)
+            for total, like, needed in given
+        )
+        return (*gradients, None, None)
 
 
 class _Gradients:
@@ -146,10 +156,8 @@ class _Gradients:
     def __init__(
         self, state: Tensor, vectors: Tensor, bias: Tensor | None, penalty: Tensor | None
     ) -> None:
-        self._like = (state, vectors, bias, penalty)
         dtype = _precise(state.dtype)
-        self.rows = state.to(dtype)
-        self.state = torch.zeros_like(self.rows)
+        self.rows, self.state = state.to(dtype), torch.zeros_like(state, dtype=dtype)
         self.vectors = torch.zeros_like(vectors, dtype=dtype)
         self.bias = None if bias is None else torch.zeros_like(bias, dtype=dtype)
         self.penalty = None if penalty is None else torch.zeros_like(penalty, dtype=dtype)
@@ -163,14 +171,6 @@ class _Gradients:
             self.bias[tile.classes].add_(tile.eta.sum(0))
         if self.penalty is not None and tile.penalized is not None:
             self.penalty.sub_(tile.eta.view(-1)[tile.penalized].sum())
-
-    def gradients(self, needed: tuple[bool, ...]) -> list[Tensor | None]:
-        """The gradients, in the dtypes of what they belong to."""
-        gradients = (self.state, self.vectors, self.bias, self.penalty)
-        return [
-            None if sums is None or like is None or not need else sums.to(like.dtype)
-            for sums, like, need in zip(gradients, self._like, needed, strict=False)
-        ]
 
 
 def _precise(dtype: torch.dtype) -> torch.dtype:
@@ -212,18 +212,20 @@ def tiles(choice: ItemChoice) -> Iterator[_Tile]:
 def _apply_support(
     choice: ItemChoice, flat: Tensor, rows: slice, classes: slice
 ) -> Int64[Tensor, "pairs"] | None:
-    """Places of the tile where the penalty was taken off."""
+    """Positions in the tile where the penalty was taken off."""
     penalized = None
     if choice.penalty is not None and choice.penalized:
-        penalized = _places(choice.penalized, rows, classes)
+        penalized = _flat_positions(choice.penalized, rows, classes)
         flat[penalized] -= choice.penalty.detach().to(flat.dtype)
     if choice.excluded:
-        flat[_places(choice.excluded, rows, classes)] = torch.finfo(flat.dtype).min
+        flat[_flat_positions(choice.excluded, rows, classes)] = torch.finfo(flat.dtype).min
     return penalized
 
 
-def _places(lists: tuple[Listed, ...], rows: slice, classes: slice) -> Int64[Tensor, "pairs"]:
-    """Listed pairs as places in a flat tile."""
+def _flat_positions(
+    lists: tuple[Listed, ...], rows: slice, classes: slice
+) -> Int64[Tensor, "pairs"]:
+    """Listed pairs as positions in a flat tile."""
     width = classes.stop - classes.start
     pairs = [listed.within(rows, classes) for listed in lists]
     return torch.cat([row * width + column for row, column in pairs])

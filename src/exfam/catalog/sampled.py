@@ -98,13 +98,6 @@ def sampled_log_prob(
 
     A row's own item counts in full; drawn items that it excludes, or that are its own, do not
     count. The exact log-probability if all items are drawn.
-
-    >>> eta = LinearEta(torch.ones(2, 1), torch.tensor([[0.0], [1.0], [2.0]]), None, 3)
-    >>> drawn = Drawn(torch.tensor([0, 2]), torch.tensor([1.0, 2.0]).log())
-    >>> nats = sampled_log_prob(ItemChoice(eta), torch.tensor([1, 2]), drawn)
-    >>> one, two = torch.tensor([1.0, 2.0]).exp()
-    >>> bool(torch.isclose(nats[0].exp(), one / (1 + one + 2 * two)))
-    True
     """
     eta, n = choice.eta, len(drawn.item)
     needed = torch.cat([drawn.item, item])

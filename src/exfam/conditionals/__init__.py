@@ -9,14 +9,8 @@
     static       keys and values come from each token alone, at every layer: any depth, one pass
 """
 
-from collections.abc import Sequence
-
-from exfam.attention import Block, Visibility
-from exfam.checks import ExfamError
-from exfam.conditionals.base import Conditional, Hidden, Tokens
-from exfam.conditionals.copies import Copies
-from exfam.conditionals.exact import Exact
-from exfam.conditionals.streams import Static, TwoStream
+from exfam.conditionals.base import Conditional, Copies, Hidden, Static, Tokens, TwoStream
+from exfam.conditionals.exact import CONDITIONALS, Exact, choose_conditional
 
 __all__ = [
     "CONDITIONALS",
@@ -29,28 +23,3 @@ __all__ = [
     "TwoStream",
     "choose_conditional",
 ]
-
-CONDITIONALS: dict[str, type[Conditional]] = {
-    "copies": Copies,
-    "exact": Exact,
-    "static": Static,
-    "two_stream": TwoStream,
-}
-
-
-def choose_conditional(
-    name: str, *, blocks: Sequence[Block], visibility: Visibility
-) -> Conditional:
-    """The conditional of that name; "auto" takes an exact one-pass form if there is one.
-
-    Raises ExfamError where the named one does not serve the network.
-    """
-    if name == "auto":
-        exact = Exact()
-        return Static() if exact.refusal(blocks, visibility) else exact
-    if name not in CONDITIONALS:
-        listed = ", ".join(repr(choice) for choice in ["auto", *CONDITIONALS])
-        raise ExfamError(f"`conditional` must be one of {listed}, got {name!r}.")
-    chosen = CONDITIONALS[name]()
-    chosen.check(blocks, visibility)
-    return chosen

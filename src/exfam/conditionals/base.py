@@ -1,9 +1,10 @@
-"""What every conditional has in common: tokens in, hidden states of all centers out."""
+"""Tokens in, hidden states of all centers out: by masked copies, or by two streams in one pass."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -35,9 +36,9 @@ class Hidden(NamedTuple):
 class Conditional(ABC):
     """A way to get the hidden states of all centers of a group."""
 
-    @abstractmethod
     def refusal(self, blocks: Sequence[Block], visibility: Visibility) -> str | None:
         """Why this way does not serve such a network, or None if it does."""
+        return None
 
     @abstractmethod
     def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
@@ -51,6 +52,43 @@ class Conditional(ABC):
                 f"`conditional` must be one that serves this network: {reason}. "
                 "Use 'copies' (any network) or 'static' (any depth, one pass)."
             )
+
+
+class TwoStream(Conditional):
+    """Causal: content attends to earlier content and itself; centers attend to earlier content."""
+
+    def refusal(self, blocks: Sequence[Block], visibility: Visibility) -> str | None:
+        return None if visibility.causal else "'two_stream' is for direction='causal'"
+
+    def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
+        self.check(blocks, visibility)
+        context, among_content = (
+            visibility.context(tokens.present),
+            visibility.content(tokens.present),
+        )
+        content, center, weights = tokens.content, tokens.center, []
+        for i, block in enumerate(blocks):
+            center, used = attend(block, center, content, tokens, context, visibility.sees_mask)
+            weights.append(used)
+            if i + 1 < len(blocks):
+                content, _ = attend(block, content, content, tokens, among_content)
+        return Hidden(center, tuple(weights))
+
+
+class Static(Conditional):
+    """Centers attend, at every layer, to keys and values made from each token alone.
+
+    An exact conditional of a slightly different model: context elements do not change each other.
+    With one layer it is the same model as `copies`.
+    """
+
+    def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
+        context, own = visibility.context(tokens.present), visibility.sees_mask
+        center, weights = tokens.center, []
+        for block in blocks:
+            center, used = attend(block, center, tokens.content, tokens, context, own)
+            weights.append(used)
+        return Hidden(center, tuple(weights))
 
 
 def attend(
@@ -75,3 +113,98 @@ def repeat_position(position: Tensor, rows: Tensor) -> Tensor:
     if position.stride(0) == 0:
         return position[:1].expand(len(rows), *position.shape[1:])
     return position[rows]
+
+
+class Copies(Conditional):
+    """One masked copy of the group for each element: the definition, exact for any network."""
+
+    def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
+        lengths = tokens.present.int().sum(1)
+        order = torch.argsort(lengths, stable=True)
+        parts = [
+            self._bucket(blocks, _rows(tokens, order[low:high], width), visibility)
+            for low, high, width in _bucket_bounds(lengths[order].tolist())
+        ]
+        length, back = tokens.present.shape[1], torch.argsort(order)
+        state = torch.cat([_pad(part.state, length, -2) for part in parts])[back]
+        by_layer = (
+            [_pad_columns(part.weights[i], part.state.shape[1], length) for part in parts]
+            for i in range(len(blocks))
+        )
+        return Hidden(state, tuple(torch.cat(weights)[back] for weights in by_layer))
+
+    def _bucket(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
+        """All copies of groups of about one length."""
+        batch, length, embed = tokens.content.shape
+        group, center = tokens.present.nonzero(as_tuple=True)
+        row = torch.arange(len(group), device=group.device)
+        stream = tokens.content[group].clone()
+        stream[row, center] = tokens.center[group, center]
+        position, present = repeat_position(tokens.position, group), tokens.present[group]
+        copy = Tokens(stream, stream, position, present)
+        may_attend = visibility.content(present)
+        if not visibility.sees_mask:
+            hidden = torch.zeros_like(present)
+            hidden[row, center] = True
+            may_attend = may_attend & ~hidden[:, None, :]
+        weights = []
+        for block in blocks[:-1]:
+            stream, used = attend(block, stream, stream, copy, may_attend)
+            weights.append(used[row, :, center])
+        last, query_position = blocks[-1], position[row, center][:, None]
+        query = stream[row, center][:, None]
+        attended = last.attention.gather(
+            last.queries(query, query_position),
+            last.keys(stream, position),
+            may_attend[row, center][:, None],
+            (query_position, position),
+        )
+        weights.append(attended.weights[:, :, 0])
+        state = last.join(query, attended.update)[:, 0]
+        if visibility.sees_mask:
+            weights = [_own_column_last(used, row, center) for used in weights]
+        out = state.new_zeros(batch, length, embed).index_put((group, center), state)
+        scattered = [
+            used.new_zeros(batch, length, *used.shape[1:]).index_put((group, center), used)
+            for used in weights
+        ]
+        return Hidden(out, tuple(used.transpose(1, 2) for used in scattered))
+
+
+def _bucket_bounds(lengths: list[int]) -> list[tuple[int, int, int]]:
+    """(from, to, width) of runs of sorted lengths in which padding stays below a quarter."""
+    bounds, low = [], 0
+    for high in range(1, len(lengths) + 1):
+        if high == len(lengths) or lengths[high] > max(4, 1.25 * lengths[low]):
+            bounds.append((low, high, max(1, lengths[high - 1])))
+            low = high
+    return bounds
+
+
+def _rows(tokens: Tokens, rows: Tensor, width: int) -> Tokens:
+    """Some groups, cut to `width` (padding is always last)."""
+    return Tokens(
+        tokens.content[rows, :width],
+        tokens.center[rows, :width],
+        repeat_position(tokens.position, rows)[:, :width],
+        tokens.present[rows, :width],
+    )
+
+
+def _pad(x: Tensor, length: int, dim: int) -> Tensor:
+    """Zeros after the end of a dimension (counted from the last)."""
+    after = [0, 0] * (-dim - 1) + [0, length - x.shape[dim]]
+    return torch.nn.functional.pad(x, after)
+
+
+def _pad_columns(weights: Tensor, n_keys: int, length: int) -> Tensor:
+    """Weights padded to `length` centers and keys; extra columns stay last."""
+    keys, extra = weights[..., :n_keys], weights[..., n_keys:]
+    return _pad(torch.cat([_pad(keys, length, -1), extra], -1), length, -2)
+
+
+def _own_column_last(weights: Tensor, row: Tensor, center: Tensor) -> Tensor:
+    """The mask's weight moved from its column among the keys to a last one."""
+    own = weights[row, :, center]
+    others = weights.transpose(1, 2).index_put((row, center), torch.zeros_like(own))
+    return torch.cat([others.transpose(1, 2), own[..., None]], -1)

@@ -6,11 +6,19 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from exfam.attention import Attention, Block, ScoreKernel, Visibility
+from exfam.attention import Block, ScoreKernel, Visibility
 from exfam.attention.attention import PerHead
-from exfam.conditionals.base import Conditional, Hidden, Tokens, attend, repeat_position
-from exfam.conditionals.streams import Static, TwoStream
-from exfam.encodings import Position
+from exfam.checks import check_choice
+from exfam.conditionals.base import (
+    Conditional,
+    Copies,
+    Hidden,
+    Static,
+    Tokens,
+    TwoStream,
+    attend,
+    repeat_position,
+)
 
 
 class Exact(Conditional):
@@ -38,6 +46,30 @@ class Exact(Conditional):
         if len(blocks) == 1:
             return Static().hide(blocks, tokens, visibility)
         return _two_layers(blocks[0], blocks[1], tokens, visibility)
+
+
+CONDITIONALS: dict[str, type[Conditional]] = {
+    "copies": Copies,
+    "exact": Exact,
+    "static": Static,
+    "two_stream": TwoStream,
+}
+
+
+def choose_conditional(
+    name: str, *, blocks: Sequence[Block], visibility: Visibility
+) -> Conditional:
+    """The conditional of that name; "auto" takes an exact one-pass form if there is one.
+
+    Raises ExfamError where the named one does not serve the network.
+    """
+    check_choice("conditional", name, ("auto", *CONDITIONALS))
+    if name == "auto":
+        exact = Exact()
+        return Static() if exact.refusal(blocks, visibility) else exact
+    chosen = CONDITIONALS[name]()
+    chosen.check(blocks, visibility)
+    return chosen
 
 
 class _LeftOut(NamedTuple):
@@ -77,23 +109,17 @@ def _first_layer(block: Block, tokens: Tokens, visibility: Visibility) -> _First
     k_mask, v_mask = block.keys(tokens.center, position)
     scores = attention.scores(q, k, position, position)
     to_mask = attention.scores(q, k_mask, position, position) if visibility.sees_mask else None
-    to_null = attention.null_scores(q)[..., None] if attention.null is not None else None
+    to_null = attention.null_scores(q) if attention.null is not None else None
     absent = ~tokens.present[:, None, None, :]
     if attention.kernel.normalizes:
         pooled = _left_out_softmax(scores, absent, v, to_mask, to_null)
     else:
         pooled = _left_out_linear(attention.kernel, scores, absent, v, to_mask, to_null)
-    center, weights = attend(
-        block,
-        tokens.center,
-        tokens.content,
-        tokens,
-        visibility.context(tokens.present),
-        visibility.sees_mask,
-    )
     null = None
     if pooled.null is not None and attention.null is not None:
         null = pooled.null, attention.null.value
+    context, own = visibility.context(tokens.present), visibility.sees_mask
+    center, weights = attend(block, tokens.center, tokens.content, tokens, context, own)
     return _First(pooled, v, v_mask, null, center, weights)
 
 
@@ -132,8 +158,8 @@ def _left_out_softmax(
     """
     low = torch.finfo(scores.dtype).min
     ranked = scores.detach().masked_fill(absent, low)
-    first, place = ranked.max(-1, keepdim=True)
-    is_top = torch.zeros_like(ranked, dtype=torch.bool).scatter_(-1, place, True)
+    first, index = ranked.max(-1, keepdim=True)
+    is_top = torch.zeros_like(ranked, dtype=torch.bool).scatter_(-1, index, True)
     second = ranked.masked_fill(is_top, low).amax(-1, keepdim=True)
     e = (scores - first).masked_fill(absent, low).exp()
     other = (scores - second).masked_fill(absent | is_top, low).exp()
@@ -159,42 +185,16 @@ def _two_layers(one: Block, two: Block, tokens: Tokens, visibility: Visibility) 
     q = two.queries(first.center, position)
     columns = _PairColumns if attention.encoding.rotates else _MatrixColumns
     pairs = columns(one, two, tokens, first, q)
-    scores = [_pair_scores(attention, pairs, q, position)]
-    own = two.keys(first.center, position) if visibility.sees_mask else None
-    if attention.null is not None:
-        scores.append(attention.null_scores(q)[..., None])
-    if own is not None:
-        scores.append(attention.own_scores(q, own[0], position)[..., None])
-    n_keys, n_extra = tokens.present.shape[1], len(scores) - 1
-    allowed = visibility.context(tokens.present)[:, None]
-    allowed = torch.nn.functional.pad(allowed, (0, n_extra), value=True)
-    weights = attention.kernel.weights(torch.cat(scores, -1), allowed)
-    pooled = pairs.pool(weights[..., :n_keys])
-    if attention.null is not None:
-        pooled = pooled + weights[..., n_keys, None] * attention.null.value
-    if own is not None:
-        pooled = pooled + weights[..., -1, None] * own[1]
-    state = two.join(first.center, attention.merge(pooled))
-    return Hidden(state, (first.weights, weights))
-
-
-def _pair_scores(
-    attention: Attention, pairs: "_MatrixColumns | _PairColumns", q: PerHead, position: Position
-) -> Tensor:
-    """Layer-2 scores of center i with element j, element i hidden."""
     if attention.encoding.replaces:
-        return attention.scores(q, q, position, position)
-    bias = attention.encoding.bias(q, position, position)
-    product = pairs.products() * attention.scale
-    return product if bias is None else product + bias
-
-
-def _key_value_maps(attention: Attention) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Weights (heads, head_dim, embed) and biases (heads, 1, head_dim) of keys and of values."""
-    shape = (2, attention.n_heads, attention.head_dim)
-    weight = attention.key_value.weight.unflatten(0, shape)
-    bias = attention.key_value.bias.unflatten(0, shape)[:, :, None]
-    return weight[0], weight[1], bias[0], bias[1]
+        scores = attention.scores(q, q, position, position)
+    else:
+        bias = attention.encoding.bias(q, position, position)
+        scores = pairs.products() * attention.scale
+        scores = scores if bias is None else scores + bias
+    own = two.keys(first.center, position) if visibility.sees_mask else None
+    context = visibility.context(tokens.present)
+    attended = attention.weigh(q, scores, pairs.pool, context, position, own)
+    return Hidden(two.join(first.center, attended.update), (first.weights, attended.weights))
 
 
 class _MatrixColumns:
@@ -202,19 +202,23 @@ class _MatrixColumns:
 
     def __init__(self, one: Block, two: Block, tokens: Tokens, first: _First, q: PerHead) -> None:
         self.first, self.q = first, q
-        self.maps = _key_value_maps(two.attention)
-        self.output = one.attention.output
+        key_value, by_head = (
+            two.attention.key_value,
+            (two.attention.n_heads, two.attention.head_dim),
+        )
+        # Weights (heads, head_dim, embed) and biases (heads, 1, head_dim).
+        self.to_key, self.to_value = key_value.weight.unflatten(0, (2, *by_head))
+        self.key_bias, self.value_bias = key_value.bias.unflatten(0, (2, *by_head))[:, :, None]
+        output, heads = one.attention.output, (one.attention.n_heads, one.attention.head_dim)
         kept = tokens.content if one.connection.residual else torch.zeros_like(tokens.content)
-        self.kept = kept + self.output.bias
-        heads = (one.attention.n_heads, one.attention.head_dim)
-        self.out_heads = self.output.weight.unflatten(1, heads)  # (embed, h, head_dim)
+        self.kept = kept + output.bias
+        self.out_heads = output.weight.unflatten(1, heads)  # (embed, h, head_dim)
 
     def products(self) -> Tensor:
         """q_i . k_j with element i hidden: (batch, heads2, i, j)."""
-        to_key, _, key_bias, _ = self.maps
         first, left = self.first, self.first.pooled
-        through = self.q @ to_key  # (batch, g, i, embed)
-        scores = through @ self.kept[:, None].mT + (self.q * key_bias).sum(-1, keepdim=True)
+        through = self.q @ self.to_key  # (batch, g, i, embed)
+        scores = through @ self.kept[:, None].mT + (self.q * self.key_bias).sum(-1, keepdim=True)
         u = torch.einsum("bgie,ehd->bghid", through, self.out_heads)
         moved = left.top.mT[:, None] * (u @ left.all_keys[:, None].mT)
         moved = moved + left.rest.mT[:, None] * (u @ left.other_keys[:, None].mT)
@@ -228,20 +232,19 @@ class _MatrixColumns:
 
     def pool(self, weights: Tensor) -> PerHead:
         """sum_j weight_ij v_j with element i hidden: (batch, heads2, i, head_dim)."""
-        _, to_value, _, value_bias = self.maps
         first, left = self.first, self.first.pooled
         stream = weights @ self.kept[:, None]
-        each = weights[:, :, None]  # (batch, g, 1, i, j)
-        moved = (each * left.top.mT[:, None]) @ left.all_keys[:, None]
-        moved = moved + (each * left.rest.mT[:, None]) @ left.other_keys[:, None]
-        own = (each * left.own.mT[:, None]).sum(-1, keepdim=True)
-        mask = (each * left.mask.mT[:, None]).sum(-1, keepdim=True)
+        weight = weights[:, :, None]  # (batch, g, 1, i, j)
+        moved = (weight * left.top.mT[:, None]) @ left.all_keys[:, None]
+        moved = moved + (weight * left.rest.mT[:, None]) @ left.other_keys[:, None]
+        own = (weight * left.own.mT[:, None]).sum(-1, keepdim=True)
+        mask = (weight * left.mask.mT[:, None]).sum(-1, keepdim=True)
         moved = moved - own * first.v[:, None] + mask * first.v_mask[:, None]
         if first.null is not None:
             share, value = first.null
-            moved = moved + (each * share.mT[:, None]).sum(-1, keepdim=True) * value
+            moved = moved + (weight * share.mT[:, None]).sum(-1, keepdim=True) * value
         stream = stream + torch.einsum("bghid,ehd->bgie", moved, self.out_heads)
-        return stream @ to_value.mT + weights.sum(-1, keepdim=True) * value_bias
+        return stream @ self.to_value.mT + weights.sum(-1, keepdim=True) * self.value_bias
 
 
 class _PairColumns:
@@ -257,9 +260,8 @@ class _PairColumns:
             share, value = first.null
             pooled = pooled + share[..., None] * value[:, None]
         update = one.attention.output(pooled.permute(0, 3, 2, 1, 4).flatten(3))
-        stream = one.connection.after(
-            tokens.content[:, None].expand_as(update), update
-        )  # (batch, i, j, embed)
+        content = tokens.content[:, None].expand_as(update)
+        stream = one.connection.after(content, update)  # (batch, i, j, embed)
         batch, length = tokens.present.shape
         group = torch.arange(batch, device=q.device).repeat_interleave(length)
         position = repeat_position(tokens.position, group)

@@ -8,14 +8,9 @@ import torch
 from exfam.checks import ExfamError
 from exfam.efa.declarations import PARTS, OnlyIn
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.networks.marginals import (
-    MarginalItems,
-    MarginalValues,
-    fit_marginal_items,
-    fit_marginal_values,
-)
+from exfam.efa.networks.marginals import MarginalItems, MarginalValues, fit_marginal_values
 from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues, choose_k, fit_shrunk_offset
-from exfam.efa.plan import FitPlan
+from exfam.efa.plan import FitPlan, log_frequencies
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Flag, OrNone, Positive
 from exfam.likelihoods.support import SUPPORTS
@@ -86,17 +81,15 @@ class Marginal(_Baseline):
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0
         item_part = value_part = None
+        counts: dict[str, Any] = {"weight": plan.weight}
         if plan.items:
-            item_part = fit_marginal_items(
-                plan.train, n_items, smoothing=float(self.smoothing), weight=plan.weight
+            smoothing = float(self.smoothing)
+            item_part = MarginalItems(
+                log_frequencies(plan.train, n_items, smoothing=smoothing, **counts)
             )
         if plan.values:
-            value_part = fit_marginal_values(
-                plan.train,
-                plan.schema.families,
-                n_items=n_items if self.by_item else 0,
-                weight=plan.weight,
-            )
+            counts["n_items"] = n_items if self.by_item else 0
+            value_part = fit_marginal_values(plan.train, plan.schema.families, **counts)
         self.members_ = [self._member(item_part, value_part)]
 
     def _member(
@@ -161,6 +154,7 @@ class ShrunkOffset(_Baseline):
         families = plan.schema.families
         fit = partial(
             fit_shrunk_offset,
+            direction=self.direction,
             n_items=plan.schema.n_items or 0,
             item_prior=float(self.item_prior),
             weight=plan.weight,
@@ -172,11 +166,8 @@ class ShrunkOffset(_Baseline):
                     "`validation_fraction` must be above 0 to choose `k`, got 0. Pass k=…, a "
                     "validation_fraction, or fit(…, validation=…)."
                 )
-            self.k_ = choose_k(
-                plan.train, plan.validation, families, direction=self.direction, fit=fit
-            )
-        part = fit(plan.train, families, k=self.k_, direction=self.direction)
-        self.members_ = [self._member(part)]
+            self.k_ = choose_k(plan.train, plan.validation, families, fit=fit)
+        self.members_ = [self._member(fit(plan.train, families, k=self.k_))]
 
     def _member(self, part: ShrunkOffsetValues) -> TwoPartModel:
         return TwoPartModel(
@@ -185,13 +176,12 @@ class ShrunkOffset(_Baseline):
 
     def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
         families, n_columns = self.schema_.families, len(self.schema_.families)
-        return self._member(
-            ShrunkOffsetValues(
-                families,
-                k=self.k_ or 1.0,
-                direction=self.direction,
-                item_mean=torch.zeros((self.schema_.n_items or 0) + 1, n_columns),
-                low=torch.zeros(n_columns),
-                high=torch.zeros(n_columns),
-            )
+        part = ShrunkOffsetValues(
+            families,
+            k=self.k_ or 1.0,
+            direction=self.direction,
+            item_mean=torch.zeros((self.schema_.n_items or 0) + 1, n_columns),
+            low=torch.zeros(n_columns),
+            high=torch.zeros(n_columns),
         )
+        return self._member(part)

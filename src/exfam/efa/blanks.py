@@ -1,5 +1,7 @@
 """Groups with one more element, a blank to be predicted: at the end, or in every gap."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Int64
 
@@ -37,11 +39,12 @@ def insert_blank(groups: Groups, schema: Schema, *, at: Int64[np.ndarray, "group
     stop = np.cumsum(lengths + 1)
     blank = stop - lengths - 1 + at
     source, given = _sources(flat, blank, at)
-    return flat.with_(
+    return with_rows(
+        flat,
+        source,
         start=stop - lengths - 1,
         stop=stop,
         item=None if flat.item is None else np.where(given, _take(flat.item, source), -1),
-        values={name: _take(column, source) for name, column in flat.values.items()},
         attributes=_next_attributes(flat, source, blank, schema),
         observed=given if flat.observed is None else given & _take(flat.observed, source),
         position=_positions(flat, source, blank, at, schema),
@@ -79,16 +82,21 @@ def _by_position(flat: Groups) -> Groups:
     group = np.repeat(np.arange(len(flat)), flat.stop - flat.start)
     rows = np.arange(flat.n_rows)
     rows[:n_own] = np.lexsort((flat.position[:n_own], group))
-    changes = {
-        name: column[rows]
+    return with_rows(flat, rows)
+
+
+def with_rows(flat: Groups, rows: np.ndarray, **changes: Any) -> Groups:
+    """Groups whose flat columns are those at these rows, but for what changes."""
+    named = {
+        kind: {name: _take(column, rows) for name, column in getattr(flat, kind).items()}
+        for kind in ("values", "attributes")
+    }
+    plain = {
+        name: _take(column, rows)
         for name in ("item", "position", "observed", "role", "source_row")
         if (column := getattr(flat, name)) is not None
     }
-    named = {
-        kind: {name: column[rows] for name, column in getattr(flat, kind).items()}
-        for kind in ("values", "attributes")
-    }
-    return flat.with_(**changes, **named)
+    return flat.with_(**(named | plain | changes))
 
 
 def _sources(
@@ -116,7 +124,10 @@ def _next_attributes(
     for spec in schema.attributes:
         if not spec.of_group:
             rows = without if spec.known else blank
-            attributes[spec.name] = _with_typical(attributes[spec.name], rows, spec)
+            kind = np.int64 if spec.n is not None else np.float64
+            column, typical = attributes[spec.name].astype(kind), typical_rows(spec, len(rows))
+            column[rows] = typical[:, 0] if typical.ndim > column.ndim else typical
+            attributes[spec.name] = column
     return attributes
 
 
@@ -127,19 +138,8 @@ def _take(column: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def typical_rows(spec: AttributeSpec, n: int) -> np.ndarray:
-    """Rows of an unknown category, or of average numbers.
-
-    >>> typical_rows(AttributeSpec("genre", of_group=False, known=False, n=3), 2)
-    array([-1, -1])
-    """
+    """Rows of an unknown category, or of average numbers."""
     return np.full(n, -1) if spec.n is not None else np.tile(np.array(spec.center), (n, 1))
-
-
-def _with_typical(column: np.ndarray, rows: np.ndarray, spec: AttributeSpec) -> np.ndarray:
-    column = column.astype(np.int64 if spec.n is not None else np.float64)
-    typical = typical_rows(spec, len(rows))
-    column[rows] = typical[:, 0] if typical.ndim > column.ndim else typical
-    return column
 
 
 def _tied(

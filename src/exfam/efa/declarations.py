@@ -168,13 +168,7 @@ class UnavailableError(ExfamError, AttributeError):
 
 
 class OnlyIn:
-    """Stands for a name that an estimator lacks, and says which estimators have it.
-
-    >>> class Mean:
-    ...     explain = OnlyIn("EFA")
-    >>> hasattr(Mean(), "explain")
-    False
-    """
+    """Stands for a name that an estimator lacks, and says which estimators have it."""
 
     def __init__(self, *estimators: str) -> None:
         self.estimators = estimators

@@ -1,6 +1,6 @@
 """The EFA estimator: exponential family attention over groups."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -8,31 +8,17 @@ from jaxtyping import Float
 from sklearn.base import TransformerMixin
 
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
-from exfam.catalog import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.networks.efa_network import (
-    JOINS,
-    TIES,
-    VALUE_EMBEDDINGS,
-    EFANetwork,
-    EFASettings,
-    build_efa,
-)
+from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
+from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import parameter, settings_from
-from exfam.estimator.rules import (
-    Choice,
-    Flag,
-    Fraction,
-    OrNone,
-    Positive,
-    Whole,
-)
+from exfam.estimator.rules import Choice, Flag, Fraction, OrNone, Positive, Whole
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
@@ -64,7 +50,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         Whole(least=0), "hidden units after each attention layer, 0 for none", default=0
     )
     connection: str = parameter(
-        Choice(tuple(CONNECTIONS)),
+        Choice(CONNECTIONS),
         '"pre-norm", "post-norm", "residual" or "none" around layers',
         default="pre-norm",
     )
@@ -139,19 +125,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         train(self, plan)
 
     def _build(
-        self,
-        generator: torch.Generator,
-        *,
-        items: bool,
-        values: bool,
-        bias: Float[torch.Tensor, "items"] | None = None,
-        sampler: ItemSampler | None = None,
+        self, generator: torch.Generator, *, items: bool, values: bool, **starts: Any
     ) -> TwoPartModel:
         fitted = {"support": self.support_, "encoding": self.encoding_}
         settings = settings_from(self, EFASettings, items=items, values=values, **fitted)
-        return build_efa(
-            self.schema_, settings, generator=generator, item_bias=bias, sampler=sampler
-        )
+        return build_efa(self.schema_, settings, generator=generator, **starts)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
@@ -165,14 +143,21 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
         """Center vectors (delta) of the items, of the first member's item part."""
-        head: Any = self._part("item").head
+        head: Any = self._item_part().head
         return head.centers.vectors().detach().cpu().numpy()
 
     @property
     def item_context_vectors_(self) -> Float[np.ndarray, "items dim"]:
         """Context vectors (beta) of the items, of the first member's item part."""
-        first: Any = self._part("item").embedding.fields[0]
+        first: Any = self._item_part().embedding.fields[0]
         return first.field.vectors().detach().cpu().numpy()
+
+    def _item_part(self) -> EFANetwork:
+        self._check_fitted()
+        part = self.members_[0].item_part
+        if part is None:
+            raise UnavailableError("`item` part must be fitted for this, got a model without one.")
+        return cast(EFANetwork, part)
 
     def explain(self, X: Any) -> list[Explanation]:
         """Attention weights of each group of `X`, by layer and head, named by element.
@@ -188,8 +173,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         """Mean attention between the first `length` elements of groups, and how local it is.
 
         `length`: of groups that are as long at least
-        `part`: "items" or "values" of a model that has both, None for the one it has (default None)
-        `term`: "both", or "contextual" for attention without the encoding (default "both")
+        `part`: "items" or "values" of a model that has both, None for the one it has
+        `term`: "both", or "contextual" for attention without the encoding
 
         Of the first member of an ensemble. See `exfam.efa.explain.group_attention`.
         Raises ExfamError for groups that are sets.
@@ -210,12 +195,3 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     @property
     def _has_positions(self) -> bool:
         return self.encoding_ != "none"
-
-    def _part(self, name: str) -> EFANetwork:
-        self._check_fitted()
-        part = getattr(self.members_[0], f"{name}_part")
-        if part is None:
-            raise UnavailableError(
-                f"`{name}` part must be fitted for this, got a model without one."
-            )
-        return part

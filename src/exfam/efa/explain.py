@@ -18,7 +18,7 @@ from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions.attention import PositionAttention, member_of, own_weights, with_term
-from exfam.positions.weights import renormalized
+from exfam.positions.metrics import renormalized
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,31 @@ def explain_groups(
     Raises ExfamError for a model without attention.
     """
     model.eval()
-    return [_explain_one(model, groups[g : g + 1], vocabulary, g) for g in range(len(groups))]
+    networks, device = _networks(model), next(model.parameters()).device
+    part = next(iter(networks.values()))
+    more = ["(nothing)"] if part.layers[0].attention.null is not None else []
+    more += ["(mask)"] if part.visibility.sees_mask else []
+    known = vocabulary["item"].tolist() if "item" in vocabulary else []
+    labels = [*map(str, known), "(unknown)"]
+    explanations = []
+    for number in range(len(groups)):
+        group = groups[number : number + 1]
+        batch = group.pad(np.array([0]))
+        element = batch.element[0].numpy()
+        present = element >= 0  # an empty group is padded to one element
+        weights = {}
+        for name, network in networks.items():
+            with torch.inference_mode():
+                hidden = network.hidden(batch.to(device))
+            layers = torch.stack([layer[0] for layer in hidden.weights]).cpu().numpy()
+            columns = np.append(present, np.ones(layers.shape[-1] - len(present), dtype=bool))
+            weights[name] = layers[:, :, present][..., columns]
+        names = [str(index) for index in range(int(present.sum()))]
+        if group.item is not None and "item" in vocabulary:
+            names = [labels[code] for code in group.item[element[present]]]
+        label = number if group.group_names is None else group.group_names.tolist()[0]
+        explanations.append(Explanation(label, names, names + more, weights))
+    return explanations
 
 
 def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
@@ -66,40 +90,6 @@ def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
     if not networks:
         raise ExfamError("`explain` needs a model with attention, got one without.")
     return networks
-
-
-def _explain_one(
-    model: TwoPartModel, group: Groups, vocabulary: dict[str, np.ndarray], number: int
-) -> Explanation:
-    batch = group.pad(np.array([0]))
-    networks = _networks(model)
-    device = next(model.parameters()).device
-    with torch.inference_mode():
-        hidden = {name: part.hidden(batch.to(device)) for name, part in networks.items()}
-    element = batch.element[0].numpy()
-    present = element >= 0  # an empty group is padded to one element
-    element = element[present]
-    weights = {}
-    for name, state in hidden.items():
-        layers = torch.stack([layer[0] for layer in state.weights]).cpu().numpy()
-        extra = np.ones(layers.shape[-1] - len(present), dtype=bool)
-        weights[name] = layers[:, :, present][..., np.append(present, extra)]
-    names = _element_names(group, element, vocabulary)
-    part = next(iter(networks.values()))
-    first: Any = part.blocks[0]  # nn.Module's attributes have no better type
-    more = ["(nothing)"] if first.attention.null is not None else []
-    more += ["(mask)"] if part.visibility.sees_mask else []
-    label = number if group.group_names is None else group.group_names.tolist()[0]
-    return Explanation(label, names, names + more, weights)
-
-
-def _element_names(
-    group: Groups, element: np.ndarray, vocabulary: dict[str, np.ndarray]
-) -> list[str]:
-    if group.item is None or "item" not in vocabulary:
-        return [str(index) for index in range(len(element))]
-    labels = [str(label) for label in vocabulary["item"].tolist()] + ["(unknown)"]
-    return [labels[code] for code in group.item[element]]
 
 
 def group_vectors(
@@ -165,10 +155,10 @@ def group_attention(
     by their order.
 
     `model`: a fitted EFA estimator, or a model of one
-    `part`: "items" or "values" of a model that has both, or None for the one it has (default None)
+    `part`: "items" or "values" of a model that has both, or None for the one it has
     `term`: "both", or "contextual" for attention without the encoding, which is taken out of all
-        layers; what it makes alone is `positional` (default "both")
-    `member`: which of an ensemble (default 0)
+        layers; what it makes alone is `positional`
+    `member`: which of an ensemble
 
     Raises ExfamError for a model without attention, for one whose weights are no shares, for a
     length that no group has, and for the contextual term of an encoding that leaves none.
@@ -187,31 +177,25 @@ def group_attention(
             "`model` must have weights that are shares, got linear attention. Fit with "
             "attention='softmax'."
         )
-    cut = _cut(groups, length)
-    seen = with_term(fitted, term)
-    paid = _mean_weights(seen, cast(EFANetwork, seen.part(part)), cut)
-    own = own_weights(
-        network.encoding, length, head_dim=attention.head_dim, direction=network.direction
-    )
-    return PositionAttention(
-        weights=renormalized(paid[..., :length]),
-        positional=own,
-        elsewhere=paid[..., length:].sum(-1),
-        n_averaged=len(cut),
-        direction=network.direction,
-    )
-
-
-def _cut(groups: Groups, length: int) -> Groups:
-    """The first elements of all groups that have so many."""
     own = groups.stop - groups.start
-    kept = groups[np.flatnonzero(own >= length)]
-    if not len(kept):
+    cut = groups[np.flatnonzero(own >= length)]
+    if not len(cut):
         raise ExfamError(
             f"`length` must be at most that of the longest group, {int(own.max(initial=0))}, got "
             f"{length}. Take fewer positions."
         )
-    return kept.with_(stop=kept.start + length, context_start=None, context_stop=None)
+    cut = cut.with_(stop=cut.start + length, context_start=None, context_stop=None)
+    seen = with_term(fitted, term)
+    weights = _mean_weights(seen, cast(EFANetwork, seen.part(part)), cut)
+    return PositionAttention(
+        weights=renormalized(weights[..., :length]),
+        positional=own_weights(
+            network.encoding, length, head_dim=attention.head_dim, direction=network.direction
+        ),
+        elsewhere=weights[..., length:].sum(-1),
+        n_averaged=len(cut),
+        direction=network.direction,
+    )
 
 
 def _mean_weights(
@@ -224,7 +208,6 @@ def _mean_weights(
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):
             layers = network.hidden(batch.to(device)).weights
-            total = (
-                total + torch.stack([layer.sum(0, dtype=torch.float64) for layer in layers]).cpu()
-            )
+            summed = [layer.sum(0, dtype=torch.float64) for layer in layers]
+            total = total + torch.stack(summed).cpu()
     return total / len(groups)

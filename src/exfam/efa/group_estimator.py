@@ -114,7 +114,6 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         """Log-probability in nats of every element given its context: item and values added.
 
         NaN for rows that are no target, and for those of unknown items where items are predicted.
-        `log_prob_parts` has items and values apart.
         """
         return total_nats(self.log_prob_parts(X))
 
@@ -128,21 +127,15 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         return {name: inputs.spread(flat) for name, flat in parts.items()}
 
     def score(self, X: Any, y: None = None, sample_weight: Any = None) -> float:
-        """Mean log-likelihood in nats of a target element; higher is better.
+        """Mean log-likelihood in nats of a target element, by their weights; higher is better.
 
-        Item and value log-probabilities of all targets, divided by the number of targets (or by
-        the sum of their weights). Elements of unknown items are left out where items are predicted,
-        with a warning that counts them. With direction="bidirectional" it is a
-        pseudo-log-likelihood.
+        Elements of unknown items are left out where items are predicted, with a warning that counts
+        them. With direction="bidirectional" it is a pseudo-log-likelihood.
         """
-        return sum(self._mean_parts(X, sample_weight).values())
+        return sum(self.score_parts(X, sample_weight).values())
 
     def score_parts(self, X: Any, sample_weight: Any = None) -> dict[str, float]:
         """The terms of `score`: "items" and each value column; they add up to it."""
-        parts = self._mean_parts(X, sample_weight)
-        return {"items" if name == "item" else name: nats for name, nats in parts.items()}
-
-    def _mean_parts(self, X: Any, sample_weight: Any) -> dict[str, float]:
         inputs = self._inputs(X)
         nats: dict[str, float] = {}
         total = 0.0
@@ -151,10 +144,10 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             counted = ~np.isnan(total_nats(parts))
             weights = counted.astype(float) if weight is None else np.where(counted, weight, 0.0)
             total += float(weights.sum())
-            for name, flat in parts.items():
+            for part, flat in parts.items():
                 # An impossible observation is minus infinity, and stays that; NaN is no target of
                 # a part.
-                rows = (weights > 0) & ~np.isnan(flat)
+                rows, name = (weights > 0) & ~np.isnan(flat), "items" if part == "item" else part
                 nats[name] = nats.get(name, 0.0) + float((flat[rows] * weights[rows]).sum())
         if not total:
             raise ExfamError(
@@ -184,7 +177,12 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
                     f"`{name}` needs a model with values, got one of items only. "
                     "Use predict_proba for the probabilities of all items."
                 )
-            return self._likely_items(inputs)
+            flat = np.full(inputs.groups.n_rows, np.nan)
+            for rows, items, _ in top_items(self.members_, inputs.groups, k=1):
+                flat[rows] = items[:, 0]
+            codes = np.nan_to_num(inputs.spread(flat), nan=-1).astype(int)
+            labels = [*self.vocabulary_["item"].tolist(), None]  # the last for code -1
+            return np.array([labels[code] for code in codes], dtype=object)
         if levels is None:
             return self._of_values(inputs, Mixture.mean)
         return self._of_values(
@@ -223,27 +221,19 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         probabilities of all items sum to 1.
         """
         groups = self._inputs(X).groups
-        return recommend(
-            self.members_,
-            groups,
-            self.schema_,
-            self.vocabulary_,
-            k=k,
-            in_gaps=self.direction == "bidirectional" and self._has_positions,
-        )
+        in_gaps = self.direction == "bidirectional" and self._has_positions
+        fitted = self.members_, self.schema_
+        return recommend(*fitted, groups, self.vocabulary_, k=k, in_gaps=in_gaps)
 
     def complements(self, item: Any, *, k: int = 10) -> Relations:
         """Items that `item` makes more likely, and that make it more likely, in nats."""
-        return self._relations(item, k=k, kind="complements")
+        self._check_fitted()
+        return relations(self.members_, self.schema_, self.vocabulary_, item, k=k, alike=False)
 
     def substitutes(self, item: Any, *, k: int = 10) -> Relations:
         """Items called for by the same contexts as `item`, but not by `item` itself."""
-        return self._relations(item, k=k, kind="substitutes")
-
-    def _relations(self, item: Any, *, k: int, kind: str) -> Relations:
         self._check_fitted()
-        labels = self.vocabulary_.get("item", np.array([]))
-        return relations(self.members_, self.schema_, labels, item, k=k, kind=kind)
+        return relations(self.members_, self.schema_, self.vocabulary_, item, k=k, alike=True)
 
     def sample(
         self, X: Any, *, steps: int | None = None, sweeps: int = 10, seed: int = 0
@@ -254,11 +244,12 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         turn. Bidirectional: unobserved values and items of Groups with code -1 are filled in, first
         in order, then by `sweeps` of Gibbs sampling. The same seed gives the same draws.
         """
-        inputs, fitted = self._inputs(X), (self.members_, self.schema_)
+        inputs = self._inputs(X)
         check_whole("seed", seed, least=0)
         if self.direction == "causal":
             steps = 10 if steps is None else steps
             check_whole("steps", steps, least=0)
+            fitted = self.members_, self.schema_
             return continue_groups(*fitted, inputs.groups, steps=steps, seed=seed)
         check_whole("sweeps", sweeps, least=0)
         if steps is not None:
@@ -301,10 +292,9 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         return False
 
     def _columns(self) -> FrameColumns | None:
-        if self.group is None:
-            return None
         names = [field.name for field in fields(FrameColumns)]
-        return FrameColumns(**{name: getattr(self, name) for name in names})
+        given = {name: getattr(self, name) for name in names}
+        return None if self.group is None else FrameColumns(**given)
 
     def _read(self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None) -> Inputs:
         """What the user passed as groups, coded by a vocabulary if there is one."""
@@ -331,14 +321,6 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             check_no_repeats(inputs.groups)
         self.schema_.check(inputs.groups)
         return inputs
-
-    def _likely_items(self, inputs: Inputs) -> np.ndarray:
-        flat = np.full(inputs.groups.n_rows, np.nan)
-        for rows, items, _ in top_items(self.members_, inputs.groups, k=1):
-            flat[rows] = items[:, 0]
-        codes = np.nan_to_num(inputs.spread(flat), nan=-1).astype(int)
-        labels = self.vocabulary_["item"].tolist()
-        return np.array([None if code < 0 else labels[code] for code in codes], dtype=object)
 
     def _of_values(
         self,

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
 from exfam.columns.frames import open_frame
 from exfam.columns.unknown import UnknownLabels, look_up, warn_unknown
+from exfam.efa.blanks import with_rows
 from exfam.estimator.rules import listed
 from exfam.groups import Groups
 from exfam.groups.frames import ROWS, FrameColumns, read_frame
@@ -29,8 +30,7 @@ class Inputs:
 
     Outputs have `n_rows` entries, one a row of the frame or file, or one an own element of Groups;
     NaN where the element was left out. `kept`: which elements of Groups, where some were left
-    out. `blank`: elements of Groups that came without an item, to be filled in; None if there
-    are none.
+    out. `blank`: elements of Groups that came without an item, to be filled in.
     """
 
     groups: Groups
@@ -40,7 +40,6 @@ class Inputs:
     blank: Bool[np.ndarray, "elements"] | None = None
 
     def _entries(self, elements: Int64[np.ndarray, "own"]) -> Int64[np.ndarray, "own"] | slice:
-        """The entry of each own element."""
         if self.by_row:
             assert self.groups.source_row is not None
             return self.groups.source_row[elements]
@@ -98,76 +97,51 @@ def read_group_inputs(
     """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
 
     `ordered`: whether the order of rows or elements means something even where the data do not
-    say so. `date_format`: how text of `order` and `position` writes dates.
-    A path is that of a prepared folder, which is as good as its Groups, or of whatever
+    say so. A path is that of a prepared folder, which is as good as its Groups, or of whatever
     `exfam.read` reads. Rows of files are all kept, as those of frames are, exact duplicates too:
     each has an entry in the outputs. Labels that the vocabulary lacks are counted in one warning.
     Raises DataError for a frame or file without column names, or a folder prepared with others;
     UnknownItemError for items that the vocabulary does not hold if `unknown="error"`.
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
-    found: list[UnknownLabels] = []
+    missing: list[UnknownLabels] = []
+    coding: dict[str, Any] = {"vocabulary": vocabulary, "unknown": unknown, "found": missing}
     if is_prepared(data) or isinstance(data, Groups):
         groups = data if isinstance(data, Groups) else _open(data, columns)
         if ordered:
             groups = unchecked(groups.__dict__ | {"ordered": True, "tied": None})
-        inputs = _from_groups(groups, vocabulary, unknown, found)
-    else:
-        inputs = _from_rows(data, columns, vocabulary, unknown, found, date_format)
-    warn_unknown(found, ignored=unknown == "ignore")
-    return inputs
-
-
-def _from_rows(
-    data: Any,
-    columns: FrameColumns | None,
-    vocabulary: Vocabulary | None,
-    unknown: str,
-    found: list[UnknownLabels],
-    date_format: str | None,
-) -> Inputs:
-    """A frame or a file as groups; `found` takes the labels that the vocabulary lacks."""
-    if columns is None:
+        inputs = _from_groups(groups, vocabulary, unknown, missing)
+    elif columns is None:
         raise DataError(
             "`group` must name the column of groups to read a frame or file, got None. Pass column "
             "names to the estimator (group=…, item=…, value=…), or Groups."
         )
-    if isinstance(data, str | os.PathLike):
+    elif isinstance(data, str | os.PathLike):
         options = ReadingOptions(duplicates="keep", date_format=date_format)
-        groups, facts = read_with_facts(
-            data, columns, options=options, vocabulary=vocabulary, unknown=unknown, found=found
-        )
-        return Inputs(groups, facts.rows, by_row=True)
-    table = open_frame(data)
-    groups = read_frame(
-        table,
-        columns,
-        vocabulary=vocabulary,
-        unknown=unknown,
-        date_format=date_format,
-        found=found,
-    )
-    return Inputs(groups, len(table[columns.group]), by_row=True)
+        groups, facts = read_with_facts(data, columns, options=options, **coding)
+        inputs = Inputs(groups, facts.rows, by_row=True)
+    else:
+        table = open_frame(data)
+        groups = read_frame(table, columns, date_format=date_format, **coding)
+        inputs = Inputs(groups, len(table[columns.group]), by_row=True)
+    warn_unknown(missing, ignored=unknown == "ignore")
+    return inputs
 
 
 def _open(folder: Any, columns: FrameColumns | None) -> Groups:
     """The groups of a prepared folder, unless it was prepared with other columns than named."""
     held = prepared_columns(folder)
-    if columns is None or held is None:
-        return open_prepared(folder)
-    for argument in fields(FrameColumns):
-        named, there = (listed(getattr(names, argument.name)) for names in (columns, held))
-        if list(named) != list(there) and (argument.name, columns.order) != ("order", ROWS):
+    for argument in () if columns is None or held is None else fields(FrameColumns):
+        named, there = (list(listed(getattr(names, argument.name))) for names in (columns, held))
+        order = None if columns is None else columns.order
+        if named != there and (argument.name, order) != ("order", ROWS):
+            shown = [", ".join(map(repr, names)) or "none" for names in (there, named)]
             raise DataError(
                 f"`{argument.name}` must be as {os.fspath(folder)} was prepared with, "
-                f"{_shown(there)}, got {_shown(named)}. Pass the same column names, or none at all "
+                f"{shown[0]}, got {shown[1]}. Pass the same column names, or none at all "
                 "to take the folder as it is, or prepare the data again."
             )
     return open_prepared(folder)
-
-
-def _shown(names: Any) -> str:
-    return ", ".join(repr(name) for name in names) or "none"
 
 
 def _from_groups(
@@ -184,9 +158,11 @@ def _from_groups(
         return Inputs(recoded.with_(item=data.item), n_rows)
     item, lost = _recoded(data, "item", data.item, vocabulary["item"])
     recoded = recoded.with_(item=item)
-    visible = np.zeros(0, dtype=np.int64) if lost is None else _visible(data)
-    if lost is not None and lost[visible].any():
+    rows = np.zeros(0, dtype=np.int64)
+    if lost is not None:
+        visible = _visible(data)
         rows = visible[lost[visible]]
+    if lost is not None and len(rows):
         missing = _unknown_labels(data, "item", "item", data.item, rows)
         if unknown == "error":
             row = rows[0] if data.source_row is None else data.source_row[rows[0]]
@@ -197,12 +173,8 @@ def _from_groups(
             kept = np.flatnonzero(~lost[data.elements()])
             recoded, blank = _without(recoded, lost, data.item < 0)
             return Inputs(recoded, n_rows, kept=kept, blank=blank)
-    return Inputs(recoded, n_rows, blank=data.item < 0 if _has_blanks(data) else None)
-
-
-def _has_blanks(groups: Groups) -> bool:
-    item = groups.item
-    return item is not None and any((item[chunk.elements()] < 0).any() for chunk in groups.chunks())
+    has_blanks = any((data.item[chunk.elements()] < 0).any() for chunk in data.chunks())
+    return Inputs(recoded, n_rows, blank=data.item < 0 if has_blanks else None)
 
 
 def _share_elements(groups: Groups) -> bool:
@@ -278,23 +250,18 @@ def _without(
     mark = marked.values["\0"]
     keep, tied = mark % 2 == 0, marked.tied
     before = np.concatenate([[0], np.cumsum(keep)])
-    flat = {
-        name: column[keep]
-        for name in ("item", "position", "observed", "role", "source_row")
-        if (column := getattr(marked, name)) is not None
-    }
     bounds = {
         name: before[bound]
         for name in ("start", "stop", "context_start", "context_stop")
         if (bound := getattr(marked, name)) is not None
     }
-    without = marked.with_(
+    without = with_rows(
+        marked,
+        np.flatnonzero(keep),
         values={name: marked.values[name][keep] for name in groups.values},
-        attributes={name: column[keep] for name, column in marked.attributes.items()},
         ignored=(marked.stop - marked.start) - (bounds["stop"] - bounds["start"]),
         # Tied to the element kept before them.
         tied=tied if tied is None else np.diff(np.cumsum(~tied)[keep], prepend=-1) == 0,
-        **flat,
         **bounds,
     )
     left = mark[keep] >= 2

@@ -7,17 +7,17 @@ import torch
 from jaxtyping import Float
 from sklearn.base import TransformerMixin
 
-from exfam.catalog import ItemSampler
+from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.efa.declarations import GroupTraining, OnlyIn, PartsModel
 from exfam.efa.explain import pooled_vectors
 from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.networks.context import CONTEXT_POOLINGS
 from exfam.efa.networks.factor_network import (
     LatentFactorSettings,
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.efa.networks.parts import CONTEXT_POOLINGS
 from exfam.efa.plan import FitPlan, train
 from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Whole
@@ -46,7 +46,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     kind = "latent-factor"
     dim: int = parameter(Whole(), "number of factors", default=32)
     pooling: str = parameter(
-        Choice(tuple(CONTEXT_POOLINGS)),
+        Choice(CONTEXT_POOLINGS),
         '"mean" over the context, "sum", or "paper": the sum over the group\'s final length '
         "minus 1, which in a causal model sees the future",
         default="mean",
@@ -75,20 +75,19 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
         *,
         items: bool,
         values: bool,
-        bias: Float[torch.Tensor, "items"] | None = None,
+        item_bias: Float[torch.Tensor, "items"] | None = None,
         sampler: ItemSampler | None = None,
     ) -> TwoPartModel:
         schema, settings = self.schema_, settings_from(self, LatentFactorSettings)
         n_items, item_part, value_part = schema.n_items or 0, None, None
+        drawn: dict[str, Any] = {"generator": generator}
         if items:
-            item_part = build_latent_factor_items(
-                n_items, settings, generator=generator, intercept=bias
-            )
+            item_part = build_latent_factor_items(n_items, settings, intercept=item_bias, **drawn)
         if values:
-            initial = {spec.column: torch.tensor(spec.initial_eta) for spec in schema.values}
-            value_part = build_latent_factor_values(
-                n_items, schema.families, settings, generator=generator, initial_eta=initial
-            )
+            drawn["initial_eta"] = {
+                spec.column: torch.tensor(spec.initial_eta) for spec in schema.values
+            }
+            value_part = build_latent_factor_values(n_items, schema.families, settings, **drawn)
         return TwoPartModel(
             direction=self.direction,
             item_part=item_part,

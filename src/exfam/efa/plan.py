@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 
-from exfam.catalog import ItemSampler
-from exfam.checks import ExfamError, ExfamWarning, check_choice
+from exfam.catalog.sampled import ItemSampler
+from exfam.checks import ExfamError, ExfamWarning, check_choice, check_positive
 from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
-from exfam.efa.inputs import Inputs, check_no_repeats
-from exfam.efa.networks.marginals import fit_marginal_items
+from exfam.efa.inputs import check_no_repeats
 from exfam.estimator.members import choose_families, train_members
 from exfam.estimator.rules import checkpoint_path, listed
 from exfam.estimator.schema import Schema, check_in_support
@@ -23,7 +22,6 @@ from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
 Weight = Float[np.ndarray, "elements"] | None
-
 
 _ORDERED = (
     "Name the column to sort by, order='time', or pass order='rows' if the rows, or the elements "
@@ -58,7 +56,7 @@ def plan_fit(
     inputs = estimator._read(X)
     estimator._check_order(inputs.groups)
     weight = inputs.weights(sample_weight)
-    vocabulary = vocabulary_of(inputs.groups)
+    vocabulary = _vocabulary_of(inputs.groups)
     groups = inputs.groups.with_(vocabulary=vocabulary)
     has_target = _has_target(groups, weight)
     if not has_target.any():
@@ -69,14 +67,26 @@ def plan_fit(
         check_part_names(columns | {"group_attributes": groups.group_attributes})
     families = choose_families(estimator.family, groups) if values else {}
     check_in_support(groups, families)
-    train, held_out = _train_and_held_out(estimator, groups, has_target, validation, families)
-    seen = [groups] if held_out is None else [groups, held_out]
+    train, held_out = groups, _read_validation(estimator, validation, vocabulary, families)
+    if held_out is None:
+        fraction, seed = float(estimator.validation_fraction), int(estimator.seed)
+        train, held_out = hold_out_groups(groups, has_target, fraction=fraction, seed=seed)
+    schema = Schema.of(
+        train,
+        families=families,
+        attributes=(*train.attributes, *train.group_attributes),
+        known=listed(estimator.known),
+    )
+    seen = [groups]
+    if held_out is not None:
+        schema.check(held_out)
+        seen.append(held_out)
     return FitPlan(
         train=train,
         validation=held_out,
         weight=weight,
         validation_weight=weight if validation is None else None,
-        schema=_schema(estimator, train, held_out, families),
+        schema=schema,
         vocabulary=vocabulary,
         items=items,
         values=values,
@@ -89,71 +99,75 @@ def train(estimator: Any, plan: FitPlan) -> None:
     """Set the members and histories of an estimator whose networks are trained."""
     bias = sampler = None
     if plan.items:
-        bias = fit_marginal_items(plan.train, plan.schema.n_items or 0).log_frequency
+        bias = log_frequencies(plan.train, plan.schema.n_items or 0)
         n_sampled = int(estimator.n_sampled_items)
         sampler = ItemSampler(bias.exp(), n=n_sampled) if 0 < n_sampled < len(bias) else None
 
     def build(generator: torch.Generator) -> TwoPartModel:
         parts = {"items": plan.items, "values": plan.values}
-        return estimator._build(generator, **parts, bias=bias, sampler=sampler)
+        return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
 
     estimator.members_, estimator.histories_ = train_members(estimator, build, plan)
 
 
-def _train_and_held_out(
-    estimator: Any,
-    groups: Groups,
-    has_target: Bool[np.ndarray, "groups"],
-    validation: Any,
-    families: Mapping[str, Family],
-) -> tuple[Groups, Groups | None]:
-    """What to train on, and what to choose the epoch by: data given for it, or a share."""
-    if validation is None:
-        fraction = float(estimator.validation_fraction)
-        return hold_out_groups(groups, has_target, fraction=fraction, seed=int(estimator.seed))
-    held_out = _read_validation(estimator, validation, groups.vocabulary).groups
-    check_in_support(held_out, families)
-    return groups, held_out
-
-
-def _schema(
-    estimator: Any, train: Groups, held_out: Groups | None, families: Mapping[str, Family]
-) -> Schema:
-    schema = Schema.of(
-        train,
-        families=families,
-        attributes=(*train.attributes, *train.group_attributes),
-        known=listed(estimator.known),
-    )
-    if held_out is not None:
-        schema.check(held_out)
-    return schema
-
-
-def _read_validation(estimator: Any, data: Any, vocabulary: Mapping[str, np.ndarray]) -> Inputs:
-    inputs = estimator._read(data, vocabulary=vocabulary)
-    estimator._check_order(inputs.groups)
-    if not inputs.groups.n_targets:
+def _read_validation(
+    estimator: Any, data: Any, vocabulary: Mapping[str, np.ndarray], families: Mapping[str, Family]
+) -> Groups | None:
+    if data is None:
+        return None
+    groups: Groups = estimator._read(data, vocabulary=vocabulary).groups
+    estimator._check_order(groups)
+    if not groups.n_targets:
         raise ExfamError("`validation` must hold at least one element to predict, got none.")
-    return inputs
+    check_in_support(groups, families)
+    return groups
 
 
 def _has_target(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
     """Which groups have an element that counts in the loss."""
     if groups.role is None and weight is None:
         return groups.stop > groups.start
-    counted = [_has_counted(chunk, weight) for chunk in groups.chunks()]
-    return np.concatenate([np.zeros(0, dtype=bool), *counted])
+    counted = [np.zeros(0, dtype=bool)]
+    for chunk in groups.chunks():
+        own = chunk.elements()
+        counts = np.ones(len(own), dtype=bool)
+        if groups.role is not None:
+            counts &= groups.role[own] == TARGET
+        if weight is not None:
+            counts &= weight[own] > 0
+        total, lengths = np.concatenate([[0], np.cumsum(counts)]), chunk.stop - chunk.start
+        stop = np.cumsum(lengths)
+        counted.append(total[stop] > total[stop - lengths])
+    return np.concatenate(counted)
 
 
-def _has_counted(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
+def target_elements(groups: Groups) -> Int64[np.ndarray, "targets"]:
+    """Flat indices of the own elements that are to be predicted."""
     own = groups.elements()
-    counts = np.ones(len(own), dtype=bool) if groups.role is None else groups.role[own] == TARGET
-    if weight is not None:
-        counts &= weight[own] > 0
-    total = np.concatenate([[0], np.cumsum(counts)])
-    stop = np.cumsum(groups.stop - groups.start)
-    return total[stop] > total[stop - (groups.stop - groups.start)]
+    return own if groups.role is None else own[groups.role[own] == TARGET]
+
+
+def log_frequencies(
+    groups: Groups, n_items: int, *, smoothing: float = 1.0, weight: Weight = None
+) -> Float[torch.Tensor, "items"]:
+    """Logs of the frequencies of the targets' items, `smoothing` occurrences added to each.
+
+    >>> groups = Groups(start=[0], stop=[3], item=[0, 0, 1])
+    >>> log_frequencies(groups, 3, smoothing=1.0).exp()
+    tensor([0.5000, 0.3333, 0.1667])
+    """
+    check_positive("smoothing", smoothing)
+    if groups.item is None:
+        raise ExfamError("`item` must be given for item frequencies, got groups without items.")
+    count = np.zeros(n_items)
+    for chunk in groups.chunks():
+        own = target_elements(chunk)
+        own = own[groups.item[own] >= 0]
+        times = None if weight is None else weight[own]
+        count += np.bincount(groups.item[own], weights=times, minlength=n_items)
+    log_count = np.log(count + smoothing)
+    # Counts of any size: their sum may be beyond the largest float.
+    return torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float()
 
 
 def hold_out_groups(
@@ -162,11 +176,6 @@ def hold_out_groups(
     """Groups to train on, and a random share of those with a target to choose the epoch by.
 
     None are held out where the share is less than one group.
-
-    >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
-    >>> train, held_out = hold_out_groups(groups, np.ones(10, dtype=bool), fraction=0.2, seed=0)
-    >>> len(train), len(held_out)
-    (8, 2)
     """
     able = groups if has_target.all() else groups[has_target]
     share = min(fraction, 1 - 1 / len(able))  # one group at least stays to train on
@@ -177,11 +186,7 @@ def hold_out_groups(
 
 
 def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
-    """Whether items and values are to be modeled; "auto" takes what the data have.
-
-    >>> choose_parts("auto", Groups(start=[0], stop=[1], item=[0]))
-    (True, False)
-    """
+    """Whether items and values are to be modeled; "auto" takes what the data have."""
     check_choice("parts", parts, PARTS)
     held = (groups.item is not None, bool(groups.values))
     wanted = {"auto": held, "both": (True, True), "items": (True, False)}.get(parts, (False, True))
@@ -194,12 +199,7 @@ def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:
 
 
 def check_part_names(columns: Mapping[str, Iterable[str]]) -> None:
-    """Raise ExfamError for a column that has the item part's name, "item" or "items".
-
-    Scores, probabilities and labels of items have these names.
-
-    >>> check_part_names({"value": ["stars"]})
-    """
+    """Raise ExfamError for a column that has the item part's name, which scores of items have."""
     for argument, names in columns.items():
         for name in names:
             if name in ("item", "items"):
@@ -213,9 +213,6 @@ def choose_support(support: str, seen: Sequence[Groups]) -> str:
     """The support of items: "auto" is hard where no group of `seen` repeats an item.
 
     Raises ExfamError for "hard" where an item repeats.
-
-    >>> choose_support("auto", [Groups(start=[0], stop=[2], item=[1, 1])])
-    'none'
     """
     check_choice("support", support, SUPPORT_CHOICES)
     if support == "hard":
@@ -230,22 +227,18 @@ def choose_support(support: str, seen: Sequence[Groups]) -> str:
 def check_order(groups: Groups, *, direction: str, encoding: str = "none") -> None:
     """Raise ExfamError for sets of elements where a model needs them in order.
 
-    Tied elements of which a causal model needs the order are counted in an ExfamWarning.
-
-    `encoding`: of positions: "auto" needs none, others need an order or positions (default "none")
-
-    >>> check_order(Groups(start=[0], stop=[2]), direction="bidirectional")
+    Tied elements of which a causal model needs the order are counted in an ExfamWarning. An
+    `encoding` of positions needs an order or positions, but "auto" none.
     """
     if groups.ordered:
         if direction == "causal":
             _warn_ties(groups)
-        return
-    if direction == "causal":
+    elif direction == "causal":
         raise ExfamError(
             f"`order` must be given for direction='causal', got none: groups without it are sets. "
             f"{_ORDERED}"
         )
-    if encoding not in ("auto", "none") and groups.position is None:
+    elif encoding not in ("auto", "none") and groups.position is None:
         raise ExfamError(
             "`encoding` must be 'auto' or 'none' without `order` or `position`: groups without "
             f"them are sets, got {encoding!r}. {_ORDERED}"
@@ -271,9 +264,6 @@ def choose_encoding(encoding: str, groups: Groups) -> str:
     """The positional encoding: "auto" is "none" for sets, "relative" for an order or positions.
 
     Groups whose elements are all tied are sets.
-
-    >>> choose_encoding("auto", Groups(start=[0], stop=[2]))
-    'none'
     """
     if encoding != "auto":
         return encoding
@@ -284,12 +274,8 @@ def choose_encoding(encoding: str, groups: Groups) -> str:
     return "relative" if groups.ordered or groups.position is not None else "none"
 
 
-def vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:
-    """The groups' vocabulary; items and categories without labels are named by their codes.
-
-    >>> vocabulary_of(Groups(start=[0], stop=[2], item=[0, 1]))
-    {'item': array([0, 1])}
-    """
+def _vocabulary_of(groups: Groups) -> dict[str, np.ndarray]:
+    """The groups' vocabulary; items and categories without labels are named by their codes."""
     vocabulary = dict(groups.vocabulary)
     if groups.item is not None:
         vocabulary.setdefault("item", np.arange(groups.n_items))

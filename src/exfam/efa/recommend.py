@@ -58,8 +58,8 @@ class Relations:
 
 def recommend(
     members: Sequence[TwoPartModel],
-    groups: Groups,
     schema: Schema,
+    groups: Groups,
     vocabulary: Mapping[str, np.ndarray],
     *,
     k: int,
@@ -68,41 +68,29 @@ def recommend(
     """The `k` most probable further items of each group; all items if there are fewer.
 
     `in_gaps`: whether the further item may stand anywhere in its group, at the end otherwise: its
-    probabilities are means over the gaps, 32 of them at most (default False)
+    probabilities are means over the gaps, 32 of them at most
     """
     check_whole("k", k)
     labels = vocabulary.get("item", np.arange(0))
     k = min(int(k), len(labels))
     top = np.zeros((len(groups), k), dtype=np.int64)
     chance = np.zeros((len(groups), k))
-    search = _top_in_gaps if in_gaps else _top_at_ends
-    for which, items, probability in search(members, groups, schema, k):
-        top[which], chance[which] = items, probability
+    if in_gaps:
+        n_at_once = max(1, MAX_NUMBERS // (N_GAPS * max(1, schema.n_items or 0)))
+        for first in range(0, len(groups), n_at_once):
+            some = groups[first : first + n_at_once]
+            group, at = gaps_of(some, most=N_GAPS)
+            blank = insert_blank(some[group], schema, at=at)
+            which = slice(first, first + len(some))
+            top[which], chance[which] = top_of_means(members, blank, of=group, k=k)
+    else:
+        blank = append_blank(groups, schema)
+        group_of = np.full(blank.n_rows, -1)
+        group_of[blank.stop - 1] = np.arange(len(groups))
+        for rows, items, probability in top_items(members, blank, k=k):
+            top[group_of[rows]], chance[group_of[rows]] = items, probability
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     return Recommendations(names, labels[top], chance)
-
-
-def _top_at_ends(
-    members: Sequence[TwoPartModel], groups: Groups, schema: Schema, k: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Groups by their numbers, their most probable next items, the probabilities."""
-    blank = append_blank(groups, schema)
-    group = {int(row): g for g, row in enumerate(blank.stop - 1)}
-    for rows, items, probability in top_items(members, blank, k=k):
-        yield np.array([group[int(row)] for row in rows]), items, probability
-
-
-def _top_in_gaps(
-    members: Sequence[TwoPartModel], groups: Groups, schema: Schema, k: int
-) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """As `_top_at_ends`, with the item anywhere: some groups at a time."""
-    n_at_once = max(1, MAX_NUMBERS // (N_GAPS * max(1, schema.n_items or 0)))
-    for first in range(0, len(groups), n_at_once):
-        some = groups[first : first + n_at_once]
-        group, at = gaps_of(some, most=N_GAPS)
-        blank = insert_blank(some[group], schema, at=at)
-        items, probability = top_of_means(members, blank, of=group, k=k)
-        yield first + np.arange(len(some)), items, probability
 
 
 def item_lifts(
@@ -142,13 +130,13 @@ def _alone(schema: Schema, items: np.ndarray) -> Groups:
 def relations(
     members: Sequence[TwoPartModel],
     schema: Schema,
-    labels: np.ndarray,
+    vocabulary: Mapping[str, np.ndarray],
     item: Any,
     *,
     k: int,
-    kind: str,
+    alike: bool,
 ) -> Relations:
-    """Complements (mutual lift) or substitutes (same lifts by others, little mutual lift).
+    """Complements (mutual lift), or substitutes, that are `alike`: same lifts, little mutual lift.
 
     Of more than 10,000 items those are looked at from both sides that come first from one: the
     1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
@@ -157,6 +145,7 @@ def relations(
     check_whole("k", k)
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
+    labels = vocabulary.get("item", np.array([]))
     codes = {label: code for code, label in enumerate(labels.tolist())}
     try:
         code = codes[item]
@@ -164,45 +153,41 @@ def relations(
         raise UnknownItemError(
             f"`item` must be one seen in training, got {shown(item)}."
         ) from error
-    look = _strengths if len(codes) <= MANY_ITEMS else _strengths_of_candidates
-    strength = look(members, schema, code, kind=kind)
+    if len(codes) <= MANY_ITEMS:
+        of, by, likeness = _lifts_of_and_by(members, schema, code, given=np.arange(len(codes)))
+        strength = mutual = (of + by) / 2
+        if alike:
+            strength = np.where(mutual <= _little(np.delete(mutual, code)), likeness, -np.inf)
+    else:
+        strength = _strength_of_candidates(members, schema, code, alike=alike)
     strength[code] = -np.inf
     best = np.argsort(-strength, kind="stable")[: int(k)]
     best = best[np.isfinite(strength[best])]
     return Relations(item, labels[best], strength[best])
 
 
-def _strengths(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, kind: str
+def _strength_of_candidates(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, alike: bool
 ) -> Float[np.ndarray, "items"]:
-    """How strongly every item is related to item `code`; minus infinity if not at all."""
-    of, by, alike = _lifts_of_and_by(members, schema, code, given=np.arange(schema.n_items or 0))
-    mutual = (of + by) / 2
-    if kind == "complements":
-        return mutual
-    return np.where(mutual <= _little(np.delete(mutual, code)), alike, -np.inf)
+    """How strongly items are related to item `code`, of those alone that come first from one side.
 
-
-def _strengths_of_candidates(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, kind: str
-) -> Float[np.ndarray, "items"]:
-    """As `_strengths`, of the items alone that come first from one side."""
+    Minus infinity for all others.
+    """
     given = np.array([code])
-    if kind == "substitutes":
+    if alike:
         empty = append_blank(_alone(schema, given[:0]), schema)
         ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
         given = np.union1d(frequent, given)
-    _, by, alike = _lifts_of_and_by(members, schema, code, given=given)
-    first = by.copy() if kind == "complements" else alike.copy()
+    _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
+    first = likeness.copy() if alike else by.copy()
     first[code] = -np.inf
     candidates = np.argsort(-first, kind="stable")[: min(N_CANDIDATES, len(by) - 1)]
     mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
     strength = np.full(len(by), -np.inf)
-    if kind == "complements":
-        strength[candidates] = mutual
-    else:
+    strength[candidates] = mutual
+    if alike:
         apart = mutual <= _little(np.delete(by, code))
-        strength[candidates] = np.where(apart, alike[candidates], -np.inf)
+        strength[candidates] = np.where(apart, likeness[candidates], -np.inf)
     return strength
 
 

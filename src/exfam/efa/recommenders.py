@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int, Int64
+from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, check_choice, check_positive
 from exfam.groups import Groups
@@ -48,17 +48,12 @@ class LinearRecommender:
                [-inf,   1.,   1.]])
         """
         parts = [scores for scores, _ in self._parts(groups, direction, exclude)]
-        return np.concatenate(parts) if parts else np.empty((0, len(self.bias)))
+        return np.concatenate([np.empty((0, len(self.bias))), *parts])
 
     def ranks(
         self, groups: Groups, *, direction: str = "bidirectional", exclude: bool = False
     ) -> Float[np.ndarray, "targets"]:
-        """Rank of every target's own item among all items, 1 the first; memory stays bounded.
-
-        >>> train = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2])
-        >>> popularity(train).ranks(train)
-        array([1. , 2.5, 1. , 2.5])
-        """
+        """Rank of every target's own item among all items, 1 the first; memory stays bounded."""
         parts = [ranks(*part) for part in self._parts(groups, direction, exclude)]
         return np.concatenate([np.empty(0), *parts])
 
@@ -84,11 +79,7 @@ class LinearRecommender:
 
 
 def popularity(groups: Groups) -> LinearRecommender:
-    """Scores items by the number of groups that hold them.
-
-    >>> popularity(Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2])).bias
-    array([2., 1., 1.])
-    """
+    """Scores items by the number of groups that hold them."""
     count = _held(groups).sum(axis=0)
     return LinearRecommender(count, scipy.sparse.csr_array((len(count), len(count))))
 
@@ -99,13 +90,8 @@ def item_knn(groups: Groups, *, n_neighbors: int = 20, shrinkage: float = 0.0) -
     The vector of an item says which groups hold it. Memory is that of the neighbors and of some
     items' cosines at a time.
 
-    `n_neighbors`: of each item (default 20)
     `shrinkage`: added to the product of the norms, so that items that were seen together once or
-        twice are not the nearest of all; for large catalogs (default 0.0)
-
-    >>> knn = item_knn(Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2]))
-    >>> knn.weights[[0]].toarray().round(3)
-    array([[0.   , 0.707, 0.707]])
+        twice are not the nearest of all; for large catalogs
     """
     check_positive("n_neighbors", n_neighbors)
     check_positive("shrinkage", shrinkage, zero=True)
@@ -123,24 +109,14 @@ def item_knn(groups: Groups, *, n_neighbors: int = 20, shrinkage: float = 0.0) -
         row, column = together.row[kept], together.col[kept]
         scale = np.sqrt(count[row]) * np.sqrt(count[column + first]) + shrinkage
         cosine = together.data[kept] / scale
-        columns.append(_largest(cosine, row, column, shape=together.shape, n=n_neighbors))
+        # The largest values of each column.
+        order = np.lexsort((-cosine, column))
+        row, column, cosine = row[order], column[order], cosine[order]
+        near = np.arange(len(column)) - np.searchsorted(column, column) < n_neighbors
+        pairs_kept = cosine[near], (row[near], column[near])
+        columns.append(scipy.sparse.csc_array(pairs_kept, shape=together.shape))
         first = last
     return LinearRecommender(_tie_break(count), scipy.sparse.hstack(columns, format="csr"))
-
-
-def _largest(
-    value: Float[np.ndarray, "pairs"],
-    row: Int[np.ndarray, "pairs"],
-    column: Int[np.ndarray, "pairs"],
-    *,
-    shape: tuple[int, int],
-    n: int,
-) -> scipy.sparse.csc_array:
-    """The `n` largest values of each column."""
-    order = np.lexsort((-value, column))
-    row, column, value = row[order], column[order], value[order]
-    near = np.arange(len(column)) - np.searchsorted(column, column) < n
-    return scipy.sparse.csc_array((value[near], (row[near], column[near])), shape=shape)
 
 
 def ease(groups: Groups, *, ridge: float = 100.0) -> LinearRecommender:
@@ -148,9 +124,6 @@ def ease(groups: Groups, *, ridge: float = 100.0) -> LinearRecommender:
 
     Raises DataError for catalogs whose dense arrays would take too much memory.
     Source: Steck (2019), Embarrassingly Shallow Autoencoders for Sparse Data.
-
-    >>> ease(Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2]), ridge=1.0).weights[1].round(3)
-    array([ 0.5, 0. , -0.2])
     """
     check_positive("ridge", ridge)
     if groups.n_items > _MOST_ITEMS_OF_EASE:
@@ -184,7 +157,7 @@ def _held(groups: Groups) -> scipy.sparse.csr_array:
 
 
 def _indicator(
-    row: Int64[np.ndarray, "pairs"], column: np.ndarray, shape: tuple[int, int]
+    row: np.ndarray, column: np.ndarray, shape: tuple[int, int]
 ) -> scipy.sparse.csr_array:
     """1 at every pair of row and column, however often it is named."""
     array = scipy.sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)

@@ -35,14 +35,14 @@ def continue_groups(
         current = append_blank(current, schema)
         last = current.stop - 1
         current = _draw(members, current, (last, last), rng, generator)
+    if role is None:
+        return current.with_(role=None)
     n_own = int(current.stop[-1]) if len(current) else 0
     position = np.arange(n_own) - np.repeat(current.start, current.stop - current.start)
+    is_given = position < np.repeat(given, current.stop - current.start)
     roles = np.full(current.n_rows, TARGET, dtype=np.int8)
-    if role is not None:
-        roles[:n_own][position < np.repeat(given, current.stop - current.start)] = role[
-            : given.sum()
-        ]
-    return current.with_(role=None if role is None else roles)
+    roles[:n_own][is_given] = role[: given.sum()]
+    return current.with_(role=roles)
 
 
 def fill_in(
@@ -66,20 +66,16 @@ def fill_in(
         no_item[: len(own)] = blank[own]
     if groups.observed is not None and members[0].value_part is not None:
         no_value[: len(own)] = ~groups.observed[own]
-    rounds = _one_of_each_group(current, np.flatnonzero(no_item | no_value))
+    # Rounds, each with at most one row of a group, in order of position.
+    rows = np.flatnonzero(no_item | no_value)
+    group = np.repeat(np.arange(len(current)), current.stop - current.start)[rows]
+    turn = np.arange(len(rows)) - np.searchsorted(group, group, side="left")
+    rounds = [rows[turn == number] for number in range(int(turn.max(initial=-1)) + 1)]
     for _ in range(int(sweeps) + 1):
-        for rows in rounds:
-            both = rows[no_item[rows]], rows[no_value[rows]]
+        for some in rounds:
+            both = some[no_item[some]], some[no_value[some]]
             current = _draw(members, current, both, rng, generator)
     return current
-
-
-def _one_of_each_group(groups: Groups, rows: np.ndarray) -> list[np.ndarray]:
-    """Rows split into rounds, each with at most one row of a group, in order of position."""
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)[rows]
-    first = np.searchsorted(group, group, side="left")
-    turn = np.arange(len(rows)) - first
-    return [rows[turn == t] for t in range(int(turn.max(initial=-1)) + 1)]
 
 
 def _draw(

@@ -1,7 +1,7 @@
-"""Positional encodings as parts: what they are asked for, each of them, all by name."""
+"""Positional encodings as parts: the hooks that they have, and all encodings by name."""
 
-from exfam.encodings.absolute import LearnedAbsolute, Sinusoidal, Untied
-from exfam.encodings.attenuated import Attenuated, AttenuatedBias, AttenuatedTable, attenuation
+from exfam.encodings.absolute import LearnedAbsolute, Rotary, Sinusoidal, Untied
+from exfam.encodings.attenuated import Attenuated, AttenuatedBias, AttenuatedTable
 from exfam.encodings.base import (
     Encoding,
     KeyPosition,
@@ -12,8 +12,7 @@ from exfam.encodings.base import (
     share_positions,
 )
 from exfam.encodings.registry import ENCODINGS, EncodingSizes, build_encoding
-from exfam.encodings.relative import ALiBi, DistanceBias, RelativeBias, RelativeKeys, alibi_slopes
-from exfam.encodings.rotary import Rotary
+from exfam.encodings.relative import ALiBi, DistanceBias, RelativeBias, RelativeKeys
 
 __all__ = [
     "ENCODINGS",
@@ -34,8 +33,6 @@ __all__ = [
     "Rotary",
     "Sinusoidal",
     "Untied",
-    "alibi_slopes",
-    "attenuation",
     "build_encoding",
     "pair_scores",
     "share_positions",

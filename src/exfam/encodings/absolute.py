@@ -1,4 +1,4 @@
-"""Encodings that give each position a vector: added to tokens, or compared with one another."""
+"""Encodings that give each position a vector, added to tokens or compared; and one that turns."""
 
 import math
 
@@ -10,7 +10,9 @@ from exfam.checks import ExfamError, check_positive
 from exfam.encodings.base import (
     Encoding,
     KeyPosition,
+    Pairs,
     Position,
+    Queries,
     QueryPosition,
     angles,
     checked_rows,
@@ -67,18 +69,48 @@ class Sinusoidal(Encoding):
         self.amplitude = amplitude
         if embed_dim % 2:
             raise ExfamError(f"`embed_dim` must be even for sinusoidal encoding, got {embed_dim}.")
-        exponent = torch.arange(0, embed_dim, 2, dtype=torch.float64) / embed_dim
-        self.register_buffer("speed", (base**-exponent).float(), persistent=False)
+        self.register_buffer("speed", _speeds(embed_dim, base), persistent=False)
 
     def embed(self, position: Position) -> Float[Tensor, "batch length embed"]:
-        if position.ndim != 2:
-            raise ExfamError(
-                "`position` must be one number an element for encoding='sinusoidal', got vectors "
-                f"of {position.shape[-1]}. Use encoding='distance' for places."
-            )
-        angle = angles(position, self.speed)
+        angle = angles(position, self.speed, name="sinusoidal")
         vectors = self.amplitude * torch.stack([angle.sin(), angle.cos()], -1).flatten(-2)
         return vectors.to(self.speed.dtype).expand(position.shape[0], -1, -1)
+
+
+class Rotary(Encoding):
+    """Rotary embedding: pairs of coordinates turn with the position, at falling speeds.
+
+    Scores depend on position differences only; positions may be real numbers.
+    Source: Su et al. (2021), RoFormer.
+
+    >>> q = torch.ones(1, 1, 2, 4)
+    >>> Rotary(4).rotate(q, torch.tensor([[0, 1]]))[0, 0, 0].tolist()
+    [1.0, 1.0, 1.0, 1.0]
+    """
+
+    rotates = True
+    separable = False
+    speed: Tensor
+
+    def __init__(self, head_dim: int, *, base: float = 10_000.0) -> None:
+        super().__init__()
+        if head_dim % 2:
+            raise ExfamError(f"`head_dim` must be even for rotary encoding, got {head_dim}.")
+        self.head_dim = head_dim
+        self.register_buffer("speed", _speeds(head_dim, base), persistent=False)
+
+    def rotate(
+        self, x: Float[Tensor, "batch heads length head"], position: Position
+    ) -> Float[Tensor, "batch heads length head"]:
+        angle = angles(position, self.speed, name="rotary")[:, None]
+        cos, sin = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
+        first, second = x.chunk(2, dim=-1)
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+
+
+def _speeds(dim: int, base: float) -> Float[Tensor, "speeds"]:
+    exponent = torch.arange(0, dim, 2, dtype=torch.float64) / dim
+    return (base**-exponent).float()
 
 
 class Untied(Encoding):
@@ -89,12 +121,6 @@ class Untied(Encoding):
     positions alone. Raises ExfamError for a position outside 0 .. n_positions - 1.
     Source: Ke, He & Liu (2021), eq. 7; Chen, Varoquaux & Suchanek (2023), A.3. Both divide products
     of tokens by sqrt(2) too: here these keep their own scale.
-
-    >>> g = torch.Generator().manual_seed(0)
-    >>> encoding = Untied(5, 8, n_heads=2, head_dim=4, generator=g)
-    >>> position = torch.arange(3)[None]
-    >>> encoding.bias(torch.zeros(1, 2, 3, 4), position, position).shape
-    torch.Size([1, 2, 3, 3])
     """
 
     def __init__(
@@ -115,12 +141,7 @@ class Untied(Encoding):
         )
         self.scale = 1.0 / math.sqrt(head_dim)
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         queries = self._mapped(self.query, query_position)
         keys = self._mapped(self.key, key_position)
         return (queries * self.scale) @ keys.mT

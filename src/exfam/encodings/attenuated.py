@@ -7,11 +7,18 @@ Source: Chen, Varoquaux & Suchanek (2023), eq. 8.
 """
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_positive
-from exfam.encodings.base import Encoding, KeyPosition, QueryPosition, checked_rows, offsets
+from exfam.encodings.base import (
+    Encoding,
+    KeyPosition,
+    Pairs,
+    Queries,
+    QueryPosition,
+    checked_rows,
+    offsets,
+)
 
 # What is added to the scores: the logarithms of delta, or delta itself.
 ADDED = ("log", "probability")
@@ -23,12 +30,8 @@ MOST_SLOPE = 1e20
 MOST_POSITIONS = 8192
 
 
-def attenuation(offset: Tensor, *, w: float, s: float) -> Tensor:
-    """a_ij of eq. 8: log weights up to a constant in each row, of offsets key - query.
-
-    >>> attenuation(torch.tensor([-2, 0, 2]), w=1.0, s=0.5).tolist()
-    [-4.0, -0.0, -2.0]
-    """
+def _attenuation(offset: Tensor, *, w: float, s: float) -> Tensor:
+    """a_ij of eq. 8, of offsets key - query."""
     slope = torch.where(offset >= 0, s * w, w)
     return -slope * offset.to(slope.dtype).square()
 
@@ -36,11 +39,8 @@ def attenuation(offset: Tensor, *, w: float, s: float) -> Tensor:
 class Attenuated(Encoding):
     """Fixed weights that fall with the squared offset; they replace the scores altogether.
 
-    `w`: how fast (default 0.05)
-    `s`: by how much faster after the query than before it (default 1.0)
-
-    Raises ExfamError for `w` or `s` that is not above 0, and for `w` or `s` * `w` above 1e20.
-    Attention normalizes over the keys it may see. Source: module, eq. 8.
+    `w`: how fast. `s`: by how much faster after the query than before it; `w` and `s` * `w` are
+    at most 1e20. Attention normalizes over the keys it may see.
 
     >>> position = torch.arange(3)[None]
     >>> Attenuated(w=1.0, s=1.0).log_weights(position, position)[0, 0, 0].tolist()
@@ -54,35 +54,23 @@ class Attenuated(Encoding):
         _check_attenuation(w, s)
         self.w, self.s = float(w), float(s)
 
-    def log_weights(
-        self, query_position: QueryPosition, key_position: KeyPosition
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def log_weights(self, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         offset = offsets(query_position, key_position)
-        return attenuation(offset, w=self.w, s=self.s)[:, None]
+        return _attenuation(offset, w=self.w, s=self.s)[:, None]
 
 
 class AttenuatedBias(Encoding):
     """The logarithms of attenuated `weights`, added to the scores of the tokens.
 
     Rows' constants do not matter to a softmax, so that the bias is a_ij itself: attention is
-    attenuated where tokens say nothing. Source: module, eq. 8.
-
-    >>> position = torch.arange(3)[None]
-    >>> encoding = AttenuatedBias(Attenuated(w=1.0))
-    >>> encoding.bias(torch.zeros(1, 1, 3, 2), position, position)[0, 0, 0].tolist()
-    [-0.0, -1.0, -4.0]
+    attenuated where tokens say nothing.
     """
 
     def __init__(self, weights: Attenuated) -> None:
         super().__init__()
         self.weights = weights
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         return self.weights.log_weights(query_position, key_position).to(q.dtype)
 
 
@@ -123,8 +111,8 @@ class AttenuatedTable(Encoding):
                 f"`position` must be below {MOST_POSITIONS:,} for a table of all pairs, got a "
                 f"range of {n_positions:,}. Use encoding='attenuated-bias', which keeps none."
             )
-        place = torch.arange(n_positions)
-        logits = attenuation(place - place[:, None], w=w, s=s)
+        position = torch.arange(n_positions)
+        logits = _attenuation(position - position[:, None], w=w, s=s)
         start = logits.softmax(-1) if added == "probability" else logits
         tables = start.repeat(n_tables, 1, 1)
         self.n_heads, self.n_positions = n_tables, n_positions
@@ -133,15 +121,10 @@ class AttenuatedTable(Encoding):
         else:
             self.register_buffer("table", tables, persistent=False)
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         rows, columns = (
-            checked_rows(each, self.table.shape[-1], name="attenuated-table")
-            for each in (query_position, key_position)
+            checked_rows(position, self.table.shape[-1], name="attenuated-table")
+            for position in (query_position, key_position)
         )
         chosen = self.table[:, rows[:, :, None], columns[:, None, :]]
         return chosen.transpose(0, 1).to(q.dtype)

@@ -2,7 +2,7 @@
 
 An encoding may add a vector to the tokens (`embed`), turn queries and keys (`rotate`), add to the
 scores (`bias`), or replace the scores altogether (`log_weights`); `pair_scores` joins the last two
-with products. Positions are integers, real numbers or vectors (times, places); attention itself
+with products. Positions are integers, real numbers or vectors (times, sites); attention itself
 never changes for a new encoding.
 """
 
@@ -16,6 +16,8 @@ from exfam.checks import ExfamError
 Position = Num[Tensor, "batch length"] | Num[Tensor, "batch length space"]
 QueryPosition = Num[Tensor, "batch query"] | Num[Tensor, "batch query space"]
 KeyPosition = Num[Tensor, "batch key"] | Num[Tensor, "batch key space"]
+Queries = Float[Tensor, "batch heads query head"]
+Pairs = Float[Tensor, "#batch #heads query key"]
 
 
 class Encoding(nn.Module, ABC):
@@ -47,28 +49,18 @@ class Encoding(nn.Module, ABC):
         return x
 
     def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"] | None:
+        self, q: Queries, query_position: QueryPosition, key_position: KeyPosition
+    ) -> Pairs | None:
         """Numbers to add to the scores (not divided by any scale), or None."""
         return None
 
-    def log_weights(
-        self, query_position: QueryPosition, key_position: KeyPosition
-    ) -> Float[Tensor, "#batch #heads query key"] | None:
+    def log_weights(self, query_position: QueryPosition, key_position: KeyPosition) -> Pairs | None:
         """Log attention weights up to a constant in each row, in place of the scores, or None."""
         return None
 
 
 class NoEncoding(Encoding):
-    """No positions: the context is a set.
-
-    >>> import torch
-    >>> NoEncoding().embed(torch.arange(3)[None]) is None
-    True
-    """
+    """No positions: the context is a set."""
 
 
 def pair_scores(
@@ -100,12 +92,6 @@ def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -
     """One broadcast row if all groups count alike (0, 1, 2, ..., say), else `position` as it is.
 
     Encodings then work on one row instead of all. Padding, which nothing sees, goes on counting.
-
-    >>> import torch
-    >>> position = torch.tensor([[0, 1], [0, 0]])
-    >>> share_positions(position, torch.tensor([[True, True], [True, False]]))
-    tensor([[0, 1],
-            [0, 1]])
     """
     if position.ndim != 2 or not position.numel():
         return position
@@ -115,50 +101,36 @@ def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -
 
 
 def once(position: Tensor) -> Tensor:
-    """One row where all groups share their positions (a broadcast tensor), else all rows.
-
-    >>> import torch
-    >>> once(torch.arange(2)[None].expand(3, -1)).shape
-    torch.Size([1, 2])
-    """
+    """One row where all groups share their positions (a broadcast tensor), else all rows."""
     return position[:1] if position.stride(0) == 0 else position
 
 
-def angles(position: Tensor, speed: Float[Tensor, "speeds"]) -> Float[Tensor, "rows length speeds"]:
-    """Position times speed, in float64: times are large numbers with small differences.
-
-    >>> import torch
-    >>> angles(torch.tensor([[0, 3]]), torch.tensor([0.5]))[0, :, 0].tolist()
-    [0.0, 1.5]
-    """
+def angles(
+    position: Position, speed: Float[Tensor, "speeds"], *, name: str
+) -> Float[Tensor, "rows length speeds"]:
+    """Position times speed, in float64: times are large numbers with small differences."""
+    _check_numbers(position, f"encoding={name!r}")
     return once(position)[..., None].double() * speed.double()
 
 
 def offsets(query_position: QueryPosition, key_position: KeyPosition) -> Tensor:
-    """Key position minus query position.
-
-    Raises ExfamError for positions that are vectors.
-
-    >>> import torch
-    >>> offsets(torch.tensor([[0, 1]]), torch.tensor([[0, 5]])).tolist()
-    [[[0, 5], [-1, 4]]]
-    """
-    if query_position.ndim != 2:
-        raise ExfamError(
-            "`position` must be one number an element for this encoding, got vectors of "
-            f"{query_position.shape[-1]}. Use encoding='distance' for places."
-        )
+    """Key position minus query position. Raises ExfamError for positions that are vectors."""
+    _check_numbers(query_position, "this encoding")
     return once(key_position)[:, None, :] - once(query_position)[:, :, None]
+
+
+def _check_numbers(position: Tensor, encoding: str) -> None:
+    if position.ndim != 2:
+        raise ExfamError(
+            f"`position` must be one number an element for {encoding}, got vectors of "
+            f"{position.shape[-1]}. Use encoding='distance' for places."
+        )
 
 
 def checked_rows(position: Position, n_positions: int, *, name: str) -> Int[Tensor, "rows length"]:
     """Positions as rows of a table that holds 0 .. n_positions - 1, once if groups share them.
 
     Raises ExfamError, naming the encoding, for any other position.
-
-    >>> import torch
-    >>> checked_rows(torch.tensor([[0, 1]]), 2, name="learned").tolist()
-    [[0, 1]]
     """
     if position.is_floating_point() or position.ndim != 2:
         raise ExfamError(

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 import torch
 
 from exfam.checks import check_choice
-from exfam.encodings.absolute import LearnedAbsolute, Sinusoidal, Untied
+from exfam.encodings.absolute import LearnedAbsolute, Rotary, Sinusoidal, Untied
 from exfam.encodings.attenuated import Attenuated, AttenuatedBias, AttenuatedTable
 from exfam.encodings.base import Encoding, NoEncoding
 from exfam.encodings.relative import ALiBi, DistanceBias, RelativeBias, RelativeKeys
-from exfam.encodings.rotary import Rotary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +59,6 @@ ENCODINGS: dict[str, Callable[[EncodingSizes], Encoding]] = {
 
 def build_encoding(name: str, sizes: EncodingSizes) -> Encoding:
     """The encoding of that name, for a network of the given sizes.
-
-    Raises ExfamError, listing all, for a name that is none of them.
 
     >>> sizes = EncodingSizes(n_heads=2, head_dim=4, embed_dim=8, n_positions=10,
     ...     generator=torch.Generator().manual_seed(0))

@@ -1,14 +1,21 @@
 """Encodings that add to the scores by how far a key is from the query."""
 
 import math
-from collections.abc import Iterator
 
 import torch
 from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_positive
-from exfam.encodings.base import Encoding, KeyPosition, QueryPosition, offsets, once
+from exfam.encodings.base import (
+    Encoding,
+    KeyPosition,
+    Pairs,
+    Queries,
+    QueryPosition,
+    offsets,
+    once,
+)
 from exfam.geometry import EARTH_RADIUS_KM, check_metric
 from exfam.layers import normal, table
 
@@ -52,12 +59,7 @@ class RelativeBias(Encoding):
         within = torch.where(distance < exact, distance.long(), far)
         return within + half * (offset > 0).long()
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         buckets = self.bucket(offsets(query_position, key_position))
         return self.table(buckets).permute(0, 3, 1, 2)
 
@@ -65,9 +67,9 @@ class RelativeBias(Encoding):
 class ALiBi(Encoding):
     """Scores fall linearly with the distance, at a fixed rate in each head.
 
-    bias = -slope_h |i - j|, the slopes of `alibi_slopes`; not divided by any scale. Positions may
-    be real numbers. Source: Press, Smith & Lewis (2022); in causal models keys after the query are
-    hidden, as there, in others the bias is symmetric.
+    bias = -slope_h |i - j|, the slopes 2^(-8 / n), 2^(-16 / n), ... for n heads; not divided by any
+    scale. Positions may be real numbers. Source: Press, Smith & Lewis (2022); in causal models keys
+    after the query are hidden, as there, in others the bias is symmetric.
 
     >>> encoding = ALiBi(2)
     >>> position = torch.arange(3)[None]
@@ -79,36 +81,27 @@ class ALiBi(Encoding):
 
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        slopes = torch.tensor(alibi_slopes(n_heads), dtype=torch.float32)
+        slopes = torch.tensor(_alibi_slopes(n_heads), dtype=torch.float32)
         self.n_heads = n_heads
         self.register_buffer("slopes", slopes, persistent=False)
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         distance = offsets(query_position, key_position).abs().to(self.slopes.dtype)
         return -self.slopes[:, None, None] * distance[:, None]
 
 
-def alibi_slopes(n_heads: int) -> list[float]:
+def _alibi_slopes(n_heads: int) -> list[float]:
     """2^(-8 / n), 2^(-16 / n), ... for n heads, n a power of two.
 
     Other numbers of heads take the slopes of the next lower power of two, then every other one of
-    the next higher, as the authors' code does. Raises ExfamError unless `n_heads` is positive.
-
-    >>> alibi_slopes(4), alibi_slopes(3)
-    ([0.25, 0.0625, 0.015625, 0.00390625], [0.0625, 0.00390625, 0.25])
+    the next higher, as the authors' code does.
     """
     check_positive("n_heads", n_heads)
     lower = 2 ** int(math.log2(n_heads))
-    return [*_slopes(lower), *list(_slopes(2 * lower))[::2][: n_heads - lower]]
-
-
-def _slopes(n_heads: int) -> Iterator[float]:
-    return (2.0 ** (-8.0 * (head + 1) / n_heads) for head in range(n_heads))
+    slopes, further = (
+        [2.0 ** (-8.0 * (head + 1) / n) for head in range(n)] for n in (lower, 2 * lower)
+    )
+    return slopes + further[::2][: n_heads - lower]
 
 
 class RelativeKeys(Encoding):
@@ -117,11 +110,6 @@ class RelativeKeys(Encoding):
     delta_ij = q_i . r_(j-i) / sqrt(head_dim), offsets beyond `max_distance` sharing the outermost
     vectors; heads share them too. It depends on the token, through its query.
     Source: Shaw, Uszkoreit & Vaswani (2018), eq. 4, keys alone.
-
-    >>> encoding = RelativeKeys(4, generator=torch.Generator().manual_seed(0))
-    >>> position = torch.arange(3)[None]
-    >>> encoding.bias(torch.ones(1, 2, 3, 4), position, position).shape
-    torch.Size([1, 2, 3, 3])
     """
 
     separable = False
@@ -136,12 +124,7 @@ class RelativeKeys(Encoding):
         vectors = normal(2 * max_distance + 1, head_dim, scale=0.02, generator=generator)
         self.vectors = nn.Parameter(vectors)
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         furthest = self.max_distance
         offset = offsets(query_position, key_position).clamp(-furthest, furthest)
         row = (offset.round().long() + furthest)[:, None]
@@ -173,7 +156,6 @@ class DistanceBias(Encoding):
     def distance(
         self, query_position: QueryPosition, key_position: KeyPosition
     ) -> Float[Tensor, "#batch query key"]:
-        """Distances between all pairs, in units of `scale`."""
         query, key = once(query_position), once(key_position)
         if query.ndim == 2:
             query, key = query[..., None], key[..., None]
@@ -184,12 +166,7 @@ class DistanceBias(Encoding):
         # sqrt has an infinite slope at 0, where positions that are learned would get NaN.
         return torch.where(square > 0, square, 1.0).sqrt() * (square > 0) / self.scale
 
-    def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"]:
+    def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         rate = nn.functional.softplus(self.rate)
         distance = self.distance(query_position, key_position).to(rate.dtype)
         return -rate[:, None, None] * distance[:, None]

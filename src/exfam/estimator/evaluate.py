@@ -13,7 +13,9 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from exfam.catalog import ItemChoice, all_log_probs, best_items, chunks_of, item_rank
+from exfam.catalog.linear import chunks_of
+from exfam.catalog.normalizer import ItemChoice
+from exfam.catalog.ranking import all_log_probs, best_items, item_rank
 from exfam.checks import ExfamError, check_inside
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel

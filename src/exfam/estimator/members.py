@@ -14,8 +14,7 @@ from exfam.estimator.base import settings_from
 from exfam.estimator.plain import identified
 from exfam.families import Family, PerItem, choose_family
 from exfam.groups import Groups
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.batching import Weighted
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
@@ -110,7 +109,7 @@ def train_members(
         model = build(torch.Generator().manual_seed(seed)).to(choose_device(settings.device))
         history = fit(
             model,
-            objective=likelihood_for(model.direction),
+            objective=Likelihood(model.direction),
             train=Weighted(plan.train, plan.weight),
             validation=held_out,
             settings=replace(settings, seed=seed),

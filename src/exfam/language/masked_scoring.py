@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float64
 
-from exfam.catalog import ItemChoice, log_prob_of
+from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.language.networks.masked_lm import MaskedLM
 
 # Of the choice of tokens: not a parameter, so that all models predict the same ones.

@@ -11,7 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from exfam.catalog import ContextItems, ItemChoice, LinearEta, runs
+from exfam.catalog.linear import LinearEta
+from exfam.catalog.listed import ContextItems, runs
+from exfam.catalog.normalizer import ItemChoice
 from exfam.checks import ExfamError, check_choice
 from exfam.groups import Batch
 
@@ -28,24 +30,6 @@ def _codes(batch: Batch, n_items: int) -> Int[Tensor, "batch length"]:
     return torch.where(batch.present & (batch.item >= 0), batch.item, n_items)
 
 
-def _first_seen(
-    code: Int[Tensor, "batch length"], n_items: int
-) -> Int[Tensor, "batch items_and_unknown"]:
-    """Position of each item's first occurrence, the group's length where it does not occur."""
-    batch, length = code.shape
-    position = torch.arange(length, device=code.device).expand(batch, length)
-    never = torch.full((batch, n_items + 1), length, dtype=torch.int64, device=code.device)
-    return never.scatter_reduce(1, code, position, reduce="amin")
-
-
-def _occurrences(
-    code: Int[Tensor, "batch length"], n_items: int
-) -> Int[Tensor, "batch items_and_unknown"]:
-    """How often each item occurs in its group."""
-    none = torch.zeros(len(code), n_items + 1, dtype=torch.int64, device=code.device)
-    return none.scatter_add(1, code, torch.ones_like(code))
-
-
 def repeated(batch: Batch, direction: str, *, n_items: int) -> Bool[Tensor, "batch length"]:
     """Elements whose own item occurs in the context they are predicted from.
 
@@ -53,10 +37,10 @@ def repeated(batch: Batch, direction: str, *, n_items: int) -> Bool[Tensor, "bat
     """
     check_choice("direction", direction, DIRECTIONS)
     code = _codes(batch, n_items)
-    _, place, again = runs(code)
+    _, position, again = runs(code)
     if direction == "bidirectional":
         again[:, :-1] |= again[:, 1:].clone()
-    return torch.empty_like(again).scatter_(1, place, again) & (code < n_items)
+    return torch.empty_like(again).scatter_(1, position, again) & (code < n_items)
 
 
 def _context_of(batch: Batch, direction: str, where: Where, n_items: int) -> ContextItems:
@@ -73,26 +57,31 @@ def context_items(batch: Batch, direction: str, n_items: int) -> Bool[Tensor, "b
     """
     check_choice("direction", direction, DIRECTIONS)
     code = _codes(batch, n_items)
+    n_groups, length = code.shape
+    zeros = torch.zeros(n_groups, n_items + 1, dtype=torch.int64, device=code.device)
     if direction == "causal":
-        position = torch.arange(code.shape[1], device=code.device)
-        return _first_seen(code, n_items)[:, None, :-1] < position[:, None]
-    count = _occurrences(code, n_items)
-    seen = (count > 0)[:, None].repeat(1, code.shape[1], 1)
+        position = torch.arange(length, device=code.device).expand(n_groups, length)
+        first = (zeros + length).scatter_reduce(1, code, position, reduce="amin")
+        return first[:, None, :-1] < position[0, :, None]
+    count = zeros.scatter_add(1, code, torch.ones_like(code))
+    seen = (count > 0)[:, None].repeat(1, length, 1)
     seen.scatter_(2, code[..., None], (count.gather(1, code) > 1)[..., None])
     return seen[..., :-1]
 
 
 class NoExclusion(nn.Module):
-    """Every item may occur at any time."""
+    """Every item may occur at any time.
+
+    A support maps outputs of all items; its `choice` does so for outputs kept as factors, of the
+    elements at `where`.
+    """
 
     name = "none"
 
     def forward(self, eta: Items, batch: Batch, direction: str) -> Items:
-        """`eta` as it is."""
         return eta
 
     def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
-        """The choice of the elements at `where`, whose outputs are `eta`."""
         return ItemChoice(eta)
 
 
@@ -109,19 +98,17 @@ class HardExclusion(nn.Module):
 
         Raises ExfamError if a target repeats an item of its context, naming the element.
         """
-        _check_no_target_repeats(batch, direction, n_items=eta.shape[-1])
         excluded = context_items(batch, direction, eta.shape[-1])
+        own = _codes(batch, eta.shape[-1])
+        again = excluded.gather(-1, own.clamp_max(eta.shape[-1] - 1)[..., None])[..., 0]
+        _check_no_target_repeats(batch, again & (own < eta.shape[-1]))
         if eta.shape[1] > eta.shape[-1]:
             # Only a group longer than the catalog can use it up.
             excluded = excluded & ~excluded.all(-1, keepdim=True)
         return eta.masked_fill(excluded, -torch.inf)
 
     def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
-        """The choice of the elements at `where`, whose outputs are `eta`.
-
-        Raises ExfamError if a target repeats an item of its context, naming the element.
-        """
-        _check_no_target_repeats(batch, direction, n_items=eta.n_items)
+        _check_no_target_repeats(batch, repeated(batch, direction, n_items=eta.n_items))
         seen = _context_of(batch, direction, where, eta.n_items)
         if batch.present.shape[1] > eta.n_items:
             seen = seen.sparing(eta.n_items)
@@ -150,7 +137,6 @@ class RepeatPenalty(nn.Module):
         return eta - self.penalty * context_items(batch, direction, eta.shape[-1])
 
     def choice(self, eta: LinearEta, batch: Batch, direction: str, where: Where) -> ItemChoice:
-        """The choice of the elements at `where`, whose outputs are `eta`."""
         return ItemChoice(
             eta,
             penalized=(_context_of(batch, direction, where, eta.n_items),),
@@ -159,8 +145,8 @@ class RepeatPenalty(nn.Module):
         )
 
 
-def _check_no_target_repeats(batch: Batch, direction: str, *, n_items: int) -> None:
-    offending = repeated(batch, direction, n_items=n_items) & batch.target
+def _check_no_target_repeats(batch: Batch, again: Bool[Tensor, "batch length"]) -> None:
+    offending = again & batch.target
     if not bool(offending.any()):
         return
     row, column = offending.nonzero()[0].tolist()

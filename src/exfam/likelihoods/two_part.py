@@ -1,20 +1,100 @@
-"""Every fitted model: an item part and a value part with disjoint parameters, either optional."""
+"""Every fitted model: an item part and a value part with disjoint parameters, either optional.
+
+A family says what one observation's probability is; a likelihood says which observations are
+predicted from which context, and what their sum may be called. Any pair composes.
+"""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.catalog import LARGE_CATALOG, ItemChoice, ItemSampler, log_prob_of, sampled_log_prob
+from exfam.catalog.linear import LARGE_CATALOG
+from exfam.catalog.normalizer import ItemChoice, log_prob_of
+from exfam.catalog.sampled import ItemSampler, sampled_log_prob
 from exfam.checks import ExfamError, check_choice
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.likelihoods.support import DIRECTIONS, NoExclusion
-from exfam.likelihoods.terms import LogProb
 
 Index = Int64[Tensor, "rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class LogProb:
+    """Exact log-probabilities in nats of each element's item and values; 0 where not a target."""
+
+    item: Float[Tensor, "batch length"] | None = None
+    value: Mapping[str, Float[Tensor, "batch length"]] = field(default_factory=dict)
+
+    def total(self) -> Float[Tensor, "batch length"]:
+        """Item and value columns added."""
+        parts = [] if self.item is None else [self.item]
+        return torch.stack([*parts, *self.value.values()]).sum(0)
+
+
+def counted(log_prob: LogProb, batch: Batch) -> Bool[Tensor, "batch length"]:
+    """Elements that have a term at all; each counts once, however many terms it has.
+
+    A target counts unless it has nothing to predict: an unknown item (code -1) and no observed
+    value that the model has a part for.
+    """
+    has_term = torch.zeros_like(batch.target)
+    if log_prob.item is not None and batch.item is not None:
+        has_term = has_term | (batch.item >= 0)
+    if log_prob.value:
+        has_term = has_term | batch.observed
+    return batch.target & has_term
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The sum of all conditionals of a direction. Called with a model and a batch it is the loss.
+
+    Causal: each element given the earlier ones, the chain rule, so an exact log-likelihood.
+    Bidirectional: each given all others of its group, which is not the log of a joint probability.
+    Source: "Exponential Family Attention", eq. 2.
+
+    >>> Likelihood("causal").label, Likelihood("bidirectional").label
+    ('log-likelihood', 'pseudo-log-likelihood')
+    """
+
+    direction: str
+
+    def __post_init__(self) -> None:
+        check_choice("direction", self.direction, DIRECTIONS)
+
+    @property
+    def label(self) -> str:
+        """What the sum is called wherever it is printed."""
+        return "log-likelihood" if self.direction == "causal" else "pseudo-log-likelihood"
+
+    def sums(self, log_prob: LogProb, batch: Batch) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Weighted log-likelihood in nats and the sum of the weights of the counted elements.
+
+        Their quotient is the score: higher is better.
+        """
+        total = log_prob.total()
+        weight = torch.ones_like(total) if batch.weight is None else batch.weight.to(total.dtype)
+        # Padding may carry any weight; NaN there must not survive a product with 0.
+        weight = torch.where(counted(log_prob, batch), weight, 0.0)
+        return (total * weight).sum(), weight.sum()
+
+    def __call__(self, model: Any, batch: Batch) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """Minus the log-likelihood in nats (the loss to minimize) and the sum of weights.
+
+        Raises ExfamError if the model's conditionals have the other direction.
+        """
+        if model.direction != self.direction:
+            raise ExfamError(
+                f"`model` must be {self.direction} for this likelihood, got "
+                f"direction={model.direction!r}. Use Likelihood(model.direction)."
+            )
+        nats, weight = self.sums(model.log_prob(batch), batch)
+        return -nats, weight
 
 
 class TwoPartModel(nn.Module):
@@ -110,7 +190,8 @@ class TwoPartModel(nn.Module):
         return LogProb(item=item, value=value)
 
     def _item_log_prob(self, batch: Batch) -> Float[Tensor, "batch length"]:
-        if batch.item is not None and (self._samples or self.has_large_catalog):
+        samples = self.training and self.sampler is not None
+        if batch.item is not None and (samples or self.has_large_catalog):
             return self._log_prob_of_choice(batch, batch.item)
         log_probs = self.item_log_probs(batch)
         assert batch.item is not None
@@ -128,19 +209,14 @@ class TwoPartModel(nn.Module):
         nats = nats - self.log_units[column]
         return eta.new_zeros(eta.shape[:-1]).index_put(where, nats)
 
-    @property
-    def _samples(self) -> bool:
-        return self.training and self.sampler is not None
-
     def _log_prob_of_choice(self, batch: Batch, item: Tensor) -> Float[Tensor, "batch length"]:
-        row, place = (batch.target & (item >= 0)).nonzero(as_tuple=True)
-        choice, own = self.choice(batch, (row, place)), item[row, place]
-        if self._samples:
-            assert self.sampler is not None
+        row, column = (batch.target & (item >= 0)).nonzero(as_tuple=True)
+        choice, own = self.choice(batch, (row, column)), item[row, column]
+        if self.training and self.sampler is not None:
             nats = sampled_log_prob(choice, own, self.sampler())
         else:
             nats = log_prob_of(choice, own)
-        return nats.new_zeros(item.shape).index_put((row, place), nats)
+        return nats.new_zeros(item.shape).index_put((row, column), nats)
 
 
 def _eta(part: nn.Module, batch: Batch) -> Float[Tensor, "batch length eta"]:

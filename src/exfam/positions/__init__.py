@@ -1,8 +1,7 @@
 """Positions: how local and symmetric attention is, of encodings, encoders and fitted models."""
 
-from exfam.positions.attention import PositionAttention, own_weights
-from exfam.positions.matrices import encoding_weights
-from exfam.positions.metrics import locality, raw_symmetry, row_locality, row_symmetry, symmetry
+from exfam.positions.attention import PositionAttention, encoding_weights, own_weights
+from exfam.positions.metrics import check_weights, locality, raw_symmetry, renormalized, symmetry
 from exfam.positions.probe import (
     PositionProbe,
     PositionScores,
@@ -10,7 +9,6 @@ from exfam.positions.probe import (
     identical_word_probe,
     position_scores,
 )
-from exfam.positions.weights import check_weights, renormalized
 
 __all__ = [
     "PositionAttention",
@@ -25,7 +23,5 @@ __all__ = [
     "position_scores",
     "raw_symmetry",
     "renormalized",
-    "row_locality",
-    "row_symmetry",
     "symmetry",
 ]

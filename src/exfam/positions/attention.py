@@ -1,4 +1,4 @@
-"""What fitted models pay to positions: their attention, averaged over groups or rows.
+"""What encodings alone make of positions, and the attention that fitted models pay to them.
 
 Groups are aligned by the position of their elements, 0 for the first; a table's columns are its
 positions. What a null token or a hidden element's own mask takes is reported apart, and rows are
@@ -10,15 +10,16 @@ how even a row is (see `symmetry`), and the raw one is 0.
 """
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import TypeVar
 
-from jaxtyping import Float64
+import torch
+from jaxtyping import Bool, Float64
 from torch import Tensor, nn
 
-from exfam.checks import ExfamError, check_choice
-from exfam.encodings import Encoding, NoEncoding
-from exfam.positions.matrices import seen_positions, weights_of_seen
+from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.encodings import DistanceBias, Encoding, NoEncoding
 from exfam.positions.probe import PositionScores, position_scores
 
 # All scores, or those that tokens alone have.
@@ -56,9 +57,7 @@ class PositionAttention:
         """Locality and symmetry of the mean matrix, or of each layer's, or of each head's.
 
         `by`: "model", "layer" or "head"; the mean of heads' symmetries is not that of the mean
-            matrix (default "model")
-
-        Raises ExfamError for fewer than 3 positions.
+            matrix. Raises ExfamError for fewer than 3 positions.
         """
         check_choice("by", by, BY)
         weights = {"model": self.mean, "layer": self.weights.mean(1), "head": self.weights}
@@ -74,15 +73,84 @@ def own_weights(
 ) -> Float64[Tensor, "heads length length"]:
     """`encoding_weights` where no element sees itself, as in models of groups.
 
-    `head_dim`: of the queries (default 64)
-    `direction`: "causal" hides later positions as well (default "bidirectional")
-
-    >>> from exfam.encodings import NoEncoding
     >>> own_weights(NoEncoding(), 3)[0].tolist()
     [[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [0.5, 0.5, 0.0]]
     """
-    others = seen_positions(length, direction).fill_diagonal_(False)
-    return weights_of_seen(encoding, others, head_dim=head_dim)
+    others = _seen_positions(length, direction).fill_diagonal_(False)
+    return _weights_of_seen(encoding, others, head_dim=head_dim)
+
+
+def encoding_weights(
+    encoding: Encoding, length: int, *, head_dim: int = 64, direction: str = "bidirectional"
+) -> Float64[Tensor, "heads length length"]:
+    """Attention weights between positions 0 .. length - 1 where tokens say nothing.
+
+    Scores are the products of added vectors over sqrt(their length) (learned, sinusoidal), those of
+    rotated queries and keys of ones over sqrt(head_dim) (rotary), the bias that is added to scores
+    (ALiBi, T5, TUPE, tables; of queries of ones, where it depends on them), or log weights. In
+    float64. `direction`: "causal" hides later positions.
+
+    Raises ExfamError for a length that the encoding does not know, for another `head_dim` than it
+    was built for, and for distances on a sphere, where positions are not in a row.
+    Source: Chen, Varoquaux & Suchanek (2023), section 3.2.
+
+    >>> from exfam.encodings import Attenuated
+    >>> encoding_weights(Attenuated(w=1.0), 3)[0, 0].round(decimals=3).tolist()
+    [0.721, 0.265, 0.013]
+    """
+    return _weights_of_seen(encoding, _seen_positions(length, direction), head_dim=head_dim)
+
+
+def _seen_positions(length: int, direction: str) -> Bool[Tensor, "length length"]:
+    """Which positions each attends to, itself included."""
+    check_whole("length", length)
+    check_choice("direction", direction, ("bidirectional", "causal"))
+    everything = torch.ones(length, length, dtype=torch.bool)
+    return everything.tril() if direction == "causal" else everything
+
+
+def _weights_of_seen(
+    encoding: Encoding, may_attend: Bool[Tensor, "length length"], *, head_dim: int
+) -> Float64[Tensor, "heads length length"]:
+    """`encoding_weights` over the positions that may be attended to; 0 where there are none."""
+    _check_encoding(encoding, head_dim)
+    position = torch.arange(len(may_attend))[None]
+    with torch.no_grad():
+        scores = _scores(copy.deepcopy(encoding).cpu().double(), position, head_dim)[0]
+    weights = scores.masked_fill(~may_attend, -torch.inf).softmax(-1)
+    # Rows with nothing to attend to are softmax(-inf) = NaN.
+    return weights.masked_fill(~may_attend, 0.0)
+
+
+def _check_encoding(encoding: Encoding, head_dim: int) -> None:
+    check_whole("head_dim", head_dim)
+    if isinstance(encoding, DistanceBias) and encoding.metric == "haversine":
+        raise ExfamError(
+            "`encoding` must take one number a position, got DistanceBias of latitudes and "
+            "longitudes (metric='haversine'). Choose metric='euclidean'."
+        )
+    if encoding.head_dim not in (None, head_dim):
+        raise ExfamError(
+            f"`head_dim` must be {encoding.head_dim}, which {type(encoding).__name__} was built "
+            f"for, got {head_dim}. Pass head_dim={encoding.head_dim}."
+        )
+
+
+def _scores(encoding: Encoding, position: Tensor, head_dim: int) -> Tensor:
+    fixed = encoding.log_weights(position, position)
+    if fixed is not None:
+        return fixed.double()
+    length = position.shape[1]
+    total = torch.zeros(1, 1, length, length, dtype=torch.float64)
+    added = encoding.embed(position)
+    if added is not None:
+        total = total + (added @ added.mT / math.sqrt(added.shape[-1]))[:, None]
+    ones = torch.ones(1, encoding.n_heads, length, head_dim, dtype=torch.float64)
+    if encoding.rotates:
+        turned = encoding.rotate(ones, position)
+        total = total + turned @ turned.mT / math.sqrt(head_dim)
+    bias = encoding.bias(ones, position, position)
+    return total if bias is None else total + bias
 
 
 def member_of(model: object, member: int) -> object:

@@ -20,20 +20,71 @@ Source: Chen, Varoquaux & Suchanek (2023), section 3.1.
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from exfam.checks import ExfamError, check_choice, check_positive
-from exfam.positions.weights import check_weights
+from exfam.checks import DataError, ExfamError, check_choice, check_positive
 
 AVERAGES = ("micro", "macro")
+# Rows of half precision miss 1 by up to this much.
+_TOLERANCE = 5e-3
 # Numbers worked on at a time: as many as a processor's cache holds.
 _AT_ONCE = 2**17
 
 Weights = Float[Tensor, "*batch_query_key"]
+
+
+def check_weights(weights: Any) -> None:
+    """Raise DataError, naming the index, unless rows of square matrices are probabilities or zeros.
+
+    Rows may miss 1 by .005.
+    """
+    if not isinstance(weights, Tensor):
+        raise DataError(
+            f"`weights` must be a torch tensor, got {type(weights).__name__}. Use "
+            "torch.as_tensor(weights)."
+        )
+    if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2] or not weights.numel():
+        raise DataError(
+            "`weights` must be square matrices, a row and a column a position, got shape "
+            f"{tuple(weights.shape)}. Leave out columns of null tokens, then `renormalized`."
+        )
+    # Two passes find whether anything is wrong; what it is takes more of them.
+    total = weights.sum(-1, dtype=torch.promote_types(weights.dtype, torch.float32))
+    wrong = ~((total - 1).abs() <= _TOLERANCE) & (total != 0)
+    if weights.amin() >= 0 and not wrong.any():
+        return
+    _refuse(~weights.isfinite(), weights, "finite numbers")
+    _refuse(weights < 0, weights, "numbers >= 0", "These may be scores: take their softmax.")
+    _refuse(
+        wrong,
+        total,
+        "rows that sum to 1 or are zeros",
+        "Use `renormalized` where columns were left out.",
+    )
+
+
+def _refuse(wrong: Tensor, numbers: Tensor, rule: str, advice: str = "") -> None:
+    if bool(wrong.any()):
+        index = tuple(wrong.nonzero()[0].tolist())
+        raise DataError(
+            f"`weights` must be {rule}, got {numbers[index].item():g} at {list(index)} "
+            f"({int(wrong.sum())} of {wrong.numel()}). {advice}".rstrip()
+        )
+
+
+def renormalized(weights: Float[Tensor, "*rows key"]) -> Float[Tensor, "*rows key"]:
+    """Each row divided by its sum; a row of zeros stays.
+
+    >>> renormalized(torch.tensor([[1.0, 3.0], [0.0, 0.0]])).tolist()
+    [[0.25, 0.75], [0.0, 0.0]]
+    """
+    total = weights.sum(-1, keepdim=True)
+    return weights / torch.where(total == 0, 1.0, total)
 
 
 def locality(weights: Weights) -> Float[Tensor, "*batch"]:
@@ -46,17 +97,8 @@ def locality(weights: Weights) -> Float[Tensor, "*batch"]:
     >>> locality(torch.eye(4)), locality(torch.tensor([[0.0, 1.0], [0.0, 1.0]]))
     (tensor(1., dtype=torch.float64), tensor(0.7500, dtype=torch.float64))
     """
-    return row_locality(weights).nanmean(-1)
-
-
-def row_locality(weights: Weights) -> Float[Tensor, "*batch query"]:
-    """Locality of each row; NaN for a row of zeros. See `locality`.
-
-    >>> row_locality(torch.tensor([[0.0, 1.0], [0.0, 1.0]])).tolist()
-    [0.5, 1.0]
-    """
     check_weights(weights)
-    return _by_rows(weights, _local_mass)[..., 0]
+    return _by_rows(weights, _local_mass)[..., 0].nanmean(-1)
 
 
 def symmetry(
@@ -78,20 +120,13 @@ def symmetry(
     1.0
     """
     check_choice("average", average, AVERAGES)
-    if average == "macro":
-        return row_symmetry(weights, tolerance=tolerance).nanmean(-1)
-    unlike, pairs = _pairs(weights, tolerance).sum(-2).unbind(-1)
-    return 1.0 - unlike / pairs
-
-
-def row_symmetry(weights: Weights, *, tolerance: float = 1e-5) -> Float[Tensor, "*batch query"]:
-    """Symmetry of each row; NaN for a row of zeros and where one side is empty. See `symmetry`.
-
-    >>> row_symmetry(torch.tensor([[0.0, 0.5, 0.5], [0.5, 0.0, 0.5], [1.0, 0.0, 0.0]])).tolist()
-    [nan, 1.0, nan]
-    """
-    unlike, pairs = _pairs(weights, tolerance).unbind(-1)
-    return 1.0 - unlike / pairs
+    check_positive("tolerance", tolerance, zero=True)
+    _check_long(weights)
+    rows = _by_rows(weights, partial(_discrepancies, tolerance=tolerance), margin=1)
+    unlike, pairs = (rows if average == "macro" else rows.sum(-2)).unbind(-1)
+    result = 1.0 - unlike / pairs
+    # Rows of zeros, and those with one side empty, have no pairs: they are NaN.
+    return result.nanmean(-1) if average == "macro" else result
 
 
 def raw_symmetry(weights: Weights) -> Float[Tensor, "*batch"]:
@@ -117,13 +152,6 @@ def _check_long(weights: Tensor) -> None:
             "`weights` must be of at least 3 positions for a symmetry, got "
             f"{weights.shape[-1]}: none has neighbors on both sides. Take a longer sentence."
         )
-
-
-def _pairs(weights: Tensor, tolerance: float) -> Float[Tensor, "*batch query 2"]:
-    """Normalized discrepancies summed over the pairs of a row, and the number of its pairs."""
-    check_positive("tolerance", tolerance, zero=True)
-    _check_long(weights)
-    return _by_rows(weights, partial(_discrepancies, tolerance=tolerance), margin=1)
 
 
 def _by_rows(

@@ -1,6 +1,6 @@
 """The attention that an encoder pays to positions: sentences of one word repeated have no other."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -10,14 +10,15 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice, check_whole
-from exfam.positions.metrics import locality, raw_symmetry, symmetry
-from exfam.positions.weights import renormalized
+from exfam.positions.metrics import locality, raw_symmetry, renormalized, symmetry
 
 # What becomes of an encoder's special tokens: none are there; their rows and columns are scored;
 # they are there, and their rows and columns left out.
 SPECIAL_TOKENS = ("none", "kept", "cut")
 # The positions that these leave something of.
 _LEAST = {"none": 1, "kept": 2, "cut": 3}
+
+_WORDS_AT_ONCE = 10
 
 # How many words, or which.
 Words = int | np.integer[Any] | Sequence[str]
@@ -34,11 +35,7 @@ class PositionScores:
 
 
 def position_scores(weights: Float[Tensor, "*batch query key"]) -> PositionScores:
-    """All scores of attention matrices. Raises as `symmetry`.
-
-    >>> position_scores(torch.full((4, 4), 0.25)).symmetry.item()
-    1.0
-    """
+    """All scores of attention matrices. Raises as `symmetry`."""
     return PositionScores(
         locality=locality(weights),
         symmetry=symmetry(weights),
@@ -77,17 +74,15 @@ class PositionProbe:
 
 @runtime_checkable
 class RepeatingEncoder(Protocol):
-    """What a probe asks of an encoder."""
+    """What a probe needs of an encoder."""
 
     def probe_words(self) -> Sequence[str]:
         """Words of one token each, in a fixed order."""
-        ...
 
     def repeated(
         self, words: Sequence[str], length: int, *, special_tokens: bool
     ) -> Float[Tensor, "words layers heads length length"]:
         """Attention of sentences that are one word over and over, special tokens included."""
-        ...
 
 
 def identical_word_probe(
@@ -97,16 +92,15 @@ def identical_word_probe(
     length: int = 128,
     special_tokens: str = "none",
     seed: int = 0,
-    words_at_once: int = 10,
 ) -> PositionProbe:
     """Attention of an encoder to positions alone.
 
     `words`: how many of the encoder's words, drawn without replacement by
-        `numpy.random.default_rng(seed)`, or which (default 100)
-    `length`: positions, special tokens included where they are (default 128)
+        `numpy.random.default_rng(seed)`, or which
+    `length`: positions, special tokens included where they are
     `special_tokens`: "none" for bare words; "kept" for sentences that begin and end as the encoder
         is used to; "cut" for these without the rows and columns of special tokens, rows
-        renormalized (default "none")
+        renormalized
 
     Raises ExfamError for more words than the encoder has, and for a length that it does not take or
     that special tokens leave nothing of.
@@ -114,11 +108,11 @@ def identical_word_probe(
     """
     check_choice("special_tokens", special_tokens, SPECIAL_TOKENS)
     _check_length(length, special_tokens)
-    check_whole("words_at_once", words_at_once)
     check_whole("seed", seed, least=0)
     chosen = _chosen(encoder, words, seed)
     total: Tensor | None = None
-    for some in _batches(chosen, words_at_once):
+    for first in range(0, len(chosen), _WORDS_AT_ONCE):
+        some = chosen[first : first + _WORDS_AT_ONCE]
         attention = encoder.repeated(some, length, special_tokens=special_tokens != "none")
         summed = attention.sum(0, dtype=torch.float64)
         total = summed if total is None else total + summed
@@ -153,7 +147,3 @@ def _chosen(encoder: RepeatingEncoder, words: Words, seed: int) -> tuple[str, ..
         )
     drawn = np.random.default_rng(seed).choice(candidates, words, replace=False)
     return tuple(drawn.tolist())
-
-
-def _batches(words: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (words[first : first + size] for first in range(0, len(words), size))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from exfam.checks import DataError, ExfamError
-from exfam.efa.networks.efa_network import EFASettings, build_efa
+from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import Groups

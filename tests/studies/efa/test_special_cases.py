@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 from exfam.attention import Linear, Visibility
+from exfam.efa.networks.context import CONTEXT_POOLINGS
 from exfam.efa.networks.factor_network import (
     LatentFactorItems,
     LatentFactorSettings,
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.efa.networks.parts import CONTEXT_POOLINGS
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.families import Gaussian, Poisson
 from exfam.likelihoods.two_part import TwoPartModel
@@ -112,11 +112,7 @@ def test_unknown_items_and_tied_centers_carry_over():
     generator = torch.Generator().manual_seed(0)
     context = ItemEmbedding(N_ITEMS, DIM, generator=generator)
     center = Reflected(context, reflection_signs(DIM))
-    part = randomized(
-        LatentFactorItems(
-            context, center, direction="bidirectional", pooling=CONTEXT_POOLINGS["mean"]
-        )
-    )
+    part = randomized(LatentFactorItems(context, center, direction="bidirectional", pooling="mean"))
     network = items_from_latent_factor(part)
     groups = make_groups()
     item = groups.item.copy()

@@ -8,11 +8,9 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorItems
-from exfam.efa.networks.parts import CONTEXT_POOLINGS
 from exfam.embeddings import ItemEmbedding
 from exfam.groups import Groups
-from exfam.likelihoods.terms import LeaveOneOut
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.reading.text import prepare_text
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
@@ -174,7 +172,7 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
         network.given,
         network.predicted,
         direction="bidirectional",
-        pooling=CONTEXT_POOLINGS["mean"],
+        pooling="mean",
         intercept=network.constant.detach(),
     )
     whole = Groups([0, 6], [6, 8], item=CORPUS.item[:8], vocabulary=CORPUS.vocabulary)
@@ -249,9 +247,9 @@ def test_a_fit_learns_weights_that_depend_on_the_center():
     network = build_context_words(12, settings, generator=torch.Generator().manual_seed(0))
     whole = TwoPartModel(direction="bidirectional", item_part=network)
     chosen = TrainingSettings(learning_rate=0.05, max_epochs=10, batch_size=50)
-    fit(whole, objective=LeaveOneOut(), train=train, settings=chosen, progress=False)
+    fit(whole, objective=Likelihood("bidirectional"), train=train, settings=chosen, progress=False)
     with torch.no_grad():
-        nats, weight = LeaveOneOut()(whole, batch(train))
+        nats, weight = Likelihood("bidirectional")(whole, batch(train))
     counts = np.bincount(train.item, minlength=12)
     frequencies = -(counts / counts.sum() * np.log(counts / counts.sum())).sum()
     assert float(nats / weight) < 0.6 * frequencies

@@ -1,95 +1,20 @@
-"""Exponential family attention: the network of items or of values, built from a schema of data."""
+"""The network of exponential family attention, and the heads that turn its states into eta."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.attention import (
-    SCORE_KERNELS,
-    Attention,
-    Block,
-    NullToken,
-    Visibility,
-    build_block,
-)
-from exfam.catalog import ItemSampler, LinearEta
-from exfam.checks import ExfamError
-from exfam.conditionals import Conditional, Copies, Hidden, Tokens, choose_conditional
-from exfam.efa.networks.parts import (
-    Dispersion,
-    GroupOffset,
-    ItemBias,
-    ItemHead,
-    ValueHead,
-    split_initial,
-)
-from exfam.embeddings import (
-    CategoryAttribute,
-    Concatenated,
-    Field,
-    ItemEmbedding,
-    MaskedField,
-    NumberAttribute,
-    NumberValue,
-    RawValue,
-    Reflected,
-    Summed,
-    TableValue,
-    TokenEmbedding,
-    reflection_signs,
-)
-from exfam.encodings import Encoding, EncodingSizes, build_encoding, share_positions
-from exfam.estimator.schema import AttributeSpec, Schema, ValueSpec
-from exfam.families import PerItem
+from exfam.attention import Block, Visibility
+from exfam.catalog.linear import LinearEta, item_products
+from exfam.conditionals import Conditional, Copies, Hidden, Tokens
+from exfam.embeddings import ItemEmbedding, Reflected, TokenEmbedding, item_rows
+from exfam.encodings import Encoding, share_positions
+from exfam.families import Family
 from exfam.groups import Batch
-from exfam.layers import linear, mlp
-from exfam.likelihoods.support import SUPPORTS
-from exfam.likelihoods.two_part import TwoPartModel
 from exfam.randomness import Dropout
-
-JOINS: dict[str, type[Summed] | type[Concatenated]] = {
-    "concatenate": Concatenated,
-    "sum": Summed,
-}
-TIES = ("none", "reflection")
-VALUE_EMBEDDINGS = ("auto", "network", "raw", "table")
-
-
-@dataclass(frozen=True)
-class EFASettings:
-    """Choices of a model of one or two EFA networks; the estimator's parameters have their names.
-
-    `items`, `values`: the parts that the model has. `support`: of its items
-    """
-
-    direction: str = "bidirectional"
-    items: bool = True
-    values: bool = True
-    support: str = "none"
-    embed_dim: int = 32
-    n_heads: int = 2
-    head_dim: int = 16
-    n_layers: int = 2
-    feed_forward_dim: int = 0
-    connection: str = "pre-norm"
-    encoding: str = "relative"
-    attention: str = "softmax"
-    score_scale: float | None = None
-    null_token: bool = True
-    sees_mask: bool = False
-    conditional: str = "auto"
-    dropout: float = 0.0
-    tie: str = "none"
-    join: str = "sum"
-    item_sees_values: bool = False
-    value_embedding: str = "auto"
-    head_hidden_dim: int = 32
-    group_offset: bool = False
-    dispersion: str = "global"
 
 
 class EFANetwork(nn.Module):
@@ -163,206 +88,129 @@ class EFANetwork(nn.Module):
         return head.linear(self.hidden(batch).state)
 
 
-def build_efa(
-    schema: Schema,
-    settings: EFASettings,
-    *,
-    generator: torch.Generator,
-    item_bias: Float[Tensor, "items"] | None = None,
-    sampler: ItemSampler | None = None,
-) -> TwoPartModel:
-    """Exponential family attention for data of this schema.
+class ItemBias(nn.Module):
+    """Learned constants, one an output; with `n_items` also an offset for each item, from 0."""
 
-    `item_bias` starts the items' biases (log-frequencies, say); zeros unless given. `sampler` draws
-    the items that training sums over; all unless given.
+    def __init__(self, start: Float[Tensor, "outputs"], *, n_items: int | None = None) -> None:
+        super().__init__()
+        self.n_items = n_items
+        self.constant = nn.Parameter(start.detach().clone())
+        # The last row, for unknown items, is never trained: they have the constant alone.
+        offset = None if n_items is None else start.new_zeros(n_items + 1, len(start))
+        self.offset = None if offset is None else nn.Parameter(offset)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "batch length outputs"]:
+        if self.offset is None or self.n_items is None:
+            return self.constant.expand(*batch.present.shape, -1)
+        return self.constant + self.offset[item_rows(batch, self.n_items)]
+
+
+def split_initial(
+    families: Mapping[str, Family], initial_eta: Mapping[str, Tensor]
+) -> tuple[Float[Tensor, "location"], Float[Tensor, "dispersion"]]:
+    """Starting values of all columns, location outputs apart from dispersion outputs."""
+    location, dispersion = [], []
+    for column, family in families.items():
+        n_location = family.n_params - family.n_dispersion
+        location.append(initial_eta[column][:n_location])
+        dispersion.append(initial_eta[column][n_location:])
+    return torch.cat(location), torch.cat(dispersion)
+
+
+class Dispersion(nn.Module):
+    """Completes location outputs with learned dispersion outputs, global or an item's own.
+
+    A network then has one output for each location parameter (`n_location` in all); scales,
+    thresholds and the like do not depend on the context.
     """
-    builder = _Builder(schema, settings, generator)
-    return TwoPartModel(
-        direction=settings.direction,
-        item_part=builder.item_part(item_bias) if settings.items else None,
-        value_part=builder.value_part() if settings.values else None,
-        families=schema.families if settings.values else None,
-        support=SUPPORTS[settings.support]() if settings.items else None,
-        sampler=sampler,
-    )
+
+    def __init__(
+        self,
+        families: Mapping[str, Family],
+        start: Float[Tensor, "dispersion"],
+        *,
+        n_items: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_dispersion = [family.n_dispersion for family in families.values()]
+        self.n_locations = [family.n_params - family.n_dispersion for family in families.values()]
+        self.bias = ItemBias(start, n_items=n_items)
+
+    @property
+    def n_location(self) -> int:
+        """Location outputs of all columns."""
+        return sum(self.n_locations)
+
+    def forward(
+        self, location: Float[Tensor, "batch length location"], batch: Batch
+    ) -> Float[Tensor, "batch length eta"]:
+        """The columns' parameters side by side, each location before its dispersion."""
+        locations = location.split(self.n_locations, dim=-1)
+        dispersions = self.bias(batch).to(location.dtype).split(self.n_dispersion, dim=-1)
+        pairs = zip(locations, dispersions, strict=True)
+        return torch.cat([part for pair in pairs for part in pair], dim=-1)
 
 
-@dataclass(frozen=True)
-class _Builder:
-    """The parts of a model, their weights drawn in this order."""
-
-    schema: Schema
-    settings: EFASettings
-    generator: torch.Generator
-
-    def item_part(self, bias: Float[Tensor, "items"] | None) -> EFANetwork:
-        """p(item | context), the center's item, values and unknown attributes hidden."""
-        schema, settings, generator = self.schema, self.settings, self.generator
-        if schema.n_items is None:
-            raise ExfamError("`item` must be given for an item part, got data without items.")
-        items = ItemEmbedding(schema.n_items, settings.embed_dim, generator=generator)
-        fields: list[Field | MaskedField] = [MaskedField(items, generator=generator)]
-        if settings.item_sees_values:
-            fields += self._value_fields()
-        for spec in schema.attributes:
-            field = self._attribute_field(spec)
-            seen = spec.known or spec.of_group
-            fields.append(field if seen else MaskedField(field, generator=generator))
-        embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
-        centers = self._centers(items, embedding.dim)
-        bias = torch.zeros(schema.n_items) if bias is None else bias
-        head = ItemHead(centers, norm=self._last_norm(embedding.dim), bias=bias)
-        return self._network(embedding, head)
-
-    def value_part(self) -> EFANetwork:
-        """p(value | item, context), the center's values hidden, all else shown."""
-        schema, settings = self.schema, self.settings
-        if not schema.values:
-            raise ExfamError("`value` must be given for a value part, got data without values.")
-        fields: list[Field | MaskedField] = []
-        if schema.n_items is not None:
-            dim = settings.embed_dim
-            fields.append(ItemEmbedding(schema.n_items, dim, generator=self.generator))
-        fields += [self._attribute_field(spec) for spec in schema.attributes]
-        fields += self._value_fields()
-        embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
-        return self._network(embedding, self._value_head(embedding.dim))
-
-    def _network(self, embedding: TokenEmbedding, head: nn.Module) -> EFANetwork:
-        """The default wiring: one encoding shared by all layers, the same kind of block in each."""
-        settings = self.settings
-        visibility = Visibility(settings.direction, settings.sees_mask)
-        sizes = EncodingSizes(
-            n_heads=settings.n_heads,
-            head_dim=settings.head_dim,
-            embed_dim=embedding.dim,
-            n_positions=self.schema.n_positions,
-            position_scale=self.schema.position_scale,
-            generator=self.generator,
-        )
-        encoding = build_encoding(settings.encoding, sizes)
-        blocks = [self._block(embedding.dim, encoding) for _ in range(settings.n_layers)]
-        conditional = choose_conditional(settings.conditional, blocks=blocks, visibility=visibility)
-        return EFANetwork(
-            embedding,
-            encoding,
-            blocks,
-            head,
-            conditional=conditional,
-            visibility=visibility,
-            dropout=settings.dropout,
-        )
-
-    def _block(self, dim: int, encoding: Encoding) -> Block:
-        settings, generator = self.settings, self.generator
-        heads = {"n_heads": settings.n_heads, "head_dim": settings.head_dim}
-        attention = Attention(
-            dim,
-            **heads,
-            generator=generator,
-            scale=settings.score_scale,
-            kernel=SCORE_KERNELS[settings.attention](),
-            encoding=encoding,
-            null=NullToken(**heads, generator=generator) if settings.null_token else None,
-        )
-        return build_block(
-            attention,
-            dim,
-            connection=settings.connection,
-            feed_forward_dim=settings.feed_forward_dim,
-            generator=generator,
-            dropout=settings.dropout,
-        )
-
-    def _centers(self, items: ItemEmbedding, dim: int) -> ItemEmbedding | Reflected:
-        if self.settings.tie == "none":
-            return ItemEmbedding(items.n_items, dim, generator=self.generator)
-        if dim != items.dim:
-            raise ExfamError(
-                "`tie` must be 'none' where tokens hold more than items side by side, got "
-                f"'reflection' with tokens of length {dim}. Use join='sum'."
-            )
-        return Reflected(items, reflection_signs(dim))
-
-    def _last_norm(self, dim: int) -> nn.Module:
-        """Pre-norm blocks leave their stream unnormalized; the others need nothing more."""
-        return nn.LayerNorm(dim) if self.settings.connection == "pre-norm" else nn.Identity()
-
-    def _value_head(self, dim: int) -> ValueHead:
-        schema, generator = self.schema, self.generator
-        initial = {value.column: torch.tensor(value.initial_eta) for value in schema.values}
-        location, spread = split_initial(schema.families, initial)
-        of_item = schema.n_items if self.settings.dispersion == "item" else None
-        dispersion = Dispersion(schema.families, spread, n_items=of_item)
-        hidden, n_location = self.settings.head_hidden_dim, dispersion.n_location
-        network: nn.Module = (
-            mlp([dim, hidden, n_location], generator=generator)
-            if hidden
-            else linear(dim, n_location, generator=generator)
-        )
-        return ValueHead(
-            network,
-            norm=self._last_norm(dim),
-            dispersion=dispersion,
-            intercept=ItemBias(location, n_items=schema.n_items),
-            offset=self._group_offset() if self.settings.group_offset else None,
-        )
-
-    def _group_offset(self) -> GroupOffset:
-        schema = self.schema
-        return GroupOffset(
-            schema.families,
-            slope=torch.block_diag(*(_location_slopes(value) for value in schema.values)),
-            center=torch.tensor([value.center for value in schema.values]),
-            direction=self.settings.direction,
-            n_items=schema.n_items,
-        )
-
-    def _value_fields(self) -> list[MaskedField]:
-        fields = (self._value_field(spec) for spec in self.schema.values)
-        return [MaskedField(field, generator=self.generator) for field in fields]
-
-    def _value_field(self, spec: ValueSpec) -> Field:
-        column, family, kind = spec.column, spec.family, self.settings.value_embedding
-        if kind == "raw":
-            return RawValue(column, family)
-        if kind == "table" and not family.n_categories:
-            raise ExfamError(
-                f"`value_embedding` must not be 'table' for family {family.name!r}, whose values "
-                "are not a few categories. Use 'network'."
-            )
-        sizes: dict[str, Any] = {"dim": self.settings.embed_dim, "generator": self.generator}
-        if family.n_categories and kind != "network":
-            return TableValue(column, family, **sizes)
-        return NumberValue(column, family, center=spec.center, spread=spec.spread, **sizes)
-
-    def _attribute_field(self, spec: AttributeSpec) -> Field:
-        sizes: dict[str, Any] = {
-            "dim": self.settings.embed_dim,
-            "generator": self.generator,
-            "of_group": spec.of_group,
-        }
-        if spec.n is not None:
-            return CategoryAttribute(spec.name, n=spec.n, **sizes)
-        center, spread = torch.tensor(spec.center), torch.tensor(spec.spread)
-        return NumberAttribute(spec.name, center=center, spread=spread, **sizes)
+State = Float[Tensor, "batch length embed"]
 
 
-def _location_slopes(spec: ValueSpec) -> Float[Tensor, "1 outputs"]:
-    """How location outputs change with the mean, standardized, at the outputs that fit all values.
+class ItemHead(nn.Module):
+    """eta_i = delta H_i + bias: products with the items' center vectors.
 
-    Categorical outputs move along the categories' values, as an exponential tilt does. 0 where
-    the mean depends on the item.
+    `norm` maps the hidden state first (a layer norm after pre-norm blocks, or nothing).
+    Source: EFA paper, section 2.1, step 4.
     """
-    family = spec.family.of_units
-    n_location = family.n_params - family.n_dispersion
-    eta = torch.tensor(spec.initial_eta).requires_grad_()
-    if isinstance(family, PerItem):
-        return torch.zeros(1, n_location)
-    mean = family.mean(eta)
-    (gradient,) = torch.autograd.grad(mean, eta)
-    gradient = gradient[:n_location]
-    direction = gradient
-    if n_location == family.n_categories:
-        direction = torch.tensor(family.categories) - mean.detach()
-    return (direction / (gradient * direction).sum())[None]
+
+    def __init__(
+        self,
+        centers: ItemEmbedding | Reflected,
+        *,
+        norm: nn.Module,
+        bias: Float[Tensor, "items"] | None,
+    ) -> None:
+        super().__init__()
+        self.centers, self.norm = centers, norm
+        self.bias = None if bias is None else nn.Parameter(bias.clone())
+
+    def forward(self, state: State, batch: Batch) -> Float[Tensor, "batch length items"]:
+        eta = self.norm(state) @ self.centers.vectors().T
+        return eta if self.bias is None else eta + self.bias
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        items = self.centers.items if isinstance(self.centers, Reflected) else self.centers
+        return items.n_items
+
+    def linear(self, state: State) -> LinearEta:
+        """The outputs as factors."""
+        return item_products(self.norm(state), self.centers, self.bias)
+
+
+class ValueHead(nn.Module):
+    """kappa_i = lambda_2(H_i): a small network for locations, constants for dispersions.
+
+    `intercept` adds learned constants, of each item where it has some; `offset`, a part of its own,
+    what else moves locations given the context. Source: EFA paper, section 2.2, step 4.
+    """
+
+    def __init__(
+        self,
+        network: nn.Module,
+        *,
+        norm: nn.Module,
+        dispersion: Dispersion,
+        intercept: ItemBias | None,
+        offset: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.network, self.norm = network, norm
+        self.dispersion, self.intercept, self.offset = dispersion, intercept, offset
+
+    def forward(self, state: State, batch: Batch) -> Float[Tensor, "batch length eta"]:
+        location = self.network(self.norm(state))
+        if self.intercept is not None:
+            location = location + self.intercept(batch)
+        if self.offset is not None:
+            location = location + self.offset(batch)
+        return self.dispersion(location, batch)

@@ -7,17 +7,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.catalog import LinearEta, item_products
+from exfam.catalog.linear import LinearEta, item_products
 from exfam.checks import ExfamError
-from exfam.efa.networks.parts import (
-    CONTEXT_POOLINGS,
-    Dispersion,
-    ItemBias,
-    Pooling,
-    pooled_context,
-    split_initial,
-    value_inputs,
-)
+from exfam.efa.networks.context import pooled_context, value_inputs
+from exfam.efa.networks.efa_network import Dispersion, ItemBias, split_initial
 from exfam.embeddings import ItemEmbedding, Reflected
 from exfam.families import Family
 from exfam.groups import Batch
@@ -26,13 +19,10 @@ from exfam.layers import normal
 
 @dataclass(frozen=True)
 class LatentFactorSettings:
-    """Sizes and choices of a latent factor model.
+    """Sizes and choices of a latent factor model; the estimator's parameters have their names.
 
-    `pooling`: "mean" over the visible context, "sum" (the notebooks' item models) or "paper" (the
-    sum over the group's final length minus 1: as printed, but a causal model then sees the future).
-    `intercept`: one an item, and in a value part a global one. `mask_vector`: a learned context
-    vector that is always there (item part only). `dispersion`: scales and the like, "global" or of
-    each "item" (value part only).
+    `intercept` is one an item, and in a value part a global one; `mask_vector` is of item parts
+    alone, `dispersion` of value parts.
     """
 
     direction: str = "bidirectional"
@@ -56,7 +46,7 @@ class LatentFactorItems(nn.Module):
         center: ItemEmbedding | Reflected,
         *,
         direction: str,
-        pooling: Pooling,
+        pooling: str,
         intercept: Float[Tensor, "items"] | None = None,
         mask_vector: Float[Tensor, "dim"] | None = None,
     ) -> None:
@@ -74,17 +64,14 @@ class LatentFactorItems(nn.Module):
         return pooled if self.mask_vector is None else pooled + self.mask_vector
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
-        """One output an item for every element, given its context."""
         eta = self.pooled(batch) @ self.center.vectors().T
         return eta if self.intercept is None else eta + self.intercept
 
     @property
     def n_items(self) -> int:
-        """How many outputs there are."""
         return self.context.n_items
 
     def linear(self, batch: Batch) -> LinearEta:
-        """The outputs as factors."""
         return item_products(self.pooled(batch), self.center, self.intercept)
 
 
@@ -106,7 +93,7 @@ class LatentFactorValues(nn.Module):
         families: Mapping[str, Family],
         dispersion: Dispersion,
         direction: str,
-        pooling: Pooling,
+        pooling: str,
         intercept: ItemBias | None = None,
     ) -> None:
         super().__init__()
@@ -129,7 +116,6 @@ class LatentFactorValues(nn.Module):
         return pooled_context(token, batch.observed, direction=self.direction, pooling=self.pooling)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
-        """The parameters of the value columns, given each element's item and context."""
         rho = self.center(batch).unflatten(-1, (self.dispersion.n_location, -1))
         location = (rho * self.pooled(batch)[..., None, :]).sum(-1)
         if self.intercept is not None:
@@ -144,19 +130,13 @@ def build_latent_factor_items(
     generator: torch.Generator,
     intercept: Float[Tensor, "items"] | None = None,
 ) -> LatentFactorItems:
-    """The item part from numbers; intercepts start at `intercept` (log-frequencies, say) or 0.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> part = build_latent_factor_items(5, LatentFactorSettings(dim=3), generator=generator)
-    >>> part.center.vectors().shape
-    torch.Size([5, 3])
-    """
+    """The item part from numbers; intercepts start at `intercept` (log-frequencies, say) or 0."""
     start = torch.zeros(n_items) if intercept is None else intercept
     return LatentFactorItems(
         ItemEmbedding(n_items, settings.dim, generator=generator),
         ItemEmbedding(n_items, settings.dim, generator=generator),
         direction=settings.direction,
-        pooling=CONTEXT_POOLINGS[settings.pooling],
+        pooling=settings.pooling,
         intercept=start if settings.intercept else None,
         mask_vector=(
             normal(settings.dim, scale=0.1, generator=generator) if settings.mask_vector else None
@@ -172,15 +152,7 @@ def build_latent_factor_values(
     generator: torch.Generator,
     initial_eta: Mapping[str, Tensor] | None = None,
 ) -> LatentFactorValues:
-    """The value part from numbers; intercepts and dispersions start at `initial_eta` or 0.
-
-    >>> from exfam.families import Poisson
-    >>> generator, settings = torch.Generator().manual_seed(0), LatentFactorSettings(dim=3)
-    >>> families = {"rating": Poisson(shift=1)}
-    >>> part = build_latent_factor_values(5, families, settings, generator=generator)
-    >>> part.context.vectors().shape
-    torch.Size([5, 3])
-    """
+    """The value part from numbers; intercepts and dispersions start at `initial_eta` or 0."""
     zeros = {name: torch.zeros(family.n_params) for name, family in families.items()}
     start, spread = split_initial(families, zeros if initial_eta is None else initial_eta)
     dispersion = Dispersion(
@@ -193,6 +165,6 @@ def build_latent_factor_values(
         families=families,
         dispersion=dispersion,
         direction=settings.direction,
-        pooling=CONTEXT_POOLINGS[settings.pooling],
+        pooling=settings.pooling,
         intercept=ItemBias(start.float(), n_items=n_items) if settings.intercept else None,
     )

@@ -5,19 +5,19 @@ They are fitted in closed form, or by a convex search over a handful of numbers.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from exfam.catalog import LinearEta
+from exfam.catalog.linear import LinearEta
 from exfam.checks import ExfamError, check_positive
-from exfam.efa.networks.parts import item_rows
+from exfam.efa.plan import Weight, target_elements
+from exfam.embeddings import item_rows
 from exfam.families import Family
-from exfam.groups import TARGET, Batch, Groups
-
-ElementWeight = Float[np.ndarray, "elements"] | None
+from exfam.groups import Batch, Groups
 
 # Stand-ins for the distribution of all values, where items borrow from it.
 MAX_PRIOR_POINTS = 64
@@ -49,7 +49,7 @@ class MarginalItems(nn.Module):
 
 
 class MarginalValues(nn.Module):
-    """Every element's values drawn from one law, or from its item's own, whatever the context.
+    """Every element's values drawn from one distribution, or from its item's own.
 
     The last row of `table` serves unknown items, and all elements if it is the only one.
     """
@@ -65,36 +65,13 @@ class MarginalValues(nn.Module):
         return self.table[item_rows(batch, len(self.table) - 1)]
 
 
-def fit_marginal_items(
-    groups: Groups, n_items: int, *, smoothing: float = 1.0, weight: ElementWeight = None
-) -> MarginalItems:
-    """Frequencies of the targets' items, `smoothing` occurrences added to each.
-
-    >>> groups = Groups(start=[0], stop=[3], item=[0, 0, 1])
-    >>> fit_marginal_items(groups, 3, smoothing=1.0).log_frequency.exp()
-    tensor([0.5000, 0.3333, 0.1667])
-    """
-    check_positive("smoothing", smoothing)
-    if groups.item is None:
-        raise ExfamError("`item` must be given for item frequencies, got groups without items.")
-    count = np.zeros(n_items)
-    for chunk in groups.chunks():
-        own = target_elements(chunk)
-        own = own[groups.item[own] >= 0]
-        times = None if weight is None else weight[own]
-        count += np.bincount(groups.item[own], weights=times, minlength=n_items)
-    log_count = np.log(count + smoothing)
-    # Counts of any size: their sum may be beyond the largest float.
-    return MarginalItems(torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float())
-
-
 def fit_marginal_values(
     groups: Groups,
     families: Mapping[str, Family],
     *,
     n_items: int = 0,
     prior: float = 5.0,
-    weight: ElementWeight = None,
+    weight: Weight = None,
 ) -> MarginalValues:
     """The most likely constant parameters of each value column.
 
@@ -105,13 +82,12 @@ def fit_marginal_values(
     columns = []
     for column, family in families.items():
         sample = standardized_sample(observed_sample(groups, column, weight=weight), family)
-        table = most_likely(family, sample)[None]
+        overall = most_likely(family, sample)
+        rows = [overall[None]]
         if n_items:
-            items = most_likely_of_items(
-                family, sample, n_items=n_items, prior=prior, start=table[0]
-            )
-            table = torch.cat([items, table])
-        columns.append(table.float())
+            more: dict[str, Any] = {"n_items": n_items, "prior": prior, "start": overall}
+            rows = [_most_likely_of_items(family, sample, **more), *rows]
+        columns.append(torch.cat(rows).float())
     return MarginalValues(torch.cat(columns, dim=-1))
 
 
@@ -126,20 +102,12 @@ class Sample:
     item: Int64[Tensor, "n"]
     times: Float[Tensor, "n"]
 
-
-def target_elements(groups: Groups) -> Int64[np.ndarray, "targets"]:
-    """Flat indices of the own elements that are to be predicted.
-
-    >>> target_elements(Groups(start=[0], stop=[3], role=[1, 0, 0]))
-    array([1, 2])
-    """
-    own = groups.elements()
-    return own if groups.role is None else own[groups.role[own] == TARGET]
+    def where(self, which: Tensor) -> "Sample":
+        """Some of them."""
+        return Sample(self.value[which], self.item[which], self.times[which])
 
 
-def observed_sample(
-    groups: Groups, column: str, *, weight: Float[np.ndarray, "elements"] | None = None
-) -> Sample:
+def observed_sample(groups: Groups, column: str, *, weight: Weight = None) -> Sample:
     """A column's observed target values, in float64; `weight` is one number an element."""
     if column not in groups.values:
         listed = ", ".join(repr(name) for name in groups.values) or "none"
@@ -161,13 +129,7 @@ def observed_sample(
 
 
 def standardized_sample(sample: Sample, family: Family) -> Sample:
-    """The sample with standardized values.
-
-    >>> from exfam.families import Gaussian, Scaled
-    >>> one = torch.ones(1)
-    >>> standardized_sample(Sample(5 * one, one.long(), one), Scaled(Gaussian(), 1.0, 2.0)).value
-    tensor([2.], dtype=torch.float64)
-    """
+    """The sample with standardized values."""
     return replace(sample, value=family.standardize(sample.value, item=sample.item))
 
 
@@ -196,39 +158,31 @@ def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
     return x.detach()
 
 
+def mean_loss(family: Family, sample: Sample, eta: Float[Tensor, "n eta"]) -> Float[Tensor, ""]:
+    """Minus the mean nats of a standardized sample."""
+    nats = family.unit_log_prob(sample.value, eta, item=sample.item)
+    return -(sample.times * nats).sum() / sample.times.sum()
+
+
 def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
     """The one `eta` under which the whole sample, standardized, is most likely.
 
     >>> from exfam.families import Bernoulli
-    >>> one = torch.ones(4)
-    >>> sample = Sample(torch.tensor([1.0, 1.0, 1.0, 0.0]), one.long(), one)
+    >>> times = torch.ones(4)
+    >>> sample = Sample(torch.tensor([1.0, 1.0, 1.0, 0.0]), times.long(), times)
     >>> most_likely(Bernoulli(), sample).sigmoid().round(decimals=6)
     tensor([0.7500], dtype=torch.float64)
     """
     sample = _distinct(sample)
-
-    def loss(eta: Tensor) -> Tensor:
-        etas = eta.expand(len(sample.value), -1)
-        nats = family.unit_log_prob(sample.value, etas, item=sample.item)
-        return -(sample.times * nats).sum() / sample.times.sum()
-
-    value = family.restore(sample.value, item=sample.item)
-    return minimize(loss, family.initial_eta(value, item=sample.item))
+    start = family.initial_eta(family.restore(sample.value, item=sample.item), item=sample.item)
+    return minimize(lambda eta: mean_loss(family, sample, eta.expand(len(sample.value), -1)), start)
 
 
-def most_likely_of_items(
-    family: Family,
-    sample: Sample,
-    *,
-    n_items: int,
-    prior: float,
-    start: Float[Tensor, "eta"],
+def _most_likely_of_items(
+    family: Family, sample: Sample, *, n_items: int, prior: float, start: Float[Tensor, "eta"]
 ) -> Float[Tensor, "items eta"]:
-    """Each item's most likely `eta` given its values and `prior` more, spread as all values are.
-
-    The sample's values are standardized.
-    """
-    own = _distinct(_keep(sample, (sample.item >= 0) & (sample.item < n_items)))
+    """Each item's most likely `eta` given its values and `prior` more, spread as all values are."""
+    own = _distinct(sample.where((sample.item >= 0) & (sample.item < n_items)))
     borrowed = _prior_of_items(family, sample, n_items=n_items, prior=prior)
     value, item, times = (
         torch.cat([getattr(own, name), getattr(borrowed, name)])
@@ -241,10 +195,6 @@ def most_likely_of_items(
         return -(share * family.unit_log_prob(value, table[item], item=item)).sum()
 
     return minimize(loss, start.expand(n_items, -1))
-
-
-def _keep(sample: Sample, which: Tensor) -> Sample:
-    return Sample(sample.value[which], sample.item[which], sample.times[which])
 
 
 def _distinct(sample: Sample) -> Sample:
@@ -271,4 +221,5 @@ def _prior_of_items(family: Family, sample: Sample, *, n_items: int, prior: floa
     item = torch.arange(n_items).repeat_interleave(len(points))
     borrowed = Sample(points.repeat(n_items), item, (prior * share).repeat(n_items))
     # Items whose own family (PerItem) cannot produce a value do not borrow it.
-    return _keep(borrowed, family.in_support(family.restore(borrowed.value, item=item), item=item))
+    value = family.restore(borrowed.value, item=item)
+    return borrowed.where(family.in_support(value, item=item))

@@ -1,6 +1,7 @@
 """Item means shifted by the shrunk residuals of the context, as a family's mean."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -8,18 +9,19 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.checks import check_positive
+from exfam.efa.networks.context import value_inputs, visible_sum
 from exfam.efa.networks.marginals import (
-    ElementWeight,
     Sample,
+    mean_loss,
     minimize,
     observed_sample,
     standardized_sample,
 )
-from exfam.efa.networks.parts import item_rows, value_inputs, visible_sum
+from exfam.efa.plan import Weight
+from exfam.embeddings import item_rows
 from exfam.families import Family
 from exfam.groups import Batch, Groups
-from exfam.likelihoods.terms import likelihood_for
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 
 # Padded elements at a time: bounds memory.
 MAX_PADDED = 2**18
@@ -31,10 +33,8 @@ CLIP = 0.05
 class ShrunkOffsetValues(nn.Module):
     """Item mean + (sum of the context's residuals) / (their number + k), as a family's mean.
 
-    Means and residuals are those of standardized values, where a family standardizes. The context's
-    observed values only; all others of the group, or the earlier ones if causal. Item means may be
-    shrunk too: `fit_shrunk_offset` draws them to the global one.
-    Means stay within `low` and `high`. The last row of `item_mean` serves unknown items.
+    Means and residuals are those of standardized values, where a family standardizes. Means stay
+    within `low` and `high`. The last row of `item_mean` serves unknown items.
     """
 
     item_mean: Tensor
@@ -93,7 +93,7 @@ def fit_shrunk_offset(
     direction: str,
     n_items: int = 0,
     item_prior: float = 1.0,
-    weight: ElementWeight = None,
+    weight: Weight = None,
 ) -> ShrunkOffsetValues:
     """Item means, drawn to the global mean by `item_prior` observations, and dispersions.
 
@@ -127,19 +127,22 @@ def choose_k(
     validation: Groups,
     families: Mapping[str, Family],
     *,
-    direction: str,
+    fit: Callable[..., ShrunkOffsetValues],
     grid: Sequence[float] = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0),
-    fit: Callable[..., ShrunkOffsetValues] = fit_shrunk_offset,
 ) -> float:
     """The `k` of the grid under which the validation values are most likely.
 
     `fit` is `fit_shrunk_offset`, with whatever else of its arguments is to be fixed.
     """
 
-    def nats(k: float) -> float:
-        return _mean_nats(fit(train, families, k=k, direction=direction), validation)
+    def mean_nats(k: float) -> float:
+        part = fit(train, families, k=k)
+        model = TwoPartModel(value_part=part, families=part.families, direction=part.direction)
+        likelihood = Likelihood(part.direction)
+        sums = [likelihood.sums(model.log_prob(batch), batch) for batch in _batches(validation)]
+        return float(sum(nats for nats, _ in sums) / sum(n for _, n in sums))
 
-    return max(grid, key=nats)
+    return max(grid, key=mean_nats)
 
 
 def _bounds(value: Float[Tensor, "n"]) -> tuple[float, float]:
@@ -158,7 +161,7 @@ def _item_means(sample: Sample, *, n_items: int, prior: float) -> Float[Tensor, 
     return torch.cat([(total + prior * overall) / (count + prior), overall[None]])
 
 
-def _batches(groups: Groups, *, weight: ElementWeight = None) -> Iterator[Batch]:
+def _batches(groups: Groups, *, weight: Weight = None) -> Iterator[Batch]:
     """All groups, longest first, in batches of bounded padded size."""
     order = np.argsort(-groups.lengths, kind="stable")
     first = 0
@@ -169,33 +172,29 @@ def _batches(groups: Groups, *, weight: ElementWeight = None) -> Iterator[Batch]
 
 
 def _most_likely_dispersion(
-    part: ShrunkOffsetValues, groups: Groups, *, weight: ElementWeight
+    part: ShrunkOffsetValues, groups: Groups, *, weight: Weight
 ) -> Float[Tensor, "dispersion"]:
     """The dispersions of all columns under which the groups' values are most likely."""
     batches = list(_batches(groups, weight=weight))
-    chosen = [batch.target & batch.observed for batch in batches]
 
-    def gathered(tensors: list[Tensor]) -> Tensor:
-        pairs = zip(tensors, chosen, strict=True)
-        return torch.cat([tensor[where] for tensor, where in pairs])
+    def gathered(column: Callable[[Batch], Tensor]) -> Tensor:
+        return torch.cat([column(batch)[batch.target & batch.observed] for batch in batches])
 
-    mean = gathered([part.mean(batch) for batch in batches]).double()
-    item = gathered([_item_or_none(batch) for batch in batches])
-    times = gathered(
-        [torch.ones(b.present.shape) if b.weight is None else b.weight for b in batches]
-    )
+    mean = gathered(part.mean).double()
+    item = gathered(lambda b: torch.full_like(b.element, -1) if b.item is None else b.item)
+    times = gathered(lambda b: torch.ones(b.present.shape) if b.weight is None else b.weight)
     dispersions = []
     for index, (column, family) in enumerate(part.families.items()):
         if family.n_dispersion:
-            value = gathered([batch.values[column] for batch in batches])
+            value = gathered(partial(_column, name=column))
             sample = standardized_sample(Sample(value, item, times.double()), family)
             restored = family.restore(mean[:, index], item=item)
             dispersions.append(_dispersion_of(family, sample, restored))
     return torch.cat([*dispersions, mean.new_zeros(0)]).float()
 
 
-def _item_or_none(batch: Batch) -> Tensor:
-    return torch.full_like(batch.element, -1) if batch.item is None else batch.item
+def _column(batch: Batch, name: str) -> Tensor:
+    return batch.values[name]
 
 
 def _dispersion_of(
@@ -205,15 +204,8 @@ def _dispersion_of(
     start = family.initial_eta(value, item=sample.item)[-family.n_dispersion :]
 
     def loss(dispersion: Tensor) -> Tensor:
-        eta = family.from_mean(mean, dispersion=dispersion.expand(len(mean), -1), item=sample.item)
-        nats = family.unit_log_prob(sample.value, eta, item=sample.item)
-        return -(sample.times * nats).sum() / sample.times.sum()
+        repeated = dispersion.expand(len(mean), -1)
+        eta = family.from_mean(mean, dispersion=repeated, item=sample.item)
+        return mean_loss(family, sample, eta)
 
     return minimize(loss, start)
-
-
-def _mean_nats(part: ShrunkOffsetValues, groups: Groups) -> float:
-    model = TwoPartModel(value_part=part, families=part.families, direction=part.direction)
-    likelihood = likelihood_for(part.direction)
-    sums = [likelihood.sums(model.log_prob(batch), batch) for batch in _batches(groups)]
-    return float(sum(nats for nats, _ in sums) / sum(n for _, n in sums))

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
-from exfam.catalog import ItemChoice, LinearEta, item_products, log_prob_of
+from exfam.catalog.linear import LinearEta, item_products
+from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
 from exfam.language.networks.summed_nats import summed_nats

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.encodings import Encoding, LearnedAbsolute
-from exfam.positions.attention import PositionAttention, member_of, with_term
-from exfam.positions.matrices import encoding_weights
+from exfam.positions.attention import PositionAttention, encoding_weights, member_of, with_term
 from exfam.tables.data import Cells
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.tokens import CellTokens

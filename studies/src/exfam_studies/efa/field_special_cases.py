@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.attention import Block, Linear, Plain
+from exfam.attention import Block, Connection, Linear
 from exfam.checks import ExfamError
 from exfam.conditionals.base import Tokens, attend
-from exfam.efa.networks.parts import Dispersion, ItemBias, ValueHead
+from exfam.efa.networks.efa_network import Dispersion, ItemBias, ValueHead
 from exfam.embeddings import Concatenated, RawValue, TokenEmbedding
 from exfam.families import Gaussian
 from exfam.fields.networks.factor_network import FieldLatentFactorPart, NearestObserved
@@ -79,6 +79,6 @@ def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> Nei
         dispersion=Dispersion({column: Gaussian()}, like[None]),
         intercept=intercept,
     )
-    block = Block(attention, connection=Plain(embedding.dim))
+    block = Block(attention, connection=Connection("none", embedding.dim))
     network = NeighborhoodAttention(embedding, block, head, neighbors=part.neighbors)
     return network.to(device=like.device, dtype=like.dtype)

@@ -13,12 +13,20 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from exfam.attention import Attention, Block, Linear, Mean, Plain, ScoreKernel, Softmax, Visibility
+from exfam.attention import (
+    Attention,
+    Block,
+    Connection,
+    Linear,
+    Mean,
+    ScoreKernel,
+    Softmax,
+    Visibility,
+)
 from exfam.checks import ExfamError
 from exfam.conditionals import choose_conditional
-from exfam.efa.networks.efa_network import EFANetwork
+from exfam.efa.networks.efa_network import EFANetwork, ItemHead, ValueHead
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
-from exfam.efa.networks.parts import ItemHead, Pooling, ValueHead, paper, plain_sum
 from exfam.embeddings import Concatenated, Field, MaskedField, RawValue, TokenEmbedding
 from exfam.encodings import NoEncoding
 
@@ -34,7 +42,7 @@ def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "aut
     _check_pooling(part.pooling, part.direction)
     context, center = copy.deepcopy((part.context, part.center))  # at once, to keep them tied
     embedding = TokenEmbedding([hidden_by_zeros(context)])
-    summed = part.pooling is plain_sum
+    summed = part.pooling == "sum"
     attention = zeroed_attention(
         context.dim,
         head_dim=context.dim,
@@ -73,7 +81,7 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
         embedding.dim,
         head_dim=head_dim,
         n_heads=n_outputs * len(columns),
-        kernel=Linear() if part.pooling is plain_sum else Mean(),
+        kernel=Linear() if part.pooling == "sum" else Mean(),
         like=alpha.table.weight,
     )
     _pool_values(attention, n_outputs=n_outputs, n_columns=len(columns))
@@ -102,8 +110,8 @@ def _pool_values(attention: Attention, *, n_outputs: int, n_columns: int) -> Non
                 attention.output.weight[output, row] = 1.0
 
 
-def _check_pooling(pooling: Pooling, direction: str) -> None:
-    if pooling is paper and direction == "causal":
+def _check_pooling(pooling: str, direction: str) -> None:
+    if pooling == "paper" and direction == "causal":
         raise ExfamError(
             "`pooling` must be 'mean' or 'sum' for a causal part, got 'paper', which divides by a "
             "length that is not known yet."
@@ -137,7 +145,7 @@ def _network(
     conditional: str,
 ) -> EFANetwork:
     """The network of one layer, in the precision of the latent factor part."""
-    blocks = [Block(attention, connection=Plain(embedding.dim))]
+    blocks = [Block(attention, connection=Connection("none", embedding.dim))]
     visibility = Visibility(part.direction)
     network = EFANetwork(
         embedding,

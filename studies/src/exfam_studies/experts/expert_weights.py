@@ -23,8 +23,7 @@ from jaxtyping import Int64
 
 from exfam.groups import Groups
 from exfam.language.tokens import lines_of
-from exfam.likelihoods.terms import LeaveOneOut
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from exfam_studies.common.fits import Job, gather
@@ -129,7 +128,7 @@ def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int
     )
     history = fit(
         model,
-        objective=LeaveOneOut(),
+        objective=Likelihood("bidirectional"),
         train=parts.train,
         validation=parts.validation,
         settings=training,
@@ -148,7 +147,7 @@ def _mean_nats(model: TwoPartModel, groups: Groups) -> float:
     nats, weight = 0.0, 0.0
     for first in range(0, len(groups), 64):
         some = groups[first : first + 64]
-        sums = LeaveOneOut()(model, some.pad(np.arange(len(some))))
+        sums = Likelihood("bidirectional")(model, some.pad(np.arange(len(some))))
         nats, weight = nats + float(sums[0]), weight + float(sums[1])
     return nats / weight
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.efa.element_attention import ElementAttention
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.tables.experts.table_attention import TableAttention, attention_of_table
 from exfam_studies.experts.attended_words import WordAttention
 from exfam_studies.experts.context_words import ContextWords
+from exfam_studies.experts.element_attention import ElementAttention
 
 
 def attention_as_experts(

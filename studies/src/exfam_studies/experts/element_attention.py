@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError
 from exfam.conditionals import Tokens
-from exfam.efa.networks.efa_network import EFANetwork
-from exfam.efa.networks.parts import ItemHead, ValueHead
+from exfam.efa.networks.efa_network import EFANetwork, ItemHead, ValueHead
 from exfam.groups import Batch
 from exfam.randomness import Dropout
 
@@ -49,22 +48,6 @@ class ElementAttention:
     Any encoding and join, an own null token, MASK tokens and either direction keep it linear.
     Raises ExfamError for a network whose outputs are not such a sum, naming each part that makes
     the expert view inexact and what to fit with instead.
-
-    >>> import numpy as np
-    >>> from exfam.families import Gaussian
-    >>> from exfam.groups import Groups
-    >>> from exfam.efa.networks.efa_network import EFASettings, build_efa
-    >>> from exfam.estimator.schema import Schema
-    >>> values = {"x": np.array([1.0, 2.0, 4.0], np.float32)}
-    >>> groups = Groups(start=np.array([0]), stop=np.array([3]), values=values)
-    >>> schema = Schema.of(groups, families={"x": Gaussian()})
-    >>> settings = EFASettings(
-    ...     n_layers=1, connection="residual", items=False, head_hidden_dim=0
-    ... )
-    >>> model = build_efa(schema, settings, generator=torch.Generator().manual_seed(0)).eval()
-    >>> batch = groups.pad(np.array([0]))
-    >>> experts = ElementAttention(model.value_part).experts(batch)
-    >>> torch.testing.assert_close(experts.eta, model.value_part.eta(batch))
     """
 
     network: EFANetwork

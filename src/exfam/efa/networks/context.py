@@ -1,0 +1,99 @@
+"""Sums over the context of every element at once, and what they are divided by."""
+
+import math
+from collections.abc import Mapping
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from exfam.checks import check_positive
+from exfam.efa.networks.efa_network import ItemBias
+from exfam.families import Family
+from exfam.groups import Batch
+
+Vectors = Float[Tensor, "batch length dim"]
+
+
+def value_inputs(
+    families: Mapping[str, Family], batch: Batch
+) -> Float[Tensor, "batch length columns"]:
+    """The value columns as networks see them, in float64, 0 where they were not observed."""
+    columns = [
+        family.network_input(batch.values[column], item=batch.item)
+        for column, family in families.items()
+    ]
+    # Unobserved values may be NaN, and NaN times a zero gradient is NaN.
+    return torch.where(batch.observed[..., None], torch.stack(columns, dim=-1), 0.0)
+
+
+def visible_sum(vectors: Vectors, shown: Bool[Tensor, "batch length"], direction: str) -> Vectors:
+    """For each element, the sum of the shown vectors of its context, itself left out.
+
+    >>> x, shown = torch.tensor([[[1.0], [2.0], [4.0]]]), torch.tensor([[True, True, True]])
+    >>> visible_sum(x, shown, "causal")[0, :, 0].tolist()
+    [0.0, 1.0, 3.0]
+    """
+    vectors = torch.where(shown[..., None], vectors, 0.0)
+
+    def before(x: Vectors) -> Vectors:
+        return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1).cumsum(1)
+
+    if direction == "causal":
+        return before(vectors)
+    # Before + after, not total - own: rounding would let a large own value leak through.
+    return before(vectors) + before(vectors.flip(1)).flip(1)
+
+
+# The mean over the visible context; the sum, as in the item models of the paper's notebooks; or the
+# sum over the group's final length minus 1, as the paper prints it (section 4.1): bidirectional, it
+# is the mean, in a causal model it lets the future's length leak.
+CONTEXT_POOLINGS = ("mean", "sum", "paper")
+
+
+def pooled_context(
+    vectors: Vectors, shown: Bool[Tensor, "batch length"], *, direction: str, pooling: str
+) -> Vectors:
+    """One vector an element for its context, by one of CONTEXT_POOLINGS; zero for an empty one."""
+    total = visible_sum(vectors, shown, direction)
+    if pooling == "sum":
+        return total
+    is_shown = shown[..., None].to(vectors.dtype)
+    if pooling == "mean":
+        return total / visible_sum(is_shown, shown, direction).clamp_min(1.0)
+    return total / (is_shown.sum(1, keepdim=True) - is_shown).clamp_min(1.0)
+
+
+class GroupOffset(nn.Module):
+    """slope * (sum of the context's residuals) / (their number + k), beside the attention.
+
+    A residual is a standardized value minus its item's expected one. Expectations (from `center`),
+    `k` and slopes are learned. It is the mean of a random effect of the group, given its context.
+    """
+
+    def __init__(
+        self,
+        families: Mapping[str, Family],
+        *,
+        slope: Float[Tensor, "columns outputs"],
+        center: Float[Tensor, "columns"],
+        direction: str,
+        n_items: int | None = None,
+        k: float = 5.0,
+    ) -> None:
+        super().__init__()
+        check_positive("k", k)
+        self.families, self.direction = dict(families), direction
+        self.expected = ItemBias(center, n_items=n_items)
+        self.log_k = nn.Parameter(torch.full((len(self.families),), math.log(k)))
+        self.slope = nn.Parameter(slope.clone())
+
+    def forward(self, batch: Batch) -> Float[Tensor, "batch length outputs"]:
+        """What the context's residuals add to each location output."""
+        shown = batch.observed & batch.present
+        expected = self.expected(batch)
+        values = value_inputs(self.families, batch).to(expected.dtype)
+        residuals = torch.where(shown[..., None], values - expected, 0.0)
+        total = visible_sum(residuals, shown, self.direction)
+        number = visible_sum(shown[..., None].to(total.dtype), shown, self.direction)
+        return total / (number + self.log_k.exp()) @ self.slope
