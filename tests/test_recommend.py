@@ -301,7 +301,7 @@ def test_more_probabilities_than_memory_can_hold(monkeypatch):
     monkeypatch.setattr(evaluate, "MAX_BYTES", size - 1)
     with pytest.raises(
         ExfamError,
-        match=rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB. Ask",
+        match=rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB. Pred",
     ):
         estimator.predict_proba(FRAME)
 
