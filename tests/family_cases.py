@@ -1,7 +1,9 @@
 """One or more instances of every family in the registry, for tests that run over all of them."""
 
+import functools
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import distributions
@@ -31,7 +33,7 @@ class Case:
     """A family, seen at one item where it has several."""
 
     family: Family
-    law: Family  # the family in force at that item, on standardized values
+    law: Family  # in force at that item, on standardized values
     item: int | None = None
     center: float = 0.0
     scale: float = 1.0
@@ -40,6 +42,10 @@ class Case:
     def at(self) -> dict[str, torch.Tensor]:
         """The keyword argument that every method of the family takes."""
         return {} if self.item is None else {"item": torch.tensor(self.item)}
+
+    def __getattr__(self, name: str) -> Any:
+        """A method of the family, seen at that item."""
+        return functools.partial(getattr(self.family, name), **self.at)
 
     @property
     def discrete(self) -> bool:
@@ -62,7 +68,7 @@ class Case:
     def values(self) -> torch.Tensor:
         """Seven values of the support, one for each eta."""
         p = torch.linspace(0.05, 0.95, 7, dtype=torch.float64)
-        return self.family.quantile(p, self.eta, **self.at)
+        return self.quantile(p, self.eta)
 
 
 def plain(family: Family) -> Case:
@@ -120,22 +126,12 @@ class Pieces:
         edges = torch.tensor(law.edges, dtype=logits.dtype)
         low, high = law.tails or (law.edges[1] - law.edges[0], law.edges[-1] - law.edges[-2])
         self.weights = distributions.Categorical(logits=logits)
-        tail = [
-            distributions.Exponential(1 / edges.new_tensor(width), validate_args=False)
-            for width in (low, high)
-        ]
-        flip, start = edges.new_tensor([-1.0, 1.0]), edges[[0, -1]]
-        moved = [distributions.AffineTransform(start[k], flip[k]) for k in (0, 1)]
-        self.tails = [
-            distributions.TransformedDistribution(each, by, validate_args=False)
-            for each, by in zip(tail, moved, strict=True)
-        ]
+        self.rates, self.ends = 1 / edges.new_tensor([low, high]), edges[[0, -1]]
         self.inner = distributions.Uniform(edges[:-1], edges[1:], validate_args=False)
-        means = [start[k] + flip[k] * tail[k].mean for k in (0, 1)]
-        self.means = torch.cat([means[0][None], self.inner.mean, means[1][None]])
-        spread = [each.variance[None] for each in tail]
-        self.spread = torch.cat([spread[0], self.inner.variance, spread[1]])
-        self.ends = start
+        means = self.ends + torch.tensor([-1.0, 1.0]) / self.rates
+        self.means = torch.cat([means[:1], self.inner.mean, means[1:]])
+        spread = self.rates**-2
+        self.spread = torch.cat([spread[:1], self.inner.variance, spread[1:]])
 
     @property
     def mean(self) -> torch.Tensor:
@@ -147,11 +143,11 @@ class Pieces:
         return (self.weights.probs * (self.spread + distance**2)).sum(-1)
 
     def log_prob(self, value: torch.Tensor) -> torch.Tensor:
-        below = torch.where(value < self.ends[0], self.tails[0].log_prob(value), -torch.inf)
-        above = torch.where(value > self.ends[1], self.tails[1].log_prob(value), -torch.inf)
+        beyond = torch.stack([self.ends[0] - value, value - self.ends[1]], -1)
+        tails = torch.where(beyond > 0, self.rates.log() - self.rates * beyond, -torch.inf)
         inner = self.inner.log_prob(value.unsqueeze(-1))
-        each = torch.cat([below.unsqueeze(-1), inner, above.unsqueeze(-1)], -1)
-        return (self.weights.logits + each).logsumexp(-1)
+        nats = torch.cat([tails[..., :1], inner, tails[..., 1:]], -1)
+        return (self.weights.logits + nats).logsumexp(-1)
 
 
 def witness(law: Family, eta: torch.Tensor) -> tuple[distributions.Distribution | Pieces, int]:

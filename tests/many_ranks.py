@@ -17,7 +17,7 @@ from safetensors.torch import save_file
 from exfam.checks import ExfamError
 from exfam.reading.prepared import open_prepared
 from exfam.training.checkpoints import Checkpoint
-from toy_fit import ToyModel, counting, squares, told, toy_fit, toy_settings
+from toy_fit import ToyModel, counting, squares, toy_fit, toy_settings, without_times
 
 RANK = int(os.environ.get("RANK", 0))
 ESTIMATOR = {"embed_dim": 8, "n_layers": 1, "dropout": 0.0, "max_epochs": 2, "batch_tokens": 60}
@@ -39,7 +39,7 @@ class Fits:
         tensors = {each: tensor.clone() for each, tensor in model.state_dict().items()}
         save_file(tensors, self.folder / f"{name}.{RANK}.safetensors")
         seconds = history.to_dict()["cpu_seconds"]
-        text = json.dumps([*told(history), seconds])
+        text = json.dumps([*without_times(history), seconds])
         (self.folder / f"{name}.{RANK}.json").write_text(text)
 
     def plain(self):

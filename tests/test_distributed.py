@@ -14,7 +14,7 @@ from exfam.checks import CheckpointError
 from exfam.reading.prepared import open_prepared, prepare
 from exfam.training.checkpoints import Checkpoint
 from many_ranks import ESTIMATOR
-from toy_fit import ToyModel, counting, squares, told, toy_fit, toy_groups, toy_settings
+from toy_fit import ToyModel, counting, squares, toy_fit, toy_groups, toy_settings, without_times
 
 SCRIPT = Path(__file__).with_name("many_ranks.py")
 CALM = ("plain", "budget", "dropout", "interrupted", "terminated", "estimator", "refusals")
@@ -65,7 +65,7 @@ def assert_same_bits(tensors, others):
 
 def assert_close(left_behind, model, history):
     tensors, (columns, stopped), _ = left_behind
-    expected, expected_stopped = told(history)
+    expected, expected_stopped = without_times(history)
     assert stopped == expected_stopped
     for name, column in columns.items():
         assert column == pytest.approx(expected[name], rel=1e-5), name

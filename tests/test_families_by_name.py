@@ -11,6 +11,7 @@ from exfam.families import (
     Bernoulli,
     Binomial,
     Categorical,
+    Exponential,
     Gamma,
     Gaussian,
     NegativeBinomial,
@@ -20,30 +21,27 @@ from exfam.families import (
     family_from_config,
 )
 from exfam.families.base import bounded
-from exfam.families.numeric import (
-    check_integer,
-    log_rising_factorial,
-    search_integer,
-    stirling,
-)
+from exfam.families.numeric import log_rising_factorial, search_integer, stirling
 from family_cases import MIXED
 
 DOUBLE = torch.float64
 
 
-def close(actual, expected, tolerance=1e-9):
+def close(actual, expected, tolerance=1e-9, *, rtol=None):
     expected = torch.as_tensor(expected, dtype=actual.dtype)
-    torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+    rtol = tolerance if rtol is None else rtol
+    torch.testing.assert_close(actual, expected, rtol=rtol, atol=tolerance)
 
 
-def test_bounds_pass_the_gradient():
+def refused(message):
+    return pytest.raises(ExfamError, match=re.escape(message))
+
+
+def test_bounds_pass_the_gradient_so_that_a_rate_that_overshoots_is_pulled_back():
     x = torch.tensor([-1e30, 0.5, 1e30], requires_grad=True)
     kept = bounded(x, -2.0, 2.0)
     kept.sum().backward()
     assert kept.tolist() == [-2.0, 0.5, 2.0] and x.grad.tolist() == [1.0, 1.0, 1.0]
-
-
-def test_a_rate_that_overshoots_is_pulled_back():
     eta = torch.tensor([[80.0]], requires_grad=True)
     Poisson().log_prob(torch.tensor([3.0]), eta).backward()
     assert eta.grad < 0
@@ -59,31 +57,16 @@ def test_the_series_meets_the_gamma_function(x):
 def test_quantiles_of_counts_are_those_of_scipy():
     p = torch.tensor([0.01, 0.3, 0.5, 0.9, 0.9999], dtype=DOUBLE)
     rate = torch.tensor([[-3.0], [0.0], [2.0], [12.0]], dtype=DOUBLE)
-    found = Poisson().quantile(p, rate.unsqueeze(-1))
-    close(found, stats.poisson.ppf(p, rate.exp()))
+    close(Poisson().quantile(p, rate.unsqueeze(-1)), stats.poisson.ppf(p, rate.exp()))
     eta = torch.stack([rate, 0.5 * rate - 1], -1)
     size, mean = eta[..., 1].exp(), rate.exp()
-    found = NegativeBinomial().quantile(p, eta)
-    close(found, stats.nbinom.ppf(p, size, size / (size + mean)))
-    found = Binomial(30).quantile(p, rate.unsqueeze(-1))
-    close(found, stats.binom.ppf(p, 30, rate.sigmoid()))
-    assert found.unique().numel() > 5
-
-
-def test_a_cdf_that_never_arrives_ends_the_search():
-    found = search_integer(lambda k: torch.full_like(k, 0.9), torch.tensor([0.95]), (1,))
-    assert found.isfinite().all()
-
-
-def test_negative_binomial_is_poisson_where_its_size_is_large():
-    count = torch.arange(40.0)
-    eta = torch.tensor([1.5, 1e4])
-    torch.testing.assert_close(
-        NegativeBinomial().log_prob(count, eta),
-        Poisson().log_prob(count, eta[:1]),
-        rtol=1e-5,
-        atol=1e-5,
-    )
+    expected = stats.nbinom.ppf(p, size, size / (size + mean))
+    close(NegativeBinomial().quantile(p, eta), expected)
+    quantile = Binomial(30).quantile(p, rate.unsqueeze(-1))
+    close(quantile, stats.binom.ppf(p, 30, rate.sigmoid()))
+    assert quantile.unique().numel() > 5
+    # A cdf that never arrives ends the search.
+    assert search_integer(lambda k: torch.full_like(k, 0.9), p, (5,))[3].isfinite()
 
 
 @pytest.mark.parametrize("log_size", [-6.0, 0.0, 2.4, 8.0, 15.0])
@@ -91,12 +74,7 @@ def test_negative_binomial_keeps_single_precision(log_size):
     count, eta = torch.tensor([0.0, 1.0, 30.0, 200.0]), torch.tensor([3.0, log_size])
     size, mean = torch.tensor([log_size, 3.0], dtype=DOUBLE).exp().tolist()
     expected = stats.nbinom.logpmf(count.double(), size, size / (size + mean))
-    torch.testing.assert_close(
-        NegativeBinomial().log_prob(count, eta),
-        torch.tensor(expected).float(),
-        rtol=1e-5,
-        atol=1e-4,
-    )
+    close(NegativeBinomial().log_prob(count, eta), expected, 1e-4, rtol=1e-5)
 
 
 @pytest.mark.parametrize("log_shape", [-6.0, 0.0, 2.4, 8.0, 14.0])
@@ -106,88 +84,62 @@ def test_gamma_keeps_single_precision(log_shape):
     eta = torch.tensor([5.0, 1.0]).log() * torch.tensor([1.0, 0.0]) + torch.tensor([0.0, log_shape])
     expected = stats.gamma.logpdf(value.double(), shape, scale=5.0 / shape)
     # The logarithm of a value near 5 is known to 1e-7, and weighs sqrt(shape) times its distance.
-    torch.testing.assert_close(
-        Gamma().log_prob(value, eta), torch.tensor(expected).float(), rtol=1e-5, atol=2e-3
-    )
+    close(Gamma().log_prob(value, eta), expected, 2e-3, rtol=1e-5)
 
 
-def test_a_gaussian_far_from_zero_keeps_single_precision():
+def test_gaussians_and_ordinals_far_out_keep_single_precision():
     nats = Gaussian().log_prob(torch.tensor([10000.01]), torch.tensor([[10000.0, -3.0]]))
-    expected = stats.norm.logpdf(
-        float(torch.tensor(10000.01)), 10000.0, float(torch.tensor(-3.0).exp())
-    )
-    torch.testing.assert_close(nats, torch.tensor([expected]).float(), rtol=1e-5, atol=1e-5)
-
-
-def test_ordinal_middles_do_not_cancel():
+    scale = float(torch.tensor(-3.0).exp())
+    close(nats, [stats.norm.logpdf(float(torch.tensor(10000.01)), 10000.0, scale)], 1e-5)
     # Far from both thresholds a difference of sigmoids is 0 in single precision.
-    eta = torch.tensor([60.0, 0.0, 1.0])
-    nats = Ordinal(3).log_prob(torch.tensor(1.0), eta)
+    nats = Ordinal(3).log_prob(torch.tensor(1.0), torch.tensor([60.0, 0.0, 1.0]))
     upper = torch.nn.functional.softplus(torch.tensor(1.0, dtype=DOUBLE))
-    expected = -60.0 + (upper.exp() - 1).log()
-    torch.testing.assert_close(nats.double(), expected, rtol=1e-6, atol=0.0)
+    close(nats.double(), -60.0 + (upper.exp() - 1).log(), 0.0, rtol=1e-6)
 
 
-def test_ordinal_moves_up_with_its_location():
-    eta = torch.tensor([[-1.0, -0.5, 0.2, 0.1], [2.0, -0.5, 0.2, 0.1]])
-    low, high = Ordinal(4, start=1).mean(eta)
-    assert low < high
-
-
-def test_ordinal_of_two_is_bernoulli():
-    eta = torch.tensor([[0.7, 0.0], [-2.0, 0.0]])
-    value = torch.tensor([0.0, 1.0])
+def test_families_meet_in_their_limits():
+    count, eta = torch.arange(40.0), torch.tensor([1.5, 1e4])
+    close(NegativeBinomial().log_prob(count, eta), Poisson().log_prob(count, eta[:1]), 1e-5)
+    eta, value = torch.tensor([[0.7, 0.0], [-2.0, 0.0]]), torch.tensor([0.0, 1.0])
     close(Ordinal(2).log_prob(value, eta), Bernoulli().log_prob(value, eta[:, :1]), 1e-6)
-
-
-def test_categorical_ignores_a_common_constant():
     eta = torch.randn(4, 5, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
     value = torch.tensor([0.0, 1.0, 4.0, 2.0])
     close(Categorical(5).log_prob(value, eta + 7), Categorical(5).log_prob(value, eta))
+    low, high = Ordinal(4, start=1).mean(torch.tensor([[-1, -0.5, 0.2, 0.1], [2, -0.5, 0.2, 0.1]]))
+    assert low < high
+    assert not Gamma().in_support(torch.zeros(1)) and Exponential().in_support(torch.zeros(1))
 
 
-def test_labels_never_seen_keep_half_an_observation():
-    probs = Categorical(3).probs(Categorical(3).initial_eta(torch.tensor([0.0, 0.0, 2.0, 2.0])))
-    close(probs, [4 / 9, 1 / 9, 4 / 9], 1e-6)
-    probs = Ordinal(3).probs(Ordinal(3).initial_eta(torch.tensor([0.0, 0.0, 2.0, 2.0])))
-    close(probs, [4 / 9, 1 / 9, 4 / 9], 1e-6)
-    start = Bernoulli().initial_eta(torch.zeros(10))
-    close(Bernoulli().mean(start), 0.05, 1e-6)
-
-
-def test_one_plus_exp_starts_where_it_can_move():
-    start = Poisson(link="one-plus-exp").initial_eta(torch.zeros(1000))
-    close(start, [-4.605170], 1e-5)
-
-
-def test_negative_binomial_starts_at_its_moments():
+def test_starts_by_hand():
+    # Labels never seen keep half an observation.
+    value = torch.tensor([0.0, 0.0, 2.0, 2.0])
+    for family in (Categorical(3), Ordinal(3)):
+        close(family.probs(family.initial_eta(value)), [4 / 9, 1 / 9, 4 / 9], 1e-6)
+    close(Bernoulli().mean(Bernoulli().initial_eta(torch.zeros(10))), 0.05, 1e-6)
+    # Where exp(eta) can move.
+    close(Poisson(link="one-plus-exp").initial_eta(torch.zeros(1000)), [-4.605170], 1e-5)
     value = torch.tensor([0.0, 0.0, 1.0, 9.0, 15.0], dtype=DOUBLE)
     start = NegativeBinomial().initial_eta(value)
     close(NegativeBinomial().mean(start), value.mean())
     close(NegativeBinomial().variance(start), value.var(correction=0))
+    with pytest.raises(ExfamError, match="`value` must hold at least one number .* none among 2"):
+        Poisson().initial_eta(torch.tensor([-1.0, 0.5]))
 
 
-def test_per_item_shares_columns_of_equal_families():
+def test_per_item_shares_columns_of_equal_families_and_chooses_by_element():
     assert MIXED.distinct == (Poisson(shift=1), Gaussian(), Gamma())
     assert MIXED.columns == ((0,), (1, 3), (2, 4))
     assert (MIXED.n_params, MIXED.n_dispersion) == (5, 2)
-
-
-def test_per_item_chooses_by_element():
     eta = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     item, value = torch.tensor([0, 1, 2, 3, -1]), torch.tensor([1.0, -2.0, 0.5, 4.0, 2.5])
     nats = MIXED.log_prob(value, eta, item=item)
-    laws = [MIXED.families.get(code, MIXED.default) for code in item.tolist()]
-    for row, law in enumerate(laws):
-        columns = list(MIXED.columns[MIXED.distinct.index(law)])
-        torch.testing.assert_close(nats[row], law.log_prob(value[row], eta[row, columns]))
+    for row, code in enumerate(item.tolist()):
+        family = MIXED.families.get(code, MIXED.default)
+        columns = list(MIXED.columns[MIXED.distinct.index(family)])
+        torch.testing.assert_close(nats[row], family.log_prob(value[row], eta[row, columns]))
     assert MIXED.in_support(value, item).all()
     assert MIXED.in_support(torch.full((5,), -2.0), item).tolist() == [False, True] + [False] * 3
-
-
-def test_per_item_fits_each_family_to_its_items():
-    value = torch.tensor([2.0, 4.0, -1.0, -3.0])
-    eta = MIXED.initial_eta(value, item=torch.tensor([0, 3, 1, 1]))
+    eta = MIXED.initial_eta(torch.tensor([2.0, 4.0, -1.0, -3.0]), item=torch.tensor([0, 3, 1, 1]))
     close(MIXED.mean(eta, item=torch.tensor([3, 1])), [3.0, -2.0], 1e-6)
     assert (eta[list(MIXED.columns[2])] == 0).all()
 
@@ -203,10 +155,19 @@ def test_per_item_of_one_family_is_that_family():
     assert "bernoulli: 0 or 1" in family.support
 
 
+def test_per_item_needs_items_it_knows():
+    family = PerItem({0: Poisson(), 2: Gaussian()})
+    with refused("`item` must be given to PerItem, got None"):
+        family.mean(torch.zeros(3))
+    for code in (1, 3, -1):
+        with refused(f"one of the 2 items with a family, got {code}"):
+            family.mean(torch.zeros(3), item=torch.tensor([0, code]))
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Binomial(0), "`n` must be an integer >= 1, got 0"),
+        *((lambda n=n: Binomial(n), "`n` must be an integer >= 1, got") for n in (0, 2.0, "2")),
         (lambda: Categorical(0), "`n` must be an integer >= 1, got 0"),
         (lambda: Ordinal(3, start=False), "`start` must be an integer, got False"),
         (lambda: Poisson(shift=True), "`shift` must be an integer, got True"),
@@ -224,52 +185,20 @@ def test_per_item_of_one_family_is_that_family():
     ],
 )
 def test_impossible_options_are_refused(build, message):
-    with pytest.raises(ExfamError, match=re.escape(message)):
+    with refused(message):
         build()
 
 
-@pytest.mark.parametrize("value", [2.0, "2", None, True])
-def test_only_an_integer_is_an_integer(value):
-    with pytest.raises(ExfamError, match="`n` must be an integer >= 1, got "):
-        check_integer("n", value, at_least=1)
-
-
-def test_eta_must_have_the_familys_columns():
-    with pytest.raises(
-        ExfamError, match=r"`eta` must have 2 columns for Gamma\(\), got shape \(3, 1\)"
-    ):
+def test_arguments_have_the_shape_and_range_of_the_family():
+    with refused("`eta` must have 2 columns for Gamma(), got shape (3, 1)"):
         Gamma().log_prob(torch.ones(3), torch.zeros(3, 1))
-    with pytest.raises(
-        ExfamError, match=r"`eta` must have 5 columns for PerItem.*got shape \(2,\)"
-    ):
+    with pytest.raises(ExfamError, match=r"`eta` must have 5 columns for PerItem.*got shape \(2,"):
         MIXED.mean(torch.zeros(2), item=torch.tensor(0))
-
-
-@pytest.mark.parametrize("p", [-0.1, 1.5, float("nan"), torch.tensor([0.5, 2.0])])
-def test_p_must_be_a_probability(p):
-    with pytest.raises(ExfamError, match=r"`p` must be in \[0, 1\], got "):
-        Bernoulli().quantile(p, torch.zeros(1))
-
-
-def test_dispersion_must_have_the_familys_columns():
-    with pytest.raises(
-        ExfamError, match=r"`dispersion` must have 1 columns for Gamma\(\), got shape"
-    ):
+    with refused("`dispersion` must have 1 columns for Gamma(), got shape"):
         Gamma().from_mean(torch.ones(2), dispersion=torch.zeros(2, 3))
-
-
-def test_a_start_needs_a_value_in_the_support():
-    with pytest.raises(ExfamError, match="`value` must hold at least one number .* none among 2"):
-        Poisson().initial_eta(torch.tensor([-1.0, 0.5]))
-
-
-def test_per_item_needs_items_it_knows():
-    family = PerItem({0: Poisson(), 2: Gaussian()})
-    with pytest.raises(ExfamError, match="`item` must be given to PerItem, got None"):
-        family.mean(torch.zeros(3))
-    for code in (1, 3, -1):
-        with pytest.raises(ExfamError, match=f"one of the 2 items with a family, got {code}"):
-            family.mean(torch.zeros(3), item=torch.tensor([0, code]))
+    for p in (-0.1, 1.5, float("nan"), torch.tensor([0.5, 2.0])):
+        with refused("`p` must be in [0, 1], got "):
+            Bernoulli().quantile(p, torch.zeros(1))
 
 
 @pytest.mark.parametrize(
@@ -282,6 +211,14 @@ def test_per_item_needs_items_it_knows():
         ({"name": "binomial"}, "`config` must hold 'n' for binomial, got "),
         ({"name": "per-item", "families": [1]}, r"`families` must map item codes .* got \[1\]"),
         ({"name": "per-item", "families": {"x": 1}}, "`families` must map item codes to families"),
+        (
+            {"name": "gaussian", "standardized": {"center": 1.0}},
+            "`standardized` must hold a center and a scale",
+        ),
+        (
+            {"name": "gaussian", "standardized": {"center": "1", "scale": 1.0}},
+            "`center` must be a number, got '1'",
+        ),
     ],
 )
 def test_impossible_configs_are_refused(config, message):
@@ -292,8 +229,7 @@ def test_impossible_configs_are_refused(config, message):
 def test_hints_follow_the_support():
     assert Poisson(shift=1).hint == "Use Poisson(shift=0) for counts from 0."
     assert NegativeBinomial(shift=2).hint == "Use NegativeBinomial(shift=0) for counts from 0."
-    assert Poisson().hint == "Use Gaussian() for real numbers."
-    assert Gaussian().hint == ""
+    assert Poisson().hint == "Use Gaussian() for real numbers." and Gaussian().hint == ""
     assert Ordinal(5).hint == "Use Ordinal(5, start=1) for 1 to 5, or a larger n."
     assert Categorical(3, start=1).hint == "Use Categorical(3, start=0) for 0 to 2, or a larger n."
     assert Binomial(5).hint.endswith("or Ordinal(5, start=1) for ratings 1 to 5.")

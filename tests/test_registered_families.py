@@ -43,7 +43,7 @@ class Wide(Gaussian):
     name = "wide"
 
 
-def test_a_registered_family_is_saved_and_loaded(tmp_path):
+def test_a_registered_family_has_a_name_and_is_saved_and_loaded(tmp_path):
     register_family(Wide)
     for number, family in enumerate((Wide(factor=2.0), PerItem({"a": Wide()}, default=Gaussian()))):
         estimator = make("efa", parts="values", max_epochs=1, family=family).fit(FRAME)
@@ -52,17 +52,9 @@ def test_a_registered_family_is_saved_and_loaded(tmp_path):
         assert same_bits(loaded, estimator)
         assert loaded.get_params()["family"] == family
         np.testing.assert_array_equal(loaded.log_prob(FRAME), estimator.log_prob(FRAME))
-
-
-def test_a_registered_family_has_a_name():
-    register_family(Wide)
-    estimator = make("marginal", family="wide").fit(FRAME)
-    family = estimator.schema_.families["stars"]
-    assert type(getattr(family, "family", family)) is Wide
-
-
-def test_registering_a_class_again_replaces_it():
-    register_family(Wide)
+    named = make("marginal", family="wide").fit(FRAME).schema_.families["stars"]
+    assert type(getattr(named, "family", named)) is Wide
+    # Registering a class again replaces it.
     again = type("Wide", (Wide,), {"__qualname__": "Wide", "__module__": Wide.__module__})
     assert register_family(again) is FAMILIES["wide"] is again
 
@@ -71,6 +63,8 @@ def test_what_is_not_registered_is_refused_before_anything_is_written(tmp_path):
     estimator = make("efa", parts="values", max_epochs=1, family=Wide()).fit(FRAME)
     with pytest.raises(ExfamError, match=r"`family` must be registered .* got Wide.*register_fam"):
         estimator.save(tmp_path / "model")
+    with pytest.raises(ExfamError, match="`family` must have texts as keys to be saved, got 1,"):
+        make("marginal").fit(FRAME).set_params(family={1: "gaussian"}).save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
     register_family(Wide)
     estimator.save(tmp_path / "model")
@@ -95,15 +89,11 @@ def test_options_that_json_does_not_keep_are_refused(value):
 
 
 @pytest.mark.parametrize("value", [None, 2, "a", (1, 2), np.int64(3), True])
-def test_options_of_plain_data_come_back(value):
+def test_options_of_plain_data_come_back_and_so_do_units(value):
     register_family(Wide)
-    assert family_from_config(family_to_config(Wide(factor=value))) == Wide(factor=value)
-
-
-def test_units_of_a_registered_family_come_back():
-    register_family(Wide)
-    family = scaled_to(Wide(), torch.tensor([10.0, 30.0, 20.0]))
-    assert family_from_config(family_to_config(family)) == family
+    family = Wide(factor=value)
+    for given in (family, scaled_to(family, torch.tensor([10.0, 30.0, 20.0]))):
+        assert family_from_config(family_to_config(given)) == given
 
 
 MODULE = """
@@ -125,42 +115,37 @@ def test_a_file_never_has_a_module_imported(tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, str(tmp_path)])}
 
     def run(script):
+        command = [sys.executable, "-c", script]
         return subprocess.run(
-            [sys.executable, "-c", script],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
         )
 
     data = "{'g': [1, 1, 2, 2], 'i': ['a', 'b'] * 2, 'y': [1.0, 2.0, 3.0, 5.0]}"
     fit = f"exfam.Marginal(group='g', item='i', value='y', family='narrow').fit({data})"
-    loaded = f"print(exfam.load('model').score({data}))"
-    done = run(f"import narrow_families, exfam; {fit}.save('model'); {loaded}")
+    load = f"print(exfam.load('model').score({data}))"
+    done = run(f"import narrow_families, exfam; {fit}.save('model'); {load}")
     assert done.returncode == 0, done.stderr
     assert np.isfinite(float(done.stdout.splitlines()[-1]))
     refused = run("import exfam; exfam.load('model')")
     assert "imported" not in refused.stdout
-    told = "got 'narrow' of module 'narrow_families'. Import that module"
-    assert told in refused.stderr.splitlines()[-1]
+    message = "got 'narrow' of module 'narrow_families'. Import that module"
+    assert message in refused.stderr.splitlines()[-1]
 
 
-def test_a_family_that_nobody_registered_is_refused():
-    with pytest.raises(ModelFileError, match="must be registered before .* 'thin' of module 'os'"):
-        family_from_config({"name": "thin", "module": "os"})
-
-
-def test_a_family_of_the_same_name_from_another_module_is_refused():
-    """It was used in the other's place, silently."""
+@pytest.mark.parametrize(
+    ("name", "module", "message"),
+    [
+        ("thin", "os", "must be registered before .* 'thin' of module 'os'"),
+        # It was used in the other's place, silently.
+        ("wide", "others", "'wide' of module 'others', got .*families.Wide, which is regist"),
+        ("gaussian", "others", "got exfam.families.real.Gaussian, which is"),
+    ],
+)
+def test_a_family_of_another_module_is_refused(name, module, message):
     register_family(Wide)
-    config = {**family_to_config(Wide()), "module": "other_families"}
-    match = "'wide' of module 'other_families', got .*families.Wide, which is regist"
-    with pytest.raises(ModelFileError, match=match):
-        family_from_config(config)
-    with pytest.raises(ModelFileError, match="got exfam.families.real.Gaussian, which is"):
-        family_from_config({"name": "gaussian", "module": "other_families"})
-    assert family_from_config({**config, "module": "__main__"}) == Wide()
+    with pytest.raises(ModelFileError, match=message):
+        family_from_config({"name": name, "module": module})
+    assert family_from_config({**family_to_config(Wide()), "module": "__main__"}) == Wide()
 
 
 @dataclass(frozen=True)
@@ -178,6 +163,9 @@ class Unnamed(Gaussian):
     name = field()
 
 
+HOOKS = {name: lambda self, *_: None for name in exfam.PlainFamily.__abstractmethods__}
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
@@ -186,22 +174,12 @@ class Unnamed(Gaussian):
         (Loose, "`kind` must have all methods of a family, got Loose without _cdf"),
         (Named, "`kind` must not have an option named 'module', got one in Named"),
         (Unnamed, "`name` must be the text that stands for Unnamed, got Field"),
+        (
+            type("Plain", (exfam.PlainFamily,), {**HOOKS, "name": "plain"}),
+            "`kind` must be a frozen dataclass, .* got Plain. Put @",
+        ),
     ],
 )
 def test_other_classes_are_not_registered(kind, message):
     with pytest.raises(ExfamError, match=message):
         register_family(kind)
-
-
-def test_options_are_fields_of_a_frozen_dataclass():
-    body = {name: lambda self, *_: None for name in exfam.PlainFamily.__abstractmethods__}
-    plain = type("Plain", (exfam.PlainFamily,), {**body, "name": "plain"})
-    with pytest.raises(ExfamError, match="`kind` must be a frozen dataclass, .* got Plain. Put @"):
-        register_family(plain)
-
-
-def test_a_parameter_with_other_keys_than_texts_is_refused(tmp_path):
-    estimator = make("marginal").fit(FRAME).set_params(family={1: "gaussian"})
-    with pytest.raises(ExfamError, match="`family` must have texts as keys to be saved, got 1,"):
-        estimator.save(tmp_path / "model")
-    assert os.listdir(tmp_path) == []

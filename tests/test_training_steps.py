@@ -1,231 +1,80 @@
+"""Steps: settings, learning rates, clipping, which parameters decay; large tables; threads."""
+
 import math
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.nn import functional
 
+from estimator_cases import make, ratings
+from exfam import layers
 from exfam.checks import ExfamError
-from exfam.groups import CONTEXT, Groups
+from exfam.layers import rows_of
+from exfam.training import optimizer, steps
 from exfam.training.optimizer import (
     TrainingSettings,
     choose_device,
     clip_gradients,
     parameter_groups,
+    processor_threads,
 )
-from exfam.training.steps import TorchEngine, Weighted
-from toy_fit import (
-    ToyModel,
-    counting,
-    same_bits,
-    squares,
-    toy_fit,
-    toy_groups,
-    toy_settings,
-)
-
-# Weights
+from toy_fit import toy_engine, toy_fit, toy_settings
 
 
-def test_weights_decide_between_values():
-    groups = Groups(start=[0, 1], stop=[1, 2], values={"value": [0.0, 1.0]})
-
-    def weighted(model, batch):
-        distance = model.weight[0, 0] - batch.values["value"]
-        return (distance**2 * batch.weight).sum(), batch.weight.sum()
-
-    model = nn.Embedding.from_pretrained(torch.zeros(1, 1), freeze=False)
-    settings = toy_settings(learning_rate=0.05, max_epochs=200)
-    train = Weighted(groups, np.array([1.0, 3.0]))
-    toy_fit(model, objective=weighted, train=train, settings=settings, validation=None)
-    assert model.weight.item() == pytest.approx(0.75, abs=0.01)
-
-
-def test_a_batch_without_weight_takes_no_step():
-    groups = toy_groups(n_groups=2)
-    weight = np.zeros(groups.n_elements)
-    weight[groups[1].elements()] = 1.0
-    half = toy_settings(batch_size=1, max_epochs=1, warmup=0.0, schedule="constant")
-    model, _ = toy_fit(train=Weighted(groups, weight), settings=half, validation=None)
-    alone = ToyModel()
-    assert not same_bits(model, alone)
-    moved = model.item.weight != alone.item.weight
-    assert set(moved.any(-1).nonzero()[:, 0].tolist()) <= set(groups.item[groups[1].elements()])
-
-
-@pytest.mark.parametrize("size", [{}, {"batch_tokens": 30}], ids=str)
-@pytest.mark.parametrize("weighted", [False, True])
-def test_every_element_counts_alike_whatever_its_batch(weighted, size):
-    groups = toy_groups()
-    role = (np.arange(groups.n_elements) % 3 == 0).astype(np.int8) * CONTEXT
-    weight = np.linspace(0.0, 1.0, groups.n_elements) if weighted else None
-    groups = groups.with_(role=role)
-    model = ToyModel(dropout=0.0)
-    engine = TorchEngine(
-        model,
-        squares,
-        train=Weighted(groups, weight),
-        validation=None,
-        settings=toy_settings(clip=None, learning_rate=1e-12, **size),
-    )
-    total, gradient = 0.0, torch.zeros_like(model.item.weight)
-    n_steps = engine.begin_epoch(0)
-    for index in range(n_steps):
-        total += engine.step(index)[1]
-        gradient += model.item.weight.grad / n_steps
-    nats, _ = squares(model, groups.pad(np.arange(len(groups)), weight=weight))
-    expected = torch.autograd.grad(nats / total, model.item.weight)[0]
-    torch.testing.assert_close(gradient, expected)
-
-
-def test_a_budget_of_elements_takes_the_place_of_a_number_of_groups():
-    settings = toy_settings(batch_tokens=30, max_epochs=6)
-    groups = toy_groups()
-    engine = TorchEngine(
-        ToyModel(), squares, train=Weighted(groups), validation=None, settings=settings
-    )
-    steps = []
-    for epoch in range(settings.max_epochs):
-        steps.append(engine.begin_epoch(epoch))
-        padded = [len(index) * groups.lengths[index].max() for index in engine._batches]
-        assert max(padded) <= 30
-    assert len(set(steps)) > 1
-    _, history = toy_fit(settings=settings)
-    assert [row.steps for row in history.rows] == np.cumsum(steps).tolist()
-    rates = history.to_dict()["learning_rate"]
-    assert (np.diff(rates[1:]) < 0).all()
-    assert rates[-1] < 0.01 * settings.learning_rate
-
-
-def test_learning_rates_are_those_of_the_fraction_that_is_done_however_many_steps_epochs_have():
+def test_a_budget_of_elements_stands_for_a_number_of_groups():
     settings = toy_settings(batch_tokens=30, max_epochs=6, warmup=0.2)
-    engine = TorchEngine(
-        ToyModel(), squares, train=Weighted(toy_groups()), validation=None, settings=settings
-    )
-    starts, ends, rates = [], [], []
-    for epoch in range(settings.max_epochs):
-        n_steps = engine.begin_epoch(epoch)
-        for index in range(n_steps):
+    engine, steps, starts, ends, rates = toy_engine(settings), [], [], [], []
+    for epoch in range(6):
+        steps.append(engine.begin_epoch(epoch))
+        lengths = engine.train.lengths
+        assert max(len(index) * lengths[index].max() for index in engine._batches) <= 30
+        for index in range(steps[-1]):
             engine.step(index)
-            starts.append((epoch + index / n_steps) / settings.max_epochs)
-            ends.append((epoch + (index + 1) / n_steps) / settings.max_epochs)
+            starts.append((epoch + index / steps[-1]) / 6)
+            ends.append((epoch + (index + 1) / steps[-1]) / 6)
             rates.append(engine.learning_rate / settings.learning_rate)
+    assert len(set(steps)) > 1
+    # Rates are those of the fraction that is done, however many steps epochs have.
     done, rates = np.array(starts), np.array(rates)
     falling = done >= 0.2
     expected = 0.5 * (1 + np.cos(np.pi * (done[falling] - 0.2) / 0.8))
     assert rates[falling] == pytest.approx(expected, abs=1e-6)
-    rising = np.minimum(1.0, np.array(ends)[~falling] / 0.2)
-    assert rates[~falling] == pytest.approx(rising, abs=0.01)
-
-
-def test_training_data_without_weight_are_refused():
-    groups = toy_groups()
-    weight = np.zeros(groups.n_elements)
-    with pytest.raises(ExfamError, match=r"`train` must have a target of positive weight"):
-        toy_fit(train=Weighted(groups, weight), validation=None)
-
-
-def test_validation_data_without_weight_are_refused():
-    groups = toy_groups()
-    blind = groups.with_(role=np.full(groups.n_elements, CONTEXT, dtype=np.int8))
-    with pytest.raises(ExfamError, match=r"`validation` must have a target of positive weight"):
-        toy_fit(validation=blind)
-
-
-# Numbers that are not finite
-
-
-def not_finite(model, batch):
-    nats, weight = squares(model, batch)
-    return nats * math.nan, weight
-
-
-def test_nats_that_are_not_finite_stop_the_fit_with_the_best_weights():
-    two_epochs, _ = toy_fit(settings=toy_settings(max_epochs=2, schedule="constant", warmup=0.0))
-    model = ToyModel()
-    settings = toy_settings(max_epochs=4, schedule="constant", warmup=0.0)
-    with pytest.raises(
-        ExfamError,
-        match=r"Training nats must be finite, got nan at epoch 3, step 2\. Use a lower "
-        r"`learning_rate`\. The model has its best weights so far, those of epoch 2\.",
-    ):
-        toy_fit(model, objective=counting(at=12, act=not_finite), settings=settings)
-    assert same_bits(model, two_epochs)
-
-
-def test_the_first_step_may_fail_and_leaves_the_weights():
-    model = ToyModel()
-    with pytest.raises(ExfamError, match=r"got nan at epoch 1, step 1\. .*`learning_rate`\.$"):
-        toy_fit(model, objective=not_finite)
-    assert same_bits(model, ToyModel())
-
-
-def test_a_gradient_that_is_not_finite_does_not_reach_the_weights():
-    def steep(model, batch):
-        nats, weight = squares(model, batch)
-        return nats + torch.sqrt(model.out.bias.sum() * 0.0), weight
-
-    model = ToyModel()
-    with pytest.raises(ExfamError, match="Training nats must be finite, got nan at epoch 1"):
-        toy_fit(model, objective=steep)
-    assert same_bits(model, ToyModel())
-
-
-@pytest.mark.parametrize("rate", [1e25, 1e38])
-def test_what_the_last_step_did_to_the_weights_is_seen(rate):
-    settings = toy_settings(learning_rate=rate, max_epochs=1, batch_size=10_000, warmup=0.0)
-    with pytest.raises(ExfamError, match=r"Training nats must be finite, got \w+ after the last"):
-        toy_fit(validation=None, settings=settings)
-
-
-def test_infinite_validation_is_named():
-    def impossible(model, batch):
-        nats, weight = squares(model, batch)
-        return nats if model.training else nats + math.inf, weight
-
-    with pytest.raises(ExfamError, match=r"Validation nats must be finite, got inf after epoch 1"):
-        toy_fit(objective=impossible)
-
-
-# Optimizer
+    assert rates[~falling] == pytest.approx(np.minimum(1, np.array(ends)[~falling] / 0.2), abs=0.01)
+    _, history = toy_fit(settings=settings)
+    assert [row.steps for row in history.rows] == np.cumsum(steps).tolist()
 
 
 def test_learning_rates_rise_linearly_and_fall_as_a_cosine():
     settings = TrainingSettings(warmup=0.1)
     rates = [settings.rate_factor(step=step, n_steps=100) for step in range(101)]
     assert np.allclose(rates[:10], np.arange(1, 11) / 10)
-    assert rates[100] == pytest.approx(0.0)
-    assert rates[55] == pytest.approx(0.5)
+    assert rates[100] == pytest.approx(0.0) and rates[55] == pytest.approx(0.5)
     assert (np.diff(rates[10:]) <= 0).all()
-    constant_rates = TrainingSettings(warmup=0.0, schedule="constant")
-    assert {constant_rates.rate_factor(step=step, n_steps=9) for step in range(9)} == {1.0}
-
-
-def test_history_tells_the_learning_rate_of_each_epochs_last_step():
-    _, history = toy_fit(settings=toy_settings(max_epochs=3, learning_rate=0.01))
-    settings = toy_settings(learning_rate=0.01)
+    constant = TrainingSettings(warmup=0.0, schedule="constant")
+    assert {constant.rate_factor(step=step, n_steps=9) for step in range(9)} == {1.0}
+    settings = toy_settings(max_epochs=3, learning_rate=0.01)
+    _, history = toy_fit(settings=settings)
     expected = [0.01 * settings.rate_factor(step=step, n_steps=15) for step in (4, 9, 14)]
     assert [row.learning_rate for row in history.rows] == pytest.approx(expected)
     assert [row.steps for row in history.rows] == [5, 10, 15]
 
 
-def test_clipping_agrees_with_torch():
+@pytest.mark.parametrize("limit", [None, 0.5, 1e3])
+def test_clipping_agrees_with_torch_for_small_gradients_and_large_ones(limit, large):
     generator = torch.Generator().manual_seed(0)
-    layer = nn.Linear(3, 2)
-    for parameter in layer.parameters():
-        parameter.grad = torch.randn(parameter.shape, generator=generator)
-    ours = [parameter.grad.clone() for parameter in layer.parameters()]
-    norm = clip_gradients(ours, 0.5)
-    assert norm == pytest.approx(float(nn.utils.clip_grad_norm_(layer.parameters(), 0.5)))
-    for parameter, gradient in zip(layer.parameters(), ours, strict=True):
-        torch.testing.assert_close(parameter.grad, gradient, atol=1e-6, rtol=1e-5)
-
-
-@pytest.mark.parametrize("limit", [None, 10.0])
-def test_small_gradients_are_not_clipped(limit):
-    gradient = torch.tensor([3.0, 4.0])
-    clip_gradients([gradient], limit)
-    assert gradient.tolist() == [3.0, 4.0]
+    gradients = [torch.randn(n, 2, generator=generator) for n in (3, 1, 40)]
+    witness = [nn.Parameter(torch.zeros_like(gradient)) for gradient in gradients]
+    for parameter, gradient in zip(witness, gradients, strict=True):
+        parameter.grad = gradient.clone()
+    expected = float(nn.utils.clip_grad_norm_(witness, limit or math.inf))
+    for prepare in (lambda: None, large):
+        prepare()
+        ours = [gradient.clone() for gradient in gradients]
+        assert clip_gradients(ours, limit) == pytest.approx(expected, rel=1e-6)
+        for parameter, gradient in zip(witness, ours, strict=True):
+            torch.testing.assert_close(gradient, parameter.grad, atol=1e-6, rtol=1e-5)
 
 
 class Marked(nn.Module):
@@ -241,49 +90,42 @@ class Marked(nn.Module):
         self.tied = self.plain
 
 
-def kinds(model, settings):
+class Own(nn.Linear):
+    def parameter_groups(self, settings):
+        return [{"params": [self.bias], "weight_decay": 0.5}]
+
+
+def kinds(model):
     names = {parameter: name for name, parameter in model.named_parameters()}
     return {
         names[parameter]: (group["weight_decay"], group["multiplier"])
-        for group in parameter_groups(model, settings)
+        for group in parameter_groups(model, TrainingSettings(weight_decay=0.1))
         for parameter in group["params"]
     }
 
 
 def test_who_decays_and_who_learns_faster():
-    assert kinds(Marked(), TrainingSettings(weight_decay=0.1)) == {
+    assert kinds(Marked()) == {
         "free": (0.0, 1.0),
         "quick": (0.0, 10.0),
         "plain.weight": (0.1, 1.0),
         "plain.bias": (0.0, 1.0),
     }
-
-
-def test_a_model_may_group_its_parameters_itself():
-    class Own(nn.Linear):
-        def parameter_groups(self, settings):
-            return [{"params": [self.bias], "weight_decay": 0.5}]
-
-    assert kinds(Own(2, 2), TrainingSettings()) == {"bias": (0.5, 1.0)}
+    assert kinds(Own(2, 2)) == {"bias": (0.5, 1.0)}
+    with pytest.raises(ExfamError, match=r"`model` must have a trainable parameter, got Dropout"):
+        kinds(nn.Dropout())
 
 
 def test_a_multiplier_multiplies_the_step():
     def sums(model, batch):
         return model.quick + model.free.sum() * 1e-3, torch.tensor(1.0)
 
-    model = Marked()
-    one_step = toy_settings(
-        max_epochs=1, batch_size=99, warmup=0.0, schedule="constant", learning_rate=0.01
-    )
-    toy_fit(model, objective=sums, settings=one_step, validation=None)
+    model, once = Marked(), {"max_epochs": 1, "batch_size": 99, "warmup": 0.0}
+    settings = toy_settings(**once, schedule="constant", learning_rate=0.01)
+    toy_fit(model, objective=sums, settings=settings, validation=None)
     # AdamW's first step is the learning rate, whatever the gradient.
     assert model.quick.item() == pytest.approx(1 - 0.1, abs=1e-4)
     assert model.free[0, 0].item() == pytest.approx(1 - 0.01, abs=1e-4)
-
-
-def test_a_model_without_parameters_is_refused():
-    with pytest.raises(ExfamError, match=r"`model` must have a trainable parameter, got Dropout"):
-        parameter_groups(nn.Dropout(), TrainingSettings())
 
 
 @pytest.mark.parametrize(
@@ -307,12 +149,86 @@ def test_settings_are_checked(changes, message):
         TrainingSettings(**changes)
 
 
-@pytest.mark.parametrize("name", ["nothing", "cuda:99", 2.5, math.nan, ["cpu"]])
+@pytest.mark.parametrize("name", ["nothing", "cuda:99", 2.5, math.nan, ["cpu"], "meta"])
 def test_an_unknown_device_is_refused(name):
     message = f"`device` must be one that torch finds.*got {name!r}"
     with pytest.raises(ExfamError, match=message.replace("[", r"\[")):
         choose_device(name)
-
-
-def test_auto_is_a_device():
     assert choose_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+
+
+# Large tables: gradients of a few rows cost no memory as large as the table, and are the same
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """All parameters are large ones."""
+
+    def apply():
+        for module in (layers, steps, optimizer):
+            monkeypatch.setattr(module, "LARGE_PARAMETER", 1)
+
+    return apply
+
+
+def table_and_index():
+    table = torch.randn(6, 3, generator=torch.Generator().manual_seed(0))
+    return torch.nn.Parameter(table), torch.tensor([[5, 1, 5], [0, 1, 1]])
+
+
+def weighted(rows):
+    return (rows * torch.arange(float(rows.numel())).view_as(rows)).sum()
+
+
+def test_rows_and_their_gradients_are_those_of_an_embedding(large):
+    table, index = table_and_index()
+    weighted(functional.embedding(index, table)).backward()
+    expected, table.grad = table.grad, None
+    large()
+    for times in (1, 2, 3):
+        rows = rows_of(table, index)
+        assert torch.equal(rows, table[index])
+        weighted(rows).backward()
+        assert table.grad.layout == torch.strided
+        torch.testing.assert_close(table.grad, times * expected)
+    # Of tables that are computed too.
+    table.grad = None
+    weighted(rows_of(2 * table, index)).backward()
+    torch.testing.assert_close(table.grad, 2 * expected)
+
+
+def test_a_gradient_that_is_there_is_added_to_in_place(large):
+    large()
+    table, index = table_and_index()
+    table.grad = torch.ones_like(table)
+    memory = table.grad.data_ptr()
+    first, second = (weighted(rows_of(table, index)) for _ in range(2))
+    (first + (table**2).sum() + second).backward()
+    assert table.grad.data_ptr() == memory
+    other = table.detach().clone().requires_grad_()
+    (2 * weighted(other[index]) + (other**2).sum()).backward()
+    torch.testing.assert_close(table.grad, 1 + other.grad)
+
+
+@pytest.mark.parametrize("kind", ["efa", "latent-factor"])
+@pytest.mark.parametrize("n_sampled_items", [0, 3])
+def test_fits_are_the_same(kind, n_sampled_items, large):
+    frame, parameters = ratings(least=2), {"n_sampled_items": n_sampled_items}
+    members = []
+    for prepare in (lambda: None, large):
+        prepare()
+        members += make(kind, validation_fraction=0.0, **parameters).fit(frame).members_
+    assert all(parameter.grad is not None for parameter in members[1].parameters())
+    other = members[1].state_dict()
+    for name, tensor in members[0].state_dict().items():
+        torch.testing.assert_close(other[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_the_number_of_threads_is_put_back_after_an_error():
+    before = torch.get_num_threads()
+    with pytest.raises(RuntimeError, match="stop"), processor_threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+        raise RuntimeError("stop")
+    assert torch.get_num_threads() == before
+    with pytest.raises(ValueError, match="`n` must be a number > 0, got 0"), processor_threads(0):
+        pass

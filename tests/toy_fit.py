@@ -11,11 +11,9 @@ from torch import nn
 from exfam.groups import Groups
 from exfam.randomness import Dropout
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
+from exfam.training.steps import TorchEngine, Weighted, fit
 
 N_ITEMS = 5
-
-
 # Calls of the objective before the first step, and after the last one, that look for divergence.
 N_SAMPLED = 4
 
@@ -63,6 +61,18 @@ def toy_fit(model=None, *, objective=squares, settings=None, **options):
     return model, history
 
 
+def toy_engine(settings=None, *, model=None, objective=squares, train=None, **options):
+    """What takes the steps of such a fit, without validation."""
+    return TorchEngine(
+        ToyModel() if model is None else model,
+        objective,
+        train=Weighted(toy_groups()) if train is None else train,
+        validation=None,
+        settings=toy_settings() if settings is None else settings,
+        **options,
+    )
+
+
 def same_bits(model, other):
     pairs = zip(model.state_dict().values(), other.state_dict().values(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
@@ -82,7 +92,7 @@ def run_python(code, *arguments, timeout=120):
     return done.stdout.strip()
 
 
-def told(history):
+def without_times(history):
     """A history but for its times, which no two fits share."""
     columns = history.to_dict()
     del columns["cpu_seconds"]
