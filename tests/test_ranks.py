@@ -1,3 +1,5 @@
+"""Ranks: shares of batches, what torchrun says of a process, sums and messages of a group."""
+
 import itertools
 
 import numpy as np
@@ -21,8 +23,7 @@ from exfam.training.ranks import (
     place_in_world,
     share_of,
 )
-from exfam.training.steps import TorchEngine, Weighted
-from toy_fit import ToyModel, run_python, same_bits, squares, toy_groups, toy_settings
+from toy_fit import ToyModel, same_bits, squares, toy_engine, toy_groups, toy_settings
 
 # Shares
 
@@ -47,11 +48,11 @@ def test_shares_are_all_of_a_batch_and_disjoint_and_of_like_length(lengths, size
 def test_dealing_to_and_fro_favors_no_rank():
     random = np.random.default_rng(0)
     lengths = np.ceil(random.lognormal(2.0, 1.0, 3200)).astype(int)
-    sums = [
-        [lengths[share_of(batch, lengths, rank=rank, size=2)].sum() for rank in range(2)]
-        for batch in np.split(random.permutation(3200), 100)
-    ]
-    first, second = np.sum(sums, axis=0)
+    batches = np.split(random.permutation(3200), 100)
+    first, second = (
+        sum(lengths[share_of(batch, lengths, rank=rank, size=2)].sum() for batch in batches)
+        for rank in range(2)
+    )
     # Dealt 0 1 0 1 …, the first would have the longer one of every pair: a fifth more in all.
     assert abs(first - second) < 0.15 * second
 
@@ -63,20 +64,8 @@ class Part(OneProcess):
         return share_of(index, lengths, rank=self.rank, size=self.size)
 
 
-def engine(ranks, *, objective=squares, **changes):
-    return TorchEngine(
-        ToyModel(),
-        objective,
-        train=Weighted(toy_groups()),
-        validation=None,
-        settings=toy_settings(**changes),
-        ranks=ranks,
-    )
-
-
 @pytest.mark.parametrize("size", [{"batch_size": 8}, {"batch_tokens": 7}], ids=str)
 def test_ranks_read_the_elements_of_their_own_shares(size):
-    groups = toy_groups()
     read = []
 
     def seen(model, batch):
@@ -85,39 +74,36 @@ def test_ranks_read_the_elements_of_their_own_shares(size):
 
     for rank in range(3):
         read.append([])
-        part = engine(Part(rank, 3), objective=seen, **size)
-        for index in range(part.begin_epoch(0)):
+        part = toy_engine(toy_settings(**size), objective=seen, ranks=Part(rank, 3))
+        n_steps = part.begin_epoch(0)
+        for index in range(n_steps):
             part.step(index)
-    whole = engine(OneProcess(), **size)
-    whole.begin_epoch(0)
     flat = sorted(itertools.chain.from_iterable(itertools.chain.from_iterable(read)))
-    assert flat == list(range(groups.n_elements))
-    assert max(map(len, read)) <= len(whole._batches)
+    assert flat == list(range(toy_groups().n_elements))
+    assert max(map(len, read)) <= n_steps
 
 
 def test_a_rank_without_a_share_adds_nothing():
-    idle = engine(Part(1, 2), batch_tokens=2)
+    idle = toy_engine(toy_settings(batch_tokens=2), ranks=Part(1, 2))
     idle.begin_epoch(0)
     alone = next(i for i, index in enumerate(idle._batches) if len(index) == 1)
-    before = ToyModel()
-    assert idle.step(alone) == (0.0, 0.0)
-    assert same_bits(idle.model, before)
+    assert idle.step(alone) == (0.0, 0.0) and same_bits(idle.model, ToyModel())
 
 
 def test_every_rank_and_step_has_dropout_of_its_own_that_comes_again():
     def masks(rank, steps=(0, 1)):
-        told = []
+        drawn = []
 
         def drop(model, batch):
-            told.append(model.dropout(torch.ones(50)).tolist())
+            drawn.append(model.dropout(torch.ones(50)).tolist())
             return squares(model, batch)
 
-        each = engine(OneProcess(rank, 2), objective=drop)
-        each.begin_epoch(0)
-        with lend_generator(each.generator, each.model):
+        engine = toy_engine(objective=drop, ranks=OneProcess(rank, 2))
+        engine.begin_epoch(0)
+        with lend_generator(engine.generator, engine.model):
             for step in steps:
-                each.step(step)
-        return told
+                engine.step(step)
+        return drawn
 
     zero, one = masks(0), masks(1)
     assert len({tuple(mask) for mask in zero + one}) == 4
@@ -129,42 +115,46 @@ def test_every_rank_and_step_has_dropout_of_its_own_that_comes_again():
 @pytest.mark.parametrize("name", ["batch_size", "batch_tokens"])
 def test_a_batch_smaller_than_the_ranks_is_refused(name):
     with pytest.raises(ExfamError, match=f"`{name}` must be at least the number of ranks, 9, got"):
-        engine(OneProcess(0, 9), **{name: 8})
+        toy_engine(toy_settings(**{name: 8}), ranks=OneProcess(0, 9))
 
 
-# Places
+# What torchrun says of a process
 
 
-def places(**variables):
-    return {name.upper(): str(value) for name, value in variables.items()}
+def variables(**numbers):
+    return {name.upper(): str(number) for name, number in numbers.items()}
 
 
-def test_places_are_what_torchrun_tells():
-    told = places(rank=3, world_size=4, local_rank=1, local_world_size=2)
-    assert place_in_world(told) == Place(3, 4, 1, 2)
-    assert place_in_world(places(rank=0, world_size=1, local_rank=0)) == Place()
+def test_a_process_is_where_torchrun_puts_it():
+    given = variables(rank=3, world_size=4, local_rank=1, local_world_size=2)
+    assert place_in_world(given) == Place(3, 4, 1, 2)
+    assert place_in_world(variables(rank=0, world_size=1, local_rank=0)) == Place()
+    assert place_in_world({}) == Place()
 
 
 @pytest.mark.parametrize(
-    ("told", "match"),
+    ("given", "match"),
     [
-        (places(world_size=2), "numbers where WORLD_SIZE is not 1, got RANK=None, WORLD_SIZE='2'"),
-        (places(world_size="two", rank=0), "got RANK='0', WORLD_SIZE='two'.*with torchrun"),
-        (places(world_size=2, rank=-1, local_rank=0, local_world_size=2), "got RANK='-1'"),
+        ({"world_size": 2}, "numbers where WORLD_SIZE is not 1, got RANK=None, WORLD_SIZE='2'"),
+        ({"world_size": "two", "rank": 0}, "got RANK='0', WORLD_SIZE='two'.*with torchrun"),
+        (
+            {"world_size": 2, "rank": -1, "local_rank": 0, "local_world_size": 2},
+            "got RANK='-1'",
+        ),
     ],
 )
-def test_half_a_place_is_refused(told, match):
+def test_variables_that_say_half_are_refused(given, match):
     with pytest.raises(ExfamError, match=match):
-        place_in_world(told)
+        place_in_world(variables(**given))
 
 
 @pytest.fixture
 def as_rank(monkeypatch):
-    """Say to this process that it is a rank of several."""
+    """Say to this process that it is a rank of two."""
 
-    def say(**variables):
-        defaults = {"rank": 1, "world_size": 2, "local_rank": 1, "local_world_size": 2}
-        for name, value in places(**{**defaults, **variables}).items():
+    def say(rank):
+        given = variables(rank=rank, world_size=2, local_rank=rank, local_world_size=2)
+        for name, value in given.items():
             monkeypatch.setenv(name, value)
 
     return say
@@ -172,24 +162,14 @@ def as_rank(monkeypatch):
 
 def test_the_main_rank_is_the_first(as_rank):
     assert is_main_rank()
-    as_rank(rank=1)
+    as_rank(1)
     assert not is_main_rank()
-    as_rank(rank=0)
+    as_rank(0)
     assert is_main_rank()
 
 
-def test_asking_for_the_main_rank_needs_no_torch():
-    code = "import sys, exfam.training.ranks as r; r.is_main_rank(); print('torch' in sys.modules)"
-    assert run_python(code) == "False"
-
-
-def test_a_device_without_numbers_is_refused():
-    with pytest.raises(ExfamError, match="`device` must be one that torch finds .*, got 'meta'"):
-        choose_device("meta")
-
-
 def test_gpus_are_given_out_by_rank(as_rank, monkeypatch):
-    as_rank()
+    as_rank(1)
     assert choose_device("cpu").type == "cpu"
     with pytest.raises(ExfamError, match="`device` must be 'cpu', 'cuda' or 'auto' with several"):
         choose_device("cuda:0")
@@ -197,23 +177,20 @@ def test_gpus_are_given_out_by_rank(as_rank, monkeypatch):
     with pytest.raises(ExfamError, match="GPU for each of the 2 ranks of a machine, got 'cuda' an"):
         choose_device("cuda")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    asked = []
-    monkeypatch.setattr(torch, "empty", lambda *_, device: asked.append(device) or torch.zeros(0))
+    used = []
+    monkeypatch.setattr(torch, "empty", lambda *_, device: used.append(device) or torch.zeros(0))
     choose_device("cuda")
-    assert asked == ["cuda:1"]
-
-
-# Agreement
+    assert used == ["cuda:1"]
 
 
 class Other(OneProcess):
-    """A rank whose main rank told something else."""
+    """A rank whose main rank has another seed."""
 
     def from_main(self, produce):
         return {}, {"seed": "1", "data": "same"}
 
 
-def test_ranks_that_differ_are_told_in_what():
+def test_ranks_that_differ_say_in_what():
     check_agreement(Other(1, 2), {"data": "same"})
     with pytest.raises(ExfamError, match="`seed` must be the same on all ranks, got 1 of 2 that"):
         check_agreement(Other(1, 2), {"data": "same", "seed": "2"})
@@ -231,19 +208,31 @@ def group():
     assert not torch.distributed.is_initialized()
 
 
-def as_if_two_alike(tensor):
-    tensor.mul_(2)
-
-
-def test_a_group_is_ranks(group):
-    assert isinstance(group, Ranks)
-    assert (group.rank, group.size) == (0, 1)
+def test_a_group_is_ranks_that_sum_stop_and_send(group):
+    assert isinstance(group, Ranks) and (group.rank, group.size) == (0, 1)
     assert group.share(np.array([3, 5]), np.arange(9)).tolist() == [5, 3]
+    assert group.sum([1 / 3, 1e12 + 0.25]) == [1 / 3, 1e12 + 0.25]
+    # A request to stop is known after the next sum.
+    assert not group.stops(False)
+    group.sum([1.0])
+    assert not group.stops(True)
+    group.sum([1.0])
+    assert group.stops(False)
+    arrays = {"turned": np.arange(6.0).reshape(2, 3).T, "scalar": np.array(2, dtype=np.int64)}
+    facts = {"large": 2**200, "float": 0.1 + 0.2, "none": None}
+    assert group.from_main(lambda: (arrays, facts)) == (arrays, facts)
+    assert group.from_main(lambda: None) is None
+    sent, said = distributed._unpacked(distributed._packed((arrays, facts)))
+    assert said == facts
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(sent[name], array)
+        assert sent[name].dtype == array.dtype
+    assert distributed._unpacked(distributed._packed(({}, {}))) == ({}, {})
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 def test_numbers_and_gradients_are_summed(group, monkeypatch, dtype):
-    monkeypatch.setattr(torch.distributed, "all_reduce", as_if_two_alike)
+    monkeypatch.setattr(torch.distributed, "all_reduce", lambda tensor: tensor.mul_(2))
     parameters = [nn.Parameter(torch.ones(shape, dtype=dtype)) for shape in ((2, 3), (), (4,))]
     parameters[0].grad = torch.arange(6.0, dtype=dtype).view(3, 2).T
     parameters[1].grad = torch.tensor(0.5, dtype=dtype)
@@ -254,32 +243,7 @@ def test_numbers_and_gradients_are_summed(group, monkeypatch, dtype):
     assert parameters[2].grad is None, "no rank had a gradient of it"
 
 
-def test_numbers_alone_keep_their_digits(group):
-    assert group.sum([1 / 3, 1e12 + 0.25]) == [1 / 3, 1e12 + 0.25]
-
-
-def test_a_request_to_stop_is_known_after_the_next_sum(group):
-    assert not group.stops(False)
-    group.sum([1.0])
-    assert not group.stops(True)
-    group.sum([1.0])
-    assert group.stops(False)
-
-
-def test_what_the_main_rank_has_is_sent_whole(group):
-    arrays = {"turned": np.arange(6.0).reshape(2, 3).T, "scalar": np.array(2, dtype=np.int64)}
-    facts = {"large": 2**200, "float": 0.1 + 0.2, "none": None}
-    assert group.from_main(lambda: (arrays, facts)) == (arrays, facts)
-    assert group.from_main(lambda: None) is None
-    sent, told = distributed._unpacked(distributed._packed((arrays, facts)))
-    assert told == facts
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(sent[name], array)
-        assert sent[name].dtype == array.dtype
-    assert distributed._unpacked(distributed._packed(({}, {}))) == ({}, {})
-
-
-def test_a_rank_that_has_left_is_told_of(group, monkeypatch):
+def test_a_rank_that_has_left_is_named(group, monkeypatch):
     def reset(tensor):
         raise RuntimeError("Connection reset by peer")
 
