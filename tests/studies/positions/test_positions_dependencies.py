@@ -10,8 +10,7 @@ from exfam.scores.metrics import paired_bootstrap
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.positions import dependencies, positions_dependencies
 from exfam_studies.positions.dependencies import offset_hits
-from exfam_studies.positions.english_parses import PARTS, english_parses
-from exfam_studies.positions.parses import DependencyParse
+from exfam_studies.positions.parses import PARTS, DependencyParse, english_parses
 
 
 def parse(heads, relations):
@@ -42,7 +41,7 @@ def test_predictors_are_chosen_at_dev_and_scored_at_test(treebank, tmp_path, cap
     assert result["all", "accuracy"].value == result["all", "accuracy-mean"].value == 0.75
 
 
-def test_an_encoder_is_scored_like_offsets_and_told_where_absent(monkeypatch, treebank):
+def test_an_encoder_is_scored_like_offsets_and_noted_where_absent(monkeypatch, treebank):
     monkeypatch.setattr(positions_dependencies, "packaged_encoder", lambda: None)
     (row,) = positions_dependencies.run(Options(only=["minilm"]))
     assert row.note == "not installed" and row.value is None

@@ -37,7 +37,7 @@ def test_an_encoder_is_probed_before_and_after_training(tmp_path, capsys):
     assert len(list(tmp_path.glob("positions-figure2-*.png"))) == 2
 
 
-def test_a_package_that_is_absent_is_told(monkeypatch):
+def test_a_package_that_is_absent_is_noted(monkeypatch):
     monkeypatch.setattr(positions_figure2, "packaged_encoder", lambda: None)
     (row,) = positions_figure2.run(Options(only=["encoder"]))
     assert row.value is None and row.note == "not installed"

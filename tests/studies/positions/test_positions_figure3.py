@@ -9,9 +9,14 @@ from exfam.vectors import WordVectors
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.rows import Row
 from exfam_studies.positions import figure3 as positions_figure3
-from exfam_studies.positions.figure3 import w_for
+from exfam_studies.positions.figure3 import (
+    gain_of_symmetry,
+    slope,
+    spearman,
+    trend_rows,
+    w_for,
+)
 from exfam_studies.positions.sentence_sets import SentencePart, SentenceTask
-from exfam_studies.positions.trends import Trend, gain_of_symmetry, slope, spearman, trend_rows
 
 WORDS = tuple("abcdefgh")
 
@@ -28,7 +33,7 @@ def options(tmp_path, monkeypatch):
     """A smoke run over reviews of eight words, with vectors of a file and with those of a text."""
 
     def task(name, *, seed):
-        parts = (part(n, 3 * seed + place) for place, n in enumerate((90, 30, 30)))
+        parts = (part(n, 3 * seed + k) for k, n in enumerate((90, 30, 30)))
         return SentenceTask(name, "classification", "accuracy", *parts)
 
     monkeypatch.setattr(positions_figure3, "sentence_task", task)
@@ -47,9 +52,9 @@ def test_w_is_worked_out_for_a_locality():
 
 
 def test_settings_baselines_and_trends_have_rows_and_are_kept(options, monkeypatch, capsys):
-    asked = replace(options, seeds=2, only=("mr-locality", "mr-symmetry"))
-    rows = reproduce("positions-figure3", options=asked)
-    assert {row.task for row in rows} == set(asked.only)
+    wanted = replace(options, seeds=2, only=("mr-locality", "mr-symmetry"))
+    rows = reproduce("positions-figure3", options=wanted)
+    assert {row.task for row in rows} == set(wanted.only)
     own = [row for row in rows if row.task == "mr-locality"]
     scored = [row for row in own if row.metric == "accuracy"]
     assert all(row.n_seeds == 2 and row.validation is not None for row in scored)
@@ -69,7 +74,7 @@ def test_settings_baselines_and_trends_have_rows_and_are_kept(options, monkeypat
     assert "position-slope" in capsys.readouterr().out
     monkeypatch.setattr(positions_figure3, "_measure", lambda *_: pytest.fail("fitted again"))
     plain = [replace(row, run=None, parameters={}) for row in rows]
-    assert positions_figure3.run(asked) == plain
+    assert positions_figure3.run(wanted) == plain
 
 
 def test_vectors_are_fitted_where_none_are_given(options, tmp_path):
@@ -100,8 +105,11 @@ def test_trends_are_signed_and_of_their_span():
     x = np.array([0.1, 0.2, 0.3, 0.8])
     scores = np.stack([2 * x, np.array([0.1, 0.2, 0.3, 0.1])])
     row = Row(task="t", model="trend", metric="")
-    low = Trend("locality", x, (-np.inf, 0.3))
-    rows = trend_rows(row, [low, Trend("locality", x, (0.7, 1.0))], test=scores, validation=-scores)
+    low, high = (
+        trend_rows(row, "locality", x, span, test=scores, validation=-scores)
+        for span in ((-np.inf, 0.3), (0.7, 1.0))
+    )
+    rows = low + high
     result = {each.metric: each for each in rows}
     assert len(rows) == 2 and result["position-slope"].settings["over"] == "0.1 to 0.3"
     assert result["position-slope"].value == pytest.approx(1.5)

@@ -65,13 +65,10 @@ def test_scores_are_of_attention_and_of_encodings_and_causal_ones_have_no_symmet
 @pytest.mark.parametrize("causal", [False, True])
 def test_the_nearest_encoding_is_that_of_the_like_locality(causal):
     direction = "causal" if causal else "bidirectional"
-    task = positions_fitted._Task(
-        name="", default="", causal=causal, fit=lambda *_: None, alone=lambda _: None
-    )
     candidates = [NoEncoding(), ALiBi(8), Attenuated(w=2.0)]
     matrices = [encoding_weights(each, 12, direction=direction)[0] for each in candidates]
     for number, matrix in enumerate(matrices):
         learned = 0.95 * matrix + 0.05 * torch.eye(12)
-        apart = [positions_fitted._apart(each, learned, task) for each in matrices]
+        apart = [positions_fitted._apart(each, learned, causal=causal) for each in matrices]
         assert min(range(3), key=apart.__getitem__) == number
-        assert positions_fitted._apart(matrix, matrix, task) == 0
+        assert positions_fitted._apart(matrix, matrix, causal=causal) == 0

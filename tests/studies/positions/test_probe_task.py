@@ -1,25 +1,19 @@
 """Probing tasks solved from vectors: the classifier, its controls, cheap encoders."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from exfam.checks import DataError, ExfamError
-from exfam_studies.positions.linguistic import (
-    Example,
-    HashedWords,
-    LengthAlone,
-    ProbingTask,
-    TaskFeatures,
-    bigram_shift_task,
-    coordination_inversion_task,
+from exfam_studies.positions.linguistic.balancing import Example, ProbingTask
+from exfam_studies.positions.linguistic.of_parses import coordination_inversion_task
+from exfam_studies.positions.linguistic.of_sentences import bigram_shift_task, sentence_length_task
+from exfam_studies.positions.linguistic.scoring import (
+    fit_softmax,
+    hashed_words,
+    length_alone,
+    majority_share,
     probe_task,
-    sentence_length_task,
-    task_features,
 )
-from exfam_studies.positions.linguistic.softmax import fit_softmax
 from studies.positions.probing_cases import made_text, parsed
 
 TEXT = made_text(900)
@@ -34,45 +28,16 @@ def random_vectors(sentences):
     )
 
 
-class Recording:
-    """An encoder that remembers how many sentences it was given at once."""
-
-    def __init__(self, encoder):
-        self.encoder, self.asked = encoder, []
-
-    def __call__(self, sentences):
-        self.asked.append(len(sentences))
-        assert all(isinstance(words, list) for words in sentences)
-        return self.encoder(sentences)
-
-
-@pytest.mark.parametrize("encoder", [HashedWords(dim=32), LengthAlone(), random_vectors])
-def test_batches_change_nothing(encoder):
-    result = []
-    for at_once in (1, 7, 10_000):
-        recording = Recording(encoder)
-        features = task_features(recording, SHIFTS, sentences_at_once=at_once)
-        assert max(recording.asked) == min(at_once, sum(SHIFTS.sizes.values()))
-        assert sum(recording.asked) == sum(SHIFTS.sizes.values())
-        result.append(features)
-    for features in result[1:]:
-        for part in SHIFTS.parts:
-            np.testing.assert_array_equal(getattr(features, part), getattr(result[0], part))
-    assert len({probe_task(features, SHIFTS, penalties=[0.1]).accuracy for features in result}) == 1
-
-
-def test_a_length_tells_the_length_and_no_more():
-    known = probe_task(task_features(LengthAlone(), LENGTHS), LENGTHS)
+def test_a_length_shows_the_length_and_no_more():
+    known = probe_task(length_alone, LENGTHS)
     assert known.accuracy == (1.0, 1.0, 1.0) and known.validation == 1.0
-    assert known.majority == pytest.approx(1 / 3)
+    assert majority_share(LENGTHS) == pytest.approx(1 / 3)
     assert known.shuffled.low < 0.5 and known.shuffled.mean < 0.6
-    assert known.task == "SentLen" and known.version == LENGTHS.version
-    assert known.sizes == LENGTHS.sizes
-    shifts = probe_task(task_features(LengthAlone(), SHIFTS), SHIFTS)
+    shifts = probe_task(length_alone, SHIFTS)
     assert shifts.accuracy.low < 0.5 and shifts.accuracy.mean < 0.6
 
 
-def test_words_without_order_do_not_tell_the_order_of_clauses():
+def test_words_without_order_do_not_show_the_order_of_clauses():
     parses = [
         parsed(
             f"Xa{a}{b}/NOUN/_/nsubj/2 sleep/VERB/_/root/0 and/CCONJ/_/cc/5 "
@@ -82,27 +47,13 @@ def test_words_without_order_do_not_tell_the_order_of_clauses():
         for b in "abcdefgh"
     ]
     task = coordination_inversion_task(parses)
-    score = probe_task(task_features(HashedWords(dim=64), task), task)
+    score = probe_task(hashed_words, task)
     # Of each sentence both orders are there, and have one vector.
     assert score.accuracy.mean == 0.5 == score.validation
 
 
-def test_the_penalty_is_the_largest_of_the_best_on_validation():
-    features = task_features(HashedWords(dim=64), SHIFTS)
-    alone = {
-        penalty: probe_task(features, SHIFTS, penalties=[penalty]) for penalty in (1e-4, 1.0, 1e-2)
-    }
-    both = probe_task(features, SHIFTS, penalties=np.array(list(alone)))
-    best = max(score.validation for score in alone.values())
-    assert both.penalty == max(each for each in alone if alone[each].validation == best)
-    assert both == alone[both.penalty]
-
-
-def test_seeds_reproduce_and_tell_controls_apart():
-    features = task_features(random_vectors, LENGTHS)
-    first, again, other = (
-        probe_task(features, LENGTHS, penalties=[0.01], seed=seed) for seed in (0, 0, 1)
-    )
+def test_seeds_reproduce_and_change_controls():
+    first, again, other = (probe_task(random_vectors, LENGTHS, seed=seed) for seed in (0, 0, 1))
     assert first == again
     assert other.accuracy.mean == first.accuracy.mean and other.shuffled != first.shuffled
 
@@ -113,9 +64,12 @@ def test_groups_are_redrawn_together():
     together = tuple(Example(each.words, each.label, f"{at // 20}") for at, each in enumerate(lone))
     vectors = np.random.default_rng(0).normal(size=(120, 3))
     vectors[:60, 0] += 3 * (np.arange(60) % 2)
-    features = TaskFeatures(vectors, vectors, vectors)
+
+    def encoder(sentences):
+        return vectors[[int(word[1:]) for (word,) in sentences]]
+
     alone, grouped = (
-        probe_task(features, ProbingTask("T", ("x", "y"), lone, lone, test)).accuracy
+        probe_task(encoder, ProbingTask("T", ("x", "y"), lone, lone, test)).accuracy
         for test in (lone, together)
     )
     assert alone.mean == grouped.mean
@@ -152,77 +106,3 @@ def test_more_penalty_makes_smaller_weights():
         for penalty in (1e-3, 1e-1, 10.0)
     ]
     assert sizes[0] > sizes[1] > sizes[2] > 0
-
-
-def test_bags_count_words_whatever_their_case_and_order():
-    bag = HashedWords(dim=16)
-    first, second = bag([["The", "cat", "the"], ["cat", "the", "the"]])
-    np.testing.assert_array_equal(first, second)
-    assert first.sum() == 3 and bag([["dog"]]).sum() == 1
-    for wrong in (HashedWords, LengthAlone):
-        with pytest.raises(ExfamError, match="must be an integer >= 1, got 0"):
-            wrong(0)
-
-
-# What is refused
-
-
-@pytest.mark.parametrize(
-    "encoder",
-    [
-        lambda sentences: np.ones(len(sentences)),
-        lambda sentences: np.ones((1, 3)),
-        lambda sentences: [[1.0], *[[1.0, 2.0]] * (len(sentences) - 1)],
-        lambda sentences: ["one"] * len(sentences),
-        lambda sentences: np.ones((len(sentences), len(sentences[0]))),
-    ],
-)
-def test_an_encoder_gives_a_vector_for_each_sentence(encoder):
-    with pytest.raises(DataError, match="`encoder` must give a vector for each sentence, all of"):
-        task_features(encoder, SHIFTS)
-
-
-def test_an_encoder_gives_finite_numbers():
-    def broken(sentences):
-        vectors = np.ones((len(sentences), 2))
-        vectors[1, 1] = np.nan
-        return vectors
-
-    with pytest.raises(DataError, match="`encoder` must give finite .* for the sentence 'Then"):
-        task_features(broken, SHIFTS)
-
-
-def test_an_encoder_gives_numbers_not_texts():
-    with pytest.raises(DataError, match="`encoder` must give finite .* for the sentence 'Then"):
-        task_features(lambda sentences: [["one", "two"]] * len(sentences), SHIFTS)
-
-
-def test_numbers_of_vectors_are_finite():
-    for wrong in (np.nan, np.inf):
-        features = task_features(LengthAlone(), LENGTHS)
-        features.test[3, 2] = wrong
-        with pytest.raises(DataError, match="be finite .* for test sentence 3 of SentLen: 'Then"):
-            probe_task(features, LENGTHS)
-
-
-def test_a_seed_is_not_negative():
-    features = task_features(LengthAlone(), LENGTHS)
-    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
-        probe_task(features, LENGTHS, seed=-1)
-
-
-def test_vectors_are_those_of_the_task():
-    features = task_features(LengthAlone(), LENGTHS)
-    with pytest.raises(DataError, match="`features` must have a vector for each of the .* train s"):
-        probe_task(features, SHIFTS)
-    short = TaskFeatures(features.train, features.validation, features.test[:, :5])
-    with pytest.raises(DataError, match="test sentences of SentLen, all of one dimension, got sha"):
-        probe_task(short, LENGTHS)
-    flat = replace(features)
-    object.__setattr__(flat, "train", features.train[:, 0])  # no annotation checks users' arrays
-    with pytest.raises(DataError, match=r"train sentences of .* all of one dim.* got shape \(\d+,"):
-        probe_task(flat, LENGTHS)
-    with pytest.raises(DataError, match="`penalties` must hold at least one number, got none"):
-        probe_task(features, LENGTHS, penalties=[])
-    with pytest.raises(ExfamError, match="`penalties` must be a number > 0, got 0"):
-        probe_task(features, LENGTHS, penalties=[0.0])

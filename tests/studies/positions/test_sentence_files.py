@@ -6,13 +6,20 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam_studies.positions.sentence_sets import PAPER_TASKS, SentencePart, read_sentence_task
-from exfam_studies.positions.sentence_sets.paper_tasks import LabelFiles
-from exfam_studies.positions.sentence_sets.parts import draw_parts, without
-from exfam_studies.positions.sentence_sets.reading import TsvColumns, labeled_part, tsv_part
+from exfam_studies.positions.sentence_sets import (
+    PAPER_TASKS,
+    SentencePart,
+    TsvColumns,
+    TsvFiles,
+    draw_parts,
+    labeled_part,
+    read_sentence_task,
+    tsv_part,
+    without,
+)
 
 ONE = TsvColumns(("sentence",), "label", labels=("0", "1"))
-TWO = TsvColumns(("a", "b"), "score", kind="regression")
+TWO = TsvColumns(("a", "b"), "score")
 
 
 def file_of(folder, content, name="a.tsv"):
@@ -33,7 +40,7 @@ def test_columns_are_found_by_name(end):
     lines = ["\ufefflabel\tnumber\tsentence", '1\t7\tan "odd quote', "0\t8\t plain ", ""]
     part = read(end.join(lines), ONE)
     assert part.sentences == ('an "odd quote', "plain")
-    assert part.targets.tolist() == ["1", "0"] and part.n_left_out == 0
+    assert part.targets.tolist() == ["1", "0"]
 
 
 def test_pairs_have_numbers():
@@ -61,7 +68,6 @@ def test_pairs_have_numbers():
         (ONE, "sentence\tlabel\n \t1\n", "a sentence in each row, got an empty one at line 2 of"),
         (ONE, "sentence\tlabel\nx\t2\n", "'0', '1' as 'label', got '2' at line 2 of .*a.tsv"),
         (ONE, "sentence\tlabel\nx\t\n", "'0', '1' as 'label', got '' at line 2 of .*a.tsv"),
-        (TsvColumns(("s",), "l"), "s\tl\nx\t\n", "a label as 'l', got '' at line 2 of .*a.tsv"),
         (TWO, "a\tb\tscore\nx\ty\tz\n", "a finite number as 'score', got 'z' at line 2 of"),
         (TWO, "a\tb\tscore\nx\ty\tnan\n", "a finite number as 'score', got 'nan' at line 2 of"),
         (TWO, "a\tb\tscore\n", "at least one row below its header, got none in .*a.tsv"),
@@ -75,31 +81,11 @@ def test_wrong_files_are_refused_with_their_line(columns, content, message):
 
 
 def test_broken_rows_are_left_out_only_where_wanted():
-    columns = TsvColumns(("sentence",), "label", leaves_out=True)
+    columns = TsvColumns(("sentence",), "label", labels=("0", "1"), leaves_out=True)
     part = read("sentence\tlabel\na question\nof two lines\t1\n\t0\n\nlast\t1\n", columns)
-    assert part.sentences == ("of two lines", "last") and part.n_left_out == 3
+    assert part.sentences == ("of two lines", "last")
     with pytest.raises(DataError, match="got 3 at line 2"):
         read("sentence\tlabel\nx\t1\t1\n", columns)
-
-
-def test_rows_left_out_are_counted_once_in_a_task(tmp_path):
-    folder_of_tasks(tmp_path, "qqp", packed=False)
-    for name, n_broken in (("train", 2), ("dev", 1)):
-        with open(tmp_path / f"QQP/{name}.tsv", "a") as file:
-            file.write("broken\n" * n_broken)
-    task = read_sentence_task(tmp_path, "qqp", seed=0)
-    parts = (task.train, task.validation, task.test)
-    assert [part.n_left_out for part in parts] == [2, 0, 1]
-    assert task.spread(3).train.n_left_out == 2
-
-
-def test_columns_are_checked():
-    with pytest.raises(
-        ExfamError, match="`kind` must be one of 'classification', 'regression', go"
-    ):
-        TsvColumns(("s",), "l", kind="ranking")
-    with pytest.raises(ExfamError, match=r"`len\(sentences\)` must be one of 1, 2, got 3"):
-        TsvColumns(("a", "b", "c"), "l")
 
 
 def test_files_of_labels_are_of_either_encoding():
@@ -124,8 +110,8 @@ def rows_of(columns, n):
 
 def folder_of_tasks(folder, name, packed):
     task, end = PAPER_TASKS[name], ".gz" if packed else ""
-    if isinstance(task, LabelFiles):
-        for label, file in task.files.items():
+    if not isinstance(task, TsvFiles):
+        for label, file in task.items():
             lines = "".join(f"{label} {row} .\n" for row in range(50))
             file_of(folder, lines, file + end)
         return
@@ -144,11 +130,10 @@ def test_the_papers_tasks_are_read(tmp_path, name, packed):
     parts = [set(part.sentences) for part in (task.train, task.validation, task.test)]
     assert all(parts)
     assert not parts[0] & parts[1] and not parts[0] & parts[2] and not parts[1] & parts[2]
-    assert (task.metric == "spearman") == (task.kind == "regression") == (not task.labels)
-    if task.labels:
-        assert set(task.validation.targets) == set(task.labels)
-    else:
-        assert task.test.targets.dtype == np.float64
+    is_number = task.test.targets.dtype == np.float64
+    assert (task.metric == "spearman") == (task.kind == "regression") == is_number
+    if not is_number:
+        assert set(task.validation.targets) == set(task.train.targets)
     again = read_sentence_task(tmp_path, name, seed=0)
     assert again.validation.sentences == task.validation.sentences
 

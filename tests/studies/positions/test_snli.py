@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam_studies.positions.parses import plain_words
 from exfam_studies.positions.snli import LABELS, PARTS, read_snli, snli_pairs
+from exfam_studies.positions.trees import plain_words
 
 PAIR = {
     "annotator_labels": ["neutral"],

@@ -44,7 +44,7 @@ def form(arguments: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Make the pairs; print how many there are of each kind, and some of them."""
     from exfam.cli.output import Destination, deliver
-    from exfam_studies.positions.swaps import swap_sets
+    from exfam_studies.positions.swaps.sets import swap_sets
 
     out = None if chosen.out is None else _writable(Path(chosen.out), source=Path(chosen.file))
     sets = swap_sets(_pairs(chosen.file), seed=chosen.seed)
@@ -80,7 +80,7 @@ def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
     """Accuracies of a model; nothing where no pair could be changed."""
     from exfam.language import SentenceClassifier
     from exfam_studies.positions.snli import LABELS
-    from exfam_studies.positions.swaps import swap_accuracy
+    from exfam_studies.positions.swaps.sets import swap_accuracy
 
     model = SentenceClassifier.load(folder)
     unknown = sorted(set(map(str, model.classes_)) - set(LABELS))
@@ -90,10 +90,9 @@ def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
             f"got {unknown[0]!r} in {folder}."
         )
 
-    def predict(pairs: list[tuple[str, str]]) -> list[str]:
-        return [str(label) for label in model.predict(pairs)]
-
-    scores = [swap_accuracy(predict, pairs, seed=seed) if len(pairs) else None for pairs in sets]
+    scores = [
+        swap_accuracy([model.predict], pairs, seed=seed) if len(pairs) else None for pairs in sets
+    ]
     return {
         "before": [score and score.before.mean for score in scores],
         "after": [score and score.after.mean for score in scores],
@@ -128,13 +127,14 @@ def _of(pair: Any, pairs: Any) -> str:
 
 def _write(sets: Any, path: Path) -> None:
     from exfam.reading.streams import written
+    from exfam_studies.positions.swaps.sets import VERSION
 
     with written(path) as file:
         for each in sets:
             for pair in each.pairs:
                 record = {
                     "swap": each.name,
-                    "version": each.version,
+                    "version": VERSION,
                     "sentence1": pair.premise,
                     "sentence2": pair.hypothesis,
                     "gold_label": pair.label,

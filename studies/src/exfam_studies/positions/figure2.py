@@ -10,7 +10,7 @@ discrepancies with mass, unnormalized. Lines of other encoders are the paper's f
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,12 +28,7 @@ from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.positions.masked_lms import (
-    COMPARED,
-    fit_masked_lm,
-    masked_lm_parameters,
-    untrained,
-)
+from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, row_parameters, untrained
 
 TASKS = ("encodings", "encoder", "masked-lms", "paper")
 PLOTTED = dict.fromkeys(("position-locality", "position-symmetry"))
@@ -70,9 +65,7 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model that differ from the defaults."""
-    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
-    own = row.task == "masked-lms"
-    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
+    return row_parameters(row, options) if row.task == "masked-lms" else {}
 
 
 def _fixed() -> Iterator[tuple[str, dict[str, Any], Encoding]]:
@@ -84,11 +77,9 @@ def _fixed() -> Iterator[tuple[str, dict[str, Any], Encoding]]:
     for n_heads in (8, 12, 16):
         yield "alibi", {"heads": n_heads}, ALiBi(n_heads)
     yield "alibi", {"heads": 8, "direction": "causal"}, ALiBi(8)
-    for w in (0.008844, 0.009872, 0.014349, 0.038105):
-        yield "attenuated", {"w": w, "s": 1.0}, Attenuated(w=w)
-    for w, s in ((0.01, 0.1), (0.01, 0.5), (0.01, 0.9), (0.01, 2.0), (0.1, 0.5), (0.1, 2.0)):
-        yield "attenuated", {"w": w, "s": s}, Attenuated(w=w, s=s)
-    for w, s in ((1.0, 0.5), (1.0, 10.0)):
+    shapes = [(w, 1.0) for w in (0.008844, 0.009872, 0.014349, 0.038105)]
+    shapes += [(0.01, 0.1), (0.01, 0.5), (0.01, 0.9), (0.01, 2.0), (0.1, 0.5), (0.1, 2.0)]
+    for w, s in [*shapes, (1.0, 0.5), (1.0, 10.0)]:
         yield "attenuated", {"w": w, "s": s}, Attenuated(w=w, s=s)
 
 
@@ -113,16 +104,16 @@ def _encoder_rows(options: Options) -> list[Row]:
         note = "not installed"
         return [Row(task="encoder", model="minilm", metric=METRICS["locality"], note=note)]
     rows = [row for probe in _PROBES for row in _probe_rows("minilm", encoder, probe, options)]
-    untrained = encoder.randomized(0)
-    return rows + _probe_rows("minilm-untrained", untrained, "no-special-tokens", options)
+    fresh = encoder.randomized(0)
+    return rows + _probe_rows("minilm-untrained", fresh, "no-special-tokens", options)
 
 
 def _masked_rows(options: Options) -> list[Row]:
     rows = []
     for encoding in COMPARED:
         model = fit_masked_lm("small", encoding, seed=0, options=options)
-        for training, each in (("before", untrained(model)), ("after", model)):
-            for row in _probe_rows(encoding, each.encoder(), "no-special-tokens", options):
+        for training, own in (("before", untrained(model)), ("after", model)):
+            for row in _probe_rows(encoding, own.encoder(), "no-special-tokens", options):
                 settings = {**row.settings, "training": training}
                 rows.append(replace(row, task="masked-lms", settings=settings, n_seeds=1))
     return rows
@@ -130,14 +121,15 @@ def _masked_rows(options: Options) -> list[Row]:
 
 def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Options) -> list[Row]:
     length, words = (FAST_LENGTH, FAST_WORDS) if options.fast else (LENGTH, WORDS)
-    found = identical_word_probe(encoder, words=words, length=length, special_tokens=_PROBES[probe])
-    scores = {"mean": found.model_scores(), "mean-of-heads": _means(found.head_scores())}
+    probed = identical_word_probe(
+        encoder, words=words, length=length, special_tokens=_PROBES[probe]
+    )
+    of_heads = (score.mean() for score in vars(probed.head_scores()).values())
+    scores = {"mean": probed.model_scores(), "mean-of-heads": PositionScores(*of_heads)}
     if probe == "no-special-tokens":
-        layers = found.layer_scores()
-        scores |= {
-            f"layer-{layer + 1}": PositionScores(*(score[layer] for score in _listed(layers)))
-            for layer in range(len(layers.locality))
-        }
+        layers = list(vars(probed.layer_scores()).values())
+        for layer in range(len(layers[0])):
+            scores[f"layer-{layer + 1}"] = PositionScores(*(score[layer] for score in layers))
     rows = []
     for matrix, own in scores.items():
         settings: dict[str, Any] = {"probe": probe, "length": length, "matrix": matrix}
@@ -145,23 +137,9 @@ def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Opti
     return rows
 
 
-def _listed(scores: PositionScores) -> list[Any]:
-    return [getattr(scores, each.name) for each in fields(scores)]
-
-
-def _means(scores: PositionScores) -> PositionScores:
-    return PositionScores(*(score.mean() for score in _listed(scores)))
-
-
 def _rows(row: Row, scores: PositionScores) -> list[Row]:
     return [
-        Row(
-            task=row.task,
-            model=row.model,
-            settings=row.settings,
-            metric=metric,
-            value=float(np.clip(getattr(scores, name).item(), 0.0, 1.0)),
-        )
+        replace(row, metric=metric, value=float(np.clip(getattr(scores, name).item(), 0.0, 1.0)))
         for name, metric in METRICS.items()
     ]
 

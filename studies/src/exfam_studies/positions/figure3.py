@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 from scipy.optimize import brentq
+from scipy.stats import rankdata
 
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
@@ -36,10 +37,8 @@ from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam_studies.positions.public_sentences import sentence_task
 from exfam_studies.positions.sentence_sets import SentenceTask
-from exfam_studies.positions.trends import Trend, gain_of_symmetry, trend_rows
 
-SETS = ("mr", "subj")
-TASKS = tuple(f"{name}-{swept}" for name in SETS for swept in ("locality", "symmetry"))
+TASKS = tuple(f"{name}-{swept}" for name in ("mr", "subj") for swept in ("locality", "symmetry"))
 PLOTTED = {"accuracy": "locality"}
 SEEDS = 5
 LENGTH = 128
@@ -50,6 +49,18 @@ FAST_LOCALITIES, FAST_HELD, FAST_SLOPES = (0.1, 0.3, 0.5), (0.2, 0.3), (0.5, 1.0
 FAST_SENTENCES, FAST_EPOCHS = 60, 1
 # So small, and so large, that weights are those of the names.
 _ENDS = {"uniform": 1e-9, "identity": 1e6}
+# What is swept -> what trends are by -> over which of its values: all, and the two sides of where
+# the paper sees a change.
+_EVERYWHERE = (-np.inf, np.inf)
+_TRENDS: dict[str, dict[str, tuple[tuple[float, float], ...]]] = {
+    "locality": {"locality": (_EVERYWHERE, (-np.inf, 0.301), (0.299, np.inf))},
+    "symmetry": {
+        "symmetry": (_EVERYWHERE, (-np.inf, 0.65), (0.65, np.inf)),
+        "raw-symmetry": (_EVERYWHERE,),
+    },
+}
+Numbers = Float64[np.ndarray, "settings"]
+Scores = Float64[np.ndarray, "seeds settings"]
 
 
 @dataclass(frozen=True)
@@ -69,11 +80,10 @@ class _Setting:
 
 @dataclass(frozen=True)
 class _Lab:
-    """What all fits share; `vectors` are found when they are first needed."""
+    """What all fits share: the name of the vectors, the tasks and results by name and seed."""
 
-    options: Options
-    name: str
-    vectors: Callable[[], WordVectors]
+    seeds: range
+    vectors: str
     task: Callable[[str, int], SentenceTask]
     kept: Callable[[str, _Setting, int], Kept]
 
@@ -82,16 +92,15 @@ def run(options: Options) -> list[Row]:
     """Fit and score the wanted tasks."""
     lab = _lab(options)
     jobs = []
-    for task in TASKS:
-        if options.wants(task):
-            name, _, swept = task.partition("-")
-            settings = list(_settings(swept, fast=options.fast))
-            for setting in settings:
-                label = f"{task} {setting.model} w={setting.w:.3g} s={setting.s:g}"
-                jobs.append(Job(label, partial(_setting_rows, lab, task, setting)))
-            if swept == "locality":
-                jobs.append(Job(f"{name} majority", partial(_majority_rows, lab, task)))
-            jobs.append(Job(f"{task} trends", partial(_trend_rows, lab, task, settings)))
+    for task in filter(options.wants, TASKS):
+        name, _, swept = task.partition("-")
+        settings = list(_settings(swept, fast=options.fast))
+        for setting in settings:
+            label = f"{task} {setting.model} w={setting.w:.3g} s={setting.s:g}"
+            jobs.append(Job(label, partial(_setting_rows, lab, task, setting)))
+        if swept == "locality":
+            jobs.append(Job(f"{name} majority", partial(_majority_rows, lab, task)))
+        jobs.append(Job(f"{task} trends", partial(_trend_rows, lab, task, settings)))
     return gather(jobs)
 
 
@@ -104,11 +113,7 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def w_for(wanted: float, *, s: float) -> float:
-    """The `w` at which attenuated weights of 128 positions have a locality.
-
-    >>> round(w_for(0.2, s=1.0), 4)
-    0.0143
-    """
+    """The `w` at which attenuated weights of 128 positions have a locality."""
 
     def missing(log_w: float) -> float:
         return _scores(float(np.exp(log_w)), s)["locality"] - wanted
@@ -137,30 +142,25 @@ def _settings(swept: str, *, fast: bool) -> Iterator[_Setting]:
 
 
 def _lab(options: Options) -> _Lab:
-    store = Store(options.folder)
-    task = cache(partial(_task, options))
-    vectors = cache(partial(_vectors, options))
-    named = _vectors_name(options)
+    store, vectors = Store(options.folder), cache(partial(_vectors, options))
+    named = f"sgns-{corpus_name(options)}"
+    if options.vectors is not None:
+        named = options.vectors.name + ("-fast" if options.fast else "")
+
+    @cache
+    def task(name: str, seed: int) -> SentenceTask:
+        whole = sentence_task(name, seed=seed)
+        return whole.spread(FAST_SENTENCES) if options.fast else whole
 
     def kept(name: str, setting: _Setting, seed: int) -> Kept:
         folders = ("positions-figure3", named, name, setting.padding)
         key = Key((*folders, f"w-{setting.w:.6g}-s-{setting.s:g}"), seed)
+        # The vectors are found when they are first needed.
         return store.measured(
             key, lambda: _measure(setting, task(name, seed), vectors(), seed, options)
         )
 
-    return _Lab(options, named, vectors, task, kept)
-
-
-def _task(options: Options, name: str, seed: int) -> SentenceTask:
-    whole = sentence_task(name, seed=seed)
-    return whole.spread(FAST_SENTENCES) if options.fast else whole
-
-
-def _vectors_name(options: Options) -> str:
-    if options.vectors is None:
-        return f"sgns-{corpus_name(options)}"
-    return options.vectors.name + ("-fast" if options.fast else "")
+    return _Lab(range(options.n_seeds(SEEDS)), named, task, kept)
 
 
 def _vectors(options: Options) -> WordVectors:
@@ -168,9 +168,8 @@ def _vectors(options: Options) -> WordVectors:
         return WordVectors.load(options.vectors)
     text = read_corpus(options, min_count=MIN_COUNT)
     # The free vectors of words-table2, whose kept fit is this one.
-    return fit_words(
-        text, {"tie": None, **Recipe().settings(options)}, seed=0, options=options
-    ).vectors_
+    settings = {"tie": None, **Recipe().settings(options)}
+    return fit_words(text, settings, seed=0, options=options).vectors_
 
 
 def _common(options: Options) -> dict[str, Any]:
@@ -180,14 +179,8 @@ def _common(options: Options) -> dict[str, Any]:
 def _measure(
     setting: _Setting, task: SentenceTask, vectors: WordVectors, seed: int, options: Options
 ) -> Measured:
-    model = PositionalSentenceClassifier(
-        w=setting.w,
-        s=setting.s,
-        padding=setting.padding,
-        **_common(options),
-        seed=seed,
-        progress=False,
-    )
+    weights = {"w": setting.w, "s": setting.s, "padding": setting.padding}
+    model = PositionalSentenceClassifier(**weights, **_common(options), seed=seed, progress=False)
     held = (task.validation.sentences, task.validation.targets)
     model.fit(task.train.sentences, task.train.targets, vectors=vectors, validation=held)
     if model.history_.interrupted:
@@ -201,12 +194,11 @@ def _measure(
 
 
 def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
-    name = task.partition("-")[0]
-    kept = [lab.kept(name, setting, seed) for seed in _seeds(lab)]
+    kept = [lab.kept(task.partition("-")[0], setting, seed) for seed in lab.seeds]
     row = Row(
         task=task,
         model=setting.model,
-        settings={**setting.shown(), "vectors": lab.name},
+        settings={**setting.shown(), "vectors": lab.vectors},
         metric="accuracy",
         n_configurations=1,
     )
@@ -216,7 +208,7 @@ def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
 
 def _majority_rows(lab: _Lab, task: str) -> list[Row]:
     shares = []
-    for seed in _seeds(lab):
+    for seed in lab.seeds:
         parts = lab.task(task.partition("-")[0], seed)
         labels, counts = np.unique(parts.train.targets, return_counts=True)
         most = labels[counts.argmax()]
@@ -231,45 +223,81 @@ def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]
     rows = []
     for padding in dict.fromkeys(setting.padding for setting in settings):
         own = [setting for setting in settings if setting.padding == padding]
-        kept = [[lab.kept(name, setting, seed) for setting in own] for seed in _seeds(lab)]
+        kept = [[lab.kept(name, setting, seed) for setting in own] for seed in lab.seeds]
         test, validation = (
-            _figures(kept, figure) for figure in ("accuracy", "validation-accuracy")
+            np.array([[fit.figures[figure] for fit in fits] for fits in kept])
+            for figure in ("accuracy", "validation-accuracy")
         )
         row = Row(
             task=task,
             model="trend",
-            settings={"padding": padding, "vectors": lab.name},
+            settings={"padding": padding, "vectors": lab.vectors},
             metric="",
             n_configurations=len(own),
         )
-        numbers = {by: _numbers(own, by) for by in _BY[swept]}
-        trends = [Trend(by, numbers[by], span) for by in numbers for span in _SPANS.get(by, ())]
-        rows += trend_rows(row, trends, test=test, validation=validation)
+        scores = [_scores(setting.w, setting.s) for setting in own]
+        for by, spans in _TRENDS[swept].items():
+            numbers = np.array([of[by] for of in scores])
+            for span in spans:
+                rows += trend_rows(row, by, numbers, span, test=test, validation=validation)
         if swept == "symmetry":
-            held = _numbers(own, "locality").round(3)
+            held = np.array([of["locality"] for of in scores]).round(3)
             even = np.array([setting.s == 1 for setting in own])
             rows += gain_of_symmetry(row, held, even, test=test, validation=validation)
     return rows
 
 
-# What is swept -> what trends are by; and over which of its values, in words: all, and the two
-# sides of where the paper sees a change.
-_BY = {"locality": ("locality",), "symmetry": ("symmetry", "raw-symmetry")}
-_EVERYWHERE = (-np.inf, np.inf)
-_SPANS = {
-    "locality": (_EVERYWHERE, (-np.inf, 0.301), (0.299, np.inf)),
-    "symmetry": (_EVERYWHERE, (-np.inf, 0.65), (0.65, np.inf)),
-    "raw-symmetry": (_EVERYWHERE,),
-}
+def trend_rows(
+    row: Row,
+    by: str,
+    numbers: Numbers,
+    span: tuple[float, float],
+    *,
+    test: Scores,
+    validation: Scores,
+) -> list[Row]:
+    """Slope and rank correlation of scores by numbers within a span; none if they are all one."""
+    inside = (numbers >= span[0]) & (numbers <= span[1])
+    x = numbers[inside]
+    # Settings that are to have the same locality have it but for rounding.
+    if len(x) < 2 or np.ptp(x) < 1e-6:
+        return []
+    settings = {**row.settings, "by": by, "over": f"{x.min():.2g} to {x.max():.2g}"}
+    return [
+        row_over_seeds(
+            replace(row, settings=settings, metric=f"position-{name}"),
+            values=[measure(x, y[inside]) for y in test],
+            validations=[measure(x, y[inside]) for y in validation],
+        )
+        for name, measure in (("slope", slope), ("spearman", spearman))
+    ]
 
 
-def _seeds(lab: _Lab) -> range:
-    return range(lab.options.n_seeds(SEEDS))
+def gain_of_symmetry(
+    row: Row, held: Numbers, even: np.ndarray, *, test: Scores, validation: Scores
+) -> list[Row]:
+    """Scores at the even setting less the mean of the others, for each locality that is held."""
+    rows = []
+    for value in np.unique(held):
+        here = held == value
+        settings = {**row.settings, "locality": float(value)}
+        values, validations = (
+            (scores[:, here & even].mean(1) - scores[:, here & ~even].mean(1)).tolist()
+            for scores in (test, validation)
+        )
+        own = replace(row, settings=settings, metric="minus-asymmetric")
+        rows.append(row_over_seeds(own, values=values, validations=validations))
+    return rows
 
 
-def _numbers(settings: Sequence[_Setting], name: str) -> Float64[np.ndarray, "settings"]:
-    return np.array([_scores(setting.w, setting.s)[name] for setting in settings])
+def slope(x: Numbers, y: Numbers) -> float:
+    """Of the line of least squares."""
+    apart = x - x.mean()
+    return float(apart @ (y - y.mean()) / (apart @ apart))
 
 
-def _figures(kept: Sequence[Sequence[Kept]], name: str) -> Float64[np.ndarray, "seeds settings"]:
-    return np.array([[fit.figures[name] for fit in fits] for fits in kept])
+def spearman(x: Numbers, y: Numbers) -> float:
+    """The rank correlation; 0 where one of the two is constant."""
+    a, b = (rankdata(own) - (len(own) + 1) / 2 for own in (x, y))
+    mass = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / mass if mass else 0.0

@@ -15,7 +15,7 @@ of differences between fits of the same seed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -40,12 +40,9 @@ from exfam_studies.efa.movielens_splits import movielens_items
 from exfam_studies.experts.tables.auto_mpg import auto_mpg
 
 TASKS = (
-    "movielens-causal",
-    "movielens-bidirectional",
-    "instacart-causal",
-    "instacart-bidirectional",
+    "movielens-causal", "movielens-bidirectional", "instacart-causal", "instacart-bidirectional",
     "table-autompg",
-)
+)  # fmt: skip
 SEEDS = 3
 # Their own attention goes from even (none) to that of the nearest neighbors (attenuated-bias).
 CANDIDATES = ("none", "learned", "alibi", "rotary", "attenuated-bias", "distance")
@@ -66,7 +63,6 @@ SCORES = {
     "symmetry": "position-symmetry",
     "raw_symmetry": "position-symmetry-raw",
 }
-ATTENTION, ENCODING = "attention", "encoding"
 Matrix = Float64[Tensor, "length length"]
 
 
@@ -99,16 +95,7 @@ class _Tried:
     encoding: str
     fits: Sequence[_Fitted]
     alone: Matrix
-    learned: Matrix = field(init=False)
-
-    def __post_init__(self) -> None:
-        mean = torch.stack([fit.attention for fit in self.fits]).mean(0)
-        object.__setattr__(self, "learned", renormalized(mean))
-
-    @property
-    def validation(self) -> float:
-        """Mean nats over seeds."""
-        return float(np.mean([fit.validation for fit in self.fits]))
+    learned: Matrix
 
 
 def run(options: Options) -> list[Row]:
@@ -130,50 +117,47 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults."""
     kind, _, direction = row.task.partition("-")
-    encoding = str(row.settings["encoding"])
+    model: Any = MaskedTableClassifier(**TABLE_SETTINGS)
     if kind in GROUPS:
-        common = {"direction": direction, "parts": "items", "support": "hard"}
-        chosen = GROUPS[kind][0][direction, "exclusion"]
-        model: Any = EFA(**{**common, **chosen})
-    else:
-        model = MaskedTableClassifier(**TABLE_SETTINGS)
-    return {**changed_parameters(model), "encoding": encoding}
+        model = EFA(**_group_parameters(kind, direction))
+    return {**changed_parameters(model), "encoding": str(row.settings["encoding"])}
+
+
+def _group_parameters(kind: str, direction: str) -> dict[str, Any]:
+    common = {"direction": direction, "parts": "items", "support": "hard"}
+    return {**common, **GROUPS[kind][0][direction, "exclusion"]}
 
 
 def _rows(options: Options, name: str, make: Callable[[str], _Task]) -> list[Row]:
     task = make(name)
     candidates = FAST_CANDIDATES if options.fast else CANDIDATES
-    seeds = range(options.n_seeds(SEEDS))
-    tried = [
-        _Tried(encoding, [task.fit(encoding, seed) for seed in seeds], task.alone(encoding))
-        for encoding in dict.fromkeys([task.default, *candidates])
-    ]
+    tried = []
+    for encoding in dict.fromkeys([task.default, *candidates]):
+        fits = [task.fit(encoding, seed) for seed in range(options.n_seeds(SEEDS))]
+        learned = renormalized(torch.stack([fit.attention for fit in fits]).mean(0))
+        tried.append(_Tried(encoding, fits, task.alone(encoding), learned))
     first = tried[0]
-    rows = [row for each in tried for row in _encoding_rows(task, each, first)]
-    chosen = {
-        "chosen-by-validation": min(tried, key=lambda each: each.validation),
-        "chosen-by-attention": min(tried, key=lambda each: _apart(each.alone, first.learned, task)),
-    }
-    n_fitted = {"chosen-by-validation": len(tried), "chosen-by-attention": 1}
-    for model, each in chosen.items():
-        rows += _nats(task, model, each, first, n_configurations=n_fitted[model])
-    return rows
+    rows = [row for own in tried for row in _encoding_rows(task, own, first)]
+    best = min(tried, key=lambda own: np.mean([fit.validation for fit in own.fits]))
+    nearest = min(tried, key=lambda own: _apart(own.alone, first.learned, causal=task.causal))
+    rows += _nats(task, "chosen-by-validation", best, first, n_configurations=len(tried))
+    return rows + _nats(task, "chosen-by-attention", nearest, first)
 
 
 def _encoding_rows(task: _Task, tried: _Tried, default: _Tried) -> list[Row]:
     """Nats of an encoding, and how local and symmetric its attention is, before and after."""
-    rows = _nats(task, "model", tried, default, n_configurations=1)
-    for of, matrix in ((ATTENTION, tried.learned), (ENCODING, tried.alone)):
+    rows = _nats(task, "model", tried, default)
+    for of, matrix in (("attention", tried.learned), ("encoding", tried.alone)):
         settings = {"encoding": tried.encoding, "of": of}
         rows += [
             Row(task=task.name, model="model", settings=settings, metric=metric, value=value)
-            for metric, value in _scores(matrix, task).items()
+            for metric, value in _scores(matrix, causal=task.causal).items()
         ]
     return rows
 
 
 def _nats(
-    task: _Task, model: str, tried: _Tried, default: _Tried, *, n_configurations: int
+    task: _Task, model: str, tried: _Tried, default: _Tried, *, n_configurations: int = 1
 ) -> list[Row]:
     pairs = list(zip(tried.fits, default.fits, strict=True))
     figures = {
@@ -201,19 +185,19 @@ def _nats(
     ]
 
 
-def _scores(matrix: Matrix, task: _Task) -> dict[str, float]:
+def _scores(matrix: Matrix, *, causal: bool) -> dict[str, float]:
     """Metric -> score, in [0, 1]."""
     scores = position_scores(matrix)
-    wanted = ("locality",) if task.causal else tuple(SCORES)
+    wanted = ("locality",) if causal else tuple(SCORES)
     return {SCORES[name]: float(np.clip(getattr(scores, name).item(), 0.0, 1.0)) for name in wanted}
 
 
-def _apart(one: Matrix, other: Matrix, task: _Task) -> float:
+def _apart(one: Matrix, other: Matrix, *, causal: bool) -> float:
     """Between locality and symmetry of two matrices.
 
     The raw symmetry: the other turns rounding of nearly equal weights into differences.
     """
-    scores = [_scores(matrix, task) for matrix in (one, other)]
+    scores = [_scores(matrix, causal=causal) for matrix in (one, other)]
     names = [name for name in ("position-locality", "position-symmetry-raw") if name in scores[0]]
     return float(np.linalg.norm([scores[0][name] - scores[1][name] for name in names]))
 
@@ -221,10 +205,8 @@ def _apart(one: Matrix, other: Matrix, task: _Task) -> float:
 def _group_task(
     options: Options, kind: str, direction: str, read: Callable[[], Splits], name: str
 ) -> _Task:
-    settings, length = GROUPS[kind]
-    parameters: dict[str, Any] = {"direction": direction, "parts": "items", "support": "hard"}
-    parameters |= settings[direction, "exclusion"]
-    length = FAST_LENGTH if options.fast else length
+    parameters = _group_parameters(kind, direction)
+    length = FAST_LENGTH if options.fast else GROUPS[kind][1]
     return _Task(
         name=name,
         default=DEFAULT,
@@ -239,25 +221,18 @@ def _fit_groups(
 ) -> _Fitted:
     efa = Contender(model="efa", fit=fitter(EFA, {**parameters, "encoding": encoding}))
     fit = fit_once(efa, splits, seed=seed)
-    attention = fit.estimator.position_attention(splits.validation, length=length)
     return _Fitted(
         test=-fit.estimator.score(splits.test),
         validation=-fit.estimator.score(splits.validation),
-        attention=attention.mean,
+        attention=fit.estimator.position_attention(splits.validation, length=length).mean,
         seconds=fit.cpu_seconds,
         steps=fit.steps or 0,
     )
 
 
 def _alone_in_groups(model: EFA, length: int, encoding: str) -> Matrix:
-    sizes = _sizes(model, length)
-    weights = own_weights(
-        build_encoding(encoding, sizes),
-        length,
-        head_dim=sizes.head_dim,
-        direction=model.direction,
-    )
-    return weights.mean(0)
+    built = build_encoding(encoding, _sizes(model, length))
+    return own_weights(built, length, head_dim=model.head_dim, direction=model.direction).mean(0)
 
 
 def _sizes(model: Any, length: int) -> EncodingSizes:
@@ -292,19 +267,16 @@ def _fit_table(parameters: Mapping[str, Any], encoding: str, seed: int) -> _Fitt
         for rows in (kept, held)
     )
     model.fit(x, y, validation=(own_x, own_y))
-    history = model.history_
     return _Fitted(
         test=-model.log_score(cars.test, cars.test_y),
         validation=-model.log_score(own_x, own_y),
         attention=model.position_attention({**own_x, str(model.response_): own_y}).mean,
-        seconds=history.cpu_seconds,
-        steps=history.steps,
+        seconds=model.history_.cpu_seconds,
+        steps=model.history_.steps,
     )
 
 
 def _alone_in_table(model: MaskedTableClassifier, encoding: str) -> Matrix:
     n_columns = len(auto_mpg().train) + 1
-    sizes = _sizes(model, n_columns)
-    return encoding_weights(
-        build_encoding(encoding, sizes), n_columns, head_dim=sizes.head_dim
-    ).mean(0)
+    built = build_encoding(encoding, _sizes(model, n_columns))
+    return encoding_weights(built, n_columns, head_dim=model.head_dim).mean(0)

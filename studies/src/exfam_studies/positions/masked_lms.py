@@ -9,7 +9,7 @@ has no sentence pairs, and as many steps as one pass takes.
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
@@ -21,83 +21,43 @@ from exfam.language.tokens import located_lines
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
+from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 
 # The encodings that are compared: as users name them, T5's is "relative".
 COMPARED = (
-    "learned",
-    "sinusoidal",
-    "rotary",
-    "alibi",
-    "relative",
-    "tupe",
-    "attenuated-table",
+    "learned", "sinusoidal", "rotary", "alibi", "relative", "tupe", "attenuated-table",
     "attenuated-table-shared",
-)
+)  # fmt: skip
 # Size -> parameters. All encodings have the same ones.
 SIZES: Mapping[str, Mapping[str, Any]] = {
     "small": {
-        "vocabulary_size": 8000,
-        "embed_dim": 128,
-        "n_heads": 4,
-        "n_layers": 4,
-        "feed_forward_dim": 512,
-        "length": 128,
-        "batch_size": 8,
-        "learning_rate": 1e-3,
+        "vocabulary_size": 8000, "embed_dim": 128, "n_heads": 4, "n_layers": 4,
+        "feed_forward_dim": 512, "length": 128, "batch_size": 8, "learning_rate": 1e-3,
         "max_epochs": 2,
     },
     "large": {
-        "vocabulary_size": 16_000,
-        "embed_dim": 256,
-        "n_heads": 8,
-        "n_layers": 6,
-        "feed_forward_dim": 1024,
-        "length": 128,
-        "batch_size": 32,
-        "learning_rate": 1e-3,
+        "vocabulary_size": 16_000, "embed_dim": 256, "n_heads": 8, "n_layers": 6,
+        "feed_forward_dim": 1024, "length": 128, "batch_size": 32, "learning_rate": 1e-3,
         "max_epochs": 10,
     },
     "paper": {
-        "vocabulary_size": 30_522,
-        "embed_dim": 768,
-        "n_heads": 12,
-        "n_layers": 12,
-        "feed_forward_dim": 3072,
-        "connection": "post-norm",
-        "length": 512,
-        "batch_size": 64,
-        "learning_rate": 5e-4,
-        "max_epochs": 1,
-        "device": "auto",
-        "precision": "bfloat16",
+        "vocabulary_size": 30_522, "embed_dim": 768, "n_heads": 12, "n_layers": 12,
+        "feed_forward_dim": 3072, "connection": "post-norm", "length": 512, "batch_size": 64,
+        "learning_rate": 5e-4, "max_epochs": 1, "device": "auto", "precision": "bfloat16",
     },
-}
+}  # fmt: skip
 _FAST: Mapping[str, Any] = {
-    "vocabulary_size": 500,
-    "embed_dim": 8,
-    "n_heads": 2,
-    "n_layers": 2,
-    "feed_forward_dim": 8,
-    "length": 64,
-    "batch_size": 8,
-    "learning_rate": 1e-2,
-    "max_epochs": 1,
-    "precision": "float32",
-}
+    "vocabulary_size": 500, "embed_dim": 8, "n_heads": 2, "n_layers": 2, "feed_forward_dim": 8,
+    "length": 64, "batch_size": 8, "learning_rate": 1e-2, "max_epochs": 1, "precision": "float32",
+}  # fmt: skip
 _FAST_LINES = 60
 _CORPUS = "wikitext-2"
 
 
 @dataclass(frozen=True)
 class MaskedLMKey:
-    """Which model.
-
-    `settings`: a digest of its parameters
-
-    >>> MaskedLMKey("wikitext-2", "small", "1f", "alibi", 0).path.as_posix()
-    'masked-lms/wikitext-2/small-1f/alibi/00'
-    """
+    """Which model; `settings` is a digest of its parameters."""
 
     text: str
     size: str
@@ -113,11 +73,7 @@ class MaskedLMKey:
 
 
 def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLMKey:
-    """Which model an experiment means by this.
-
-    >>> masked_lm_key("small", "alibi", seed=1, options=Options(fast=True)).text
-    'wikitext-2-fast'
-    """
+    """Which model an experiment means by this."""
     text, size_of = _CORPUS, ""
     if options.corpus is not None:
         text, size_of = options.corpus.stem, str(options.corpus.stat().st_size)
@@ -126,11 +82,7 @@ def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> M
 
 
 def short_digest(settings: Mapping[str, Any]) -> str:
-    """Eight letters that differ where settings do.
-
-    >>> len(short_digest({"dropout": 0.1}))
-    8
-    """
+    """Eight letters that differ where settings do."""
     return sha256(json.dumps(dict(settings), sort_keys=True).encode()).hexdigest()[:8]
 
 
@@ -141,15 +93,17 @@ def _parameters(size: str, options: Options) -> dict[str, Any]:
 
 
 def masked_lm_parameters(size: str, encoding: str, options: Options) -> dict[str, Any]:
-    """The parameters of a model of a size of SIZES that differ from the defaults.
-
-    >>> masked_lm_parameters("small", "alibi", Options(fast=True))["encoding"]
-    'alibi'
-    """
+    """The parameters of a model of a size of SIZES that differ from the defaults."""
     model = MaskedLanguageModel(
         encoding=encoding, long_sentences="cut", **_parameters(size, options)
     )
     return {**changed_parameters(model), "encoding": encoding}
+
+
+def row_parameters(row: Row, options: Options) -> dict[str, Any]:
+    """The parameters of the small model that a row's model is named after."""
+    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
+    return masked_lm_parameters("small", encoding, options) if encoding else {}
 
 
 def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLanguageModel:
@@ -158,19 +112,19 @@ def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> M
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
     key = masked_lm_key(size, encoding, seed=seed, options=options)
-    place = None if options.folder is None else options.folder / key.path
-    if place is not None and (place / "model").is_dir():
-        return MaskedLanguageModel.load(place / "model")
+    folder = None if options.folder is None else options.folder / key.path
+    if folder is not None and (folder / "model").is_dir():
+        return MaskedLanguageModel.load(folder / "model")
     model = MaskedLanguageModel(
         encoding=encoding, seed=seed, long_sentences="cut", **_parameters(size, options)
     )
     texts = masked_lm_texts(options)
-    checkpoint = None if place is None else place / "checkpoint"
+    checkpoint = None if folder is None else folder / "checkpoint"
     model.fit(texts["train"], validation=texts["validation"], checkpoint=checkpoint)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
-    if place is not None:
-        model.save(place / "model")
+    if folder is not None:
+        model.save(folder / "model")
     return model
 
 
@@ -182,19 +136,11 @@ def untrained(model: MaskedLanguageModel) -> MaskedLanguageModel:
 
 
 def masked_lm_texts(options: Options) -> dict[str, Any]:
-    """Train, validation and test text: WikiText-2, or the corpus asked for with WikiText-2's rest.
-
-    Raises DataError, saying what to do, where files are missing.
-    """
-    given: dict[str, Any] = {
-        part: corpus_path(CORPORA[_CORPUS], part) for part in ("train", "validation", "test")
-    }
+    """Train, validation and test text: WikiText-2, or the given corpus with WikiText-2's rest."""
+    paths = {part: corpus_path(CORPORA[_CORPUS], part) for part in ("train", "validation", "test")}
     if options.corpus is not None:
-        given["train"] = options.corpus
+        paths["train"] = options.corpus
     if not options.fast:
-        return given
-    return {part: list(_first(path)) for part, path in given.items()}
-
-
-def _first(path: Path) -> Iterator[list[str]]:
-    return (words for _, words in islice(located_lines(path), _FAST_LINES))
+        return paths
+    heads = {part: islice(located_lines(path), _FAST_LINES) for part, path in paths.items()}
+    return {part: [words for _, words in head] for part, head in heads.items()}

@@ -34,9 +34,8 @@ from exfam_studies.positions.dependencies import (
     offset_hits,
     score_predictors,
 )
-from exfam_studies.positions.english_parses import english_parses
-from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
-from exfam_studies.positions.parses import DependencyParse
+from exfam_studies.positions.masked_lms import fit_masked_lm, row_parameters
+from exfam_studies.positions.parses import DependencyParse, english_parses
 
 TASKS = ("offset", "minilm", "masked-lm")
 PLOTTED: dict[str, None] = {"accuracy": None}
@@ -51,14 +50,16 @@ _DISTANCES: Mapping[str, Callable[[DependencyHits], DependencyHits]] = {
     "short": DependencyHits.short,
     "long": DependencyHits.long,
 }
-_Find = Callable[[list[DependencyParse]], DependencyHits]
+_Read = Callable[[str], list[DependencyParse]]
 
 
 def run(options: Options) -> list[Row]:
     """Choose and score the predictors of the wanted tasks."""
-    read = cache(partial(_parses, options))
+    read: _Read = cache(
+        lambda part: english_parses(part)[: FAST_SENTENCES if options.fast else None]
+    )
     jobs = [
-        ("offset", "offset", partial(_offset_rows, read)),
+        ("offset", "offset", partial(_rows, "offset", offset_hits, read)),
         ("minilm", "minilm", partial(_encoder_rows, read)),
     ]
     jobs += [
@@ -70,49 +71,38 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model that differ from the defaults."""
-    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
     own = row.model.endswith(tuple(ATTENTION_TERMS))
-    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
+    return row_parameters(row, options) if own else {}
 
 
-def _parses(options: Options, part: str) -> list[DependencyParse]:
-    return english_parses(part)[: FAST_SENTENCES if options.fast else None]
-
-
-def _offset_rows(read: Callable[[str], list[DependencyParse]]) -> list[Row]:
-    return _rows("offset", offset_hits, read)
-
-
-def _encoder_rows(read: Callable[[str], list[DependencyParse]]) -> list[Row]:
+def _encoder_rows(read: _Read) -> list[Row]:
     encoder = packaged_encoder()
     if encoder is None:
         return [Row(task="all", model="minilm", metric="accuracy", note="not installed")]
     return _rows("minilm", partial(attention_hits, encoder), read)
 
 
-def _own_rows(
-    encoding: str, read: Callable[[str], list[DependencyParse]], options: Options
-) -> list[Row]:
+def _own_rows(encoding: str, read: _Read, options: Options) -> list[Row]:
     model = fit_masked_lm("small", encoding, seed=0, options=options)
     encoder = model.encoder()
     own = cache(lambda part: _fitting(encoder, read(part), most=int(model.length) - 2))
-    return [
-        replace(row, n_seeds=1)
-        for term in ATTENTION_TERMS
-        for row in _rows(
-            f"{encoding}-{term}", partial(attention_hits, encoder.with_term(term)), own
-        )
-    ]
+    rows = []
+    for term in ATTENTION_TERMS:
+        find = partial(attention_hits, encoder.with_term(term))
+        rows += [replace(row, n_seeds=1) for row in _rows(f"{encoding}-{term}", find, own)]
+    return rows
 
 
 def _fitting(
     encoder: TextEncoder, parses: list[DependencyParse], *, most: int
 ) -> list[DependencyParse]:
     coded = encoder.subwords.encode([list(parse.words) for parse in parses])
-    return [parse for parse, each in zip(parses, coded, strict=True) if len(each.codes) <= most]
+    return [parse for parse, own in zip(parses, coded, strict=True) if len(own.codes) <= most]
 
 
-def _rows(model: str, find: _Find, read: Callable[[str], list[DependencyParse]]) -> list[Row]:
+def _rows(
+    model: str, find: Callable[[list[DependencyParse]], DependencyHits], read: _Read
+) -> list[Row]:
     """Rows of all dependencies, of short and of long ones, each with predictors of their own."""
     dev, test = (find(read(part)) for part in ("dev", "test"))
     rows = []
@@ -121,27 +111,35 @@ def _rows(model: str, find: _Find, read: Callable[[str], list[DependencyParse]])
         if not np.isin(of(test).relation, list(chosen)).any():
             continue
         scores = score_predictors(of(test), chosen)
-        validation = {each.relation: each for each in score_predictors(of(dev), chosen)}
-        rows += _summary(model, distance, scores, validation)
+        validation = {own.relation: own for own in score_predictors(of(dev), chosen)}
+        rows += _summary(model, distance, scores, list(validation.values()))
         if distance == "all":
-            rows += _relations(model, scores, validation)
-            rows += _distances(model, distance_accuracy(test, chosen))
+            rows += [
+                Row(
+                    task=f"relation-{score.relation}",
+                    model=model,
+                    settings={
+                        "predictor": score.predictor,
+                        "dependencies": score.n_edges,
+                        **interval_settings(score.accuracy),
+                    },
+                    metric="accuracy",
+                    value=score.accuracy.mean,
+                    validation=validation[score.relation].accuracy.mean,
+                )
+                for score in scores
+                if score.n_edges >= LEAST_EDGES
+            ]
+            rows += [
+                Row(task=f"distance-{apart}", model=model, metric="accuracy", value=value)
+                for apart, value in distance_accuracy(test, chosen).items()
+                if apart <= FURTHEST
+            ]
     return rows
 
 
-def _distances(model: str, found: Mapping[int, float]) -> list[Row]:
-    return [
-        Row(task=f"distance-{each}", model=model, metric="accuracy", value=value)
-        for each, value in found.items()
-        if each <= FURTHEST
-    ]
-
-
 def _summary(
-    model: str,
-    distance: str,
-    scores: list[DependencyScore],
-    validation: Mapping[str, DependencyScore],
+    model: str, distance: str, scores: list[DependencyScore], validation: list[DependencyScore]
 ) -> list[Row]:
     rows = []
     for metric, by_edges in (("accuracy", True), ("accuracy-mean", False)):
@@ -152,28 +150,7 @@ def _summary(
                     weights=[score.n_edges if by_edges else 1 for score in some],
                 )
             )
-            for some in (scores, list(validation.values()))
+            for some in (scores, validation)
         )
         rows.append(Row(task=distance, model=model, metric=metric, value=test, validation=dev))
     return rows
-
-
-def _relations(
-    model: str, scores: list[DependencyScore], validation: Mapping[str, DependencyScore]
-) -> list[Row]:
-    return [
-        Row(
-            task=f"relation-{score.relation}",
-            model=model,
-            settings={
-                "predictor": score.predictor,
-                "dependencies": score.n_edges,
-                **interval_settings(score.accuracy),
-            },
-            metric="accuracy",
-            value=score.accuracy.mean,
-            validation=validation[score.relation].accuracy.mean,
-        )
-        for score in scores
-        if score.n_edges >= LEAST_EDGES
-    ]

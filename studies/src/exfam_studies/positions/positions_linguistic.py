@@ -19,15 +19,16 @@ from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.positions import linguistic_data
-from exfam_studies.positions.linguistic import (
-    HashedWords,
-    LengthAlone,
-    ProbingTask,
+from exfam_studies.positions.linguistic.balancing import ProbingTask
+from exfam_studies.positions.linguistic.scoring import (
+    PENALTIES,
+    SentenceEncoder,
+    hashed_words,
+    length_alone,
+    majority_share,
     probe_task,
-    task_features,
 )
-from exfam_studies.positions.linguistic.scoring import PENALTIES, SentenceEncoder
-from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
+from exfam_studies.positions.masked_lms import fit_masked_lm, row_parameters
 
 TASKS = linguistic_data.TASKS
 PLOTTED = {"accuracy": "layer"}
@@ -54,21 +55,14 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model that differ from the defaults."""
-    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
-    own = "layer" in row.settings
-    return masked_lm_parameters("small", encoding, options) if encoding and own else {}
+    return row_parameters(row, options) if "layer" in row.settings else {}
 
 
 def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:
     sizes = dict.fromkeys(wanted, _FAST_PER_CLASS) if options.fast else PER_CLASS
     # Words of WC need all of the text to be frequent enough.
     n_lines = _FAST_LINES if options.fast and "WC" not in wanted else None
-    return linguistic_data.linguistic_tasks(
-        seed=0,
-        only=wanted,
-        per_class={name: size for name, size in sizes.items() if name in wanted},
-        n_lines=n_lines,
-    )
+    return linguistic_data.linguistic_tasks(only=wanted, per_class=sizes, n_lines=n_lines)
 
 
 def _cheap_rows(read: _Read) -> list[Row]:
@@ -78,9 +72,9 @@ def _cheap_rows(read: _Read) -> list[Row]:
             Row(task=task.name, model="examples", metric=f"count-{part}", value=float(size))
             for part, size in task.sizes.items()
         ]
-        for model, encoder in (("length", LengthAlone()), ("words", HashedWords())):
+        for model, encoder in (("length", length_alone), ("words", hashed_words)):
             rows += _rows(task, model, {}, encoder)
-        share = probe_task(task_features(LengthAlone(), task), task, penalties=(1.0,)).majority
+        share = majority_share(task)
         rows.append(Row(task=task.name, model="majority", metric="accuracy", value=share))
     return rows
 
@@ -99,23 +93,14 @@ def _model_rows(encoding: str, term: str, read: _Read, options: Options) -> list
 def _rows(
     task: ProbingTask, model: str, settings: dict[str, Any], encoder: SentenceEncoder
 ) -> list[Row]:
-    score = probe_task(task_features(encoder, task), task)
-    interval = interval_settings(score.accuracy)
-    return [
-        Row(
-            task=task.name,
-            model=model,
-            settings={**settings, **interval},
-            metric="accuracy",
-            value=score.accuracy.mean,
-            validation=score.validation,
-            n_configurations=len(PENALTIES),
-        ),
-        Row(
-            task=task.name,
-            model=model,
-            settings=settings,
-            metric="shuffled-accuracy",
-            value=score.shuffled.mean,
-        ),
-    ]
+    score = probe_task(encoder, task)
+    row = Row(task=task.name, model=model, settings=settings, metric="shuffled-accuracy")
+    accuracy = replace(
+        row,
+        settings={**settings, **interval_settings(score.accuracy)},
+        metric="accuracy",
+        value=score.accuracy.mean,
+        validation=score.validation,
+        n_configurations=len(PENALTIES),
+    )
+    return [accuracy, replace(row, value=score.shuffled.mean)]

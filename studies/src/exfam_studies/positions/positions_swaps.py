@@ -22,11 +22,10 @@ from exfam.language import SentenceClassifier
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings, row_over_seeds
-from exfam_studies.positions.linguistic import HashedWords
-from exfam_studies.positions.linguistic.softmax import fit_softmax
+from exfam_studies.positions.linguistic.scoring import fit_softmax, hashed_words
 from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
 from exfam_studies.positions.snli import LABELS, SentencePair, snli_pairs
-from exfam_studies.positions.swaps import SwapSet, swap_accuracy, swap_sets
+from exfam_studies.positions.swaps.sets import Predictor, SwapSet, swap_accuracy, swap_sets
 
 TASKS = ("baselines", *COMPARED)
 TUNING: dict[str, Any] = {"learning_rate": 1e-3, "max_epochs": 4, "batch_size": 32, "dropout": 0.1}
@@ -34,8 +33,9 @@ SEEDS = 3
 FAST_PAIRS = 120
 _PENALTY = 1e-2
 
-_Pairs = Sequence[tuple[str, str]]
-_Predict = Callable[[list[tuple[str, str]]], Sequence[str]]
+_Texts = list[tuple[str, str]]
+# Texts and labels of pairs to learn from, and of those to choose by.
+_Training = tuple[_Texts, np.ndarray, _Texts, np.ndarray]
 
 
 def run(options: Options) -> list[Row]:
@@ -61,121 +61,84 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def _sets(options: Options) -> list[SwapSet]:
-    pairs = snli_pairs("parsed")
-    return swap_sets(pairs[:FAST_PAIRS] if options.fast else pairs)
+    return swap_sets(snli_pairs("parsed")[: FAST_PAIRS if options.fast else None])
 
 
-def _training(options: Options) -> tuple[list[SentencePair], list[SentencePair]]:
-    """Pairs to learn from and to choose by, of different premises."""
+def _training(options: Options) -> _Training:
+    """Of different premises."""
     pairs = snli_pairs("test")
     premises = sorted({pair.premise for pair in pairs})
     held = np.random.default_rng(0).permutation(len(premises))[: len(premises) // 10]
-    chosen = {premises[place] for place in held}
+    chosen = {premises[index] for index in held}
     train = [pair for pair in pairs if pair.premise not in chosen]
     validation = [pair for pair in pairs if pair.premise in chosen]
-    if options.fast:
-        return train[:FAST_PAIRS], validation[:FAST_PAIRS]
-    return train, validation
+    most = FAST_PAIRS if options.fast else None
+    return (*_texts(train[:most]), *_texts(validation[:most]))
 
 
-def _texts(pairs: Sequence[SentencePair]) -> list[tuple[str, str]]:
-    return [(pair.premise, pair.hypothesis) for pair in pairs]
+def _texts(pairs: Sequence[SentencePair]) -> tuple[_Texts, np.ndarray]:
+    texts = [(pair.premise, pair.hypothesis) for pair in pairs]
+    return texts, np.array([str(pair.label) for pair in pairs])
 
 
-def _labels(pairs: Sequence[SentencePair]) -> np.ndarray:
-    return np.array([str(pair.label) for pair in pairs])
-
-
-def _baseline_rows(read: Callable[[], list[SwapSet]], learn: Callable[[], Any]) -> list[Row]:
-    train, validation = learn()
-    labels, counts = np.unique(_labels(train), return_counts=True)
+def _baseline_rows(read: Callable[[], list[SwapSet]], learn: Callable[[], _Training]) -> list[Row]:
+    texts, given, held_texts, held = learn()
+    labels, counts = np.unique(given, return_counts=True)
     usual = str(labels[counts.argmax()])
-    code = {label: place for place, label in enumerate(LABELS)}
-    fit = fit_softmax(
-        _words(_texts(train)),
-        np.array([code[label] for label in _labels(train)]),
-        n_classes=len(LABELS),
-        penalty=_PENALTY,
-    )
-
-    def by_words(pairs: list[tuple[str, str]]) -> list[str]:
-        return [LABELS[place] for place in fit.predict(_words(pairs))]
-
-    contenders: dict[str, _Predict] = {
+    codes = np.array([LABELS.index(label) for label in given])
+    fit = fit_softmax(_words(texts), codes, n_classes=len(LABELS), penalty=_PENALTY)
+    contenders: dict[str, Predictor] = {
         "majority": lambda pairs: [usual] * len(pairs),
-        "words": by_words,
+        "words": lambda pairs: [LABELS[code] for code in fit.predict(_words(pairs))],
     }
     rows = [
-        Row(task=each.name, model="pairs", metric="count-pairs", value=float(len(each)))
-        for each in read()
+        Row(task=own.name, model="pairs", metric="count-pairs", value=float(len(own)))
+        for own in read()
     ]
     for model, predict in contenders.items():
-        held = float((np.array(predict(_texts(validation))) == _labels(validation)).mean())
-        found = _rows(model, [(predict, held)], read())
-        rows += [replace(row, n_seeds=None) for row in found]
+        accuracy = float((np.array(predict(held_texts)) == held).mean())
+        own_rows = _rows(model, [(predict, accuracy)], read())
+        rows += [replace(row, n_seeds=None) for row in own_rows]
     return rows
 
 
-def _words(pairs: _Pairs) -> np.ndarray:
-    count = HashedWords(2048)
-    first, second = (count([pair[side].split() for pair in pairs]) for side in (0, 1))
+def _words(pairs: _Texts) -> np.ndarray:
+    first, second = (hashed_words([pair[k].split() for pair in pairs], dim=2048) for k in (0, 1))
     return np.hstack([second, first * second])
 
 
 def _model_rows(
     encoding: str,
     read: Callable[[], list[SwapSet]],
-    learn: Callable[[], Any],
+    learn: Callable[[], _Training],
     options: Options,
 ) -> list[Row]:
-    train, validation = learn()
-    fits = []
+    texts, labels, *held = learn()
+    fits: list[tuple[Predictor, float]] = []
     for seed in range(options.n_seeds(SEEDS)):
         encoder = fit_masked_lm("small", encoding, seed=seed, options=options)
         model = SentenceClassifier(**TUNING, long_sentences="cut", seed=seed)
-        held = (_texts(validation), _labels(validation))
-        model.fit(_texts(train), _labels(train), encoder=encoder, validation=held)
+        model.fit(texts, labels, encoder=encoder, validation=tuple(held))
         if model.history_.interrupted:
             raise KeyboardInterrupt("a fit was cut short")
-        fits.append((_labeler(model), model.score(*held)))
+        fits.append((model.predict, model.score(*held)))
     return _rows(encoding, fits, read())
 
 
-def _labeler(model: SentenceClassifier) -> _Predict:
-    def predict(pairs: list[tuple[str, str]]) -> list[str]:
-        return [str(label) for label in model.predict(pairs)]
-
-    return predict
-
-
-def _rows(model: str, fits: Sequence[tuple[_Predict, float]], sets: list[SwapSet]) -> list[Row]:
+def _rows(model: str, fits: Sequence[tuple[Predictor, float]], sets: list[SwapSet]) -> list[Row]:
     """Accuracies before and after, over fits; intervals redraw premises for all of them."""
     rows = []
-    for each in sets:
-        together = swap_accuracy([predict for predict, _ in fits], each)
-        alone = [swap_accuracy(predict, each) for predict, _ in fits]
-        for when in ("before", "after"):
-            interval = interval_settings(getattr(together, when))
-            rows.append(
-                row_over_seeds(
-                    Row(
-                        task=each.name,
-                        model=model,
-                        settings={"words": when, **interval},
-                        metric="accuracy",
-                    ),
-                    values=[getattr(score, when).mean for score in alone],
-                    validations=[held for _, held in fits] if when == "before" else (),
-                )
-            )
-        change = row_over_seeds(
-            Row(
-                task=each.name,
+    for own in sets:
+        together = swap_accuracy([predict for predict, _ in fits], own)
+        alone = [swap_accuracy([predict], own) for predict, _ in fits]
+        for words in ("before", "after", "change"):
+            row = Row(
+                task=own.name,
                 model=model,
-                settings={"words": "change", **interval_settings(together.change)},
-                metric="change-of-accuracy",
-            ),
-            values=[score.change.mean for score in alone],
-        )
-        rows.append(change)
+                settings={"words": words, **interval_settings(getattr(together, words))},
+                metric="change-of-accuracy" if words == "change" else "accuracy",
+            )
+            values = [getattr(score, words).mean for score in alone]
+            held = [accuracy for _, accuracy in fits] if words == "before" else ()
+            rows.append(row_over_seeds(row, values=values, validations=held))
     return rows

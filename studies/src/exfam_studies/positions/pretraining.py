@@ -9,25 +9,29 @@ logistic regression on the encoder's vectors ("frozen"), and by an encoder that 
 named by `--only`, as "small-five-rates", which tunes at five learning rates and has their
 mean, as the paper does. Where the folder that EXFAM_DATA names has files of GLUE or SentEval below
 "glue", the paper's other tasks are scored as well. With `--folder` every model and figure is kept
-there.
+there. Scores of sentences are the accuracy of labels and Spearman's correlation with numbers.
 """
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from jaxtyping import Float, Float64
+from scipy.stats import spearmanr
+from sklearn.linear_model import Ridge
 
-from exfam.language import MaskedLanguageModel
+from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
 from exfam.positions import identical_word_probe
 from exfam.reading.public_sets.files import find_file
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Kept, Key, Measured, Store, metric_row
 from exfam_studies.common.rows import Row
-from exfam_studies.positions.linguistic.scoring import PENALTIES
+from exfam_studies.positions.linguistic.scoring import PENALTIES, fit_softmax, hashed_words
 from exfam_studies.positions.masked_lms import (
     COMPARED,
     SIZES,
@@ -40,15 +44,13 @@ from exfam_studies.positions.masked_lms import (
     untrained,
 )
 from exfam_studies.positions.public_sentences import SENTENCE_SETS, sentence_task
-from exfam_studies.positions.sentence_scores import (
-    SentenceScore,
-    frozen_score,
-    majority_score,
-    tuned_score,
-    word_score,
+from exfam_studies.positions.sentence_sets import (
+    PAPER_TASKS,
+    SentencePart,
+    SentenceTask,
+    TsvFiles,
+    read_sentence_task,
 )
-from exfam_studies.positions.sentence_sets import PAPER_TASKS, SentenceTask, read_sentence_task
-from exfam_studies.positions.sentence_sets.paper_tasks import TsvFiles
 
 FIVE_RATES = "small-five-rates"
 TASKS = (*SIZES, FIVE_RATES)
@@ -64,27 +66,31 @@ FAST_SENTENCES = 60
 _POSITIONS = ("position-locality", "position-symmetry")
 
 
+class SentenceScore(NamedTuple):
+    """Of the test part and of the one that anything was chosen by."""
+
+    test: float
+    validation: float
+    cpu_seconds: float = 0.0
+
+
 def run(options: Options) -> list[Row]:
     """Fit and score the models of the wanted tasks."""
     jobs = []
     for task in TASKS:
-        if not options.wants(task) or (task != _USUAL and task not in options.only):
-            continue
-        jobs.append(Job(f"{task} baselines", partial(_baseline_rows, task, options)))
-        jobs += [
-            Job(f"{task} {encoding}", partial(_model_rows, task, encoding, options))
-            for encoding in COMPARED
-        ]
+        if options.wants(task, is_long=task != _USUAL):
+            jobs.append(Job(f"{task} baselines", partial(_baseline_rows, task, options)))
+            jobs += [
+                Job(f"{task} {encoding}", partial(_model_rows, task, encoding, options))
+                for encoding in COMPARED
+            ]
     return gather(jobs)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of a row's language model, and of the tuning where it is tuned."""
-    if row.model not in COMPARED:
-        return {}
+    """The settings of a row's language model."""
     size = _USUAL if row.task.startswith(_USUAL) else row.task.partition("-")[0]
-    model = masked_lm_parameters(size, row.model, options)
-    return model if "tuned" not in row.metric else {**model, "tuning": dict(TUNING)}
+    return masked_lm_parameters(size, row.model, options) if row.model in COMPARED else {}
 
 
 def _sets(options: Options) -> Iterator[SentenceTask]:
@@ -104,34 +110,30 @@ def _given() -> Iterator[tuple[str, Path]]:
     for name, files in PAPER_TASKS.items():
         if name not in SENTENCE_SETS and isinstance(files, TsvFiles):
             for stored in (files.train, f"{files.train}.gz"):
-                found = find_file(f"{_GIVEN}/{stored}")
-                if found is not None:
-                    yield name, found.parents[len(Path(stored).parts) - 1]
+                path = find_file(f"{_GIVEN}/{stored}")
+                if path is not None:
+                    yield name, path.parents[len(Path(stored).parts) - 1]
                     break
 
 
 def _baseline_rows(task: str, options: Options) -> list[Row]:
-    contenders: dict[str, Callable[[SentenceTask], SentenceScore]] = {
-        "majority": majority_score,
-        "words": word_score,
-    }
     rows = []
     for sentences in _sets(options):
-        for model, score in contenders.items():
-            if model == "majority" and sentences.kind == "regression":
-                continue
-            scored = score(sentences)
-            rows.append(
-                Row(
-                    task=f"{task}-{sentences.name}",
-                    model=model,
-                    metric=sentences.metric,
-                    n_configurations=len(PENALTIES) if model == "words" else None,
-                    value=scored.test,
-                    validation=scored.validation,
-                    cpu_seconds=scored.cpu_seconds,
-                )
+        scores = {"words": word_score(sentences)}
+        if sentences.kind == "classification":
+            scores = {"majority": majority_score(sentences), **scores}
+        rows += [
+            Row(
+                task=f"{task}-{sentences.name}",
+                model=model,
+                metric=sentences.metric,
+                n_configurations=len(PENALTIES) if model == "words" else None,
+                value=score.test,
+                validation=score.validation,
+                cpu_seconds=score.cpu_seconds,
             )
+            for model, score in scores.items()
+        ]
     return rows
 
 
@@ -159,47 +161,125 @@ def _measure(key: MaskedLMKey, rates: Sequence[float], options: Options) -> Meas
         figures |= _sentence_figures(model, task, rates=rates, seed=key.seed)
     figures["nats"] = -model.score(texts["test"])
     figures[VALIDATION + "nats"] = -model.score(texts["validation"])
-    figures["counts"], figures[VALIDATION + "counts"] = _counted(model, texts)
+    # Nats by how often tokens are among those masked in the training text, plus one.
+    counts = np.bincount(model.masked_tokens(texts["train"]), minlength=len(model.subwords_)) + 1.0
+    log_share = np.log(counts / counts.sum())
+    for name, part in (("counts", "test"), (VALIDATION + "counts", "validation")):
+        figures[name] = -float(log_share[model.masked_tokens(texts[part])].mean())
     history = model.history_
     return Measured(figures, details={"steps": history.steps}, cpu_seconds=history.cpu_seconds)
+
+
+def _positions(model: MaskedLanguageModel, options: Options) -> dict[str, float]:
+    words, length = (3, 16) if options.fast else (100, int(model.length))
+    scores = identical_word_probe(model.encoder(), words=words, length=length).model_scores()
+    values = (scores.locality.item(), scores.symmetry.item())
+    return {
+        metric: float(np.clip(value, 0.0, 1.0))
+        for metric, value in zip(_POSITIONS, values, strict=True)
+    }
 
 
 def _sentence_figures(
     model: MaskedLanguageModel, task: SentenceTask, *, rates: Sequence[float], seed: int
 ) -> dict[str, float]:
     """Of the encoder as it is, and trained along, mean over rates."""
+    # The frozen encoder's vectors are the mean of the last layer's.
+    frozen = _linear_score(model.embed, task)
     tuned = [
         tuned_score(model, task, settings={**TUNING, "learning_rate": rate}, seed=seed)
         for rate in rates
     ]
     figures = {}
-    for kind, scores in (("frozen", [frozen_score(model, task)]), ("tuned", tuned)):
+    for kind, scores in (("frozen", [frozen]), ("tuned", tuned)):
         name = f"{kind} {task.name} {task.metric}"
         figures[name] = float(np.mean([score.test for score in scores]))
         figures[VALIDATION + name] = float(np.mean([score.validation for score in scores]))
     return figures
 
 
-def _counted(model: MaskedLanguageModel, texts: Mapping[str, Any]) -> tuple[float, float]:
-    """Nats by how often tokens are among those masked in the training text, plus one."""
-    counts = np.bincount(model.masked_tokens(texts["train"]), minlength=len(model.subwords_)) + 1.0
-    log_share = np.log(counts / counts.sum())
-    test, validation = (
-        -float(log_share[model.masked_tokens(texts[part])].mean())
-        for part in ("test", "validation")
+def majority_score(task: SentenceTask) -> SentenceScore:
+    """Of the most frequent label of the training part."""
+    labels, counts = np.unique(task.train.targets, return_counts=True)
+    usual = labels[counts.argmax()]
+    return SentenceScore(*(float((part.targets == usual).mean()) for part in _held(task)))
+
+
+def word_score(task: SentenceTask) -> SentenceScore:
+    """Of a linear model on counts of words, their order unknown."""
+    return _linear_score(
+        lambda sentences: hashed_words([own.split() for own in sentences], dim=2048), task
     )
-    return test, validation
 
 
-def _positions(model: MaskedLanguageModel, options: Options) -> dict[str, float]:
-    words, length = (3, 16) if options.fast else (100, int(model.length))
-    probe = identical_word_probe(model.encoder(), words=words, length=length)
-    scores = probe.model_scores()
-    values = (scores.locality.item(), scores.symmetry.item())
-    return {
-        metric: float(np.clip(value, 0.0, 1.0))
-        for metric, value in zip(_POSITIONS, values, strict=True)
-    }
+def tuned_score(
+    model: MaskedLanguageModel, task: SentenceTask, *, settings: Mapping[str, Any], seed: int
+) -> SentenceScore:
+    """Of a classifier whose encoder is trained along.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    kind = SentenceClassifier if task.kind == "classification" else SentenceRegressor
+    fitted: SentenceClassifier | SentenceRegressor = kind(
+        **settings, device=model.device, precision=model.precision, long_sentences="cut", seed=seed
+    )
+    held = (task.validation.sentences, task.validation.targets)
+    fitted.fit(task.train.sentences, task.train.targets, encoder=model, validation=held)
+    if fitted.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    return SentenceScore(*(fitted.score(part.sentences, part.targets) for part in _held(task)))
+
+
+def _held(task: SentenceTask) -> tuple[SentencePart, SentencePart]:
+    return task.test, task.validation
+
+
+# Sentences -> a vector each.
+_Encode = Callable[[Sequence[Any]], Float[np.ndarray, "sentences dim"]]
+
+
+def _linear_score(encode: _Encode, task: SentenceTask) -> SentenceScore:
+    """Of the penalty that is best on the validation part, the largest of equals."""
+    start = time.process_time()
+    features = _features(encode, task.train, pairs=task.has_pairs)
+    held = [_features(encode, part, pairs=task.has_pairs) for part in _held(task)]
+    fit = _fitted_labels if task.kind == "classification" else _fitted_numbers
+    tried = []
+    for penalty in PENALTIES:
+        score = fit(features, task.train.targets, penalty)
+        test, validation = (
+            score(own, part.targets) for own, part in zip(held, _held(task), strict=True)
+        )
+        tried.append((validation, penalty, test))
+    validation, _, test = max(tried)
+    return SentenceScore(test, validation, time.process_time() - start)
+
+
+def _features(
+    encode: _Encode, part: SentencePart, *, pairs: bool
+) -> Float64[np.ndarray, "sentences dim"]:
+    """Vectors of sentences; of pairs, how far both are apart and their product, as in SentEval."""
+    if not pairs:
+        return encode(part.sentences).astype(np.float64)
+    first, second = (encode([pair[side] for pair in part.sentences]) for side in (0, 1))
+    return np.hstack([np.abs(first - second), first * second]).astype(np.float64)
+
+
+_Score = Callable[[np.ndarray, np.ndarray], float]
+
+
+def _fitted_labels(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
+    labels, codes = np.unique(targets, return_inverse=True)
+    fit = fit_softmax(features, codes, n_classes=len(labels), penalty=penalty)
+    return lambda vectors, targets: float((labels[fit.predict(vectors)] == targets).mean())
+
+
+def _fitted_numbers(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
+    scale = float(features.std()) or 1.0
+    fit = Ridge(alpha=penalty * len(features)).fit(features / scale, targets)
+    return lambda vectors, targets: float(
+        spearmanr(fit.predict(vectors / scale), targets).statistic
+    )
 
 
 def _rows(task: str, encoding: str, kept: Sequence[Kept]) -> list[Row]:

@@ -4,14 +4,16 @@ import numpy as np
 
 from exfam.checks import check_choice
 from exfam.reading.public_sets.files import Source, read_file
-from exfam_studies.positions.lines import decoded_lines
-from exfam_studies.positions.sentence_sets.parts import (
+from exfam_studies.positions.files import decoded_lines
+from exfam_studies.positions.sentence_sets import (
     SentencePart,
     SentenceTask,
+    TsvColumns,
     draw_parts,
+    labeled_part,
+    tsv_part,
     without,
 )
-from exfam_studies.positions.sentence_sets.reading import TsvColumns, labeled_part, tsv_part
 
 # Sets of one file a label.
 _LABELED = {
@@ -62,22 +64,15 @@ def sentence_task(name: str, *, seed: int) -> SentenceTask:
     sentences within them. Files are looked for in the folder `sentences` of the one that EXFAM_DATA
     names, then in the user's cache. Raises ExfamError for another name; DataError, saying how to
     obtain the file, where it cannot be had or is not the published one.
-
-    >>> SENTENCE_SETS
-    ('mr', 'subj', 'mpqa', 'trec', 'mrpc')
     """
     check_choice("name", name, SENTENCE_SETS)
     if name in _LABELED:
         files = {label: _content(file) for label, file in _LABELED[name].items()}
-        train, validation, test = draw_parts(
-            labeled_part(files), fractions=(0.1, 0.1), by_label=True, seed=seed
-        )
-    else:
-        given, test = (_GIVEN[name](*_content(file)) for file in _PARTED[name])
-        train, validation = draw_parts(
-            without(given, test), fractions=(0.1,), by_label=True, seed=seed
-        )
-    return SentenceTask(name, "classification", "accuracy", train, validation, test)
+        parts = draw_parts(labeled_part(files), fractions=(0.1, 0.1), by_label=True, seed=seed)
+        return SentenceTask(name, "classification", "accuracy", *parts)
+    given, test = (_given(name, *_content(file)) for file in _PARTED[name])
+    parts = draw_parts(without(given, test), fractions=(0.1,), by_label=True, seed=seed)
+    return SentenceTask(name, "classification", "accuracy", *parts, test)
 
 
 def _content(file: str) -> tuple[str, bytes]:
@@ -85,16 +80,10 @@ def _content(file: str) -> tuple[str, bytes]:
     return name, read_file(SOURCE, name)
 
 
-def _trec(where: str, content: bytes) -> SentencePart:
-    """Lines "LOC:city What city ...": the coarse of the two labels, and the question."""
-    lines = decoded_lines(content, where=where, encoding="utf-8 or latin-1")
-    rows = [line.split(" ", 1) for _, line in lines]
+def _given(name: str, where: str, content: bytes) -> SentencePart:
+    """Of TREC's lines "LOC:city What city ..." the coarse of the two labels, and the question."""
+    if name == "mrpc":
+        return tsv_part(content, columns=_MRPC, where=where)
+    rows = [line.split(" ", 1) for _, line in decoded_lines(content, where=where, latin=True)]
     labels = np.array([label.partition(":")[0] for label, _ in rows])
     return SentencePart(tuple(question.strip() for _, question in rows), labels)
-
-
-def _mrpc(where: str, content: bytes) -> SentencePart:
-    return tsv_part(content, columns=_MRPC, where=where)
-
-
-_GIVEN = {"trec": _trec, "mrpc": _mrpc}

@@ -12,8 +12,8 @@ from typing import Any
 from exfam.checks import DataError, check_choice, is_utf8
 from exfam.reading.public_sets.files import Source, read_file
 from exfam.reading.streams import opened
-from exfam_studies.positions.lines import decoded_lines
-from exfam_studies.positions.parses import Tree, parse_brackets
+from exfam_studies.positions.files import decoded_lines
+from exfam_studies.positions.trees import Tree, parse_brackets
 
 # In the order of the numbers that tables of the corpus write for them.
 LABELS = ("entailment", "neutral", "contradiction")
@@ -60,13 +60,19 @@ def snli_pairs(part: str) -> list[SentencePair]:
     shares no premise with it: a model trained on the corpus may have seen these pairs.
 
     Files are looked for in the folder `sentences` of the one that EXFAM_DATA names, then in the
-    user's cache. Raises ExfamError for another part; DataError, saying how to obtain the file,
-    where it cannot be had or is not the published one.
+    user's cache. Raises DataError, saying how to obtain the file, where it cannot be had or is not
+    the published one.
     """
     check_choice("part", part, PARTS)
     name = _FILES[part][0]
     content = read_file(SOURCE, name)
-    return _from_table(content, name) if part == "test" else _from_lines(content, name)
+    if part == "parsed":
+        return _from_lines(content, name)
+    lines = (line for _, line in decoded_lines(content, where=name) if line.strip())
+    return [
+        SentencePair(premise.strip(), hypothesis.strip(), LABELS[int(label)])
+        for _, premise, hypothesis, label in list(csv.reader(lines))[1:]
+    ]
 
 
 def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
@@ -78,15 +84,6 @@ def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
     """
     with opened(path) as file:
         return _from_lines(file.read(), os.fspath(path))
-
-
-def _from_table(content: bytes, name: str) -> list[SentencePair]:
-    lines = (line for _, line in decoded_lines(content, where=name) if line.strip())
-    rows = list(csv.reader(lines))
-    return [
-        SentencePair(premise.strip(), hypothesis.strip(), LABELS[int(label)])
-        for _, premise, hypothesis, label in rows[1:]
-    ]
 
 
 def _from_lines(content: bytes, file: str) -> list[SentencePair]:

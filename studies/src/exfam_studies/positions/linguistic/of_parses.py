@@ -5,14 +5,9 @@ learned by heart.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-from exfam_studies.positions.linguistic.balancing import (
-    ALL,
-    Example,
-    ProbingTask,
-    Sizes,
-    balanced_task,
-)
+from exfam_studies.positions.linguistic.balancing import Example, ProbingTask, balanced_task
 from exfam_studies.positions.parses import DependencyParse
 
 _TENSES = {"Pres": "present", "Past": "past"}
@@ -20,44 +15,48 @@ _NUMBERS = {"Sing": "singular", "Plur": "plural"}
 Parses = Sequence[DependencyParse]
 
 
-def tense_task(parses: Parses, *, seed: int = 0, sizes: Sizes = ALL) -> ProbingTask:
+def tense_task(parses: Parses, **drawing: Any) -> ProbingTask:
     """Tense: whether the main clause's verb is in the present or in the past.
 
     Sentences whose root is a finite verb; those with an auxiliary or copula, which would have the
     tense instead, are left out.
-    Raises DataError where sentences are too few.
     """
-    examples = _examples(parses, _finite_verb, "Tense", _TENSES)
-    return balanced_task("Tense", tuple(_TENSES.values()), examples, seed=seed, sizes=sizes)
+    return _feature_task("Tense", parses, _finite_verb, "Tense", _TENSES, **drawing)
 
 
-def subject_number_task(parses: Parses, *, seed: int = 0, sizes: Sizes = ALL) -> ProbingTask:
-    """SubjNum: whether the main clause's subject, if that is a common noun, is one or several.
-
-    Raises DataError where sentences are too few.
-    """
-    examples = _examples(parses, lambda parse: _only(parse, "nsubj"), "Number", _NUMBERS)
-    return balanced_task("SubjNum", tuple(_NUMBERS.values()), examples, seed=seed, sizes=sizes)
+def subject_number_task(parses: Parses, **drawing: Any) -> ProbingTask:
+    """SubjNum: whether the main clause's subject, if that is a common noun, is one or several."""
+    return _feature_task("SubjNum", parses, _only("nsubj"), "Number", _NUMBERS, **drawing)
 
 
-def object_number_task(parses: Parses, *, seed: int = 0, sizes: Sizes = ALL) -> ProbingTask:
-    """ObjNum: whether the main clause's direct object, if a common noun, is one or several.
-
-    Raises DataError where sentences are too few.
-    """
-    examples = _examples(parses, lambda parse: _only(parse, "obj"), "Number", _NUMBERS)
-    return balanced_task("ObjNum", tuple(_NUMBERS.values()), examples, seed=seed, sizes=sizes)
+def object_number_task(parses: Parses, **drawing: Any) -> ProbingTask:
+    """ObjNum: whether the main clause's direct object, if a common noun, is one or several."""
+    return _feature_task("ObjNum", parses, _only("obj"), "Number", _NUMBERS, **drawing)
 
 
-def coordination_inversion_task(
-    parses: Parses, *, seed: int = 0, sizes: Sizes = ALL
+def _feature_task(
+    name: str,
+    parses: Parses,
+    target: Callable[[DependencyParse], int | None],
+    feature: str,
+    names: dict[str, str],
+    **drawing: Any,
 ) -> ProbingTask:
+    """Sentences labeled by a feature of a word, of which those of one form are a group."""
+    examples = []
+    for parse in parses:
+        at = target(parse)
+        if at is not None and (value := parse.features[at].get(feature)) in names:
+            examples.append(Example(parse.words, names[value], group=parse.words[at].lower()))
+    return balanced_task(name, tuple(names.values()), examples, **drawing)
+
+
+def coordination_inversion_task(parses: Parses, **drawing: Any) -> ProbingTask:
     """CoordInv: whether the two clauses of "Cats sleep and dogs bark ." have changed places.
 
     Sentences of two main clauses with a subject each, a conjunction between them, and nothing
     besides but punctuation before the conjunction and at the ends. Such sentences are rare: each
     is there in both orders, in the same part. Capitals are those of the new order.
-    Raises DataError where sentences are too few.
     """
     examples = []
     for parse in parses:
@@ -65,22 +64,7 @@ def coordination_inversion_task(
             group = " ".join(parse.words)
             examples.append(Example(parse.words, "original", group))
             examples.append(Example(_inverted(parse, *clauses), "inverted", group))
-    return balanced_task("CoordInv", ("original", "inverted"), examples, seed=seed, sizes=sizes)
-
-
-def _examples(
-    parses: Parses,
-    target: Callable[[DependencyParse], int | None],
-    feature: str,
-    names: dict[str, str],
-) -> list[Example]:
-    """Sentences labeled by a feature of a word, of which those of one form are a group."""
-    examples = []
-    for parse in parses:
-        at = target(parse)
-        if at is not None and (value := parse.features[at].get(feature)) in names:
-            examples.append(Example(parse.words, names[value], group=parse.words[at].lower()))
-    return examples
+    return balanced_task("CoordInv", ("original", "inverted"), examples, **drawing)
 
 
 def _root(parse: DependencyParse) -> int:
@@ -88,17 +72,13 @@ def _root(parse: DependencyParse) -> int:
     return int((parse.heads < 0).argmax())
 
 
-def _dependents(parse: DependencyParse, head: int) -> dict[int, str]:
-    """The words that depend on a head, with their relation: "nsubj" also for "nsubj:pass"."""
-    return {
-        word: relation.split(":")[0]
-        for word, relation in enumerate(parse.relations)
-        if parse.heads[word] == head
-    }
-
-
 def _related(parse: DependencyParse, head: int, *relations: str) -> list[int]:
-    return [word for word, own in _dependents(parse, head).items() if own in relations]
+    """The words that depend on a head in some relations: "nsubj" also for "nsubj:pass"."""
+    return [
+        word
+        for word, relation in enumerate(parse.relations)
+        if parse.heads[word] == head and relation.split(":")[0] in relations
+    ]
 
 
 def _below(parse: DependencyParse, head: int) -> set[int]:
@@ -118,10 +98,14 @@ def _finite_verb(parse: DependencyParse) -> int | None:
     return root if is_finite and not _related(parse, root, "aux", "cop") else None
 
 
-def _only(parse: DependencyParse, relation: str) -> int | None:
-    """The root's only dependent of such a relation, if it is a common noun."""
-    words = _related(parse, _root(parse), relation)
-    return words[0] if len(words) == 1 and parse.tags[words[0]] == "NOUN" else None
+def _only(relation: str) -> Callable[[DependencyParse], int | None]:
+    """What finds the root's only dependent of such a relation, if it is a common noun."""
+
+    def target(parse: DependencyParse) -> int | None:
+        words = _related(parse, _root(parse), relation)
+        return words[0] if len(words) == 1 and parse.tags[words[0]] == "NOUN" else None
+
+    return target
 
 
 def _clauses(parse: DependencyParse) -> tuple[slice, slice] | None:
@@ -142,7 +126,7 @@ def _clauses(parse: DependencyParse) -> tuple[slice, slice] | None:
     first_end = _before_punctuation(parse, conjunction)
     # The second clause goes from its conjunction to the end.
     is_whole = {*range(conjunction, end)} <= own and own <= {*range(first_end, len(parse))}
-    begins = min(at for at in own - {conjunction} if parse.tags[at] != "PUNCT")
+    begins = min(word for word in own - {conjunction} if parse.tags[word] != "PUNCT")
     if not is_whole or not root < conjunction < begins or parse.tags[0] in ("PUNCT", "CCONJ"):
         return None
     return slice(0, first_end), slice(conjunction + 1, end)

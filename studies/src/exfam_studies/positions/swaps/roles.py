@@ -1,16 +1,16 @@
 """Who does what to whom, the other way around: a verb's agent and patient change places.
 
 Source: Chen, Varoquaux & Suchanek (2023), Algorithm 1. Their roles come from a labeling model; here
-from constituents (`tree_roles`), or from wherever one has them.
+from constituents.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from exfam.checks import DataError
 from exfam_studies.positions.swaps.sentences import Sentence
+from exfam_studies.positions.trees import Tree, is_leaf, spans
 
-# The first word's place and the last one's, from 0.
+# The first word's index and the last one's, from 0.
 Span = tuple[int, int]
 
 _HELP = (
@@ -27,13 +27,22 @@ _SELVES = (
     "each-other one-another"
 )
 _REFLEXIVE = frozenset(_SELVES.split())
+_CLAUSES = ("S", "SINV", "SQ")
+_BE_OR_GET = "be am is are was were been being 'm 's 're get gets got getting gotten"
+_BE = frozenset(_BE_OR_GET.split())
+_RELATIVE = ("who", "that", "which")
+# Without a preposition these say when, and are no objects.
+_WHEN = (
+    "today tonight tomorrow yesterday now day days night nights morning mornings afternoon "
+    "evening week weeks month year years time times hour hours minute minutes"
+)
+_TIMES = frozenset(_WHEN.split())
+# First and last word of each constituent, by its identity.
+_Spans = Mapping[int, Span]
 
 
 class Roles(NamedTuple):
-    """A verb's place, and the spans of words of who does it, and to whom it is done.
-
-    A span is the place of its first word and of its last one, from 0; None: the verb has none.
-    """
+    """A verb's index, and the spans of words of who does it, and to whom it is done, if any."""
 
     verb: int
     agent: Span | None
@@ -58,38 +67,18 @@ def swap_roles(sentence: Sentence, roles: Sequence[Roles]) -> RoleSwap | None:
     span by themselves change their case ("I" <-> "me"), verbs do not change their number, and the
     sentence begins with a capital if it did before. None if no verb is left.
 
-    Raises DataError for spans that are not inside the sentence, or overlap.
-
     >>> words = ("She", "sees", "a", "man", ".")
     >>> sentence = Sentence(words, (True, False, False, False, True), (False,) * 5)
     >>> str(swap_roles(sentence, [Roles(1, agent=(0, 0), patient=(2, 3))]).sentence)
     'A man sees her.'
     """
-    for each in roles:
-        _check(sentence, each)
-        if sentence.words[each.verb].lower() in AUXILIARIES:
+    for verb, agent, patient in roles:
+        if sentence.words[verb].lower() in AUXILIARIES or agent is None or patient is None:
             continue
-        if each.agent is None or each.patient is None:
-            continue
-        swap = _swapped(sentence, each.verb, each.agent, each.patient)
+        swap = _swapped(sentence, verb, agent, patient)
         if swap is not None:
             return swap
     return None
-
-
-def _check(sentence: Sentence, roles: Roles) -> None:
-    n = len(sentence.words)
-    spans = [span for span in (roles.agent, roles.patient) if span is not None]
-    for first, last in (*spans, (roles.verb, roles.verb)):
-        if not 0 <= first <= last < n:
-            raise DataError(
-                f"`roles` must be inside the sentence of {n} words, got words {first} to {last}."
-            )
-    if len(spans) == 2 and spans[0][0] <= spans[1][1] and spans[1][0] <= spans[0][1]:
-        raise DataError(
-            f"`roles` must have an agent and a patient that do not overlap, got words "
-            f"{spans[0][0]} to {spans[0][1]} and {spans[1][0]} to {spans[1][1]}."
-        )
 
 
 def _swapped(sentence: Sentence, verb: int, agent: Span, patient: Span) -> RoleSwap | None:
@@ -103,27 +92,135 @@ def _swapped(sentence: Sentence, verb: int, agent: Span, patient: Span) -> RoleS
     words = _recased(plain.words, left, right)
     if words is None:
         return None
-    # A place keeps the blank before it; inside a span the blanks go with the words.
+    # A position keeps the blank before it; inside a span the blanks go with the words.
     heads = {left[0]: right[0], right[0]: left[0]}
     swapped = Sentence(
-        tuple(words[place] for place in order),
-        tuple(plain.glued[heads.get(place, place)] for place in order),
-        tuple(plain.names[place] for place in order),
+        tuple(words[index] for index in order),
+        tuple(plain.glued[heads.get(index, index)] for index in order),
+        tuple(plain.names[index] for index in order),
     )
     if [word.lower() for word in swapped.words] == [word.lower() for word in plain.words]:
         return None
     swapped = swapped.capitalized() if sentence.begins_with_capital else swapped
-    place = {old: new for new, old in enumerate(order)}
-    moved = [(place[first], place[last]) for first, last in (patient, agent)]
-    return RoleSwap(swapped, Roles(place[verb], *moved))
+    now = {old: new for new, old in enumerate(order)}
+    moved = [(now[first], now[last]) for first, last in (patient, agent)]
+    return RoleSwap(swapped, Roles(now[verb], *moved))
 
 
-def _recased(words: Sequence[str], *spans: Span) -> list[str] | None:
+def _recased(words: Sequence[str], *sides: Span) -> list[str] | None:
     """Pronouns that are a span by themselves in their other case; None of reflexive ones."""
     recased = list(words)
-    for first, last in spans:
+    for first, last in sides:
         if "-".join(words[first : last + 1]).lower() in _REFLEXIVE:
             return None
         if first == last:
             recased[first] = PRONOUNS.get(words[first].lower(), words[first])
     return recased
+
+
+def tree_roles(tree: Tree) -> list[Roles]:
+    """The roles of each verb, in the order of the verbs.
+
+    A verb's subject is the noun phrase before its verb phrase in its clause, also where several
+    verb phrases are joined; of a relative clause ("a man who plays", "a man playing", "a song sung
+    by") the words that the clause is about. Of an active verb the agent is the subject, and the
+    patient the first noun phrase after the verb; of a passive one (a participle after a form of
+    "be" or "get", or in "a song sung by") the patient is the subject, and the agent the noun phrase
+    after "by". "There" is no subject, nor do noun phrases of time count.
+    """
+    span = {id(node): (first, last) for node, first, last in spans(tree)}
+    return [
+        _roles(node, span)
+        for node in tree.subtrees()
+        if is_leaf(node) and node.label().startswith("VB")
+    ]
+
+
+def _roles(verb: Tree, span: _Spans) -> Roles:
+    phrase, at = verb.parent(), span[id(verb)][0]
+    if phrase is None or phrase.label() != "VP":
+        return Roles(at, None, None)
+    subject = _subject(phrase, span)
+    if _is_passive(verb, phrase):
+        return Roles(at, _by(phrase, span), subject)
+    return Roles(at, subject, _object(verb, phrase, span))
+
+
+def _object(verb: Tree, phrase: Tree, span: _Spans) -> Span | None:
+    """The first noun phrase after the verb, and before any clause."""
+    for node in phrase[verb.parent_index() + 1 :]:
+        if node.label() in ("VP", *_CLAUSES, "SBAR"):
+            return None
+        if node.label() == "NP" and not _is_time(node):
+            return span[id(node)]
+    return None
+
+
+def _by(phrase: Tree, span: _Spans) -> Span | None:
+    for node in phrase:
+        is_phrase = node.label() == "PP" and not is_leaf(node) and is_leaf(node[0])
+        if is_phrase and _last_word(node[0]) == "by":
+            return next((span[id(part)] for part in node if part.label() == "NP"), None)
+    return None
+
+
+def _is_passive(verb: Tree, phrase: Tree) -> bool:
+    """Whether a participle follows a form of "be", or is what a noun phrase goes on with."""
+    if verb.label() != "VBN":
+        return False
+    above = phrase.parent()
+    while above is not None and above.label() == "VP":
+        verbs = [_last_word(node) for node in above if node.label().startswith("VB")]
+        if verbs:
+            return verbs[-1] in _BE
+        above = above.parent()
+    return above is not None and above.label() == "NP"
+
+
+def _subject(phrase: Tree, span: _Spans) -> Span | None:
+    node = phrase
+    while node.parent() is not None and node.parent().label() == "VP":
+        node = node.parent()
+    above = node.parent()
+    if above is None:
+        return None
+    if above.label() == "NP":
+        return _antecedent(above, node, span)
+    if above.label() not in _CLAUSES:
+        return None
+    for before in reversed(above[: node.parent_index()]):
+        if before.label() == "NP" and not _is_time(before):
+            return None if before.pos()[-1][1] == "EX" else span[id(before)]
+    return _of_relative_clause(above, span)
+
+
+def _of_relative_clause(clause: Tree, span: _Spans) -> Span | None:
+    whole = clause.parent()
+    if whole is None or whole.label() != "SBAR" or whole.parent() is None:
+        return None
+    who = whole[0]
+    is_relative = who.label() == "WHNP" and len(who.leaves()) == 1 and _last_word(who) in _RELATIVE
+    above = whole.parent()
+    return _antecedent(above, whole, span) if is_relative and above.label() == "NP" else None
+
+
+def _antecedent(phrase: Tree, clause: Tree, span: _Spans) -> Span | None:
+    """The words of a noun phrase before what it goes on with, such as "who plays" or "playing"."""
+    parts: list[Tree] = []
+    for node in phrase:
+        if node is clause or node.label() in ("VP", "SBAR", *_CLAUSES):
+            break
+        parts.append(node)
+    while parts and (parts[-1].label() == "CC" or not parts[-1].label()[0].isalpha()):
+        parts.pop()
+    has_noun = any(node.label() == "NP" or node.label().startswith("NN") for node in parts)
+    return (span[id(parts[0])][0], span[id(parts[-1])][1]) if has_noun else None
+
+
+def _is_time(phrase: Tree) -> bool:
+    return _last_word(phrase) in _TIMES
+
+
+def _last_word(tree: Tree) -> str:
+    word: str = tree.leaves()[-1]
+    return word.lower()

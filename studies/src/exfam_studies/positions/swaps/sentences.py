@@ -1,9 +1,19 @@
-"""Sentences as they are written: words with the blanks between them, and their capitals."""
+"""Sentences as they are written, and their words in another order, inside phrases or as a whole.
 
+Marks of punctuation are no words: they keep their places and do not count to a phrase's length.
+What is written without a blank, such as "man's", is one word, and a phrase that begins or ends
+inside one is left alone. The sentence begins with a capital if it did before.
+Source: Chen, Varoquaux & Suchanek (2023), sections 3.5 and A.3.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from exfam_studies.positions.parses import Tree, plain_words
+import numpy as np
 
+from exfam_studies.positions.trees import Tree, constituents, plain_words
+
+PHRASES = ("NP", "VP", "PP", "ADVP", "ADJP")
 _NAMES = ("NNP", "NNPS")
 _QUOTES = ('"', "''", "``", "\u201c", "\u201d")
 
@@ -28,7 +38,7 @@ class Sentence:
         return "".join(word if glued else f" {word}" for word, glued in pairs).strip()
 
     def _first(self) -> int | None:
-        return next((place for place, word in enumerate(self.words) if is_word(word)), None)
+        return next((index for index, word in enumerate(self.words) if is_word(word)), None)
 
     @property
     def begins_with_capital(self) -> bool:
@@ -52,17 +62,12 @@ class Sentence:
         word = self.words[first]
         return self._with(first, word[0].upper() + word[1:])
 
-    def _with(self, place: int, word: str) -> "Sentence":
-        words = (*self.words[:place], word, *self.words[place + 1 :])
-        return replace(self, words=words)
+    def _with(self, index: int, word: str) -> "Sentence":
+        return replace(self, words=(*self.words[:index], word, *self.words[index + 1 :]))
 
 
 def is_word(text: str) -> bool:
-    """Whether there is a letter or a digit: no mark of punctuation.
-
-    >>> is_word("'s"), is_word("...")
-    (True, False)
-    """
+    """Whether there is a letter or a digit: no mark of punctuation."""
     return any(letter.isalnum() for letter in text)
 
 
@@ -75,7 +80,10 @@ def tree_sentence(tree: Tree, *, text: str) -> Sentence | None:
     at, words, glued = 0, [], []
     for word in plain_words(tree):
         start = len(text) - len(text[at:].lstrip())
-        form = next((form for form in _forms(word) if text.startswith(form, start)), None)
+        # How a text may write what a parser calls so.
+        plain = word.replace("\\/", "/").replace("\\*", "*")
+        forms = _QUOTES if word in _QUOTES else (word, plain)
+        form = next((form for form in forms if text.startswith(form, start)), None)
         if form is None:
             return None
         words.append(form)
@@ -93,27 +101,86 @@ def written_words(sentence: Sentence) -> tuple[Sentence, tuple[int, ...]]:
     What a parser takes apart, such as "man" and "'s", is one word again.
 
     >>> sentence = Sentence(("I", "'m", "here", "."), (True, True, False, True), (False,) * 4)
-    >>> whole, place = written_words(sentence)
-    >>> whole.words, place
+    >>> whole, index = written_words(sentence)
+    >>> whole.words, index
     (("I'm", 'here', '.'), (0, 0, 1, 2))
     """
     words: list[str] = []
     heads: list[int] = []
-    place: list[int] = []
+    index: list[int] = []
     for at, (word, glued) in enumerate(zip(sentence.words, sentence.glued, strict=True)):
         if at and glued and is_word(word) and is_word(sentence.words[at - 1]):
             words[-1] += word
         else:
             words.append(word)
             heads.append(at)
-        place.append(len(words) - 1)
+        index.append(len(words) - 1)
     glues = tuple(sentence.glued[at] for at in heads)
     names = tuple(sentence.names[at] for at in heads)
-    return Sentence(tuple(words), glues, names), tuple(place)
+    return Sentence(tuple(words), glues, names), tuple(index)
 
 
-def _forms(word: str) -> tuple[str, ...]:
-    """How a text may write what a parser calls so."""
-    if word in _QUOTES:
-        return _QUOTES
-    return word, word.replace("\\/", "/").replace("\\*", "*")
+def phrases_of_length(sentence: Sentence, tree: Tree, *, length: int) -> list[tuple[int, ...]]:
+    """Of each phrase of so many words, the indices of these among the `written_words`.
+
+    Phrases are constituents with a label of PHRASES; no two of a length overlap, and of two with
+    the same words there is one.
+    """
+    whole, index = written_words(sentence)
+
+    def is_cut(at: int) -> bool:
+        """Whether a written word goes on from the part before."""
+        return 0 < at < len(index) and index[at] == index[at - 1]
+
+    phrases: dict[tuple[int, ...], None] = {}
+    for phrase, first, last in constituents(tree):
+        if phrase.label() not in PHRASES or is_cut(first) or is_cut(last + 1):
+            continue
+        inside = range(index[first], index[last] + 1)
+        words = tuple(at for at in inside if is_word(whole.words[at]))
+        if len(words) == length:
+            phrases[words] = None
+    return list(phrases)
+
+
+def shuffle_phrases(
+    sentence: Sentence, tree: Tree, *, length: int, rng: np.random.Generator
+) -> str | None:
+    """The sentence with the words of each phrase of so many words in another order.
+
+    All words outside such phrases stay where they are. None if no order differs: there is no such
+    phrase, or its words are all the same.
+    """
+    return _shuffled(sentence, phrases_of_length(sentence, tree, length=length), rng)
+
+
+def shuffle_words(sentence: Sentence, *, rng: np.random.Generator) -> str | None:
+    """The sentence with all its words in another order; None if no order differs."""
+    whole, _ = written_words(sentence)
+    return _shuffled(sentence, [[at for at, word in enumerate(whole.words) if is_word(word)]], rng)
+
+
+def _shuffled(
+    sentence: Sentence, phrases: Iterable[Sequence[int]], rng: np.random.Generator
+) -> str | None:
+    whole, _ = written_words(sentence.uncapitalized())
+    words = list(whole.words)
+    for indices in phrases:
+        after = _other_order([words[index] for index in indices], rng)
+        for index, word in zip(indices, after, strict=True):
+            words[index] = word
+    if tuple(words) == whole.words:
+        return None
+    shuffled = replace(whole, words=tuple(words))
+    return str(shuffled.capitalized() if sentence.begins_with_capital else shuffled)
+
+
+def _other_order(words: list[str], rng: np.random.Generator) -> list[str]:
+    """All orders that differ are equally probable."""
+    lower = [word.lower() for word in words]
+    if len(set(lower)) < 2:
+        return words
+    while True:
+        order = [words[index] for index in rng.permutation(len(words))]
+        if [word.lower() for word in order] != lower:
+            return order

@@ -1,30 +1,39 @@
-"""Pairs of sentences whose words changed places: with the same meaning, or with the opposite one.
+"""Pairs of sentences whose words changed places, with the same meaning or the opposite one.
 
-A sentence that is asked for twice is changed in the same way, and whatever else is asked for
-changes nothing about that: of each change the randomness comes from the seed and the sentence.
+A sentence that comes twice is changed in the same way, and whatever else is changed changes nothing
+about that: of each change the randomness comes from the seed and the sentence.
 Source: Chen, Varoquaux & Suchanek (2023), sections 3.5 and A.3.
 """
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float64
 
 from exfam.checks import check_whole
-from exfam_studies.positions.parses import Tree
+from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.snli import SentencePair
-from exfam_studies.positions.swaps.roles import swap_roles
-from exfam_studies.positions.swaps.sentences import Sentence, tree_sentence
-from exfam_studies.positions.swaps.shuffles import phrases_of_length, shuffle_phrases, shuffle_words
-from exfam_studies.positions.swaps.tree_roles import tree_roles
+from exfam_studies.positions.swaps.roles import swap_roles, tree_roles
+from exfam_studies.positions.swaps.sentences import (
+    Sentence,
+    phrases_of_length,
+    shuffle_phrases,
+    shuffle_words,
+    tree_sentence,
+)
+from exfam_studies.positions.trees import Tree
 
 # Of all rules by which pairs are made; another one where they would make other pairs.
 VERSION = "swaps-1"
 # Of the phrases that are shuffled; of those that a premise must have to be shuffled as a whole.
 LENGTHS = (3, 4, 5)
 _ANY_LENGTH = (2, 3, 4, 5)
-_SIDES = ("premise", "hypothesis")
+# Pairs (premise, hypothesis) -> the label of each.
+Predictor = Callable[[list[tuple[str, str]]], Sequence[str]]
+_Change = Callable[[Sentence, Tree, np.random.Generator], str | None]
 
 
 @dataclass(frozen=True)
@@ -43,14 +52,13 @@ class SwappedPair:
     @property
     def side(self) -> str:
         """The sentence that changed: "premise" or "hypothesis"."""
-        return _SIDES[self.premise == self.before.premise]
+        return "hypothesis" if self.premise == self.before.premise else "premise"
 
 
 @dataclass(frozen=True)
 class SwapSet:
-    """Pairs that were changed in one way.
+    """Pairs that were changed in one way, such as "shuffle-3".
 
-    `name`: such as "shuffle-3"; `version`: of the rules
     `n_tried`: how many pairs have what such a change needs: a label, an entailment's if roles are
         swapped, and constituents of the very words that are written
     """
@@ -58,57 +66,48 @@ class SwapSet:
     name: str
     pairs: tuple[SwappedPair, ...]
     n_tried: int
-    version: str = VERSION
 
     def __len__(self) -> int:
         return len(self.pairs)
 
 
-def swap_sets(pairs: Iterable[SentencePair], *, seed: int = 0) -> list[SwapSet]:
-    """The sets of the paper: phrases of 3, 4 and 5 words shuffled, whole premises, roles swapped.
-
-    Raises ExfamError for a seed that is not an integer >= 0.
-    """
-    pairs = list(pairs)  # each set goes through all of them
+def swap_sets(pairs: Sequence[SentencePair], *, seed: int = 0) -> list[SwapSet]:
+    """The paper's sets: phrases of 3, 4 and 5 words shuffled, whole premises, roles swapped."""
+    check_whole("seed", seed, least=0)
     shuffled = [phrase_shuffles(pairs, length=length, seed=seed) for length in LENGTHS]
     return [*shuffled, word_shuffles(pairs, seed=seed), role_swaps(pairs)]
 
 
-def phrase_shuffles(pairs: Iterable[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
+def phrase_shuffles(pairs: Sequence[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
     """Premises with all their phrases of so many words shuffled inside; labels stay.
 
-    Pairs whose premise has no such phrase are left out. Raises ExfamError for a length that is not
-    an integer above 1, or a seed that is not an integer >= 0.
+    Pairs whose premise has no such phrase are left out.
     """
-    check_whole("length", length, least=2)
 
     def change(sentence: Sentence, tree: Tree, rng: np.random.Generator) -> str | None:
         return shuffle_phrases(sentence, tree, length=length, rng=rng)
 
-    return _premises_changed(f"shuffle-{length}", pairs, change, seed=seed, stream=length)
+    return _premises_changed(f"shuffle-{length}", pairs, change, [seed, length])
 
 
-def word_shuffles(pairs: Iterable[SentencePair], *, seed: int = 0) -> SwapSet:
-    """Premises with all their words shuffled, of those with a phrase of 2 to 5 words; labels stay.
-
-    Raises ExfamError for a seed that is not an integer >= 0.
-    """
+def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
+    """Premises that have a phrase of 2 to 5 words with all words shuffled; labels stay."""
 
     def change(sentence: Sentence, tree: Tree, rng: np.random.Generator) -> str | None:
         phrases = (phrases_of_length(sentence, tree, length=length) for length in _ANY_LENGTH)
         return shuffle_words(sentence, rng=rng) if any(phrases) else None
 
-    return _premises_changed("shuffle-all", pairs, change, seed=seed, stream=0)
+    return _premises_changed("shuffle-all", pairs, change, [seed, 0])
 
 
-def role_swaps(pairs: Iterable[SentencePair]) -> SwapSet:
+def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
     """Entailments with agent and patient swapped, which makes contradictions of them.
 
     The premise's are swapped, or else the hypothesis's, by their constituents (`tree_roles`). That
     the meaning is the opposite is a rule with exceptions: who hugs whom may not matter. Nothing is
     random.
     """
-    tried, found = 0, []
+    tried, swapped = 0, []
     for pair in pairs:
         sides = ((pair.premise, pair.premise_parse), (pair.hypothesis, pair.hypothesis_parse))
         sentences = [(text, _parsed(text, tree)) for text, tree in sides]
@@ -120,34 +119,66 @@ def role_swaps(pairs: Iterable[SentencePair]) -> SwapSet:
             if swap is not None:
                 texts = [text for text, _ in sentences]
                 texts[side] = str(swap.sentence)
-                found.append(SwappedPair(texts[0], texts[1], "contradiction", pair))
+                swapped.append(SwappedPair(texts[0], texts[1], "contradiction", pair))
                 break
-    return SwapSet("swap-roles", tuple(found), tried)
-
-
-_Change = Callable[[Sentence, Tree, np.random.Generator], str | None]
+    return SwapSet("swap-roles", tuple(swapped), tried)
 
 
 def _premises_changed(
-    name: str, pairs: Iterable[SentencePair], change: _Change, *, seed: int, stream: int
+    name: str, pairs: Sequence[SentencePair], change: _Change, stream: list[int]
 ) -> SwapSet:
-    check_whole("seed", seed, least=0)
-    tried, found = 0, []
+    tried, changed = 0, []
     for pair in pairs:
         parsed = _parsed(pair.premise, pair.premise_parse)
         if pair.label is None or parsed is None:
             continue
         tried += 1
         own = zlib.crc32(pair.premise.encode())
-        premise = change(*parsed, np.random.default_rng([seed, stream, own]))
+        premise = change(*parsed, np.random.default_rng([*stream, own]))
         if premise is not None:
-            found.append(SwappedPair(premise, pair.hypothesis, pair.label, pair))
-    return SwapSet(name, tuple(found), tried)
+            changed.append(SwappedPair(premise, pair.hypothesis, pair.label, pair))
+    return SwapSet(name, tuple(changed), tried)
 
 
 def _parsed(text: str, tree: Tree | None) -> tuple[Sentence, Tree] | None:
     """A sentence and its constituents; None without them, or if they are of other words."""
-    if tree is None:
-        return None
-    sentence = tree_sentence(tree, text=text)
+    sentence = None if tree is None else tree_sentence(tree, text=text)
     return None if sentence is None else (sentence, tree)
+
+
+class SwapScore(NamedTuple):
+    """Accuracies of a set's pairs as they were and as they are, and the difference, in [-1, 1].
+
+    Intervals hold 95 % of what is found when premises are redrawn, each with all its pairs.
+    """
+
+    before: Interval
+    after: Interval
+    change: Interval
+
+
+def swap_accuracy(predictors: Sequence[Predictor], swaps: SwapSet, *, seed: int = 0) -> SwapScore:
+    """How often the labels are right before and after the swap, on the same pairs.
+
+    `predictors`: give the labels of a list of pairs (premise, hypothesis), in its order; of
+        several, such as fits of other seeds, the mean accuracy is taken
+    """
+    old = [(pair.before.premise, pair.before.hypothesis) for pair in swaps.pairs]
+    new = [(pair.premise, pair.hypothesis) for pair in swaps.pairs]
+    labels = [str(pair.before.label) for pair in swaps.pairs], [pair.label for pair in swaps.pairs]
+    before, after = (
+        _mean_right(predictors, pairs, right)
+        for pairs, right in zip((old, new), labels, strict=True)
+    )
+    number = {premise: index for index, premise in enumerate(dict.fromkeys(p for p, _ in old))}
+    premise = np.array([number[premise] for premise, _ in old], np.int64)
+    figures = (before, after, after - before)
+    return SwapScore(*(paired_bootstrap(right, premise, seed=seed) for right in figures))
+
+
+def _mean_right(
+    predictors: Sequence[Predictor], pairs: list[tuple[str, str]], right: list[str]
+) -> Float64[np.ndarray, "pairs"]:
+    """1 for each pair whose label is right, else 0; the mean over predictors."""
+    given = np.array([[str(label) for label in predict(pairs)] for predict in predictors])
+    return (given == np.array(right)).mean(axis=0)

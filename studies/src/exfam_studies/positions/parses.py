@@ -1,8 +1,8 @@
-"""Sentences with the head of each word, from CoNLL-U files.
+"""Sentences with the head of each word, from CoNLL-U files such as Universal Dependencies'.
 
 Words are numbered from 1; a word's head is another one's number, or 0 for the root of the sentence.
 Lines of several words at once ("1-2") and of words that are not written ("1.1") are left out.
-Source: Universal Dependencies, https://universaldependencies.org/format.html.
+Source: https://universaldependencies.org/format.html.
 """
 
 import os
@@ -15,9 +15,19 @@ import numpy as np
 from conllu.exceptions import ParseException
 from jaxtyping import Int64
 
-from exfam.checks import DataError
+from exfam.checks import DataError, check_choice
+from exfam.reading.public_sets.files import Source, read_file
 from exfam.reading.streams import opened
-from exfam_studies.positions.lines import decoded_lines
+from exfam_studies.positions.files import decoded_lines
+
+PARTS = ("dev", "test")
+_MD5 = {"dev": "cb1da95ff28a449cb9bc286c922e15e1", "test": "01630da0129f8600ef761dbcfd18b9e2"}
+SOURCE = Source(
+    "English Web Treebank",
+    how_to_get="They are in https://github.com/UniversalDependencies/UD_English-EWT: put them into "
+    "FOLDER/parses and set EXFAM_DATA=FOLDER.",
+    md5={f"parses/en_ewt-ud-{part}.conllu": md5 for part, md5 in _MD5.items()},
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +48,18 @@ class DependencyParse:
         return len(self.words)
 
 
+def english_parses(part: str) -> list[DependencyParse]:
+    """Sentences of weblogs, mail and reviews: "dev" or "test" of the English Web Treebank.
+
+    Files are looked for in the folder `parses` of the one that EXFAM_DATA names, then in the user's
+    cache. Raises DataError, saying how to obtain the file, where it cannot be had or is not the
+    published one.
+    """
+    check_choice("part", part, PARTS)
+    name = f"parses/en_ewt-ud-{part}.conllu"
+    return _parses(read_file(SOURCE, name), name)
+
+
 def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     """All sentences of a file, gzip-packed or not.
 
@@ -47,16 +69,18 @@ def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     without a sentence.
     """
     with opened(path) as file:
-        return parses_of(file.read(), where=os.fspath(path))
+        return _parses(file.read(), os.fspath(path))
 
 
-def parses_of(content: bytes, *, where: str) -> list[DependencyParse]:
-    """All sentences of a file's content; `where` names the file in errors, as in `read_conllu`."""
-    parses = [
-        _parse(sentence, f"in the sentence at line {number} of {where}")
-        for number, text in _sentences(content, where)
-        for sentence in _tokens(text, f"in the sentence at line {number} of {where}")
-    ]
+def _parses(content: bytes, where: str) -> list[DependencyParse]:
+    parses = []
+    for number, text in _sentences(content, where):
+        at = f"in the sentence at line {number} of {where}"
+        try:
+            (tokens,) = conllu.parse(text)
+        except ParseException as error:
+            raise DataError(f"`path` must be CoNLL-U, got {error} {at}.") from error
+        parses.append(_parse(tokens, at))
     if not parses:
         raise DataError(f"`path` must hold at least one sentence, got none in {where}.")
     return parses
@@ -79,19 +103,13 @@ def _sentences(content: bytes, where: str) -> Iterator[tuple[int, str]]:
             lines = []
 
 
-def _tokens(text: str, where: str) -> list[Any]:
-    try:
-        return conllu.parse(text)
-    except ParseException as error:
-        raise DataError(f"`path` must be CoNLL-U, got {error} {where}.") from error
-
-
-def _parse(sentence: Any, where: str) -> DependencyParse:
+def _parse(tokens: Any, where: str) -> DependencyParse:
     # Numbers of several words at once, and of words that are not written, are tuples.
-    words = [token for token in sentence if isinstance(token["id"], int)]
+    words = [token for token in tokens if isinstance(token["id"], int)]
     if not words:
         raise DataError(f"`path` must have words in each sentence, got none {where}.")
-    for number, token in enumerate(words, 1):
+    numbers = range(1, len(words) + 1)
+    for number, token in zip(numbers, words, strict=True):
         if token["id"] != number:
             raise DataError(
                 f"`path` must number the words of a sentence 1, 2, ..., got {token['id']} for "
@@ -102,24 +120,12 @@ def _parse(sentence: Any, where: str) -> DependencyParse:
                 f"`path` must have a word in the second column, got an empty one for word {number} "
                 f"{where}."
             )
-        if token["head"] not in {*range(len(words) + 1)} - {number}:
+        if token["head"] == number or token["head"] not in (0, *numbers):
             raise DataError(
                 f"`path` must have heads that are 0 or another word's number, got {token['head']} "
                 f"for word {number} of {len(words)} {where}."
             )
     heads = np.array([token["head"] for token in words], dtype=np.int64) - 1
-    _check_tree(heads, where)
-    return DependencyParse(
-        words=tuple(token["form"] for token in words),
-        tags=tuple(token["upos"] for token in words),
-        features=tuple(token["feats"] or {} for token in words),
-        heads=heads,
-        relations=tuple(token["deprel"] for token in words),
-    )
-
-
-def _check_tree(heads: Int64[np.ndarray, "words"], where: str) -> None:
-    """Raise unless there is one root, to which all words come by going from head to head."""
     if (heads < 0).sum() != 1:
         raise DataError(
             f"`path` must have one root in each sentence, got {(heads < 0).sum()} {where}."
@@ -129,3 +135,10 @@ def _check_tree(heads: Int64[np.ndarray, "words"], where: str) -> None:
         at = np.where(at >= 0, heads[at], -1)
     if (at >= 0).any():
         raise DataError(f"`path` must have heads that lead to the root, got a circle {where}.")
+    return DependencyParse(
+        words=tuple(token["form"] for token in words),
+        tags=tuple(token["upos"] for token in words),
+        features=tuple(token["feats"] or {} for token in words),
+        heads=heads,
+        relations=tuple(token["deprel"] for token in words),
+    )

@@ -47,7 +47,7 @@ def parse_brackets(text: str, *, where: str) -> ParentedTree:
         ) from error
     for node in tree.subtrees():
         has_parts = len(node) and all(isinstance(part, Tree) for part in node)
-        if not node.label() or not (is_word(node) or has_parts):
+        if not node.label() or not (is_leaf(node) or has_parts):
             raise DataError(
                 "`text` must have a label, and a word or constituents, in each bracket, got "
                 f"{' '.join(str(node).split())[:60]!r} at {where}."
@@ -55,17 +55,13 @@ def parse_brackets(text: str, *, where: str) -> ParentedTree:
     return tree
 
 
-def is_word(tree: ParentedTree) -> bool:
+def is_leaf(tree: ParentedTree) -> bool:
     """Whether this is a word with its part of speech."""
     return len(tree) == 1 and isinstance(tree[0], str)
 
 
 def plain_words(tree: ParentedTree) -> tuple[str, ...]:
-    """The words in order, with brackets and quotation marks instead of what stands for them.
-
-    >>> plain_words(parse_brackets("(PRN (-LRB- -LRB-) (NN man) (-RRB- -RRB-))", where="here"))
-    ('(', 'man', ')')
-    """
+    """The words in order, with brackets and quotation marks instead of what stands for them."""
     return tuple(_PLAIN.get(word, word) for word in tree.leaves())
 
 
@@ -79,15 +75,9 @@ def spans(tree: ParentedTree) -> Iterator[Constituent]:
     first = 0
     for node in tree.subtrees():
         yield Constituent(node, first, first + len(node.leaves()) - 1)
-        first += is_word(node)
+        first += is_leaf(node)
 
 
 def constituents(tree: ParentedTree) -> tuple[Constituent, ...]:
-    """All constituents that are not single words, each before those inside it.
-
-    >>> for span in constituents(parse_brackets("(S (NP (DT A) (NN man)) (. .))", where="here")):
-    ...     print(span.tree.label(), span.first, span.last)
-    S 0 2
-    NP 0 1
-    """
-    return tuple(span for span in spans(tree) if not is_word(span.tree))
+    """All constituents that are not single words, each before those inside it."""
+    return tuple(span for span in spans(tree) if not is_leaf(span.tree))
