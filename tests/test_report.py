@@ -6,15 +6,7 @@ from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
 from exfam.plots import INK, result_bars
-from exfam.report import (
-    Facts,
-    Pairs,
-    Picture,
-    Section,
-    SideBySide,
-    TableData,
-    render_page,
-)
+from exfam.report import Facts, Pairs, Picture, Section, SideBySide, TableData, render_page
 from page_reader import LOADED_FROM, Reader
 
 

@@ -63,7 +63,7 @@ _RULES: dict[str, tuple[Kind, str]] = {
 # What is read and the parameter -> its help, where words are written otherwise than in Python.
 _HELP = {
     ("groups", "family"): "a family's name, with its arguments in parentheses, or a family for "
-    'each value column: poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}"',
+    'each value column: poisson, "ordinal(n=5, start=1)", "{stars: ordinal(5), price: gamma}"'
 }
 # What a help says after the line of a declaration.
 _EXAMPLES = {

@@ -193,10 +193,7 @@ GROUPS = Sort(
         "explain": attention_rows,
         "recommend": recommend_items,
     },
-    refused={
-        "fill": "It fills the cells of tables.",
-        "rows": "Use --groups.",
-    },
+    refused={"fill": "It fills the cells of tables.", "rows": "Use --groups."},
     plan=_plan,
     comparison=Comparison(
         units="groups",

@@ -108,10 +108,7 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
     ]
     with errors_of_files():
         table = read_table_file(
-            file,
-            names=model.schema_.names,
-            numbers=numbers,
-            labels=model.vocabulary_,
+            file, names=model.schema_.names, numbers=numbers, labels=model.vocabulary_
         )
     lacking = [name for name in model.features_ if name not in table.frame.column_names]
     if lacking and not model._may_lack_columns:
