@@ -38,64 +38,40 @@ def test_all_estimators_are_public():
     assert all(class_of(kind).kind == kind for kind in KINDS)
 
 
+BEFORE_FIT = [
+    lambda e: e.score(FRAME),
+    lambda e: e.score_parts(FRAME),
+    lambda e: e.log_prob(FRAME),
+    lambda e: e.predict(FRAME),
+    lambda e: e.predict_variance(FRAME),
+    lambda e: e.predict_proba(FRAME),
+    lambda e: e.recommend(FRAME),
+    lambda e: e.complements("a"),
+    lambda e: e.sample(FRAME),
+    lambda e: e.save("nowhere"),
+]
+OF_TRAINED = [lambda e: e.history_, lambda e: e.item_vectors_]
+OF_EFA = [lambda e: e.explain(FRAME), lambda e: e.transform(FRAME)]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 class TestConventions:
-    def test_parameters_are_kept_as_they_are(self, kind):
-        odd = {str: "odd", int: 10**9, float: 1e9, bool: 3 > 2, tuple: [1], type(None): "none"}
-        estimator = class_of(kind)()
-        for name, value in estimator.get_params().items():
-            assert getattr(estimator, name) is value
-            if name not in ("score_scale", "batch_tokens"):
-                marker = odd[type(value)]
-                assert getattr(class_of(kind)(**{name: marker}), name) is marker
+    def test_nothing_works_before_fit_or_of_a_clone(self, kind, fitted):
+        calls = BEFORE_FIT + OF_TRAINED * (kind in TRAINED) + OF_EFA * (kind == "efa")
+        for call in calls:
+            for estimator in (make(kind), clone(fitted[kind, "causal"])):
+                with pytest.raises(NotFittedError, match="not fitted yet"):
+                    call(estimator)
 
-    def test_set_params_and_clone(self, kind):
-        estimator = make(kind).set_params(direction="causal")
-        other = clone(estimator)
-        assert other.get_params() == estimator.get_params()
-        assert other is not estimator
-        with pytest.raises(ValueError, match="`depth` must be a parameter of"):
-            estimator.set_params(depth=3)
+    def test_pickle(self, kind, fitted):
+        for direction in DIRECTIONS:
+            estimator = fitted[kind, direction]
+            copied = pickle.loads(pickle.dumps(estimator))
+            np.testing.assert_array_equal(copied.log_prob(FRAME), estimator.log_prob(FRAME))
 
-    def test_clone_forgets_the_fit(self, kind, fitted):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            clone(fitted[kind, "causal"]).score(FRAME)
-
-    def test_repr_names_changed_parameters(self, kind):
-        assert repr(make(kind, direction="causal")).startswith(class_of(kind).__name__ + "(")
-        assert "causal" in repr(make(kind, direction="causal"))
-
-    @pytest.mark.parametrize(
-        "call",
-        [
-            lambda e: e.score(FRAME),
-            lambda e: e.score_parts(FRAME),
-            lambda e: e.log_prob(FRAME),
-            lambda e: e.predict(FRAME),
-            lambda e: e.predict_variance(FRAME),
-            lambda e: e.predict_proba(FRAME),
-            lambda e: e.recommend(FRAME),
-            lambda e: e.complements("a"),
-            lambda e: e.sample(FRAME),
-            lambda e: e.save("nowhere"),
-        ],
-    )
-    def test_nothing_works_before_fit(self, kind, call):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            call(make(kind))
-
-    def test_fit_returns_itself(self, kind):
+    def test_a_failed_fit_leaves_no_old_members(self, kind):
         estimator = make(kind)
         assert estimator.fit(FRAME) is estimator
-
-    @pytest.mark.parametrize("direction", DIRECTIONS)
-    def test_pickle(self, kind, direction, fitted):
-        estimator = fitted[kind, direction]
-        copied = pickle.loads(pickle.dumps(estimator))
-        np.testing.assert_array_equal(copied.log_prob(FRAME), estimator.log_prob(FRAME))
-
-    def test_failed_fit_leaves_no_old_members(self, kind):
-        estimator = make(kind).fit(FRAME)
         estimator.set_params(family="bernoulli")
         with pytest.raises(exfam.SupportError, match="`stars` must be"):
             estimator.fit(FRAME)
@@ -111,19 +87,6 @@ def test_a_fit_that_fails_late_leaves_nothing():
         estimator.set_params(conditional="two_stream").fit(FRAME)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         estimator.score(FRAME)
-
-
-@pytest.mark.parametrize("kind", TRAINED)
-def test_attributes_of_training_before_fit(kind):
-    for name in ("history_", "item_vectors_"):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(make(kind), name)
-
-
-@pytest.mark.parametrize("name", ["explain", "transform"])
-def test_more_of_efa_before_fit(name):
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        getattr(make("efa"), name)(FRAME)
 
 
 class TestModelSelection:
@@ -160,18 +123,15 @@ class TestModelSelection:
 
 @pytest.mark.parametrize(("kind", "direction"), CASES)
 class TestScores:
-    def test_score_is_mean_log_prob(self, kind, direction, fitted):
+    def test_score_is_mean_log_prob_and_parts_add_up(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
-        each = estimator.log_prob(FRAME)
-        assert each.shape == (len(FRAME),) and np.isfinite(each).all()
-        assert estimator.score(FRAME) == pytest.approx(each.mean(), rel=1e-12)
-
-    def test_parts_add_up(self, kind, direction, fitted):
-        estimator = fitted[kind, direction]
+        nats = estimator.log_prob(FRAME)
+        assert nats.shape == (len(FRAME),) and np.isfinite(nats).all()
+        assert estimator.score(FRAME) == pytest.approx(nats.mean(), rel=1e-12)
         result, parts = estimator.score_parts(FRAME), estimator.log_prob_parts(FRAME)
         assert sum(result.values()) == pytest.approx(estimator.score(FRAME), rel=1e-12)
         assert list(result) == (["items", "stars"] if kind in WITH_ITEMS else ["stars"])
-        np.testing.assert_allclose(sum(parts.values()), estimator.log_prob(FRAME))
+        np.testing.assert_allclose(sum(parts.values()), nats)
         assert result["stars"] == pytest.approx(parts["stars"].mean())
 
     def test_rows_keep_their_order(self, kind, direction, fitted):
@@ -183,7 +143,7 @@ class TestScores:
             moved.loc[FRAME.index], estimator.log_prob(FRAME), rtol=1e-5, atol=1e-5
         )
 
-    def test_whole_weights_are_repetitions(self, kind, direction, fitted):
+    def test_weights_are_repetitions(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
         user = FRAME["user"].to_numpy()
         twice = np.where(user == "u3", 2, 1)
@@ -191,14 +151,11 @@ class TestScores:
         assert estimator.score(FRAME, sample_weight=twice) == pytest.approx(
             estimator.score(pd.concat([FRAME, copy])), rel=1e-6
         )
-
-    def test_zero_weights_leave_elements_out_of_the_score(self, kind, direction, fitted):
-        estimator = fitted[kind, direction]
         weight = (np.arange(len(FRAME)) % 3 > 0).astype(float)
-        each = estimator.log_prob(FRAME)
-        assert estimator.score(FRAME, sample_weight=weight) == pytest.approx(
-            each[weight > 0].mean(), rel=1e-12
-        )
+        some = estimator.log_prob(FRAME)[weight > 0].mean()
+        assert estimator.score(FRAME, sample_weight=weight) == pytest.approx(some, rel=1e-12)
+        with pytest.raises(ExfamError, match="at least one target of positive weight"):
+            estimator.score(FRAME, sample_weight=0 * weight)
 
     def test_groups_score_as_the_frame(self, kind, direction, fitted):
         estimator = fitted[kind, direction]
@@ -251,10 +208,6 @@ class TestScores:
         nats = estimator.log_prob(groups.with_(role=role))
         np.testing.assert_array_equal(np.isnan(nats), role[groups.elements()] == 1)
 
-    def test_weight_that_leaves_nothing(self, kind, direction, fitted):
-        with pytest.raises(ExfamError, match="at least one target of positive weight"):
-            fitted[kind, direction].score(FRAME, sample_weight=np.zeros(len(FRAME)))
-
 
 def small_chunks(monkeypatch, cuts):
     """Make every evaluation take one group at a time, and note how many it took."""
@@ -263,7 +216,7 @@ def small_chunks(monkeypatch, cuts):
 
     cut = evaluate.evaluation_batches
 
-    def one_by_one(groups, members, *, max_numbers=1):
+    def one_by_one(groups, members):
         for batch in cut(groups, members, max_numbers=1):
             cuts.append(len(batch.present))
             yield batch
@@ -303,7 +256,7 @@ class TestPredictions:
         estimator = make(kind, direction=direction, value=["stars", "count"], family=families)
         predicted = estimator.fit(frame).predict(frame)
         assert list(predicted) == ["stars", "count"]
-        assert all(len(each) == len(frame) and (each > 0).all() for each in predicted.values())
+        assert all(len(mean) == len(frame) and (mean > 0).all() for mean in predicted.values())
         quantile = estimator.predict(frame, quantiles=[0.3])["count"]
         np.testing.assert_array_equal(quantile, quantile.round())
         assert set(estimator.score_parts(frame)) >= set(families)
@@ -336,8 +289,8 @@ class TestProbabilities:
             estimator.predict_proba(FRAME), columns=estimator.vocabulary_["item"]
         )
         for _, rows in FRAME.reset_index().groupby("user"):
-            for place, (row, movie) in enumerate(rows["movie"].items()):
-                context = set(rows["movie"][:place] if direction == "causal" else rows["movie"])
+            for n, (row, movie) in enumerate(rows["movie"].items()):
+                context = set(rows["movie"][:n] if direction == "causal" else rows["movie"])
                 for other in context - {movie}:
                     assert probability.loc[row, other] == 0
                 assert probability.loc[row, movie] > 0
@@ -374,17 +327,14 @@ class TestProbabilities:
             estimator.predict(FRAME, quantiles=[2.0])
 
 
-class TestProbabilitiesOf:
-    def test_of_chooses(self, fitted):
-        estimator = fitted["efa", "causal"]
-        with pytest.raises(ExfamError, match="`of` must be one of 'item', 'stars', got 'genre'"):
-            estimator.predict_proba(FRAME, of="genre")
-        with pytest.raises(ExfamError, match="must have finitely many values"):
-            estimator.predict_proba(FRAME, of="stars")
-        both = make("efa", family=Categorical(5, start=1)).fit(FRAME)
-        assert both.predict_proba(FRAME, of="stars").shape == (len(FRAME), 5)
-        assert both.predict_proba(FRAME).shape == (len(FRAME), 6)
-        coin = FRAME.assign(coin=(np.arange(len(FRAME)) % 2).astype(float))
-        families = {"stars": Categorical(5, start=1), "coin": "bernoulli"}
-        two = make("efa", value=["stars", "coin"], family=families).fit(coin)
-        assert two.predict_proba(coin, of="coin").shape == (len(FRAME), 2)
+def test_of_chooses_whose_probabilities(fitted):
+    estimator = fitted["efa", "causal"]
+    with pytest.raises(ExfamError, match="`of` must be one of 'item', 'stars', got 'genre'"):
+        estimator.predict_proba(FRAME, of="genre")
+    with pytest.raises(ExfamError, match="must have finitely many values"):
+        estimator.predict_proba(FRAME, of="stars")
+    coin = FRAME.assign(coin=(np.arange(len(FRAME)) % 2).astype(float))
+    families = {"stars": Categorical(5, start=1), "coin": "bernoulli"}
+    two = make("efa", value=["stars", "coin"], family=families).fit(coin)
+    for of, n in (({"of": "coin"}, 2), ({"of": "stars"}, 5), ({}, 6)):
+        assert two.predict_proba(coin, **of).shape == (len(FRAME), n)

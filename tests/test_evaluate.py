@@ -32,18 +32,19 @@ def members(*, n=2, items=True, values=True, conditional="auto", direction="bidi
 
 def result(models):
     probability = np.zeros((GROUPS.n_rows, 9))
-    for rows, each in item_probabilities(models, GROUPS):
-        probability[rows] = each
-    nats = log_probs(models, GROUPS)
-    eta = value_parameters(models, GROUPS)["value"].numpy()
-    return [nats["item"], nats["value"], probability, eta]
+    for rows, some in item_probabilities(models, GROUPS):
+        probability[rows] = some
+    nats, eta = log_probs(models, GROUPS), value_parameters(models, GROUPS)
+    return [nats["item"], nats["value"], probability, eta["value"].numpy()]
 
 
 @pytest.mark.parametrize("direction", ["bidirectional", "causal"])
 @pytest.mark.parametrize("conditional", ["copies", "static"])
 def test_cuts_change_nothing(direction, conditional, monkeypatch):
     models = members(direction=direction, conditional=conditional)
+    models[0].train()
     whole = result(models)
+    assert not models[0].training
     monkeypatch.setattr(evaluate, "MAX_NUMBERS", 1)
     for small, large in zip(result(models), whole, strict=True):
         assert np.isfinite(large).all() and large.std() > 0
@@ -52,12 +53,11 @@ def test_cuts_change_nothing(direction, conditional, monkeypatch):
 
 def test_ensembles_mean_probabilities():
     models = members()
-    both = result(models)
-    each = [result([model]) for model in models]
+    both, (one, other) = result(models), [result([model]) for model in models]
     for part in (0, 1):
-        by_hand = np.log(np.mean([np.exp(one[part]) for one in each], axis=0))
+        by_hand = np.log((np.exp(one[part]) + np.exp(other[part])) / 2)
         np.testing.assert_allclose(both[part], by_hand, rtol=1e-5)
-    np.testing.assert_allclose(both[2], (each[0][2] + each[1][2]) / 2, rtol=1e-5)
+    np.testing.assert_allclose(both[2], (one[2] + other[2]) / 2, rtol=1e-5)
     assert both[3].shape == (2, GROUPS.n_rows, 2)
 
 
@@ -67,24 +67,22 @@ def test_batches_stay_below_the_limit(conditional, limit):
     models = members(conditional=conditional)
     longest = int(GROUPS.lengths.max())
     need = max(64, 2 * longest) if conditional == "static" else max(64, longest * 2 * longest)
-    sizes = [b.present.numel() for b in evaluation_batches(GROUPS, models, max_numbers=limit)]
     batches = list(evaluation_batches(GROUPS, models, max_numbers=limit))
     assert all(b.present.numel() * need <= limit or len(b.present) == 1 for b in batches)
-    assert (len(sizes) == len(GROUPS)) == (limit == 1)
+    assert (len(batches) == len(GROUPS)) == (limit == 1)
+    rows = torch.cat([batch.element[batch.present] for batch in batches])
+    assert sorted(rows.tolist()) == list(range(GROUPS.n_rows))
+
+
+def marginal(**parts):
+    return TwoPartModel(direction="causal", **{"item_part": None, "value_part": None} | parts)
 
 
 def test_items_by_the_hundred_make_small_batches():
     wide = GROUPS.with_(vocabulary={"item": np.arange(400)})
-    marginal = TwoPartModel(
-        direction="causal", item_part=MarginalItems(torch.zeros(400)), value_part=None
-    )
-    sizes = [b.present.numel() for b in evaluation_batches(wide, [marginal], max_numbers=2_400)]
+    model = marginal(item_part=MarginalItems(torch.zeros(400)))
+    sizes = [b.present.numel() for b in evaluation_batches(wide, [model], max_numbers=2_400)]
     assert max(sizes) <= 6 and len(sizes) > 3
-
-
-def test_every_group_once():
-    found = torch.cat([b.element[b.present] for b in evaluation_batches(GROUPS, members())])
-    assert sorted(found.tolist()) == list(range(GROUPS.n_rows))
 
 
 def test_rows_that_are_no_targets_are_nan():
@@ -109,22 +107,10 @@ def test_parts_that_are_not_there():
         value_parameters(members(values=False), GROUPS)
     with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
         next(item_probabilities(members(items=False), GROUPS))
-
-
-def test_models_without_parameters_are_on_the_cpu():
-    marginal = TwoPartModel(
-        direction="causal",
-        value_part=MarginalValues(torch.zeros(1, 2)),
-        families={"value": Gaussian()},
-    )
-    assert np.isfinite(log_probs([marginal], GROUPS)["value"]).all()
-
-
-def test_members_are_set_to_predict():
-    models = members(n=1)
-    models[0].train()
-    log_probs(models, GROUPS)
-    assert not models[0].training
+    # Models without parameters are on the CPU.
+    values = MarginalValues(torch.zeros(1, 2))
+    model = marginal(value_part=values, families={"value": Gaussian()})
+    assert np.isfinite(log_probs([model], GROUPS)["value"]).all()
 
 
 @pytest.mark.parametrize("part", ["item_part", "value_part"])

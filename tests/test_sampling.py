@@ -49,9 +49,7 @@ class TestContinuations:
         from exfam.estimator import evaluate
 
         cut = evaluate.evaluation_batches
-        monkeypatch.setattr(
-            evaluate, "evaluation_batches", lambda g, m, max_numbers=1: cut(g, m, max_numbers=1)
-        )
+        monkeypatch.setattr(evaluate, "evaluation_batches", lambda g, m: cut(g, m, max_numbers=1))
         small = columns_of(estimator.sample(GROUPS, steps=2, seed=3))
         assert small[0] == whole[0]
         np.testing.assert_allclose(small[1], whole[1], rtol=1e-4)

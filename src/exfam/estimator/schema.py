@@ -271,7 +271,8 @@ def _highest(pieces: Iterable[np.ndarray]) -> int:
 
 
 def _check_finite(name: str, pieces: Iterable[np.ndarray]) -> None:
-    total, wrong, got = 0, [], []
+    total, wrong = 0, []
+    got: list[Any] = []
     for piece in pieces:
         table = piece.reshape(len(piece), -1)
         rows = np.flatnonzero(~np.isfinite(table).all(1))
