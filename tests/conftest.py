@@ -58,8 +58,8 @@ def pytest_sessionfinish(session):
 
 
 def pytest_terminal_summary(terminalreporter, config):
-    for place in config.stash.get(UNREACHED, []):
-        terminalreporter.write_line(f"no test reaches the raise statement at {place}", red=True)
+    for line in config.stash.get(UNREACHED, []):
+        terminalreporter.write_line(f"no test reaches the raise statement at {line}", red=True)
 
 
 @pytest.fixture(scope="session")

@@ -49,8 +49,8 @@ def ratings(*, n_users=12, n_movies=6, seed=0, repeats=False, shuffle=True, leas
     rows = []
     for user in range(n_users):
         n = random.integers(least, n_movies)
-        for place, movie in enumerate(random.choice(n_movies, size=n, replace=repeats)):
-            rows.append((f"u{user}", "abcdefghij"[movie], random.integers(1, 6), place))
+        for day, movie in enumerate(random.choice(n_movies, size=n, replace=repeats)):
+            rows.append((f"u{user}", "abcdefghij"[movie], random.integers(1, 6), day))
     frame = pd.DataFrame(rows, columns=["user", "movie", "stars", "day"])
     frame["genre"] = frame["movie"].map(dict(zip("abcdefghij", "xyxyxyxyxy", strict=True)))
     frame["gap"] = random.normal(size=len(frame))

@@ -94,8 +94,8 @@ def tensors_of(estimator: Any) -> dict[str, np.ndarray]:
     """All that was learned, as arrays."""
     if not getattr(estimator, "members_", None):  # words have vectors alone
         return {"vectors": estimator.vectors_.center, "others": estimator.vectors_.context}
-    found = {}
+    arrays = {}
     for number, member in enumerate(estimator.members_):
         for name, tensor in member.state_dict().items():
-            found[f"{number}.{name}"] = np.asarray(tensor)
-    return found
+            arrays[f"{number}.{name}"] = np.asarray(tensor)
+    return arrays

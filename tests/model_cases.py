@@ -44,50 +44,25 @@ def with_value(batch: Batch, row: int, column: int, value: float, *, name="value
     return replace(batch, values={**batch.values, name: changed})
 
 
+def _columns(batch: Batch, change) -> Batch:
+    """The batch with every array of elements changed; `change` also has the padding's entry."""
+    fills = {"item": 0, "position": 0, "present": False, "target": False, "observed": False}
+    fills |= {"element": -1, "steps_back": 0}
+    changed = {name: change(getattr(batch, name), fill) for name, fill in fills.items()}
+    values = {name: change(value, float("nan")) for name, value in batch.values.items()}
+    return replace(batch, values=values, **changed)
+
+
 def first_elements(batch: Batch, length: int) -> Batch:
     """The batch cut after its first `length` columns (all rows must be that long)."""
-    return replace(
-        batch,
-        item=batch.item[:, :length],
-        values={name: value[:, :length] for name, value in batch.values.items()},
-        position=batch.position[:, :length],
-        present=batch.present[:, :length],
-        target=batch.target[:, :length],
-        observed=batch.observed[:, :length],
-        element=batch.element[:, :length],
-        steps_back=batch.steps_back[:, :length],
-    )
+    return _columns(batch, lambda x, fill: x[:, :length])
 
 
-def more_padding(batch: Batch, *, garbage: float = float("nan")) -> Batch:
+def more_padding(batch: Batch) -> Batch:
     """Three more columns of padding; their values are garbage."""
-
-    def wider(x: torch.Tensor, fill: float) -> torch.Tensor:
-        return torch.cat([x, x.new_full((x.shape[0], 3), fill)], dim=1)
-
-    return replace(
-        batch,
-        item=wider(batch.item, 0),
-        values={name: wider(value, garbage) for name, value in batch.values.items()},
-        position=wider(batch.position, 0),
-        present=wider(batch.present, False),
-        target=wider(batch.target, False),
-        observed=wider(batch.observed, False),
-        element=wider(batch.element, -1),
-        steps_back=wider(batch.steps_back, 0),
-    )
+    return _columns(batch, lambda x, fill: torch.cat([x, x.new_full((len(x), 3), fill)], dim=1))
 
 
 def permuted(batch: Batch, order: torch.Tensor) -> Batch:
     """The columns in another order."""
-    return replace(
-        batch,
-        item=batch.item[:, order],
-        values={name: value[:, order] for name, value in batch.values.items()},
-        position=batch.position[:, order],
-        present=batch.present[:, order],
-        target=batch.target[:, order],
-        observed=batch.observed[:, order],
-        element=batch.element[:, order],
-        steps_back=batch.steps_back[:, order],
-    )
+    return _columns(batch, lambda x, fill: x[:, order])

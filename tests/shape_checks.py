@@ -2,7 +2,7 @@
 
 Functions are decorated as their modules are imported. jaxtyping's own import hook does the same
 at twice the price: it checks arguments and what is returned with a function each, and binds the
-arguments of every call, also where no shape is told.
+arguments of every call, also where no shape is given.
 """
 
 import ast
@@ -23,12 +23,12 @@ _state = {"on": True}
 
 def checked(function):
     """The function, its arguments and what it returns checked; a size has one value in a call."""
-    told = function.__annotations__
+    hints = function.__annotations__
     # Types named in quotes are the class at hand, or imported for readers of types alone.
-    function.__annotations__ = {k: hint for k, hint in told.items() if not isinstance(hint, str)}
+    function.__annotations__ = {k: hint for k, hint in hints.items() if not isinstance(hint, str)}
     typed = _typed(function)
-    function.__annotations__ = told
-    if not any(map(_tells_shape, told.values())):
+    function.__annotations__ = hints
+    if not any(map(_has_shape, hints.values())):
         return typed
 
     @functools.wraps(function)
@@ -58,10 +58,10 @@ def unchecked() -> Iterator[None]:
         _state["on"] = True
 
 
-def _tells_shape(hint: Any) -> bool:
+def _has_shape(hint: Any) -> bool:
     if inspect.isclass(hint) and issubclass(hint, AbstractArray):
         return True
-    return any(_tells_shape(part) for part in get_args(hint))
+    return any(_has_shape(part) for part in get_args(hint))
 
 
 def decorate(tree: ast.Module, path: Path) -> None:

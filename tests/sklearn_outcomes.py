@@ -27,16 +27,16 @@ WITHOUT_ARRAYS = (
 
 def outcomes(kind):
     """Check -> "passed", or what it says."""
-    made = class_of(kind)()
-    found = {each["check_name"]: each["status"] for each in check_estimator(made, on_fail=None)}
+    estimator = class_of(kind)()
+    said = {one["check_name"]: one["status"] for one in check_estimator(estimator, on_fail=None)}
     for name in WITHOUT_ARRAYS:
         try:
-            getattr(estimator_checks, name)(type(made).__name__, made)
+            getattr(estimator_checks, name)(type(estimator).__name__, estimator)
         except Exception as error:
-            found[name] = f"{type(error).__name__}: {error}"
+            said[name] = f"{type(error).__name__}: {error}"
         else:
-            found[name] = "passed"
-    return found
+            said[name] = "passed"
+    return said
 
 
 if __name__ == "__main__":

@@ -12,11 +12,10 @@ from exfam.estimator.registry import kinds_of
 from sklearn_outcomes import OTHERS, class_of
 
 TESTS = Path(__file__).parent
-EXPECTED: dict[str, dict[str, str]] = {}
 
 
 @pytest.fixture(scope="module")
-def told():
+def outcomes():
     """By kind, check -> "passed", or what it says."""
     path = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS)])
     done = subprocess.run(
@@ -30,10 +29,10 @@ def told():
 
 
 @pytest.mark.parametrize("kind", OTHERS)
-def test_what_applies_passes(told, kind):
-    failed = {name: outcome for name, outcome in told[kind].items() if outcome != "passed"}
-    assert failed.keys() == EXPECTED.get(kind, {}).keys(), failed
-    assert len(told[kind]) == 10
+def test_what_applies_passes(outcomes, kind):
+    failed = {name: outcome for name, outcome in outcomes[kind].items() if outcome != "passed"}
+    assert not failed
+    assert len(outcomes[kind]) == 10
 
 
 @pytest.mark.parametrize("kind", OTHERS)

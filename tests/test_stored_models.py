@@ -30,16 +30,16 @@ def answers(kind):
         warnings.simplefilter("ignore")  # words of the text without a vector
         match REGISTRY[kind].reads:
             case "groups" | "fields":
-                found = model.log_prob(data)
+                said = model.log_prob(data)
             case "tables" if response:
-                found = model.log_scores(data, response[0])
+                said = model.log_scores(data, response[0])
             case "sentences" if kind != "sentence-regressor":
-                found = model.predict_log_proba(data)
+                said = model.predict_log_proba(data)
             case "sentences":
-                found = model.predict(data)
+                said = model.predict(data)
             case _:
-                found = model.score(data)
-    return np.asarray(found, dtype=np.float64).ravel()[:50]
+                said = model.score(data)
+    return np.asarray(said, dtype=np.float64).ravel()[:50]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import ExfamError
 from exfam.efa import recommenders
 from exfam.efa.recommenders import ease, item_knn, popularity
 from exfam.groups import CONTEXT, TARGET, Groups
@@ -84,18 +84,13 @@ def test_ranks_are_those_of_the_scores_however_they_are_cut(name, monkeypatch):
     assert len(set(whole)) > 3
 
 
-def test_popularity_counts_groups():
-    groups = some_groups(0, repeats=True)
-    np.testing.assert_array_equal(popularity(groups).bias, slow_matrix(groups).sum(axis=0))
+def test_popularity_counts_groups_of_a_view_its_own():
+    whole = some_groups(0, repeats=True)
+    for groups in (whole, whole[5:20]):
+        np.testing.assert_array_equal(popularity(groups).bias, slow_matrix(groups).sum(axis=0))
 
 
-def test_a_view_counts_its_own_groups_only():
-    groups = some_groups(0)
-    view = groups[5:20]
-    np.testing.assert_array_equal(popularity(view).bias, slow_matrix(view).sum(axis=0))
-
-
-def test_knn_keeps_the_nearest_neighbors_of_each_item():
+def test_knn_keeps_the_nearest_neighbors_of_each_item(monkeypatch):
     groups = some_groups(0, n=200)
     matrix = slow_matrix(groups)
     unit = matrix / np.linalg.norm(matrix, axis=0)
@@ -107,21 +102,14 @@ def test_knn_keeps_the_nearest_neighbors_of_each_item():
         expected = np.zeros(N_ITEMS)
         expected[nearest] = np.array(cosine)[nearest]
         np.testing.assert_allclose(knn.weights.toarray()[:, d], expected, atol=1e-12)
-
-
-def test_shrinkage_takes_from_cosines_of_rare_pairs_most():
-    groups = some_groups(0, n=200)
-    matrix = slow_matrix(groups)
+    # Shrinkage takes from cosines of rare pairs most.
     together, norms = matrix.T @ matrix, np.linalg.norm(matrix, axis=0)
     expected = together / (norms[:, None] * norms + 5.0)
     np.fill_diagonal(expected, 0.0)
-    knn = item_knn(groups, n_neighbors=N_ITEMS, shrinkage=5.0)
-    np.testing.assert_allclose(knn.weights.toarray(), expected)
-
-
-def test_neighbors_are_the_same_however_the_catalog_is_cut(monkeypatch):
-    groups = some_groups(0, n=200)
-    whole = item_knn(groups, n_neighbors=3).weights.toarray()
+    shrunk = item_knn(groups, n_neighbors=N_ITEMS, shrinkage=5.0)
+    np.testing.assert_allclose(shrunk.weights.toarray(), expected)
+    # However the catalog is cut.
+    whole = knn.weights.toarray()
     for most in (1, 500):
         monkeypatch.setattr(recommenders, "_ENTRIES_AT_ONCE", most)
         cut = item_knn(groups, n_neighbors=3).weights
@@ -175,36 +163,30 @@ def test_context_only_elements_and_unknown_items():
     got = recommender.scores(groups, exclude=True)
     assert np.isneginf(got).tolist()[0] == [code in (2, 4) for code in range(N_ITEMS)]
     assert np.isneginf(got).tolist()[1] == [code == 2 for code in range(N_ITEMS)]
-    found = recommender.ranks(groups)
-    assert np.isinf(found[0]) and 1 <= found[1] <= N_ITEMS
+    rank = recommender.ranks(groups)
+    assert np.isinf(rank[0]) and 1 <= rank[1] <= N_ITEMS
+    assert recommender.scores(groups[:0]).shape == (0, N_ITEMS)
+    assert recommender.ranks(groups[:0]).shape == (0,)
 
 
-def test_no_groups_no_scores():
-    recommender, nothing = popularity(some_groups(0)), some_groups(1)[:0]
-    assert recommender.scores(nothing).shape == (0, N_ITEMS)
-    assert recommender.ranks(nothing).shape == (0,)
+GROUPS = some_groups(0)
+WITHOUT = Groups(start=[0], stop=[2])
+LARGE = Groups(start=[0], stop=[2], item=[0, 1], vocabulary={"item": np.arange(50_000)})
 
 
-def test_what_cannot_be_ranked_is_refused():
-    recommender = popularity(some_groups(0))
-    with pytest.raises(DataError, match="`groups` must hold item codes below 9, got no items"):
-        recommender.scores(Groups(start=[0], stop=[2]))
-    with pytest.raises(DataError, match="item codes below 9, got code 11.*training groups"):
-        recommender.ranks(Groups(start=[0], stop=[2], item=[0, 11]))
-    with pytest.raises(ExfamError, match="`direction` must be one of .*, got 'sideways'"):
-        recommender.ranks(some_groups(0), direction="sideways")
-    with pytest.raises(DataError, match="`groups` must have items, got none"):
-        popularity(Groups(start=[0], stop=[2]))
-    with pytest.raises(ExfamError, match="`ridge` must be a number > 0, got 0"):
-        ease(some_groups(0), ridge=0.0)
-    with pytest.raises(ExfamError, match="`n_neighbors` must be a number > 0, got -1"):
-        item_knn(some_groups(0), n_neighbors=-1)
-    with pytest.raises(ExfamError, match="`shrinkage` must be a number >= 0, got -1.0"):
-        item_knn(some_groups(0), shrinkage=-1.0)
-
-
-def test_a_catalog_too_large_for_ease_is_told_before_the_memory_is_taken():
-    catalog = {"item": np.arange(50_000)}
-    groups = Groups(start=[0], stop=[2], item=[0, 1], vocabulary=catalog)
-    with pytest.raises(DataError, match="at most 20,000 items for ease, got 50,000.* 60 GB of mem"):
-        ease(groups)
+@pytest.mark.parametrize(
+    ("call", "match"),
+    [
+        (lambda r: r.scores(WITHOUT), "`groups` must hold item codes below 9, got no items"),
+        (lambda r: r.ranks(WITHOUT.with_(item=[0, 11])), "codes below 9, got code 11.*training"),
+        (lambda r: r.ranks(GROUPS, direction="up"), "`direction` must be one of .*, got 'up'"),
+        (lambda _: popularity(WITHOUT), "`groups` must have items, got none"),
+        (lambda _: ease(GROUPS, ridge=0.0), "`ridge` must be a number > 0, got 0"),
+        (lambda _: ease(LARGE), "at most 20,000 items for ease, got 50,000.* 60 GB of mem"),
+        (lambda _: item_knn(GROUPS, n_neighbors=-1), "`n_neighbors` must be a number > 0, got -1"),
+        (lambda _: item_knn(GROUPS, shrinkage=-1.0), "`shrinkage` must be a number >= 0, got -1.0"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(call, match):
+    with pytest.raises(ExfamError, match=match):
+        call(popularity(GROUPS))

@@ -30,27 +30,20 @@ def test_ranks_are_positions_in_the_sorted_row(generator):
     assert len(set(expected)) > 5
 
 
-def test_ties_share_their_mean_rank_and_excluded_items_come_last():
+def test_ties_share_their_mean_rank_and_excluded_and_unknown_items_come_last():
     table = np.array([[1.0, 1.0, 1.0, 0.0], [0.0, -np.inf, -np.inf, 2.0]])
     np.testing.assert_array_equal(ranks(table, np.array([1, 2])), [2.0, 3.5])
-
-
-def test_an_unknown_item_is_never_found():
     rank = ranks(np.zeros((1, 3)), np.array([-1]))
     assert recall_at(rank, k=3) == ndcg_at(rank, k=3) == mrr(rank) == 0.0
 
 
-def test_ndcg_is_that_of_scikit_learn(generator):
+def test_ndcg_is_that_of_scikit_learn_and_recall_rises_to_one(generator):
     table = generator.normal(size=(40, 30))
     target = generator.integers(30, size=40)
     relevant = np.eye(30)[target]
     for k in (1, 5, 10, 30):
         assert ndcg_at(ranks(table, target), k=k) == pytest.approx(ndcg_score(relevant, table, k=k))
-
-
-def test_recall_rises_with_k_to_one(generator):
-    rank = ranks(generator.normal(size=(40, 30)), generator.integers(30, size=40))
-    recalls = [recall_at(rank, k=k) for k in range(1, 31)]
+    recalls = [recall_at(ranks(table, target), k=k) for k in range(1, 31)]
     assert recalls == sorted(recalls) and recalls[-1] == 1.0 and recalls[0] < 0.5
 
 
@@ -60,6 +53,7 @@ def test_errors_and_means_by_true_value(generator):
     assert mse(value, mean) == pytest.approx(
         sum((value[i] - mean[i]) ** 2 for i in range(200)) / 200
     )
+    assert rmse(10 * value, 10 * mean) == pytest.approx(10 * np.sqrt(mse(value, mean)))
     given = mean_given_true(value, mean)
     assert list(given) == [1.0, 2.0, 3.0]
     for level, figure in given.items():
@@ -84,9 +78,7 @@ def test_the_bootstrap_redraws_whole_groups(generator):
     np.testing.assert_allclose([low, high], expected, atol=0.03)
     apart = paired_bootstrap(difference, np.arange(len(group)), seed=1)
     assert high - low > 1.2 * (apart.high - apart.low)
-
-
-def test_a_constant_difference_has_no_spread_whatever_the_group_sizes():
+    # A constant difference has no spread, whatever the group sizes.
     interval = paired_bootstrap(np.ones(21), np.repeat(np.arange(6), np.arange(1, 7)), seed=0)
     np.testing.assert_allclose(interval, 1.0)
 
@@ -98,30 +90,17 @@ def test_the_bootstrap_depends_on_its_seed_and_not_on_the_chunks(generator, monk
     assert whole != paired_bootstrap(difference, group, seed=6, n=500)
     monkeypatch.setattr(scores, "_ENTRIES_AT_ONCE", 700)
     assert whole == paired_bootstrap(difference, group, seed=5, n=500)
-
-
-def test_wider_levels_give_wider_intervals(generator):
-    difference, group = generator.normal(size=300), np.arange(300)
     narrow, wide = (paired_bootstrap(difference, group, seed=0, level=x) for x in (0.5, 0.99))
     assert wide.low < narrow.low < narrow.mean < narrow.high < wide.high
 
 
-def test_the_root_of_the_mean_squared_error_has_the_unit_of_the_value(generator):
-    value, mean = generator.normal(size=(2, 40))
-    assert rmse(value, mean) == pytest.approx(np.sqrt(mse(value, mean)))
-    assert rmse(10 * value, 10 * mean) == pytest.approx(10 * rmse(value, mean))
-
-
-def test_nothing_cannot_be_scored():
+def test_nothing_cannot_be_scored_and_k_must_be_positive():
     nothing = np.empty(0)
     for score in (mrr, lambda rank: recall_at(rank, k=1), lambda rank: mse(rank, rank)):
         with pytest.raises(DataError, match="must hold at least one element, got none"):
             score(nothing)
     with pytest.raises(DataError, match="`difference` must hold at least one element"):
         paired_bootstrap(nothing, nothing.astype(int), seed=0)
-
-
-@pytest.mark.parametrize("score", [recall_at, ndcg_at])
-def test_k_must_be_positive(score):
-    with pytest.raises(ExfamError, match="`k` must be a number > 0, got 0"):
-        score(np.ones(2), k=0)
+    for score in (recall_at, ndcg_at):
+        with pytest.raises(ExfamError, match="`k` must be a number > 0, got 0"):
+            score(np.ones(2), k=0)

@@ -39,33 +39,34 @@ def as_frame(groups):
 @pytest.mark.parametrize("chosen", [slice(None), slice(10, 40), [5, 3, 50]])
 def test_a_summary_is_what_a_frame_says(chosen):
     groups = drawn()[chosen]
-    frame, told = as_frame(groups), summarize(groups)
+    frame, summary = as_frame(groups), summarize(groups)
     known = frame[frame.item >= 0]
-    assert told.n_groups == len(groups) and told.n_elements == len(frame)
-    assert told.n_targets == (frame.role == 0).sum()
-    assert told.items_present == known.item.nunique() and told.n_items == 12
-    assert told.unknown == pytest.approx((frame.item < 0).mean())
-    assert told.unobserved == pytest.approx((~frame.observed).mean())
+    assert summary.n_groups == len(groups) and summary.n_elements == len(frame)
+    assert summary.n_targets == (frame.role == 0).sum()
+    assert summary.items_present == known.item.nunique() and summary.n_items == 12
+    assert summary.unknown == pytest.approx((frame.item < 0).mean())
+    assert summary.unobserved == pytest.approx((~frame.observed).mean())
     twice = known.duplicated(["group", "item"])
-    assert told.repeating == pytest.approx(known[twice].group.nunique() / len(groups))
-    assert told.lengths.sum() == len(frame)
+    assert summary.repeating == pytest.approx(known[twice].group.nunique() / len(groups))
+    assert summary.lengths.sum() == len(frame)
     expected = known.item.value_counts()
     assert {i: n for i, n in enumerate(item_counts(groups)) if n} == expected.to_dict()
 
 
 def test_groups_without_items_and_no_groups_have_summaries():
-    told = summarize(Groups(start=[0], stop=[2], values={"y": np.zeros(2)}))
-    assert (told.items_present, told.repeating, told.unknown, told.unobserved) == (0, 0, 0, 0)
+    summary = summarize(Groups(start=[0], stop=[2], values={"y": np.zeros(2)}))
+    assert (summary.items_present, summary.repeating) == (0, 0)
+    assert (summary.unknown, summary.unobserved) == (0, 0)
     none = summarize(drawn()[:0])
     assert (none.n_elements, none.repeating, none.unknown) == (0, 0, 0)
 
 
 def test_errors_of_groups_of_one_size_are_those_of_their_means():
     number = np.random.default_rng(0).normal(size=(30, 4))
-    told = mean_over_groups(number.ravel(), np.repeat(np.arange(30), 4))
-    assert told.mean == pytest.approx(number.mean())
-    assert told.error == pytest.approx(stats.sem(number.mean(axis=1)))
-    assert (told.n, told.n_groups) == (120, 30)
+    estimate = mean_over_groups(number.ravel(), np.repeat(np.arange(30), 4))
+    assert estimate.mean == pytest.approx(number.mean())
+    assert estimate.error == pytest.approx(stats.sem(number.mean(axis=1)))
+    assert (estimate.n, estimate.n_groups) == (120, 30)
 
 
 def test_elements_that_repeat_in_their_group_tell_nothing_new():
@@ -77,10 +78,10 @@ def test_elements_that_repeat_in_their_group_tell_nothing_new():
 
 
 def test_one_group_and_an_infinite_mean_have_no_error():
-    told = mean_over_groups(np.array([1.0, 2.0]), np.array([7, 7]))
-    assert told.mean == 1.5 and np.isnan(told.error)
-    told = mean_over_groups(np.array([1.0, -np.inf]), np.array([7, 8]))
-    assert told.mean == -np.inf and np.isnan(told.error)
+    estimate = mean_over_groups(np.array([1.0, 2.0]), np.array([7, 7]))
+    assert estimate.mean == 1.5 and np.isnan(estimate.error)
+    estimate = mean_over_groups(np.array([1.0, -np.inf]), np.array([7, 8]))
+    assert estimate.mean == -np.inf and np.isnan(estimate.error)
     with pytest.raises(DataError, match="`number` must hold at least one element, got none"):
         mean_over_groups(np.zeros(0), np.zeros(0, dtype=int))
 
