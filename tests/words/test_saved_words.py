@@ -10,7 +10,7 @@ import exfam
 from exfam import EFA, ExfamError, ModelFileError
 from exfam.estimator.storage import load_arrays, load_folder, save_folder
 from exfam.vectors import WordVectors
-from exfam.vectors.stored import model_vectors
+from exfam.vectors.word_vectors import model_vectors
 from exfam.words import PMIFactorization
 from exfam.words.matrices import initial_matrices
 
@@ -99,7 +99,7 @@ def test_saving_and_reading_need_no_torch(tmp_path):
     code = f"""
 import sys
 from exfam.vectors import WordVectors
-from exfam.vectors.stored import model_vectors
+from exfam.vectors.word_vectors import model_vectors
 from exfam.words import PMIFactorization
 PMIFactorization(dim=2, min_count=2).fit({TEXT!r}).save({str(tmp_path / "m")!r})
 print(len(model_vectors({str(tmp_path / "m")!r}).words), "torch" in sys.modules)

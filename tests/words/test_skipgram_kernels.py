@@ -2,6 +2,10 @@
 
 import numpy as np
 import pytest
+from exfam.kernels.cbow import train_cbow
+from exfam.kernels.randomness import next_bits
+from exfam.kernels.sigmoid import logistic
+from exfam.kernels.skipgram import train_skipgram
 from numba import njit
 from numba.core.errors import TypingError
 from scipy.special import expit
@@ -9,10 +13,6 @@ from scipy.special import expit
 from exfam.checks import DataError
 from exfam.kernels.alias import alias_table, draw_word
 from exfam.kernels.borrowing import borrowed
-from exfam.kernels.cbow import train_cbow
-from exfam.kernels.randomness import next_bits
-from exfam.kernels.sigmoid import logistic
-from exfam.kernels.skipgram import train_skipgram
 from words.skipgram_cases import (
     N_WORDS,
     NEGATIVES,

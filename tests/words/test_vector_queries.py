@@ -7,8 +7,7 @@ import pytest
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
-from exfam.vectors.neighbors import nearest_rows
-from exfam.vectors.rules import analogy_answers
+from exfam.vectors.neighbors import analogy_answers, nearest_rows
 from words.vector_cases import matrix, some_vectors
 
 
@@ -52,8 +51,8 @@ def test_blocks_of_any_size_find_the_same(monkeypatch):
         monkeypatch.setattr("exfam.vectors.neighbors._QUERIES", queries)
         np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=3).rows, whole.rows)
         np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=1).rows, whole.rows[:, :1])
-        monkeypatch.setattr("exfam.vectors.rules._ENTRIES", 1)
-        monkeypatch.setattr("exfam.vectors.rules._QUESTIONS", queries)
+        monkeypatch.setattr("exfam.vectors.neighbors._ENTRIES", 1)
+        monkeypatch.setattr("exfam.vectors.neighbors._QUESTIONS", queries)
         for k, each in zip((1, 4), scores, strict=True):
             again = analogy_answers(vectors, questions, rule="3cosmul", k=k)
             np.testing.assert_allclose(again.score, each.score, rtol=1e-5)

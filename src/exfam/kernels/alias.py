@@ -1,6 +1,7 @@
-"""Draws from a fixed distribution over many words, each by one look-up: the alias method.
+"""Random bits inside compiled loops, and words drawn from a fixed distribution by one look-up each.
 
-Source: Vose (1991), "A linear algorithm for generating random numbers with a given distribution".
+Source: Steele, Lea & Flood (2014), "Fast splittable pseudorandom number generators" (SplitMix64);
+Vose (1991), "A linear algorithm for generating random numbers with a given distribution".
 """
 
 from typing import no_type_check
@@ -10,20 +11,36 @@ from jaxtyping import Float64, UInt64
 from numba import njit
 
 from exfam.checks import DataError
-from exfam.kernels.randomness import below
 
+# Of type uint64 all: numba turns a mixture of signed and unsigned into floats.
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_THIRTY, _TWENTY_SEVEN, _THIRTY_ONE = np.uint64(30), np.uint64(27), np.uint64(31)
 _HALF, _LOWER = np.uint64(32), np.uint64(0xFFFFFFFF)
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def next_bits(state):
+    """64 random bits; `state`, an array of one uint64, moves on."""
+    state[0] += _STEP
+    bits = state[0]
+    bits = (bits ^ (bits >> _THIRTY)) * _FIRST
+    bits = (bits ^ (bits >> _TWENTY_SEVEN)) * _SECOND
+    return bits ^ (bits >> _THIRTY_ONE)
+
+
+@njit(cache=True, nogil=True, inline="always")
+@no_type_check
+def below(bits, n):
+    """A whole number from 0 to `n` - 1, at most 2 ** 32 of them, by the upper half of the bits."""
+    return np.int64(((bits >> _HALF) * np.uint64(n)) >> _HALF)
 
 
 def alias_table(probability: Float64[np.ndarray, "words"]) -> UInt64[np.ndarray, "words"]:
     """What `draw_word` draws by: of each word 32 bits of the share it keeps, 32 of its alias.
 
     Probabilities are kept to 2 ** -32 of a word's part; words of probability 0 are never drawn.
-    Raises DataError unless probabilities are finite, >= 0 and not all 0.
-
-    >>> table = alias_table(np.array([0.75, 0.25]))
-    >>> (table & np.uint64(0xFFFFFFFF)).tolist()
-    [0, 0]
     """
     total = probability.sum()
     if not (np.isfinite(total) and total > 0 and probability.min() >= 0):
@@ -73,11 +90,7 @@ def _fill(share):
 @njit(cache=True, nogil=True, inline="always")
 @no_type_check
 def draw_word(bits, table):
-    """The word that 64 random bits draw.
-
-    >>> int(draw_word(np.uint64(7), alias_table(np.array([0.0, 1.0]))))
-    1
-    """
+    """The word that 64 random bits draw."""
     word = below(bits, len(table))
     entry = table[word]
     if (bits & _LOWER) >= entry >> _HALF:

@@ -47,12 +47,5 @@ def borrowed(held):
     """The array, or each array of a tuple, as a view that does not keep it alive.
 
     Only for arguments of a compiled function, which their caller keeps, and within it.
-
-    >>> import numpy as np
-    >>> @njit
-    ... def total(numbers):
-    ...     return borrowed(numbers).sum()
-    >>> total(np.ones(3))
-    3.0
     """
     return _borrow(held)

@@ -1,30 +1,63 @@
-"""Counting under way: what is counted so far, in memory and in a folder from which it goes on."""
+"""Counting under way: what is counted so far, in memory and in a folder from which it goes on.
+
+A pair of codes low <= high of n words is the number low * n + high. Amounts are whole numbers, so
+that sums do not depend on the order in which they come. A triangle holds all pairs of the first
+words, row by row.
+"""
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, no_type_check
 
 import numpy as np
 from jaxtyping import Int32, Int64
+from numba import njit
 
 from exfam.checks import CheckpointError
 from exfam.files import write_atomically
-from exfam.kernels.pairs import gather_pairs, reduce_sorted
-from exfam.kernels.runs import PairRun, RunStore
+from exfam.kernels.runs import PairRun, RunStore, run_of
 
 _MANIFEST = "counting.json"
 _OURS = ("run-*.npy", "new-run-*.npy", "triangle-*.npy", "new-triangle-*.npy")
 _BYTES_AT_ONCE = 1 << 24
 
 
-def fingerprint(tokens: Int32[np.ndarray, "tokens"], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What distinguishes countings: the tokens' number and checksum, and the settings.
+@njit(cache=True)
+@no_type_check
+def _gather_pairs(tokens, start, stop, n_words, amounts, triangle, n_dense, keys):
+    """Add the pairs whose left word lies from `start` to `stop`, until `keys` are full.
 
-    >>> fingerprint(np.array([0, 1, -1], np.int32), {"window": 2})
-    {'n_tokens': 3, 'crc32': 1774511634, 'window': 2}
+    Those of the first `n_dense` words go to `triangle`; of all others the pair and the distance go
+    to `keys`, as one number. Codes from `n_words` on keep their position and count for nothing; -1
+    ends a sentence. Returns where to go on, and how many keys there are.
     """
+    window = len(amounts) - 1
+    n_keys = 0
+    for position in range(start, stop):
+        if n_keys + window > len(keys):
+            return position, n_keys
+        left = np.int64(tokens[position])
+        if left < 0 or left >= n_words:
+            continue
+        for distance in range(1, min(window, len(tokens) - 1 - position) + 1):
+            right = np.int64(tokens[position + distance])
+            if right < 0:
+                break
+            if right >= n_words:
+                continue
+            low, high = min(left, right), max(left, right)
+            if high < n_dense:
+                triangle[low * n_dense - low * (low + 1) // 2 + high] += amounts[distance]
+            else:
+                keys[n_keys] = (low * n_words + high) * (window + 1) + distance
+                n_keys += 1
+    return stop, n_keys
+
+
+def fingerprint(tokens: Int32[np.ndarray, "tokens"], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """What distinguishes countings: the tokens' number and checksum, and the settings."""
     crc = 0
     step = _BYTES_AT_ONCE // 4
     for first in range(0, len(tokens), step):
@@ -33,19 +66,10 @@ def fingerprint(tokens: Int32[np.ndarray, "tokens"], settings: Mapping[str, Any]
 
 
 class Counting:
-    """Pairs counted so far: a triangle of those of the first words, and runs of all others.
-
-    >>> import tempfile
-    >>> counting = Counting(Path(tempfile.mkdtemp()), n_words=3, n_dense=1, max_pairs=100)
-    >>> counting.add(
-    ...     np.array([0, 0, 2, 1], np.int32), 4, amounts=np.array([0, 1]), keys=np.empty(9, int)
-    ... )
-    >>> counting.triangle.tolist(), [run.pairs.tolist() for run in counting.store.blocks()]
-    ([1], [[2, 5]])
-    """
+    """Pairs counted so far: a triangle of those of the first words, and runs of all others."""
 
     def __init__(self, folder: Path, *, n_words: int, n_dense: int, max_pairs: int) -> None:
-        self.folder, self.n_words = folder, n_words
+        self.folder, self.n_words, self.n_dense = folder, n_words, n_dense
         self.triangle: Int64[np.ndarray, "pairs"] = np.zeros(n_dense * (n_dense + 1) // 2, np.int64)
         self.store = RunStore(folder, max_pairs=max_pairs)
         self.done = 0
@@ -61,15 +85,20 @@ class Counting:
         """Count the pairs whose left word lies before `stop`; `keys` is room to work in."""
         position = 0
         while position < stop:
-            position, n_keys = gather_pairs(
-                tokens, position, stop, self.n_words, amounts, self.triangle, keys
+            position, n_keys = _gather_pairs(
+                tokens, position, stop, self.n_words, amounts, self.triangle, self.n_dense, keys
             )
-            sorted_keys = keys[:n_keys]
-            sorted_keys.sort()
-            totals = np.empty(n_keys, np.int64)
-            n_pairs = reduce_sorted(sorted_keys, amounts, totals)
-            self.store.add(PairRun(keys[:n_pairs].copy(), totals[:n_pairs].copy()))
+            keys[:n_keys].sort()
+            pairs, distances = np.divmod(keys[:n_keys], len(amounts))
+            self.store.add(run_of(pairs, amounts[distances]))
         self.done += stop
+
+    def runs(self) -> Iterator[PairRun]:
+        """All that is counted, each pair once."""
+        kept = np.flatnonzero(self.triangle)
+        low, high = (words[kept] for words in np.triu_indices(self.n_dense))
+        yield PairRun(low * self.n_words + high, self.triangle[kept])
+        yield from self.store.blocks()
 
     def save(self, expected: Mapping[str, Any]) -> None:
         """Bring the folder up to date; one that is killed meanwhile is as it was before.

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import CheckpointError
-from exfam.kernels.pairs import merge
+
+_SAMPLES = 4096
 
 
 class PairRun(NamedTuple):
@@ -19,36 +20,23 @@ class PairRun(NamedTuple):
     totals: Int64[np.ndarray, "pairs"]
 
 
-_NONE = PairRun(np.empty(0, np.int64), np.empty(0, np.int64))
-_SAMPLES = 4096
+def run_of(pairs: Int64[np.ndarray, "_"], totals: Int64[np.ndarray, "_"]) -> PairRun:
+    """A run of pairs that are sorted, some of them several times."""
+    first = np.flatnonzero(np.diff(pairs, prepend=-1))
+    return PairRun(pairs[first], np.add.reduceat(totals, first))
 
 
-def merge_runs(one: PairRun, other: PairRun) -> PairRun:
-    """All pairs of two runs, totals added.
-
-    >>> pairs, amounts = np.array([1, 4]), np.array([2, 1])
-    >>> merged = merge_runs(PairRun(pairs, amounts), PairRun(pairs + 3, amounts))
-    >>> merged.pairs.tolist(), merged.totals.tolist()
-    ([1, 4, 7], [2, 3, 1])
-    """
-    if not len(one.pairs) or not len(other.pairs):
-        return one if len(one.pairs) else other
-    pairs = np.empty(len(one.pairs) + len(other.pairs), np.int64)
-    totals = np.empty_like(pairs)
-    n_pairs = merge(*one, *other, pairs, totals)
-    return PairRun(pairs[:n_pairs], totals[:n_pairs])
+def _merged(runs: list[PairRun]) -> PairRun:
+    if len(runs) == 1:
+        return runs[0]
+    pairs = np.concatenate([np.empty(0, np.int64), *(run.pairs for run in runs)])
+    totals = np.concatenate([np.empty(0, np.int64), *(run.totals for run in runs)])
+    order = np.argsort(pairs, kind="stable")
+    return run_of(pairs[order], totals[order])
 
 
 class RunStore:
-    """Runs in memory, at most about `max_pairs` long in all; the rest in files of a folder.
-
-    >>> import tempfile
-    >>> store = RunStore(Path(tempfile.mkdtemp()), max_pairs=3)
-    >>> for pair in (5, 2, 5, 9):
-    ...     store.add(PairRun(np.array([pair]), np.array([1])))
-    >>> [run.pairs.tolist() for run in store.blocks()], len(store.sizes)
-    ([[2, 5, 9]], 1)
-    """
+    """Runs in memory, at most about `max_pairs` long in all; the rest in files of a folder."""
 
     def __init__(self, folder: Path, *, max_pairs: int) -> None:
         self.folder, self.max_pairs = folder, max_pairs
@@ -61,21 +49,20 @@ class RunStore:
         self._held.append(run)
         # Merged only with runs of about their own length, pairs move seldom.
         while len(self._held) > 1 and len(self._held[-2].pairs) <= 2 * len(self._held[-1].pairs):
-            self._held.append(merge_runs(self._held.pop(-2), self._held.pop()))
+            self._held.append(_merged([self._held.pop(-2), self._held.pop()]))
         if sum(len(held.pairs) for held in self._held) >= self.max_pairs:
             self.spill()
 
     def spill(self) -> None:
         """Write all that is held in memory as one run."""
-        run = self._merged()
+        run = _merged(self._held)
         if not len(run.pairs):
             return
         number = 1 + max((int(name[4:-4]) for name in self.sizes), default=0)
         path = self.folder / f"run-{number:06d}.npy"
         beside = path.with_name(f"new-{path.name}")
-        file = np.lib.format.open_memmap(
-            beside, mode="w+", dtype=np.int64, shape=(2, len(run.pairs))
-        )
+        shape = (2, len(run.pairs))
+        file = np.lib.format.open_memmap(beside, mode="w+", dtype=np.int64, shape=shape)
         file[0], file[1] = run
         file.flush()
         os.replace(beside, path)
@@ -84,13 +71,12 @@ class RunStore:
 
     def blocks(self) -> Iterator[PairRun]:
         """All pairs in rising order, totals added, in pieces of about `max_pairs` at most."""
-        runs = [self._open(name) for name in self.sizes] + [self._merged()]
+        stored = [np.load(self.folder / name, mmap_mode="r") for name in self.sizes]
+        runs = [PairRun(*map(np.asarray, both)) for both in stored] + [_merged(self._held)]
         for first, last in self._bounds(runs):
-            block = _NONE
-            for run in runs:
-                piece = slice(*np.searchsorted(run.pairs, [first, last]))
-                block = merge_runs(block, PairRun(run.pairs[piece], run.totals[piece]))
-            yield block
+            pieces = [slice(*np.searchsorted(run.pairs, [first, last])) for run in runs]
+            parts = zip(runs, pieces, strict=True)
+            yield _merged([PairRun(run.pairs[piece], run.totals[piece]) for run, piece in parts])
 
     def check(self) -> None:
         """Raise CheckpointError unless every file of a run is there as it was written."""
@@ -102,16 +88,6 @@ class RunStore:
                     f"`folder` must hold its files as they were written, got {stored} bytes "
                     f"instead of {size} of {name}. Remove the folder to count anew."
                 )
-
-    def _merged(self) -> PairRun:
-        while len(self._held) > 1:
-            self._held.append(merge_runs(self._held.pop(), self._held.pop()))
-        return self._held[0] if self._held else _NONE
-
-    def _open(self, name: str) -> PairRun:
-        # "c": arrays that may be written to; compiled code then need not distinguish them.
-        both = np.asarray(np.load(self.folder / name, mmap_mode="c"))
-        return PairRun(both[0], both[1])
 
     def _bounds(self, runs: list[PairRun]) -> list[tuple[int, int]]:
         """Pairs at which to cut, so that what lies between two cuts is not too long."""

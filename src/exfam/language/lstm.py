@@ -10,11 +10,15 @@ from jaxtyping import Float64, Int64, Shaped
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
-from exfam.language.declarations import Precision
-from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
-from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork, build_lstm_lm
+from exfam.language.network_estimator import CheckpointLike, LanguageEstimator, Precision
+from exfam.language.networks.lstm_network import (
+    LSTM_TIES,
+    LSTMNetwork,
+    build_lstm_lm,
+    draw_tokens,
+    token_log_probs,
+)
 from exfam.language.networks.summed_nats import PRECISIONS
-from exfam.language.scoring import draw_tokens, token_log_probs
 from exfam.language.streams import CarriedNats, Streams, cut
 from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 from exfam.reading.text.checks import warn_unknown_words
@@ -83,12 +87,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
     kind: ClassVar[str] = "lstm-language-model"
 
     def fit(
-        self,
-        X: Any,
-        y: None = None,
-        *,
-        validation: Any = None,
-        checkpoint: CheckpointLike = None,
+        self, X: Any, y: None = None, *, validation: Any = None, checkpoint: CheckpointLike = None
     ) -> "LSTMLanguageModel":
         """Fit to a text.
 
@@ -126,7 +125,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         """A text as codes: indices of `vocabulary_["token"]`.
 
         Words never seen in training are "<unk>" if that was seen; they are left out, with a
-        warning that counts them, if not. Raises DataError for a text without a known word.
+        warning, if not. Raises DataError for a text without a known word.
         """
         lexicon = self._lexicon()
         codes, n_unknown = encode_known(X, lexicon, name="X")
@@ -135,19 +134,12 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         return codes
 
     def log_prob(self, X: Any) -> Float64[np.ndarray, "tokens"]:
-        """Log-probability in nats of each of `tokens`, line ends among them, given all before it.
-
-        Words that `tokens` leaves out have none, and are no context of others.
-        """
+        """Log-probability in nats of each of `tokens`, line ends too, given all before it."""
         codes = self.tokens(X)
         return token_log_probs(self.model_, codes, start=self._lexicon().line_end)
 
     def score(self, X: Any, y: None = None) -> float:
-        """Mean log-likelihood in nats of a token: minus the cross entropy; higher is better.
-
-        Words that `tokens` leaves out are not in it, and counted in a warning.
-        Raises DataError for a text without tokens.
-        """
+        """Mean log-likelihood in nats of a token of `tokens`: minus the cross entropy."""
         nats = self.log_prob(X)
         if not len(nats):
             raise DataError("`X` must have tokens to score, got none.")
@@ -162,7 +154,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
     ) -> Shaped[np.ndarray, "texts tokens"]:
         """Texts drawn token by token; the same seed gives the same draws.
 
-        `after`: words that all go on from, in the same line (default "")
+        `after`: words that all go on from, in the same line
         """
         lexicon = self._lexicon()
         if not isinstance(after, str):
@@ -177,14 +169,9 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
             )
         # Without the end of its last line.
         before = encode_text(iter(after.split("\n")), lexicon, name="after")[:-1]
-        drawn = draw_tokens(
-            self.model_,
-            np.append(lexicon.line_end, before),
-            n_texts=n_texts,
-            n_tokens=n_tokens,
-            seed=seed,
-        )
-        return lexicon.labels[drawn]
+        prompt = np.append(lexicon.line_end, before)
+        sizes = {"n_texts": n_texts, "n_tokens": n_tokens}
+        return lexicon.labels[draw_tokens(self.model_, prompt, **sizes, seed=seed)]
 
     def _lexicon(self) -> Lexicon:
         self._check_fitted()

@@ -15,12 +15,20 @@ from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
-from exfam.language.declarations import AdamTraining, Precision
-from exfam.language.masked_scoring import masked_choices, sentence_log_probs
-from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
+from exfam.language.network_estimator import (
+    AdamTraining,
+    CheckpointLike,
+    LanguageEstimator,
+    Precision,
+)
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
 from exfam.language.networks.summed_nats import PRECISIONS
-from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
+from exfam.language.networks.token_pieces import (
+    MaskedTokens,
+    TokenPieces,
+    masked_choices,
+    sentence_log_probs,
+)
 from exfam.language.text_encoders import TextEncoder, sentence_list
 from exfam.language.tokens import located_lines
 from exfam.reading.text.checks import warn_unknown_words
@@ -108,12 +116,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     kind: ClassVar[str] = "masked-language-model"
 
     def fit(
-        self,
-        X: Any,
-        y: None = None,
-        *,
-        validation: Any = None,
-        checkpoint: CheckpointLike = None,
+        self, X: Any, y: None = None, *, validation: Any = None, checkpoint: CheckpointLike = None
     ) -> "MaskedLanguageModel":
         """Fit to a text.
 
@@ -128,7 +131,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
         self._train(
             self.network(learned),
             objective=self._objective(),
-            train=self._source(pieces),
+            train=TokenPieces(pieces, float(self.mask_share), len(SPECIAL)),
             validation=None if held is None else self._scored(held),
             settings=settings_from(self, TrainingSettings),
             checkpoint=checkpoint,
@@ -139,13 +142,10 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     def _texts(self, X: Any, validation: Any) -> tuple[Subwords, _Pieces, _Pieces | None]:
         """The vocabulary of a text, its stretches, and those that are held out."""
         lines = list(_lines(X, name="X"))
+        options = {"size": int(self.vocabulary_size), "min_count": int(self.min_count)}
         try:
             learned = learn_subwords(
-                [line for line, _ in lines],
-                kind=self.subwords,
-                size=int(self.vocabulary_size),
-                lower=bool(self.lower),
-                min_count=int(self.min_count),
+                [line for line, _ in lines], kind=self.subwords, lower=bool(self.lower), **options
             )
         except ExfamError as error:
             message = str(error).replace("`size`", "`vocabulary_size`").replace("`lines`", "`X`")
@@ -179,21 +179,16 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     def encoder(self, *, term: str = "both") -> TextEncoder:
         """The encoder that probes of vectors and attention take.
 
-        `term`: "both", or "contextual" or "positional" alone: see `MaskedLM` (default "both")
+        `term`: "both", or "contextual" or "positional" alone: see `MaskedLM.forward`
         """
         return TextEncoder(self.model_, self.subwords_, term, self.long_sentences)
 
     def embed(
-        self,
-        X: Any,
-        *,
-        layer: int = -1,
-        pooling: str = "mean",
+        self, X: Any, *, layer: int = -1, pooling: str = "mean"
     ) -> Float32[np.ndarray, "sentences embed"]:
         """A vector for each sentence (a text or a list of words), or pair of these in a tuple.
 
-        `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError, naming its index, for a
-        sentence that is too long.
+        `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError for a sentence too long.
         """
         return self.encoder().vectors(sentence_list(X, name="X"), layer=layer, pooling=pooling)
 
@@ -204,10 +199,8 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a text's masked tokens, given the others.
 
-        A share of `mask_share` of all tokens but special ones, unknown words among these, is
-        masked, always the same ones of the same text. Unknown words are left out, and one warning
-        says how many they are.
-        Raises DataError for a text without tokens.
+        A share of `mask_share` of all tokens but special ones and unknown words is masked, always
+        the same ones of the same text. Unknown words are left out, with a warning.
         """
         source, objective = self._read(X), self._objective()
         nats = weight = 0.0
@@ -218,16 +211,15 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
             nats, weight = nats + float(own), weight + float(n_tokens)
         if not weight:
             raise DataError("`X` must have tokens to score, got none.")
-        unknown = sum(int((piece == _UNKNOWN_CODE).sum()) for piece in source.pieces)
-        ordinary = sum(int((piece >= len(SPECIAL)).sum()) for piece in source.pieces)
-        warn_unknown_words(unknown, unknown + ordinary, unit="tokens")
+        codes = np.concatenate(source.pieces)
+        unknown = int((codes == _UNKNOWN_CODE).sum())
+        warn_unknown_words(unknown, unknown + int((codes >= len(SPECIAL)).sum()), unit="tokens")
         return -nats / weight
 
     def masked_tokens(self, X: Any) -> Int64[np.ndarray, "tokens"]:
         """The tokens of a text that `score` masks: indices of `vocabulary_["token"]`."""
         source = self._read(X)
-        assert source.chosen is not None
-        masked = [piece[chosen] for piece, chosen in zip(source.pieces, source.chosen, strict=True)]
+        masked = map(np.extract, source.chosen or (), source.pieces)
         return np.concatenate([np.empty(0, dtype=np.int64), *masked]).astype(np.int64)
 
     def perplexity(self, X: Any) -> float:
@@ -237,33 +229,19 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     def log_prob(self, X: Any) -> list[Float64[np.ndarray, "_"]]:
         """Of every sentence, log-probabilities in nats of its tokens, each given all others of it.
 
-        Special tokens, unknown words among them, have none.
-
-        Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood.
-        Raises DataError, naming its index, for a sentence that is too long.
+        Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood. Special
+        tokens and unknown words have none. Raises DataError for a sentence that is too long.
         """
-        return sentence_log_probs(
-            self.model_, self.encoder().pieces(sentence_list(X, name="X")), n_special=len(SPECIAL)
-        )
+        model, pieces = self.model_, self.encoder().pieces(sentence_list(X, name="X"))
+        return [sentence_log_probs(model, piece, n_special=len(SPECIAL)) for piece in pieces]
 
     def network(self, learned: Subwords) -> MaskedLM:
         """A network of initial weights, for a vocabulary of pieces."""
-        sizes = MaskedLMSizes(
-            n_tokens=len(learned),
-            n_positions=int(self.length),
-            mask=learned.index[MASK],
-            embed_dim=int(self.embed_dim),
-            n_heads=int(self.n_heads),
-            n_layers=int(self.n_layers),
-            feed_forward_dim=int(self.feed_forward_dim),
-            encoding=self.encoding,
-            connection=self.connection,
-            dropout=float(self.dropout),
-        )
+        of_text = {"n_tokens": len(learned), "mask": learned.index[MASK]}
+        sizes = settings_from(self, MaskedLMSizes, n_positions=int(self.length), **of_text)
         return build_masked_lm(sizes, generator=torch.Generator().manual_seed(int(self.seed)))
 
     def _check_parameters(self) -> None:
-        """Raise ExfamError for a parameter that no data could make right."""
         self.check_rules()
         check_positive("mask_share", self.mask_share)
         if self.embed_dim % self.n_heads:
@@ -274,19 +252,14 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     def _objective(self) -> MaskedTokens:
         return MaskedTokens(float(self.mask_share), len(SPECIAL), PRECISIONS[self.precision])
 
-    def _source(self, pieces: list[np.ndarray]) -> TokenPieces:
-        return TokenPieces(pieces, share=float(self.mask_share), n_special=len(SPECIAL))
-
     def _read(self, X: Any) -> TokenPieces:
         self._check_parameters()
         subwords, length = self.subwords_, int(self.parameters_["length"])
         return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
-        """The pieces with the tokens that are masked, the same ones every time."""
-        share, n_special = float(self.mask_share), len(SPECIAL)
-        chosen = masked_choices(pieces, share=share, n_special=n_special)
-        return TokenPieces(pieces, share=share, n_special=n_special, chosen=chosen)
+        of_tokens = {"share": float(self.mask_share), "n_special": len(SPECIAL)}
+        return TokenPieces(pieces, **of_tokens, chosen=masked_choices(pieces, **of_tokens))
 
     def _restored_member(self, config: Any) -> MaskedLM:
         return self.network(self.subwords_)
@@ -307,8 +280,7 @@ def _has_words(pieces: _Pieces) -> bool:
 def _stretches(lines: Iterable[tuple[str, bool]], subwords: Subwords, *, length: int) -> _Pieces:
     """A text as stretches of tokens, each between special tokens, a special one at line ends."""
     start, end = subwords.index[START], subwords.index[END]
-    listed = list(lines)
-    flat = []
+    listed, flat = list(lines), []
     coded = subwords.encode([line for line, _ in listed])
     for line, (_, ends) in zip(coded, listed, strict=True):
         flat += [line.codes, np.array([end][: int(ends)], dtype=np.int32)]

@@ -8,7 +8,7 @@ from jaxtyping import Float64
 
 from exfam.checks import DataError, ExfamError
 from exfam.encodings import Attenuated
-from exfam.estimator.base import attribute, parameter
+from exfam.estimator.declared import attribute, parameter, settings_from
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
 from exfam.language.network_estimator import LanguageEstimator
@@ -16,15 +16,17 @@ from exfam.language.networks.positional_sentences import (
     PADDINGS,
     PositionalSentenceNetwork,
     build_positional_sentences,
-    sentence_nats,
 )
-from exfam.language.sentences import LabeledSentences, known_words, split_sentences
-from exfam.language.targets import (
+from exfam.language.networks.sentence_heads import SentenceNats
+from exfam.language.sentences import (
+    LabeledSentences,
     LabelPredictions,
     checked_targets,
     checked_validation,
     known_labels,
+    known_words,
     label_codes,
+    split_sentences,
 )
 from exfam.positions import encoding_weights
 from exfam.training.optimizer import TrainingSettings, choose_device
@@ -95,7 +97,7 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
 
         `vectors`: WordVectors; those of the center of a window count
         `validation`: (X, y) whose log-likelihood chooses the epoch; the last one's weights are kept
-            without (default None)
+            without
 
         Raises DataError for what are no sentences or not as many labels, for fewer than two
         labels, and where no word has a vector; ExfamError for other `vectors`.
@@ -115,14 +117,12 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         train, self.coverage_ = self._source(sentences, labels, name="X")
         if not train.lengths.any():
             raise DataError("`vectors` must have a word of `X`, got none. Give other vectors.")
-        held = None if validation is None else self._held(validation)
+        held = None
+        if validation is not None:
+            held = self._source(*checked_validation(validation), name="validation")[0]
         model = self._network(weights).to(choose_device(self.device))
         self._train(
-            model,
-            objective=sentence_nats,
-            train=train,
-            validation=held,
-            settings=settings,
+            model, objective=SentenceNats(), train=train, validation=held, settings=settings
         )
         return self
 
@@ -146,21 +146,11 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         return log_proba
 
     def _settings(self) -> TrainingSettings:
-        """Raise ExfamError for a parameter of training that no data could make right."""
-        return TrainingSettings(
-            learning_rate=python_number(self.learning_rate),
-            betas=(0.9, 0.999),
-            batch_size=self.batch_size,
-            max_epochs=self.max_epochs,
-            patience=self.max_epochs,
-            warmup=0.0,
-            clip=None,
-            seed=self.seed,
-            device=self.device,
-        )
+        fixed = {"betas": (0.9, 0.999), "warmup": 0.0, "clip": None}
+        patience = python_number(self.max_epochs)
+        return settings_from(self, TrainingSettings, patience=patience, **fixed)
 
     def _weights(self) -> torch.Tensor:
-        """Of attention."""
         encoding = Attenuated(w=python_number(self.w), s=python_number(self.s))
         return encoding_weights(encoding, int(self.n_positions))[0]
 
@@ -185,16 +175,11 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         longest = int(self.parameters_["n_positions"])
         return known_words(sentences, self.vectors_.index, longest=longest)
 
-    def _held(self, validation: Any) -> LabeledSentences:
-        return self._source(*checked_validation(validation), name="validation")[0]
-
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members."""
         plain = {"classes": self.classes_.tolist(), "coverage": self.coverage_}
         return plain, {"vectors": torch.from_numpy(self.vectors_.center)}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what was saved."""
         super()._restore(config, tensors, vocabulary)
         self.classes_, self.coverage_ = np.array(config["classes"]), config["coverage"]
         words = tuple(vocabulary["word"].tolist())

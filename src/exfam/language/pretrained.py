@@ -1,6 +1,7 @@
 """Encoders of Hugging Face's transformers, as the probes ask for them. Extra: exfam[hf]."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -83,10 +84,7 @@ class PretrainedEncoder:
         return n_positions - _unused_positions(self.model) if n_positions > 0 else 10**9
 
     def word_vectors(self) -> WordVectors:
-        """The vectors that tokens enter with, of all words that are one token.
-
-        Raises DataError for a tokenizer that has no such word.
-        """
+        """The vectors that tokens enter with, of all words that are one token."""
         matrix = self.model.get_input_embeddings().weight.detach().float().cpu().numpy()
         special = frozenset(self.tokenizer.all_special_tokens)
         return token_vectors(self.tokenizer.get_vocab(), matrix, special=special)
@@ -98,13 +96,9 @@ class PretrainedEncoder:
     def repeated(
         self, words: Sequence[str], length: int, *, special_tokens: bool
     ) -> Float[Tensor, "words layers heads length length"]:
-        """Attention of sentences of one word over and over.
-
-        Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
-        that is not one token.
-        """
+        """Attention of sentences of one word over and over, as `TextEncoder.repeated`."""
         check_repeats(length, most=self.most_tokens)
-        own = torch.tensor(self._tokens(words))[:, None]
+        own = torch.tensor(word_codes(words, self.tokenizer.get_vocab()))[:, None]
         if not special_tokens:
             return self.attention(own.expand(-1, length))
         first, last = (getattr(self.tokenizer, f"{name}_token_id") for name in ("cls", "sep"))
@@ -125,11 +119,9 @@ class PretrainedEncoder:
     def word_attention(
         self, sentences: Sequence[Sequence[str]]
     ) -> list[Float[Tensor, "layers heads words words"]]:
-        """Attention from each word of a sentence to each, special tokens left out.
+        """Attention from each word of a sentence to each, as `TextEncoder.word_attention`.
 
-        Attention to a word is summed over its tokens, that from a word is their mean.
-        Raises DataError for a sentence of more tokens than the encoder takes, naming its index;
-        ExfamError for a tokenizer that does not know which word a token is of.
+        Raises ExfamError for a tokenizer that does not know which word a token is of.
         """
         if not getattr(self.tokenizer, "is_fast", False):
             raise ExfamError(
@@ -157,9 +149,7 @@ class PretrainedEncoder:
         device = next(self.model.parameters()).device
         with torch.inference_mode():
             output = self.model(
-                input_ids=tokens.to(device),
-                attention_mask=seen.to(device),
-                output_attentions=True,
+                input_ids=tokens.to(device), attention_mask=seen.to(device), output_attentions=True
             )
         layers = [layer for layer in getattr(output, "attentions", None) or () if layer is not None]
         if not layers:
@@ -174,9 +164,6 @@ class PretrainedEncoder:
         space = " " if begins_with_space(self.tokenizer.get_vocab()) else ""
         spaced = [[space + word for word in words] for words in sentences]
         return self.tokenizer(spaced, is_split_into_words=True, **options)
-
-    def _tokens(self, words: Sequence[str]) -> list[int]:
-        return word_codes(words, self.tokenizer.get_vocab())
 
 
 def _unused_positions(model: torch.nn.Module) -> int:
@@ -199,16 +186,14 @@ def _transformers() -> Any:
     return transformers
 
 
-class _quiet:
+@contextmanager
+def _quiet(transformers: Any) -> Iterator[None]:
     """No progress bars of transformers while it lasts."""
-
-    def __init__(self, transformers: Any) -> None:
-        self._logging = transformers.utils.logging
-
-    def __enter__(self) -> None:
-        self._shown = self._logging.is_progress_bar_enabled()
-        self._logging.disable_progress_bar()
-
-    def __exit__(self, *error: object) -> None:
-        if self._shown:
-            self._logging.enable_progress_bar()
+    logging = transformers.utils.logging
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()

@@ -1,5 +1,7 @@
-"""Sentences as words that have vectors, and as what a fit learns from."""
+"""Sentences as words that have vectors, their labels and numbers, and labels predicted."""
 
+import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -7,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float32, Int64
+from jaxtyping import Float32, Float64, Int64, Shaped
+from sklearn.base import ClassifierMixin
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamWarning, regular_array
 from exfam.groups import Groups
 from exfam.language.networks.positional_sentences import SentenceBatch
 from exfam.reading.text.checks import check_no_table
@@ -21,13 +24,14 @@ from exfam.training.batching import (
     sequential_batches,
 )
 
+_PLAIN = (str, bool, int, float)
+
 
 @dataclass(frozen=True, eq=False)
 class LabeledSentences:
     """Sentences with labels as a source of batches.
 
     `words`: the rows of `vectors` that are each sentence's words, as items of groups
-    `label`: the code of each sentence's label
     """
 
     words: Groups
@@ -36,27 +40,23 @@ class LabeledSentences:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "sentences"]:
-        """Number of words of every sentence."""
         return self.words.lengths
 
     def total(self, first: int, last: int) -> float:
-        """How many of sentences `first` to `last`, the latter excluded, have a word."""
+        """How many of these sentences have a word."""
         return float((self.lengths[first:last] > 0).sum())
 
     def epoch_batches(
         self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
     ) -> Iterator[np.ndarray]:
-        """Every sentence with a word once, in random batches of sentences of like length."""
         return epoch_batches(
             self.words, generator=generator, batch_size=batch_size, max_tokens=max_tokens
         )
 
     def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
-        """Every sentence once, by length."""
         return sequential_batches(self.words, max_tokens=max_tokens)
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> SentenceBatch:
-        """The sentences at `index` side by side."""
         n_words = self.lengths[index]
         position = np.arange(max(1, int(n_words.max(initial=0))))
         present = position < n_words[:, None]
@@ -73,7 +73,6 @@ class LabeledSentences:
         )
 
     def fingerprint(self) -> dict[str, str]:
-        """Digests of the words, of their vectors and of the labels."""
         return {
             "words": groups_digest(self.words),
             "vectors": digest([self.vectors]),
@@ -81,7 +80,6 @@ class LabeledSentences:
         }
 
     def read_at_random(self) -> AbstractContextManager[None]:
-        """The system reads no more of mapped files than what is needed."""
         return read_at_random(self.words)
 
 
@@ -90,9 +88,6 @@ def split_sentences(X: Any, *, name: str) -> list[list[str]]:
 
     Raises DataError, naming the index, for what is neither text nor a list of words, for one text
     in place of several, and for a table.
-
-    >>> split_sentences(["so good", ["so", "bad"]], name="X")
-    [['so', 'good'], ['so', 'bad']]
     """
     check_no_table(name, X)
     if isinstance(X, str | bytes) or not isinstance(X, Iterable):
@@ -120,10 +115,6 @@ def known_words(
 
     A word is looked up as it is spelled, then in lower case; what is unknown is dropped, and of
     what is left no more than the first `longest` words stay.
-
-    >>> words, share = known_words([["The", "dxg"], []], {"the": 7}, longest=9)
-    >>> words.item.tolist(), words.lengths.tolist(), share
-    ([7], [1, 0], 0.5)
     """
     codes: list[int] = []
     ends = [0]
@@ -137,3 +128,107 @@ def known_words(
     bounds = np.array(ends, dtype=np.int64)
     groups = Groups(start=bounds[:-1], stop=bounds[1:], item=np.array(codes, dtype=np.int32))
     return groups, n_known / max(1, n_words)
+
+
+def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray, "sentences"]:
+    """Targets, one per sentence of `name`. Raises DataError for another shape."""
+    targets = regular_array(
+        y,
+        otherwise="`y` must have one target per sentence, got ones of several lengths. Give a list "
+        "of labels or numbers.",
+    )
+    if targets.shape != (n_sentences,):
+        raise DataError(
+            f"`y` must have a target for each of {n_sentences} sentences of `{name}`, got shape "
+            f"{targets.shape}."
+        )
+    return targets
+
+
+def checked_validation(validation: Any) -> tuple[Any, Any]:
+    """The sentences and targets to choose an epoch by. Raises DataError for what is no pair."""
+    if not isinstance(validation, list | tuple) or len(validation) != 2:
+        raise DataError(f"`validation` must be a pair (X, y), got {type(validation).__name__}.")
+    return validation[0], validation[1]
+
+
+def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labels"]:
+    """The different labels, sorted. Raises DataError for fewer than two, or labels of other kinds."""
+    listed = y.tolist()
+    kinds = sorted({type(label).__name__ for label in listed})
+    if len(kinds) > 1 or not all(isinstance(label, _PLAIN) for label in listed):
+        raise DataError(
+            f"`y` must be texts, numbers or truth values, all of one kind, got {', '.join(kinds)}."
+        )
+    labels = np.unique(y)
+    if len(labels) < 2:
+        raise DataError(f"`y` must have at least two labels, got {len(labels)}.")
+    return labels
+
+
+def label_codes(
+    y: Shaped[np.ndarray, "sentences"], labels: Shaped[np.ndarray, "labels"], *, name: str
+) -> Int64[np.ndarray, "sentences"]:
+    """The index of each label among the known ones. Raises DataError for another label."""
+    unknown = ~np.isin(y, labels)
+    if unknown.any():
+        at = int(unknown.argmax())
+        raise DataError(
+            f"`{name}` must have labels of the training sentences, got {y.tolist()[at]!r} at index "
+            f"{at}."
+        )
+    return np.searchsorted(labels, y).astype(np.int64)
+
+
+def finite_numbers(
+    y: Shaped[np.ndarray, "sentences"], *, name: str
+) -> Float64[np.ndarray, "sentences"]:
+    """Targets as finite numbers. Raises DataError, naming the index, for anything else."""
+    try:
+        numbers = y.astype(np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise DataError(f"`y` must be numbers, one per sentence of `{name}` ({error}).") from error
+    if not np.isfinite(numbers).all():
+        at = int((~np.isfinite(numbers)).argmax())
+        raise DataError(f"`y` must be finite, got {numbers[at]} at index {at} of `{name}`.")
+    return numbers
+
+
+class LabelPredictions(ClassifierMixin, ABC):
+    """Labels of sentences from their log-probabilities."""
+
+    classes_: np.ndarray
+
+    @abstractmethod
+    def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`."""
+
+    def predict_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Probability of each of `classes_`."""
+        return np.exp(self.predict_log_proba(X))
+
+    def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
+        """The likeliest label of each sentence."""
+        log_proba = self.predict_log_proba(X)
+        return self.classes_[log_proba.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy: the share of sentences whose label is predicted.
+
+        Labels that training did not have count as wrong, with a warning. Raises DataError where
+        there are no sentences, or not as many labels.
+        """
+        predicted = self.predict(X)
+        if not len(predicted):
+            raise DataError("`X` must have sentences to score, got none.")
+        targets = checked_targets(y, n_sentences=len(predicted), name="X")
+        unknown = ~np.isin(targets, self.classes_)
+        if unknown.any():
+            at = int(unknown.argmax())
+            warnings.warn(
+                f"{unknown.sum()} of the {len(targets)} labels of `y` are none that training had, "
+                f"such as {targets.tolist()[at]!r} at index {at}: they count as wrong.",
+                ExfamWarning,
+                stacklevel=2,
+            )
+        return float((predicted == targets).mean())

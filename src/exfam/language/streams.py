@@ -31,47 +31,35 @@ class Streams:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "length"]:
-        """Tokens of every row."""
         n_rows, n_columns = self.inputs.shape
         return np.full(n_rows, n_columns, dtype=np.int64)
 
     def total(self, first: int, last: int) -> float:
-        """Tokens of some rows."""
         return float((self.targets[first:last] >= 0).sum())
 
     def epoch_batches(
-        self,
-        *,
-        generator: np.random.Generator,
-        batch_size: int | None,
-        max_tokens: int | None,
+        self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
     ) -> Iterator[Int64[np.ndarray, "batch"]]:
-        """All rows in their order, about `max_tokens` tokens at a time."""
         assert max_tokens is not None and batch_size is None
         return self.sequential_batches(max_tokens=max_tokens)
 
     def sequential_batches(self, *, max_tokens: int) -> Iterator[Int64[np.ndarray, "batch"]]:
-        """The same."""
         n_rows, n_columns = self.inputs.shape
         size = max(1, max_tokens // n_columns)
         for first in range(0, n_rows, size):
             yield np.arange(first, min(first + size, n_rows))
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> "Streams":
-        """Rows that follow each other."""
         rows = slice(int(index[0]), int(index[-1]) + 1)
         return Streams(self.inputs[rows], self.targets[rows], opening=rows.start == 0)
 
     def to(self, device: torch.device) -> "Streams":
-        """The same on another device."""
         return Streams(self.inputs.to(device), self.targets.to(device), self.opening)
 
     def fingerprint(self) -> dict[str, str]:
-        """A digest of all tokens."""
         return {"text": digest([self.inputs.numpy(), self.targets.numpy()])}
 
     def read_at_random(self) -> AbstractContextManager[None]:
-        """Tokens are in memory: nothing to prepare."""
         return nullcontext()
 
 
@@ -80,8 +68,6 @@ def cut(tokens: Int64[np.ndarray, "tokens"], n_columns: int, *, start: int, whol
 
     `whole`: whether the last piece is filled up, so that no token is left out
 
-    >>> cut(np.arange(7), 3, start=9, whole=False).inputs.T.tolist()
-    [[9, 0], [1, 2], [3, 4]]
     >>> cut(np.arange(7), 3, start=9, whole=True).targets.T.tolist()
     [[0, 1, 2], [3, 4, 5], [6, -1, -1]]
     """
@@ -122,11 +108,7 @@ class CarriedNats:
         return nats, present.sum()
 
     def carried(self) -> dict[str, Tensor]:
-        """What the next step goes on from."""
-        return (
-            {} if self._state is None else dict(zip(("hidden", "cell"), self._state, strict=True))
-        )
+        return dict(zip(("hidden", "cell"), self._state or (), strict=bool(self._state)))
 
     def carry(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from what `carried` returned."""
         self._state = (tensors["hidden"], tensors["cell"]) if tensors else None

@@ -12,7 +12,7 @@ from torch import Tensor
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
 from exfam.language.networks.masked_lm import EncodedTokens, MaskedLM
 from exfam.language.networks.sentence_heads import pooled
-from exfam.language.networks.token_pieces import padded, sequential_rows
+from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.word_pieces import (
     attention_of_words,
     check_repeats,
@@ -58,10 +58,7 @@ class TextEncoder:
         return TextEncoder(self.network, self.subwords, term, self.long_sentences)
 
     def word_vectors(self) -> WordVectors:
-        """The vectors that tokens enter with, of all words that are one token.
-
-        Raises DataError for a vocabulary of bytes that has no such word.
-        """
+        """The vectors that tokens enter with, of all words that are one token."""
         matrix = self.network.words.table.weight.detach().float().cpu().numpy()
         return token_vectors(self.subwords.index, matrix, special=SPECIAL)
 
@@ -89,8 +86,7 @@ class TextEncoder:
         """Attention from each word of a sentence to each, special tokens left out.
 
         Attention to a word is summed over its tokens, that from a word is their mean. Nothing is
-        cut: raises DataError for a sentence of more tokens than the encoder takes, naming its
-        index (see `fits`).
+        cut: raises DataError for a sentence that is too long (see `fits`).
         """
         listed = sentence_list(sentences, name="sentences")
         coded = self.subwords.encode(listed)
@@ -113,17 +109,12 @@ class TextEncoder:
         return np.array([len(own.codes) + 2 <= self.most_tokens for own in coded], dtype=bool)
 
     def vectors(
-        self,
-        sentences: Any,
-        *,
-        layer: int = -1,
-        pooling: str = "mean",
+        self, sentences: Any, *, layer: int = -1, pooling: str = "mean"
     ) -> Float32[np.ndarray, "sentences embed"]:
         """One vector per sentence, or pair of sentences in a tuple.
 
         `layer`: 0 for what enters the first layer, 1 for what leaves it, …; -1 for the last
-            (default -1)
-        `pooling`: "mean" of the tokens, special ones included, or the "first" one (default "mean")
+        `pooling`: "mean" of the tokens, special ones included, or the "first" one
 
         Raises ExfamError for a layer that there is not; DataError for a sentence that is too long.
         """
@@ -135,16 +126,14 @@ class TextEncoder:
         pieces = self.pieces(sentences)
         out = np.empty((len(pieces), self.network.words.dim), dtype=np.float32)
         for indices, encoded, present in self._batches(pieces):
-            own = pooled(encoded.states[layer], present, pooling=pooling)
-            out[indices] = own.cpu().numpy()
+            out[indices] = pooled(encoded.states[layer], present, pooling=pooling).cpu().numpy()
         return out
 
     def pieces(self, sentences: Any) -> list[Int32[np.ndarray, "_"]]:
         """Sentences, or pairs of them in tuples, as tokens between special ones.
 
         [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. Where sentences are cut, a pair loses
-        the end of its longer one first. Raises DataError, naming its index, for one that is too
-        long, or is no sentence or pair.
+        the end of its longer one first. Raises DataError for one that is too long, or is none.
         """
         flat: list[Any] = []
         indices: list[int] = []
@@ -165,7 +154,9 @@ class TextEncoder:
         n_tokens = 1 + sum(len(part) + 1 for part in parts)
         if self.long_sentences == "error":
             check_tokens(n_tokens, most=self.most_tokens, index=index)
-        kept = _shortened([len(part) for part in parts], n_tokens - self.most_tokens)
+        kept = [len(part) for part in parts]
+        for _ in range(n_tokens - self.most_tokens):
+            kept[kept.index(max(kept))] -= 1
         start, end = (np.array([self.subwords.index[token]]) for token in (START, END))
         codes = [start]
         for part, n in zip(parts, kept, strict=True):
@@ -176,43 +167,26 @@ class TextEncoder:
         self, pieces: list[np.ndarray]
     ) -> Iterator[tuple[np.ndarray, EncodedTokens, Tensor]]:
         """Indices of sentences of like length, their encoding, and where they have tokens."""
-        lengths = np.array([len(piece) for piece in pieces], dtype=np.int64)
-        for indices in sequential_rows(lengths, max_tokens=_TOKENS_AT_ONCE):
-            tokens, present = padded([pieces[index] for index in indices])
-            encoded = self._run(tokens, present)
-            yield indices, encoded, present.to(encoded.states[0].device)
+        source = TokenPieces(pieces, share=0.0, n_special=0)
+        for indices in source.sequential_batches(max_tokens=_TOKENS_AT_ONCE):
+            batch = source.pad(indices)
+            encoded = self._run(batch.tokens, batch.present)
+            yield indices, encoded, batch.present.to(encoded.states[0].device)
 
     def _run(self, tokens: Tensor, present: Tensor) -> EncodedTokens:
-        device = self.network.bias.device
+        own = [tensor.to(self.network.bias.device) for tensor in (tokens, present)]
         with torch.inference_mode():
-            encoded: EncodedTokens = self.network(
-                tokens.to(device), present.to(device), term=self.term
-            )
+            encoded: EncodedTokens = self.network(*own, term=self.term)
         return encoded
 
 
 def sentence_list(X: Any, *, name: str) -> list[Any]:
-    """Sentences, or pairs of them, as a list.
-
-    Raises DataError for one text, for a table, and for an iterator.
-
-    >>> sentence_list(("a man", "a dog"), name="X")
-    ['a man', 'a dog']
-    """
+    """Sentences, or pairs of them, as a list; DataError for one text, a table, an iterator."""
     check_no_table(name, X)
     # An array without dimensions has a length by name alone.
-    is_one = isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0
-    if is_one:
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
         raise DataError(
             f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
             f"{type(X).__name__}. Put it into a list."
         )
     return list(X)
-
-
-def _shortened(lengths: list[int], excess: int) -> list[int]:
-    """What is left of parts when the longest loses a token until `excess` are gone."""
-    kept = list(lengths)
-    for _ in range(max(0, excess)):
-        kept[kept.index(max(kept))] -= 1
-    return kept

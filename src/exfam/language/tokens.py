@@ -25,22 +25,16 @@ Codes = Int64[np.ndarray, "tokens"]
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """The tokens that a model knows: words (or codes), and "<eos>", which ends lines.
-
-    >>> Lexicon(np.array(["a", "<eos>"], dtype=object)).line_end
-    1
-    """
+    """The tokens that a model knows: words (or codes), and "<eos>", which ends lines."""
 
     labels: np.ndarray
 
     @cached_property
     def index(self) -> dict[Any, int]:
-        """Token -> code."""
         return {label: code for code, label in enumerate(self.labels.tolist())}
 
     @property
     def line_end(self) -> int:
-        """The code of "<eos>"."""
         return self.index[LINE_END]
 
     def __len__(self) -> int:
@@ -64,7 +58,15 @@ def learn(source: Any, *, name: str) -> tuple[Lexicon, Codes]:
         labels = [*range(n_codes), LINE_END]
         codes = np.where(given == _LINE_END_CODE, n_codes, given)
     else:
-        codes, labels = _by_count(*_first_seen(source, name=name))
+        # Codes by first appearance first: one pass, without the text itself in memory.
+        seen, index = array("q"), dict[str, int]()
+        for _, words in located_lines(source, name=name):
+            seen.extend(index.setdefault(word, len(index)) for word in [*words, LINE_END])
+        codes = np.array(seen, dtype=np.int64)
+        counts = np.bincount(codes, minlength=len(index)).tolist()
+        labels = sorted(index, key=lambda word: (-counts[index[word]], word))
+        code = np.argsort([index[word] for word in labels])
+        codes = code[codes]
     if len(labels) < 2:
         raise DataError(f"`{name}` must be a text with words, got {len(codes)} line ends alone.")
     return Lexicon(np.array(labels, dtype=object)), codes
@@ -76,10 +78,6 @@ def encode_text(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
     Arrays of integers are codes of the lexicon, -1 for line ends.
     Raises UnknownItemError, naming file and line, for another word where "<unk>" is not known;
     DataError if `source` is no text.
-
-    >>> lexicon = Lexicon(np.array(["<eos>", "a", "<unk>"], dtype=object))
-    >>> encode_text(["a c"], lexicon, name="X").tolist()
-    [1, 2, 0]
     """
     if isinstance(source, np.ndarray):
         given = _checked(source, name=name)
@@ -108,11 +106,7 @@ def encode_text(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
 def encode_known(source: Any, lexicon: Lexicon, *, name: str) -> tuple[Codes, int]:
     """A text as codes, and how many of its words are left out: unknown ones, without "<unk>".
 
-    Arguments and errors are those of `encode_text`; DataError also where no word is known.
-
-    >>> lexicon = Lexicon(np.array(["<eos>", "a"], dtype=object))
-    >>> encode_known(["a c", "a"], lexicon, name="X")
-    (array([1, 0, 1, 0]), 1)
+    Raises what `encode_text` raises, and DataError where no word is known.
     """
     if isinstance(source, np.ndarray) or UNKNOWN in lexicon.index:
         return encode_text(source, lexicon, name=name), 0
@@ -148,30 +142,10 @@ def _checked(codes: np.ndarray, *, name: str) -> Codes:
     return codes.astype(np.int64)
 
 
-def _first_seen(source: Any, *, name: str) -> tuple[Codes, dict[str, int]]:
-    """Codes by first appearance: one pass, without the text itself in memory."""
-    codes, index = array("q"), dict[str, int]()
-    for _, words in located_lines(source, name=name):
-        codes.extend(index.setdefault(word, len(index)) for word in words)
-        codes.append(index.setdefault(LINE_END, len(index)))
-    return np.array(codes, dtype=np.int64), index
-
-
-def _by_count(codes: Codes, index: dict[str, int]) -> tuple[Codes, list[str]]:
-    counts = dict(zip(index, np.bincount(codes, minlength=len(index)).tolist(), strict=True))
-    labels = sorted(index, key=lambda word: (-counts[word], word))
-    code = np.empty(len(index), dtype=np.int64)
-    code[[index[word] for word in labels]] = np.arange(len(labels))
-    return code[codes], labels
-
-
 def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, list[str]]]:
     """Where each line of files or of a list of lines is, in words, and its words.
 
     Raises DataError, naming file and line, for what is no text, and for a table.
-
-    >>> list(located_lines(["a b"]))
-    [('in line 1', ['a', 'b'])]
     """
     check_no_table(name, source)
     lines = find_source(source)
@@ -200,13 +174,6 @@ def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
     """Where each line of a file is, in words, and its words; unpacked by the name's end.
 
     Raises DataError, naming file and line, where it is no text in UTF-8 or cannot be read.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "text")
-    >>> path.write_text("a b")
-    3
-    >>> [words for _, words in lines_of(path)]
-    [['a', 'b']]
     """
     number = 1
     try:

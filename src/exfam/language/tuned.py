@@ -15,18 +15,17 @@ from exfam.checks import DataError, ExfamError
 from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import Choice
-from exfam.language.declarations import AdamTraining, Precision
 from exfam.language.masked import MaskedLanguageModel
-from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
-from exfam.language.networks.sentence_heads import (
-    LabeledPieces,
-    LabelNats,
-    NumberNats,
-    SentenceHead,
+from exfam.language.network_estimator import (
+    AdamTraining,
+    CheckpointLike,
+    LanguageEstimator,
+    Precision,
 )
+from exfam.language.networks.sentence_heads import SentenceHead, SentenceNats
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import TokenPieces
-from exfam.language.targets import (
+from exfam.language.sentences import (
     LabelPredictions,
     checked_targets,
     checked_validation,
@@ -76,13 +75,15 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         """Fit to sentences (texts or lists of words), or pairs of these in tuples.
 
         `encoder`: a fitted model whose copy is trained along
-        `validation`: (X, y) that chooses the epoch (default None)
+        `validation`: (X, y) that chooses the epoch
         `checkpoint`: a folder from which a fit that was cut short goes on to the same bits
 
         Raises DataError for what are no sentences, or not as many targets.
         """
         self._check_parameters()
-        _check_encoder(encoder)
+        if not isinstance(encoder, MaskedLanguageModel):
+            kind = type(encoder).__name__
+            raise ExfamError(f"`encoder` must be a MaskedLanguageModel, got {kind}.")
         targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
         self._start_fit()
         network = copy.deepcopy(encoder.model_)
@@ -95,7 +96,7 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
             held = self._source(network, *checked_validation(validation), name="validation")
         self._train(
             self._head(network),
-            objective=self._objective(),
+            objective=SentenceNats(PRECISIONS[self.precision]),
             train=train,
             validation=held,
             settings=settings_from(self, TrainingSettings),
@@ -103,6 +104,7 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         )
         return self
 
+    @abstractmethod
     def _learn(self, y: np.ndarray) -> None:
         """What is known of targets before anything is fitted; DataError if they are none."""
 
@@ -110,58 +112,53 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
         """Targets as the network takes them."""
 
-    @property
     @abstractmethod
-    def _n_outputs(self) -> int: ...
+    def _learned(self) -> Any:
+        """What is known of targets, as plain JSON."""
 
     @abstractmethod
-    def _objective(self) -> Objective: ...
+    def _relearn(self, learned: Any) -> None: ...
 
     def encoder(self, *, term: str = "both") -> TextEncoder:
-        """The encoder as it came out of the fit, for vectors and attention.
+        """The encoder as it came out of the fit, for vectors and attention; `term` as there."""
+        return self._text_encoder(self.model_.encoder, term)
 
-        `term`: "both", or "contextual" or "positional" alone (default "both")
-        """
-        return TextEncoder(self.model_.encoder, self._subwords(), term, self.long_sentences)
+    def _text_encoder(self, network: Any, term: str = "both") -> TextEncoder:
+        subwords = Subwords(self.vocabulary_["subwords"][0])
+        return TextEncoder(network, subwords, term, self.long_sentences)
 
     def _outputs(self, X: Any, term: str) -> torch.Tensor:
-        """In float64, on the CPU."""
         vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.model_.pooling)
         output = self.model_.output
         with torch.inference_mode():
             outputs = output(torch.from_numpy(vectors).to(output.weight.device))
         return outputs.double().cpu()
 
-    def _source(self, network: Any, X: Any, y: Any, *, name: str) -> LabeledPieces:
+    def _source(self, network: Any, X: Any, y: Any, *, name: str) -> TokenPieces:
         sentences = _given(X, name=name)
         targets = checked_targets(y, n_sentences=len(sentences), name=name)
-        encoder = TextEncoder(network, self._subwords(), "both", self.long_sentences)
         try:
-            coded = encoder.pieces(sentences)
+            coded = self._text_encoder(network).pieces(sentences)
         except DataError as error:
             raise DataError(f"In `{name}`: {error}") from error
-        pieces = TokenPieces(coded, share=0.0, n_special=len(SPECIAL))
-        return LabeledPieces(pieces, self._targets(targets, name=name))
-
-    def _subwords(self) -> Subwords:
-        return Subwords(self.vocabulary_["subwords"][0])
+        targets = self._targets(targets, name=name)
+        return TokenPieces(coded, share=0.0, n_special=len(SPECIAL), target=targets)
 
     def _head(self, network: Any) -> SentenceHead:
+        classes = getattr(self, "classes_", None)
         return SentenceHead(
             network,
-            n_outputs=self._n_outputs,
+            n_outputs=1 if classes is None else len(classes),
             pooling=self.pooling,
             dropout=float(self.dropout),
             generator=torch.Generator().manual_seed(int(self.seed)),
         )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members."""
         encoder = {name: to_plain(name, value) for name, value in self.encoder_parameters_.items()}
         return {"encoder": encoder, "learned": self._learned()}, {}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what was saved."""
         super()._restore(config, tensors, vocabulary)
         self.encoder_parameters_ = config["encoder"]
         self._relearn(config["learned"])
@@ -169,14 +166,7 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
     def _restored_member(self, config: Any) -> SentenceHead:
         encoder = MaskedLanguageModel(**self.encoder_parameters_)
         encoder.check_rules()
-        return self._head(encoder.network(self._subwords()))
-
-    @abstractmethod
-    def _learned(self) -> Any:
-        """What is known of targets, as plain JSON."""
-
-    @abstractmethod
-    def _relearn(self, learned: Any) -> None: ...
+        return self._head(encoder.network(Subwords(self.vocabulary_["subwords"][0])))
 
 
 class SentenceClassifier(LabelPredictions, _Tuned):
@@ -202,10 +192,7 @@ class SentenceClassifier(LabelPredictions, _Tuned):
     def predict_log_proba(
         self, X: Any, *, term: str = "both"
     ) -> Float64[np.ndarray, "sentences labels"]:
-        """Log-probability in nats of each of `classes_`.
-
-        `term`: of the encoder's attention (default "both")
-        """
+        """Log-probability in nats of each of `classes_`. `term`: of the encoder's attention."""
         return self._outputs(X, term).log_softmax(-1).numpy()
 
     def _learn(self, y: np.ndarray) -> None:
@@ -213,13 +200,6 @@ class SentenceClassifier(LabelPredictions, _Tuned):
 
     def _targets(self, y: np.ndarray, *, name: str) -> Real[np.ndarray, "sentences"]:
         return label_codes(y, self.classes_, name=name)
-
-    @property
-    def _n_outputs(self) -> int:
-        return len(self.classes_)
-
-    def _objective(self) -> Objective:
-        return LabelNats(PRECISIONS[self.precision])
 
     def _learned(self) -> Any:
         return self.classes_.tolist()
@@ -287,13 +267,6 @@ class SentenceRegressor(RegressorMixin, _Tuned):
         # Whole multiples of 2^-20: what rounding leaves of another unit would grow in the fit.
         return np.ldexp(np.round(np.ldexp(scaled, 20)), -20)
 
-    @property
-    def _n_outputs(self) -> int:
-        return 1
-
-    def _objective(self) -> Objective:
-        return NumberNats(PRECISIONS[self.precision])
-
     def _learned(self) -> Any:
         return [self.center_, self.scale_]
 
@@ -311,8 +284,3 @@ def _given(X: Any, *, name: str) -> list[Any]:
     if not sentences:
         raise DataError(f"`{name}` must have sentences, got none.")
     return sentences
-
-
-def _check_encoder(encoder: Any) -> None:
-    if not isinstance(encoder, MaskedLanguageModel):
-        raise ExfamError(f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}.")

@@ -18,11 +18,7 @@ _PIECE_MARK = "##"
 
 
 def probe_words(vocabulary: Iterable[str]) -> list[str]:
-    """Words of one token, of at least two letters a-z, sorted; none that only go on with a word.
-
-    >>> probe_words(["[MASK]", "an", "##other", "apple", "b"])
-    ['an', 'apple']
-    """
+    """Words of one token, of at least two letters a-z, sorted; none that only go on with a word."""
     tokens = list(vocabulary)
     marks = _marks(tokens)
     words = {_word(token, marks) for token in tokens}
@@ -30,21 +26,18 @@ def probe_words(vocabulary: Iterable[str]) -> list[str]:
 
 
 def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
-    """The token that each word is. Raises UnknownItemError for a word that is not one token.
-
-    >>> word_codes(["b"], {"a": 0, "b": 1})
-    [1]
-    """
-    marks = (*_marks(vocabulary), "")
-    return [_token(word, vocabulary, marks) for word in words]
+    """The token that each word is. Raises UnknownItemError for a word that is not one token."""
+    codes, marks = [], (*_marks(vocabulary), "")
+    for word in words:
+        token = next((mark + word for mark in marks if mark + word in vocabulary), None)
+        if token is None:
+            raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
+        codes.append(int(vocabulary[token]))
+    return codes
 
 
 def begins_with_space(vocabulary: Iterable[str]) -> bool:
-    """Whether a word is known by the space before it, as in byte-level BPE.
-
-    >>> begins_with_space(["a", "\u0120man"])
-    True
-    """
+    """Whether a word is known by the space before it, as in byte-level BPE."""
     return _SPACE in _marks(vocabulary)
 
 
@@ -61,9 +54,6 @@ def token_vectors(
         either
 
     Raises DataError where there is no such word, or for a row that is not finite.
-
-    >>> token_vectors({"[MASK]": 0, "an": 1, "##y": 2}, np.eye(3, dtype="f4"), special=["[MASK]"])
-    WordVectors(1 words, 3 columns, center alone)
     """
     marks = _marks(vocabulary)
     rows: dict[str, int] = {}
@@ -83,10 +73,6 @@ def attention_of_words(
     """Columns summed and rows averaged over the tokens of each word.
 
     `word`: the index of the word that each token is of, None for special tokens
-
-    >>> attention_of_words(torch.full((1, 1, 3, 3), 1 / 3), [0, 0, 1], n_words=2)[0, 0]
-    tensor([[0.6667, 0.3333],
-            [0.6667, 0.3333]])
     """
     index = torch.tensor([n_words if of is None else of for of in word])
     member = torch.nn.functional.one_hot(index, n_words + 1)[:, :n_words].to(weights)
@@ -114,13 +100,6 @@ def _marks(vocabulary: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         mark for mark in _WORD_MARKS if any(token.startswith(mark) for token in vocabulary)
     )
-
-
-def _token(word: str, vocabulary: Mapping[str, int], marks: tuple[str, ...]) -> int:
-    for mark in marks:
-        if mark + word in vocabulary:
-            return int(vocabulary[mark + word])
-    raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
 
 
 def _word(token: str, marks: tuple[str, ...]) -> str:

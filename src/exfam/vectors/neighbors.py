@@ -1,4 +1,8 @@
-"""Rows whose vectors point the same way, found block by block within bounded memory."""
+"""Nearest rows and analogies, block by block within bounded memory.
+
+Source: Levy & Goldberg (2014), "Linguistic regularities in sparse and explicit word
+representations".
+"""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -6,10 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from exfam.checks import check_positive
+from exfam.checks import check_choice, check_positive
 
 # Rows of the matrix and queries that are compared at once: 16 MB of cosines.
 _ROWS, _QUERIES = 1 << 14, 1 << 8
+ANALOGY_RULES = ("3cosadd", "3cosmul")
+_EPSILON, _TINY = np.float32(0.01), np.float32(1e-30)
+# Cosines of the questions' words with a block of rows: 32 MB at most; questions whose scores stay
+# in cache.
+_ENTRIES, _ANALOGY_ROWS, _QUESTIONS = 1 << 23, 1 << 12, 1 << 6
 
 
 class Nearest(NamedTuple):
@@ -40,34 +49,25 @@ def nearest_rows(
     check_positive("k", k)
     if excluded is None:
         excluded = np.empty((len(queries), 0), dtype=np.int64)
-    best = empty_best(len(queries), min(k, len(matrix) - excluded.shape[1]))
+    best = _empty_best(len(queries), min(k, len(matrix) - excluded.shape[1]))
     unit = unit_rows(queries)
     for rows in row_slices(len(matrix), _ROWS):
         against = unit_rows(matrix[rows])
         for part in row_slices(len(queries), _QUERIES):
             cosine = unit[part] @ against.T
-            leave_out(cosine, excluded[part], first=rows.start)
-            merge_best(best, cosine, part, first=rows.start)
+            _leave_out(cosine, excluded[part], first=rows.start)
+            _merge_best(best, cosine, part, first=rows.start)
     return best
 
 
 def row_slices(n: int, at_once: int) -> Iterator[slice]:
-    """Slices of `at_once` that cover `n` rows.
-
-    >>> list(row_slices(3, 2))
-    [slice(0, 2, None), slice(2, 3, None)]
-    """
+    """Slices of `at_once` that cover `n` rows."""
     for first in range(0, n, at_once):
         yield slice(first, min(n, first + at_once))
 
 
 def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "rows dim"]:
-    """Rows of length 1; those of length 0 stay.
-
-    >>> unit_rows(np.array([[0, 2], [0, 0]], dtype=np.float32))
-    array([[0., 1.],
-           [0., 0.]], dtype=float32)
-    """
+    """Rows of length 1; those of length 0 stay."""
     # The largest entry first: squares of very large or very small ones leave float32.
     scale = np.abs(matrix).max(axis=1, keepdims=True, initial=0.0)
     scaled = matrix / np.where(scale == 0, np.float32(1), scale)
@@ -75,45 +75,29 @@ def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "r
     return scaled / np.where(length == 0, np.float32(1), length)
 
 
-def empty_best(n_queries: int, k: int) -> Nearest:
-    """Room for the best rows of each query, all still empty: -1.
-
-    >>> empty_best(1, 2).rows
-    array([[-1, -1]])
-    """
+def _empty_best(n_queries: int, k: int) -> Nearest:
     k = max(0, k)
     rows = np.full((n_queries, k), -1, dtype=np.int64)
     return Nearest(rows, np.full((n_queries, k), -np.inf, dtype=np.float32))
 
 
-def leave_out(
+def _leave_out(
     scores: Float32[np.ndarray, "queries rows"],
     excluded: Int64[np.ndarray, "queries left_out"],
     *,
     first: int,
 ) -> None:
-    """Set the scores of excluded rows to -inf, in place; the block's rows begin at `first`.
-
-    >>> scores = np.zeros((1, 2), dtype=np.float32)
-    >>> leave_out(scores, np.array([[6, 9]]), first=5)
-    >>> scores
-    array([[  0., -inf]], dtype=float32)
-    """
+    """Set the scores of excluded rows to -inf, in place; the block's rows begin at `first`."""
     query, column = np.nonzero((excluded >= first) & (excluded < first + scores.shape[1]))
     scores[query, excluded[query, column] - first] = -np.inf
 
 
-def merge_best(
+def _merge_best(
     best: Nearest, scores: Float32[np.ndarray, "queries rows"], queries: slice, *, first: int
 ) -> None:
     """Take into the best of those queries, in place, what is better among the rows from `first` on.
 
     Blocks must come in the order of their rows: of equal scores the first row stays.
-
-    >>> best = empty_best(1, 1)
-    >>> merge_best(best, np.array([[0.1, 0.7]], dtype=np.float32), slice(0, 1), first=5)
-    >>> best.rows
-    array([[6]])
     """
     k = best.rows.shape[1]
     if k == 0:
@@ -140,3 +124,51 @@ def _merge_one(best: Nearest, scores: np.ndarray, queries: slice, *, first: int)
     better = score > best.score[queries, 0]
     best.rows[queries, 0] = np.where(better, row + first, best.rows[queries, 0])
     best.score[queries, 0] = np.where(better, score, best.score[queries, 0])
+
+
+def analogy_answers(
+    matrix: Float32[np.ndarray, "rows dim"],
+    questions: Int64[np.ndarray, "questions 3"],
+    *,
+    rule: str,
+    k: int = 1,
+) -> Nearest:
+    """The `k` best rows d for each question a : b = c : d, never a, b or c, and their scores.
+
+    `rule`: "3cosadd", cos(d, b) - cos(d, a) + cos(d, c), or "3cosmul", s(d, b) s(d, c) /
+        (s(d, a) + 0.01) of s = (cos + 1) / 2
+
+    Cosines are those of the questions' words alone, a block of rows at a time: memory does not
+    grow with the number of questions. Raises ExfamError for another rule or a `k` below 1.
+
+    >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
+    >>> analogy_answers(plane, np.array([[0, 2, 1]]), rule="3cosadd").rows
+    array([[3]])
+    """
+    check_choice("rule", rule, ANALOGY_RULES)
+    check_positive("k", k)
+    words, index = np.unique(questions, return_inverse=True)
+    index = index.reshape(questions.shape)
+    unit_words = unit_rows(matrix[words])
+    best = _empty_best(len(questions), min(k, len(matrix) - 3))
+    at_once = max(64, min(_ANALOGY_ROWS, _ENTRIES // max(1, len(words))))
+    for rows in row_slices(len(matrix), at_once):
+        plus, minus = _terms(unit_words @ unit_rows(matrix[rows]).T, rule)
+        for part in row_slices(len(questions), _QUESTIONS):
+            a, b, c = index[part].T
+            scores = plus[b]
+            scores += plus[c]
+            scores -= minus[a]
+            _leave_out(scores, questions[part], first=rows.start)
+            _merge_best(best, scores, part, first=rows.start)
+    return best if rule == "3cosadd" else Nearest(best.rows, np.exp(best.score))
+
+
+def _terms(
+    cosine: Float32[np.ndarray, "words rows"], rule: str
+) -> tuple[Float32[np.ndarray, "words rows"], Float32[np.ndarray, "words rows"]]:
+    """What adds up to the score for b and c, and what is taken off for a: of 3CosMul logarithms."""
+    if rule == "3cosadd":
+        return cosine, cosine
+    shifted = np.maximum((cosine + 1) / 2, _TINY)
+    return np.log(shifted), np.log(shifted + _EPSILON)

@@ -1,7 +1,7 @@
 """What a search starts from: words, vectors, or several of them for and against."""
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,11 +17,7 @@ Query = str | Float[np.ndarray, "_"]
 
 
 def as_queries(given: Query | Sequence[Query]) -> list[Query]:
-    """A list, also of a word or vector that is given alone.
-
-    >>> as_queries("cat"), as_queries(("cat", "dog"))
-    (['cat'], ['cat', 'dog'])
-    """
+    """A list, also of a word or vector that is given alone."""
     return [given] if isinstance(given, str | np.ndarray) else list(given)
 
 
@@ -29,9 +25,6 @@ def direction(vector: Float[np.ndarray, "_"], *, dim: int, name: str) -> Float32
     """The vector scaled to length 1; `name` is what messages call it.
 
     Raises DataError unless it has `dim` finite numbers that are not all 0.
-
-    >>> direction(np.array([3.0, 4.0]), dim=2, name="The vector")
-    array([0.6, 0.8], dtype=float32)
     """
     if len(vector) != dim:
         raise DataError(f"{name} must have {dim} numbers as the vectors have, got {len(vector)}.")
@@ -51,10 +44,6 @@ def mean_direction(
     """The direction of the sum of all that is for less the sum of all that is against.
 
     Raises ExfamError if nothing is given, DataError if all cancels.
-
-    >>> right, up = np.eye(2, dtype=np.float32)
-    >>> mean_direction([right, up], [right])
-    array([0., 1.], dtype=float32)
     """
     if not len(positive) and not len(negative):
         raise ExfamError("`positive` or `negative` must name a word or vector, got none.")
@@ -76,11 +65,7 @@ class UnknownWordError(UnknownItemError, KeyError):
 
 
 def unknown_word(word: Any, words: Sequence[str]) -> UnknownWordError:
-    """The error of a word that is not among `words`, with near spellings.
-
-    >>> print(unknown_word("kitchn", ["cat", "kitchen"]))
-    `word` must be one of 2 known words, got 'kitchn'. Near: 'kitchen'.
-    """
+    """The error of a word that is not among `words`, with near spellings."""
     near = near_spellings(word, words) if isinstance(word, str) else []
     hint = f"Near: {', '.join(map(repr, near))}." if near else "No known word is spelled alike."
     return UnknownWordError(f"`word` must be one of {len(words)} known words, got {word!r}. {hint}")
@@ -91,21 +76,13 @@ def near_spellings(word: str, words: Sequence[str]) -> list[str]:
 
     Looked for among the first 200,000 words, at most 3,000 of which are compared: those of nearly
     the same length with the same first or last letter.
-
-    >>> near_spellings("hte", ["of", "the", "to"])
-    ['the']
     """
-    plain = word.lower()
-    looked_at = words[:_LOOKED_AT]
-    near = list(_spelled_nearly(plain, looked_at))
+    plain, near = word.lower(), []
+    for other in words[:_LOOKED_AT]:
+        low = other.lower()
+        ends_alike = low[:1] == plain[:1] or low[-1:] == plain[-1:]
+        if ends_alike and abs(len(low) - len(plain)) <= 2:
+            near.append(other)
     same = [other for other in near if other.lower() == plain][:_SHOWN]
     alike = difflib.get_close_matches(plain, near[:_COMPARED], n=_SHOWN, cutoff=0.6)
     return list(dict.fromkeys([*same, *alike]))[:_SHOWN]
-
-
-def _spelled_nearly(word: str, words: Iterable[str]) -> Iterable[str]:
-    ends = (word[:1], word[-1:])
-    for other in words:
-        low = other.lower()
-        if abs(len(low) - len(word)) <= 2 and (low[:1] == ends[0] or low[-1:] == ends[1]):
-            yield other

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Float32, Int8, Int64
 
-from exfam.checks import DataError, check_choice, check_positive
+from exfam.checks import DataError, ModelFileError, check_choice, check_positive
 from exfam.vectors.files import StoredVectors, read_vectors, write_vectors
 from exfam.vectors.files.rows import check_vectors
-from exfam.vectors.neighbors import Nearest, nearest_rows
+from exfam.vectors.neighbors import Nearest, analogy_answers, nearest_rows
 from exfam.vectors.queries import Query, as_queries, direction, mean_direction, unknown_word
-from exfam.vectors.rules import analogy_answers
-from exfam.vectors.stored import with_context
 
 _MATRICES = ("center", "context", "both")
 
@@ -56,9 +54,30 @@ class WordVectors:
         index = check_vectors(self.words, self.center, name="center")
         object.__setattr__(self, "index", index)
         if self.context is not None:
-            _check_context(self)
+            self._check_context(self.context)
         if self.signs is not None:
-            _check_signs(self)
+            self._check_signs(self.signs)
+
+    def _check_context(self, context: Float32[np.ndarray, "_ _"]) -> None:
+        if self.signs is not None:
+            raise DataError(
+                "`signs` must be None where `context` is given, got both. "
+                "Tied context vectors follow from `center` and `signs`."
+            )
+        if context.shape != self.center.shape:
+            raise DataError(
+                f"`context` must have the shape of `center`, {len(self)} x {self.dim}, "
+                f"got {context.shape[0]} x {context.shape[1]}."
+            )
+        check_vectors(self.words, context, name="context")
+
+    def _check_signs(self, signs: Int8[np.ndarray, "_"]) -> None:
+        if len(signs) != self.dim:
+            raise DataError(
+                f"`signs` must have one sign for each of {self.dim} columns, got {len(signs)}."
+            )
+        if len(bad := np.flatnonzero(abs(signs) != 1)):
+            raise DataError(f"`signs` must be -1 or +1, got {signs[bad[0]]} in column {bad[0]}.")
 
     @property
     def dim(self) -> int:
@@ -99,10 +118,7 @@ class WordVectors:
         return row
 
     def codes(self, words: Any) -> Int64[np.ndarray, "chosen"]:
-        """The words' rows.
-
-        Raises UnknownWordError, with near spellings, for an unknown word; DataError for no list.
-        """
+        """The words' rows. Raises UnknownWordError for an unknown word, DataError for no list."""
         if isinstance(words, str) or not np.iterable(words):
             raise DataError(f"`words` must be a list of words, got {words!r}.")
         return np.array([self.code(word) for word in words], dtype=np.int64)
@@ -113,11 +129,6 @@ class WordVectors:
         The sum is what GloVe releases and what hyperwords calls w+c. Of tied vectors it is zero
         where signs are -1. A center matrix is the array itself, not a copy.
         Raises ExfamError for another `of`; DataError for context vectors where there are none.
-
-        >>> signs = np.array([1, -1], dtype=np.int8)
-        >>> WordVectors(("cat", "dog"), np.ones((2, 2), np.float32), signs=signs).matrix("context")
-        array([[ 1., -1.],
-               [ 1., -1.]], dtype=float32)
         """
         check_choice("of", of, _MATRICES)
         if of == "center":
@@ -145,13 +156,12 @@ class WordVectors:
 
         `positive`, `negative`: words or vectors, one or several; a word counts with a vector of
             length 1, a vector with its own length
-        `k`: words to find; fewer are found where fewer are left (default 10)
-        `of`: "center", "context" or "both" (default "center")
+        `of`: "center", "context" or "both"
         `exclude`: words not to be found; those of `positive` and `negative` never are
-        `among`: look among the first words alone; None for all (default None)
+        `among`: look among the first words alone; None for all
 
-        Raises UnknownWordError, with near spellings; DataError for a vector of zeros, nan or
-        another length; ExfamError if nothing is given or for other choices.
+        Fewer are found where fewer are left. Raises UnknownWordError, with near spellings;
+        DataError for a vector of zeros, nan or another length; ExfamError if nothing is given.
 
         >>> plane = np.array([[1, 0], [2, 1], [0, 1]], dtype=np.float32)
         >>> WordVectors(("cat", "dog", "the"), plane).most_similar("cat", k=1)[0].word
@@ -159,10 +169,8 @@ class WordVectors:
         """
         matrix = self.matrix(of)
         plus, minus = as_queries(positive), as_queries(negative)
-        mean = mean_direction(
-            [self._part(query, matrix) for query in plus],
-            [self._part(query, matrix) for query in minus],
-        )
+        parts = [[self._part(query, matrix) for query in side] for side in (plus, minus)]
+        mean = mean_direction(*parts)
         words = [query for query in [*plus, *minus] if isinstance(query, str)]
         searched = matrix[: self._among(among)]
         out = np.unique(self.codes([*words, *exclude]))
@@ -175,11 +183,6 @@ class WordVectors:
         """The `k` nearest other words of each of many words; options are those of `most_similar`.
 
         All are searched for at once, and memory does not grow with words times vocabulary.
-
-        >>> plane = np.array([[1, 0], [2, 1], [0, 1]], dtype=np.float32)
-        >>> near = WordVectors(("cat", "dog", "the"), plane).neighbors(["cat", "the"], k=1)
-        >>> near["the"][0].word
-        'dog'
         """
         matrix, codes = self.matrix(of), self.codes(words)
         for word, code in zip(words, codes, strict=True):
@@ -194,23 +197,14 @@ class WordVectors:
         return float(self._direction(a, matrix) @ self._direction(b, matrix))
 
     def analogy(
-        self,
-        a: str,
-        b: str,
-        c: str,
-        *,
-        rule: str = "3cosadd",
-        k: int = 10,
-        of: str = "center",
+        self, a: str, b: str, c: str, *, rule: str = "3cosadd", k: int = 10, of: str = "center"
     ) -> list[Neighbor]:
         """The `k` words d, best first, for which a is to b as c is to d; never a, b or c.
 
-        `rule`: "3cosadd" or "3cosmul", see `analogy_answers` (default "3cosadd")
-        `k`: words to find (default 10)
-        `of`: "center", "context" or "both" (default "center")
+        `rule`: "3cosadd" or "3cosmul", see `analogy_answers`
+        `of`: "center", "context" or "both"
 
-        Raises UnknownWordError, with near spellings; DataError for a word with a vector of zeros;
-        ExfamError for other choices.
+        Raises UnknownWordError, with near spellings; DataError for a word with a vector of zeros.
 
         >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
         >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
@@ -227,10 +221,10 @@ class WordVectors:
     ) -> None:
         """Write a file beside `path`, then rename it in.
 
-        `format`: one of VECTOR_FORMATS, or "auto": by the name's ending (default "auto")
+        `format`: "word2vec" (text), "word2vec-binary", "glove", "fasttext" (.vec), "safetensors",
+            or "auto": by the name's ending
         `of`: the one matrix to write, "center", "context" or "both"; None for all that the format
             holds: safetensors keeps everything, tied vectors once, others center vectors
-            (default None)
 
         Raises what `write_vectors` raises.
         """
@@ -252,25 +246,22 @@ class WordVectors:
     ) -> "WordVectors":
         """The vectors of a file of any format; all options but `context` are of `read_vectors`.
 
-        `context`: a second file, which holds the same words' context vectors (default None)
-        `format`: one of VECTOR_FORMATS, or "auto": found from the content (default "auto")
+        `context`: a second file, which holds the same words' context vectors
+        `format`: as in `save`, or "auto": found from the content
 
         Raises what `read_vectors` raises, and DataError where the second file lacks a word.
         """
-
-        stored = read_vectors(
-            path, format=format, limit=limit, errors=errors, duplicates=duplicates
-        )
+        options = {"format": format, "errors": errors, "duplicates": duplicates}
+        stored = read_vectors(path, limit=limit, **options)
         if context is not None:
-            second = read_vectors(context, format=format, errors=errors, duplicates=duplicates)
-            stored = with_context(stored, second, path=context)
+            second = read_vectors(context, **options)
+            stored = _with_context(stored, second, path=context)
         return cls(*stored)
 
     def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
         if isinstance(query, str):
-            return direction(
-                matrix[self.code(query)], dim=self.dim, name=f"The vector of {query!r}"
-            )
+            own = matrix[self.code(query)]
+            return direction(own, dim=self.dim, name=f"The vector of {query!r}")
         return direction(query, dim=self.dim, name="The vector")
 
     def _part(self, query: Query, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
@@ -293,29 +284,46 @@ class WordVectors:
         ]
 
 
-def _check_context(vectors: WordVectors) -> None:
-    context, center = vectors.context, vectors.center
-    assert context is not None
-    if vectors.signs is not None:
+def _with_context(
+    stored: StoredVectors, context: StoredVectors, *, path: str | os.PathLike[str]
+) -> StoredVectors:
+    """With the center vectors of a second file, at `path`, as context vectors.
+
+    Raises DataError where it lacks a word, or if the first file has context vectors itself.
+    """
+    if stored.context is not None or stored.signs is not None:
         raise DataError(
-            "`signs` must be None where `context` is given, got both. "
-            "Tied context vectors follow from `center` and `signs`."
+            f"`context` must be None for a file that holds context vectors itself, got {path}."
         )
-    if context.shape != center.shape:
+    index = {word: row for row, word in enumerate(context.words)}
+    missing = [word for word in stored.words if word not in index]
+    if missing:
         raise DataError(
-            f"`context` must have the shape of `center`, {center.shape[0]} x {center.shape[1]}, "
-            f"got {context.shape[0]} x {context.shape[1]}."
+            f"`context` must have a row for each of {len(stored.words)} words, got none for "
+            f"{missing[0]!r} ({len(missing)} missing) in {path}."
         )
-    check_vectors(vectors.words, context, name="context")
+    rows = np.array([index[word] for word in stored.words], dtype=np.int64)
+    return StoredVectors(stored.words, stored.center, context.center[rows])
 
 
-def _check_signs(vectors: WordVectors) -> None:
-    signs = vectors.signs
-    assert signs is not None
-    if len(signs) != vectors.dim:
-        raise DataError(
-            f"`signs` must have one sign for each of {vectors.dim} columns, got {len(signs)}."
+def model_vectors(path: str | os.PathLike[str]) -> StoredVectors:
+    """The vectors of the words in the folder of a saved model.
+
+    Context vectors that are a linear map of the center's are worked out.
+    Raises ModelFileError if the folder is damaged, newer, or of a model without words' vectors.
+    """
+    # Not before: training of vectors does without pyarrow.
+    from exfam.estimator.storage import load_arrays
+
+    stored = load_arrays(path)
+    center, words = stored.tensors.get("center"), stored.vocabulary.get("word")
+    if center is None or words is None:
+        kind = stored.config.get("estimator")
+        raise ModelFileError(
+            f"`path` must hold a model of words with vectors, got one of kind {kind!r} in {path}. "
+            "Fit one: exfam fit words."
         )
-    if not np.isin(signs, (-1, 1)).all():
-        bad = int(np.flatnonzero(~np.isin(signs, (-1, 1)))[0])
-        raise DataError(f"`signs` must be -1 or +1, got {signs[bad]} in column {bad}.")
+    context, signs = stored.tensors.get("context"), stored.tensors.get("signs")
+    if "transform" in stored.tensors:
+        context = center @ stored.tensors["transform"].T
+    return StoredVectors(tuple(words.tolist()), center, context, signs)

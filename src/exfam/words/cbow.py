@@ -1,14 +1,13 @@
 """CBOW: a word predicted by the mean of those around it, by softmax or negative sampling."""
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from exfam.checks import ExfamError, check_positive
-from exfam.estimator.base import parameter
+from exfam.checks import ExfamError
+from exfam.estimator.declared import parameter, settings_from
 from exfam.estimator.rules import Choice, OrNone, Positive, Whole, python_number
-from exfam.kernels.cbow import train_cbow
+from exfam.kernels.sampled import train_cbow
 from exfam.training.epochs import EpochSettings, Piece
 from exfam.words.matrices import WordMatrices
 from exfam.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
@@ -34,6 +33,7 @@ class CBOW(TextEstimator):
     """
 
     kind = "cbow"
+    _kernel = staticmethod(train_cbow)
     likelihood: str = parameter(
         Choice(("negative_sampling", "softmax")),
         '"negative_sampling" or "softmax"',
@@ -47,7 +47,6 @@ class CBOW(TextEstimator):
     )
     negatives: int = parameter(text="words drawn as noise; of no use to softmax", default=5)
     tie: str | None = parameter(text="as in `SkipGram`; for negative sampling only", default=None)
-    positive_share: float = parameter(text="of the signs, those that are +1", default=0.5)
     subsample: float = parameter(
         text="frequency above which words are left out at random; for negative sampling only",
         default=0.001,
@@ -61,16 +60,13 @@ class CBOW(TextEstimator):
     threads: int | str = parameter(
         text='"auto" for all processors, or a number; Adam takes one', default="auto"
     )
-    deterministic: bool = parameter(
-        text="one thread, so that the same seed gives the same bits", default=False
-    )
 
     @property
-    def family(self) -> Union["Bernoulli", "Categorical"]:
+    def family(self) -> "Bernoulli | Categorical":
         """The family of the predicted word, or of a yes or no."""
-        from exfam.families import Bernoulli, Categorical
+        from exfam.families import Categorical
 
-        return Categorical(len(self.vocabulary_)) if self._exact else Bernoulli()
+        return Categorical(len(self.vocabulary_)) if self._exact else super().family
 
     @property
     def _exact(self) -> bool:
@@ -90,15 +86,11 @@ class CBOW(TextEstimator):
         rate = self.learning_rate
         if rate is None:
             rate = 1e-3 if self._exact else 0.075
-        check_positive("learning_rate", rate)
-        single = self._exact or self.deterministic
-        settings = EpochSettings(
-            learning_rate=float(rate),
-            epochs=int(self.epochs),
-            threads=1 if single else python_number(self.threads),
-            seed=int(self.seed),
-        )
-        return replace(settings, last_share=1.0) if self._exact else settings
+        threads = 1 if self._exact or self.deterministic else python_number(self.threads)
+        given = {"learning_rate": python_number(rate), "threads": threads}
+        if self._exact:
+            given["last_share"] = 1.0
+        return settings_from(self, EpochSettings, **given)
 
     def _initial(self, n_words: int) -> WordMatrices:
         matrices = super()._initial(n_words)
@@ -107,15 +99,10 @@ class CBOW(TextEstimator):
             matrices.center[...] *= 2.0 * np.sqrt(3.0) * self.dim / np.sqrt(self.dim)
         return matrices
 
-    @property
-    def _kernel(self) -> Any:
-        return train_cbow
-
     def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
         if not self._exact:
             return super()._training_pass()
-        moments = adam_arrays(self.matrices_)
-        size = int(self.batch_size)
+        moments, size = adam_arrays(self.matrices_), int(self.batch_size)
         train = AdamPass(self.matrices_, moments, window=self.window, batch_size=size)
         return train, self.matrices_.arrays | moments
 

@@ -4,12 +4,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float32, Int8
+from jaxtyping import Float32
 
-from exfam.kernels.skipgram import LINEAR, REFLECTED, UNTIED, Vectors
+from exfam.kernels.sampled import LINEAR, REFLECTED, UNTIED, Vectors
 
 TIES = (None, "reflection", "random", "linear")
-_KINDS = {None: UNTIED, "reflection": REFLECTED, "random": REFLECTED, "linear": LINEAR}
 # Columns that processors add and multiply at once, and a line of their cache, in float32.
 _LANES, _LINE = 8, 16
 _ROWS_AT_ONCE = 4096
@@ -70,7 +69,7 @@ class WordMatrices:
 
     def stored(self) -> dict[str, np.ndarray]:
         """Each number once, without padding: of reflected vectors one matrix and the signs."""
-        stored: dict[str, np.ndarray] = {"center": self.inputs}
+        stored = {"center": self.inputs}
         if self.context is not None:
             stored["context"] = self.outputs
         if self.signs is not None:
@@ -81,12 +80,7 @@ class WordMatrices:
 
     @classmethod
     def restored(cls, stored: dict[str, np.ndarray]) -> "WordMatrices":
-        """The matrices that `stored` returned.
-
-        >>> matrices = initial_matrices(3, 2, tie="linear", positive_share=0.5, seed=0)
-        >>> bool((WordMatrices.restored(matrices.stored()).outputs == matrices.outputs).all())
-        True
-        """
+        """The matrices that `stored` returned."""
         n_words, dim = stored["center"].shape
         parts: dict[str, Any] = {"center": _padded(stored["center"], n_words)}
         if "context" in stored:
@@ -98,18 +92,11 @@ class WordMatrices:
         return cls(dim, **parts)
 
     def grown(self, n_words: int, *, seed: int) -> "WordMatrices":
-        """As many words, the new ones as words are at the start.
-
-        >>> matrices = initial_matrices(3, 2, tie=None, positive_share=0.5, seed=0)
-        >>> matrices.grown(5, seed=1).center.shape
-        (5, 8)
-        """
+        """As many words, the new ones as words are at the start."""
         n_new = n_words - len(self.center)
         new = _start(n_new, self.dim, np.random.default_rng([seed, n_words]))
         center = _padded(np.concatenate([self.inputs, new]), n_words)
-        context = self.context
-        if context is not None:
-            context = _padded(self.outputs, n_words)
+        context = None if self.context is None else _padded(self.outputs, n_words)
         return replace(self, center=center, context=context)
 
 
@@ -120,9 +107,6 @@ def initial_matrices(
 
     `tie`: None, "reflection" (c = q * w), "random" (the same, each sign drawn), "linear" (c = Q w,
     where Q starts as a random rotation). `positive_share`: of the signs, those that are +1.
-
-    >>> initial_matrices(3, 4, tie="reflection", positive_share=0.5, seed=0).stored()["signs"]
-    array([ 1,  1, -1, -1], dtype=int8)
     """
     generator = np.random.default_rng(seed)
     center = _aligned(n_words, _width(dim))
@@ -132,28 +116,15 @@ def initial_matrices(
         some[...] = _start(len(some), dim, generator)
     if tie is None:
         return WordMatrices(dim, center, context=_aligned(n_words, center.shape[1]))
-    if _KINDS[tie] == LINEAR:
+    if tie == "linear":
         rotation = np.linalg.qr(generator.standard_normal((dim, dim)))[0].astype(np.float32)
         padded = _padded(rotation, -(-center.shape[1] // 3) * 3)
         return WordMatrices(dim, center, transform=padded)
-    signs = draw_signs(dim, tie=tie, positive_share=positive_share, generator=generator)
-    return WordMatrices(dim, center, signs=_padded_signs(signs))
-
-
-def draw_signs(
-    dim: int, *, tie: str, positive_share: float, generator: np.random.Generator
-) -> Int8[np.ndarray, "dim"]:
-    """The first `positive_share` of the columns +1 ("reflection"), or each with that probability.
-
-    >>> random = np.random.default_rng(0)
-    >>> draw_signs(5, tie="reflection", positive_share=0.2, generator=random).tolist()
-    [1, -1, -1, -1, -1]
-    """
     if tie == "reflection":
         positive = np.arange(dim) < round(positive_share * dim)
     else:
         positive = generator.random(dim) < positive_share
-    return np.where(positive, 1, -1).astype(np.int8)
+    return WordMatrices(dim, center, signs=_padded_signs(np.where(positive, 1, -1)))
 
 
 def _start(n_words: int, dim: int, generator: np.random.Generator) -> np.ndarray:

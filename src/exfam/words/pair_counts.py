@@ -8,20 +8,14 @@ import numpy as np
 import scipy.sparse
 from jaxtyping import Int64
 
-from exfam.kernels.cooccurrence import CountingLimits, count_cooccurrences
+from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.words.texts import prepared_before
 
 
 @dataclass(frozen=True, eq=False)
 class PairCounts:
-    """Counts of words and of pairs of them, within a window.
-
-    >>> pairs = scipy.sparse.csr_array([[0, 2], [2, 0]])
-    >>> both = PairCounts(("a", "b"), np.array([2, 1]), pairs)
-    >>> both.kept(2).words, both.added(both).counts.tolist()
-    (('a',), [4, 2])
-    """
+    """Counts of words and of pairs of them, within a window."""
 
     words: tuple[str, ...]
     counts: Int64[np.ndarray, "words"]
@@ -55,9 +49,6 @@ def with_rare_words(source: Any) -> PreparedText:
     """A prepared text: `source` itself, the folder it is in, or made of files or sentences.
 
     Words are kept however rare they are, so that they hold their positions in windows.
-
-    >>> with_rare_words(["a b a", "b c"]).vocabulary.words
-    ('a', 'b', 'c')
     """
     text = prepared_before(source)
     return prepare_text(source, min_count=1) if text is None else text
@@ -66,8 +57,8 @@ def with_rare_words(source: Any) -> PreparedText:
 def count_pairs(
     text: PreparedText,
     words: tuple[str, ...],
-    *,
     window: int,
+    *,
     weights: str,
     max_bytes: int,
     folder: str | PathLike[str] | None = None,
@@ -75,10 +66,6 @@ def count_pairs(
     """Counts of `words` in a text, as `count_cooccurrences` counts pairs of them.
 
     All other words keep their positions in windows.
-
-    >>> text = with_rare_words(["a b a", "b c"])
-    >>> count_pairs(text, ("b", "d"), window=1, weights="flat", max_bytes=10**6).counts.tolist()
-    [2, 0]
     """
     codes = {word: code for code, word in enumerate(words)}
     own = text.vocabulary.words
@@ -94,6 +81,6 @@ def count_pairs(
         window=window,
         weights=weights,
         folder=folder,
-        limits=CountingLimits(max_bytes=max_bytes),
+        max_bytes=max_bytes,
     )
     return PairCounts(words, counts[:-1], pairs)

@@ -16,9 +16,8 @@ from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
 from exfam.reading.text import PreparedText
 from exfam.reading.text.checks import warn_unknown_words
 from exfam.vectors import WordVectors
-from exfam.words.eigenpairs import largest_eigenpairs, largest_singular_triplets
 from exfam.words.pair_counts import PairCounts, count_pairs, with_rare_words
-from exfam.words.pmi_matrix import association
+from exfam.words.pmi_matrix import association, largest_eigenpairs, largest_singular_triplets
 
 if TYPE_CHECKING:
     from exfam.families import Categorical
@@ -50,7 +49,7 @@ class PMIFactorization(Estimator):
     dim: int = parameter(Whole(), "length of a vector; fewer than there are words", default=200)
     window: int = parameter(Whole(most=10**6), "the largest distance of a context word", default=2)
     weights: str = parameter(
-        Choice(tuple(WINDOW_WEIGHTS)),
+        Choice(WINDOW_WEIGHTS),
         'of a pair by its distance: "flat", "harmonic" or "dynamic"',
         default="flat",
     )
@@ -93,19 +92,15 @@ class PMIFactorization(Estimator):
         """Fit to a prepared text or the folder of one, files, or sentences.
 
         `folder`: where counting is saved as it goes: a fit that was killed goes on from there.
-        Raises DataError where too few words are read often enough, ExfamError for a parameter out
-        of range.
+        Raises DataError where too few words are read often enough.
         """
         self._check_parameters()
         text = with_rare_words(X)
         vocabulary = text.vocabulary
-        often = [
-            word
-            for word, count in zip(vocabulary.words, vocabulary.counts, strict=True)
-            if count >= self.min_count
-        ]
+        counts = zip(vocabulary.words, vocabulary.counts, strict=True)
+        often = tuple(word for word, count in counts if count >= self.min_count)
         self._check_words(len(often))
-        self._factorize(self._count(text, tuple(often), folder))
+        self._factorize(self._count(text, often, folder))
         return self
 
     def partial_fit(self, X: Any, y: None = None) -> "PMIFactorization":
@@ -122,7 +117,6 @@ class PMIFactorization(Estimator):
         return self
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Vectors, and the counts of pairs that `partial_fit` adds to."""
         vectors, pairs = self.vectors_, self._counted.pairs
         arrays = {
             "center": vectors.center,
@@ -143,7 +137,6 @@ class PMIFactorization(Estimator):
         return {name: np.array(labels, dtype=object) for name, labels in words.items()}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what `save` wrote."""
         stored = {name: np.asarray(tensor) for name, tensor in tensors.items()}
         words, counted = (tuple(vocabulary[name].tolist()) for name in ("word", "counted"))
         context, signs = (stored.get(name) for name in ("context", "signs"))
@@ -159,18 +152,16 @@ class PMIFactorization(Estimator):
     def log_conditional(self, words: Sequence[str]) -> Float[np.ndarray, "chosen words"]:
         """log p(i | j) in nats of every word i in the context of each j of `words`.
 
-        Columns follow `vectors_.words`; the exponentials of a row sum to 1.
-        Raises UnknownWordError for a word without a vector.
+        Columns follow `vectors_.words`. Raises UnknownWordError for a word without a vector.
         """
         check_fitted(self, "vectors_")
         return self._log_rows(self.vectors_.codes(words))
 
     def score(self, X: Any, y: None = None) -> float:
-        """Mean log-likelihood in nats of a context word given its word; higher is better.
+        """Mean log-likelihood in nats of a context word given its word, normalized exactly.
 
         Over all pairs of words with vectors within the window, each pair in both directions and
-        weighted as in counting. The normalizer is exact. Words without vectors are left out, and
-        one warning says how many they are.
+        weighted as in counting. Words without vectors are left out, with a warning.
         Raises DataError for a text without any such pair.
         """
         check_fitted(self, "vectors_")
@@ -216,12 +207,7 @@ class PMIFactorization(Estimator):
         folder: str | PathLike[str] | None = None,
     ) -> PairCounts:
         return count_pairs(
-            text,
-            words,
-            window=self.window,
-            weights=self.weights,
-            max_bytes=self.max_bytes,
-            folder=folder,
+            text, words, self.window, weights=self.weights, max_bytes=self.max_bytes, folder=folder
         )
 
     def _check_parameters(self) -> None:

@@ -1,12 +1,7 @@
 """Skip-gram with negative sampling, its context vectors free or tied."""
 
-from typing import TYPE_CHECKING, Any
-
-from exfam.kernels.skipgram import train_skipgram
+from exfam.kernels.sampled import train_skipgram
 from exfam.words.word_estimator import TextEstimator
-
-if TYPE_CHECKING:
-    from exfam.families import Bernoulli
 
 
 class SkipGram(TextEstimator):
@@ -31,14 +26,4 @@ class SkipGram(TextEstimator):
     """
 
     kind = "skip-gram"
-
-    @property
-    def family(self) -> "Bernoulli":
-        """The family of a yes or no."""
-        from exfam.families import Bernoulli
-
-        return Bernoulli()
-
-    @property
-    def _kernel(self) -> Any:
-        return train_skipgram
+    _kernel = staticmethod(train_skipgram)

@@ -17,10 +17,6 @@ def contexts(
     """What averages the words around each word that has some, and these words.
 
     `window`: the largest distance; None for the whole sentence, which is meant for short ones
-
-    >>> mean, centers = contexts(np.array([0, 1, 1, -1, 2], np.int32), n_words=3, window=None)
-    >>> mean.toarray().tolist(), centers.tolist()
-    ([[0.0, 1.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.5, 0.0]], [0, 1, 1])
     """
     sentence = np.cumsum(tokens < 0)
     positions: list[np.ndarray] = []
@@ -57,12 +53,7 @@ def log_likelihood(
 
 
 def adam_arrays(matrices: WordMatrices) -> dict[str, np.ndarray]:
-    """Adam's moments of both matrices, and the number of its steps.
-
-    >>> from exfam.words.matrices import initial_matrices
-    >>> sorted(adam_arrays(initial_matrices(3, 2, tie=None, positive_share=0.5, seed=0)))
-    ['first center', 'first context', 'second center', 'second context', 'steps']
-    """
+    """Adam's moments of both matrices, and the number of its steps."""
     moments = {
         f"{moment} {name}": np.zeros_like(array)
         for moment in ("first", "second")
@@ -115,9 +106,9 @@ class AdamPass:
         return nats
 
     def _adam(self, name: str, gradient: np.ndarray, rate: float) -> None:
-        """Source: Kingma & Ba (2015), algorithm 1."""
         first, second = self._moments[f"first {name}"], self._moments[f"second {name}"]
         n_steps = self._moments["steps"][0]
+        # Kingma & Ba (2015), algorithm 1.
         first += (1 - _DECAYS[0]) * (gradient - first)
         second += (1 - _DECAYS[1]) * (gradient**2 - second)
         size = np.float32(rate / (1 - _DECAYS[0] ** n_steps))

@@ -17,8 +17,6 @@ def coded_text(
     """Codes of a text, -1 at the ends of sentences, and the vocabulary, grown by that of the text.
 
     `reading`: options of `prepare_text`, for a text that was not prepared before
-
-    Raises DataError for a text that cannot be read or has fewer than two words.
     """
     text = prepared_before(source)
     if text is None:
@@ -65,11 +63,7 @@ def recoded(text: PreparedText, vocabulary: Vocabulary) -> Int32[np.ndarray, "to
 
 
 def prepared_before(source: Any) -> PreparedText | None:
-    """The prepared text that `source` is, or that is in its folder; None for any other source.
-
-    >>> prepared_before(["a b"]) is None
-    True
-    """
+    """The prepared text that `source` is, or that is in its folder; None for any other source."""
     if isinstance(source, PreparedText):
         return source
     return open_text(source) if is_prepared_text(source) else None

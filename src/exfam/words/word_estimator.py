@@ -1,76 +1,141 @@
-"""What models of words trained on text share: fit, score, vectors, save, load."""
+"""What models of words trained on text share: parameters, fit, score, vectors, save, load."""
 
-from abc import ABC, abstractmethod
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float32, Int32
 
-from exfam.checks import DataError, ExfamError, check_positive, with_types
-from exfam.estimator.base import Estimator, attribute, check_fitted
+from exfam.checks import DataError, ExfamError, with_types
+from exfam.estimator.base import Estimator, check_fitted
+from exfam.estimator.declared import Declared, attribute, parameter, settings_from
 from exfam.estimator.plain import identified
-from exfam.estimator.rules import python_number
+from exfam.estimator.rules import (
+    SEED,
+    Choice,
+    Flag,
+    OrNone,
+    OrWord,
+    Positive,
+    Share,
+    Whole,
+    python_number,
+)
 from exfam.kernels.alias import alias_table
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
 from exfam.reading.text import Vocabulary, keep_probability, noise_probability
+from exfam.reading.text.options import CLEANINGS, SENTENCES
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, Piece, fit_text
 from exfam.training.history import History
 from exfam.vectors import WordVectors
-from exfam.words.declarations import PassTraining, TextReading, WordModel
-from exfam.words.matrices import WordMatrices, initial_matrices
+from exfam.words.matrices import TIES, WordMatrices, initial_matrices
 from exfam.words.texts import coded_text, known_tokens
 
+if TYPE_CHECKING:
+    from exfam.families import Bernoulli, Categorical
+
+CheckpointLike = Checkpoint | str | PathLike[str] | None
 # Nats of training are computed for one in so many groups of windows.
 _NATS_EVERY = 64
 # With so many negatives windows share them by three, which takes less time; of fewer, vectors that
 # are trained against more draws are worth more.
 _MANY_NEGATIVES = 16
-# Of parameters, those that a fit may change between two runs of the same checkpoint.
-_IRRELEVANT = ("progress",)
 # Products of two larger numbers overflow single precision.
 _LARGEST = 1e18
 
 
-class _SampledPass:
-    """A pass of a compiled kernel over a piece of text; see `Piece`."""
+class WordModel(Declared, section="Model"):
+    """Vectors and the noise that they are trained against."""
 
-    def __init__(
-        self, kernel: Any, *, matrices: WordMatrices, sampling: Sampling, plan: Plan
-    ) -> None:
-        self._kernel, self._matrices = kernel, matrices
-        self._sampling, self._plan = sampling, plan
+    dim: int = parameter(Whole(), "length of a vector", default=200)
+    window: int = parameter(
+        Whole(),
+        "the largest distance of two words; that of a window is drawn from 1 to this",
+        default=5,
+    )
+    negatives: int = parameter(
+        Whole(),
+        "words drawn as noise, shared by the words of a window, or of three windows where "
+        "there are 16 or more",
+        default=5,
+    )
+    tie: str | None = parameter(
+        Choice(TIES),
+        'None, "reflection" (c = q * w, the first signs +1), "random" (signs are drawn) or '
+        '"linear" (c = Q w with a trained matrix Q; several times slower)',
+        default=None,
+    )
+    positive_share: float = parameter(
+        Share(), "of the signs, those that are +1; 0.35 to 0.65 are alike", default=0.5
+    )
+    subsample: float = parameter(
+        Positive(zero=True),
+        "frequency above which words are left out at random; 0 for none",
+        default=0.001,
+    )
+    noise_exponent: float = parameter(
+        Positive(zero=True), "noise is drawn as counts to this power", default=0.75
+    )
 
-    def __call__(self, tokens: np.ndarray, *, rate: float, seed: int) -> tuple[float, float]:
-        """Nats and how many yes and no they are of; vectors are trained in place."""
-        totals = np.zeros(2)
-        fixed = self._matrices.vectors, self._matrices.kind, self._sampling, self._plan
-        self._kernel(tokens, *fixed, np.float32(rate), np.uint64(seed), totals)
-        return float(totals[0]), float(totals[1])
+
+class TextReading(Declared, section="Text"):
+    """How text is read."""
+
+    min_count: int = parameter(Whole(), "how often a word must be read to get a vector", default=5)
+    max_words: int | None = parameter(
+        OrNone(Whole()), "the most words that get one, the most frequent", default=None
+    )
+    sentences: str = parameter(
+        Choice(SENTENCES), '"lines", or "none" where they end only with files', default="lines"
+    )
+    lower: bool = parameter(Flag(), "whether text is read in lower case", default=False)
+    cleaning: str | None = parameter(
+        Choice((None, *CLEANINGS)), '"wikifil" for a-z alone, digits spelled out', default=None
+    )
 
 
-class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
+class PassTraining(Declared, section="Training"):
+    """Passes over a text."""
+
+    learning_rate: float = parameter(
+        Positive(), "of the start; falls linearly, nearly to 0", default=0.025
+    )
+    epochs: int = parameter(Whole(), "passes over the text", default=5)
+    threads: int | str = parameter(
+        OrWord("auto", Whole()),
+        '"auto" for all processors, or a number; several write without locks',
+        default="auto",
+    )
+    deterministic: bool = parameter(
+        Flag(),
+        "one thread, so that the same seed gives the same bits on the same machine; it costs "
+        "the speed of the others",
+        default=False,
+    )
+    seed: int = parameter(SEED, "of initial vectors and all draws", default=0)
+    progress: bool = parameter(Flag(), "whether to draw a line on terminals", default=True)
+
+
+class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
     """Models of words and their contexts, trained by passes over a text."""
 
     fitted_attribute = "matrices_"
+    # The compiled pass of negative sampling.
+    _kernel: ClassVar[Any]
 
     vocabulary_: Vocabulary = attribute()
     matrices_: WordMatrices = attribute()
     histories_: list[History] = attribute()
 
     @property
-    @abstractmethod
-    def _kernel(self) -> Any:
-        """The compiled pass of negative sampling."""
+    def family(self) -> "Bernoulli | Categorical":
+        """The family of a yes or no."""
+        from exfam.families import Bernoulli
 
-    def fit(
-        self,
-        X: Any,
-        y: None = None,
-        *,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
-    ) -> "TextEstimator":
+        return Bernoulli()
+
+    def fit(self, X: Any, y: None = None, *, checkpoint: CheckpointLike = None) -> "TextEstimator":
         """Fit to a text: a file or several, a folder, sentences, or a prepared text.
 
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on.
@@ -83,16 +148,11 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         return self
 
     def partial_fit(
-        self,
-        X: Any,
-        y: None = None,
-        *,
-        checkpoint: Checkpoint | str | PathLike[str] | None = None,
+        self, X: Any, y: None = None, *, checkpoint: CheckpointLike = None
     ) -> "TextEstimator":
         """Go on with another text, whose new words get codes after the known ones.
 
-        Its counts add to those of the earlier texts. The learning rate starts anew. Without an
-        earlier fit it is `fit`.
+        Its counts add to those of the earlier texts. The learning rate starts anew.
         """
         if not hasattr(self, "matrices_"):
             return self.fit(X, checkpoint=checkpoint)
@@ -111,7 +171,7 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
             arrays=arrays,
             settings=self._settings(),
             progress=self.progress,
-            checkpoint=identified(checkpoint, self, irrelevant=_IRRELEVANT),
+            checkpoint=identified(checkpoint, self, irrelevant=("progress",)),
         )
         for vectors in (self.matrices_.inputs, self.matrices_.outputs):
             if not max(vectors.max(initial=0.0), -vectors.min(initial=0.0)) < _LARGEST:
@@ -123,7 +183,6 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         return history
 
     def _initial(self, n_words: int) -> WordMatrices:
-        """The numbers before training."""
         return initial_matrices(
             n_words,
             int(self.dim),
@@ -145,7 +204,7 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a held-out text, of the words that are known; see class.
 
-        Words that are not known are left out, and one warning says how many they are.
+        One warning says how many words are not known, and left out.
         Raises DataError for a text without a known word that has a known word beside it.
         """
         check_fitted(self, "matrices_")
@@ -163,10 +222,9 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         """The words' vectors: center those that predict, context those of the predicted word."""
         check_fitted(self, "matrices_")
         matrices, words = self.matrices_, self.vocabulary_.words
-        if matrices.signs is not None:
-            signs = matrices.stored()["signs"]
-            return WordVectors(words, matrices.inputs, signs=signs)
-        return WordVectors(words, matrices.inputs, matrices.outputs)
+        signs = matrices.stored().get("signs")
+        context = matrices.outputs if signs is None else None
+        return WordVectors(words, matrices.inputs, context, signs)
 
     @property
     def input_vectors_(self) -> Float32[np.ndarray, "words dim"]:
@@ -187,36 +245,27 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
         return self.histories_[-1]
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        vocabulary = self.vocabulary_
-        arrays = self.matrices_.stored() | {"counts": vocabulary.counts}
-        return {"n_tokens": vocabulary.n_tokens}, arrays
+        arrays = self.matrices_.stored() | {"counts": self.vocabulary_.counts}
+        return {"n_tokens": self.vocabulary_.n_tokens}, arrays
 
     def _labels(self) -> dict[str, np.ndarray]:
         return {"word": np.array(self.vocabulary_.words, dtype=object)}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
-        """Take back what `save` wrote."""
         stored = {name: tensor.numpy() for name, tensor in tensors.items()}
         counts, words = stored.pop("counts"), tuple(vocabulary["word"].tolist())
         self.vocabulary_ = with_types(Vocabulary(words, counts, config["n_tokens"]))
         self.matrices_ = WordMatrices.restored(stored)
 
     def _settings(self) -> EpochSettings:
-        threads = 1 if self.deterministic else self.threads
-        check_positive("learning_rate", self.learning_rate)
-        return EpochSettings(
-            learning_rate=float(self.learning_rate),
-            epochs=int(self.epochs),
-            threads=python_number(threads),
-            seed=int(self.seed),
-        )
+        threads = 1 if self.deterministic else python_number(self.threads)
+        return settings_from(self, EpochSettings, threads=threads)
 
     @property
     def _reading(self) -> dict[str, Any]:
-        """Options of `prepare_text`."""
         return {name: python_number(getattr(self, name)) for name in TextReading.declared}
 
-    def _sampled_pass(self, *, nats_every: int) -> _SampledPass:
+    def _sampled_pass(self, *, nats_every: int) -> Piece:
         """A pass with negative sampling; nats are computed for one in so many groups of windows."""
         counts = self.vocabulary_.counts
         keep = keep_probability(counts, self.subsample)
@@ -233,4 +282,12 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator, ABC):
             together=together,
             nats_every=nats_every,
         )
-        return _SampledPass(self._kernel, matrices=self.matrices_, sampling=sampling, plan=plan)
+        kernel = self._kernel
+        fixed = self.matrices_.vectors, self.matrices_.kind, sampling, plan
+
+        def train(tokens: np.ndarray, *, rate: float, seed: int) -> tuple[float, float]:
+            totals = np.zeros(2)
+            kernel(tokens, *fixed, np.float32(rate), np.uint64(seed), totals)
+            return float(totals[0]), float(totals[1])
+
+        return train

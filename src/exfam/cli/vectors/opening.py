@@ -54,7 +54,7 @@ def open_vectors(chosen: Any) -> Any:
     Raises ExfamError for what holds none, and for options of files that come with a folder.
     """
     from exfam.vectors import WordVectors
-    from exfam.vectors.stored import model_vectors
+    from exfam.vectors.word_vectors import model_vectors
 
     named = {option.name: getattr(chosen, option.name) for option in _READING}
     given = {name: value for name, value in named.items() if value is not None}

@@ -6,8 +6,9 @@ How outputs are tied to inputs is a part: an `ItemEmbedding` of their own (free)
 
 import math
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import LinearEta, item_products
@@ -22,6 +23,8 @@ from exfam.randomness import Dropout
 LSTMState = tuple[Float[Tensor, "layers batch dim"], Float[Tensor, "layers batch dim"]]
 Tokens = Int64[Tensor, "length batch"]
 
+# Tokens read at a time.
+_CHUNK = 512
 LSTM_TIES = (None, "tied", "reflection")
 
 
@@ -30,12 +33,6 @@ class LSTMNetwork(nn.Module):
 
     Time comes first in all tensors, columns are texts side by side.
     Source: Zaremba, Sutskever & Vinyals (2014); tied outputs: Press & Wolf (2017).
-
-    >>> network = build_lstm_lm(n_words=5, dim=4, generator=torch.Generator().manual_seed(0))
-    >>> tokens = torch.tensor([[0], [3]])
-    >>> nats, state = network.log_prob(tokens, tokens, network.initial_state(1))
-    >>> nats.shape, len(state)
-    (torch.Size([2, 1]), 2)
     """
 
     def __init__(
@@ -75,17 +72,9 @@ class LSTMNetwork(nn.Module):
         for number, (weights, *own) in enumerate(zip(self.lstm.all_weights, *state, strict=True)):
             given = self.dropout(states) if number else states
             # One layer with biases, in training and one direction, time first.
-            states, *last = torch.lstm(
-                given,
-                [part[None] for part in own],
-                list[Tensor](weights),
-                True,
-                1,
-                0.0,
-                True,
-                False,
-                False,
-            )
+            options = (True, 1, 0.0, True, False, False)
+            before = [part[None] for part in own]
+            states, *last = torch.lstm(given, before, list[Tensor](weights), *options)
             after.append(last)
         hidden, cell = (torch.cat(parts) for parts in zip(*after, strict=True))
         return states, (hidden, cell)
@@ -130,15 +119,7 @@ def build_lstm_lm(
     """A network with vectors of words uniform in +-0.1, LSTM weights in +-1/sqrt(dim), no bias.
 
     `tie`: None, "tied", or "reflection": outputs are the inputs with half of the coordinates' signs
-        flipped (default None)
-
-    Raises ExfamError for another `tie`. Source: the word_language_model example of PyTorch.
-
-    >>> network = build_lstm_lm(
-    ...     n_words=5, dim=4, tie="tied", generator=torch.Generator().manual_seed(0)
-    ... )
-    >>> network.output is network.words
-    True
+        flipped. Source: the word_language_model example of PyTorch.
     """
     check_choice("tie", tie, LSTM_TIES)
     words = _vectors(n_words, dim, generator=generator)
@@ -147,12 +128,8 @@ def build_lstm_lm(
         "reflection": Reflected(words, reflection_signs(dim)),
     }
     output = outputs.get(tie) or _vectors(n_words, dim, generator=generator)
-    return LSTMNetwork(
-        words,
-        _lstm(dim, n_layers, generator=generator),
-        output=output,
-        dropout=Dropout(dropout),
-    )
+    lstm = _lstm(dim, n_layers, generator=generator)
+    return LSTMNetwork(words, lstm, output=output, dropout=Dropout(dropout))
 
 
 def _vectors(n_words: int, dim: int, *, generator: torch.Generator) -> ItemEmbedding:
@@ -170,3 +147,43 @@ def _lstm(dim: int, n_layers: int, *, generator: torch.Generator) -> nn.LSTM:
         for parameter in lstm.parameters():
             parameter.uniform_(-bound, bound, generator=generator)
     return lstm
+
+
+def token_log_probs(
+    model: LSTMNetwork, tokens: Int64[np.ndarray, "tokens"], *, start: int
+) -> Float64[np.ndarray, "tokens"]:
+    """Log-probability in nats of each token given all before it, the first after `start`."""
+    device = model.bias.device
+    targets = torch.tensor(tokens, device=device)[:, None]
+    inputs = torch.cat([targets.new_tensor([[start]]), targets[:-1]])[: len(targets)]
+    log_prob = np.empty(len(tokens))
+    with torch.inference_mode():
+        state = model.initial_state(1)
+        for first in range(0, len(tokens), _CHUNK):
+            rows = slice(first, first + _CHUNK)
+            own, state = model.log_prob(inputs[rows], targets[rows], state)
+            log_prob[rows] = own[:, 0].double().cpu().numpy()
+    return log_prob
+
+
+def draw_tokens(
+    model: LSTMNetwork,
+    prompt: Int64[np.ndarray, "prompt"],
+    *,
+    n_texts: int,
+    n_tokens: int,
+    seed: int,
+) -> Int64[np.ndarray, "texts tokens"]:
+    """Texts that go on after the prompt, which must have a token."""
+    device = model.bias.device
+    generator = torch.Generator(device).manual_seed(seed)
+    drawn = np.empty((n_texts, n_tokens), dtype=np.int64)
+    with torch.inference_mode():
+        tokens = torch.tensor(prompt, device=device)[:, None].repeat(1, n_texts)
+        state = model.initial_state(n_texts)
+        for index in range(n_tokens):
+            states, state = model(tokens, state)
+            chances = model.linear(states[-1:]).dense().softmax(-1)
+            tokens = torch.multinomial(chances, 1, generator=generator).T
+            drawn[:, index] = tokens[0].cpu().numpy()
+    return drawn

@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.attention import CONNECTIONS, Attention, Block, build_block
-from exfam.catalog.linear import LinearEta, item_products
-from exfam.checks import check_choice, check_fraction, check_positive
+from exfam.attention import Attention, Block, build_block
+from exfam.catalog import LinearEta, item_products
+from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding
-from exfam.encodings import ENCODINGS, Encoding, EncodingSizes, NoEncoding, build_encoding
+from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding
 from exfam.layers import linear, rows_of
 from exfam.randomness import Dropout
 
@@ -63,17 +63,8 @@ class MaskedLMSizes:
     connection: str = "pre-norm"
     dropout: float = 0.1
 
-    def __post_init__(self) -> None:
-        for name in ("n_tokens", "n_positions", "embed_dim", "n_heads", "n_layers"):
-            check_positive(name, getattr(self, name))
-        check_positive("feed_forward_dim", self.feed_forward_dim, zero=True)
-        check_choice("encoding", self.encoding, ENCODINGS)
-        check_choice("connection", self.connection, CONNECTIONS)
-        check_fraction("dropout", self.dropout)
-
     @property
     def head_dim(self) -> int:
-        """Numbers of a token that each head attends by."""
         return self.embed_dim // self.n_heads
 
 
@@ -81,13 +72,7 @@ class MaskedLM(nn.Module):
     """Word vectors, blocks of attention among all tokens, and what outputs are multiplied with.
 
     Outputs are the products with the word vectors themselves, after one more layer, plus a bias.
-    `mask`: the token that stands for hidden ones. Source: Devlin et al. (2019), BERT.
-
-    >>> sizes = MaskedLMSizes(n_tokens=7, n_positions=5, mask=4, embed_dim=8, n_heads=2, n_layers=1)
-    >>> model = build_masked_lm(sizes, generator=torch.Generator().manual_seed(0))
-    >>> tokens = torch.tensor([[2, 5, 6]])
-    >>> model(tokens, tokens >= 0).states[-1].shape
-    torch.Size([1, 3, 8])
+    Source: Devlin et al. (2019), BERT.
     """
 
     def __init__(
@@ -110,7 +95,6 @@ class MaskedLM(nn.Module):
 
     @property
     def layers(self) -> list[Block]:
-        """The blocks, first to last."""
         return [cast(Block, block) for block in self.blocks]
 
     @property
@@ -125,7 +109,7 @@ class MaskedLM(nn.Module):
         """Streams of all layers and their attention weights.
 
         `term`: "contextual" for attention without positions, "positional" for attention by
-            positions alone (default "both")
+            positions alone
 
         Where scores are a sum of two terms (`separable`), the other one is set to zero. Elsewhere
         "contextual" adds no vectors and does not rotate, and "positional" attends as a sentence
@@ -189,10 +173,6 @@ def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> Mask
     """A network of these sizes with the default wiring.
 
     Encodings are one part for all layers; tables of pairs and keys of offsets are a part of each.
-
-    >>> sizes = MaskedLMSizes(n_tokens=7, n_positions=5, mask=4, encoding="alibi", n_layers=2)
-    >>> len(build_masked_lm(sizes, generator=torch.Generator().manual_seed(0)).layers)
-    2
     """
     dim = sizes.embed_dim
     words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
@@ -202,15 +182,13 @@ def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> Mask
     for number in range(sizes.n_layers):
         own = copy.deepcopy(inner) if number and sizes.encoding in _PER_LAYER else inner
         blocks.append(_block(sizes, own, generator))
+    pre_norm = sizes.connection == "pre-norm"
     transform = nn.Sequential(linear(dim, dim, generator=generator), nn.GELU(), nn.LayerNorm(dim))
     return MaskedLM(
         words,
         encoding if encoding.embeds else NoEncoding(),
         blocks,
-        norms=(
-            nn.LayerNorm(dim),
-            nn.LayerNorm(dim) if sizes.connection == "pre-norm" else nn.Identity(),
-        ),
+        norms=(nn.LayerNorm(dim), nn.LayerNorm(dim) if pre_norm else nn.Identity()),
         transform=transform,
         mask=sizes.mask,
         dropout=sizes.dropout,

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
-from torch.nn import functional
 
 from exfam.checks import check_choice
 from exfam.layers import linear
@@ -27,25 +26,20 @@ PADDINGS = ("zeroed", "renormalized")
 
 @dataclass(frozen=True, eq=False)
 class SentenceBatch:
-    """Sentences side by side: their words' vectors, 0 where there is no word.
-
-    `label`: the codes of their labels
-    """
+    """Sentences side by side: their words' vectors, 0 where there is no word, and labels' codes."""
 
     vectors: Float[Tensor, "batch length dim"]
     n_words: Int64[Tensor, "batch"]
-    label: Int64[Tensor, "batch"]
+    target: Int64[Tensor, "batch"]
 
     @property
     def present(self) -> Bool[Tensor, "batch length"]:
-        """Where there is a word."""
         position = torch.arange(self.vectors.shape[1], device=self.n_words.device)
         return position < self.n_words[:, None]
 
     def to(self, device: torch.device) -> "SentenceBatch":
-        """The same on another device."""
         return SentenceBatch(
-            *(part.to(device) for part in (self.vectors, self.n_words, self.label))
+            *(part.to(device) for part in (self.vectors, self.n_words, self.target))
         )
 
 
@@ -53,17 +47,6 @@ class PositionalSentenceNetwork(nn.Module):
     """Logits of labels, of parts. Source: module.
 
     `weights`: delta of all positions that sentences may have, such as `encoding_weights` gives
-    `padding`: "zeroed" or "renormalized" (default "zeroed")
-
-    Raises ExfamError for another `padding`.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> network = build_positional_sentences(
-    ...     torch.eye(3), dim=2, n_labels=4, dropout=0.5, generator=generator
-    ... )
-    >>> words, n_words = torch.ones(1, 3, 2), torch.tensor([3])
-    >>> network(SentenceBatch(words, n_words, torch.tensor([0]))).shape
-    torch.Size([1, 4])
     """
 
     weights: Tensor
@@ -103,24 +86,6 @@ class PositionalSentenceNetwork(nn.Module):
             return mixed
         left = self.mass[:length, batch.n_words.clamp_min(1) - 1].T
         return mixed / left.clamp_min(torch.finfo(left.dtype).tiny)[..., None]
-
-
-def sentence_nats(
-    model: PositionalSentenceNetwork, batch: SentenceBatch
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """Minus the log-probability of the labels in nats, summed, and the number of sentences.
-
-    >>> generator = torch.Generator().manual_seed(0)
-    >>> network = build_positional_sentences(
-    ...     torch.eye(3), dim=2, n_labels=4, dropout=0.5, generator=generator
-    ... )
-    >>> batch = SentenceBatch(torch.zeros(2, 3, 2), torch.tensor([0, 1]), torch.tensor([0, 1]))
-    >>> round(sentence_nats(network, batch)[0].item(), 3)
-    2.773
-    """
-    logits = model(batch)
-    nats = functional.cross_entropy(logits, batch.label, reduction="sum")
-    return nats, nats.new_tensor(float(len(logits)))
 
 
 def build_positional_sentences(

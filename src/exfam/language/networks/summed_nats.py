@@ -23,11 +23,7 @@ _OUTPUTS, _ROWS = 2**23, 64
 
 
 def rows_at_once(n_rows: int, n_classes: int) -> int:
-    """Rows whose outputs are held at a time.
-
-    >>> rows_at_once(700, 10_000), rows_at_once(700, 33_278), rows_at_once(700, 1_000_000)
-    (700, 252, 64)
-    """
+    """Rows whose outputs are held at a time."""
     return max(1, min(n_rows, max(_ROWS, _OUTPUTS // n_classes)))
 
 
@@ -37,11 +33,7 @@ def summed_nats(
     """Minus the sum of log-probabilities of each row's item.
 
     `factors`: what those of products are rounded to, and the products; softmaxes and sums over rows
-        and classes are not. None for the precision they have, which is exact (default None)
-
-    >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
-    >>> summed_nats(eta, torch.tensor([0, 3])) / 2
-    tensor(1.3863)
+        and classes are not. None for the precision they have, which is exact
     """
     out: Tensor = _SummedNats.apply(eta.state, eta.vectors, eta.bias, eta.n_items, item, factors)
     return out
@@ -104,7 +96,6 @@ class _Gradients:
         self.bias = None if bias is None else torch.zeros_like(bias)
 
     def add(self, rows: slice, eta: Tensor, state: Tensor, vectors: Tensor) -> None:
-        """Take in the gradients of some rows' outputs."""
         rounded = eta.to(state.dtype)
         own = self.vectors[: len(vectors)]
         if state.dtype == own.dtype:
@@ -117,6 +108,5 @@ class _Gradients:
             self.bias.add_(eta.sum(0))
 
     def all(self) -> list[Tensor]:
-        """In the order of the arguments."""
         gradients = [self.state, self.vectors]
         return gradients if self.bias is None else [*gradients, self.bias]

@@ -5,17 +5,28 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int32, Int64
+from jaxtyping import Bool, Float64, Int32, Int64, Real, Shaped
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
+from exfam.catalog import ItemChoice, log_prob_of
+from exfam.groups import Groups
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.summed_nats import summed_nats
+from exfam.training.batching import sequential_batches
 
 # Of the chosen tokens: replaced by the mask, by a random token; the rest stay as they are.
 _MASKED, _REPLACED = 0.8, 0.1
+# Batches whose pieces are sorted by length together.
+_STRETCH = 32
+# Of the tokens that scores are of: not a parameter, so that all models predict the same ones.
+_SEED = 0
+# Tokens computed at a time.
+_TOKENS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,25 +34,28 @@ class PieceBatch:
     """Pieces side by side.
 
     `present`: tokens, not padding; `chosen`: the tokens to predict, None to draw them
+    `target`: the label or number of each piece, where these are predicted
     """
 
     tokens: Int64[Tensor, "batch length"]
     present: Bool[Tensor, "batch length"]
     chosen: Bool[Tensor, "batch length"] | None = None
+    target: Shaped[Tensor, "batch"] | None = None
 
     def to(self, device: torch.device) -> "PieceBatch":
         """The same on another device."""
-        chosen = None if self.chosen is None else self.chosen.to(device)
-        return PieceBatch(self.tokens.to(device), self.present.to(device), chosen)
+        parts: list[Any] = [self.tokens, self.present, self.chosen, self.target]
+        return PieceBatch(*(part if part is None else part.to(device) for part in parts))
 
 
 @dataclass(frozen=True, eq=False)
 class TokenPieces:
-    """A text cut into pieces, which come in batches.
+    """A text cut into pieces, as a source of batches.
 
     `share`: of tokens to predict, on average
     `n_special`: the codes below it are of special tokens, which are never predicted
     `chosen`: which tokens of every piece to predict; None to draw them anew each time
+    `target`: labels' codes or numbers, one per piece, that are predicted instead of tokens
 
     >>> pieces = TokenPieces([np.array([2, 7, 3]), np.array([2, 8, 9, 3])], share=0.15, n_special=5)
     >>> pieces.pad(np.array([0, 1])).present.int().tolist()
@@ -52,6 +66,7 @@ class TokenPieces:
     share: float
     n_special: int
     chosen: list[Bool[np.ndarray, "_"]] | None = None
+    target: Real[np.ndarray, "pieces"] | None = None
 
     @property
     def lengths(self) -> Int64[np.ndarray, "pieces"]:
@@ -59,7 +74,9 @@ class TokenPieces:
         return np.array([len(piece) for piece in self.pieces], dtype=np.int64)
 
     def total(self, first: int, last: int) -> float:
-        """How many tokens of these pieces are to predict, or are so on average."""
+        """How many targets, or tokens to predict, on average where they are drawn."""
+        if self.target is not None:
+            return float(last - first)
         if self.chosen is not None:
             return float(sum(chosen.sum() for chosen in self.chosen[first:last]))
         ordinary = sum((piece >= self.n_special).sum() for piece in self.pieces[first:last])
@@ -79,67 +96,79 @@ class TokenPieces:
             yield batches[number]
 
     def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
-        """Every piece once, by length."""
-        return sequential_rows(self.lengths, max_tokens=max_tokens)
+        """Every piece once, by length, in batches of `max_tokens` once padded, or a longer one."""
+        stop = np.cumsum(self.lengths)
+        return sequential_batches(
+            Groups(start=stop - self.lengths, stop=stop), max_tokens=max_tokens
+        )
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> PieceBatch:
         """These pieces side by side."""
-        tokens, present = padded([self.pieces[row] for row in index])
-        chosen = None
+        chosen = target = None
         if self.chosen is not None:
-            chosen = padded([self.chosen[row] for row in index])[0].bool()
-        return PieceBatch(tokens, present, chosen)
+            chosen = _padded([self.chosen[row] for row in index]).bool()
+        if self.target is not None:
+            target = torch.from_numpy(self.target[index])
+        tokens = _padded([self.pieces[row] for row in index])
+        present = torch.arange(tokens.shape[1]) < torch.from_numpy(self.lengths[index])[:, None]
+        return PieceBatch(tokens, present, chosen, target)
 
     def fingerprint(self) -> dict[str, str]:
-        """A digest of the pieces and of the chosen tokens."""
+        """Digests of the pieces and of what is predicted."""
         total = sha256(f"{self.share} {self.n_special}".encode())
         for some in (self.pieces, self.chosen or []):
             for piece in some:
                 total.update(len(piece).to_bytes(8, "little"))
                 total.update(np.ascontiguousarray(piece).data)
-        return {"pieces": total.hexdigest()[:16]}
+        digests = {"pieces": total.hexdigest()[:16]}
+        if self.target is not None:
+            digests["targets"] = ",".join(map(str, self.target.tolist()))
+        return digests
 
     def read_at_random(self) -> AbstractContextManager[None]:
         """Pieces are in memory: nothing to prepare."""
         return nullcontext()
 
 
-# Batches whose pieces are sorted by length together.
-_STRETCH = 32
+def _padded(rows: list[np.ndarray]) -> Int64[Tensor, "batch length"]:
+    return pad_sequence([torch.from_numpy(row.astype(np.int64)) for row in rows], batch_first=True)
 
 
-def padded(
-    rows: list[np.ndarray],
-) -> tuple[Int64[Tensor, "batch length"], Bool[Tensor, "batch length"]]:
-    """Rows side by side, filled up with 0, and where they are.
+def masked_choices(
+    pieces: list[np.ndarray], *, share: float, n_special: int
+) -> list[Bool[np.ndarray, "_"]]:
+    """Of every piece, the tokens that are masked when it is scored: a share of the ordinary ones.
 
-    >>> padded([np.array([5]), np.array([6, 7])])[0].tolist()
-    [[5, 0], [6, 7]]
+    At least one, if it has any. They depend on a piece's index, length and special tokens alone.
     """
-    longest = max((len(row) for row in rows), default=0)
-    tokens = np.zeros((len(rows), longest), dtype=np.int64)
-    present = np.zeros((len(rows), longest), dtype=bool)
-    for index, row in enumerate(rows):
-        tokens[index, : len(row)] = row
-        present[index, : len(row)] = True
-    return torch.from_numpy(tokens), torch.from_numpy(present)
+    choices = []
+    for index, piece in enumerate(pieces):
+        ordinary = piece >= n_special
+        draw = np.random.default_rng([_SEED, index]).random(len(piece))
+        draw = np.where(ordinary, draw, np.inf)
+        choices.append(ordinary & (draw <= max(share, draw.min(initial=np.inf))))
+    return choices
 
 
-def sequential_rows(
-    lengths: Int64[np.ndarray, "rows"], *, max_tokens: int
-) -> Iterator[Int64[np.ndarray, "batch"]]:
-    """All rows by length, in batches of at most `max_tokens` once padded; a longer row alone.
-
-    >>> [batch.tolist() for batch in sequential_rows(np.array([4, 1, 2]), max_tokens=4)]
-    [[1, 2], [0]]
-    """
-    order = np.argsort(lengths, kind="stable")
-    first = 0
-    for last in range(1, len(order) + 1):
-        fits = last < len(order) and (last + 1 - first) * lengths[order[last]] <= max_tokens
-        if not fits:
-            yield order[first:last]
-            first = last
+def sentence_log_probs(
+    model: MaskedLM, piece: Int32[np.ndarray, "tokens"], *, n_special: int
+) -> Float64[np.ndarray, "_"]:
+    """Log-probability in nats of each token of a piece but special ones, given all others."""
+    device, tokens = model.bias.device, torch.tensor(piece, dtype=torch.long)
+    positions = torch.nonzero(tokens >= n_special)[:, 0]
+    log_prob = np.empty(len(positions))
+    size = max(1, _TOKENS_AT_ONCE // len(tokens))
+    for first in range(0, len(positions), size):
+        some = positions[first : first + size]
+        rows = torch.arange(len(some))
+        shown = tokens.repeat(len(some), 1)
+        shown[rows, some] = model.mask
+        with torch.inference_mode():
+            encoded = model(shown.to(device), torch.ones_like(shown, dtype=torch.bool).to(device))
+            states = encoded.states[-1][rows, some]
+            own = log_prob_of(ItemChoice(model.linear(states)), tokens[some].to(device))
+        log_prob[first : first + size] = own.double().cpu().numpy()
+    return log_prob
 
 
 @dataclass(frozen=True)
@@ -170,8 +199,7 @@ class MaskedTokens:
             eta = model.linear(states)
         eta = eta._replace(state=eta.state.float())
         factors = self.precision if rounded else None
-        nats = summed_nats(eta, batch.tokens[chosen], factors=factors)
-        return nats, chosen.sum()
+        return summed_nats(eta, batch.tokens[chosen], factors=factors), chosen.sum()
 
     def _drawn(self, tokens: Tensor, model: MaskedLM) -> tuple[Tensor, Tensor]:
         """Which tokens to predict, one at least, and the tokens that the network sees."""

@@ -20,11 +20,6 @@ def binary_blocks(file: BufferedIOBase, *, dim: int, n_words: int, name: str) ->
     """Blocks of `n_words` rows of `dim` numbers that follow in the file.
 
     Raises DataError, naming file and row, where the file ends before or after that.
-
-    >>> from io import BytesIO
-    >>> file = BytesIO(b"cat " + np.ones(2, dtype="<f4").tobytes())
-    >>> next(binary_blocks(file, dim=2, n_words=1, name="a.bin")).words
-    [b'cat']
     """
     entries = _entries(file, 4 * dim, n_words=n_words, name=name)
     at_once = max(1, _ENTRIES // dim)

@@ -22,8 +22,7 @@ class StoredVectors(NamedTuple):
     signs: Int8[np.ndarray, "_"] | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class RowBlock:
+class RowBlock(NamedTuple):
     """Some rows of a file, the words as they stand there."""
 
     words: list[bytes]
@@ -35,13 +34,8 @@ class RowSource:
     """A file, and how its words are read.
 
     `expected`: rows that the file's header says; None if there is no header
-    `limit`: rows to read; None for all
-    `errors`: "strict", "replace" or "ignore": what is done with bytes that are not UTF-8
-    `duplicates`: "error", or "first" to keep a repeated word's first row
+    `errors`, `duplicates`, `limit`: see `read_vectors`
     `first_line`: where the first row stands in a text file; None for a binary one
-
-    >>> RowSource("a.txt", first_line=2).location(0), RowSource("a.bin").location(0)
-    ('line 2 of a.txt', 'row 0 of a.bin')
     """
 
     name: str
@@ -63,18 +57,20 @@ def joined_blocks(blocks: Iterable[RowBlock], source: RowSource) -> StoredVector
 
     Raises DataError, naming file, row and word, for a word that is empty, not UTF-8 or there twice,
     a row that is not finite, and more or fewer rows than the header says.
-
-    >>> block = RowBlock([b"cat"], np.ones((1, 2), dtype=np.float32))
-    >>> joined_blocks([block], RowSource("a.bin")).words
-    ('cat',)
     """
     words: list[str] = []
     parts: list[Float32[np.ndarray, "rows dim"]] = []
     for block in blocks:
-        room = len(block.words) if source.limit is None else source.limit - len(words)
+        room = None if source.limit is None else source.limit - len(words)
         rows = block.rows[:room]
         decoded = _decoded(block.words[:room], source, first=len(words))
-        _check_finite(rows, decoded, source, first=len(words))
+        bad = _not_finite(rows)
+        if len(bad):
+            where = source.location(len(words) + int(bad[0]))
+            raise DataError(
+                f"`path` must hold finite numbers, got nan or inf at {where} (word "
+                f"{decoded[bad[0]]!r}). Leave that word out."
+            )
         words += decoded
         parts.append(rows)
         if source.limit is not None and len(words) >= source.limit:
@@ -104,29 +100,15 @@ def _decoded(words: list[bytes], source: RowSource, *, first: int) -> list[str]:
     return decoded
 
 
-def _check_finite(
-    rows: Float32[np.ndarray, "rows dim"], words: list[str], source: RowSource, *, first: int
-) -> None:
-    bad = _not_finite(rows)
-    if len(bad):
-        row = int(bad[0])
-        raise DataError(
-            f"`path` must hold finite numbers, got nan or inf at "
-            f"{source.location(first + row)} (word {words[row]!r}). Leave that word out."
-        )
-
-
 def _check_count(n_words: int, source: RowSource) -> None:
     if not n_words:
         raise DataError(f"`path` must hold at least one word, got none in {source.name}.")
     if source.expected is None or n_words == source.limit or n_words == source.expected:
         return
-    got = "more" if n_words > source.expected else f"{n_words}"
-    advice = (
-        f"Pass limit={source.expected} to read just those."
-        if n_words > source.expected
-        else f"The file is cut short, or pass limit={n_words} to read what is there."
-    )
+    got, advice = "more", f"Pass limit={source.expected} to read just those."
+    if n_words < source.expected:
+        got = f"{n_words}"
+        advice = f"The file is cut short, or pass limit={n_words} to read what is there."
     raise DataError(
         f"`path` must have as many rows as its header says, {source.expected}, "
         f"got {got} in {source.name}. {advice}"
@@ -150,11 +132,10 @@ def _unique(
     if source.duplicates == "error":
         _index_words(words, name="path", location=source.location)
         return StoredVectors(tuple(words), matrix)
-    first = {word: row for row, word in reversed(list(enumerate(words)))}
-    if len(first) == len(words):
-        return StoredVectors(tuple(words), matrix)
-    rows = sorted(first.values())
-    return StoredVectors(tuple(words[row] for row in rows), matrix[rows])
+    first = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
+    if len(first) < len(words):
+        matrix = matrix[sorted(first.values())]
+    return StoredVectors(tuple(dict.fromkeys(words)), matrix)
 
 
 def check_vectors(
@@ -162,13 +143,8 @@ def check_vectors(
 ) -> dict[str, int]:
     """The row of each word, once the two are known to fit: a finite row for each different word.
 
-    `name`: what the matrix is called in messages
-
-    Raises DataError, naming row and word, for no words, another number of rows than of words, no
-    columns, a word that is there twice, or a row that is not finite.
-
-    >>> check_vectors(["a", "b"], np.eye(2), name="center")
-    {'a': 0, 'b': 1}
+    `name`: what the matrix is called in messages. Raises DataError, naming row and word, for no
+    words, another number of rows, no columns, a repeated word, or a row that is not finite.
     """
     if not words:
         raise DataError(f"`{name}` must hold at least one word, got none.")
@@ -190,10 +166,7 @@ def check_vectors(
 def _index_words(
     words: Sequence[str], *, name: str, location: Callable[[int], str] = "row {}".format
 ) -> dict[str, int]:
-    """The row of each word. Raises DataError, naming word and rows, for one that is there twice.
-
-    `location`: what messages call a row, counted from 0
-    """
+    """The row of each word. Raises DataError, naming word and rows, for one that is there twice."""
     index = {word: row for row, word in enumerate(words)}
     if len(index) < len(words):
         first: dict[str, int] = {}

@@ -22,14 +22,7 @@ _NAMES = {"center", "context", "signs", "words", "word_ends"}
 
 
 def write_tensors(path: str | os.PathLike[str], stored: StoredVectors) -> None:
-    """Write the file beside its place, then rename it in; packed if its name ends in .gz.
-
-    >>> import tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
-    >>> write_tensors(path, StoredVectors(("cat",), np.ones((1, 2), dtype=np.float32)))
-    >>> read_tensors(path).words
-    ('cat',)
-    """
+    """Write the file beside its path, then rename it in; packed if its name ends in .gz."""
     from safetensors.numpy import save, save_file
 
     encoded = [word.encode() for word in stored.words]
@@ -51,17 +44,7 @@ def write_tensors(path: str | os.PathLike[str], stored: StoredVectors) -> None:
 
 
 def read_tensors(path: str | os.PathLike[str]) -> StoredVectors:
-    """What `write_tensors` wrote.
-
-    Raises DataError for a damaged file, or one of other tensors.
-
-    >>> import tempfile
-    >>> path = os.path.join(tempfile.mkdtemp(), "a.safetensors")
-    >>> signs = np.array([1, -1], dtype=np.int8)
-    >>> write_tensors(path, StoredVectors(("cat",), np.ones((1, 2), np.float32), signs=signs))
-    >>> read_tensors(path).signs
-    array([ 1, -1], dtype=int8)
-    """
+    """What `write_tensors` wrote. Raises DataError for a damaged file, or one of other tensors."""
     tensors = _loaded(path)
     if not {"center", "words", "word_ends"} <= set(tensors) <= _NAMES:
         raise DataError(

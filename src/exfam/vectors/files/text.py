@@ -20,11 +20,7 @@ _LONGEST_LINE = 1 << 25
 
 
 def parse_header(line: bytes) -> tuple[int, int] | None:
-    """Numbers of words and of columns, if the line holds just them.
-
-    >>> parse_header(b"75739 200"), parse_header(b"the 0.1 0.2")
-    ((75739, 200), None)
-    """
+    """Numbers of words and of columns, if the line holds just them."""
     fields = line.split()
     if len(fields) != 2 or not all(field.isdigit() and len(field) < 19 for field in fields):
         return None
@@ -42,16 +38,12 @@ def text_blocks(
 
     Raises DataError, naming file and line, for another width, or what is no number, and for a line
     of more than 32 MiB.
-
-    >>> from io import BytesIO
-    >>> [block.rows for block in text_blocks(BytesIO(b"cat 1 2"), name="a.txt")]
-    [array([[1., 2.]], dtype=float32)]
     """
     line = first_line
     for raw in _lines_at_once(file, name=name):
         lines = [text.replace(b"\t", b" ").rstrip() for text in raw]
-        if not lines[-1]:
-            lines = _without_blank_end(lines)
+        while lines and not lines[-1]:
+            lines.pop()
         if lines:
             dim = len(lines[0].split()) - 1 if dim is None else dim
             yield _parsed_fast(lines, dim) or _parsed(lines, dim, name=name, first_line=line)
@@ -59,7 +51,6 @@ def text_blocks(
 
 
 def _lines_at_once(file: BufferedIOBase, *, name: str) -> Iterator[list[bytes]]:
-    """Some lines after the other."""
     kept = b""
     while block := file.read(_BYTES):
         head, end, tail = block.rpartition(b"\n")
@@ -74,11 +65,6 @@ def _lines_at_once(file: BufferedIOBase, *, name: str) -> Iterator[list[bytes]]:
             )
     if kept:
         yield [kept]
-
-
-def _without_blank_end(lines: list[bytes]) -> list[bytes]:
-    n_blank = sum(1 for _ in itertools.takewhile(lambda line: not line, reversed(lines)))
-    return lines[: len(lines) - n_blank]
 
 
 def _parsed_fast(lines: list[bytes], dim: int) -> RowBlock | None:
@@ -104,7 +90,7 @@ def _parsed(lines: list[bytes], dim: int, *, name: str, first_line: int) -> RowB
     for row, line in enumerate(lines):
         where = f"at line {first_line + row} of {name}"
         fields = line.split()
-        n_numbers = _n_numbers(fields)
+        n_numbers = sum(1 for _ in itertools.takewhile(is_float, reversed(fields[1:])))
         if not dim or len(fields) <= dim or n_numbers > dim:
             got = f"(word {_shown(fields[0])})" if fields else "(a blank line)"
             raise DataError(
@@ -112,34 +98,23 @@ def _parsed(lines: list[bytes], dim: int, *, name: str, first_line: int) -> RowB
                 f"{where} {got}. It may be cut short, or begin with a header of another format."
             )
         words.append(b" ".join(fields[:-dim]))
+        if wrong := [field for field in fields[-dim:] if not is_float(field)]:
+            raise DataError(
+                f"`path` must have numbers after a word, got {_shown(wrong[0])} {where} (word "
+                f"{_shown(words[-1])})."
+            )
         with np.errstate(over="ignore"):  # what is too large for float32 counts as not finite
-            rows[row] = _numbers(fields[-dim:], where=f"{where} (word {_shown(words[-1])})")
+            rows[row] = [float(field) for field in fields[-dim:]]
     return RowBlock(words, rows)
 
 
-def _n_numbers(fields: list[bytes]) -> int:
-    """Numbers at the end of a line, its first field aside."""
-    return sum(1 for _ in itertools.takewhile(is_float, reversed(fields[1:])))
-
-
 def is_float(field: bytes) -> bool:
-    """Whether these bytes are a number.
-
-    >>> is_float(b"1e-3"), is_float(b"cat")
-    (True, False)
-    """
+    """Whether these bytes are a number."""
     try:
         float(field)
     except ValueError:
         return False
     return True
-
-
-def _numbers(fields: list[bytes], *, where: str) -> list[float]:
-    for field in fields:
-        if not is_float(field):
-            raise DataError(f"`path` must have numbers after a word, got {_shown(field)} {where}.")
-    return [float(field) for field in fields]
 
 
 def _shown(field: bytes) -> str:

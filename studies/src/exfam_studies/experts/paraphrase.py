@@ -29,7 +29,7 @@ import numpy as np
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.scores.metrics import Interval
-from exfam.vectors.rules import analogy_answers
+from exfam.vectors.neighbors import analogy_answers
 from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options

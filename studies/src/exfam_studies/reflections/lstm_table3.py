@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from exfam.language import LSTMLanguageModel
-from exfam.language.scoring import token_log_probs
+from exfam.language.networks.lstm_network import token_log_probs
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options

@@ -8,7 +8,7 @@ import scipy.linalg
 import scipy.sparse
 from jaxtyping import Float
 
-from exfam.words.eigenpairs import check_symmetric
+from exfam.words.pmi_matrix import check_symmetric
 
 # Rounding makes eigenvalues of 0 as large as this times the largest and their number.
 _ROUNDING = np.finfo(np.float64).eps
