@@ -16,8 +16,6 @@ from jaxtyping import Float
 
 from exfam.checks import ExfamError, check_positive
 
-__all__ = ["SimulatedWords", "simulate_words"]
-
 
 @dataclass(frozen=True, eq=False)
 class SimulatedWords:
@@ -29,11 +27,9 @@ class SimulatedWords:
 
     @property
     def context(self) -> Float[np.ndarray, "words dim"]:
-        """Context vectors, Q w_i."""
         return self.words @ self.transform.T
 
     def log_conditional(self) -> Float[np.ndarray, "words words"]:
-        """log p(i | j) in nats, one row for each j; the exponentials of a row sum to 1."""
         logits = self.words @ self.context.T + np.log(self.probability)
         return scipy.special.log_softmax(logits, axis=1)
 
@@ -42,11 +38,7 @@ class SimulatedWords:
         return self.log_conditional() - np.log(self.probability)
 
     def draw_counts(self, n_pairs: int, *, seed: int) -> scipy.sparse.csr_array:
-        """How often each word j (rows) had each i in its context, in `n_pairs` draws.
-
-        j is drawn from `probability`, i from p(i | j).
-        """
-        check_positive("n_pairs", n_pairs)
+        """How often each word j (rows) had each i in its context, in `n_pairs` draws."""
         random = np.random.default_rng(seed)
         centers = random.multinomial(n_pairs, self.probability)
         drawn = random.multinomial(centers, np.exp(self.log_conditional()))
@@ -62,21 +54,7 @@ def simulate_words(
     alpha: float = 0.25,
     seed: int,
 ) -> SimulatedWords:
-    """Words that fulfill the paper's three assumptions.
-
-    `n_positive`: how many of Q's signs are +1; the rest are -1. Half of `dim` unless given
-    `transform`: Q, any orthogonal matrix, in place of signs (default None)
-    `alpha`: smooths frequencies, from 0 (Zipf's law) to 1 (all alike) (default 0.25)
-
-    Raises ExfamError for an `alpha` outside (0, 1], more signs than dimensions, or a `transform`
-    that is not orthogonal.
-
-    >>> truth = simulate_words(100, dim=10, seed=0)
-    >>> truth.words.shape, np.diag(truth.transform).sum()
-    ((100, 10), np.float64(0.0))
-    >>> bool(np.allclose(np.exp(truth.log_conditional()).sum(axis=1), 1))
-    True
-    """
+    """`n_positive` of Q's signs are +1; `alpha` smooths frequencies, from Zipf's to equal ones."""
     check_positive("n_words", n_words)
     check_positive("dim", dim)
     if not 0 < alpha <= 1:

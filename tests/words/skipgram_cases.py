@@ -28,8 +28,8 @@ def sampling_of(noise, *, n_words=N_WORDS, keep=1.0) -> Sampling:
     return Sampling(kept, alias_table(probability))
 
 
-def plan_of(*, window=1, negatives=NEGATIVES, weight=1.0, together=3, nats_every=1) -> Plan:
-    return Plan(window, negatives, np.float32(weight), together, nats_every)
+def plan_of(*, window=1, negatives=NEGATIVES, weight=1.0, together=3) -> Plan:
+    return Plan(window, negatives, np.float32(weight), together, nats_every=1)
 
 
 def run(kernel, tokens, matrices, *, sampling, plan, rate=1.0, seed=1):
@@ -43,11 +43,8 @@ def run(kernel, tokens, matrices, *, sampling, plan, rate=1.0, seed=1):
 
 def plain(matrices) -> dict[str, np.ndarray]:
     """What is trained, in float64 and without padding."""
-    return {
-        name: array.astype(np.float64)
-        for name, array in matrices.stored().items()
-        if name != "signs"
-    }
+    stored = matrices.stored().items()
+    return {name: array.astype(np.float64) for name, array in stored if name != "signs"}
 
 
 def contexts_of(numbers, signs) -> np.ndarray:
