@@ -5,7 +5,6 @@ import torch
 from torch.testing import assert_close
 
 from exfam.checks import ExfamError
-from exfam.language.networks.masked_lm import MaskedLMSizes, build_masked_lm
 from language.masked_cases import NAMES, network, sentences
 
 EVERYWHERE = pytest.mark.parametrize("encoding", NAMES)
@@ -75,11 +74,6 @@ def test_both_terms_together_are_the_scores(encoding):
     assert_close(result[0], delta[0].softmax(-1))
 
 
-@pytest.mark.parametrize("encoding", ["learned", "sinusoidal", "rotary", "shaw"])
-def test_what_is_no_sum_of_two_terms_says_so(encoding):
-    assert not network(encoding).separable
-
-
 def test_positions_matter_unless_there_are_none():
     tokens = sentences(1)
     mixed = tokens.flip(1)
@@ -95,6 +89,8 @@ def test_tables_of_pairs_are_of_each_layer_and_all_else_is_shared():
     tables = {id(layer.attention.encoding) for layer in network("attenuated-table").layers}
     shared = {id(layer.attention.encoding) for layer in network("relative").layers}
     assert (len(tables), len(shared)) == (2, 1)
+    for encoding in ("learned", "sinusoidal", "rotary", "shaw"):
+        assert not network(encoding).separable
 
 
 def test_outputs_are_products_with_the_words_own_vectors():
@@ -102,25 +98,5 @@ def test_outputs_are_products_with_the_words_own_vectors():
     eta = model.linear(torch.ones(2, 8))
     assert eta.vectors.data_ptr() == model.words.table.weight.data_ptr()
     assert eta.dense().shape == (2, 12)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"encoding": "learnt"}, "`encoding` must be one of .*Did you mean 'learned'"),
-        ({"n_layers": 0}, "`n_layers` must be a number > 0"),
-        ({"dropout": 1.0}, "`dropout` must be a number in"),
-        ({"connection": "around"}, "`connection` must be one of"),
-    ],
-)
-def test_sizes_that_are_none_are_refused(changes, message):
-    with pytest.raises(ExfamError, match=message):
-        MaskedLMSizes(**{"n_tokens": 5, "n_positions": 5, "mask": 4, **changes})
-
-
-def test_terms_that_are_none_are_refused():
-    sizes = MaskedLMSizes(n_tokens=5, n_positions=5, mask=4, embed_dim=8)
-    model = build_masked_lm(sizes, generator=torch.Generator().manual_seed(0))
-    tokens = torch.zeros(1, 2, dtype=torch.long)
     with pytest.raises(ExfamError, match="`term` must be one of"):
-        model(tokens, everything(tokens), term="gamma")
+        model(sentences(), everything(sentences()), term="gamma")

@@ -5,12 +5,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from exfam.language.networks.token_pieces import (
-    MaskedTokens,
-    TokenPieces,
-    padded,
-    sequential_rows,
-)
+from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
 from exfam.randomness import lend_generator
 from language.masked_cases import network
 
@@ -40,7 +35,7 @@ def test_an_epoch_has_every_piece_once_in_an_order_of_chance(sizes):
 @pytest.mark.parametrize("most", [1, 20, 1000])
 def test_sequential_batches_are_as_large_as_they_may_be(most):
     lengths = source().lengths
-    batches = list(sequential_rows(lengths, max_tokens=most))
+    batches = list(source().sequential_batches(max_tokens=most))
     assert sorted(np.concatenate(batches).tolist()) == list(range(40))
     for batch in batches:
         assert len(batch) == 1 or len(batch) * lengths[batch].max() <= most
@@ -49,17 +44,20 @@ def test_sequential_batches_are_as_large_as_they_may_be(most):
 
 
 def test_padding_is_not_there():
-    tokens, present = padded([np.array([5]), np.array([6, 7])])
-    assert tokens.tolist() == [[5, 0], [6, 7]] and present.tolist() == [[True, False], [True, True]]
-    assert padded([])[0].shape == (0, 0)
+    batch = TokenPieces([np.array([5]), np.array([6, 7])], 0.3, 5).pad(np.arange(2))
+    assert batch.tokens.tolist() == [[5, 0], [6, 7]]
+    assert batch.present.tolist() == [[True, False], [True, True]]
 
 
-def test_the_total_is_of_ordinary_tokens_or_of_those_asked_for():
+def test_the_total_is_of_ordinary_tokens_or_of_those_chosen_or_of_targets():
     n_ordinary = sum(int((piece >= 5).sum()) for piece in pieces())
     assert source().total(0, 40) == pytest.approx(0.3 * n_ordinary)
     assert source().total(0, 10) + source().total(10, 40) == pytest.approx(source().total(0, 40))
     chosen = [np.arange(len(piece)) == 1 for piece in pieces()]
     assert source(chosen=chosen).total(0, 40) == 40
+    targets = source(target=np.arange(40))
+    assert targets.total(3, 9) == 6 and targets.pad(np.array([3, 1])).target.tolist() == [3, 1]
+    assert targets.fingerprint()["targets"].startswith("0,1,2")
 
 
 def test_chosen_tokens_are_predicted_from_the_others():
@@ -74,7 +72,7 @@ def test_chosen_tokens_are_predicted_from_the_others():
     assert_close(nats, direct)
 
 
-def test_training_asks_for_its_share_of_ordinary_tokens_and_shows_four_fifths_masked():
+def test_training_takes_its_share_of_ordinary_tokens_and_shows_four_fifths_masked():
     tokens = torch.randint(0, 12, (200, 50), generator=torch.Generator().manual_seed(0))
     model = network()
     with lend_generator(torch.Generator().manual_seed(0), model):
@@ -82,11 +80,11 @@ def test_training_asks_for_its_share_of_ordinary_tokens_and_shows_four_fifths_ma
     ordinary = tokens >= 5
     assert not chosen[~ordinary].any() and torch.equal(shown[~chosen], tokens[~chosen])
     assert chosen[ordinary].float().mean() == pytest.approx(0.3, abs=0.02)
-    asked = shown[chosen]
-    assert (asked == 4).float().mean() == pytest.approx(0.8, abs=0.02)
+    seen = shown[chosen]
+    assert (seen == 4).float().mean() == pytest.approx(0.8, abs=0.02)
     # A tenth stays, and some of the tokens of chance are the same again.
-    assert (asked == tokens[chosen]).float().mean() == pytest.approx(0.1 + 0.1 / 7, abs=0.02)
-    assert ((asked >= 5) | (asked == 4)).all()
+    assert (seen == tokens[chosen]).float().mean() == pytest.approx(0.1 + 0.1 / 7, abs=0.02)
+    assert (seen >= 4).all()
 
 
 def test_precision_is_of_training_alone():

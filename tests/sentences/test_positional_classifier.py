@@ -3,23 +3,18 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-import exfam
-from exfam.checks import DataError, ExfamError, ExfamWarning
+from exfam.checks import DataError, ExfamError
 from exfam.cli.sorts import sort_of
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
 from exfam.language.networks.positional_sentences import (
     PADDINGS,
-    PositionalSentenceNetwork,
     SentenceBatch,
     build_positional_sentences,
 )
 from exfam.language.sentences import LabeledSentences, known_words
 from exfam.positions import encoding_weights
-from exfam.randomness import Dropout
 from exfam.vectors import WordVectors
 
 WORDS = tuple(f"w{number}" for number in range(12))
@@ -87,13 +82,14 @@ def test_weights_beyond_a_sentence_are_zeroed_as_in_the_listing(s):
 
 def test_renormalized_weights_sum_to_one_over_the_words_there_are():
     model, (_, result) = network(0.05, s=3.0, padding="renormalized"), batch()
-    ones = SentenceBatch(
-        result.present[..., None].expand(-1, -1, DIM).float(), result.n_words, result.label
-    )
+    ones = result.present[..., None].expand(-1, -1, DIM).float()
+    ones = SentenceBatch(ones, result.n_words, result.target)
     seen = model.mixed(ones)[result.present]
     torch.testing.assert_close(seen, torch.ones_like(seen))
     zeroed = network(0.05, s=3.0).mixed(ones)[result.present]
     assert zeroed.max() <= 1 + 1e-6 and zeroed.min() < 0.9
+    nothing = SentenceBatch(torch.zeros(1, 1, DIM), torch.tensor([0]), torch.tensor([0]))
+    torch.testing.assert_close(model(nothing)[0], model.output.bias)
 
 
 def test_the_mean_cannot_separate_uniform_attention_from_attention_to_the_word_itself():
@@ -116,20 +112,6 @@ def test_sentences_side_by_side_do_not_change_each_other(padding):
     assert len(result.n_words.unique()) > 3
 
 
-def test_a_sentence_without_a_word_has_the_logits_of_no_evidence():
-    model = network(0.05, padding="renormalized")
-    nothing = SentenceBatch(torch.zeros(1, 1, DIM), torch.tensor([0]), torch.tensor([0]))
-    torch.testing.assert_close(model(nothing)[0], model.output.bias)
-
-
-def test_other_paddings_are_refused():
-    part = torch.nn.Linear(2, 2)
-    with pytest.raises(ExfamError, match="`padding` must be one of 'zeroed', 'renormalized', got"):
-        PositionalSentenceNetwork(
-            torch.eye(2), value=part, dropout=Dropout(0.5), output=part, padding="cut"
-        )
-
-
 # The estimator
 
 
@@ -141,7 +123,7 @@ def test_labels_by_the_mean_of_words_are_learned(w):
     assert model.score(*test) > 0.8 > max(np.mean(test[1] == label) for label in model.classes_)
 
 
-def test_probabilities_sum_to_one_and_choose_the_label(fitted):
+def test_probabilities_sum_to_one_and_choose_the_label_and_the_best_epoch(fitted):
     X, y = sentences(30, seed=2)
     result = fitted.predict_proba(X)
     np.testing.assert_allclose(result.sum(1), 1.0)
@@ -150,22 +132,11 @@ def test_probabilities_sum_to_one_and_choose_the_label(fitted):
     np.testing.assert_allclose(fitted.predict_log_proba(X), np.log(result))
     lists = [x.split() for x in X]
     np.testing.assert_array_equal(fitted.predict_proba(lists), result)
-
-
-def test_the_best_epoch_is_kept(fitted):
     X, y = sentences(40, seed=1)
-    code = np.searchsorted(fitted.classes_, y)
-    nats = -fitted.predict_log_proba(X)[np.arange(40), code].mean()
+    nats = -fitted.predict_log_proba(X)[np.arange(40), np.searchsorted(fitted.classes_, y)].mean()
     assert nats == pytest.approx(min(fitted.history_.to_dict()["validation_nats"]), abs=1e-5)
-
-
-def test_the_same_seed_gives_the_same_bits_and_another_does_not(fitted):
-    def result(**changes):
-        model = clone(fitted).set_params(max_epochs=1, **changes)
-        return model.fit(*sentences(), vectors=vectors()).predict_proba(sentences()[0])
-
-    np.testing.assert_array_equal(result(), result())
-    assert not np.array_equal(result(), result(seed=1))
+    with pytest.raises(DataError, match="`X` must have sentences to score, got none"):
+        fitted.score([], [])
 
 
 def test_words_are_known_as_spelled_then_in_lower_case_and_cut():
@@ -181,50 +152,8 @@ def test_unknown_words_are_dropped_and_their_share_is_reported(fitted):
     )
     nothing = fitted.predict_proba(["zz", ""])
     np.testing.assert_array_equal(nothing[0], nothing[1])
-
-
-def test_of_long_sentences_the_first_words_count(fitted):
     words = list(WORDS) * 3
     np.testing.assert_array_equal(fitted.predict_proba([words]), fitted.predict_proba([words[:16]]))
-
-
-def test_numbers_are_labels_too():
-    X, y = sentences()
-    model = small().fit(X, (y == "low").astype(int), vectors=vectors())
-    assert set(model.predict(X).tolist()) <= {0, 1}
-
-
-def test_a_saved_model_predicts_the_same(fitted, tmp_path):
-    X, _ = sentences(30, seed=2)
-    fitted.save(tmp_path / "model")
-    for loaded in (
-        exfam.load(tmp_path / "model"),
-        PositionalSentenceClassifier.load(tmp_path / "model"),
-    ):
-        np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
-        np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))
-        assert loaded.coverage_ == fitted.coverage_ and len(loaded.history_) == 8
-        assert loaded.get_params() == fitted.get_params()
-
-
-def test_parameters_set_after_a_fit_are_for_the_next_one(tmp_path):
-    model, (X, _) = small(max_epochs=1).fit(*sentences(), vectors=vectors()), sentences(30, seed=2)
-    result = model.predict_proba(X)
-    model.set_params(w=50.0, s=3.0, padding="renormalized", n_positions=2).save(tmp_path / "model")
-    for each in (model, exfam.load(tmp_path / "model")):
-        np.testing.assert_array_equal(each.predict_proba(X), result)
-        assert each.w == 50.0
-
-
-def test_a_model_that_is_not_fitted_says_so(tmp_path):
-    for ask in (
-        lambda model: model.predict(["a"]),
-        lambda model: model.coverage(["a"]),
-        lambda model: model.history_,
-        lambda model: model.save(tmp_path / "model"),
-    ):
-        with pytest.raises(NotFittedError, match="is not fitted yet"):
-            ask(small())
 
 
 def test_commands_of_rows_refuse_it(fitted):
@@ -236,9 +165,7 @@ def test_commands_of_rows_refuse_it(fitted):
     ("X", "message"),
     [
         ("w1 w2", "`X` must be sentences, each a text or a list of words, got one str. Put it"),
-        (7, "`X` must be sentences, each a text or a list of words, got one int. Put it"),
         ({"text": ["w1"]}, r"`X` must be texts, got a table \(dict\). Give one column of it"),
-        (["w1", 7], "`X` must be sentences, each a text or a list of words, got int at index 1"),
         (["w1", [7]], "`X` must be sentences, each a text or a list of words, got list at index 1"),
     ],
 )
@@ -255,51 +182,16 @@ def test_what_are_no_sentences_is_refused(fitted, X, message):
         (["a", "a"], {}, "`y` must have at least two labels, got 1"),
         (["a", "b"], {"validation": 1}, r"`validation` must be a pair \(X, y\), got int"),
         (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at index 0"),
-        (
-            ["a", "b"],
-            {"vectors": WordVectors(("x",), np.ones((1, 2), "f4"))},
-            "a word of `X`, got n",
-        ),
+        (["a", "b"], {"vectors": WordVectors(("x",), np.ones((1, 2), "f4"))}, "a word of `X`, got"),
+        (["a", "b"], {"vectors": None}, "`vectors` must be WordVectors, got"),
     ],
 )
 def test_what_cannot_be_learned_is_refused(y, more, message):
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(ExfamError, match=message):
         small().fit(["w1", "w2"], y, **{"vectors": vectors(), **more})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"w": 0.0}, "`w` must be a number > 0, got 0"),
-        ({"w": 1e300, "s": 1e300}, r"`w` and `s` \* `w` must be at most 1e\+20, got w=1e\+300 and"),
-        ({"w": 2.0, "s": 1e20}, r"`w` and `s` \* `w` must be at most 1e\+20, got w=2.0 and s=1e"),
-        ({"s": -1.0}, "`s` must be a number > 0, got -1"),
-        ({"n_positions": 0}, "`n_positions` must be an integer >= 1, got 0"),
-        ({"padding": "cut"}, "`padding` must be one of 'zeroed', 'renormalized', got 'cut'"),
-        ({"dropout": 1.0}, r"`dropout` must be a number in \[0, 1\), got 1"),
-        ({"learning_rate": 0.0}, "`learning_rate` must be a number > 0, got 0"),
-        ({"max_epochs": 0}, "`max_epochs` must be an integer >= 1, got 0"),
-    ],
-)
-def test_wrong_parameters_are_refused(changes, message):
-    with pytest.raises(ExfamError, match=message):
-        small(**changes).fit(["w1", "w2"], ["a", "b"], vectors=vectors())
-
-
-@pytest.mark.parametrize("given", [{"w1": [1.0]}, None])
-def test_what_are_no_vectors_is_refused(given):
-    with pytest.raises(ExfamError, match="`vectors` must be WordVectors, got"):
-        small().fit(["w1", "w2"], ["a", "b"], vectors=given)
-
-
-def test_labels_never_seen_are_counted_and_wrong(fitted):
-    X = ["w1", "w2"]
-    y = [fitted.predict(X)[0], "tram"]
-    with pytest.warns(ExfamWarning, match="1 of the 2 labels of `y` .* 'tram' at index 1"):
-        assert fitted.score(X, y) == 0.5
-
-
-def test_nothing_has_no_score(fitted):
-    assert fitted.predict([]).shape == (0,)
-    with pytest.raises(DataError, match="`X` must have sentences to score, got none"):
-        fitted.score([], [])
+@pytest.mark.parametrize(("w", "s"), [(1e300, 1e300), (2.0, 1e20)])
+def test_weights_beyond_single_precision_are_refused(w, s):
+    with pytest.raises(ExfamError, match=r"`w` and `s` \* `w` must be at most 1e\+20, got w="):
+        small(w=w, s=s).fit(["w1", "w2"], ["a", "b"], vectors=vectors())

@@ -1,14 +1,17 @@
-"""Files of vectors are read back as they were written, by us and by gensim."""
+"""Files of vectors are read back as they were written; broken ones are refused by file and row."""
 
 import gzip
+import json
 import os
+import struct
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
-from exfam.checks import ExfamError
+from exfam.checks import DataError, ExfamError
 from exfam.vectors.files import VECTOR_FORMATS, detect_format, read_vectors
-from exfam.vectors.files.text import text_blocks
+from exfam.vectors.files.tensors import read_tensors
 from words.vector_cases import WORDS, matrix, write
 
 ENDINGS = [("word2vec", ".txt"), ("word2vec-binary", ".bin"), ("fasttext", ".vec")]
@@ -26,8 +29,14 @@ def test_every_format_gives_back_words_and_bits(tmp_path, format, packed):
         assert words == WORDS and read.dtype == np.float32
         np.testing.assert_array_equal(read, matrix())
     assert detect_format(path) == ("word2vec" if format == "fasttext" else format)
-    assert (path.read_bytes()[:2] == b"\x1f\x8b") == (packed == ".gz")
-    assert os.listdir(tmp_path) == [path.name]
+    before = path.read_bytes()
+    assert (before[:2] == b"\x1f\x8b") == (packed == ".gz")
+    write(path, format=format)
+    assert path.read_bytes() == before and os.listdir(tmp_path) == [path.name]
+    for limit in (1, 2, 5):
+        words, read, *_ = read_vectors(path, limit=limit)
+        assert words == WORDS[:limit]
+        np.testing.assert_array_equal(read, matrix()[:limit])
 
 
 @pytest.mark.parametrize("format", VECTOR_FORMATS)
@@ -46,21 +55,6 @@ def test_a_name_s_ending_chooses_the_format(tmp_path, format, ending):
         assert file.read() == (tmp_path / f"given{ending}").read_bytes()
 
 
-def test_the_same_vectors_give_the_same_packed_bytes(tmp_path):
-    for name in ("a.txt.gz", "b.txt.gz"):
-        write(tmp_path / name)
-    assert (tmp_path / "a.txt.gz").read_bytes() == (tmp_path / "b.txt.gz").read_bytes()
-
-
-@pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_the_first_rows_alone_can_be_read(tmp_path, format):
-    write(tmp_path / "v", format=format)
-    for limit in (1, 2, 5):
-        words, read, *_ = read_vectors(tmp_path / "v", limit=limit)
-        assert words == WORDS[:limit]
-        np.testing.assert_array_equal(read, matrix()[:limit])
-
-
 @pytest.mark.parametrize("binary", [False, True])
 def test_gensim_reads_what_we_write_and_we_what_it_writes(tmp_path, binary):
     models = pytest.importorskip("gensim.models")
@@ -74,28 +68,22 @@ def test_gensim_reads_what_we_write_and_we_what_it_writes(tmp_path, binary):
     np.testing.assert_array_equal(read_vectors(theirs).center, matrix())
 
 
-@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # which gensim leaves open
-def test_gensim_reads_our_glove_files(tmp_path):
-    models = pytest.importorskip("gensim.models")
-    write(tmp_path / "v", format="glove")
-    read = models.KeyedVectors.load_word2vec_format(tmp_path / "v", no_header=True)
-    np.testing.assert_array_equal(read.vectors, matrix())
-
-
 def test_blocks_of_any_size_give_the_same(tmp_path, monkeypatch):
     rows = matrix(rows=300, dim=3)
     words = [f"w{i}" for i in range(300)]
     for format in ("glove", "word2vec-binary"):
         write(tmp_path / format, words, rows, format=format)
         whole = (tmp_path / format).read_bytes()
-        for module in ("text", "binary"):
-            monkeypatch.setattr(f"exfam.vectors.files.{module}._BYTES", 17)
-        for module in ("binary", "writing"):
-            monkeypatch.setattr(f"exfam.vectors.files.{module}._ENTRIES", 20)
-        np.testing.assert_array_equal(read_vectors(tmp_path / format).center, rows)
-        write(tmp_path / "again", words, rows, format=format)
+        with monkeypatch.context() as patch:
+            for name, size in (("text._BYTES", 17), ("binary._BYTES", 17), ("binary._ENTRIES", 20)):
+                patch.setattr(f"exfam.vectors.files.{name}", size)
+            patch.setattr("exfam.vectors.files.formats._ENTRIES", 20)
+            np.testing.assert_array_equal(read_vectors(tmp_path / format).center, rows)
+            write(tmp_path / "again", words, rows, format=format)
         assert (tmp_path / "again").read_bytes() == whole
-        monkeypatch.undo()
+        # Line by line is the same as all at once.
+        monkeypatch.setattr("exfam.vectors.files.text._parsed_fast", lambda *_: None)
+        np.testing.assert_array_equal(read_vectors(tmp_path / format).center, rows)
 
 
 @pytest.mark.parametrize(
@@ -115,46 +103,158 @@ def test_forms_of_text_that_mean_the_same(tmp_path, text):
     assert words == ("a", "b") and read.tolist() == [[1, 2], [3, 4]]
 
 
-def test_words_with_spaces_are_all_that_precedes_the_numbers(tmp_path):
-    (tmp_path / "v").write_bytes(b"the 0.1 0.2\n. . . 0.3 0.4\nat name@domain.com 0.5 0.6\n")
-    words, read, *_ = read_vectors(tmp_path / "v")
-    assert words == ("the", ". . .", "at name@domain.com")
-    np.testing.assert_array_equal(read, np.array([[0.1, 0.2], [0.3, 0.4], [0.5, 0.6]], np.float32))
+@pytest.mark.parametrize(
+    ("text", "options", "words", "rows"),
+    [
+        (b"the 1 2\n. . . 3 4\n", {}, ("the", ". . ."), [[1, 2], [3, 4]]),
+        (b"caf\xe9 1 2\n", {"errors": "replace"}, ("caf\ufffd",), [[1, 2]]),
+        (b"caf\xe9 1 2\n", {"errors": "ignore"}, ("caf",), [[1, 2]]),
+        (b"3 1\na 1\na 3\nc 4\n", {"duplicates": "first"}, ("a", "c"), [[1], [4]]),
+        (b"3 1\na 1\na 3\nc 4\n", {"duplicates": "first", "limit": 2}, ("a",), [[1]]),
+    ],
+)
+def test_odd_words_are_read_as_wanted(tmp_path, text, options, words, rows):
+    (tmp_path / "v").write_bytes(text)
+    read = read_vectors(tmp_path / "v", **{"format": "auto", **options})
+    assert read.words == words and read.center.tolist() == rows
 
 
-def test_line_by_line_is_the_same_as_all_at_once(tmp_path, monkeypatch):
-    write(tmp_path / "v", format="glove")
-    with open(tmp_path / "v", "rb") as file:
-        fast = list(text_blocks(file, name="v"))
-    monkeypatch.setattr("exfam.vectors.files.text._parsed_fast", lambda *_: None)
-    with open(tmp_path / "v", "rb") as file:
-        slow = list(text_blocks(file, name="v"))
-    assert fast[0].words == slow[0].words
-    np.testing.assert_array_equal(fast[0].rows, slow[0].rows)
-
-
-def test_words_with_spaces_live_in_safetensors(tmp_path):
+def test_words_with_spaces_live_in_safetensors_alone(tmp_path):
     write(tmp_path / "v.safetensors", ["new york", "a\nb", ""], matrix(rows=3))
     assert read_vectors(tmp_path / "v.safetensors").words == ("new york", "a\nb", "")
-
-
-def test_wrong_bytes_are_replaced_or_left_out_when_asked(tmp_path):
-    (tmp_path / "v").write_bytes(b"caf\xe9 1 2\nthe 3 4\n")
-    assert read_vectors(tmp_path / "v", errors="replace").words == ("caf\ufffd", "the")
-    assert read_vectors(tmp_path / "v", errors="ignore").words == ("caf", "the")
-
-
-def test_the_first_of_repeated_words_is_kept_when_asked(tmp_path):
-    (tmp_path / "v").write_bytes(b"4 1\na 1\nb 2\na 3\nc 4\n")
-    words, read, *_ = read_vectors(tmp_path / "v", duplicates="first")
-    assert words == ("a", "b", "c") and read.ravel().tolist() == [1, 2, 4]
-    words, read, *_ = read_vectors(tmp_path / "v", duplicates="first", limit=2)
-    assert words == ("a", "b")
-
-
-def test_a_write_that_fails_leaves_the_old_file_alone(tmp_path):
     write(tmp_path / "v.txt")
     before = (tmp_path / "v.txt").read_bytes()
-    with pytest.raises(ExfamError, match="`words` must not be empty or have spaces"):
-        write(tmp_path / "v.txt", ["a", "b c"], matrix(rows=2))
-    assert (tmp_path / "v.txt").read_bytes() == before and os.listdir(tmp_path) == ["v.txt"]
+    for format in ("word2vec", "word2vec-binary", "glove", "fasttext"):
+        for word in ("", "new york", "a\tb", "a\n", "\r"):
+            with pytest.raises(DataError, match="`words` must not be empty or have .* row 1. Save"):
+                write(tmp_path / "v.txt", ["a", word], matrix(rows=2), format=format)
+    assert (tmp_path / "v.txt").read_bytes() == before and len(os.listdir(tmp_path)) == 2
+
+
+# Broken files
+
+ONES = np.ones(3, dtype="<f4").tobytes()
+
+PACKED = gzip.compress(b"a 1 2\n" * 9, mtime=0)
+
+
+def row(word, numbers=ONES):
+    return word + b" " + numbers
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "got an empty file at .*vectors"),
+        (b"3 2\na 1 2\nb 3 4\n", "as many rows as its header says, 3, got 2 in .*limit=2"),
+        (b"1 2\na 1 2\nb 3 4\n", "as its header says, 1, got more in .*vectors. Pass limit=1"),
+        (b"2 3\na 1 2\nb 3 4\n", r"a word and 3 numbers .* got 2 at line 2 of .* \(word 'a'\)"),
+        (b"2 2\na 1 2\nb 3\n", r"a word and 2 numbers .* got 1 at line 3 of .* \(word 'b'\)"),
+        (b"2 2\na 1 2\n\nb 3 4\n", r"got 0 at line 3 of .* \(a blank line\)"),
+        (b"a 1 2\nb 3 4 5\n", r"a word and 2 numbers .* got 3 at line 2 of .* \(word 'b'\)"),
+        (b"a 1 2\nb 3 four\n", r"numbers after a word, got 'four' at line 2 of .* \(word 'b'\)"),
+        (b"a 1 2\nb nan 4\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
+        (b"1 2\nb  1 1e39\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
+        (b"a 1 2\nb 3 4\na 5 6\n", "got 'a' at line 1 of .* and again at line 3 of .*vectors"),
+        (b"a 1 2\ncaf\xe9 3 4\n", r"words in UTF-8, got b'caf\\xe9' at line 2 of .*vectors"),
+        (b"a 1 2\n 3 4\n", "a word in each row, got none at line 2 of .*vectors"),
+        (b"0 2\n", "at least one word, got none in .*vectors"),
+        (b"2 3\n" + row(b"a") + row(b"b")[:-1], "as its header says, got the end in row 1 of"),
+        (b"3 3\n" + row(b"a") + row(b"b"), "must have 3 rows .* got the end in row 2 of"),
+        (b"1 3\n" + row(b"a") + row(b"b"), "must end after the 1 rows .* got more in .*limit=1"),
+        (b"2 3\n" + row(b"a") + row(b"a"), "got 'a' at row 0 of .* and again at row 1 of"),
+        (b"1 3\n" + row(b"\xe9"), r"words in UTF-8, got b'\\xe9' at row 0 of .*vectors"),
+        (b"1 3\n" + row(b""), "a word in each row, got none at row 0 of"),
+        (b"1 3\n" + row(b"a", ONES[:8] + b"\0\0\xc0\x7f"), r"got nan or inf at row 0 .*word 'a'"),
+        (b"2 3\n" + row(b"a") + row(b"b" * 70_000), "got no word in row 1 of .*vectors"),
+        (b"\x28\xb5\x2f\xfd..", "got a zstandard file at .*vectors. Unpack it first"),
+        (b"\x80\x04\x95 a pickle", "got a pickle, as gensim saves one, at .*save_word2vec_format"),
+        (b"\xba\x16\x4f\x2f...", r"got a model of fastText \(.bin\) at .*Use its .vec file"),
+        (b"<!DOCTYPE html>\n", "got a page of HTML or XML at"),
+        (b"Once upon a time\n", "got one that begins with b'Once upon a time.n' at .*`format`"),
+        (PACKED[:-5], "must be a whole gzip file, got a damaged one"),
+    ],
+)
+def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
+    monkeypatch.setattr("exfam.vectors.files.binary._BYTES", 1 << 14)
+    (tmp_path / "vectors").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        read_vectors(tmp_path / "vectors")
+
+
+def test_a_cut_at_any_byte_is_refused(tmp_path):
+    for format in ("word2vec", "word2vec-binary", "safetensors"):
+        write(tmp_path / "whole", format=format)
+        whole = (tmp_path / "whole").read_bytes()
+        # A text's last number may lose digits without anybody being able to tell.
+        last = whole.rstrip().rfind(b" ") if format == "word2vec" else len(whole) - 2
+        for stop in range(0, last, 13):
+            (tmp_path / "cut").write_bytes(whole[:stop])
+            with pytest.raises(DataError, match=r"`path` must .*cut"):
+                read_vectors(tmp_path / "cut", format=format)
+
+
+@pytest.mark.parametrize("format", ["word2vec", "word2vec-binary", "fasttext"])
+@pytest.mark.parametrize("line", [b"a 1 2", b"1 0", b"-1 3", b"1 9999999", b""])
+def test_another_header_is_refused(tmp_path, format, line):
+    (tmp_path / "v").write_bytes(line + b"\na 1 2\n")
+    with pytest.raises(DataError, match=r"a line of two whole numbers, .* got b'.*glove"):
+        read_vectors(tmp_path / "v", format=format)
+
+
+def test_other_choices_are_refused(tmp_path):
+    for name, value in (("format", "csv"), ("errors", "loud"), ("duplicates", "last")):
+        with pytest.raises(ExfamError, match=f"`{name}` must be one of .*, got '{value}'"):
+            read_vectors(tmp_path, **{name: value})
+    with pytest.raises(ExfamError, match="`limit` must be a number > 0, got 0"):
+        read_vectors(tmp_path, limit=0)
+    with pytest.raises(ExfamError, match="`format` must be one of"):
+        write(tmp_path / "v", format="csv")
+    with pytest.raises(ExfamError, match=r"`path` must end in .txt, .vec, .* got '.*/v.csv'"):
+        write(tmp_path / "v.csv")
+    with pytest.raises(DataError, match="`center` must have a row for each of 2 words"):
+        write(tmp_path / "v.txt", ["a", "b"], matrix(rows=3))
+    with pytest.raises(DataError, match="got no such file at .*none.txt"):
+        read_vectors(tmp_path / "none.txt")
+    with pytest.raises(DataError, match="got a folder at"):
+        read_vectors(tmp_path)
+
+
+def tensors(**other):
+    given = {
+        "center": matrix(rows=2),
+        "words": np.frombuffer(b"abc", dtype=np.uint8),
+        "word_ends": np.array([1, 3]),
+    }
+    return {name: value for name, value in {**given, **other}.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("held", "message"),
+    [
+        (tensors(words=None), "must hold the tensors center, words, .* got center, word_ends in"),
+        (tensors(weight=matrix()), "got center, weight, word_ends, words in .*something else"),
+        (tensors(center=matrix()[0]), "must hold center as float32 of 2 axes, got float32 of 1 in"),
+        (tensors(signs=matrix()[0]), "must hold signs as int8 of 1 axes, got float32 of 1 in"),
+        (tensors(context=np.eye(2, dtype=int)), "context as float32 of 2 axes, got int64 of 2"),
+        (tensors(word_ends=np.array([3, 1])), "ends of its words in rising order .* of 3 bytes"),
+        (tensors(word_ends=np.array([1, 2])), "ends of its words in rising order"),
+        (tensors(words=np.array([97, 255, 97], np.uint8)), "must have words in UTF-8, got others"),
+        (tensors(word_ends=np.array([1, 2, 3])), "a row for each of 3 words .* got 2 x 4"),
+        (tensors(center=np.full((2, 4), np.nan, np.float32)), "row 0 .word 'a'; 2 of 2 rows"),
+        (tensors(words=np.array([97, 97], np.uint8), word_ends=np.array([1, 2])), "got 'a' at row"),
+    ],
+)
+def test_other_tensors_are_refused(tmp_path, held, message):
+    save_file(held, tmp_path / "v.safetensors")
+    with pytest.raises(DataError, match=message):
+        read_vectors(tmp_path / "v.safetensors")
+
+
+def test_half_precision_is_read_and_a_damaged_file_refused(tmp_path):
+    save_file(tensors(center=matrix(rows=2).astype(np.float16)), tmp_path / "v.safetensors")
+    assert read_tensors(tmp_path / "v.safetensors").center.dtype == np.float32
+    header = json.dumps({"center": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}})
+    (tmp_path / "v").write_bytes(struct.pack("<Q", len(header)) + header.encode() + b"\0" * 8)
+    with pytest.raises(DataError, match="must be a whole safetensors file, got a damaged one"):
+        read_vectors(tmp_path / "v")

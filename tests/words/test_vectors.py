@@ -1,4 +1,7 @@
-"""Words and their vectors: a mapping that never stores a tied matrix twice."""
+"""Words and their vectors: a mapping; nearest words and analogies by full search and gensim."""
+
+import os
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -6,38 +9,38 @@ import torch
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
+from exfam.vectors.neighbors import analogy_answers, nearest_rows
 from exfam.vectors.queries import near_spellings
+from words.vector_cases import matrix, some_vectors
 
 WORDS = ("the", "cat", "dog", "Paris")
+SIGNS = np.where(np.arange(8) % 2, 1, -1).astype(np.int8)
+CONTEXT = matrix(5, rows=60, dim=8)
 
 
-def matrix(seed=0, rows=4, dim=3):
-    return np.random.default_rng(seed).normal(size=(rows, dim)).astype(np.float32)
+def four(**parts):
+    return WordVectors(WORDS, matrix(rows=4, dim=3), **parts)
 
 
 def test_it_is_a_mapping_from_words_to_center_vectors():
-    vectors = WordVectors(WORDS, matrix(), matrix(1))
+    vectors = four()
     assert list(vectors) == list(WORDS) and len(vectors) == 4 and vectors.dim == 3
     assert "cat" in vectors and "lion" not in vectors
-    np.testing.assert_array_equal(vectors["dog"], matrix()[2])
-    np.testing.assert_array_equal(vectors.get("dog"), matrix()[2])
+    for row in (vectors["dog"], vectors.get("dog")):
+        np.testing.assert_array_equal(row, vectors.center[2])
     assert vectors.get("lion") is None and vectors.get("lion", 0) == 0
     assert vectors.codes(["Paris", "the"]).tolist() == [3, 0]
-
-
-def test_context_and_both_are_what_they_say():
-    center, context = matrix(), matrix(1)
-    vectors = WordVectors(WORDS, center, context)
-    assert vectors.matrix() is center and not vectors.tied
-    np.testing.assert_array_equal(vectors.matrix("context"), context)
-    np.testing.assert_array_equal(vectors.matrix("both"), center + context)
+    assert repr(some_vectors()) == "WordVectors(60 words, 8 columns, center alone)"
+    assert repr(some_vectors(signs=SIGNS)).endswith("8 columns, tied)")
+    assert "with context" in repr(some_vectors(context=CONTEXT))
 
 
 def test_tied_vectors_equal_untied_ones_of_the_reflected_matrix():
-    signs = np.array([1, -1, -1], dtype=np.int8)
-    tied = WordVectors(WORDS, matrix(), signs=signs)
-    untied = WordVectors(WORDS, matrix(), matrix() * signs)
-    assert tied.tied and tied.context is None
+    tied = some_vectors(signs=SIGNS)
+    untied = some_vectors(context=tied.center * SIGNS)
+    assert tied.tied and tied.context is None and not untied.tied
+    assert untied.matrix() is untied.center and untied.matrix("context") is untied.context
+    np.testing.assert_array_equal(untied.matrix("both"), untied.center + untied.context)
     for of in ("center", "context", "both"):
         assert tied.matrix(of).dtype == np.float32
         np.testing.assert_array_equal(tied.matrix(of), untied.matrix(of))
@@ -49,10 +52,7 @@ def test_tied_vectors_equal_untied_ones_of_the_reflected_matrix():
         ({"words": (), "center": np.zeros((0, 3))}, "`center` must hold at least one word"),
         ({"center": np.zeros((3, 3))}, r"a row for each of 4 words .* got 3 x 3"),
         ({"center": np.zeros((4, 0))}, r"at least one column, got 4 x 0"),
-        (
-            {"words": ("a", "b", "a", "b")},
-            r"each word once, got .a. at row 0 and again at row 2",
-        ),
+        ({"words": ("a", "b", "a", "b")}, "each word once, got 'a' at row 0 and again at row 2"),
         ({"center": [[0.0], [np.nan], [0.0], [np.inf]]}, r"row 1 \(word 'cat'; 2 of 4 rows\)"),
         ({"context": np.zeros((4, 2))}, "`context` must have the shape of `center`, 4 x 3, got 4"),
         ({"context": np.full((4, 3), np.nan)}, "`context` must be finite, got nan or inf in row 0"),
@@ -63,26 +63,10 @@ def test_tied_vectors_equal_untied_ones_of_the_reflected_matrix():
 )
 def test_what_does_not_fit_is_refused(fields, message):
     kinds = {"center": np.float32, "context": np.float32, "signs": np.int8}
-    given = {"words": WORDS, "center": matrix(), **fields}
+    given = {"words": WORDS, "center": matrix(rows=4, dim=3), **fields}
     given = {k: np.array(v, dtype=kinds[k]) if k in kinds else v for k, v in given.items()}
     with pytest.raises(DataError, match=message):
         WordVectors(**given)
-
-
-def test_another_matrix_is_refused():
-    vectors = WordVectors(WORDS, matrix())
-    with pytest.raises(ExfamError, match="`of` must be one of 'center', 'context', 'both'"):
-        vectors.matrix("output")
-    with pytest.raises(DataError, match="must be 'center' for vectors without context vectors"):
-        vectors.matrix("both")
-
-
-def test_an_unknown_word_is_refused_with_near_spellings():
-    vectors = WordVectors(WORDS, matrix())
-    with pytest.raises(UnknownItemError, match=r"4 known words, got 'paris'. Near: 'Paris'\.$"):
-        vectors["paris"]
-    with pytest.raises(KeyError, match="got 'zzzzzz'. No known word is spelled alike"):
-        vectors.code("zzzzzz")
 
 
 def test_near_spellings_are_bounded_and_nearest_first():
@@ -91,16 +75,234 @@ def test_near_spellings_are_bounded_and_nearest_first():
     assert near_spellings("", words) == []
 
 
-@pytest.mark.parametrize("word", [3, None, np.array([1]), ["a"], b"a"])
+@pytest.mark.parametrize("word", [3, None, np.array([1]), ["a"], b"a", "zzzzzz"])
 def test_what_is_no_word_is_unknown(word):
-    vectors = WordVectors(WORDS, matrix())
-    with pytest.raises(UnknownItemError, match="`word` must be one of 4 known words, got .*alike"):
-        vectors.code(word)
-    with pytest.raises(UnknownItemError, match="`word` must be one of 4 known words"):
-        vectors.codes([word])
+    for unknown in (lambda: four().code(word), lambda: four().codes([word])):
+        with pytest.raises(KeyError, match="`word` must be one of 4 known words, got .*alike"):
+            unknown()
 
 
-@pytest.mark.parametrize("words", [3, "cat", None, 0.5, np.array("cat"), torch.tensor(2)])
+@pytest.mark.parametrize("words", [3, "cat", None, np.array("cat"), torch.tensor(2)])
 def test_what_is_no_list_of_words_is_refused(words):
     with pytest.raises(DataError, match="`words` must be a list of words, got"):
-        WordVectors(WORDS, matrix()).codes(words)
+        four().codes(words)
+
+
+# Nearest words and analogies
+
+
+def cosines(rows):
+    unit = rows.astype(np.float64)
+    unit /= np.linalg.norm(unit, axis=1, keepdims=True)
+    return unit @ unit.T
+
+
+def theirs(vectors):
+    models = pytest.importorskip("gensim.models")
+    read = models.KeyedVectors(vectors.dim)
+    read.add_vectors(list(vectors.words), vectors.center)
+    return read
+
+
+def assert_same(near, expected):
+    assert [each.word for each in near] == [word for word, _ in expected]
+    np.testing.assert_allclose([each.score for each in near], [s for _, s in expected], atol=1e-6)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(40, 1), (40, 5), (40, 39), (40, 60), (3, 2)])
+def test_the_nearest_are_those_of_all_cosines_sorted(rows, k):
+    vectors = matrix(rows=rows)
+    cosine = cosines(vectors)
+    np.fill_diagonal(cosine, -np.inf)
+    nearest = nearest_rows(vectors, vectors, k=k, excluded=np.arange(rows)[:, None])
+    expected = np.argsort(-cosine, axis=1)[:, : min(k, rows - 1)]
+    np.testing.assert_array_equal(nearest.rows, expected)
+    np.testing.assert_allclose(nearest.score, np.take_along_axis(cosine, expected, 1), atol=1e-6)
+
+
+def test_blocks_of_any_size_find_the_same(monkeypatch):
+    vectors = matrix(rows=50)
+    vectors[[7, 30, 49]] = vectors[3]  # ties go to the first row, whatever the blocks
+    questions = np.random.default_rng(1).integers(0, 50, (30, 3))
+    whole = nearest_rows(vectors, vectors, k=3)
+    assert whole.rows[3].tolist() == [3, 7, 30] == whole.rows[49].tolist()
+    answers = [analogy_answers(vectors, questions, rule="3cosmul", k=k) for k in (1, 4)]
+    for rows, queries in ((1, 1), (3, 7), (2, 50), (49, 2)):
+        sizes = {"_ROWS": rows, "_QUERIES": queries, "_ENTRIES": 1, "_QUESTIONS": queries}
+        for name, size in sizes.items():
+            monkeypatch.setattr(f"exfam.vectors.neighbors.{name}", size)
+        np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=3).rows, whole.rows)
+        np.testing.assert_array_equal(nearest_rows(vectors, vectors, k=1).rows, whole.rows[:, :1])
+        for k, answer in zip((1, 4), answers, strict=True):
+            again = analogy_answers(vectors, questions, rule="3cosmul", k=k)
+            np.testing.assert_allclose(again.score, answer.score, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative"),
+    [
+        (["w3"], []),
+        (["w3", "w4"], ["w9"]),
+        ([], ["w5", "w6"]),
+        (["w1", np.full(8, 2.0)], [np.arange(8.0)]),
+    ],
+)
+def test_gensim_finds_the_same_words(positive, negative):
+    vectors = some_vectors()
+    expected = theirs(vectors).most_similar(positive=positive, negative=negative, topn=7)
+    assert_same(vectors.most_similar(positive, negative, k=7), expected)
+
+
+@pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning")  # by gensim itself
+def test_gensim_finds_the_same_words_among_the_first_and_the_same_analogies():
+    vectors, other = some_vectors(), theirs(some_vectors())
+    expected = other.most_similar("w50", topn=7, restrict_vocab=20)
+    assert_same(vectors.most_similar("w50", k=7, among=20), expected)
+    add = vectors.analogy("w1", "w2", "w3", k=6)
+    expected = other.most_similar(positive=["w2", "w3"], negative=["w1"], topn=6)
+    assert [each.word for each in add] == [word for word, _ in expected]
+    # gensim adds 1e-6 where the source adds 0.01 to s in [0, 1]: nearly the same order.
+    expected = other.most_similar_cosmul(positive=["w2", "w3"], negative=["w1"], topn=6)
+    assert vectors.analogy("w1", "w2", "w3", rule="3cosmul", k=6)[0].word == expected[0][0]
+
+
+@pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
+def test_answers_are_those_of_the_written_rule(rule):
+    rows = matrix(rows=30)
+    cosine = cosines(rows)
+    s = (cosine + 1) / 2
+    questions = np.random.default_rng(3).permutation(30).reshape(10, 3)
+    answers = analogy_answers(rows, questions, rule=rule, k=2)
+    for (a, b, c), row, score in zip(questions, *answers, strict=True):
+        scores = cosine[b] - cosine[a] + cosine[c]
+        scores = scores if rule == "3cosadd" else s[b] * s[c] / (s[a] + 0.01)
+        scores[[a, b, c]] = -np.inf
+        assert row.tolist() == np.argsort(-scores)[:2].tolist()
+        np.testing.assert_allclose(score, scores[row], rtol=1e-4)
+
+
+def test_many_words_at_once_are_as_one_after_the_other():
+    vectors = some_vectors()
+    near = vectors.neighbors(["w5", "w0"], k=4)
+    assert list(near) == ["w5", "w0"] and vectors.neighbors([]) == {}
+    for word, words in near.items():
+        alone = vectors.most_similar(word, k=4)
+        assert [each.word for each in words] == [each.word for each in alone]
+    among = vectors.neighbors(["w5", "w50"], k=3, among=10)
+    assert all(int(each.word[1:]) < 10 for words in among.values() for each in words)
+    first, second = vectors.most_similar("w3", k=2)
+    assert vectors.most_similar("w3", k=1, exclude=[first.word])[0].word == second.word
+    assert len(vectors.most_similar("w2", k=30, among=20)) == 19
+    assert len(vectors.most_similar("w2", k=99)) == 59
+
+
+def test_context_and_both_are_searched_where_wanted():
+    vectors = some_vectors(context=CONTEXT)
+    for of in ("context", "both"):
+        alone = WordVectors(vectors.words, vectors.matrix(of))
+        assert vectors.most_similar("w3", of=of) == alone.most_similar("w3")
+        assert vectors.most_similar("w3", of=of) != vectors.most_similar("w3")
+        assert vectors.neighbors(["w3"], of=of) == alone.neighbors(["w3"])
+        assert vectors.analogy("w1", "w2", "w3", of=of) == alone.analogy("w1", "w2", "w3")
+        assert vectors.similarity("w1", "w2", of=of) == alone.similarity("w1", "w2")
+
+
+def test_similarity_is_the_cosine_whatever_the_length_or_reflection():
+    vectors = some_vectors(signs=SIGNS)
+    expected = pytest.approx(cosines(vectors.center)[1, 2], abs=1e-6)
+    assert vectors.similarity("w1", "w2") == expected
+    assert vectors.similarity("w1", "w2", of="context") == expected
+    assert vectors.similarity("w1", "w2", of="both") != expected
+    assert vectors.similarity(vectors["w1"].astype(float) * 1e90, "w2") == expected
+    assert vectors.similarity(vectors["w1"] * np.float32(1e-35), "w1") == pytest.approx(1, abs=1e-5)
+
+
+def test_a_vector_of_zeros_has_no_direction_and_is_at_a_right_angle_to_all():
+    center = matrix(rows=4)
+    center[2] = 0
+    vectors = WordVectors(("a", "b", "zero", "d"), center)
+    assert dict(vectors.most_similar("a", k=3))["zero"] == 0
+    for use in (
+        lambda: vectors.most_similar("zero"),
+        lambda: vectors.neighbors(["a", "zero"]),
+        lambda: vectors.similarity("a", "zero"),
+        lambda: vectors.analogy("a", "b", "zero"),
+    ):
+        with pytest.raises(DataError, match="The vector of 'zero' must not be zero"):
+            use()
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "message"),
+    [
+        (lambda v: v.most_similar(), ExfamError, "`positive` or `negative` must name a word"),
+        (lambda v: v.most_similar("w1", "w1"), DataError, "must not cancel out"),
+        (lambda v: v.most_similar(np.ones(3)), DataError, "must have 8 numbers .* got 3"),
+        (lambda v: v.most_similar(np.full(8, np.nan)), DataError, "must be finite"),
+        (lambda v: v.most_similar(np.zeros(8)), DataError, "The vector must not be zero"),
+        (lambda v: v.most_similar("w1", k=0), ExfamError, "`k` must be a number > 0, got 0"),
+        (lambda v: v.most_similar("w1", among=0), ExfamError, "`among` must be a number > 0"),
+        (lambda v: v.matrix("all"), ExfamError, "`of` must be one of 'center', 'context', 'both'"),
+        (lambda v: v.matrix("both"), DataError, "must be 'center' for vectors without context"),
+        (lambda v: v.analogy("w1", "w2", "w3", rule="pairs"), ExfamError, "`rule` must be one of"),
+        (lambda v: v.analogy("w1", "w2", "w3", k=0), ExfamError, "`k` must be a number > 0"),
+        (lambda v: v.analogy("w1", "w2", "w99"), UnknownItemError, "got 'w99'. Near: 'w"),
+        (lambda v: v["W1"], UnknownItemError, r"60 known words, got 'W1'\. Near: 'w1"),
+    ],
+)
+def test_what_cannot_be_found_is_refused(use, error, message):
+    with pytest.raises(error, match=message):
+        use(some_vectors())
+
+
+def test_memory_does_not_grow_with_words_times_vocabulary():
+    vectors = matrix(rows=12_000)
+    questions = np.random.default_rng(0).integers(0, 500, (4000, 3))
+    tracemalloc.start()
+    nearest_rows(vectors[:4000], vectors, k=2)
+    analogy_answers(vectors, questions, rule="3cosadd")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4000 * 12_000 * 4 / 3
+
+
+# Files
+
+
+def test_two_files_of_one_matrix_hold_center_and_context(tmp_path):
+    vectors = some_vectors(context=CONTEXT)
+    vectors.save(tmp_path / "center", format="glove")
+    vectors.save(tmp_path / "context", format="glove", of="context")
+    read = WordVectors.load(tmp_path / "center", context=tmp_path / "context")
+    assert read.words == vectors.words
+    np.testing.assert_array_equal(read.center, vectors.center)
+    np.testing.assert_array_equal(read.context, vectors.context)
+    some_vectors(rows=5).save(tmp_path / "five.txt")
+    with pytest.raises(DataError, match=r"each of 60 words, got none for 'w5' \(55 missing\)"):
+        WordVectors.load(tmp_path / "center", context=tmp_path / "five.txt")
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_safetensors_keep_everything(tmp_path, ending):
+    path = tmp_path / f"v.safetensors{ending}"
+    for given in ({}, {"signs": SIGNS}, {"context": CONTEXT}):
+        some_vectors(**given).save(path)
+        read = WordVectors.load(path)
+        np.testing.assert_array_equal(read.center, some_vectors().center)
+        for name in ("signs", "context"):
+            assert (getattr(read, name) is None) == (name not in given)
+            np.testing.assert_array_equal(getattr(read, name), given.get(name))
+    assert WordVectors.load(path, limit=7).context.shape == (7, 8)
+    with pytest.raises(DataError, match="must be None for a file that holds context vectors"):
+        WordVectors.load(path, context=path)
+    some_vectors(context=CONTEXT).save(path, of="context")
+    np.testing.assert_array_equal(WordVectors.load(path).center, CONTEXT)
+
+
+def test_tied_vectors_take_half_the_space(tmp_path):
+    parts = {"signs": np.ones(100, np.int8)}, {"context": matrix(1, rows=500, dim=100)}
+    sizes = []
+    for part in parts:
+        some_vectors(rows=500, dim=100, **part).save(tmp_path / "v.safetensors")
+        sizes.append(os.path.getsize(tmp_path / "v.safetensors"))
+    assert sizes[0] < 0.52 * sizes[1]
