@@ -13,7 +13,7 @@ from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning
 from exfam.language import lstm, network_estimator
 from exfam.language.networks import lstm_network
 from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork, token_log_probs
-from exfam.training import engine, steps
+from exfam.training import steps
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.steps import TorchEngine
 from words.lstm_cases import TEST, TRAIN, VALIDATION, same_bits, small
@@ -224,7 +224,7 @@ def test_a_fit_stopped_by_ctrl_c_in_validation_goes_on(tmp_path, monkeypatch, un
 
     def pressed(self, *arguments):
         calls.append(at)
-        if len(calls) == engine._SAMPLED + (at - 1) * parts + 1:
+        if len(calls) == steps._SAMPLED + (at - 1) * parts + 1:
             signal.raise_signal(signal.SIGINT)
         return real(self, *arguments)
 
@@ -275,7 +275,7 @@ def test_what_cannot_be_fitted_is_refused(changes, message):
 
 
 def test_gradients_that_are_not_finite_leave_the_weights(monkeypatch):
-    monkeypatch.setattr(engine, "clip_gradients", lambda gradients, limit: math.inf)
+    monkeypatch.setattr(steps, "clip_gradients", lambda gradients, limit: math.inf)
     networks = []
 
     def kept(network, **options):

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from exfam.catalog import LinearEta
+from exfam.catalog.linear import LinearEta
 from exfam.language.networks import summed_nats as summed
 from exfam.language.networks.summed_nats import summed_nats
 from exfam.language.streams import CarriedNats, cut

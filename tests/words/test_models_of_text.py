@@ -15,8 +15,8 @@ from exfam.checks import CheckpointError, ExfamError, ModelFileError
 from exfam.estimator.registry import class_of, kinds_of
 from exfam.reading.text import prepare_text
 from exfam.training.checkpoints import Checkpoint
-from exfam.training.engine import TorchEngine
 from exfam.training.epochs import TextEngine
+from exfam.training.steps import TorchEngine
 
 KINDS = [*kinds_of("text"), *kinds_of("sentences")]
 RESUMED = [

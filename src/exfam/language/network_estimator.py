@@ -8,8 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from exfam.estimator.base import Estimator
-from exfam.estimator.declared import Declared, attribute, parameter
+from exfam.estimator.base import Declared, Estimator, attribute, parameter
 from exfam.estimator.plain import identified
 from exfam.estimator.rules import ANY_NUMBER, SEED, Choice, Flag, Fraction, OrNone, Positive, Text
 from exfam.language.networks.summed_nats import PRECISIONS

@@ -8,7 +8,7 @@ from jaxtyping import Float64
 
 from exfam.checks import DataError, ExfamError
 from exfam.encodings import Attenuated
-from exfam.estimator.declared import attribute, parameter, settings_from
+from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
 from exfam.language.network_estimator import LanguageEstimator

@@ -153,7 +153,7 @@ def checked_validation(validation: Any) -> tuple[Any, Any]:
 
 
 def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labels"]:
-    """The different labels, sorted. Raises DataError for fewer than two, or labels of other kinds."""
+    """The different labels, sorted. Raises DataError for fewer than two, or of no plain kind."""
     listed = y.tolist()
     kinds = sorted({type(label).__name__ for label in listed})
     if len(kinds) > 1 or not all(isinstance(label, _PLAIN) for label in listed):

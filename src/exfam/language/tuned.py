@@ -36,7 +36,6 @@ from exfam.language.sentences import (
 from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder, sentence_list
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import Objective
 
 
 class _Tuned(LanguageEstimator, Precision, AdamTraining):

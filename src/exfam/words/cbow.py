@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.estimator.declared import parameter, settings_from
+from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, OrNone, Positive, Whole, python_number
 from exfam.kernels.sampled import train_cbow
 from exfam.training.epochs import EpochSettings, Piece

@@ -7,8 +7,14 @@ import numpy as np
 from jaxtyping import Float32, Int32
 
 from exfam.checks import DataError, ExfamError, with_types
-from exfam.estimator.base import Estimator, check_fitted
-from exfam.estimator.declared import Declared, attribute, parameter, settings_from
+from exfam.estimator.base import (
+    Declared,
+    Estimator,
+    attribute,
+    check_fitted,
+    parameter,
+    settings_from,
+)
 from exfam.estimator.plain import identified
 from exfam.estimator.rules import (
     SEED,

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from exfam.attention import Attention, Block, build_block
-from exfam.catalog import LinearEta, item_products
+from exfam.catalog.linear import LinearEta, item_products
 from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding
 from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding

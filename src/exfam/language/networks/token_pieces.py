@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int32, Int64, Real, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from exfam.catalog import ItemChoice, log_prob_of
+from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.groups import Groups
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.summed_nats import summed_nats
