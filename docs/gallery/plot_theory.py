@@ -28,20 +28,21 @@ from exfam_studies.efa.efa_generalization import (
 from exfam_studies.efa.generalization import measure_fit, model_class
 from exfam_studies.efa.identifiability import align, item_embeddings, shuffled_names
 from exfam_studies.efa.identifiability_values import check_values, value_counterexample
-from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention
 from exfam_studies.experts.factorized import (
     agreement,
     asymmetry,
-    attention_factors,
-    attention_matrix,
     cbow_log_matrix,
     count_word_pairs,
+)
+from exfam_studies.experts.factorized_attention import (
+    attention_factors,
+    attention_matrix,
     gamma_sums,
 )
 from exfam_studies.experts.paraphrases import (
     TERMS,
     Factors,
-    WordLaw,
+    WordSets,
     analogy_errors,
     factorized_matrix,
     sentence_windows,
@@ -49,6 +50,7 @@ from exfam_studies.experts.paraphrases import (
     truncated_factors,
 )
 from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
+from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention
 
 # %%
 # Words by the words around them
@@ -99,7 +101,7 @@ plt.show()
 # else is left: Proposition 4 holds to rounding.
 
 sentences, probability = toy_population()
-words = WordLaw(sentence_windows(sentences, probability=probability), smoothing=0.1)
+words = WordSets(sentence_windows(sentences, probability=probability), smoothing=0.1)
 questions = WordQuestions(
     "toy",
     (
@@ -117,7 +119,7 @@ print(f"residual of Proposition 4: {exact.norms[:, TERMS.index('residual')].max(
 # %%
 # Fitted vectors leave a residual as well. The bars are parts of each gap along it; they sum to 1.
 
-counted = WordLaw(text_windows(text, window=4), smoothing=0.1)
+counted = WordSets(text_windows(text, window=4), smoothing=0.1)
 small = CBOW(
     dim=8, window=4, likelihood="softmax", epochs=20, min_count=1, subsample=0.0, progress=False
 ).fit(text)

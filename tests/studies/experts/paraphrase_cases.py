@@ -1,18 +1,17 @@
-"""Laws of word sets whose probabilities are known."""
+"""Word sets whose probabilities are known."""
 
 import itertools
 
 import numpy as np
 
-from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam_studies.experts.paraphrases import (
     Factors,
-    WordLaw,
+    WordSets,
     attention_scales,
     attention_windows,
     sentence_windows,
 )
-from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_population
+from exfam_studies.experts.toy_sentences import toy_population
 
 MASK = 0.7
 
@@ -27,11 +26,11 @@ def drawn_tau(n_words, seed=0):
     return np.exp(np.random.default_rng(seed).standard_normal(n_words))
 
 
-def toy_law(*, attention=False, smoothing=0.1, shrinkage=None):
+def toy_sets(*, attention=False, smoothing=0.1, shrinkage=None):
     windows = toy_windows()
     if attention:
         windows = attention_windows(windows, drawn_tau(len(windows.words)), mask=MASK)
-    return WordLaw(windows, smoothing=smoothing, shrinkage=shrinkage)
+    return WordSets(windows, smoothing=smoothing, shrinkage=shrinkage)
 
 
 def toy_scales():
@@ -44,20 +43,10 @@ def unscaled(factors, scales):
     return Factors(factors.words, factors.context / scales.scale[:, None])
 
 
-def toy_questions():
-    """A subject is to an adjective as another is to another."""
-    asked = tuple(
-        (first, of_first, second, of_second)
-        for first, second in itertools.permutations(SUBJECTS, 2)
-        for of_first, of_second in itertools.permutations(ADJECTIVES, 2)
-    )
-    return WordQuestions("toy", asked, ("is",) * len(asked), {})
-
-
 def independent_windows(probability):
     """Sentences of three words a, b, c, … that are drawn independently of each other."""
     words = "abcdefgh"[: len(probability)]
     sentences = list(itertools.product(words, repeat=3))
     p = dict(zip(words, probability, strict=True))
-    weight = np.array([np.prod([p[word] for word in each]) for each in sentences])
+    weight = np.array([np.prod([p[word] for word in sentence]) for sentence in sentences])
     return sentence_windows(sentences, probability=weight)

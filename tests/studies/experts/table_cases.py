@@ -10,14 +10,14 @@ TASKS = ("regression", "ordinal", "classification")
 KINDS = {"color": "categorical", "size": "ordinal", "big": "boolean", "weight": "numeric"}
 
 
-def coded(n_rows=90, *, n_levels=3, seed=0, lacking=None):
+def coded(n_rows=90, *, n_levels=3, lacking=None):
     """A table of codes; `lacking`: a code that no training row has."""
     drawn = simulate_shifted_tables(
-        n_informative=5, noise=0.5, corr=0.9, seed=seed, n_train=n_rows, n_test=n_rows,
-        n_categories=3,
-    )  # fmt: skip
+        n_informative=5, noise=0.5, corr=0.9, seed=0, n_rows=n_rows, n_levels=3
+    )
+    train, test = (np.column_stack([*part.values()]) for part in (drawn.train, drawn.test))
     y = np.where(drawn.train_y == lacking, 0, drawn.train_y)
-    return coded_table("coded", (drawn.train_x, y), (drawn.test_x, drawn.test_y), n_levels=n_levels)
+    return coded_table((train, y), (test, drawn.test_y), n_levels=n_levels)
 
 
 def toy(task, n=300, n_test=200):
@@ -29,7 +29,7 @@ def toy(task, n=300, n_test=200):
         levels = {"y": tuple(range(1, 8))}  # 7 is in no row
     if task == "classification":
         y, test_y = (np.where(part > 3, "many", "few").astype(object) for part in (y, test_y))
-    return TableShift("toy", train, y, test, test_y, KINDS, task, "none", levels)
+    return TableShift(train, y, test, test_y, KINDS, task, levels)
 
 
 def _part(seed, n):
@@ -43,12 +43,3 @@ def _part(seed, n):
     columns["weight"][::7] = np.nan
     y = columns["size"] + 2.0 * (columns["color"] == "red") + 0.3 * random.normal(size=n)
     return columns, y
-
-
-def rows_by(rows, **wanted):
-    """The rows whose settings or fields are these."""
-    return [
-        row
-        for row in rows
-        if all(row.settings.get(k, getattr(row, k, None)) == v for k, v in wanted.items())
-    ]

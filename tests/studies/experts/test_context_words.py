@@ -8,23 +8,15 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorItems
-from exfam.embeddings import ItemEmbedding
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
-from exfam.reading.text import prepare_text
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from exfam.words.matrices import WordMatrices
 from exfam.words.softmax import contexts, log_likelihood
-from exfam_studies.experts.attended_words import WordAttention
-from exfam_studies.experts.context_words import (
-    CONTEXT_WEIGHTS,
-    ContextWords,
-    ContextWordsSettings,
-    EvenScores,
-    WithOffsets,
-    build_context_words,
-)
+from exfam_studies.experts.context_words import CONTEXT_WEIGHTS, ContextWords
+from exfam_studies.experts.expert_weights import as_sentences
+from exfam_studies.experts.pair_summary import summarize_context_pairs
 from exfam_studies.experts.toy_sentences import toy_sentences
 from exfam_studies.experts.view import attention_as_experts
 
@@ -42,10 +34,9 @@ KINDS = [
 ]
 
 
-def model(seed=0, **settings):
-    generator = torch.Generator().manual_seed(seed)
-    choices = ContextWordsSettings(dim=DIM, key_dim=KEY, **settings)
-    network = build_context_words(N_WORDS, choices, generator=generator).double()
+def model(**settings):
+    generator = torch.Generator().manual_seed(0)
+    network = ContextWords(N_WORDS, dim=DIM, key_dim=KEY, generator=generator, **settings).double()
     with torch.no_grad():
         for parameter in network.parameters():
             drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
@@ -57,28 +48,30 @@ def batch(groups=CORPUS):
     return groups.pad(np.arange(len(groups)))
 
 
-def by_hand(network, sentence, place):
-    """eta of all candidates at one place, from the module's formulas, one candidate at a time."""
+def with_item(position, word):
+    item = CORPUS.item.copy()
+    item[position] = word
+    return Groups(CORPUS.start, CORPUS.stop, item=item, vocabulary=CORPUS.vocabulary)
+
+
+def by_hand(network, sentence, position):
+    """eta of all candidates at one position, from the module's formulas, a candidate at a time."""
     w = {name: p.numpy() for name, p in network.named_parameters()}
     v, u = w["given.table.weight"], w["predicted.table.weight"]
     far = network.window or len(sentence)
-    near = [j for j, word in enumerate(sentence) if 0 < abs(j - place) <= far and word >= 0]
+    near = [j for j, word in enumerate(sentence) if 0 < abs(j - position) <= far and word >= 0]
     eta = []
     for b in range(N_WORDS):
         scores = []
         for j in near:
-            x = sentence[j]
-            score = 0.0
-            if any(name.endswith("asked") for name in w):
-                score = v[x] @ next(w[name] for name in w if name.endswith("asked"))
-            if any(name.endswith("query") for name in w):
-                query = next(w[name] for name in w if name.endswith("query"))
-                key = next(w[name] for name in w if name.endswith("key"))
-                score = query[b] @ key[x] / math.sqrt(KEY)
-            if "scores.of_offset" in w:
-                most = len(w["scores.of_offset"]) // 2
-                numbers = [o for o in range(-most, most + 1) if o]
-                score += w["scores.of_offset"][numbers.index(j - place)]
+            x, score = sentence[j], 0.0
+            if "scores.mask" in w:
+                score = v[x] @ w["scores.mask"]
+            if "scores.query" in w:
+                score = w["scores.query"][b] @ w["scores.key"][x] / math.sqrt(KEY)
+            if "scores.offset" in w:
+                offsets = [o for o in range(-network.window, network.window + 1) if o]
+                score += w["scores.offset"][offsets.index(j - position)]
             scores.append(math.exp(score))
         mixture = sum(
             a / sum(scores) * (u[b] @ v[sentence[j]]) for a, j in zip(scores, near, strict=True)
@@ -88,26 +81,19 @@ def by_hand(network, sentence, place):
 
 
 @pytest.mark.parametrize("settings", KINDS, ids=str)
-def test_outputs_are_the_mixture_that_is_predicted(settings):
+def test_outputs_are_the_mixture_of_experts(settings):
     network = model(**settings)
     eta = network.eta(batch())
     for row, (start, stop) in enumerate(zip(CORPUS.start, CORPUS.stop, strict=True)):
         sentence = CORPUS.item[start:stop].tolist()
-        for place in range(len(sentence)):
-            expected = torch.tensor(by_hand(network, sentence, place), dtype=torch.float64)
-            torch.testing.assert_close(eta[row, place], expected, **EXACT)
+        for position in range(len(sentence)):
+            expected = torch.tensor(by_hand(network, sentence, position), dtype=torch.float64)
+            torch.testing.assert_close(eta[row, position], expected, **EXACT)
     assert float(eta[batch().present].std(0).min()) > 0.01
-
-
-@pytest.mark.parametrize("settings", KINDS, ids=str)
-def test_the_expert_view_is_the_network(settings):
-    network = model(**settings)
     view = attention_as_experts(TwoPartModel(direction="bidirectional", item_part=network))
-    assert isinstance(view, WordAttention)
     experts = view.experts(batch())
-    torch.testing.assert_close(experts.eta, network.eta(batch()), **EXACT)
-    total = experts.weights.sum(2)
-    some = experts.window.there.any(2)
+    torch.testing.assert_close(experts.eta, eta, **EXACT)
+    total, some = experts.weights.sum(2), experts.window.there.any(2)
     torch.testing.assert_close(total[some], torch.ones_like(total[some]), **EXACT)
     assert not bool(total[~some].any())
     depends = (experts.weights - experts.weights[..., :1]).abs().max() > 1e-3
@@ -119,25 +105,20 @@ def test_probabilities_sum_to_one_without_a_look_at_the_center(settings):
     """Also with weights that depend on the center word: each candidate has its own."""
     network = model(**settings)
     whole = TwoPartModel(direction="bidirectional", item_part=network)
-    law = whole.item_log_probs(batch()).exp()
-    torch.testing.assert_close(law.sum(-1), torch.ones_like(law[..., 0]), **EXACT)
-    assert float(law.min()) > 0
+    p = whole.item_log_probs(batch()).exp()
+    torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]), **EXACT)
     before = network.eta(batch())
-    for place in range(6):
-        item = CORPUS.item.copy()
-        item[place] = (item[place] + 3) % N_WORDS
-        moved = Groups(CORPUS.start, CORPUS.stop, item=item, vocabulary=CORPUS.vocabulary)
+    for position in range(6):
+        moved = with_item(position, (CORPUS.item[position] + 3) % N_WORDS)
         change = (network.eta(batch(moved)) - before)[0].abs().amax(-1)
         far = network.window or 6
-        expected = [0 < abs(other - place) <= far for other in range(6)]
+        expected = [0 < abs(other - position) <= far for other in range(6)]
         assert (change > 1e-9).tolist() == expected
 
 
-def test_the_true_centers_weights_for_all_candidates_would_be_no_law():
+def test_the_true_centers_weights_for_all_candidates_would_be_no_distribution():
     """What the model does not do: weights of the answer itself leave a sum that is not 1."""
-    network = model(weights="center", window=2)
-    experts = WordAttention(network).experts(batch())
-    at = 0, 2
+    experts, at = model(weights="center", window=2).experts(batch()), (0, 2)
     of_each = [
         (experts.weights[at][:, b, None] * experts.contributions[at]).sum(0) + experts.constant
         for b in range(N_WORDS)
@@ -149,21 +130,17 @@ def test_the_true_centers_weights_for_all_candidates_would_be_no_law():
 @pytest.mark.parametrize("settings", KINDS, ids=str)
 def test_removal_is_what_the_network_says_without_the_word(settings):
     network = model(**settings)
-    effects = WordAttention(network).experts(batch()).removal_effects()
-    window = network.around(batch())
-    place, gone = 1, 3
-    item = CORPUS.item.copy()
-    item[gone] = -1  # an unknown word is no context, and keeps the others where they are
-    less = Groups(CORPUS.start, CORPUS.stop, item=item, vocabulary=CORPUS.vocabulary)
-    column = window.offset.tolist().index(gone - place)
-    expected = (network.eta(batch()) - network.eta(batch(less)))[0, place]
-    torch.testing.assert_close(effects[0, place, column], expected, **EXACT)
+    experts, eta = network.experts(batch()), network.eta(batch())
+    effects, offsets = experts.removal_effects(), experts.window.offset.tolist()
+    position, gone = 1, 3
+    # An unknown word is no context, and keeps the others where they are.
+    expected = (eta - network.eta(batch(with_item(gone, -1))))[0, position]
+    result = effects[0, position, offsets.index(gone - position)]
+    torch.testing.assert_close(result, expected, **EXACT)
     assert float(expected.abs().max()) > 1e-3
     # The one word around a word of two takes all of the mixture with it.
-    only = window.offset.tolist().index(1)
-    torch.testing.assert_close(
-        effects[1, 0, only], network.eta(batch())[1, 0] - network.constant, **EXACT
-    )
+    alone = effects[1, 0, offsets.index(1)]
+    torch.testing.assert_close(alone, eta[1, 0] - network.constant, **EXACT)
 
 
 def test_even_weights_are_cbow_and_the_latent_factor_model():
@@ -195,63 +172,69 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
 
 
 def test_center_weights_without_queries_are_even():
-    network = model(weights="center", window=2)
-    even = model(weights="even", window=2)
+    network, even = model(weights="center", window=2), model(weights="even", window=2)
     even.load_state_dict({n: p for n, p in network.state_dict().items() if "scores" not in n})
-    network.scores.query.zero_()
+    network.scores["query"].zero_()
     torch.testing.assert_close(network.eta(batch()), even.eta(batch()), **EXACT)
 
 
-def test_a_network_at_its_start_tells_all_words_alike():
-    for weights in CONTEXT_WEIGHTS:
-        settings = ContextWordsSettings(weights=weights, dim=DIM)
-        start = build_context_words(N_WORDS, settings, generator=torch.Generator().manual_seed(1))
-        assert float(start.eta(batch()).detach().abs().max()) == 0.0
-
-
 def test_choices_that_do_not_fit_are_refused():
-    with pytest.raises(ExfamError, match="`weights` must be one of 'center', 'even', 'mask'"):
-        ContextWordsSettings(weights="centre")
-    with pytest.raises(ExfamError, match="`dim` must be a number > 0"):
-        ContextWordsSettings(dim=0)
-    with pytest.raises(ExfamError, match="`window` must be an integer >= 1 for scores of offsets"):
-        ContextWordsSettings(offsets=True)
-    with pytest.raises(ExfamError, match="`most` must be an integer >= 1"):
-        WithOffsets(EvenScores(), most=0)
     generator = torch.Generator().manual_seed(0)
-    one, two = (ItemEmbedding(5, dim, generator=generator) for dim in (3, 4))
-    with pytest.raises(ExfamError, match="`predicted` must have 5 vectors of length 3 as `given`"):
-        ContextWords(one, two, EvenScores(), window=None)
-    with pytest.raises(ExfamError, match="`window` must be an integer >= 1, got 0"):
-        ContextWords(one, one, EvenScores(), window=0)
+    for wrong, message in (
+        ({"weights": "centre"}, "`weights` must be one of 'center', 'even', 'mask'"),
+        ({"offsets": True}, "`window` must be an integer >= 1, got None"),
+        ({"window": 0}, "`window` must be an integer >= 1, got 0"),
+    ):
+        with pytest.raises(ExfamError, match=message):
+            ContextWords(5, generator=generator, **wrong)
     without = Groups(start=[0], stop=[2], values={"x": [1.0, 2.0]})
     with pytest.raises(ExfamError, match="`item` must be given for a model of words"):
         model().around(without.pad([0]))
 
 
-def sentences_of(n, *, seed):
-    text = prepare_text(toy_sentences(n, seed=seed), min_count=1)
-    tokens = text.tokens[text.tokens >= 0].reshape(-1, 5)
-    return Groups(
-        start=5 * np.arange(n),
-        stop=5 * np.arange(n) + 5,
-        item=tokens.ravel(),
-        vocabulary={"item": np.arange(12)},
-    )
+@pytest.mark.parametrize("weights", CONTEXT_WEIGHTS)
+def test_a_summary_is_of_words_and_distances(weights, monkeypatch):
+    monkeypatch.setattr("exfam_studies.experts.pair_summary._AT_ONCE", 3)
+    network = model(weights=weights, window=2, offsets=True)
+    summary = summarize_context_pairs(network, CORPUS)
+    assert summary.distances == (-2, -1, 1, 2)
+    # Word 2 stands one before word 0 and, in its second position, one before word 4.
+    assert summary.count[1, 2] == 2 and summary.count[1, 3] == 0
+    experts = network.experts(batch())
+    alpha = (experts.weights[0, 1, 1, 0] + experts.weights[0, 3, 1, 4]) / 2
+    assert summary.weight[1, 2] == pytest.approx(float(alpha))
+    nats = []
+    for position in (1, 3):
+        whole, effects = experts.eta[0, position], experts.removal_effects()[0, position, 1]
+        log_p, without = whole.log_softmax(-1), (whole - effects).log_softmax(-1)
+        nats.append(float((log_p.exp() * (log_p - without)).sum()))
+    assert summary.nats[1, 2] == pytest.approx(np.mean(nats))
+    result = summary.strongest(5, names=list("abcdefg"))
+    assert [own["nats"] for own in result] == sorted(summary.nats.ravel())[::-1][:5]
+    assert summary.strongest(1, names=list("abcdefg"), by="weight", least=2)[0]["count"] >= 2
+    assert summary.strongest(3, names=list("abcdefg"), least=99) == []
+    with pytest.raises(ExfamError, match="`by` must be one of 'weight', 'nats'"):
+        summary.strongest(3, names=list("abcdefg"), by="size")
+    with pytest.raises(ExfamError, match="`network` must have a window to have distances"):
+        summarize_context_pairs(model(weights=weights), CORPUS)
+    with pytest.raises(ExfamError, match="`groups` must hold at least one word with a context"):
+        summarize_context_pairs(network, CORPUS[2:3])
 
 
 def test_a_fit_learns_weights_that_depend_on_the_center():
     """Beyond the words' frequencies, and beyond where it starts, in exact nats."""
-    train = sentences_of(200, seed=0)
-    settings = ContextWordsSettings(weights="center", dim=8, window=4, offsets=True)
-    network = build_context_words(12, settings, generator=torch.Generator().manual_seed(0))
+    sentences = toy_sentences(200, seed=0)
+    train = as_sentences(sentences, sorted({word for words in sentences for word in words}))
+    network = ContextWords(
+        12, weights="center", dim=8, window=4, offsets=True,
+        generator=torch.Generator().manual_seed(0),
+    )  # fmt: skip
+    assert float(network.eta(batch(train)).detach().abs().max()) == 0.0
     whole = TwoPartModel(direction="bidirectional", item_part=network)
     chosen = TrainingSettings(learning_rate=0.05, max_epochs=10, batch_size=50)
     fit(whole, objective=Likelihood("bidirectional"), train=train, settings=chosen, progress=False)
     with torch.no_grad():
         nats, weight = Likelihood("bidirectional")(whole, batch(train))
-    counts = np.bincount(train.item, minlength=12)
-    frequencies = -(counts / counts.sum() * np.log(counts / counts.sum())).sum()
-    assert float(nats / weight) < 0.6 * frequencies
-    spread = WordAttention(network).experts(batch(train)).weights.std(-1)
-    assert float(spread.mean()) > 0.01
+    share = np.bincount(train.item, minlength=12) / len(train.item)
+    assert float(nats / weight) < -0.6 * (share * np.log(share)).sum()
+    assert float(network.experts(batch(train)).weights.std(-1).mean()) > 0.01

@@ -8,27 +8,33 @@ import scipy.stats
 import torch
 
 from exfam.checks import DataError, ExfamError
+from exfam.groups import Groups
 from exfam.reading.text import prepare_text
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
 from exfam_studies.experts.factorized import (
     FactorMatrix,
     agreement,
     agreement_by_band,
     asymmetry,
-    attention_log_matrix,
-    attention_matrix,
     cbow_linear_matrix,
     cbow_log_matrix,
     count_word_pairs,
-    gamma_sums,
-    sgns_excused_matrix,
     sgns_matrix,
 )
+from exfam_studies.experts.factorized_attention import (
+    attention_factors,
+    attention_log_matrix,
+    attention_matrix,
+    gamma_sums,
+)
 from exfam_studies.experts.paraphrases import (
-    WordLaw,
+    WordSets,
     attention_scales,
     attention_windows,
     sentence_windows,
 )
+from exfam_studies.experts.word_attention import WordAttention, word_nats
 
 WORDS = "abcde"
 
@@ -54,13 +60,15 @@ def coded(text, drawn):
 def instances(codes, window):
     """Each center and its context, by the definition."""
     for sentence in codes:
-        for place, center in enumerate(sentence):
-            near = [
-                other
-                for at, other in enumerate(sentence)
-                if at != place and (window is None or abs(at - place) <= window)
-            ]
-            yield center, near
+        for position, center in enumerate(sentence):
+            yield (
+                center,
+                [
+                    other
+                    for at, other in enumerate(sentence)
+                    if at != position and (window is None or abs(at - position) <= window)
+                ],
+            )
 
 
 def gradient(loss, values):
@@ -83,19 +91,16 @@ def test_pairs_are_those_counted_by_hand(window):
     assert counts.std() > 1 and 0 in sizes
     np.testing.assert_array_equal(pairs.weights, counts)
     np.testing.assert_array_equal(pairs.context_sizes, np.bincount(sizes))
-    np.testing.assert_allclose(pairs.joint.sum(), 1)
-    np.testing.assert_allclose(pairs.joint.sum(axis=0), pairs.context)
-    np.testing.assert_allclose(pairs.joint.sum(axis=1), pairs.center)
-    np.testing.assert_allclose(pairs.conditional * pairs.context, pairs.joint)
+    np.testing.assert_allclose(pairs.joint, counts / counts.sum())
 
 
 def test_words_out_of_the_vocabulary_are_as_if_not_written():
     drawn = [list("abxba"), list("bya"), list("ab")] * 2
     kept = prepare_text(drawn, min_count=4)
-    without = prepare_text([[w for w in each if w in "ab"] for each in drawn], min_count=1)
+    without = text_of([[w for w in sentence if w in "ab"] for sentence in drawn])
     assert kept.vocabulary.words == without.vocabulary.words
-    one, other = (count_word_pairs(text, window=2) for text in (kept, without))
-    np.testing.assert_array_equal(one.weights, other.weights)
+    one, other = (count_word_pairs(text, window=2).weights for text in (kept, without))
+    np.testing.assert_array_equal(one, other)
 
 
 def test_a_text_without_pairs_is_refused():
@@ -128,37 +133,30 @@ def test_cbows_matrix_is_the_least_of_its_linearized_loss():
     assert matrix.defined.all() and matrix.values.std() > 0.1
     np.testing.assert_allclose(gradient(loss, matrix.values), 0, atol=1e-12)
     assert np.abs(gradient(loss, matrix.values + 0.1)).min() > 1e-3
-
-
-def test_contexts_of_several_sizes_break_the_proof_and_the_matrix_says_so():
-    drawn = sentences(50, lengths=[4])
-    text = text_of(drawn)
+    assert not any("one size" in failed for failed in matrix.failed_assumptions)
+    # Contexts of several sizes break the proof, and the matrix says so.
     matrix = cbow_linear_matrix(count_word_pairs(text, window=1))
     assert "all contexts must have one size, got 1 to 2 words" in matrix.failed_assumptions
-    loss = bounded_cbow(coded(text, drawn), 1)
-    assert np.abs(gradient(loss, matrix.values)).max() > 1e-2
-    whole = cbow_linear_matrix(count_word_pairs(text, window=None))
-    assert not any("one size" in each for each in whole.failed_assumptions)
+    assert np.abs(gradient(bounded_cbow(coded(text, drawn), 1), matrix.values)).max() > 1e-2
 
 
-def test_centers_without_context_are_told():
+def test_words_and_pairs_that_never_occur_are_reported_and_not_defined():
     pairs = count_word_pairs(text_of(["a b", "a b", "b", "a"]), window=None)
     failed = cbow_linear_matrix(pairs).failed_assumptions
     assert failed[0] == "every center must have a context, got 2 without"
-
-
-def test_words_and_pairs_that_never_occur_are_told_and_not_defined():
-    pairs = count_word_pairs(text_of(["a b", "a b", "c", "a b"]), window=None)
-    code = 2  # "c", the rarest
-    linear, log = cbow_linear_matrix(pairs), cbow_log_matrix(pairs)
-    sgns = sgns_matrix(pairs, negatives=1)
-    for matrix in (linear, log, sgns):
+    text = text_of(["a b", "a b", "c", "a b"])
+    pairs, sums, code = count_word_pairs(text, window=None), gamma_sums(text, np.zeros(4)), 2
+    linear, log, sgns = (
+        cbow_linear_matrix(pairs), cbow_log_matrix(pairs), sgns_matrix(pairs, negatives=1)
+    )  # fmt: skip
+    for matrix in (linear, log, sgns, attention_matrix(sums), attention_log_matrix(sums)):
         assert np.isnan(matrix.values[:, code]).all()
         assert "every word must be a context, got 1 that is not" in matrix.failed_assumptions
     assert (linear.values[code, :code] == -1).all()
     assert (log.values[code, :code] == -np.inf).all() and not log.defined[code].any()
-    assert "every pair must occur, got 4 of 9 that do not" in log.failed_assumptions
-    assert "every pair must occur, got 4 of 9 that do not" in sgns.failed_assumptions
+    for matrix in (log, sgns):
+        assert "every pair must occur, got 4 of 9 that do not" in matrix.failed_assumptions
+    assert np.isnan(sums.zeta[code]) and np.isnan(sums.c_tilde(np.ones((3, 2)))[code]).all()
 
 
 def test_the_log_form_is_the_linear_one_where_that_is_small():
@@ -172,13 +170,11 @@ def test_the_log_form_is_the_linear_one_where_that_is_small():
 
 
 @pytest.mark.parametrize("excused", [False, True])
-@pytest.mark.parametrize("exponent", [1.0, 0.75])
-def test_sgns_matrix_is_the_least_of_the_expected_loss(excused, exponent):
+def test_sgns_matrix_is_the_least_of_the_expected_loss(excused):
     drawn = sentences(80, lengths=[3, 5])
     text = text_of(drawn)
     pairs, k = count_word_pairs(text, window=2), 3
-    noise = pairs.center**exponent
-    noise /= noise.sum()
+    noise = pairs.joint.sum(axis=1)
 
     def loss(products):
         total = products.sum() * 0
@@ -192,31 +188,23 @@ def test_sgns_matrix_is_the_least_of_the_expected_loss(excused, exponent):
                 total = total - k * (drawn_for * result).sum()
         return total
 
-    of = sgns_excused_matrix if excused else sgns_matrix
-    matrix = of(pairs, negatives=k, exponent=exponent)
+    matrix = sgns_matrix(pairs, negatives=k, excused=excused)
     assert matrix.defined.all() and matrix.failed_assumptions == ()
     np.testing.assert_allclose(gradient(loss, matrix.values), 0, atol=1e-10)
-    other = (sgns_matrix if excused else sgns_excused_matrix)(pairs, negatives=k, exponent=exponent)
+    other = sgns_matrix(pairs, negatives=k, excused=not excused)
     assert np.abs(gradient(loss, other.values)).max() > 0.1
 
 
 def test_sgns_matrix_is_mutual_information_less_log_k():
     pairs = count_word_pairs(text_of(sentences(80, lengths=[5])), window=2)
-    matrix = sgns_matrix(pairs, negatives=5)
-    expected = np.log(pairs.joint / np.outer(pairs.center, pairs.context)) - np.log(5)
-    np.testing.assert_allclose(matrix.values, expected)
+    joint = pairs.joint
+    expected = np.log(joint / np.outer(joint.sum(axis=1), joint.sum(axis=0))) - np.log(5)
+    np.testing.assert_allclose(sgns_matrix(pairs, negatives=5).values, expected)
     with pytest.raises(ExfamError, match="`negatives` must be an integer >= 1, got 0"):
         sgns_matrix(pairs, negatives=0)
-
-
-def brute_gamma(codes, tau, of_mask):
-    """(center, context, gamma, length) of every pair, by the definition."""
-    for sentence in codes:
-        for m, center in enumerate(sentence):
-            others = [word for at, word in enumerate(sentence) if at != m]
-            whole = sum(tau[word] for word in others) + of_mask
-            for word in others:
-                yield center, word, tau[word] / whole, len(sentence)
+    lonely = count_word_pairs(text_of(["a b"]), window=None)
+    failed = sgns_matrix(lonely, negatives=1, excused=True).failed_assumptions
+    assert "no word may be alone near a context, got 2 that are" in failed
 
 
 @pytest.mark.parametrize("spread", [0.5, 12.0])
@@ -226,10 +214,12 @@ def test_gamma_is_summed_over_all_pairs(spread):
     log_tau = spread * np.random.default_rng(3).standard_normal(6)
     total, squares, bounds = np.zeros((5, 5)), np.zeros(5), np.zeros(5)
     *tau, of_mask = np.exp(log_tau)
-    for center, context, gamma, length in brute_gamma(coded(text, drawn), tau, of_mask):
-        total[center, context] += gamma
-        squares[context] += gamma**2
-        bounds[context] += length * gamma**2
+    for center, others in instances(coded(text, drawn), None):
+        for context in others:
+            gamma = tau[context] / (sum(tau[word] for word in others) + of_mask)
+            total[center, context] += gamma
+            squares[context] += gamma**2
+            bounds[context] += (len(others) + 1) * gamma**2
     sums = gamma_sums(text, log_tau + 100)
     np.testing.assert_allclose(sums.total, total, rtol=1e-9)
     np.testing.assert_allclose(sums.squares, squares, rtol=1e-9)
@@ -237,9 +227,9 @@ def test_gamma_is_summed_over_all_pairs(spread):
     np.testing.assert_array_equal(sums.lengths, np.bincount([len(each) for each in drawn]))
     np.testing.assert_allclose(sums.zeta, squares / total.sum(axis=0))
     np.testing.assert_allclose(sums.p_bar, total / total.sum())
-    vectors = np.random.default_rng(4).standard_normal((5, 3))
-    scale = (bounds / total.sum(axis=0))[:, None]
-    np.testing.assert_allclose(sums.c_tilde(vectors), scale * vectors)
+    for log_tau in (np.zeros(5), np.array([0, 0, 0, 0, 0, np.nan])):
+        with pytest.raises(DataError, match="`log_tau` must be 6 finite numbers, one for each"):
+            gamma_sums(text, log_tau)
 
 
 def bounded_attention(codes, log_tau):
@@ -265,17 +255,18 @@ def test_attentions_matrix_is_the_least_of_its_linearized_loss(lengths):
     drawn = sentences(60, lengths=lengths)
     text = text_of(drawn)
     log_tau = 0.7 * np.random.default_rng(5).standard_normal(6)
-    matrix = attention_matrix(gamma_sums(text, log_tau))
-    result = [each for each in matrix.failed_assumptions if each.startswith("all sentences must")]
+    sums = gamma_sums(text, log_tau)
+    matrix = attention_matrix(sums)
     uneven = f"all sentences must have one length, got {lengths[0]} to {lengths[-1]} words"
-    assert result == ([uneven] if len(lengths) > 1 else [])
+    assert (uneven in matrix.failed_assumptions) == (len(lengths) > 1)
     # The last column is MASK's, whose products the others do not depend on.
     products = np.column_stack([matrix.values, np.full(5, 0.3)])
-    found = gradient(bounded_attention(coded(text, drawn), log_tau), products)
-    np.testing.assert_allclose(found[:, :-1], 0, atol=1e-11)
-    assert np.abs(found[:, -1]).max() > 0.1
-    cbow = cbow_linear_matrix(count_word_pairs(text, window=None)).values
-    assert np.abs(cbow - matrix.values).max() > 0.1
+    slope = gradient(bounded_attention(coded(text, drawn), log_tau), products)
+    np.testing.assert_allclose(slope[:, :-1], 0, atol=1e-11)
+    assert np.abs(slope[:, -1]).max() > 0.1
+    # w . c-tilde is |V| p-bar / p-bar(c) - 1 where w . c is the matrix of proposition 6.
+    scaled = sums.c_tilde(matrix.values.T).T
+    np.testing.assert_allclose(np.log1p(scaled), attention_log_matrix(sums).values)
 
 
 def test_attention_to_all_alike_is_cbow():
@@ -288,58 +279,23 @@ def test_attention_to_all_alike_is_cbow():
     # S zeta = 1: c-tilde is c.
     vectors = np.random.default_rng(0).standard_normal((5, 3))
     np.testing.assert_allclose(sums.c_tilde(vectors), vectors)
-    assert asymmetry(sums.p_bar) == pytest.approx(0, abs=1e-15)
-
-
-def test_products_with_c_tilde_are_those_of_the_attention_matrix_scaled():
-    """w . c-tilde is |V| p-bar / p-bar(c) - 1 where w . c is the matrix of proposition 6."""
-    text = text_of(sentences(60, lengths=[2, 5]))
-    sums = gamma_sums(text, np.random.default_rng(1).standard_normal(6))
-    values = attention_matrix(sums).values
-    scaled = sums.c_tilde(values.T).T
-    np.testing.assert_allclose(np.log1p(scaled), attention_log_matrix(sums).values)
-
-
-def test_attention_that_knows_words_apart_is_not_symmetric():
-    text = text_of(sentences(60, lengths=[4]))
-    pairs = count_word_pairs(text, window=None)
-    assert asymmetry(pairs.joint) == 0
+    assert asymmetry(pairs.joint) == 0 and asymmetry(sums.p_bar) == pytest.approx(0, abs=1e-15)
     assert asymmetry(gamma_sums(text, np.array([2.0, -1, 0, 0, 0, 0])).p_bar) > 0.1
-    with pytest.raises(DataError, match=r"`joint` must be square, got shape \(2, 3\)"):
-        asymmetry(np.ones((2, 3)))
 
 
 def test_gamma_is_that_of_paraphrases_of_words():
     """Two ways through the sentences, which share no code."""
     drawn = sentences(60, lengths=[2, 3, 6])
     text, log_tau = text_of(drawn), np.random.default_rng(2).standard_normal(6)
-    sums = gamma_sums(text, log_tau)
-    windows = sentence_windows(drawn)
+    sums, windows = gamma_sums(text, log_tau), sentence_windows(drawn)
     order = [windows.words.index(word) for word in text.vocabulary.words]
-    tau = np.empty(5)
+    tau, mask = np.empty(5), float(np.exp(log_tau[-1]))
     tau[order] = np.exp(log_tau[:-1])
-    mask = float(np.exp(log_tau[-1]))
     scales = attention_scales(windows, tau, mask=mask)
     np.testing.assert_allclose(scales.zeta[order], sums.zeta)
     np.testing.assert_allclose(scales.scale[order, None], sums.c_tilde(np.ones((5, 1))))
-    law = WordLaw(attention_windows(windows, tau, mask=mask))
-    assert asymmetry(law.pairs * law.context) == pytest.approx(asymmetry(sums.p_bar))
-
-
-def test_words_that_attention_never_sees_are_told():
-    sums = gamma_sums(text_of(["a b", "a b", "c", "a b"]), np.zeros(4))
-    for matrix in (attention_matrix(sums), attention_log_matrix(sums)):
-        assert np.isnan(matrix.values[:, 2]).all()
-        assert "every word must be a context, got 1 that is not" in matrix.failed_assumptions
-        assert matrix.failed_assumptions[0].endswith("got 1 to 2 words")
-    assert np.isnan(sums.zeta[2]) and np.isnan(sums.c_tilde(np.ones((3, 2)))[2]).all()
-
-
-@pytest.mark.parametrize("log_tau", [np.zeros(5), np.array([0, 0, 0, 0, 0, np.nan])])
-def test_tau_must_be_of_all_words_and_mask(log_tau):
-    text = text_of(sentences(60, lengths=[4]))
-    with pytest.raises(DataError, match="`log_tau` must be 6 finite numbers, one for each word"):
-        gamma_sums(text, log_tau)
+    sets = WordSets(attention_windows(windows, tau, mask=mask))
+    assert asymmetry(sets.pairs * sets.context) == pytest.approx(asymmetry(sums.p_bar))
 
 
 def random_case(seed=0, n=40):
@@ -348,8 +304,7 @@ def random_case(seed=0, n=40):
     products = values + random.standard_normal((n, n))
     values[random.random((n, n)) < 0.2] = -np.inf
     values[:, 3] = np.nan
-    frequency = random.integers(1, 1000, size=n)
-    return products, FactorMatrix(values, "", ()), frequency
+    return products, FactorMatrix(values, "", ()), random.integers(1, 1000, size=n)
 
 
 def test_agreement_is_scipys():
@@ -363,15 +318,17 @@ def test_agreement_is_scipys():
     assert result.spearman == pytest.approx(spearman, abs=1e-6)
     assert result.pearson == pytest.approx(pearson, abs=1e-6)
     assert (result.n_cells, result.n_defined) == (known.sum(), finite.sum())
+    alike = agreement(np.ones_like(products), matrix)
+    assert np.isnan([alike.spearman, alike.pearson]).all() and alike.n_cells > 0
 
 
 def test_bands_part_the_cells_by_the_rarer_word():
     products, matrix, frequency = random_case(1)
     bands = agreement_by_band(products, matrix, frequency=frequency, bounds=[200, 500.5])
-    assert [each.band for each in bands] == ["below 200", "200 to 500.5", "500.5 and more"]
+    assert [own.band for own in bands] == ["below 200", "200 to 500.5", "500.5 and more"]
     whole = agreement(products, matrix)
-    assert sum(each.n_cells for each in bands) == whole.n_cells
-    assert sum(each.n_defined for each in bands) == whole.n_defined
+    assert sum(own.n_cells for own in bands) == whole.n_cells
+    assert sum(own.n_defined for own in bands) == whole.n_defined
     cells = [
         (products[i, j], matrix.values[i, j])
         for i, j in itertools.product(range(len(products)), repeat=2)
@@ -383,20 +340,62 @@ def test_bands_part_the_cells_by_the_rarer_word():
     assert at_bound[0].n_cells == 0 and np.isnan([at_bound[0].spearman, at_bound[0].pearson]).all()
 
 
-def test_what_is_all_alike_has_no_correlation():
-    products, matrix, _ = random_case()
-    result = agreement(np.ones_like(products), matrix)
-    assert np.isnan([result.spearman, result.pearson]).all() and result.n_cells > 0
+@pytest.fixture
+def model():
+    generator = torch.Generator().manual_seed(0)
+    built = WordAttention(6, embed_dim=4, generator=generator)
+    with torch.no_grad():
+        for parameter in built.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return built.double()
 
 
-def test_what_does_not_go_with_the_matrix_is_refused():
-    products, matrix, frequency = random_case()
-    with pytest.raises(DataError, match=r"`products` must have the matrix's shape \(40, 40\), got"):
-        agreement(products[:-1], matrix)
-    with pytest.raises(DataError, match="`products` must be finite, got NaN or infinite ones"):
-        agreement(np.where(products > 1, np.nan, products), matrix)
-    with pytest.raises(DataError, match="`frequency` must have a number for each of 40 words"):
-        agreement_by_band(products, matrix, frequency=frequency[1:], bounds=[3])
-    for bounds in ([], [3, 3], [5, 2]):
-        with pytest.raises(ExfamError, match="`bounds` must be numbers that rise, got"):
-            agreement_by_band(products, matrix, frequency=frequency, bounds=bounds)
+def test_logits_are_the_mixture_of_products(model):
+    """At every position by equation 1 of appendix G."""
+    factors, mask = attention_factors(model), model.words.weight[-1].detach().numpy()
+    listed = [[0, 3, 3, 5], [2, 1], [4]]
+    tokens = torch.zeros(3, 4, dtype=torch.long)
+    present = torch.zeros(3, 4, dtype=torch.bool)
+    for row, sentence in enumerate(listed):
+        tokens[row, : len(sentence)] = torch.tensor(sentence)
+        present[row, : len(sentence)] = True
+    logits = model(tokens, present).detach().numpy()
+    assert factors.log_tau.std() > 0.3
+    for row, sentence in enumerate(listed):
+        for m in range(len(sentence)):
+            others = [word for at, word in enumerate(sentence) if at != m]
+            tau = np.exp(factors.log_tau[[*others, -1]])
+            rows = np.vstack([factors.contexts[others], mask])
+            expected = factors.words @ rows.T @ (tau / tau.sum())
+            np.testing.assert_allclose(logits[row, m], expected, rtol=1e-9)
+
+
+def test_logits_do_not_see_the_center_or_padding_or_order(model):
+    tokens = torch.tensor([[0, 3, 3, 5]])
+    present = torch.ones_like(tokens, dtype=torch.bool)
+    result = model(tokens, present)
+    other = model(torch.tensor([[0, 1, 3, 5]]), present)
+    torch.testing.assert_close(result[:, 1], other[:, 1])
+    assert (result[:, 0] - other[:, 0]).abs().max() > 1e-3
+    padded = model(torch.tensor([[5, 0, 3, 3, 2]]), torch.tensor([[True, True, True, True, False]]))
+    torch.testing.assert_close(padded[:, [1, 2, 3, 0]], result)
+
+
+def test_the_objective_is_of_words_that_have_a_context(model):
+    batch = Groups(start=[0, 3], stop=[3, 4], item=[0, 3, 5, 2]).pad([0, 1])
+    nats, n = word_nats(model, batch)
+    expected = model(batch.item[:1], batch.present[:1])[0].log_softmax(-1)
+    torch.testing.assert_close(nats, -expected[range(3), [0, 3, 5]].sum())
+    assert int(n) == 3
+
+
+def test_a_fit_learns_what_goes_with_what():
+    item = np.array([[0, 1, 2], [3, 4, 5]] * 40)
+    groups = Groups(start=np.arange(0, 240, 3), stop=np.arange(3, 243, 3), item=item.ravel())
+    model = WordAttention(6, embed_dim=4, generator=torch.Generator().manual_seed(0))
+    assert not model.log_tau().any() and not model.readout.weight.any()
+    settings = TrainingSettings(learning_rate=0.03, max_epochs=30, batch_size=16)
+    history = fit(model, objective=word_nats, train=groups, settings=settings, progress=False)
+    assert history.rows[0].train_nats > 1.5 and history.rows[-1].train_nats < 0.2
+    products = attention_factors(model).products
+    assert products[0, 1] > products[0, 4] and products[5, 3] > products[5, 2]

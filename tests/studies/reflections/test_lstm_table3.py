@@ -9,7 +9,7 @@ import torch
 from exfam.checks import DataError
 from exfam.language import LSTMLanguageModel
 from exfam_studies.common.harness import Options, reproduce
-from exfam_studies.common.kept import Key, Measured
+from exfam_studies.common.kept import Measured
 from exfam_studies.common.token_streams import CORPORA, read_texts
 from exfam_studies.reflections import lstm_table3
 from words.lstm_cases import TEST, TRAIN, VALIDATION
@@ -96,14 +96,14 @@ def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):
     assert {row.model for row in rows} == {"unigram", "bigram-kneser-ney"}
     texts, settings = read_texts(CORPORA["ptb"], n_lines=20), {"dim": 4, "epochs": 1}
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
-        lstm_table3._fit(Key(("ptb-fast",)), lambda: texts, settings, Options())
+        lstm_table3._fit(("ptb-fast",), lambda: texts, settings, Options(), 0)
 
 
 def test_the_long_run_has_to_be_named_and_has_the_papers_figures(monkeypatch):
     fitted = []
 
-    def fit(key, read, parameters, options):
-        fitted.append((key.names[0], parameters["epochs"], parameters["dim"], parameters["tie"]))
+    def fit(names, read, parameters, options, seed):
+        fitted.append((names[0], parameters["epochs"], parameters["dim"], parameters["tie"]))
         return Measured({"perplexity": 90.0, "validation-perplexity": 95.0}, details={"steps": 10})
 
     monkeypatch.setattr(lstm_table3, "_fit", fit)

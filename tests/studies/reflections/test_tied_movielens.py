@@ -7,7 +7,6 @@ import pytest
 
 from exfam.groups import Groups
 from exfam.training.history import History
-from exfam.words import CBOW
 from exfam_studies.common.harness import Options
 from exfam_studies.common.splits import Splits
 from exfam_studies.reflections import tied_movielens
@@ -54,27 +53,19 @@ def test_smoke_runs_have_a_row_of_each_figure(splits):
     assert all(row.validation is not None for row in rows)
 
 
-def cbow(tie=None, *, epochs=1):
+def cbow(splits, tie=None, *, epochs=1):
     settings = tied_movielens.CBOW_SETTINGS
-    return CBOW(**settings, tie=tie, learning_rate=0.075, epochs=epochs)
+    return tied_movielens.fit_cbow(splits, **settings, tie=tie, learning_rate=0.075, epochs=epochs)
 
 
-def test_cbow_ranks_items_of_the_same_kind_first(splits):
+def test_cbow_ranks_items_of_the_same_kind_first(splits, monkeypatch):
     """Of the nine items left, three are of the kind of the others: chance has an MRR of 0.31."""
     for tie in (None, "reflection"):
-        model = tied_movielens._fit_cbow(cbow(tie, epochs=80), splits)
-        figures = tied_movielens._cbow_figures(model, splits.test)
+        figures = tied_movielens._cbow_figures(cbow(splits, tie, epochs=80), splits.test)
         assert figures["mrr"] > 0.5
-
-
-def test_items_that_are_unknown_are_ranked_last(splits):
-    few = replace(splits, train=splits.train[:1])
-    model = tied_movielens._fit_cbow(cbow(), few)
-    figures = tied_movielens._cbow_figures(model, splits.test)
-    assert figures["recall@10"] < 0.6
-
-
-def test_a_fit_that_was_cut_short_has_no_figures(splits, monkeypatch):
+    # Items that are unknown are ranked last.
+    few = cbow(replace(splits, train=splits.train[:1]))
+    assert tied_movielens._cbow_figures(few, splits.test)["recall@10"] < 0.6
     monkeypatch.setattr(History, "interrupted", property(lambda history: True))
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
-        tied_movielens._fit_cbow(cbow(), splits)
+        cbow(splits)

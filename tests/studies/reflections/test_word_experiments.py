@@ -82,7 +82,7 @@ def test_the_share_of_reflected_dimensions_changes_vectors(options):
 
 
 def test_the_papers_figures_are_of_its_corpora_alone():
-    paper = words_table2._paper
+    paper = words_table2.paper_figure
     assert paper("text8", "sgns-wt", "accuracy-google-kept") == 0.309
     assert paper("enwik9", "sgns", "spearman-rare-kept") == 0.213
     assert paper("enwik9", "sgns", "spearman-rare-skipped") is None

@@ -41,49 +41,49 @@ def run(chosen: Any) -> None:
     from functools import partial
 
     from exfam.cli.output import deliver, destination
-    from exfam_studies.positions.dependencies import attention_hits, offset_hits
+    from exfam_studies.positions.dependencies import (
+        attention_hits,
+        best_predictors,
+        offset_hits,
+        score_predictors,
+    )
 
     to = destination(chosen.format, chosen.output)
     encoder = open_encoder(chosen.encoder, term=chosen.term)
-    dev = _fitting(encoder, _parses(chosen.dev, option="dev"), chosen.dev)
-    test = _fitting(encoder, _parses(chosen.test, option="test"), chosen.test)
+    dev, test = (_parses(encoder, getattr(chosen, part), part) for part in ("dev", "test"))
+
+    def scores(hits: Any) -> Any:
+        return score_predictors(hits(test), best_predictors(hits(dev)), seed=chosen.seed)
+
     # Offsets first: a wrong seed is refused before attention is computed.
-    offsets = {score.relation: score for score in _scores(offset_hits, dev, test, chosen.seed)}
-    heads = _scores(partial(attention_hits, encoder), dev, test, chosen.seed)
-    rows = [
-        {
-            "relation": score.relation,
-            "n": score.n_edges,
-            "predictor": score.predictor,
-            "accuracy": score.accuracy.mean,
-            "low": score.accuracy.low,
-            "high": score.accuracy.high,
-            "offset": offsets[score.relation].predictor,
-            "accuracy of the offset": offsets[score.relation].accuracy.mean,
-        }
-        for score in heads
-        if score.n_edges >= chosen.least
-    ]
-    names = ("relation", "n", "predictor", "accuracy", "low", "high", "offset")
-    columns = (*names, "accuracy of the offset")
-    deliver({name: [row[name] for row in rows] for name in columns}, to)
+    offsets = {score.relation: score for score in scores(offset_hits)}
+    heads = scores(partial(attention_hits, encoder))
+    shown = [score for score in heads if score.n_edges >= chosen.least]
+    best = [offsets[score.relation] for score in shown]
+    columns = {
+        "relation": [score.relation for score in shown],
+        "n": [score.n_edges for score in shown],
+        "predictor": [score.predictor for score in shown],
+        "accuracy": [score.accuracy.mean for score in shown],
+        "low": [score.accuracy.low for score in shown],
+        "high": [score.accuracy.high for score in shown],
+        "offset": [score.predictor for score in best],
+        "accuracy of the offset": [score.accuracy.mean for score in best],
+    }
+    deliver(columns, to)
 
 
-def _parses(path: str, *, option: str) -> Any:
-    from exfam_studies.positions.parses import read_conllu
-
-    try:
-        return read_conllu(path)
-    except ExfamError as error:
-        raise ExfamError(str(error).replace("`path`", f"`--{option}`", 1)) from error
-
-
-def _fitting(encoder: Any, parses: Any, path: str) -> Any:
+def _parses(encoder: Any, path: str, option: str) -> Any:
     """The parses that the encoder has positions for; how many it has not is printed."""
     import sys
 
     from exfam_studies.positions.dependencies import unspaced
+    from exfam_studies.positions.parses import read_conllu
 
+    try:
+        parses = read_conllu(path)
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`path`", f"`--{option}`", 1)) from error
     fits = encoder.fits([unspaced(parse.words) for parse in parses])
     if not fits.all():
         print(
@@ -92,9 +92,3 @@ def _fitting(encoder: Any, parses: Any, path: str) -> Any:
             file=sys.stderr,
         )
     return [parse for parse, fitting in zip(parses, fits, strict=True) if fitting]
-
-
-def _scores(find: Any, dev: Any, test: Any, seed: int) -> Any:
-    from exfam_studies.positions.dependencies import best_predictors, score_predictors
-
-    return score_predictors(find(test), best_predictors(find(dev)), seed=seed)

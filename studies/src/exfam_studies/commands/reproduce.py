@@ -56,17 +56,10 @@ def run(chosen: Any) -> None:
     from exfam_studies.common.harness import Options, reproduce
 
     paths = {
-        name: Path(given)
+        name: Path(value)
         for name in ("json", "out", "folder", "corpus", "vectors")
-        if (given := getattr(chosen, name))
+        if (value := getattr(chosen, name))
     }
-    options = Options(
-        seeds=chosen.seeds,
-        fast=chosen.fast,
-        only=tuple(chosen.only or ()),
-        out=paths.get("out"),
-        folder=paths.get("folder"),
-        corpus=paths.get("corpus"),
-        vectors=paths.get("vectors"),
-    )
-    reproduce(chosen.name, options=options, json=paths.get("json"))
+    json, only = paths.pop("json", None), tuple(chosen.only or ())
+    options = Options(seeds=chosen.seeds, fast=chosen.fast, only=only, **paths)
+    reproduce(chosen.name, options=options, json=json)

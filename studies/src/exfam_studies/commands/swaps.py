@@ -1,7 +1,7 @@
 """`exfam probe swaps`."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,14 +44,31 @@ def form(arguments: Sequence[str]) -> Form:
 def run(chosen: Any) -> None:
     """Make the pairs; print how many there are of each kind, and some of them."""
     from exfam.cli.output import Destination, deliver
+    from exfam_studies.positions.snli import read_snli
     from exfam_studies.positions.swaps.sets import swap_sets
 
     out = None if chosen.out is None else _writable(Path(chosen.out), source=Path(chosen.file))
-    sets = swap_sets(_pairs(chosen.file), seed=chosen.seed)
-    scores = {} if chosen.model is None else _scores(sets, chosen.model, chosen.seed)
-    deliver(_counts(sets) | scores, Destination("table"))
-    for line in _examples(sets, chosen.examples):
-        print(line)
+    try:
+        pairs = read_snli(chosen.file)
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`path`", "`FILE`")) from error
+    sets = swap_sets(pairs, seed=chosen.seed)
+    columns = {
+        "swap": [own.name for own in sets],
+        "n": [own.n_tried for own in sets],
+        "pairs": [len(own) for own in sets],
+        "premises": [len({pair.before.premise for pair in own.pairs}) for own in sets],
+    }
+    if chosen.model is not None:
+        columns |= _scores(sets, chosen.model, chosen.seed)
+    deliver(columns, Destination("table"))
+    for own in sets:
+        # One of several pairs of a premise is enough.
+        changed = dict.fromkeys(
+            (getattr(pair.before, pair.side), getattr(pair, pair.side)) for pair in own.pairs
+        )
+        for before, after in list(changed)[: chosen.examples]:
+            print(f"\n{own.name}: {before}\n{' ' * len(own.name)}  {after}")
     if out is not None:
         _write(sets, out)
 
@@ -65,15 +82,6 @@ def _writable(path: Path, *, source: Path) -> Path:
         )
     check_may_write("--out", path)
     return path
-
-
-def _pairs(path: str) -> Any:
-    from exfam_studies.positions.snli import read_snli
-
-    try:
-        return read_snli(path)
-    except ExfamError as error:
-        raise ExfamError(str(error).replace("`path`", "`FILE`")) from error
 
 
 def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
@@ -101,47 +109,18 @@ def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
     }
 
 
-def _counts(sets: Any) -> dict[str, list[Any]]:
-    """A kind of swap a row."""
-    return {
-        "swap": [each.name for each in sets],
-        "n": [each.n_tried for each in sets],
-        "pairs": [len(each) for each in sets],
-        "premises": [len({pair.before.premise for pair in each.pairs}) for each in sets],
-    }
-
-
-def _examples(sets: Any, n: int) -> Iterator[str]:
-    for each in sets:
-        # One of several pairs of a premise is enough.
-        changed = dict.fromkeys((_of(pair, pair.before), _of(pair, pair)) for pair in each.pairs)
-        for before, after in list(changed)[:n]:
-            yield f"\n{each.name}: {before}\n{' ' * len(each.name)}  {after}"
-
-
-def _of(pair: Any, pairs: Any) -> str:
-    """The sentence that a swap changed, before or after."""
-    sentence: str = getattr(pairs, pair.side)
-    return sentence
-
-
 def _write(sets: Any, path: Path) -> None:
     from exfam.reading.streams import written
     from exfam_studies.positions.swaps.sets import VERSION
 
+    def record(pair: Any) -> dict[str, Any]:
+        return {
+            "sentence1": pair.premise, "sentence2": pair.hypothesis, "gold_label": pair.label
+        }  # fmt: skip
+
     with written(path) as file:
-        for each in sets:
-            for pair in each.pairs:
-                record = {
-                    "swap": each.name,
-                    "version": VERSION,
-                    "sentence1": pair.premise,
-                    "sentence2": pair.hypothesis,
-                    "gold_label": pair.label,
-                    "before": {
-                        "sentence1": pair.before.premise,
-                        "sentence2": pair.before.hypothesis,
-                        "gold_label": pair.before.label,
-                    },
-                }
-                file.write(f"{json.dumps(record, ensure_ascii=False)}\n".encode())
+        for own in sets:
+            for pair in own.pairs:
+                line = {"swap": own.name, "version": VERSION, **record(pair)}
+                line["before"] = record(pair.before)
+                file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode())

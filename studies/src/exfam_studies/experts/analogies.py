@@ -28,7 +28,12 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT
-from exfam_studies.experts.analogy_errors import explanation_jobs, symmetry_jobs
+from exfam_studies.experts.analogy_errors import (
+    EXPLAINED,
+    explained_rows,
+    symmetry_rows,
+    word_sets,
+)
 from exfam_studies.experts.analogy_sets import (
     FITTED,
     MASKED_LM,
@@ -38,9 +43,7 @@ from exfam_studies.experts.analogy_sets import (
     packaged_set,
 )
 from exfam_studies.experts.offsets import (
-    OffsetAnswers,
     OffsetScore,
-    answer_by_neighbors,
     answer_by_offsets,
     common_questions,
     single_words,
@@ -49,7 +52,6 @@ from exfam_studies.experts.offsets import (
 
 TASKS = ("words", "masked-lm", "explanation", "symmetry")
 PLOTTED = {"accuracy-overall": None, "cosine-overall": None}
-_COMPARING = TASKS[:2]
 TOTALS = ("semantic", "syntactic", "overall")
 PAPER = {
     "bert": {"accuracy": (0.641, 0.754, 0.727), "cosine": (0.500, 0.610, 0.584)},
@@ -57,11 +59,15 @@ PAPER = {
     "cbow": {"accuracy": (0.234, 0.667, 0.563), "cosine": (0.504, 0.582, 0.564)},
 }
 PAPER_QUESTIONS = (2278.0, 7244.0, 9522.0)
+# Metric -> the score that it is.
+_ALONE = {"accuracy": "accuracy", "cosine": "cosine"}
+_OFFSET = {**_ALONE, "cosine-others": "cosine_others"}
+_SHARED = {"accuracy-shared": "accuracy"}
 
 
 @dataclass(frozen=True, eq=False)
 class _Compared:
-    """Sets of single words, seed by seed, and the questions that all can be asked."""
+    """Sets of single words, seed by seed, and the questions that all of them know."""
 
     task: str
     sets: tuple[VectorSet, ...]
@@ -70,20 +76,26 @@ class _Compared:
 
 
 def run(options: Options) -> list[Row]:
-    """Fit what has to be fitted, and ask all sets the questions of each wanted task."""
+    """Fit what has to be fitted, and put the questions of each wanted task to all sets."""
     read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
     sets = cache(partial(fitted_set, read=read, options=options))
     jobs = []
-    for task in _COMPARING:
-        if options.wants(task):
-            models = [each for each in FITTED if each != MASKED_LM or task == "masked-lm"]
-            jobs += [Job(f"{task} {model}", partial(_fit_alone, sets, model)) for model in models]
-            jobs.append(Job(task, partial(_task_rows, task, models, sets, options)))
+    for task in filter(options.wants, TASKS[:2]):
+        models = [model for model in FITTED if model != MASKED_LM or task == "masked-lm"]
+        jobs += [Job(f"{task} {model}", partial(_fit_alone, sets, model)) for model in models]
+        jobs.append(Job(task, partial(_task_rows, task, models, sets, options)))
     if options.wants("explanation"):
-        asked = partial(word_questions, "google")
-        jobs += explanation_jobs("explanation", read, sets, asked, options)
+        questions = partial(word_questions, "google")
+        explain = partial(
+            explained_rows,
+            fitted=sets,
+            sets=cache(partial(word_sets, read, options)),
+            questions=questions,
+            options=options,
+        )
+        jobs += [Job(f"explanation {model}", partial(explain, model)) for model in EXPLAINED]
     if options.wants("symmetry"):
-        jobs += symmetry_jobs("symmetry", read, options)
+        jobs.append(Job("symmetry", partial(symmetry_rows, read, options)))
     return gather(jobs)
 
 
@@ -116,10 +128,7 @@ def _task_rows(
 
 
 def _compared(task: str, given: Sequence[VectorSet]) -> _Compared:
-    """Single words alone, the questions that all know, and each set cut to the shared words.
-
-    Seeds of a model have the same words, so that the first stands for all.
-    """
+    """Seeds of a model have the same words, so that the first stands for all."""
     sets = tuple(replace(own, vectors=tuple(map(single_words, own.vectors))) for own in given)
     first = [own.vectors[0] for own in sets]
     cut = words_in_common(first)
@@ -129,27 +138,17 @@ def _compared(task: str, given: Sequence[VectorSet]) -> _Compared:
 
 def _question_rows(compared: _Compared) -> list[Row]:
     """How many questions there are, beside how many the paper had."""
-    asked = answer_by_offsets(next(iter(compared.shared.values())), compared.questions)
-    paper = dict(zip(TOTALS, PAPER_QUESTIONS, strict=True))
-    counts = {each.category: each.n_questions for each in _totals(asked)}
+    answers = answer_by_offsets(next(iter(compared.shared.values())), compared.questions)
+    row = Row(task=compared.task, model="questions", metric="")
+    counts = {score.category: score.n_questions for score in answers.totals}
     rows = [
-        Row(
-            task=compared.task,
-            model="questions",
-            metric=f"count-{name}",
-            value=float(counts.get(name, 0)),
-            paper=paper[name],
-        )
-        for name in TOTALS
+        replace(row, metric=f"count-{name}", value=float(counts.get(name, 0)), paper=paper)
+        for name, paper in zip(TOTALS, PAPER_QUESTIONS, strict=True)
     ]
+    row = replace(row, task=f"{compared.task}-categories")
     rows += [
-        Row(
-            task=f"{compared.task}-categories",
-            model="questions",
-            metric=f"count-{each.category}",
-            value=float(each.n_questions),
-        )
-        for each in asked.by_category()
+        replace(row, metric=f"count-{score.category}", value=float(score.n_questions))
+        for score in answers.by_category
     ]
     return rows
 
@@ -162,40 +161,27 @@ def _set_rows(compared: _Compared, own: VectorSet) -> list[Row]:
         answer_by_offsets(words_in_common([vectors, shared])[0], questions)
         for vectors in own.vectors
     ]
-    near = [answer_by_neighbors(vectors, questions) for vectors in own.vectors]
+    near = [answer_by_offsets(vectors, questions, c_alone=True) for vectors in own.vectors]
     row = Row(
         task=compared.task, model=own.model, settings=own.settings, metric="", n_configurations=1
     )
-    rows = _score_rows(row, own, [_totals(each) for each in answers], _OFFSET)
+    rows = _score_rows(row, own, [seed.totals for seed in answers], _OFFSET)
     shown = replace(row, settings={**own.settings, "among": len(shared)})
-    rows += _score_rows(shown, own, [_totals(each) for each in among], _SHARED)
+    rows += _score_rows(shown, own, [seed.totals for seed in among], _SHARED)
     alone = replace(row, model=f"{own.model}-c-alone")
-    rows += _score_rows(alone, own, [_totals(each) for each in near], _ALONE)
+    rows += _score_rows(alone, own, [seed.totals for seed in near], _ALONE)
     row = replace(row, task=f"{row.task}-categories", settings={})
-    return rows + _score_rows(row, own, [each.by_category() for each in answers], _ALONE)
-
-
-# Metric -> the score that it is.
-_ALONE = {"accuracy": "accuracy", "cosine": "cosine"}
-_OFFSET = {**_ALONE, "cosine-others": "cosine_others"}
-_SHARED = {"accuracy-shared": "accuracy"}
-
-
-def _totals(answers: OffsetAnswers) -> list[OffsetScore]:
-    return [*answers.by_kind(), answers.overall]
+    return rows + _score_rows(row, own, [seed.by_category for seed in answers], _ALONE)
 
 
 def _score_rows(
-    row: Row,
-    own: VectorSet,
-    scores: Sequence[Sequence[OffsetScore]],
-    metrics: Mapping[str, str],
+    row: Row, own: VectorSet, scores: Sequence[Sequence[OffsetScore]], metrics: Mapping[str, str]
 ) -> list[Row]:
     """One row a metric and category: of `scores`, one list a seed."""
     return [
         row_over_seeds(
             replace(row, metric=f"{metric}-{category[0].category}"),
-            values=[getattr(each, name) for each in category],
+            values=[getattr(score, name) for score in category],
             cpu_seconds=own.cpu_seconds,
         )
         for metric, name in metrics.items()
@@ -205,12 +191,7 @@ def _score_rows(
 
 def _paper_rows(task: str) -> Iterator[Row]:
     for model, metrics in PAPER.items():
+        row = Row(task=task, model=f"paper's {model}", metric="", note="of its own questions")
         for metric, figures in metrics.items():
             for name, figure in zip(TOTALS, figures, strict=True):
-                yield Row(
-                    task=task,
-                    model=f"paper's {model}",
-                    metric=f"{metric}-{name}",
-                    paper=figure,
-                    note="of its own questions",
-                )
+                yield replace(row, metric=f"{metric}-{name}", paper=figure)

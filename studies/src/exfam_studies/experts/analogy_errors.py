@@ -1,7 +1,7 @@
 """Why analogies fail: the errors of fitted vectors by term, and how symmetric attention is.
 
 "explanation" takes the errors of the fitted sets apart, cut to the corpus's most frequent words,
-whose windows make the law; a question is answered where the right word is the nearest of these.
+whose windows are counted; a question is answered where the right word is the nearest of these.
 "auc-" is the probability that a question that fails has a longer gap, or term of it, than one that
 is answered, "auc-within-" the same of two questions of one relation; .5 says nothing. "rarity" of
 the answer is what needs no decomposition. "share-" is the part of a term in all gaps along them:
@@ -17,8 +17,8 @@ vectors to follow from those of the paper's transformed ones.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache, partial
+from dataclasses import replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -28,42 +28,29 @@ from exfam.checks import DataError
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.vectors import WordVectors
-from exfam_studies.common.fits import Job
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import (
-    Key,
-    Measured,
-    Store,
-    kept_seeds,
-    metric_row,
-    metric_rows,
-)
+from exfam_studies.common.kept import Key, Measured, Store, kept_seeds, metric_row, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.experts.analogy_sets import VectorSet, text_lines
-from exfam_studies.experts.factorization_fits import AttentionRecipe, fit_attention, mean_nats
-from exfam_studies.experts.factorized import (
-    asymmetry,
-    attention_factors,
-    count_word_pairs,
-    gamma_sums,
-)
-from exfam_studies.experts.offsets import OffsetAnswers, answer_by_offsets, common_questions
+from exfam_studies.experts.factorized import asymmetry, count_word_pairs
+from exfam_studies.experts.factorized_attention import attention_factors, gamma_sums
+from exfam_studies.experts.offsets import answer_by_offsets, common_questions
 from exfam_studies.experts.paraphrases import (
     TERMS,
-    AnalogyErrors,
-    WordLaw,
+    Factors,
+    WordSets,
     analogy_errors,
-    by_relation,
-    factors_of,
     failure_predictors,
     text_windows,
 )
+from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention, mean_nats
 from exfam_studies.positions.masked_lms import short_digest
 
 EXPLAINED = ("sgns", "sgns-tied", "cbow")
-_LAW: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
-_FAST_LAW: dict[str, Any] = {**_LAW, "words": 500}
+# Of the words whose sets are counted.
+_SETS: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
+_FAST_SETS: dict[str, Any] = {**_SETS, "words": 500}
 _REDRAWINGS, _FAST_REDRAWINGS = 1000, 20
 
 SYMMETRY_SEEDS = 3
@@ -74,40 +61,111 @@ _FAST_PAIRS: Mapping[str, Any] = {"words": 30, "tokens": 4000, "dim": 4, "epochs
 _TRAIN = 0.95
 
 
-@dataclass(frozen=True)
-class _Explained:
-    """Where the law and the fitted sets come from."""
-
-    law: Callable[[], WordLaw]
-    sets: Callable[[str], VectorSet]
-    questions: Callable[[], WordQuestions]
-    options: Options
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        return _FAST_LAW if self.options.fast else _LAW
+def word_sets(read: Callable[[], PreparedText], options: Options) -> WordSets:
+    """Probabilities of sets of the corpus's most frequent words."""
+    settings = _FAST_SETS if options.fast else _SETS
+    windows = text_windows(read(), window=settings["window"], n_words=settings["words"])
+    return WordSets(windows, smoothing=settings["smoothing"])
 
 
-def explanation_jobs(
-    task: str,
-    read: Callable[[], PreparedText],
-    sets: Callable[[str], VectorSet],
+def explained_rows(
+    model: str,
+    *,
+    fitted: Callable[[str], VectorSet],
+    sets: Callable[[], WordSets],
     questions: Callable[[], WordQuestions],
     options: Options,
-) -> list[Job]:
-    """Of each of EXPLAINED, whether the terms of its errors predict which questions fail.
+) -> list[Row]:
+    """Whether the terms of a model's errors predict which questions fail.
 
-    `sets`: fitted sets by their names
+    One row a figure, the ends of its interval among the settings.
     """
-    parts = _Explained(cache(partial(_law, read, options)), sets, questions, options)
+    settings: Mapping[str, Any] = _FAST_SETS if options.fast else _SETS
+    names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
+    measure = partial(_explained, model, fitted, sets, questions, options)
+    kept = Store(options.folder).measured(Key(names), measure)
+    settings = {"corpus": corpus_name(options), **settings}
+    row = Row(task="explanation", model=model, settings=settings, metric="", n_configurations=1)
     return [
-        Job(f"{task} {model}", partial(_explained_rows, task, model, parts)) for model in EXPLAINED
+        replace(own, settings={**settings, **kept.details.get(own.metric, {})})
+        for own in metric_rows(row, [kept])
     ]
 
 
-def symmetry_jobs(task: str, read: Callable[[], PreparedText], options: Options) -> list[Job]:
+def _explained(
+    model: str,
+    fitted: Callable[[str], VectorSet],
+    counted: Callable[[], WordSets],
+    all_questions: Callable[[], WordQuestions],
+    options: Options,
+) -> Measured:
+    sets, (vectors, *_) = counted(), fitted(model).vectors
+    rows = vectors.codes(sets.words)
+    center, context = vectors.matrix()[rows], vectors.matrix("context")[rows]
+    cut = WordVectors(sets.words, center, context)
+    try:
+        questions = common_questions([cut], all_questions())
+    except DataError:  # of a small text: no question is of these words
+        return Measured({"count-questions": 0.0})
+    correct = answer_by_offsets(cut, questions).correct
+    factors = Factors(center.astype(np.float64), context.astype(np.float64))
+    errors = analogy_errors(factors, sets, questions)
+    right = correct[errors.question]
+    shares = zip(TERMS, errors.shares_of_all.tolist(), strict=True)
+    figures = {
+        "count-questions": float(len(errors)),
+        "accuracy-overall": float(right.mean()),
+        "coverage-seen": float(errors.seen.mean()),
+        **{f"share-{name}": share for name, share in shares},
+    }
+    intervals: dict[str, dict[str, float]] = {}
+    if right.all() or not right.any():
+        return Measured(figures)
+    n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
+    for predictor in failure_predictors(errors, correct, seed=0, n=n):
+        for metric, interval in (("auc", predictor.auc), ("auc-within", predictor.auc_within)):
+            if interval is not None:
+                figures[f"{metric}-{predictor.name}"] = interval.mean
+                intervals[f"{metric}-{predictor.name}"] = interval_settings(interval)
+    return Measured(figures, details=intervals)
+
+
+def symmetry_rows(read: Callable[[], PreparedText], options: Options) -> list[Row]:
     """How symmetric pairs of words are, as CBOW counts them and as attention weighs them."""
-    return [Job(task, partial(_symmetry_rows, task, read, options))]
+    settings = _FAST_PAIRS if options.fast else _PAIRS
+    names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
+    measure = partial(_symmetry, read, settings)
+    kept = kept_seeds(Store(options.folder), names, options.n_seeds(SYMMETRY_SEEDS), measure)
+    shown, rows = {"corpus": corpus_name(options), **settings}, []
+    for name in kept[0].figures:
+        model, _, metric = name.partition(" ")
+        row = Row(task="symmetry", model=model, settings=shown, metric=name, n_configurations=1)
+        rows.append(replace(metric_row(row, kept), metric=metric))
+    return rows
+
+
+def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], seed: int) -> Measured:
+    text = stretches(read(), n_words=settings["words"], n_tokens=settings["tokens"])
+    train, held = _parts(text)
+    recipe = AttentionRecipe(settings["epochs"], settings["epochs"], 1e-3)
+    model = fit_attention(train, settings["dim"], recipe, seed=seed)
+    log_tau = attention_factors(model).log_tau
+    shuffled = np.append(np.random.default_rng(seed).permutation(log_tau[:-1]), log_tau[-1])
+    # Words by how often they are fitted to, once more than they are.
+    words = train.tokens[train.tokens >= 0]
+    counts = np.bincount(words, minlength=len(train.vocabulary)) + 1.0
+    unigram = -np.log(counts / counts.sum())[held.tokens[held.tokens >= 0]]
+    figures = {
+        "attention nats": mean_nats(model, held),
+        "unigram nats": float(unigram.mean()),
+        "cbow factor-asymmetry": asymmetry(count_word_pairs(text, window=None).joint),
+        "attention factor-log-tau-sd": float(log_tau.std()),
+    }
+    for name, own in (("attention", log_tau), ("attention-shuffled", shuffled)):
+        sums = gamma_sums(text, own)
+        figures[f"{name} factor-asymmetry"] = asymmetry(sums.p_bar)
+        figures[f"{name} factor-zeta-spread"] = float(sums.zeta.std() / sums.zeta.mean())
+    return Measured(figures, arrays={"log-tau": log_tau})
 
 
 def stretches(
@@ -130,104 +188,6 @@ def stretches(
     return PreparedText(tokens, kept.vocabulary, len(head))
 
 
-def _law(read: Callable[[], PreparedText], options: Options) -> WordLaw:
-    settings = _FAST_LAW if options.fast else _LAW
-    windows = text_windows(read(), window=settings["window"], n_words=settings["words"])
-    return WordLaw(windows, smoothing=settings["smoothing"])
-
-
-def _explained_rows(task: str, model: str, parts: _Explained) -> list[Row]:
-    """One row a figure, the ends of its interval among the settings."""
-    options, settings = parts.options, dict(parts.settings)
-    names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
-    kept = Store(options.folder).measured(Key(names), partial(_explained, model, parts))
-    settings = {"corpus": corpus_name(options), **settings}
-    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
-    return [
-        replace(row, settings={**settings, **kept.details.get(row.metric, {})})
-        for row in metric_rows(row, [kept])
-    ]
-
-
-def _explained(model: str, parts: _Explained) -> Measured:
-    law = parts.law()
-    vectors = _cut(law, parts.sets(model))
-    try:
-        questions = common_questions([vectors], parts.questions())
-    except DataError:  # of a small text: no question is of these words
-        return Measured({"count-questions": 0.0})
-    answers = answer_by_offsets(vectors, questions)
-    errors = analogy_errors(factors_of(vectors, law), law, questions)
-    (whole,) = by_relation(replace(errors, categories=("all",) * len(errors)))
-    figures = {
-        "count-questions": float(len(errors)),
-        "accuracy-overall": float(answers.correct[errors.question].mean()),
-        "coverage-seen": whole.seen,
-        **{f"share-{name}": share for name, share in zip(TERMS, whole.shares, strict=True)},
-    }
-    predicted, intervals = _predicted(errors, answers, parts.options)
-    return Measured(figures | predicted, details=intervals)
-
-
-def _cut(law: WordLaw, own: VectorSet) -> WordVectors:
-    """The first seed's vectors of the words of the law, in its order."""
-    vectors = own.vectors[0]
-    rows = vectors.codes(law.words)
-    return WordVectors(law.words, vectors.matrix()[rows], vectors.matrix("context")[rows])
-
-
-def _predicted(
-    errors: AnalogyErrors, answers: OffsetAnswers, options: Options
-) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-    """Figures of each predictor of failures, and their intervals; none where all go one way."""
-    right = answers.correct[errors.question]
-    if right.all() or not right.any():
-        return {}, {}
-    n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
-    figures, intervals = {}, {}
-    for predictor in failure_predictors(errors, answers.correct, seed=0, n=n):
-        for metric, interval in (("auc", predictor.auc), ("auc-within", predictor.auc_within)):
-            if interval is not None:
-                name = f"{metric}-{predictor.name}"
-                figures[name] = interval.mean
-                intervals[name] = interval_settings(interval)
-    return figures, intervals
-
-
-def _symmetry_rows(task: str, read: Callable[[], PreparedText], options: Options) -> list[Row]:
-    settings = _FAST_PAIRS if options.fast else _PAIRS
-    names = ("analogies", corpus_name(options), f"symmetry-{short_digest(settings)}")
-    store = Store(options.folder)
-    measure = partial(_symmetry, read, settings)
-    kept = kept_seeds(store, names, options.n_seeds(SYMMETRY_SEEDS), measure)
-    shown, rows = {"corpus": corpus_name(options), **settings}, []
-    for name in kept[0].figures:
-        model, _, metric = name.partition(" ")
-        row = Row(task=task, model=model, settings=shown, metric=name, n_configurations=1)
-        rows.append(replace(metric_row(row, kept), metric=metric))
-    return rows
-
-
-def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], seed: int) -> Measured:
-    text = stretches(read(), n_words=settings["words"], n_tokens=settings["tokens"])
-    train, held = _parts(text)
-    recipe = AttentionRecipe(settings["epochs"], settings["epochs"], 1e-3)
-    model = fit_attention(train, settings["dim"], recipe, seed=seed)
-    log_tau = attention_factors(model).log_tau
-    shuffled = np.append(np.random.default_rng(seed).permutation(log_tau[:-1]), log_tau[-1])
-    figures = {
-        "attention nats": mean_nats(model, held),
-        "unigram nats": _unigram_nats(train, held),
-        "cbow factor-asymmetry": asymmetry(count_word_pairs(text, window=None).joint),
-        "attention factor-log-tau-sd": float(log_tau.std()),
-    }
-    for name, own in (("attention", log_tau), ("attention-shuffled", shuffled)):
-        sums = gamma_sums(text, own)
-        figures[f"{name} factor-asymmetry"] = asymmetry(sums.p_bar)
-        figures[f"{name} factor-zeta-spread"] = float(sums.zeta.std() / sums.zeta.mean())
-    return Measured(figures, arrays={"log-tau": log_tau})
-
-
 def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
     """Sentences that are fitted to, and those at the end that are not."""
     ends = np.flatnonzero(text.tokens == -1)
@@ -235,10 +195,3 @@ def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
     parts = text.tokens[:cut], text.tokens[cut:]
     train, held = (PreparedText(part, text.vocabulary, int((part >= 0).sum())) for part in parts)
     return train, held
-
-
-def _unigram_nats(train: PreparedText, held: PreparedText) -> float:
-    """The same of words predicted by how often they are fitted to, once more than they are."""
-    words = train.tokens[train.tokens >= 0]
-    counts = np.bincount(words, minlength=len(train.vocabulary)) + 1.0
-    return -float(np.log(counts / counts.sum())[held.tokens[held.tokens >= 0]].mean())

@@ -31,29 +31,15 @@ from exfam_studies.positions.masked_lms import short_digest
 SEEDS = 5
 # Half an hour of a processor. The vocabulary is as large as that of the paper's BERT.
 _MASKED: Mapping[str, Any] = {
-    "subwords": "word",
-    "vocabulary_size": 30_000,
-    "min_count": MIN_COUNT,
-    "lower": False,
-    "validation_fraction": 0.0,
-    "encoding": "rotary",
-    "embed_dim": 128,
-    "n_heads": 4,
-    "n_layers": 4,
-    "feed_forward_dim": 512,
-    "length": 128,
-    "batch_size": 32,
-    "learning_rate": 2e-3,
+    "subwords": "word", "vocabulary_size": 30_000, "min_count": MIN_COUNT, "lower": False,
+    "validation_fraction": 0.0, "encoding": "rotary", "embed_dim": 128, "n_heads": 4, "n_layers": 4,
+    "feed_forward_dim": 512, "length": 128, "batch_size": 32, "learning_rate": 2e-3,
     "max_epochs": 1,
-}
+}  # fmt: skip
 _FAST_MASKED: Mapping[str, Any] = {
-    **_MASKED,
-    "vocabulary_size": 500,
-    "embed_dim": 8,
-    "n_heads": 2,
-    "n_layers": 1,
+    **_MASKED, "vocabulary_size": 500, "embed_dim": 8, "n_heads": 2, "n_layers": 1,
     "feed_forward_dim": 8,
-}
+}  # fmt: skip
 _WORDS_A_LINE = 1000
 _UNKNOWN = "not known"
 
@@ -77,7 +63,7 @@ class VectorSet:
 class _Fit:
     """How a model's vectors are made of a text.
 
-    `seeds`: how many fits if nothing else is asked for
+    `seeds`: how many fits unless `--seeds` says otherwise
     """
 
     vectors: Callable[[PreparedText, Mapping[str, Any], int, Options], WordVectors]
@@ -95,10 +81,8 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
     fit = FITTED[model]
     if importlib.util.find_spec(fit.needs) is None:
         return VectorSet(model, {}, note="not installed")
-    settings = fit.settings(options)
-    fits = [
-        _fitted(model, settings, seed, read, options) for seed in range(options.n_seeds(fit.seeds))
-    ]
+    seeds = range(options.n_seeds(fit.seeds))
+    fits = [_fitted(model, fit.settings(options), seed, read, options) for seed in seeds]
     first, kept = fits[0]
     shown: dict[str, str | int | float | bool] = {
         "corpus": corpus_name(options),
@@ -108,51 +92,6 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
     }
     seconds = tuple(kept.cpu_seconds for _, kept in fits)
     return VectorSet(model, shown, tuple(vectors for vectors, _ in fits), seconds)
-
-
-def packaged_set() -> VectorSet:
-    """The vectors that tokens enter the encoder of a package with; none where it is absent."""
-    encoder = packaged_encoder()
-    if encoder is None:
-        return VectorSet("minilm", {}, note="not installed")
-    return _outside("minilm", encoder.word_vectors())
-
-
-def given_sets(path: Path | None) -> Iterator[VectorSet]:
-    """The vectors at a path, each named as its file or folder is.
-
-    A file of vectors; the folder of an encoder of transformers, or of a model of exfam's; or a
-    folder of several of these.
-    Raises DataError for anything else.
-    """
-    if path is None:
-        return
-    if path.is_dir() and not (path / "config.json").is_file():
-        inside = sorted(own for own in path.iterdir() if not own.name.startswith("."))
-        if not inside:
-            raise DataError(
-                f"`vectors` must be a file of vectors, the folder of a model, or a folder of "
-                f"these, got an empty folder at {path}."
-            )
-        for own in inside:
-            yield _outside(own.name, _opened(own))
-        return
-    yield _outside(path.name, _opened(path))
-
-
-def text_lines(text: PreparedText) -> Iterator[list[str]]:
-    """A prepared text as words: a line a sentence, long ones in lines of 1,000.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> list(text_lines(prepare_text(["a b a", "b c a"], min_count=2)))
-    [['a', 'b', 'a'], ['b', 'a']]
-    """
-    words = np.array(text.vocabulary.words, dtype=object)
-    ends = np.flatnonzero(text.tokens == -1)
-    for first, last in zip([0, *(ends + 1)], [*ends, len(text.tokens)], strict=True):
-        for start in range(first, last, _WORDS_A_LINE):
-            codes = text.tokens[start : min(last, start + _WORDS_A_LINE)]
-            yield words[codes].tolist()
 
 
 def _fitted(
@@ -180,6 +119,35 @@ def _fitted(
     return vectors, kept
 
 
+def packaged_set() -> VectorSet:
+    """The vectors that tokens enter the encoder of a package with; none where it is absent."""
+    encoder = packaged_encoder()
+    if encoder is None:
+        return VectorSet("minilm", {}, note="not installed")
+    return _outside("minilm", encoder.word_vectors())
+
+
+def given_sets(path: Path | None) -> Iterator[VectorSet]:
+    """The vectors at a path, each named as its file or folder is.
+
+    A file of vectors; the folder of an encoder of transformers, or of a model of exfam's; or a
+    folder of several of these.
+    Raises DataError for anything else.
+    """
+    if path is None:
+        return
+    files = [path]
+    if path.is_dir() and not (path / "config.json").is_file():
+        files = sorted(own for own in path.iterdir() if not own.name.startswith("."))
+    if not files:
+        raise DataError(
+            f"`vectors` must be a file of vectors, the folder of a model, or a folder of "
+            f"these, got an empty folder at {path}."
+        )
+    for own in files:
+        yield _outside(own.name, _opened(own))
+
+
 def _outside(model: str, vectors: WordVectors) -> VectorSet:
     """A set of which nothing is known but itself."""
     size: dict[str, str | int | float | bool] = {"words": len(vectors), "dim": vectors.dim}
@@ -203,6 +171,21 @@ def _opened(path: Path) -> WordVectors:
     return vectors
 
 
+def text_lines(text: PreparedText) -> Iterator[list[str]]:
+    """A prepared text as words: a line a sentence, long ones in lines of 1,000.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> list(text_lines(prepare_text(["a b a", "b c a"], min_count=2)))
+    [['a', 'b', 'a'], ['b', 'a']]
+    """
+    words = np.array(text.vocabulary.words, dtype=object)
+    ends = np.flatnonzero(text.tokens == -1)
+    for first, last in zip([0, *(ends + 1)], [*ends, len(text.tokens)], strict=True):
+        for start in range(first, last, _WORDS_A_LINE):
+            codes = text.tokens[start : min(last, start + _WORDS_A_LINE)]
+            yield words[codes].tolist()
+
+
 def _words(
     kind: type[SkipGram] | type[CBOW],
     text: PreparedText,
@@ -213,17 +196,10 @@ def _words(
     return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
 
 
-def _masked(
+def fit_masked_words(
     text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
 ) -> WordVectors:
-    model = fit_masked_words(text, settings, seed=seed, options=options)
-    return model.encoder().word_vectors()
-
-
-def fit_masked_words(
-    text: PreparedText, settings: Mapping[str, Any], *, seed: int, options: Options
-) -> MaskedLanguageModel:
-    """A masked language model of a prepared text; with `--folder` a fit goes on from there.
+    """Vectors of a masked language model; with `--folder` its fit goes on from there.
 
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
@@ -236,7 +212,7 @@ def fit_masked_words(
     model.fit(text_lines(text), checkpoint=checkpoint)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
-    return model
+    return model.encoder().word_vectors()
 
 
 def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
@@ -252,7 +228,7 @@ FITTED: Mapping[str, _Fit] = {
     ),
     "cbow": _Fit(partial(_words, CBOW), partial(_words_settings, None), "CBOW"),
     MASKED_LM: _Fit(
-        _masked,
+        fit_masked_words,
         lambda options: dict(_FAST_MASKED if options.fast else _MASKED),
         "MaskedLanguageModel",
         seeds=1,

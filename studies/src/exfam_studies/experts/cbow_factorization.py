@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.reading.text import prepare_text
-from exfam.reading.text.prepared import PreparedText
+from exfam.reading.text import PreparedText, prepare_text
 from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -51,25 +50,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {"estimator": "CBOW", **_settings(int(row.settings["dim"]), options)}
 
 
-def _rows(dim: int, options: Options) -> list[Row]:
-    store, settings = Store(options.folder), _settings(dim, options)
-    n_sentences, epochs = _n_sentences(options), settings["epochs"]
-    names = ("toy-corpus", f"{n_sentences}-sentences", f"dim-{dim}-epochs-{epochs}")
-    measure = partial(_measure, settings, n_sentences)
-    kept = kept_seeds(store, names, options.n_seeds(SEEDS), measure)
-    row = Row(
-        task="toy-corpus",
-        model="cbow-softmax",
-        settings={"dim": dim, "epochs": epochs},
-        metric="",
-        n_configurations=N_TRIED,
-    )
-    rows = metric_rows(row, kept)
-    if options.fast:
-        return rows
-    return [replace(row, paper=PAPER.get(row.metric, {}).get(dim)) for row in rows]
-
-
 def _settings(dim: int, options: Options) -> dict[str, Any]:
     epochs = FAST_EPOCHS if options.fast else EPOCHS
     return {
@@ -77,10 +57,24 @@ def _settings(dim: int, options: Options) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _rows(dim: int, options: Options) -> list[Row]:
+    settings, n_sentences = _settings(dim, options), _n_sentences(options)
+    shown = {"dim": dim, "epochs": settings["epochs"]}
+    names = (TASKS[0], f"{n_sentences}-sentences", f"dim-{dim}-epochs-{settings['epochs']}")
+    measure = partial(_measure, settings, n_sentences)
+    kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
+    row = Row(
+        task=TASKS[0], model="cbow-softmax", settings=shown, metric="", n_configurations=N_TRIED
+    )
+    paper = {} if options.fast else PAPER
+    return [
+        replace(own, paper=paper.get(own.metric, {}).get(dim)) for own in metric_rows(row, kept)
+    ]
+
+
 def _measure(settings: Mapping[str, Any], n_sentences: int, seed: int) -> Measured:
     text = _text(n_sentences, seed)
-    model = CBOW(**settings, seed=seed, progress=False)
-    model.fit(text)
+    model = CBOW(**settings, seed=seed, progress=False).fit(text)
     matrix = cbow_log_matrix(count_word_pairs(text, window=None))
     agreed = agreement(model.output_vectors_ @ model.input_vectors_.T, matrix)
     nats = -model.score(toy_sentences(n_sentences, seed=_HELD_OUT + seed))
@@ -96,7 +90,7 @@ def _unigram_rows(options: Options) -> list[Row]:
         held_out = toy_sentences(n_sentences, seed=_HELD_OUT + seed)
         own = [log_p[vocabulary.code(word)] for sentence in held_out for word in sentence]
         values.append(-float(np.mean(own)))
-    return [row_over_seeds(Row(task="toy-corpus", model="unigram", metric="nats"), values=values)]
+    return [row_over_seeds(Row(task=TASKS[0], model="unigram", metric="nats"), values=values)]
 
 
 @cache

@@ -1,9 +1,9 @@
-"""Weights of word experts, compared in exact nats: even, asked by MASK, asked by the center word.
+"""Weights of word experts, compared in exact nats: even, by MASK, or by each candidate.
 
-One network whose part `scores` differs: "cbow" weighs the words around alike, "linear-attention"
-by what MASK asks of them, "awe" by what each candidate for the center asks (attention word
-embeddings); with "offsets", distances count as well, so that (word, position) pairs are weighed.
-"toy-corpus" is the paper's corpus of twelve words, whose law is known: "truth" is the least
+One network whose weights differ: "cbow" weighs the words around alike, "linear-attention" by MASK,
+"awe" for each candidate for the center by itself (attention word embeddings); with "offsets",
+distances count as well, so that (word, position) pairs are weighed.
+"toy-corpus" is the paper's corpus of twelve words with known probabilities: "truth" is the least
 possible. "ptb" is Penn Treebank's sentences in the 300 most frequent words, all others being
 "<unk>". Validation chooses the epoch, and of six ways to train (10^-2 to 6 x 10^-2, 4 to 40 epochs)
 chose the one that is used for all kinds of weights of Penn Treebank: with four epochs at 10^-2 all
@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 
 from exfam.groups import Groups
 from exfam.language.tokens import lines_of
@@ -30,8 +29,9 @@ from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.common.splits import items_of
 from exfam_studies.common.token_streams import CORPORA, corpus_path
-from exfam_studies.experts.context_words import ContextWordsSettings, build_context_words
+from exfam_studies.experts.context_words import ContextWords
 from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
 
 TASKS = ("toy-corpus", "ptb")
@@ -70,7 +70,7 @@ class _Parts:
     train: Groups
     validation: Groups
     test: Groups
-    truth: float | None
+    truth: float | None = None
 
 
 def run(options: Options) -> list[Row]:
@@ -78,7 +78,7 @@ def run(options: Options) -> list[Row]:
     jobs = []
     for task in filter(options.wants, TASKS):
         jobs.append(Job(f"{task} unigram", partial(_cheap_rows, task, options)))
-        for weights, offsets in itertools.product(("even", "mask", "center"), (False, True)):
+        for weights, offsets in itertools.product(NAMES, (False, True)):
             rows = partial(_rows, task, weights, offsets, options)
             jobs.append(Job(f"{task} {NAMES[weights]}", rows))
     return gather(jobs)
@@ -92,12 +92,12 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:
-    store, sizes = Store(options.folder), _TASKS[task]
+    sizes = _TASKS[task]
     name = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
     name += f"-rate-{sizes.learning_rate:g}"
     names = (task, f"{_n_sentences(task, options)[0]}-sentences", name)
     measure = partial(_measure, task, weights, offsets, options)
-    kept = kept_seeds(store, names, options.n_seeds(SEEDS), measure)
+    kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
     row = Row(
         task=task,
         model=NAMES[weights],
@@ -110,28 +110,27 @@ def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]
 
 def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int) -> Measured:
     parts, sizes = _parts(task, seed, _n_sentences(task, options)), _TASKS[task]
-    settings = ContextWordsSettings(
+    network = ContextWords(
+        parts.train.n_items,
         weights=weights,
         dim=sizes.dim,
         key_dim=sizes.key_dim,
         window=sizes.window,
         offsets=offsets,
+        generator=torch.Generator().manual_seed(seed),
     )
-    generator = torch.Generator().manual_seed(seed)
-    network = build_context_words(parts.train.n_items, settings, generator=generator)
     model = TwoPartModel(direction="bidirectional", item_part=network)
-    training = TrainingSettings(
-        learning_rate=sizes.learning_rate,
-        batch_size=sizes.batch_size,
-        max_epochs=_epochs(task, options),
-        seed=seed,
-    )
     history = fit(
         model,
         objective=Likelihood("bidirectional"),
         train=parts.train,
         validation=parts.validation,
-        settings=training,
+        settings=TrainingSettings(
+            learning_rate=sizes.learning_rate,
+            batch_size=sizes.batch_size,
+            max_epochs=_epochs(task, options),
+            seed=seed,
+        ),
         progress=False,
     )
     figures = {
@@ -171,13 +170,8 @@ def _cheap_rows(task: str, options: Options) -> list[Row]:
 
 def _unigram(train: Groups, groups: Groups) -> float:
     """Mean loss of frequencies, each word counted once more than it is read."""
-    counts = np.bincount(_items(train), minlength=train.n_items) + 1.0
-    return -float(np.log(counts / counts.sum())[_items(groups)].mean())
-
-
-def _items(groups: Groups) -> Int64[np.ndarray, "elements"]:
-    assert groups.item is not None
-    return groups.item[groups.elements()].astype(np.int64)
+    counts = np.bincount(items_of(train), minlength=train.n_items) + 1.0
+    return -float(np.log(counts / counts.sum())[items_of(groups)].mean())
 
 
 @cache
@@ -189,9 +183,8 @@ def _toy(seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
     vocabulary = sorted({word for sentence in toy_population().sentences for word in sentence})
     seeds = (seed, *(first + seed for first in _HELD_OUT))
     drawn = [toy_sentences(n, seed=own) for n, own in zip(n_sentences, seeds, strict=True)]
-    train, validation, test = (as_sentences(own, vocabulary, other=None) for own in drawn)
-    truth = -float(toy_conditionals(drawn[2]).mean())
-    return _Parts(train, validation, test, truth=truth)
+    train, validation, test = (as_sentences(own, vocabulary) for own in drawn)
+    return _Parts(train, validation, test, truth=-float(toy_conditionals(drawn[2]).mean()))
 
 
 def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
@@ -202,23 +195,21 @@ def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
     words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
     often = words[np.argsort(-counts, kind="stable")]
     vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
-    train, validation, test = (as_sentences(own, vocabulary, other="<unk>") for own in read)
-    return _Parts(train, validation, test, truth=None)
+    return _Parts(*(as_sentences(own, vocabulary, other=0) for own in read))
 
 
 def as_sentences(
-    sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], *, other: str | None
+    sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], *, other: int = -1
 ) -> Groups:
-    """Sentences as groups of words; `other` stands for those that the vocabulary does not have.
+    """Sentences as groups of words; `other` is the code of those that the vocabulary does not have.
 
-    >>> groups = as_sentences([["a", "b"], ["c"]], ["a", "b"], other="b")
+    >>> groups = as_sentences([["a", "b"], ["c"]], ["a", "b"], other=1)
     >>> groups.item.tolist(), groups.start.tolist()
     ([0, 1, 1], [0, 2])
     """
     number = {word: code for code, word in enumerate(vocabulary)}
-    otherwise = -1 if other is None else number[other]
     stop = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
-    item = [number.get(word, otherwise) for sentence in sentences for word in sentence]
+    item = [number.get(word, other) for sentence in sentences for word in sentence]
     return Groups(
         start=np.concatenate([[0], stop[:-1]]),
         stop=stop,

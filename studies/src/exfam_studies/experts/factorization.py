@@ -17,7 +17,7 @@ the linear form beyond 1, where the proof's expansions fail.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
@@ -25,23 +25,31 @@ import numpy as np
 
 from exfam.language.tokens import lines_of
 from exfam.reading.text import PreparedText, prepare_text
+from exfam.words import CBOW, SkipGram
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
-from exfam_studies.experts.factorization_fits import (
-    CBOW_SETTINGS,
-    SKIPGRAM,
-    AttentionRecipe,
-    Judged,
-    by_frequency,
-    judge_attention,
-    judge_cbow,
-    judge_skipgram,
+from exfam_studies.experts.factorized import (
+    FactorMatrix,
+    agreement,
+    agreement_by_band,
+    asymmetry,
+    by_sentence,
+    cbow_linear_matrix,
+    cbow_log_matrix,
+    count_word_pairs,
+    sgns_matrix,
 )
-from exfam_studies.experts.factorized import Agreement, agreement, agreement_by_band
+from exfam_studies.experts.factorized_attention import (
+    attention_factors,
+    attention_log_matrix,
+    attention_matrix,
+    gamma_sums,
+)
 from exfam_studies.experts.toy_sentences import toy_sentences
+from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention, mean_nats
 
 TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}
@@ -50,6 +58,13 @@ TOY_EPOCHS, TOY_WINDOW, PTB_EPOCHS, PTB_WINDOW = 20, 4, 5, 5
 N_SENTENCES, FAST_SENTENCES, FAST_LINES = 10_000, 300, 300
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
 BANDS, FAST_BANDS = (200, 500, 2000), (50,)
+NEGATIVES = 5
+# Noise is drawn as words are frequent, as the theory has it.
+SKIPGRAM: dict[str, Any] = {
+    "negatives": NEGATIVES, "subsample": 0.0, "noise_exponent": 1.0, "min_count": 1,
+    "deterministic": True,
+}  # fmt: skip
+CBOW_SETTINGS: dict[str, Any] = {"likelihood": "softmax", "min_count": 1}
 RECIPES = {
     "attention": AttentionRecipe(apart=10, together=20, rate=1e-4),
     "attention-at-once": AttentionRecipe(apart=0, together=20, rate=1e-3),
@@ -58,6 +73,14 @@ RECIPES = {
 _TRIED = {"attention": 2, "attention-at-once": 4, "sgns": 3, "cbow-softmax": 1, "frequencies": None}
 _HELD_OUT = 1000
 _JOIN = " | "
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Products of a model, centers in rows, beside the matrices they should be, and its figures."""
+
+    compared: Mapping[str, tuple[np.ndarray, FactorMatrix]]
+    figures: dict[str, float] = field(default_factory=dict)
 
 
 def run(options: Options) -> list[Row]:
@@ -83,16 +106,16 @@ def _toy_jobs(options: Options) -> list[Job]:
 
     def sgns(dim: int, seed: int) -> Judged:
         settings = {"dim": dim, "window": TOY_WINDOW, "epochs": epochs}
-        return judge_skipgram(_toy(n, seed), settings, seed=seed)
+        return _skipgram(_toy(n, seed), settings, seed=seed)
 
     def attention(model: str, dim: int, seed: int) -> Judged:
-        recipe, text = RECIPES[model], _toy(n, seed)
+        recipe = RECIPES[model]
         if options.fast:
             recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
-        return judge_attention(text, dim, recipe, held_out=_toy_held_out(n, seed), seed=seed)
+        return _attention(_toy(n, seed), dim, recipe, held_out=_toy_held_out(n, seed), seed=seed)
 
     def frequencies(seed: int) -> Judged:
-        return by_frequency(_toy(n, seed), window=None, held_out=_toy_held_out(n, seed))
+        return _by_frequency(_toy(n, seed), window=None, held_out=_toy_held_out(n, seed))
 
     jobs = [_job("toy", "frequencies", {}, frequencies, options)]
     for dim in TOY_DIMS:
@@ -109,22 +132,20 @@ def _ptb_jobs(options: Options) -> list[Job]:
     settings = {"dim": PTB_DIM, "window": PTB_WINDOW, "epochs": PTB_EPOCHS}
     if options.fast:
         settings |= {"dim": 4, "epochs": 1}
-
-    def frequencies(seed: int) -> Judged:
-        return by_frequency(read("train"), window=PTB_WINDOW, held_out=read("test"))
-
-    def sgns(seed: int) -> Judged:
-        return judge_skipgram(read("train"), settings, seed=seed)
-
-    def cbow(seed: int) -> Judged:
-        return judge_cbow(read("train"), settings, held_out=read("test"), seed=seed)
-
-    models = {"frequencies": ({}, frequencies), "sgns": (settings, sgns)}
-    models["cbow-softmax"] = (settings, cbow)
-    bands = FAST_BANDS if options.fast else BANDS
+    text, held_out = partial(read, "train"), partial(read, "test")
+    models: dict[str, tuple[dict[str, Any], Callable[[int], Judged]]] = {
+        "frequencies": (
+            {},
+            lambda seed: _by_frequency(text(), window=PTB_WINDOW, held_out=held_out()),
+        ),
+        "sgns": (settings, lambda seed: _skipgram(text(), settings, seed=seed)),
+        "cbow-softmax": (
+            settings,
+            lambda seed: _cbow(text(), settings, held_out=held_out(), seed=seed),
+        ),
+    }
     return [
-        _job("ptb", model, own, judge, options, bands=bands, text=partial(read, "train"))
-        for model, (own, judge) in models.items()
+        _job("ptb", model, own, judge, options, text=text) for model, (own, judge) in models.items()
     ]
 
 
@@ -135,24 +156,40 @@ def _job(
     judge: Callable[[int], Judged],
     options: Options,
     *,
-    bands: tuple[int, ...] = (),
     text: Callable[[], PreparedText] | None = None,
 ) -> Job:
+    """The rows of a model; of a given text, also by bands of frequency."""
     row = Row(task=task, model=model, settings=settings, metric="", n_configurations=_TRIED[model])
+    shown = "-".join(f"{name}-{value}" for name, value in settings.items()) or "none"
+    names = (task, model, shown, "fast" if options.fast else "whole")
+
+    def measure(seed: int) -> Measured:
+        judged = judge(seed)
+        figures: dict[str, float] = dict(judged.figures)
+        for name, (products, matrix) in judged.compared.items():
+            agreed = [agreement(products, matrix)]
+            if text is not None:
+                counts, bounds = text().vocabulary.counts, FAST_BANDS if options.fast else BANDS
+                agreed += agreement_by_band(products, matrix, frequency=counts, bounds=bounds)
+            for band in agreed:
+                own = {
+                    "spearman": band.spearman,
+                    "pearson": band.pearson,
+                    "count-cells": float(band.n_cells),
+                    "count-defined": float(band.n_defined),
+                }
+                figures |= {
+                    _JOIN.join([metric, name, band.band]): value
+                    for metric, value in own.items()
+                    if np.isfinite(value)
+                }
+        return Measured(figures)
 
     def rows() -> list[Row]:
-        measure = partial(_figures, judge, bands, text)
-        return _rows(row, measure, options)
+        kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS[task]), measure)
+        return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
 
     return Job(f"{task} {model} {settings.get('dim', '')}".strip(), rows)
-
-
-def _rows(row: Row, measure: Callable[[int], Measured], options: Options) -> list[Row]:
-    store = Store(options.folder)
-    settings = "-".join(f"{name}-{value}" for name, value in row.settings.items()) or "none"
-    names = (row.task, row.model, settings, "fast" if options.fast else "whole")
-    kept = kept_seeds(store, names, options.n_seeds(SEEDS[row.task]), measure)
-    return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
 
 
 def _row(row: Row, name: str, kept: list[Kept]) -> Row:
@@ -168,32 +205,72 @@ def _row(row: Row, name: str, kept: list[Kept]) -> Row:
     return replace(whole, metric=metric)
 
 
-def _figures(
-    judge: Callable[[int], Judged],
-    bands: tuple[int, ...],
-    text: Callable[[], PreparedText] | None,
-    seed: int,
-) -> Measured:
-    judged = judge(seed)
-    figures: dict[str, float] = dict(judged.figures)
-    for name, products, matrix in judged.compared:
-        bands_of: tuple[Agreement, ...] = (agreement(products, matrix),)
-        if text is not None:
-            counts = text().vocabulary.counts
-            bands_of += agreement_by_band(products, matrix, frequency=counts, bounds=bands)
-        for agreed in bands_of:
-            own = {
-                "spearman": agreed.spearman,
-                "pearson": agreed.pearson,
-                "count-cells": float(agreed.n_cells),
-                "count-defined": float(agreed.n_defined),
-            }
-            figures |= {
-                _JOIN.join([metric, name, agreed.band]): value
-                for metric, value in own.items()
-                if np.isfinite(value)
-            }
-    return Measured(figures)
+def _by_frequency(text: PreparedText, *, window: int | None, held_out: PreparedText) -> Judged:
+    """No model: words predicted by their frequencies alone, whatever is near."""
+    pairs = count_word_pairs(text, window=window)
+    log_p = np.log(text.vocabulary.counts / text.vocabulary.counts.sum())
+    products = np.repeat(log_p[:, None], len(log_p), axis=1)
+    # Models are scored on words of sentences of two or more.
+    sentence, length = by_sentence(held_out.tokens)
+    own = log_p[held_out.tokens[held_out.tokens >= 0][length[sentence] > 1]]
+    return Judged(
+        {
+            "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
+            "CBOW, log": (products, cbow_log_matrix(pairs)),
+            "CBOW, linear": (products, cbow_linear_matrix(pairs)),
+        },
+        {"nats": -float(own.mean()), "factor-asymmetry": asymmetry(pairs.joint)},
+    )
+
+
+def _skipgram(text: PreparedText, settings: dict[str, Any], *, seed: int) -> Judged:
+    model = SkipGram(**settings, **SKIPGRAM, seed=seed, progress=False).fit(text)
+    pairs = count_word_pairs(text, window=settings["window"], weights="dynamic")
+    products = model.output_vectors_ @ model.input_vectors_.T
+    excused = sgns_matrix(pairs, negatives=NEGATIVES, excused=True)
+    return Judged(
+        {
+            "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
+            "PMI - log k, own noise excused": (products, excused),
+        }
+    )
+
+
+def _cbow(
+    text: PreparedText, settings: dict[str, Any], *, held_out: PreparedText, seed: int
+) -> Judged:
+    model = CBOW(**settings, **CBOW_SETTINGS, seed=seed, progress=False).fit(text)
+    pairs = count_word_pairs(text, window=settings["window"])
+    products = model.output_vectors_ @ model.input_vectors_.T
+    return Judged(
+        {
+            "CBOW, log": (products, cbow_log_matrix(pairs)),
+            "CBOW, linear": (products, cbow_linear_matrix(pairs)),
+        },
+        {"nats": -model.score(held_out)},
+    )
+
+
+def _attention(
+    text: PreparedText, dim: int, recipe: AttentionRecipe, *, held_out: PreparedText, seed: int
+) -> Judged:
+    """The masked model of proposition 6, its c, and its c-tilde."""
+    model = fit_attention(text, dim, recipe, seed=seed)
+    factors = attention_factors(model)
+    sums = gamma_sums(text, factors.log_tau)
+    transformed = factors.words @ sums.c_tilde(factors.contexts).T
+    return Judged(
+        {
+            "proposition 6": (factors.products, attention_matrix(sums)),
+            "c-tilde, log": (transformed, attention_log_matrix(sums)),
+        },
+        {
+            "nats": mean_nats(model, held_out),
+            "factor-asymmetry": asymmetry(sums.p_bar),
+            "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
+            "factor-log-tau-sd": float(factors.log_tau.std()),
+        },
+    )
 
 
 @cache
@@ -211,8 +288,9 @@ def _toy_held_out(n_sentences: int, seed: int) -> PreparedText:
 
 def _ptb(options: Options, part: str) -> PreparedText:
     """Words of the training part read often enough, in a part."""
-    min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
-    train = prepare_text(_lines("train", options), min_count=min_count)
+    train = prepare_text(
+        _lines("train", options), min_count=FAST_MIN_COUNT if options.fast else MIN_COUNT
+    )
     if part == "train":
         return train
     known = train.vocabulary

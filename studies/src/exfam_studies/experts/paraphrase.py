@@ -10,7 +10,7 @@ the bar versions, with logarithms of tau drawn from N(0, 1) anew for each seed.
 "toy-corpus" fits CBOW to 10,000 sentences: what it misses of the matrix is the fourth term. Shares
 are parts of the gap w_b* - (w_a* - w_a + w_b), along it; norms are lengths, the answer's being 1.
 
-"corpus" asks Google's analogies of truncated singular vectors of a real text's matrix, whether the
+"corpus" puts Google's analogies to truncated singular vectors of a real text's matrix, whether the
 length of each term predicts which questions fail ("paraphrase-auc-": .5 says nothing; "-within-":
 of two questions of one relation). Most sets are around most words never seen there: "sets" says how
 p(W | c) is smoothed, "mixed" with independent words or "shrunk" to words independent given c, and
@@ -41,14 +41,12 @@ from exfam_studies.experts.paraphrases import (
     TERMS,
     AnalogyErrors,
     Factors,
-    WordLaw,
+    WordSets,
     analogy_errors,
     attention_scales,
     attention_windows,
     check_lemma_11,
-    check_lemma_15,
     check_proposition_4,
-    check_proposition_7,
     factorized_matrix,
     failure_predictors,
     sentence_windows,
@@ -57,6 +55,7 @@ from exfam_studies.experts.paraphrases import (
 )
 from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_population, toy_sentences
 
+TASKS = ("toy-grammar", "toy-corpus", "corpus")
 SEEDS = 5
 SMOOTHING = 0.1
 # Words are 12: the truncated matrix, and the whole.
@@ -71,16 +70,10 @@ FAST_EVERY = 200
 # Pairs' worth of evidence that sets are shrunk with.
 SHRINKAGE: dict[str, float | None] = {"mixed": None, "shrunk": 1.0}
 
-Prepared = tuple[WordLaw, Factors, WordQuestions]
-
 
 def run(options: Options) -> list[Row]:
     """Check the identities exactly, then take errors of fitted vectors and of a text's apart."""
-    tasks: dict[str, Callable[[Options], list[Row]]] = {
-        "toy-grammar": _grammar_rows,
-        "toy-corpus": _toy_rows,
-        "corpus": _corpus_rows,
-    }
+    tasks = dict(zip(TASKS, (_grammar_rows, _toy_rows, _corpus_rows), strict=True))
     return gather(
         [Job(name, partial(rows, options)) for name, rows in tasks.items() if options.wants(name)]
     )
@@ -90,9 +83,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of the model that is fitted; others are computed."""
     fitted = row.task == "toy-corpus" and row.model == "cbow-softmax"
     return {"estimator": "CBOW", **_fitted_settings(options)} if fitted else {}
-
-
-TASKS = ("toy-grammar", "toy-corpus", "corpus")
 
 
 def _grammar_rows(options: Options) -> list[Row]:
@@ -105,32 +95,29 @@ def _grammar_rows(options: Options) -> list[Row]:
 def _exact(every: int, seed: int | None) -> Measured:
     """Identities of the population; of attention with a tau drawn with the seed."""
     sentences, probability = toy_population()
-    plain = sentence_windows(sentences, probability=probability)
-    questions = list(itertools.permutations(plain.words, 4))[::every]
-    figures: dict[str, float] = {}
-    if seed is None:
-        lemma = check_lemma_11(sentences, probability)
-        law = WordLaw(plain, smoothing=SMOOTHING)
-        equations = [check_proposition_4(_truncated(law, dim), law, questions) for dim in DIMS]
-    else:
-        *of_word, mask = np.exp(np.random.default_rng(seed).standard_normal(len(plain.words) + 1))
+    windows = sentence_windows(sentences, probability=probability)
+    questions = list(itertools.permutations(windows.words, 4))[::every]
+    by_word, scales, figures = None, None, dict[str, float]()
+    if seed is not None:
+        *of_word, mask = np.exp(np.random.default_rng(seed).standard_normal(len(windows.words) + 1))
         tau, mask = np.array(of_word), float(mask)
-        by_word = dict(zip(plain.words, tau.tolist(), strict=True))
-        lemma = check_lemma_15(sentences, probability, tau=(by_word, mask))
-        law = WordLaw(attention_windows(plain, tau, mask=mask), smoothing=SMOOTHING)
-        scales = attention_scales(plain, tau, mask=mask)
-        equations = []
-        for dim in DIMS:
-            tilde = _truncated(law, dim)
-            own = Factors(tilde.words, tilde.context / scales.scale[:, None])
-            equations.append(check_proposition_7(own, law, questions, scales=scales))
+        by_word = dict(zip(windows.words, tau.tolist(), strict=True)), mask
+        scales = attention_scales(windows, tau, mask=mask)
+        windows = attention_windows(windows, tau, mask=mask)
         figures["paraphrase-zeta-spread"] = scales.spread
+    lemma = check_lemma_11(sentences, probability, tau=by_word)
+    sets, equations = WordSets(windows, smoothing=SMOOTHING), []
+    for dim in DIMS:
+        factors = _truncated(sets, dim)
+        if scales is not None:
+            factors = Factors(factors.words, factors.context / scales.scale[:, None])
+        equations.append(check_proposition_4(factors, sets, questions, scales=scales))
     figures = {
         "max-difference-lemma": lemma.measured["max difference"],
         "count-cells": lemma.measured["cells"],
         "count-finite-cells": lemma.measured["finite cells"],
         "count-questions": equations[0].measured["questions"],
-        "paraphrase-asymmetry": asymmetry(law.pairs * law.context),
+        "paraphrase-asymmetry": asymmetry(sets.pairs * sets.context),
         **figures,
     }
     for dim, equation in zip(DIMS, equations, strict=True):
@@ -138,40 +125,37 @@ def _exact(every: int, seed: int | None) -> Measured:
     return Measured(figures)
 
 
-def _truncated(law: WordLaw, dim: int) -> Factors:
-    return truncated_factors(factorized_matrix(law), dim)
+def _truncated(sets: WordSets, dim: int) -> Factors:
+    return truncated_factors(factorized_matrix(sets), dim)
 
 
 def _toy_rows(options: Options) -> list[Row]:
-    n_seeds = options.n_seeds(SEEDS)
-    models: dict[str, Callable[[int], Measured]] = {
-        "truncated-svd": lambda seed: _toy_errors(seed, _toy_truncated, options),
-        "cbow-softmax": lambda seed: _toy_errors(seed, _toy_fitted, options),
-    }
-    return [
-        row
-        for name, measure in models.items()
-        for row in _rows("toy-corpus", name, n_seeds, measure, options)
-    ]
+    rows, n_seeds = [], options.n_seeds(SEEDS)
+    for model in ("truncated-svd", "cbow-softmax"):
+        measure = partial(_toy_errors, model, options)
+        rows += _rows("toy-corpus", model, n_seeds, measure, options)
+    return rows
 
 
-def _toy_errors(
-    seed: int, factors: Callable[[PreparedText, int, Options], Factors], options: Options
-) -> Measured:
+def _toy_errors(model: str, options: Options, seed: int) -> Measured:
     n_sentences = FAST_SENTENCES if options.fast else N_SENTENCES
     text = prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
-    law = WordLaw(text_windows(text), smoothing=SMOOTHING)
-    asked = tuple(
+    sets = WordSets(text_windows(text), smoothing=SMOOTHING)
+    if model == "truncated-svd":
+        factors = _truncated(sets, CBOW_DIM)
+    else:
+        factors = _fitted(text, seed, options)
+    return Measured(_lengths(analogy_errors(factors, sets, toy_questions())))
+
+
+def toy_questions() -> WordQuestions:
+    """A subject is to an adjective as another is to another."""
+    listed = tuple(
         (first, of_first, second, of_second)
         for first, second in itertools.permutations(SUBJECTS, 2)
         for of_first, of_second in itertools.permutations(ADJECTIVES, 2)
     )
-    questions = WordQuestions("toy", asked, ("is",) * len(asked), {})
-    return Measured(_lengths(analogy_errors(factors(text, seed, options), law, questions)))
-
-
-def _toy_truncated(text: PreparedText, seed: int, options: Options) -> Factors:
-    return _truncated(WordLaw(text_windows(text), smoothing=SMOOTHING), CBOW_DIM)
+    return WordQuestions("toy", listed, ("is",) * len(listed), {})
 
 
 def _fitted_settings(options: Options) -> dict[str, Any]:
@@ -181,9 +165,8 @@ def _fitted_settings(options: Options) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _toy_fitted(text: PreparedText, seed: int, options: Options) -> Factors:
-    model = CBOW(**_fitted_settings(options), seed=seed, progress=False)
-    model.fit(text)
+def _fitted(text: PreparedText, seed: int, options: Options) -> Factors:
+    model = CBOW(**_fitted_settings(options), seed=seed, progress=False).fit(text)
     # Centers are predicted, as w_i; contexts are what c_j is of.
     return Factors(
         model.output_vectors_.astype(np.float64), model.input_vectors_.astype(np.float64)
@@ -192,38 +175,36 @@ def _toy_fitted(text: PreparedText, seed: int, options: Options) -> Factors:
 
 def _corpus_rows(options: Options) -> list[Row]:
     prepared, rows = cache(partial(_prepared, options)), []
-    for sets in SHRINKAGE:
-        settings = {"corpus": corpus_name(options), "window": 5, "sets": sets}
-        measure = partial(_corpus_errors, sets, prepared)
+    for name in SHRINKAGE:
+        settings = {"corpus": corpus_name(options), "window": 5, "sets": name}
+        measure = partial(_corpus_errors, name, prepared)
         rows += _rows("corpus", "truncated-svd", 1, measure, options, settings)
     return rows
 
 
-def _prepared(options: Options) -> Prepared:
+def _prepared(options: Options) -> tuple[WordSets, Factors, WordQuestions]:
     n_words = FAST_N_WORDS if options.fast else N_WORDS
     text = read_corpus(options, min_count=5)
-    law = WordLaw(text_windows(text, window=5, n_words=n_words), smoothing=SMOOTHING)
-    factors = _truncated(law, FAST_CORPUS_DIM if options.fast else CORPUS_DIM)
-    return law, factors, _questions(law, options)
-
-
-def _questions(law: WordLaw, options: Options) -> WordQuestions:
+    sets = WordSets(text_windows(text, window=5, n_words=n_words), smoothing=SMOOTHING)
+    factors = _truncated(sets, FAST_CORPUS_DIM if options.fast else CORPUS_DIM)
     if not options.fast:
-        return word_questions("google")
-    asked = tuple(itertools.permutations(law.words[:6], 4))
-    return WordQuestions("smoke", asked, ("smoke",) * len(asked), {})
+        return sets, factors, word_questions("google")
+    listed = tuple(itertools.permutations(sets.words[:6], 4))
+    return sets, factors, WordQuestions("smoke", listed, ("smoke",) * len(listed), {})
 
 
-def _corpus_errors(sets: str, prepared: Callable[[], Prepared], _: int) -> Measured:
-    law, factors, questions = prepared()
-    smoothed = WordLaw(law.windows, smoothing=law.smoothing, shrinkage=SHRINKAGE[sets])
-    errors = analogy_errors(factors, smoothed, questions)
-    answered = _answered(errors, law, factors, questions)
+def _corpus_errors(
+    name: str, prepared: Callable[[], tuple[WordSets, Factors, WordQuestions]], _: int
+) -> Measured:
+    sets, factors, questions = prepared()
+    sets = WordSets(sets.windows, smoothing=SMOOTHING, shrinkage=SHRINKAGE[name])
+    errors = analogy_errors(factors, sets, questions)
+    answered = _answered(errors, sets, factors, questions)
     figures = {
         **_lengths(errors),
         "count-questions": float(len(errors)),
         "accuracy": float(answered[errors.question].mean()),
-        "paraphrase-seen": float((errors.seen + errors.seen_star).mean() / 2),
+        "paraphrase-seen": float(errors.seen.mean()),
     }
     intervals: dict[str, Interval] = {}
     for predictor in failure_predictors(errors, answered, seed=0):
@@ -236,32 +217,30 @@ def _corpus_errors(sets: str, prepared: Callable[[], Prepared], _: int) -> Measu
 
 
 def _answered(
-    errors: AnalogyErrors, law: WordLaw, factors: Factors, questions: WordQuestions
+    errors: AnalogyErrors, sets: WordSets, factors: Factors, questions: WordQuestions
 ) -> np.ndarray:
-    """Whether 3CosAdd finds the answer among all words of the law."""
-    index = law.windows.index
+    """Whether 3CosAdd finds the answer among all words of the sets."""
+    index = sets.windows.index
     codes = np.array(
         [
             [index.get(word, index.get(word.lower(), -1)) for word in questions.questions[i]]
             for i in errors.question
         ]
     )
-    found = analogy_answers(factors.words.astype(np.float32), codes[:, :3], rule="3cosadd").rows[
-        :, 0
-    ]
+    vectors = factors.words.astype(np.float32)
+    nearest = analogy_answers(vectors, codes[:, :3], rule="3cosadd").rows[:, 0]
     answered = np.zeros(len(questions), dtype=bool)
-    answered[errors.question] = found == codes[:, 3]
+    answered[errors.question] = nearest == codes[:, 3]
     return answered
 
 
 def _lengths(errors: AnalogyErrors) -> dict[str, float]:
     """Mean lengths, shares in all gaps together, and shares of questions by the term to blame."""
-    norms, blame = errors.norms.mean(axis=0), errors.to_blame
-    along = np.einsum("qtd,qd->t", errors.terms, errors.gap) / (errors.gap**2).sum()
+    norms, blame = errors.norms.mean(axis=0), errors.shares.argmax(axis=1)
     figures = {"paraphrase-norm-gap": float(errors.gap_norm.mean())}
-    for i, name in enumerate(TERMS):
+    for i, (name, share) in enumerate(zip(TERMS, errors.shares_of_all, strict=True)):
         figures[f"paraphrase-norm-{name}"] = float(norms[i])
-        figures[f"paraphrase-share-{name}"] = float(along[i])
+        figures[f"paraphrase-share-{name}"] = float(share)
         figures[f"paraphrase-blamed-{name}"] = float((blame == i).mean())
     return figures
 
@@ -276,8 +255,7 @@ def _rows(
 ) -> list[Row]:
     settings = settings or {}
     names = (task, model, *map(str, settings.values()), *(["fast"] if options.fast else []))
-    store = Store(options.folder)
-    kept = kept_seeds(store, names, n_seeds, measure)
+    kept = kept_seeds(Store(options.folder), names, n_seeds, measure)
     row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
     rows = metric_rows(row, kept)
     if n_seeds > 1:

@@ -30,18 +30,19 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.adult import adult
 from exfam_studies.experts.tables.features import SHARES, with_missing
-from exfam_studies.experts.tables.fits import Losses, Results, TableTask, kept_rows, run_tables
-from exfam_studies.experts.tables.models import (
-    OURS,
-    is_of_dropped,
-    model_parameters,
-    shift_models,
+from exfam_studies.experts.tables.fits import (
+    Losses,
+    Results,
+    difference_row,
+    loss_row,
+    pairs_of,
+    run_tables,
+    with_error,
 )
+from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
 from exfam_studies.experts.tables.predictions import Fitted, row_losses
-from exfam_studies.experts.tables.public import TableShift, bike_sharing, wine_quality
-from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
+from exfam_studies.experts.tables.public import TableShift, adult, bike_sharing, wine_quality
 
 SEEDS = 5
 # Draws of the cells that are dropped, for each fit.
@@ -49,13 +50,12 @@ DRAWS = 2
 HELD_OUT = 0.2
 FAST_ROWS = 120
 ADULT_ROWS = 10_000
-GRADES = tuple(range(11))
 WHOLE = "0"  # of rows without dropped cells
 TEST, VALIDATION = "test", "validation"
 
 
 @dataclass(frozen=True, eq=False)
-class ShiftTask(TableTask):
+class ShiftTask:
     """A table of the experiment.
 
     `kind`: "classification", "ordinal" or "regression"
@@ -80,7 +80,15 @@ class ShiftTask(TableTask):
     def models(self) -> Mapping[str, Contender]:
         """The models of the kind of table, those of dropped cells where cells are dropped."""
         models = shift_models(self.kind, fast=self.options.fast)
-        return {name: m for name, m in models.items() if self.dropped or not is_of_dropped(name)}
+        of_dropped = ("-dropped", "-missing")
+        return {
+            name: model
+            for name, model in models.items()
+            if self.dropped or not name.endswith(of_dropped)
+        }
+
+    def together(self, name: str) -> None:
+        """All models are fitted to one table at a time."""
 
     def keys(self, name: str) -> list[Key]:
         """One fit measured on held-out training rows, then one for each seed."""
@@ -117,19 +125,14 @@ class ShiftTask(TableTask):
         if not test:
             return []
         note = "" if self.n_rows is None else f"{self.n_rows:,} training rows drawn"
-        model = Row(
-            task=self.label,
-            model=name,
-            metric="",
-            n_configurations=self.models()[name].n_configurations,
-            note=note,
-        )
+        tried = self.models()[name].n_configurations
+        model = Row(task=self.label, model=name, metric="", n_configurations=tried, note=note)
         rows = []
         for loss in test[0].arrays:
             row = loss_row(_named(model, loss), test, loss, held=held)
             if row.value is not None:
                 by_row = np.mean([result.arrays[loss] for result in test], axis=0)
-                row = _with_error_setting(row, _error(by_row))
+                row, _ = _with_error_setting(row, by_row)
             rows.append(row)
         return rows
 
@@ -162,13 +165,12 @@ class ShiftTask(TableTask):
             row = replace(row, metric=f"minus-{row.metric}", settings=settings)
             row, by_row = difference_row(row, pairs, loss)
             if row.value is not None:
-                error = _error(by_row)
-                rows.append(with_error(_with_error_setting(row, error), error))
+                rows.append(with_error(*_with_error_setting(row, by_row)))
         return rows
 
 
 def _wine() -> TableShift:
-    return replace(wine_quality(), levels={"y": GRADES})
+    return replace(wine_quality(), levels={"y": tuple(range(11))})
 
 
 _TASKS = {
@@ -187,21 +189,13 @@ PLOTTED = dict.fromkeys(("accuracy", "mse", "nats"))
 
 def run(options: Options) -> list[Row]:
     """Fit and measure all models on the wanted tables."""
-    return run_tables(_wanted(options), options)
+    tasks = [replace(task, options=options) for task in _TASKS.values()]
+    return run_tables([task for task in tasks if options.wants(task.label)], options)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults, or what they are chosen from."""
     return model_parameters(row.model, task=_TASKS[row.task].kind)
-
-
-def kept(options: Options) -> list[Row]:
-    """The rows of what `options.folder` keeps; nothing is fitted."""
-    return kept_rows(_wanted(options), options)
-
-
-def _wanted(options: Options) -> list[ShiftTask]:
-    return [replace(task, options=options) for name, task in _TASKS.items() if options.wants(name)]
 
 
 def _columns(table: TableShift, share: str, number: int) -> list[Mapping[str, np.ndarray]]:
@@ -249,9 +243,7 @@ def _named(row: Row, loss: str) -> Row:
     return replace(row, metric=metric, settings=settings)
 
 
-def _error(by_row: np.ndarray) -> float:
-    return float(by_row.std(ddof=1) / np.sqrt(len(by_row)))
-
-
-def _with_error_setting(row: Row, error: float) -> Row:
-    return replace(row, settings={**row.settings, "error": float(f"{error:.4g}")})
+def _with_error_setting(row: Row, by_row: np.ndarray) -> tuple[Row, float]:
+    """`row` with the standard error over rows among its settings, and that error."""
+    error = float(by_row.std(ddof=1) / np.sqrt(len(by_row)))
+    return replace(row, settings={**row.settings, "error": float(f"{error:.4g}")}), error

@@ -17,13 +17,12 @@ from typing import Any
 
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.coded import BINS, CodedTask
-from exfam_studies.experts.tables.features import coded_table
-from exfam_studies.experts.tables.fits import kept_rows, run_tables
+from exfam_studies.experts.tables.coded import CodedTask
+from exfam_studies.experts.tables.fits import run_tables
 from exfam_studies.experts.tables.models import model_parameters
 from exfam_studies.experts.tables.paper import SETTINGS, task_name
 from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.simulated import simulate_shifted_tables
+from exfam_studies.experts.tables.simulated import BINS, simulate_shifted_tables
 
 TASKS = tuple(task_name(*setting) for setting in SETTINGS)
 PLOTTED = dict.fromkeys(("accuracy", "mse"))
@@ -33,7 +32,14 @@ ROWS, FAST_ROWS = 2000, 200
 
 def run(options: Options) -> list[Row]:
     """Fit and score all models on the wanted settings."""
-    return run_tables(_tasks(options), options)
+    n_rows = FAST_ROWS if options.fast else ROWS
+    tasks = [
+        CodedTask(name, bins, partial(_table, setting, bins, n_rows), DATA_SETS, options)
+        for name, setting in zip(TASKS, SETTINGS, strict=True)
+        if options.wants(name)
+        for bins in BINS
+    ]
+    return run_tables(tasks, options)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -41,33 +47,8 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return model_parameters(row.model)
 
 
-def kept(options: Options) -> list[Row]:
-    """The rows of what `options.folder` keeps; nothing is fitted."""
-    return kept_rows(_tasks(options), options)
-
-
-def _tasks(options: Options) -> list[CodedTask]:
-    n_rows = FAST_ROWS if options.fast else ROWS
-    return [
-        CodedTask(
-            task_name(*setting), bins, partial(_table, setting, bins, n_rows), DATA_SETS, options
-        )
-        for setting in SETTINGS
-        if options.wants(task_name(*setting))
-        for bins in BINS
-    ]
-
-
 def _table(setting: tuple[int, float, float], bins: str, n_rows: int, number: int) -> TableShift:
     n_informative, noise, corr = setting
-    drawn = simulate_shifted_tables(
-        n_informative=n_informative,
-        noise=noise,
-        corr=corr,
-        bins=bins,
-        n_train=n_rows,
-        n_test=n_rows,
-        seed=number,
+    return simulate_shifted_tables(
+        n_informative=n_informative, noise=noise, corr=corr, bins=bins, n_rows=n_rows, seed=number
     )
-    train, test = (drawn.train_x, drawn.train_y), (drawn.test_x, drawn.test_y)
-    return coded_table(task_name(*setting), train, test, n_levels=drawn.n_categories)

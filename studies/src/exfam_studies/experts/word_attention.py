@@ -10,50 +10,56 @@ w_k the rows of W^LOV, into which values, outputs and the last layer multiply. M
 """
 
 import math
+from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
-from exfam.checks import ExfamError, check_whole
-from exfam.groups import Batch
+from exfam.groups import Batch, Groups
 from exfam.layers import linear, table
+from exfam.reading.text import PreparedText
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
+from exfam_studies.experts.factorized import by_sentence
 
 _SCALE = 0.1
+_AT_ONCE = 1000
 
 
 class WordAttention(nn.Module):
     """Logits of every word of a sentence given the others, which attention weighs by word alone.
 
     `words`: c_a of all words, that of MASK last; `query` and `key` together are W^KQ; `readout` is
-    W^LOV. None of the three has a bias.
+    W^LOV. It attends to all and predicts all alike, until it is fitted: W^Q and W^LOV start at 0.
 
-    >>> model = build_word_attention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
+    >>> model = WordAttention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
     >>> model(torch.tensor([[0, 1, 1]]), torch.tensor([[True, True, False]])).shape
     torch.Size([1, 3, 4])
     """
 
-    def __init__(
-        self, words: nn.Embedding, *, query: nn.Linear, key: nn.Linear, readout: nn.Linear
-    ) -> None:
+    def __init__(self, n_words: int, *, embed_dim: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.words, self.query, self.key, self.readout = words, query, key, readout
-
-    @property
-    def n_words(self) -> int:
-        """Words that are predicted, MASK apart."""
-        return self.words.num_embeddings - 1
+        self.query, self.key = (
+            linear(embed_dim, embed_dim, generator=generator, bias=False) for _ in range(2)
+        )
+        self.readout = linear(embed_dim, n_words, generator=generator, bias=False)
+        with torch.no_grad():
+            self.query.weight.zero_()
+            self.readout.weight.zero_()
+        self.words = table(n_words + 1, embed_dim, scale=_SCALE, generator=generator)
 
     def log_tau(self) -> Float[Tensor, "tokens"]:
         """Scores that MASK gives to all words, and last to MASK itself."""
-        asked = self.query(self.words.weight[-1])
-        return self.key(self.words.weight) @ asked / math.sqrt(len(asked))
+        query = self.query(self.words.weight[-1])
+        return self.key(self.words.weight) @ query / math.sqrt(len(query))
 
     def forward(
         self, tokens: Int64[Tensor, "batch length"], present: Bool[Tensor, "batch length"]
     ) -> Float[Tensor, "batch length words"]:
-        """Logits at every place, a MASK standing there; of padding they mean nothing."""
+        """Logits at every position, a MASK standing there; of padding they mean nothing."""
         log_tau = self.log_tau()
         score = log_tau[tokens].masked_fill(~present, -torch.inf)
         own = torch.eye(tokens.shape[1], dtype=torch.bool, device=tokens.device)
@@ -64,41 +70,63 @@ class WordAttention(nn.Module):
         return logits
 
 
-def build_word_attention(
-    n_words: int, *, embed_dim: int, generator: torch.Generator, head_dim: int | None = None
-) -> WordAttention:
-    """A model with random words that attends to all and predicts all alike, until it is fitted.
-
-    W^Q and W^LOV start at 0. Trained together from there, attention may settle on single words long
-    before these say much of others; training the rest first, as CBOW, avoids that.
-
-    `head_dim`: d_w; None for `embed_dim` (default None)
-
-    Raises ExfamError unless sizes are integers above 0.
-
-    >>> model = build_word_attention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
-    >>> model.log_tau().tolist(), bool(model.readout.weight.any())
-    ([0.0, 0.0, 0.0, 0.0, 0.0], False)
-    """
-    inner = embed_dim if head_dim is None else head_dim
-    for name, size in (("n_words", n_words), ("embed_dim", embed_dim), ("head_dim", inner)):
-        check_whole(name, size)
-    query, key = (linear(embed_dim, inner, generator=generator, bias=False) for _ in range(2))
-    readout = linear(embed_dim, n_words, generator=generator, bias=False)
-    with torch.no_grad():
-        query.weight.zero_()
-        readout.weight.zero_()
-    words = table(n_words + 1, embed_dim, scale=_SCALE, generator=generator)
-    return WordAttention(words, query=query, key=key, readout=readout)
-
-
 def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], Int64[Tensor, ""]]:
-    """Minus the log-likelihood of all words that have a context, in nats, and how many they are.
-
-    The objective of `exfam.training.steps.fit`. Raises ExfamError for groups without items.
-    """
-    if batch.item is None:
-        raise ExfamError("`item` must be given for this model, got groups without items.")
+    """Minus the log-likelihood of all words that have a context, in nats, and how many they are."""
+    assert batch.item is not None
     scored = batch.target & (batch.present.sum(1, keepdim=True) > 1)
     logits = model(batch.item, batch.present)[scored]
     return functional.cross_entropy(logits, batch.item[scored], reduction="sum"), scored.sum()
+
+
+@dataclass(frozen=True)
+class AttentionRecipe:
+    """How the model is trained: all but W^KQ first, attending to all alike, then all.
+
+    Trained together from the start, attention may settle on single words long before these say
+    much of others; training the rest first, as CBOW, avoids that.
+
+    `apart`: epochs of the first part, at rate 1e-3; `together`: those of the second, at `rate`
+    """
+
+    apart: int
+    together: int
+    rate: float
+
+
+def fit_attention(
+    text: PreparedText, dim: int, recipe: AttentionRecipe, *, seed: int
+) -> WordAttention:
+    """A model of whole sentences in two parts; see `AttentionRecipe`."""
+    generator = torch.Generator().manual_seed(seed)
+    model = WordAttention(len(text.vocabulary), embed_dim=dim, generator=generator)
+    groups = word_groups(text)
+    parts = ((False, recipe.apart, 1e-3), (True, recipe.together, recipe.rate))
+    for attends, epochs, rate in parts:
+        for layer in (model.query, model.key):
+            layer.weight.requires_grad_(attends)
+        if not epochs:
+            continue
+        settings = TrainingSettings(
+            learning_rate=rate, betas=(0.9, 0.999), batch_size=52, max_epochs=epochs, warmup=0.0,
+            clip=None, schedule="constant", seed=seed,
+        )  # fmt: skip
+        fit(model, objective=word_nats, train=groups, settings=settings, progress=False)
+    return model
+
+
+def word_groups(text: PreparedText) -> Groups:
+    """A text's sentences as groups of words."""
+    _, length = by_sentence(text.tokens)
+    stop = np.cumsum(length)
+    return Groups(start=stop - length, stop=stop, item=text.tokens[text.tokens >= 0])
+
+
+def mean_nats(model: WordAttention, text: PreparedText) -> float:
+    """The mean loss of a word of a text, given those around it."""
+    groups, nats, n_words = word_groups(text), 0.0, 0.0
+    with torch.no_grad():
+        for first in range(0, len(groups), _AT_ONCE):
+            some = groups.pad(range(first, min(first + _AT_ONCE, len(groups))))
+            own, n = word_nats(model, some)
+            nats, n_words = nats + float(own), n_words + float(n)
+    return nats / n_words

@@ -29,7 +29,7 @@ from exfam_studies.common.word_fits import (
     wanted_tasks,
     word_parameters,
 )
-from exfam_studies.reflections.linear_map import InvolutionReport, involution_report
+from exfam_studies.reflections.linear_map import involution_report
 from exfam_studies.reflections.partition import partition_report
 
 SEEDS = 3
@@ -50,12 +50,8 @@ PAPER = {
 def run(options: Options) -> list[Row]:
     """Fit skip-gram with free contexts, and report on the map between its vectors."""
     read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
-    return gather(
-        [
-            Job(task, partial(_rows, task, read=read, options=options))
-            for task in wanted_tasks(options)
-        ]
-    )
+    tasks = wanted_tasks(options)
+    return gather([Job(task, partial(_rows, task, read=read, options=options)) for task in tasks])
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -69,16 +65,10 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
     kept = kept_seeds(Store(options.folder), (name, task), options.n_seeds(SEEDS), measure)
     if options.out is not None:
         _draw(kept[0].arrays["transform"], task, options.out)
-    row = Row(
-        task=task,
-        model="sgns",
-        settings={"corpus": name, **settings, "tie": "none"},
-        metric="",
-        n_configurations=1,
-        note=PAPERS_TEXT.get(name, ""),
-    )
+    shown, note = {"corpus": name, **settings, "tie": "none"}, PAPERS_TEXT.get(name, "")
+    row = Row(task=task, model="sgns", settings=shown, metric="", n_configurations=1, note=note)
     paper = PAPER.get(name, {})
-    return [replace(each, paper=paper.get(each.metric)) for each in metric_rows(row, kept)]
+    return [replace(own, paper=paper.get(own.metric)) for own in metric_rows(row, kept)]
 
 
 def _measure(
@@ -88,30 +78,17 @@ def _measure(
     model = fit_words(text, settings, seed=seed, options=options)
     words, context = model.input_vectors_, model.output_vectors_
     report = involution_report(words, context, seed=seed)
-    counts = text.vocabulary.counts
-    partition = partition_report(
-        words,
-        context,
-        counts / counts.sum(),
-        at=np.arange(min(len(words), 1000)),
-        shift=float(np.log(settings["negatives"])),
-    )
-    figures = _figures(report) | {
-        "reflection-partition-mean": partition.mean,
-        "reflection-partition-within": partition.within,
-    }
-    return Measured(figures, {"transform": report.transform.ravel()})
-
-
-def _figures(report: InvolutionReport) -> dict[str, float | int]:
+    probability = text.vocabulary.counts / text.vocabulary.counts.sum()
+    shift = float(np.log(settings["negatives"]))
+    partition = partition_report(words, context, probability, n_words=1000, shift=shift)
     squared = report.squared
-    return {
+    figures = {
         "reflection-squared-diagonal": squared.diagonal_mean,
         "reflection-squared-off-diagonal": squared.off_diagonal_mean,
         "reflection-squared-off-diagonal-sd": squared.off_diagonal_sd,
         "reflection-squared-off-diagonal-norm": squared.off_diagonal_norm,
         "reflection-squared-off-diagonal-share": squared.off_diagonal_share,
-        "reflection-diagonal": report.q.diagonal_mean,
+        "reflection-diagonal": float(np.diag(report.transform).mean()),
         "reflection-asymmetry": report.asymmetry,
         "reflection-residual": report.residual,
         "count-positive": report.signs.positive,
@@ -120,15 +97,17 @@ def _figures(report: InvolutionReport) -> dict[str, float | int]:
         "count-negative-of-product": report.product_signs.negative,
         "reflection-norm-correlation": report.norm_correlation,
         "reflection-cosine-correlation": report.cosine_correlation,
+        "reflection-partition-mean": partition.mean,
+        "reflection-partition-within": partition.within,
     }
+    return Measured(figures, {"transform": report.transform.ravel()})
 
 
 def _draw(flat: np.ndarray, task: str, folder: Path) -> None:
     """Entries of Q Q on and off the diagonal as histograms."""
     folder.mkdir(parents=True, exist_ok=True)
     dim = int(np.sqrt(len(flat)))
-    q = flat.reshape(dim, dim)
-    squared = q @ q
+    squared = flat.reshape(dim, dim) @ flat.reshape(dim, dim)
     off = squared[~np.eye(dim, dtype=bool)]
     figures = {
         "diagonal": histogram(np.diag(squared), label="diagonal of Q Q", of="entries"),

@@ -1,20 +1,20 @@
 """How near the map from word vectors to context vectors is to a reflection."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
 from jaxtyping import Float
 
-from exfam.checks import DataError, check_positive
-from exfam_studies.reflections.spectrum import SignCounts, product_eigenvalues, sign_counts
+from exfam.checks import DataError
+from exfam_studies.reflections.spectrum import SignCounts, sign_counts
 
 _MOST_PAIRS = 1_000_000
 _PAIRS_AT_ONCE = 50_000
 
 
-@dataclass(frozen=True)
-class SquareSummary:
+class SquareSummary(NamedTuple):
     """Entries of a square matrix on and off its diagonal.
 
     `off_diagonal_norm`: Frobenius norm of those off it; `off_diagonal_share`: its square over that
@@ -23,7 +23,6 @@ class SquareSummary:
     """
 
     diagonal_mean: float
-    diagonal_sd: float
     off_diagonal_mean: float
     off_diagonal_sd: float
     off_diagonal_norm: float
@@ -34,15 +33,14 @@ class SquareSummary:
 class InvolutionReport:
     """What is known of Q, where context vectors are about Q times word vectors.
 
-    `transform`: Q; `q`, `squared`: the entries of Q and of Q times Q; `asymmetry`: |Q - Q'| / |Q|
-    in Frobenius norms, from 0 (symmetric) to 2; `residual`: |C - W Q'| / |C|, what Q leaves
-    unexplained; `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W C',
-    without its zeros; `norm_correlation`, `cosine_correlation`: Pearson's, of the lengths of word
-    and context vectors and of the cosines of pairs, NaN where all are alike.
+    `transform`: Q; `squared`: the entries of Q times Q; `asymmetry`: |Q - Q'| / |Q| in Frobenius
+    norms, from 0 (symmetric) to 2; `residual`: |C - W Q'| / |C|, what Q leaves unexplained;
+    `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W C', without its
+    zeros; `norm_correlation`, `cosine_correlation`: Pearson's, of the lengths of word and context
+    vectors and of the cosines of pairs, NaN where all are alike.
     """
 
     transform: Float[np.ndarray, "dim dim"]
-    q: SquareSummary
     squared: SquareSummary
     asymmetry: float
     residual: float
@@ -62,7 +60,7 @@ def involution_report(
     """Q by least squares, whether it is an involution, and how alike the two vectors are.
 
     `max_pairs`: pairs of different words that cosines are compared of: all where there are no more,
-    drawn with `seed` otherwise (default 1_000_000)
+        drawn with `seed` otherwise
 
     Theory says Q Q = 1, and half of Q's signs +. Q depends on the gauge: words W A with contexts
     C inverse(A') make the same model with another Q. Eigenvalues of W C', so `product_signs`, do
@@ -75,19 +73,26 @@ def involution_report(
     >>> report.signs, round(report.squared.diagonal_mean, 6), round(report.cosine_correlation, 6)
     (SignCounts(positive=2, negative=2, zero=0), 1.0, 1.0)
     """
-    check_positive("max_pairs", max_pairs)
     transform = linear_map(words, context)
-    left = context - words @ transform.T
     eigenvalues = np.linalg.eigvals(transform).real
-    product = product_eigenvalues(words, context)
+    # W C' has the eigenvalues of the small matrix C' W, and zeros.
+    product = np.linalg.eigvals(context.T @ words).real
     norm = np.linalg.norm
+    squared = transform @ transform
+    off = squared[~np.eye(len(squared), dtype=bool)]
+    off_square = float((off**2).sum())
     cosines = _cosines(words, context, max_pairs=max_pairs, seed=seed)
     return InvolutionReport(
         transform=transform,
-        q=_summary(transform),
-        squared=_summary(transform @ transform),
+        squared=SquareSummary(
+            diagonal_mean=float(np.diag(squared).mean()),
+            off_diagonal_mean=float(off.mean()),
+            off_diagonal_sd=float(off.std()),
+            off_diagonal_norm=off_square**0.5,
+            off_diagonal_share=off_square / float((squared**2).sum()),
+        ),
         asymmetry=float(norm(transform - transform.T) / norm(transform)),
-        residual=float(norm(left) / norm(context)),
+        residual=float(norm(context - words @ transform.T) / norm(context)),
         signs=sign_counts(eigenvalues, scale=float(norm(transform, 2))),
         product_signs=sign_counts(product, scale=float(np.abs(product).max())),
         norm_correlation=_correlation(norm(words, axis=1), norm(context, axis=1)),
@@ -102,10 +107,6 @@ def linear_map(
 
     Raises DataError unless there are as many finite vectors of each kind, of one length, and those
     of words span all dimensions, without which Q is not determined.
-
-    >>> linear_map(np.eye(2), np.array([[0.0, 1.0], [3.0, 0.0]]))
-    array([[0., 3.],
-           [1., 0.]])
     """
     check_pair(words, context)
     dim = words.shape[1]
@@ -133,20 +134,6 @@ def check_pair(
             raise DataError(f"`{name}` must be finite, got others in row {int(finite.argmin())}.")
 
 
-def _summary(matrix: Float[np.ndarray, "dim dim"]) -> SquareSummary:
-    diagonal = np.diag(matrix)
-    off = matrix[~np.eye(len(matrix), dtype=bool)]
-    square = float((off**2).sum())
-    return SquareSummary(
-        diagonal_mean=float(diagonal.mean()),
-        diagonal_sd=float(diagonal.std()),
-        off_diagonal_mean=float(off.mean()) if len(off) else 0.0,
-        off_diagonal_sd=float(off.std()) if len(off) else 0.0,
-        off_diagonal_norm=square**0.5,
-        off_diagonal_share=square / float((matrix**2).sum()),
-    )
-
-
 def _cosines(
     words: Float[np.ndarray, "words dim"],
     context: Float[np.ndarray, "words dim"],
@@ -166,12 +153,11 @@ def _cosines(
     for vectors in (words, context):
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit = vectors / np.where(length > 0, length, 1.0)
-        pieces = [
-            np.einsum("pd,pd->p", unit[one[at]], unit[other[at]])
-            for first in range(0, len(one), _PAIRS_AT_ONCE)
-            for at in [slice(first, first + _PAIRS_AT_ONCE)]
-        ]
-        both.append(np.concatenate([np.empty(0), *pieces]))
+        cosines = np.empty(len(one))
+        for first in range(0, len(one), _PAIRS_AT_ONCE):
+            some = slice(first, first + _PAIRS_AT_ONCE)
+            cosines[some] = np.einsum("pd,pd->p", unit[one[some]], unit[other[some]])
+        both.append(cosines)
     return both[0], both[1]
 
 

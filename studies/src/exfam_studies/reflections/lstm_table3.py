@@ -20,7 +20,7 @@ from exfam.language.networks.lstm_network import token_log_probs
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import VALIDATION, Kept, Key, Measured, Store, metric_row
+from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
 from exfam_studies.reflections.ngrams import NGRAMS
@@ -73,19 +73,18 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
     texts, rows = read(), []
+    words, start = len(texts.lexicon), texts.lexicon.line_end
     for model, log_probs in NGRAMS.items():
-        of_text = partial(
-            log_probs,
-            texts.codes["train"],
-            n_words=len(texts.lexicon),
-            start=texts.lexicon.line_end,
-        )
         test, validation = (
-            math.exp(-of_text(texts.codes[part]).mean()) for part in ("test", "validation")
+            math.exp(
+                -log_probs(
+                    texts.codes["train"], texts.codes[part], n_words=words, start=start
+                ).mean()
+            )
+            for part in ("test", "validation")
         )
-        rows.append(
-            Row(task=task, model=model, metric="perplexity", value=test, validation=validation)
-        )
+        row = Row(task=task, model=model, metric="perplexity", value=test, validation=validation)
+        rows.append(row)
     return rows
 
 
@@ -93,21 +92,13 @@ def _model_rows(
     task: str, model: str, *, read: Callable[[], Texts], epochs: int, options: Options
 ) -> list[Row]:
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    settings: dict[str, Any] = {
-        "tie": MODELS[model],
-        "dim": DIM,
-        "epochs": epochs,
-        "precision": precision,
-    }
     fast = _FAST if options.fast else {}
+    settings = {"tie": MODELS[model], "dim": DIM, "epochs": epochs, "precision": precision}
     settings |= {name: fast[name] for name in settings if name in fast}
-    text, store = _TASKS[task][0], Store(options.folder)
-    named = f"{settings['epochs']}-epochs-{precision}"
-    kept = []
-    for seed in range(options.n_seeds(1)):
-        key = Key((text + ("-fast" if fast else ""), named, model), seed)
-        fit = partial(_fit, key, read, settings | fast, options)
-        kept.append(store.measured(key, fit))
+    text = _TASKS[task][0]
+    names = (text + "-fast" * options.fast, f"{settings['epochs']}-epochs-{precision}", model)
+    fit = partial(_fit, names, read, settings | fast, options)
+    kept = kept_seeds(Store(options.folder), names, options.n_seeds(1), fit)
     seeds = "seed 0" if len(kept) == 1 else f"seeds 0 to {len(kept) - 1}"
     row = Row(
         task=task,
@@ -118,36 +109,37 @@ def _model_rows(
         paper=PAPER[text, model] if epochs == EPOCHS and not fast else None,
         note="; ".join(filter(None, [seeds, NOTES.get(model)])),
     )
-    return [metric_row(row, kept), *_difference_row(row, kept)]
-
-
-def _difference_row(row: Row, kept: list[Kept]) -> list[Row]:
-    known = [fit.figures[DIFFERENCE] for fit in kept if DIFFERENCE in fit.figures]
-    if not known:
-        return []
-    return [
-        Row(
-            task=row.task,
-            model=row.model,
-            settings=row.settings,
-            metric=DIFFERENCE,
-            value=max(value for value in known if value is not None),
-            n_seeds=len(known),
-            note="nats, to the plainly tied network with mapped weights",
+    rows = [metric_row(row, kept)]
+    known = [value for fit in kept if (value := fit.figures.get(DIFFERENCE)) is not None]
+    if known:
+        rows.append(
+            Row(
+                task=task,
+                model=model,
+                settings=settings,
+                metric=DIFFERENCE,
+                value=max(known),
+                n_seeds=len(known),
+                note="nats, to the plainly tied network with mapped weights",
+            )
         )
-    ]
+    return rows
 
 
 def _fit(
-    key: Key, read: Callable[[], Texts], parameters: dict[str, Any], options: Options
+    names: tuple[str, ...],
+    read: Callable[[], Texts],
+    parameters: dict[str, Any],
+    options: Options,
+    seed: int,
 ) -> Measured:
     """A fit, its perplexities, its cost and the epoch chosen by validation.
 
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
     texts, folder = read(), options.folder
-    estimator = LSTMLanguageModel(**parameters, seed=key.seed)
-    checkpoint = None if folder is None else folder / key.path.with_suffix("")
+    estimator = LSTMLanguageModel(**parameters, seed=seed)
+    checkpoint = None if folder is None else folder / Key(names, seed).path.with_suffix("")
     estimator.fit(texts.given["train"], validation=texts.given["validation"], checkpoint=checkpoint)
     history = estimator.history_
     if history.interrupted or history.best is None:
@@ -157,15 +149,9 @@ def _fit(
         f"{VALIDATION}perplexity": estimator.perplexity(texts.given["validation"]),
     }
     if estimator.tie == "reflection":
-        figures[DIFFERENCE] = _difference(estimator, texts)
+        tokens, start = texts.codes["test"][:_COMPARED], texts.lexicon.line_end
+        models = estimator.model_, plain_from_reflected(estimator.model_).eval()
+        one, other = (token_log_probs(model, tokens, start=start) for model in models)
+        figures[DIFFERENCE] = float(np.abs(one - other).max())
     details = {"steps": history.steps, "best_epoch": history.best.epoch}
     return Measured(figures, details=details, cpu_seconds=history.cpu_seconds)
-
-
-def _difference(estimator: LSTMLanguageModel, texts: Texts) -> float:
-    """Largest one in nats to the log-probabilities of the plainly tied network it equals."""
-    tokens, start = texts.codes["test"][:_COMPARED], texts.lexicon.line_end
-    reflected = estimator.model_
-    plain = plain_from_reflected(reflected).eval()
-    one, other = (token_log_probs(model, tokens, start=start) for model in (reflected, plain))
-    return float(np.abs(one - other).max())

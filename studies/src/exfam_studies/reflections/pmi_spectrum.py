@@ -38,13 +38,8 @@ NOTES = {
 def run(options: Options) -> list[Row]:
     """Count, and take eigenvalues, for the wanted windows."""
     read = cache(partial(read_corpus, options, min_count=1))
-    return gather(
-        [
-            Job(task, partial(_rows, task, read=read, options=options))
-            for task in TASKS
-            if options.wants(task)
-        ]
-    )
+    tasks = filter(options.wants, TASKS)
+    return gather([Job(task, partial(_rows, task, read=read, options=options)) for task in tasks])
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, str | int | float | bool]:
@@ -71,24 +66,22 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
 def _measure(text: PreparedText, *, window: int, min_count: int, options: Options) -> Measured:
     # The most frequent words have the first codes.
     n_words = int((text.vocabulary.counts >= min_count).sum())
-    folder = None
-    if options.folder is not None:
-        name = f"{corpus_name(options)}-{window}-{min_count}"
-        folder = options.folder / "counts" / name
+    name = f"{corpus_name(options)}-{window}-{min_count}"
+    folder = None if options.folder is None else options.folder / "counts" / name
     counts = count_cooccurrences(text.tokens, n_words, window=window, folder=folder)
-    found = spectrum(association(counts), top=TOP)
+    result = spectrum(association(counts), top=TOP)
     figures = {
         "count-words": n_words,
-        "count-positive": found.signs.positive,
-        "count-negative": found.signs.negative,
-        f"count-positive-of-{TOP}": found.top.positive,
-        f"count-negative-of-{TOP}": found.top.negative,
-        "spectrum-positive": found.signs.positive / n_words,
-        "spectrum-trace-per-word": found.trace / n_words,
-        "spectrum-skewness": found.skewness,
-        "spectrum-semicircle": found.semicircle,
+        "count-positive": result.signs.positive,
+        "count-negative": result.signs.negative,
+        f"count-positive-of-{TOP}": result.top.positive,
+        f"count-negative-of-{TOP}": result.top.negative,
+        "spectrum-positive": result.signs.positive / n_words,
+        "spectrum-trace-per-word": result.trace / n_words,
+        "spectrum-skewness": result.skewness,
+        "spectrum-semicircle": result.semicircle,
     }
-    return Measured(figures, {"eigenvalues": found.eigenvalues})
+    return Measured(figures, {"eigenvalues": result.eigenvalues})
 
 
 def _draw(eigenvalues: np.ndarray, task: str, folder: Path) -> None:

@@ -1,7 +1,7 @@
 """The eigenvalues of a symmetric matrix of words, and how they lie about 0."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -10,12 +10,8 @@ from jaxtyping import Float
 
 from exfam.words.pmi_matrix import check_symmetric
 
-# Rounding makes eigenvalues of 0 as large as this times the largest and their number.
-_ROUNDING = np.finfo(np.float64).eps
 
-
-@dataclass(frozen=True)
-class SignCounts:
+class SignCounts(NamedTuple):
     """How many eigenvalues are above 0, below 0, and 0 but for rounding."""
 
     positive: int
@@ -44,15 +40,17 @@ def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
     """The spectrum of a symmetric matrix, sparse or dense, with the signs of its `top` largest.
 
     Time grows with the third power of the number of words, memory with the second: 12,000 words
-    take 1.2 GB. `largest_eigenpairs` is quicker where few are needed.
+    take 1.2 GB.
     Raises DataError for a matrix that is not square, symmetric and finite.
     Source: Section 3.1 of the paper on reflections.
 
-    >>> found = spectrum(np.diag([3.0, -2.0, 1.0]), top=2)
-    >>> found.signs, found.top, found.trace
-    (SignCounts(positive=2, negative=1, zero=0), SignCounts(positive=1, negative=1, zero=0), 2.0)
+    >>> spectrum(np.diag([3.0, -2.0, 1.0]), top=2).signs
+    SignCounts(positive=2, negative=1, zero=0)
     """
-    eigenvalues = all_eigenvalues(matrix)
+    check_symmetric(matrix)
+    dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+    dense = np.array(dense, dtype=np.float64, order="F")
+    eigenvalues = scipy.linalg.eigh(dense, eigvals_only=True, overwrite_a=True, check_finite=False)
     largest = eigenvalues[np.argsort(-np.abs(eigenvalues), kind="stable")[:top]]
     scale = float(np.abs(eigenvalues).max())
     centered = eigenvalues - eigenvalues.mean()
@@ -67,42 +65,9 @@ def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
     )
 
 
-def all_eigenvalues(matrix: Any) -> Float[np.ndarray, "words"]:
-    """Eigenvalues of a symmetric matrix in rising order; it is held in memory once, dense.
-
-    Raises DataError for a matrix that is not square, symmetric and finite.
-
-    >>> all_eigenvalues(scipy.sparse.csr_array([[0.0, 2.0], [2.0, 0.0]]))
-    array([-2.,  2.])
-    """
-    check_symmetric(matrix)
-    if scipy.sparse.issparse(matrix):
-        dense = matrix.astype(np.float64).toarray(order="F")
-    else:
-        dense = np.array(matrix, dtype=np.float64, order="F")
-    return scipy.linalg.eigh(dense, eigvals_only=True, overwrite_a=True, check_finite=False)
-
-
-def product_eigenvalues(
-    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "words dim"]
-) -> Float[np.ndarray, "dim"]:
-    """Real parts of the eigenvalues of `words` times `context` transposed, but for its zeros.
-
-    A model of `dim` numbers a word explains a matrix of that rank: all further eigenvalues are 0.
-
-    >>> product_eigenvalues(np.array([[2.0], [1.0]]), np.array([[-2.0], [-1.0]]))
-    array([-5.])
-    """
-    return np.sort(np.linalg.eigvals(context.T @ words).real)
-
-
 def sign_counts(eigenvalues: Float[np.ndarray, "values"], *, scale: float) -> SignCounts:
-    """Signs of eigenvalues; those within rounding of 0 for a matrix of norm `scale` count as 0.
-
-    >>> sign_counts(np.array([1.0, -1.0, 1e-17]), scale=1.0)
-    SignCounts(positive=1, negative=1, zero=1)
-    """
-    least = _ROUNDING * scale * max(len(eigenvalues), 1)
+    """Signs of eigenvalues; those within rounding of 0 for a matrix of norm `scale` count as 0."""
+    least = np.finfo(np.float64).eps * scale * max(len(eigenvalues), 1)
     positive, negative = int((eigenvalues > least).sum()), int((eigenvalues < -least).sum())
     return SignCounts(positive, negative, len(eigenvalues) - positive - negative)
 
@@ -113,9 +78,6 @@ def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
     In [0, 1] (Kolmogorov's distance); near 0 for a symmetric matrix of many independent entries.
     The semicircle is centered at 0 and has radius 2 sqrt(mean square). 1 if all are 0.
     Source: Wigner (1955); Section 3.1 of the paper on reflections.
-
-    >>> round(semicircle_distance(np.array([-1.0, 1.0])), 3)
-    0.304
     """
     radius = 2 * np.sqrt((eigenvalues**2).mean())
     if not radius:

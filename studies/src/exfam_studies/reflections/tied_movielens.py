@@ -49,16 +49,12 @@ CBOW_SETTINGS: dict[str, Any] = {
 def run(options: Options) -> list[Row]:
     """Fit and score each model with each tie."""
     read = cache(lambda: smaller(movielens_items("paper", seed=SPLIT_SEED), options))
-    jobs = [
-        Job(f"{task} {tie}", partial(_efa_rows, task, tie, read=read, options=options))
-        for task in TASKS[:2]
-        if options.wants(task)
-        for tie in EFA_TIES
-    ]
-    if options.wants(TASKS[2]):
+    jobs = []
+    for task in filter(options.wants, TASKS):
+        rows, ties = (_cbow_rows, CBOW_TIES) if task == TASKS[2] else (_efa_rows, EFA_TIES)
         jobs += [
-            Job(f"{TASKS[2]} {tie}", partial(_cbow_rows, tie, read=read, options=options))
-            for tie in CBOW_TIES
+            Job(f"{task} {tie}", partial(rows, task, tie, read=read, options=options))
+            for tie in ties
         ]
     return gather(jobs)
 
@@ -67,12 +63,8 @@ def _efa_rows(task: str, tie: str, *, read: Callable[[], Splits], options: Optio
     direction = task.removeprefix("tied-efa-")
     chosen = EFA_SETTINGS[direction, "exclusion"]
     parameters = {"direction": direction, "parts": "items", "support": "hard", "tie": tie, **chosen}
-    contender = Contender(
-        model="efa",
-        settings={"tie": tie},
-        fit=fitter(EFA, training_of(parameters, options)),
-        n_configurations=1,
-    )
+    fit = fitter(EFA, training_of(parameters, options))
+    contender = Contender(model="efa", settings={"tie": tie}, fit=fit, n_configurations=1)
     n_seeds = options.n_seeds(SEEDS)
     return fitted_rows(contender, read(), task=task, measure=_efa_figures, seeds=n_seeds)
 
@@ -91,19 +83,17 @@ def _ranking(rank: np.ndarray) -> dict[str, float]:
     return {metric: ranking(rank)[metric] for metric in ("recall@10", "ndcg@10", "mrr")}
 
 
-def _cbow_rows(tie: str | None, *, read: Callable[[], Splits], options: Options) -> list[Row]:
+def _cbow_rows(
+    task: str, tie: str | None, *, read: Callable[[], Splits], options: Options
+) -> list[Row]:
     splits = read()
     grid = [
-        CBOW(**CBOW_SETTINGS, tie=tie, learning_rate=rate, epochs=epochs)
+        {**CBOW_SETTINGS, "tie": tie, "learning_rate": rate, "epochs": epochs}
         for rate in (RATES[:1] if options.fast else RATES)
         for epochs in (FAST_EPOCHS if options.fast else EPOCHS)
     ]
-    tried = [_cbow_figures(_fit_cbow(model, splits), splits.validation) for model in grid]
-    best = grid[int(np.argmax([figures["ndcg@10"] for figures in tried]))].get_params()
-
-    def fit(data: Splits, *, seed: int) -> CBOW:
-        return _fit_cbow(CBOW(**{**best, "seed": seed}), data)
-
+    tried = [_cbow_figures(fit_cbow(splits, **settings), splits.validation) for settings in grid]
+    best = grid[int(np.argmax([figures["ndcg@10"] for figures in tried]))]
     contender = Contender(
         model="cbow",
         settings={
@@ -111,24 +101,21 @@ def _cbow_rows(tie: str | None, *, read: Callable[[], Splits], options: Options)
             "learning_rate": best["learning_rate"],
             "epochs": best["epochs"],
         },
-        fit=fit,
+        fit=lambda data, *, seed: fit_cbow(data, **{**best, "seed": seed}),
         n_configurations=len(grid),
     )
     n_seeds = options.n_seeds(SEEDS)
-    return fitted_rows(contender, splits, task=TASKS[2], measure=_cbow_figures, seeds=n_seeds)
+    return fitted_rows(contender, splits, task=task, measure=_cbow_figures, seeds=n_seeds)
 
 
-def _fit_cbow(model: CBOW, splits: Splits) -> CBOW:
-    """The model fitted to each user's movies as a sentence, all in one window."""
-    sentences = _sentences(splits.train)
-    model.set_params(window=max(map(len, sentences))).fit(sentences)
+def fit_cbow(splits: Splits, **settings: Any) -> CBOW:
+    """CBOW fitted to each user's movies as a sentence, all in one window."""
+    users = _by_user(splits.train)
+    sentences = [[f"m{item}" for item in items] for items in users if len(items) > 1]
+    model = CBOW(**settings, window=max(map(len, sentences))).fit(sentences)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
     return model
-
-
-def _sentences(groups: Groups) -> list[list[str]]:
-    return [[f"m{item}" for item in items] for items in _by_user(groups) if len(items) > 1]
 
 
 def _by_user(groups: Groups) -> list[np.ndarray]:

@@ -23,11 +23,8 @@ RECIPE = Recipe(negatives=5)
 SHARES = (0, 10, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 90, 100)
 FAST_SHARES = (0, 50, 100)
 METRICS = (
-    "spearman-wordsim-kept",
-    "spearman-men-kept",
-    "spearman-simlex-kept",
-    "accuracy-google-kept",
-    "accuracy-msr-kept",
+    *(f"spearman-{name}-kept" for name in ("wordsim", "men", "simlex")),
+    *(f"accuracy-{name}-kept" for name in ("google", "msr")),
 )
 PLOTTED = dict.fromkeys(METRICS, "percent")
 
@@ -53,13 +50,8 @@ def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> 
     measure = partial(judged_fit, read, {**settings, **_reflected(share)}, options)
     names = (name, f"positive-{share:03}")
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
-    row = Row(
-        task=TASKS[0],
-        model="sgns-wt",
-        settings={"percent": share, "corpus": name, **settings},
-        metric="",
-        n_configurations=1,
-    )
+    shown = {"percent": share, "corpus": name, **settings}
+    row = Row(task=TASKS[0], model="sgns-wt", settings=shown, metric="", n_configurations=1)
     return metric_rows(row, kept, METRICS)
 
 

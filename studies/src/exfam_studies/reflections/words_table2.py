@@ -9,6 +9,7 @@ but is not; those of MEN are left out: they are very likely of human scores rank
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -73,24 +74,17 @@ def _rows(
     settings: dict[str, Any] = {"tie": MODELS[model], **WORD_TASKS[task].settings(options)}
     name, measure = corpus_name(options), partial(judged_fit, read, settings, options)
     kept = kept_seeds(Store(options.folder), (name, task, model), options.n_seeds(SEEDS), measure)
+    shown = {"corpus": name, **settings, "tie": settings["tie"] or "none"}
+    note = PAPERS_TEXT.get(name, "")
+    row = Row(task=task, model=model, settings=shown, metric="", n_configurations=1, note=note)
     return [
-        metric_row(
-            Row(
-                task=task,
-                model=model,
-                settings={"corpus": name, **settings, "tie": settings["tie"] or "none"},
-                metric=metric,
-                n_configurations=1,
-                paper=_paper(name, model, metric),
-                note=PAPERS_TEXT.get(name, ""),
-            ),
-            kept,
-        )
+        metric_row(replace(row, metric=metric, paper=paper_figure(name, model, metric)), kept)
         for metric in (*METRICS, *(f"coverage-{name}" for name in SETS))
     ]
 
 
-def _paper(corpus: str, model: str, metric: str) -> float | None:
+def paper_figure(corpus: str, model: str, metric: str) -> float | None:
+    """What the paper prints, of pairs and questions with unknown words kept."""
     if not metric.endswith("-kept"):
         return None
     return PAPER.get(corpus, {}).get(model, {}).get(metric.split("-")[1])

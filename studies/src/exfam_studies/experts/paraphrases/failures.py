@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
 
-from exfam.checks import DataError, check_fraction, check_whole
+from exfam.checks import DataError
 from exfam.scores.metrics import Interval
 from exfam_studies.experts.paraphrases.analogies import TERMS, AnalogyErrors
 
@@ -31,41 +30,20 @@ class FailurePredictor:
     correlation: Interval
 
 
-class _Figures(NamedTuple):
-    """Figures of each redrawing of the questions."""
-
-    auc: Float[np.ndarray, "draws"]
-    within: Float[np.ndarray, "draws"]
-    correlation: Float[np.ndarray, "draws"]
-
-
 def failure_predictors(
-    errors: AnalogyErrors,
-    answered: Bool[np.ndarray, "given"],
-    *,
-    seed: int,
-    n: int = 1000,
-    level: float = 0.95,
+    errors: AnalogyErrors, answered: Bool[np.ndarray, "given"], *, seed: int, n: int = 1000
 ) -> tuple[FailurePredictor, ...]:
     """How well the gap, each term and the answer's rarity predict which questions fail.
 
     `answered`: of all questions that `errors` were given, whether the answer was right
-    `n`: number of redrawings (default 1000)
-    `level`: share of redrawn figures inside an interval (default 0.95)
+    `n`: number of redrawings
 
     Predictors are the lengths of the gap and of `TERMS`, as shares of the answer's, "statistics",
     that of rho + Delta + delta, which no smoothing of sets moves, and "rarity", -log p of the
-    answer, which takes no decomposition. Intervals are percentiles when pairs
-    (a, a*) are redrawn with all their questions, which are not independent of each other.
-    Raises DataError unless questions of both kinds are left; ExfamError for other numbers.
+    answer, which takes no decomposition. Intervals hold 95 % of redrawn figures; pairs (a, a*) are
+    redrawn with all their questions, which are not independent of each other.
+    Raises DataError unless questions of both kinds are left.
     """
-    check_whole("n", n)
-    check_fraction("level", level)
-    if len(answered) <= errors.question.max():
-        raise DataError(
-            f"`answered` must be one of each given question, got {len(answered)} for question "
-            f"{errors.question.max()}."
-        )
     failed = ~answered[errors.question]
     if failed.all() or not failed.any():
         raise DataError(
@@ -73,26 +51,32 @@ def failure_predictors(
             f"{int((~failed).sum())} right of {len(failed)}."
         )
     _, category = np.unique(np.array(errors.categories), return_inverse=True)
-    # Rounding errors of a term that is 0 mean nothing.
     lengths = {
         "gap": errors.gap_norm,
         **dict(zip(TERMS, errors.norms.T, strict=True)),
         "statistics": errors.statistics_norm,
     }
+    # Rounding errors of a term that is 0 mean nothing.
     numbers = {name: np.where(size > _ROUNDING, size, 0.0) for name, size in lengths.items()}
     numbers["rarity"] = -errors.log_frequency
-    return tuple(
-        _predictor(
-            name,
-            _figures(number, failed, category, np.ones((1, len(failed)))),
-            [
-                _figures(number, failed, category, weight)
-                for weight in _redrawn(errors.pair, n, np.random.default_rng(seed))
-            ],
-            level=level,
+    predictors = []
+    for name, number in numbers.items():
+        weights = _redrawn(errors.pair, n, np.random.default_rng(seed))
+        whole = _figures(number, failed, category, np.ones((1, len(failed))))
+        drawn = [_figures(number, failed, category, weight) for weight in weights]
+        auc, within, correlation = (
+            None if np.isnan(figure) else _interval(figure, figures)
+            for figure, figures in zip(whole[:, 0], np.concatenate(drawn, axis=1), strict=True)
         )
-        for name, number in numbers.items()
-    )
+        assert auc is not None and correlation is not None
+        predictors.append(FailurePredictor(name, auc, within, correlation))
+    return tuple(predictors)
+
+
+def _interval(figure: float, drawn: Float[np.ndarray, "draws"]) -> Interval:
+    # Redrawings without one of the kinds have no figure.
+    low, high = np.nanquantile(drawn, [0.025, 0.975])
+    return Interval(float(figure), float(low), float(high))
 
 
 def _redrawn(
@@ -112,17 +96,17 @@ def _figures(
     failed: Bool[np.ndarray, "questions"],
     category: Int64[np.ndarray, "questions"],
     weight: Float[np.ndarray, "draws questions"],
-) -> _Figures:
+) -> Float[np.ndarray, "figures draws"]:
+    """`auc`, `auc_within` and `correlation` of each redrawing of the questions."""
     won, pairs = _won(number, failed, weight)
     won_within, pairs_within = np.zeros(len(weight)), np.zeros(len(weight))
-    for each in np.unique(category):
-        own = category == each
+    for relation in np.unique(category):
+        own = category == relation
         more, of = _won(number[own], failed[own], weight[:, own])
         won_within, pairs_within = won_within + more, pairs_within + of
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _Figures(
-            won / pairs, won_within / pairs_within, _correlation(number, failed, weight)
-        )
+        correlation = _correlation(number, failed, weight)
+        return np.stack([won / pairs, won_within / pairs_within, correlation])
 
 
 def _won(
@@ -156,16 +140,3 @@ def _correlation(
     # A number that does not vary goes with nothing.
     known = spread > 1e-24 * max(float((x**2).mean()), 1e-300)
     return np.where(known, covariance / np.sqrt(np.where(known, spread, 1.0)), 0.0)
-
-
-def _predictor(
-    name: str, whole: _Figures, redrawn: list[_Figures], *, level: float
-) -> FailurePredictor:
-    def interval(figure: str) -> Interval:
-        drawn = np.concatenate([getattr(each, figure) for each in redrawn])
-        # Redrawings without one of the kinds have no figure.
-        low, high = np.nanquantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-        return Interval(float(getattr(whole, figure)[0]), float(low), float(high))
-
-    within = None if np.isnan(whole.within[0]) else interval("within")
-    return FailurePredictor(name, interval("auc"), within, interval("correlation"))

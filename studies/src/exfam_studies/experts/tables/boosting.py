@@ -2,29 +2,24 @@
 
 Tuned ones are fitted to four fifths of the training rows with all settings of a small grid, each
 stopped early on the other fifth, then to all of them with the settings and number of trees that did
-best there. No test row is seen. Where a normal distribution is predicted, its sd is that of errors
-on the rows held out.
+best there. Where a normal distribution is predicted, its sd is that of errors on the rows held out.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64, Shaped
+from jaxtyping import Shaped
 
-from exfam_studies.experts.tables.features import (
-    Features,
-    learn_features,
-    n_copies,
-    with_dropped,
-)
+from exfam_studies.experts.tables.features import Features, learn_features, n_copies, with_dropped
 from exfam_studies.experts.tables.predictions import (
     Columns,
     Fitted,
     Predicted,
-    mean_nats,
+    nats,
     normal_prediction,
     spread,
     y_levels,
@@ -46,8 +41,7 @@ Settings = Mapping[str, Any]
 class Boosting:
     """A boosting library.
 
-    `build`: a model of settings with a number of "trees", for classes or numbers, that knows which
-        columns are unordered, with a seed
+    `build`: a model of settings, for classes or numbers, that knows which columns are unordered
     `matrix`: what it takes of features
     `stopping`: what its `fit` takes to stop early on some rows
     `n_trees`: how many trees a model that was stopped early is best with
@@ -65,101 +59,89 @@ class Boosting:
     @property
     def n_configurations(self) -> int:
         """How many settings are tried."""
-        return int(np.prod([len(values) for values in self.grid.values()]))
+        return math.prod(map(len, self.grid.values()))
 
 
 @dataclass(frozen=True, eq=False)
 class _Trees:
-    """A fitted model; `classes` are codes of levels, none of a regression."""
+    """A fitted model; `classes` are codes of levels, None of a regression."""
 
     model: Any
-    classes: Int64[np.ndarray, "classes"] | None
+    classes: np.ndarray | None
 
-    def chances(self, matrix: np.ndarray, n_levels: int) -> Float[np.ndarray, "rows levels"]:
-        assert self.classes is not None
-        found = np.asarray(self.model.predict_proba(matrix), dtype=np.float64)
-        return spread(found, self.classes, n_levels=n_levels)
+    def predict(self, matrix: np.ndarray, n_levels: int) -> np.ndarray:
+        """Chances of all levels, or numbers."""
+        if self.classes is None:
+            return np.asarray(self.model.predict(matrix), dtype=np.float64)
+        chances = np.asarray(self.model.predict_proba(matrix), dtype=np.float64)
+        return spread(chances, self.classes, n_levels=n_levels)
 
-    def numbers(self, matrix: np.ndarray) -> Float[np.ndarray, "rows"]:
-        return np.asarray(self.model.predict(matrix), dtype=np.float64)
+    def loss(self, x: np.ndarray, y: np.ndarray) -> float:
+        """Nats of chances, or the squared error of numbers."""
+        if self.classes is None:
+            return float(np.mean((self.predict(x, 0) - y) ** 2))
+        chances = self.predict(x, 1 + int(self.classes.max()))
+        return float(nats(chances, y, mixed_in=MIXED_IN).mean())
 
 
-class _Data:
-    """The training rows of a table as a library takes them."""
+def fit_boosting(
+    table: TableShift,
+    *,
+    seed: int,
+    library: Boosting,
+    classes: bool,
+    tuned: bool = False,
+    dropped: bool = False,
+) -> Fitted:
+    """A library with its own settings, or with those that did best on held-out training rows.
 
-    def __init__(self, table: TableShift, library: Boosting, *, classes: bool, seed: int) -> None:
-        self.table, self.library, self.classes, self.seed = table, library, classes, seed
-        self.features = learn_features(table)
-        y = y_numbers(table)
-        self.rows = (self.matrix(table.train), y.astype(np.int64) if classes else y)
+    `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
+    `dropped`: fit to rows with cells dropped
+    """
+    copies = n_copies(table) if dropped else 1
+    table = with_dropped(table, seed=seed) if dropped else table
+    features, y = learn_features(table), y_numbers(table)
+    whole = library.matrix(features, table.train), y.astype(np.int64) if classes else y
 
-    def matrix(self, columns: Columns) -> np.ndarray:
-        return self.library.matrix(self.features, columns)
-
-    def fit(self, rows: Rows, settings: Settings, *, stop_on: Rows | None = None) -> _Trees:
-        build = self.library.build
-        model = build(settings, self.classes, self.features.unordered, self.seed)
-        x, y = rows
+    def fit(rows: Rows, settings: Settings, *, stop_on: Rows | None = None) -> _Trees:
+        model, (x, y) = library.build(settings, classes, features.unordered, seed), rows
         # Classes without a gap: XGBoost takes no others.
-        labels, y = np.unique(y, return_inverse=True) if self.classes else (None, y)
+        labels, y = np.unique(y, return_inverse=True) if classes else (None, y)
         stopping = {}
         if stop_on is not None:
             stop_y = stop_on[1] if labels is None else np.searchsorted(labels, stop_on[1])
-            stopping = self.library.stopping((stop_on[0], stop_y))
+            stopping = library.stopping((stop_on[0], stop_y))
         return _Trees(model.fit(x, y, **stopping), labels)
 
-    def fitted(self, trees: _Trees, sd: float, chosen: Settings) -> Fitted:
-        def predict(columns: Columns) -> Predicted:
-            matrix = self.matrix(columns)
-            if self.classes:
-                return Predicted(chances=trees.chances(matrix, len(y_levels(self.table))))
-            return normal_prediction(trees.numbers(matrix), sd, self.table)
+    chosen, loss = {"trees": library.trees}, 0.0
+    rows, held = hold_out(*whole, classes=classes, seed=seed, copies=copies)
+    if tuned:
+        chosen, loss = _tune(fit, library, rows, held)
+    elif not classes:
+        loss = fit(rows, chosen).loss(*held)
+    trees, n_levels = fit(whole, chosen), len(y_levels(table)) if classes else 0
 
-        return Fitted(predict, chosen)
+    def predict(columns: Columns) -> Predicted:
+        result = trees.predict(library.matrix(features, columns), n_levels)
+        if classes:
+            return Predicted(chances=result)
+        return normal_prediction(result, float(np.sqrt(loss)), table)
 
-
-def fit_boosting(table: TableShift, *, seed: int, library: Boosting, classes: bool) -> Fitted:
-    """A library with its own settings; the sd of a normal distribution is of held-out errors.
-
-    `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
-    """
-    data = _Data(table, library, classes=classes, seed=seed)
-    settings = {"trees": library.trees}
-    trees, sd = data.fit(data.rows, settings), 0.0
-    if not classes:
-        rows, (held_x, held_y) = hold_out(*data.rows, classes=False, seed=seed, copies=1)
-        errors = data.fit(rows, settings).numbers(held_x) - held_y
-        sd = float(np.sqrt(np.mean(errors**2)))
-    return data.fitted(trees, sd, settings)
+    return Fitted(predict, chosen)
 
 
-def fit_tuned_boosting(
-    table: TableShift, *, seed: int, library: Boosting, classes: bool, copies: int = 1
-) -> Fitted:
-    """A library with the settings that did best on held-out training rows.
-
-    `copies`: how many times all training rows come, one time after another: those of one row are
-        held out together (default 1)
-    """
-    data = _Data(table, library, classes=classes, seed=seed)
-    rows, held = hold_out(*data.rows, classes=classes, seed=seed, copies=copies)
+def _tune(
+    fit: Callable[..., _Trees], library: Boosting, rows: Rows, held: Rows
+) -> tuple[dict[str, Any], float]:
+    """The settings of least loss on the rows held out, and that loss."""
     tried: list[tuple[float, dict[str, Any]]] = []
     for values in product(*library.grid.values()):
         settings = dict(zip(library.grid, values, strict=True))
-        trees = data.fit(rows, {**settings, "trees": MOST_TREES}, stop_on=held)
+        trees = fit(rows, {**settings, "trees": MOST_TREES}, stop_on=held)
         settings["trees"] = max(1, library.n_trees(trees.model))
-        tried.append((_loss(trees, *held), settings))
-    loss, chosen = min(tried, key=lambda each: each[0])
-    return data.fitted(data.fit(data.rows, chosen), float(np.sqrt(loss)), chosen)
-
-
-def fit_dropped_boosting(
-    table: TableShift, *, seed: int, library: Boosting, classes: bool
-) -> Fitted:
-    """A tuned library, fitted to rows with cells dropped."""
-    copies = n_copies(table)
-    dropped = with_dropped(table, copies=copies, seed=seed)
-    return fit_tuned_boosting(dropped, seed=seed, library=library, classes=classes, copies=copies)
+        tried.append((trees.loss(*held), settings))
+    loss, chosen = min(tried, key=lambda trial: trial[0])
+    return chosen, loss
 
 
 def hold_out(
@@ -170,29 +152,20 @@ def hold_out(
     seed: int,
     copies: int,
 ) -> tuple[Rows, Rows]:
-    """Rows to fit on, and rows to stop on, of which none has a class that the others lack."""
+    """Rows to fit on, and rows to stop on, of which none has a class that the others lack.
+
+    `copies`: how many times all rows come, one time after another: those of one row go together
+    """
     held_out = np.tile(np.random.default_rng(seed).random(len(y) // copies) < HELD_OUT, copies)
     stop = held_out & np.isin(y, y[~held_out]) if classes else held_out
     return (x[~held_out], y[~held_out]), (x[stop], y[stop])
-
-
-def _loss(trees: _Trees, x: np.ndarray, y: np.ndarray) -> float:
-    """Nats of chances, or the squared error of numbers."""
-    if trees.classes is None:
-        return float(np.mean((trees.numbers(x) - y) ** 2))
-    chances = trees.chances(x, 1 + int(trees.classes.max()))
-    return mean_nats(chances, y, mixed_in=MIXED_IN)
-
-
-def _parted(settings: Settings) -> tuple[int, dict[str, Any]]:
-    return settings["trees"], {name: v for name, v in settings.items() if name != "trees"}
 
 
 def _lightgbm(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
     import lightgbm
 
     kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-    trees, rest = _parted(settings)
+    trees, rest = _without_trees(settings)
     return kind(
         n_estimators=trees, random_state=seed, n_jobs=1, verbose=-1, cat_feature=list(unordered),
         **rest,
@@ -217,12 +190,16 @@ def _catboost(settings: Settings, classes: bool, unordered: Sequence[int], seed:
     import catboost
 
     kind = catboost.CatBoostClassifier if classes else catboost.CatBoostRegressor
-    trees, rest = _parted(settings)
+    trees, rest = _without_trees(settings)
     return kind(
         iterations=trees, random_seed=seed, thread_count=1, verbose=False,
         allow_writing_files=False, cat_features=list(unordered),
         loss_function="MultiClass" if classes else "RMSE", **rest,
     )  # fmt: skip
+
+
+def _without_trees(settings: Settings) -> tuple[int, dict[str, Any]]:
+    return settings["trees"], {name: v for name, v in settings.items() if name != "trees"}
 
 
 def _as_text(features: Features, columns: Columns) -> np.ndarray:

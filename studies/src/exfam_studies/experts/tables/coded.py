@@ -10,14 +10,20 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Key
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.fits import Losses, Results, TableTask
-from exfam_studies.experts.tables.models import OURS, TOGETHER, coded_models
+from exfam_studies.experts.tables.fits import (
+    Losses,
+    Results,
+    difference_row,
+    loss_row,
+    pairs_of,
+    with_error,
+)
+from exfam_studies.experts.tables.models import OURS, coded_models
 from exfam_studies.experts.tables.paper import PAPER, paper_figures
 from exfam_studies.experts.tables.predictions import CODED, Fitted, row_losses
 from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.rows import difference_row, loss_row, pairs_of, with_error
+from exfam_studies.experts.tables.reference import fit_reference_tables
 
-BINS = ("pooled", "train")
 # How rows call the rules by which a code is predicted.
 RULES = {"argmax": "argmax", "rounded": "mean"}
 # What the paper's figures are of.
@@ -25,7 +31,7 @@ PAPER_RULE, PAPER_BINS = "argmax", "pooled"
 
 
 @dataclass(frozen=True, eq=False)
-class CodedTask(TableTask):
+class CodedTask:
     """A task with one kind of bins.
 
     `tables`: the tables by number
@@ -41,7 +47,7 @@ class CodedTask(TableTask):
     resampled: bool = True
 
     @property
-    def label(self) -> str:  # type: ignore[override]
+    def label(self) -> str:
         """The task and its bins."""
         return f"{self.name} {self.bins}"
 
@@ -50,8 +56,8 @@ class CodedTask(TableTask):
         return coded_models(fast=self.options.fast)
 
     def together(self, name: str) -> Callable[..., Sequence[Fitted]] | None:
-        """Several data sets at once, where there are several."""
-        return TOGETHER.get(name) if self.resampled else None
+        """The paper's model is fitted to several data sets at once."""
+        return fit_reference_tables if name == "reference" and self.resampled else None
 
     def keys(self, name: str) -> list[Key]:
         """One for each data set, or for each seed where chance plays a part."""
@@ -68,8 +74,7 @@ class CodedTask(TableTask):
 
     def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
         """The mean of each loss: rows are not compared one by one."""
-        predicted = fitted.predict(table.test)
-        losses = row_losses(predicted, table.test_y, table=table, names=CODED)
+        losses = row_losses(fitted.predict(table.test), table.test_y, table=table, names=CODED)
         return {name: rows.mean(keepdims=True) for name, rows in losses.items()}
 
     def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
@@ -108,7 +113,15 @@ class CodedTask(TableTask):
                 row = replace(self._row(OURS[0]), settings=settings, metric=f"minus-{metric}")
                 row, _ = difference_row(row, pairs, f"{metric} rounded")
                 rows.append(with_error(row, (row.sd or 0.0) / math.sqrt(len(pairs))))
-        return rows + (self._paper_rows() if self.bins == PAPER_BINS else [])
+        if self.bins == PAPER_BINS:
+            settings, note = {"bins": PAPER_BINS, "rule": PAPER_RULE}, "the paper's own figure"
+            rows += [
+                replace(self._row(model), settings=settings, metric=metric, paper=figure, note=note)
+                for model in PAPER[self.name]
+                if model not in self.models()
+                for metric, figure in paper_figures(self.name, model).items()
+            ]
+        return rows
 
     def not_installed(self, name: str) -> Row:
         """One row, of the accuracy."""
@@ -116,21 +129,6 @@ class CodedTask(TableTask):
 
     def _row(self, model: str) -> Row:
         return Row(task=self.name, model=model, settings={"bins": self.bins}, metric="")
-
-    def _paper_rows(self) -> list[Row]:
-        return [
-            Row(
-                task=self.name,
-                model=model,
-                settings={"bins": PAPER_BINS, "rule": PAPER_RULE},
-                metric=metric,
-                paper=figure,
-                note="the paper's own figure",
-            )
-            for model in PAPER[self.name]
-            if model not in self.models()
-            for metric, figure in paper_figures(self.name, model).items()
-        ]
 
 
 def _with_spread(row: Row, model: Contender, results: Sequence[Kept], name: str) -> Row:

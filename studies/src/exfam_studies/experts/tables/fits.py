@@ -1,19 +1,19 @@
 """Fits of models to tables, each once and kept, and the rows they make."""
 
+import math
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
-from exfam_studies.common.fits import Contender, Job, gather
+from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Key, Store
-from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.predictions import Fitted
-from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.common.kept import Kept, Store
+from exfam_studies.common.rows import Row, row_over_seeds
 
 # Results of smoke runs are of other data: they have a folder of their own.
 FAST_FOLDER = "fast"
@@ -22,68 +22,25 @@ Losses = Mapping[str, np.ndarray]
 Results = Mapping[str, Sequence[Kept]]
 
 
-class TableTask(ABC):
-    """Tables that models are fitted to and measured on, and how their rows look."""
+def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
+    """Fit and measure all models on all tasks; results already kept are not fitted again.
 
-    label: str
-
-    @abstractmethod
-    def models(self) -> Mapping[str, Contender]:
-        """The models that are fitted, by name."""
-
-    def together(self, name: str) -> Callable[..., Sequence[Fitted]] | None:
-        """What fits a model to several tables at once; None to fit it to one at a time."""
-        return None
-
-    @abstractmethod
-    def keys(self, name: str) -> list[Key]:
-        """The fits of a model that are wanted."""
-
-    @abstractmethod
-    def table(self, key: Key) -> TableShift:
-        """The table of a fit."""
-
-    @abstractmethod
-    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
-        """What is kept of a fit's losses on the test rows."""
-
-    @abstractmethod
-    def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
-        """Rows of one model's results; none of a model without a result that was wanted."""
-
-    @abstractmethod
-    def further_rows(self, results: Results) -> list[Row]:
-        """Rows of differences between models, and of the paper's figures."""
-
-    @abstractmethod
-    def not_installed(self, name: str) -> Row:
-        """The row of a model whose package is not there."""
-
-
-def run_tables(tasks: Sequence[TableTask], options: Options) -> list[Row]:
-    """Fit and measure all models on all tasks; results already kept are not fitted again."""
-    store = _store(options)
+    `tasks`: each a `CodedTask` or a `ShiftTask`, or what has their methods
+    """
+    folder = options.folder
+    store = Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
     jobs = [
         Job(f"{task.label} {name}", partial(_fitted_rows, task, name, store))
         for task in tasks
         for name in task.models()
     ]
-    return gather(jobs) + _further(tasks, store)
+    rows = gather(jobs)
+    for task in tasks:
+        rows += task.further_rows({name: _kept(task, name, store) for name in task.models()})
+    return rows
 
 
-def kept_rows(tasks: Sequence[TableTask], options: Options) -> list[Row]:
-    """The rows of results that are kept; nothing is fitted."""
-    store = _store(options)
-    rows = [
-        row
-        for task in tasks
-        for name in task.models()
-        for row in task.model_rows(name, _kept(task, name, store))
-    ]
-    return rows + _further(tasks, store)
-
-
-def fit_missing(task: TableTask, name: str, store: Store) -> None:
+def fit_missing(task: Any, name: str, store: Store) -> None:
     """Fit the wanted fits of a model that have no result yet, each with its number as the seed.
 
     Models that are fitted together have the first one's number as theirs.
@@ -105,25 +62,55 @@ def fit_missing(task: TableTask, name: str, store: Store) -> None:
             store.put(Kept(key, {}, seconds, losses, fitted.chosen))
 
 
-def _fitted_rows(task: TableTask, name: str, store: Store) -> list[Row]:
+def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
     if not task.models()[name].is_installed:
         return [task.not_installed(name)]
     fit_missing(task, name, store)
     return task.model_rows(name, _kept(task, name, store))
 
 
-def _kept(task: TableTask, name: str, store: Store) -> list[Kept]:
+def _kept(task: Any, name: str, store: Store) -> list[Kept]:
     return [result for key in task.keys(name) if (result := store.get(key)) is not None]
 
 
-def _further(tasks: Sequence[TableTask], store: Store) -> list[Row]:
-    return [
-        row
-        for task in tasks
-        for row in task.further_rows({name: _kept(task, name, store) for name in task.models()})
-    ]
+def loss_row(row: Row, results: Sequence[Kept], loss: str, *, held: Sequence[Kept] = ()) -> Row:
+    """`row` with the mean of a loss over rows, then over fits; in words where it is infinite.
+
+    `held`: the same fits measured on held-out training rows
+    """
+    means, held_means = (
+        [float(result.arrays[loss].mean()) for result in some] for some in (results, held)
+    )
+    if not np.isfinite(means).all():
+        # A row cannot hold infinity.
+        return replace(row, note="infinite: no chance for what happened")
+    return row_over_seeds(
+        row,
+        values=means,
+        validations=[value for value in held_means if math.isfinite(value)],
+        cpu_seconds=[result.cpu_seconds for result in results],
+    )
 
 
-def _store(options: Options) -> Store:
-    folder = options.folder
-    return Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+def pairs_of(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[tuple[Kept, Kept]]:
+    """The results of both models that are of the same data set or seed."""
+    own = {result.key.seed: result for result in ours}
+    return [(own[r.key.seed], r) for r in theirs if r.key.seed in own]
+
+
+def difference_row(
+    row: Row, pairs: Sequence[tuple[Kept, Kept]], loss: str
+) -> tuple[Row, np.ndarray]:
+    """`row` with how much our losses differ from theirs, and the mean over fits of each row."""
+    with np.errstate(invalid="ignore"):  # what both gave no chance
+        apart = [ours.arrays[loss] - other.arrays[loss] for ours, other in pairs]
+    by_row = np.mean(apart, axis=0)
+    if not np.isfinite(by_row).all():
+        return row, by_row
+    return row_over_seeds(row, values=[float(rows.mean()) for rows in apart]), by_row
+
+
+def with_error(row: Row, error: float) -> Row:
+    """`row` with, in words, how many standard errors a difference is from 0."""
+    assert row.value is not None
+    return replace(row, note=f"{row.value / error:+.1f} standard errors") if error > 0 else row

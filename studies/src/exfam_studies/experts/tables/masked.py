@@ -24,11 +24,8 @@ from exfam_studies.experts.tables.public import TableShift
 _ENSEMBLE = {"ensemble": 10}
 # As the paper's model: one space of categories for all columns, and MASK tokens in the context.
 _SHARED: Mapping[str, Any] = {
-    "categories": "shared",
-    "ordinal": False,
-    "extra_masking": 0.7,
-    "masked_as": "mask",
-}
+    "categories": "shared", "ordinal": False, "extra_masking": 0.7, "masked_as": "mask",
+}  # fmt: skip
 # What differs from the defaults, by model: of tables of codes, and of those with a natural shift.
 CODED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "masked-table": {},
@@ -46,18 +43,13 @@ SHIFT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def n_recipes(settings: Mapping[str, Any], *, lengths: int) -> int:
-    """Recipes tried by validation at most: ordinal or not, extra masking or not, more lengths."""
-    return 2 ** sum(name not in settings for name in ("ordinal", "extra_masking")) + lengths
-
-
 def fit_masked(
     table: TableShift, *, seed: int, settings: Mapping[str, Any], classes: bool = True
 ) -> Fitted:
     """A masked table of the training rows; categories unseen there are like missing cells.
 
-    `classes`: predict chances of levels; else a number by a Gaussian distribution, or of levels
-        the chances of what lies nearest to each code
+    `classes`: predict chances of levels; else a number, or of levels the chances of what lies
+        nearest to each code
     """
     from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
 
@@ -65,31 +57,25 @@ def fit_masked(
     kinds: dict[str, Any] = {
         name: list(table.levels.get(name, ())) or kind for name, kind in table.kinds.items()
     }
-    if classes:
+    if classes and table.task == "ordinal":
         # Only labels in order can be declared before they are seen.
-        kinds |= {"y": levels} if table.task == "ordinal" else {}
-        model: Any = MaskedTableClassifier(kinds=kinds, seed=seed, progress=False, **settings)
-        model.fit(dict(table.train), table.train_y)
-    else:
-        model = MaskedTableRegressor(kinds=kinds, seed=seed, progress=False, **settings)
-        model.fit(dict(table.train), y_numbers(table))
+        kinds["y"] = levels
+    estimator = MaskedTableClassifier if classes else MaskedTableRegressor
+    model: Any = estimator(kinds=kinds, seed=seed, progress=False, **settings)
+    model.fit(dict(table.train), table.train_y if classes else y_numbers(table))
 
     def predict(columns: Columns) -> Predicted:
         if classes:
             codes = y_codes(model.classes_, levels)
             chances = model.predict_proba(dict(columns))
             return Predicted(chances=spread(chances, codes, n_levels=len(levels)))
-        return _of_numbers(model.predict_dist(dict(columns)), len(levels))
+        distribution = model.predict_dist(dict(columns))
+        if not levels:
+            return Predicted(mean=distribution.mean, log_prob=distribution.log_prob)
+        n_rows = len(distribution)
+        edges = np.arange(1, len(levels)) - 0.5
+        below = [distribution.cdf(np.full(n_rows, edge)) for edge in edges]
+        ends = np.stack([np.zeros(n_rows), *below, np.ones(n_rows)], axis=1)
+        return Predicted(chances=np.clip(np.diff(ends, axis=1), 0, 1))
 
     return Fitted(predict, asdict(model.recipe_))
-
-
-def _of_numbers(distribution: Any, n_levels: int) -> Predicted:
-    """A distribution of numbers as it is, or as chances of levels by the nearest code."""
-    if not n_levels:
-        return Predicted(mean=distribution.mean, log_prob=distribution.log_prob)
-    n_rows = len(distribution)
-    edges = np.arange(1, n_levels) - 0.5
-    below = [distribution.cdf(np.full(n_rows, edge)) for edge in edges]
-    ends = np.stack([np.zeros(n_rows), *below, np.ones(n_rows)], axis=1)
-    return Predicted(chances=np.clip(np.diff(ends, axis=1), 0, 1))

@@ -1,38 +1,25 @@
 """All models of tables, by the name that rows give them.
 
-To add one: a function of the form of `Fit`, and a line in `coded_models` or `shift_models`.
+To add one: a function from a table and a seed to `Fitted`, and a line in `coded_models` or
+`shift_models`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from exfam_studies.common.fits import Contender
-from exfam_studies.experts.tables.boosting import (
-    LIBRARIES,
-    fit_boosting,
-    fit_dropped_boosting,
-    fit_tuned_boosting,
-)
-from exfam_studies.experts.tables.features import n_copies, with_dropped
-from exfam_studies.experts.tables.grids import GRIDS
-from exfam_studies.experts.tables.masked import (
-    CODED_SETTINGS,
-    SHIFT_SETTINGS,
-    fit_masked,
-    n_recipes,
-)
+from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
+from exfam_studies.experts.tables.features import with_dropped
+from exfam_studies.experts.tables.masked import CODED_SETTINGS, SHIFT_SETTINGS, fit_masked
 from exfam_studies.experts.tables.ordered_probit import fit_ordered_probit
-from exfam_studies.experts.tables.peers import fit_one_hot, fit_ridge, fit_tuned_peer
+from exfam_studies.experts.tables.peers import GRIDS, fit_one_hot, fit_ridge
 from exfam_studies.experts.tables.predictions import Fitted
 from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.reference import fit_reference, fit_reference_tables
+from exfam_studies.experts.tables.reference import fit_reference
 
 # The models that others are compared with, pair by pair.
 OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
-_FAST = {"max_epochs": 2}
-# Models that fit several tables of one size at once; each one's CPU seconds are its share.
-TOGETHER: Mapping[str, Callable[..., Sequence[Fitted]]] = {"reference": fit_reference_tables}
 # On how many data sets of a simulated setting slow models are fitted, from the first.
 _FEW, _TUNED = 5, 2
 
@@ -43,7 +30,7 @@ def coded_models(*, fast: bool) -> dict[str, Contender]:
         Contender(
             model=name,
             fit=partial(fit_masked, settings=settings),
-            n_configurations=None if "ordinal" in settings else n_recipes(settings, lengths=0),
+            n_configurations=None if "ordinal" in settings else _n_recipes(settings),
             fast=name == OURS[0],
         )
         for name, settings in CODED_SETTINGS.items()
@@ -61,7 +48,7 @@ def coded_models(*, fast: bool) -> dict[str, Contender]:
     models += [
         Contender(
             model=f"{name}-tuned",
-            fit=partial(fit_tuned_peer, model=name),
+            fit=partial(fit_one_hot, model=name, tuned=True),
             n_configurations=grid.n_configurations,
             fast=False,
             most_fits=_TUNED,
@@ -90,7 +77,7 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
     >>> list(shift_models("regression", fast=True))
     ['masked-table', 'ridge']
     """
-    classes, more = task != "regression", _FAST if fast else {}
+    classes, more = task != "regression", {"max_epochs": 2} if fast else {}
     ours = {name: (settings, classes) for name, settings in SHIFT_SETTINGS.items()}
     if task == "ordinal":
         ours["masked-table-regression"] = ({}, False)
@@ -98,7 +85,7 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
         Contender(
             model=name,
             fit=partial(fit_masked, settings={**settings, **more}, classes=of_classes),
-            n_configurations=n_recipes(settings, lengths=2),
+            n_configurations=_n_recipes(settings) + 2,
             fast=name == OURS[0],
         )
         for name, (settings, of_classes) in ours.items()
@@ -106,13 +93,26 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
     models.append(Contender(model="ridge", fit=fit_ridge))
     models.append(Contender(model="ridge-dropped", fit=_fit_ridge_dropped, fast=False))
     for name in ("lightgbm", "catboost"):
-        models += _boosting_models(name, classes=classes, numbers=task == "ordinal")
+        variants: dict[str, dict[str, bool]] = {
+            f"{name}-tuned": {"tuned": True},
+            f"{name}-dropped": {"tuned": True, "dropped": True},
+            name: {},
+        }
+        if task == "ordinal":
+            variants[f"{name}-tuned-regression"] = {"tuned": True, "classes": False}
+        models += [
+            Contender(
+                model=model,
+                fit=partial(
+                    fit_boosting, library=LIBRARIES[name], **{"classes": classes, **variant}
+                ),
+                package=name,
+                n_configurations=LIBRARIES[name].n_configurations if variant else None,
+                fast=False,
+            )
+            for model, variant in variants.items()
+        ]
     return _wanted(models, fast)
-
-
-def is_of_dropped(name: str) -> bool:
-    """Whether a model is only for tables of which cells are dropped at test."""
-    return name.endswith(("-dropped", "-missing"))
 
 
 def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
@@ -135,33 +135,13 @@ def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
     return {"grid": grid} if grid else {}
 
 
-def _boosting_models(name: str, *, classes: bool, numbers: bool) -> list[Contender]:
-    """A library tuned, tuned to rows with cells dropped, and as it comes.
-
-    `numbers`: also tuned as a regression on the codes of levels
-    """
-    fits: dict[str, tuple[Callable[..., Fitted], bool]] = {
-        f"{name}-tuned": (fit_tuned_boosting, classes),
-        f"{name}-dropped": (fit_dropped_boosting, classes),
-        name: (fit_boosting, classes),
-    }
-    if numbers:
-        fits[f"{name}-tuned-regression"] = (fit_tuned_boosting, False)
-    library = LIBRARIES[name]
-    return [
-        Contender(
-            model=model,
-            fit=partial(fit, library=library, classes=of_classes),
-            package=name,
-            n_configurations=None if model == name else library.n_configurations,
-            fast=False,
-        )
-        for model, (fit, of_classes) in fits.items()
-    ]
+def _n_recipes(settings: Mapping[str, Any]) -> int:
+    """How many recipes are tried by validation at most: ordinal or not, extra masking or not."""
+    return 2 ** sum(name not in settings for name in ("ordinal", "extra_masking"))
 
 
 def _fit_ridge_dropped(table: TableShift, *, seed: int) -> Fitted:
-    return fit_ridge(with_dropped(table, copies=n_copies(table), seed=seed), seed=seed)
+    return fit_ridge(with_dropped(table, seed=seed), seed=seed)
 
 
 def _wanted(models: Sequence[Contender], fast: bool) -> dict[str, Contender]:

@@ -4,6 +4,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
+from scipy.stats import norm
 
 from exfam_studies.experts.tables.features import learn_features
 from exfam_studies.experts.tables.predictions import (
@@ -22,26 +23,13 @@ SMALLEST_LOG_STEP = -12.0
 TINY = 1e-300
 
 
-def normal_scores(
-    codes: Int64[np.ndarray, "rows columns"], *, n_levels: int
-) -> Float[np.ndarray, "rows columns"]:
-    """The normal quantile at the middle of each code's share, if codes are quantile bins.
-
-    >>> normal_scores(np.array([[0, 1, 2]]), n_levels=3).round(2).tolist()
-    [[-0.97, 0.0, 0.97]]
-    """
-    return np.asarray(ndtri((codes + 0.5) / n_levels))
-
-
 def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
-    """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope).
-
-    `table`: of codes
-    """
+    """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope), x of codes."""
     n_levels, codes = len(y_levels(table)), learn_features(table).codes
 
     def scores_of(columns: Columns) -> Float[np.ndarray, "rows columns"]:
-        return normal_scores(codes(columns).astype(np.int64), n_levels=n_levels)
+        # The normal quantile at the middle of each code's share, codes being quantile bins.
+        return np.asarray(ndtri((codes(columns) + 0.5) / n_levels))
 
     scores, y = scores_of(table.train), y_codes(table.train_y, y_levels(table))
     n_slopes = scores.shape[1]
@@ -51,15 +39,13 @@ def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
     start = np.concatenate([np.zeros(n_slopes), cuts[:1], steps])
     bounds = [(None, None)] * (n_slopes + 1) + [(SMALLEST_LOG_STEP, None)] * len(steps)
     best = minimize(
-        _loss, start, args=(scores, y), jac=True, method="L-BFGS-B", bounds=bounds,
+        probit_loss, start, args=(scores, y), jac=True, method="L-BFGS-B", bounds=bounds,
         options={"maxiter": 2000, "maxfun": 4000},
     )  # fmt: skip
     slopes, cuts = _parts(best.x, n_slopes)
-
-    def predict(columns: Columns) -> Predicted:
-        return Predicted(chances=gaussian_bins(scores_of(columns) @ slopes, np.ones(1), cuts))
-
-    return Fitted(predict)
+    return Fitted(
+        lambda columns: Predicted(chances=gaussian_bins(scores_of(columns) @ slopes, 1.0, cuts))
+    )
 
 
 def _parts(
@@ -70,7 +56,7 @@ def _parts(
     return parameters[:n_slopes], np.cumsum(np.concatenate([first, steps]))
 
 
-def _loss(
+def probit_loss(
     parameters: Float[np.ndarray, "parameters"],
     scores: Float[np.ndarray, "rows columns"],
     y: Int64[np.ndarray, "rows"],
@@ -84,16 +70,10 @@ def _loss(
     above = low > 0
     p = ndtr(np.where(above, -low, high)) - ndtr(np.where(above, -high, low))
     p = np.maximum(p, TINY)
-    to_low, to_high = _density(low) / p, _density(high) / p
-    of_latent = to_high - to_low
+    to_low, to_high = norm.pdf(low) / p, norm.pdf(high) / p
     of_edges = np.bincount(y, to_low, len(edges) - 1) - np.bincount(y + 1, to_high, len(edges))[:-1]
-    of_cuts = of_edges[1:]
     # Each cut after the first moves with all steps before it.
-    of_steps = np.cumsum(of_cuts[::-1])[::-1]
+    of_steps = np.cumsum(of_edges[:0:-1])[::-1]
     of_steps[1:] *= np.exp(parameters[len(slopes) + 1 :])
-    gradient = np.concatenate([scores.T @ of_latent, of_steps]) / len(y)
+    gradient = np.concatenate([scores.T @ (to_high - to_low), of_steps]) / len(y)
     return float(-np.log(p).mean()), gradient
-
-
-def _density(z: Float[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
-    return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))

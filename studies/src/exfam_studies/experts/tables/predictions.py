@@ -2,21 +2,21 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 from scipy.special import ndtr
 
-from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.experts.tables.public import Columns, TableShift
 
-Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
 # The share of a uniform distribution in the nats that are always finite.
 MIXED_IN = 1e-3
 # By task: metric and decision rule. "argmax" is the most probable level, "mean" the mean, and
 # "rounded" the level nearest to it.
 _LABELS = ("accuracy argmax", "accuracy rounded", "mse argmax", "mse mean", "nats", "nats-mixed")
-_NAMES = {
+LOSSES = {
     "regression": ("mse mean", "nats"),
     "ordinal": _LABELS,
     "classification": ("accuracy argmax", "nats", "nats-mixed"),
@@ -27,14 +27,10 @@ CODED = tuple(name.replace("mse mean", "mse rounded") for name in _LABELS)
 
 @dataclass(frozen=True, eq=False)
 class Predicted:
-    """Probabilities of all levels of y, or the mean and sd of a normal distribution.
-
-    `log_prob`: of a number, where its distribution is no normal one of one `sd`; in nats
-    """
+    """Probabilities of all levels of y, or the mean of a number and its log density in nats."""
 
     chances: Float[np.ndarray, "rows levels"] | None = None
     mean: Float[np.ndarray, "rows"] | None = None
-    sd: float | None = None
     log_prob: Callable[[np.ndarray], np.ndarray] | None = None
 
 
@@ -48,8 +44,7 @@ class Fitted:
 
 def y_levels(table: TableShift) -> list[Any]:
     """The levels of y in order: those fixed beforehand, else those of the training rows."""
-    fixed = table.levels.get("y")
-    return list(np.unique(table.train_y)) if fixed is None else list(fixed)
+    return list(table.levels.get("y", np.unique(table.train_y)))
 
 
 def y_codes(y: Shaped[np.ndarray, "rows"], levels: Sequence[Any]) -> Int64[np.ndarray, "rows"]:
@@ -75,11 +70,7 @@ def spread(
     *,
     n_levels: int,
 ) -> Float[np.ndarray, "rows levels"]:
-    """Probabilities of all levels from those of the classes that occurred in training.
-
-    >>> spread(np.array([[0.25, 0.75]]), np.array([0, 2]), n_levels=3)
-    array([[0.25, 0.  , 0.75]])
-    """
+    """Probabilities of all levels from those of the classes that occurred in training."""
     whole = np.zeros((len(chances), n_levels))
     whole[:, classes] = chances
     return whole
@@ -88,22 +79,24 @@ def spread(
 def normal_prediction(mean: Float[np.ndarray, "rows"], sd: float, table: TableShift) -> Predicted:
     """A normal distribution of y, or of levels the chances of what lies nearest to each code."""
     if table.task == "regression":
-        return Predicted(mean=mean, sd=sd)
+        return Predicted(mean=mean, log_prob=partial(_normal_log_prob, mean, sd))
     edges = np.arange(1, len(y_levels(table))) - 0.5
-    return Predicted(chances=gaussian_bins(mean, np.array([sd]), edges))
+    return Predicted(chances=gaussian_bins(mean, sd, edges))
+
+
+def _normal_log_prob(mean: np.ndarray, sd: float, y: np.ndarray) -> np.ndarray:
+    return -(0.5 * (mean - y) ** 2 / sd**2 + np.log(sd) + 0.5 * np.log(2 * np.pi))
 
 
 def gaussian_bins(
-    mean: Float[np.ndarray, "rows"],
-    sd: Float[np.ndarray, "#rows"],
-    edges: Float[np.ndarray, "edges"],
+    mean: Float[np.ndarray, "rows"], sd: float, edges: Float[np.ndarray, "edges"]
 ) -> Float[np.ndarray, "rows levels"]:
     """Probabilities of the intervals between increasing edges, and of those beyond them.
 
-    >>> gaussian_bins(np.zeros(1), np.ones(1), np.zeros(1))
+    >>> gaussian_bins(np.zeros(1), 1.0, np.zeros(1))
     array([[0.5, 0.5]])
     """
-    z = (np.concatenate([[-np.inf], edges, [np.inf]]) - mean[:, None]) / sd[:, None]
+    z = (np.concatenate([[-np.inf], edges, [np.inf]]) - mean[:, None]) / sd
     low, high = z[:, :-1], z[:, 1:]
     # Beyond the mean the upper tail is the exact one: 1 - tiny leaves no digits to subtract.
     above = low > 0
@@ -111,20 +104,17 @@ def gaussian_bins(
     return np.asarray(ndtr(high) - ndtr(low))
 
 
-def mean_nats(
+def nats(
     chances: Float[np.ndarray, "rows levels"], codes: Int64[np.ndarray, "rows"], *, mixed_in: float
-) -> float:
-    """Mean of -log p(y) with a share of a uniform distribution mixed in.
+) -> Float[np.ndarray, "rows"]:
+    """-log p(y) with a share of a uniform distribution mixed in.
 
-    >>> round(mean_nats(np.array([[0.5, 0.5]]), np.array([0]), mixed_in=0.1), 4)
-    0.6931
+    >>> nats(np.array([[0.5, 0.5]]), np.array([0]), mixed_in=0.1).round(4)
+    array([0.6931])
     """
-    return float(_nats(chances, codes, mixed_in).mean())
-
-
-def loss_names(task: str) -> Sequence[str]:
-    """The losses of a task: a metric and, where one is needed, a decision rule."""
-    return _NAMES[task]
+    p = chances[np.arange(len(codes)), codes] * (1 - mixed_in) + mixed_in / chances.shape[1]
+    with np.errstate(divide="ignore"):
+        return -np.log(p)
 
 
 def row_losses(
@@ -138,10 +128,12 @@ def row_losses(
 
     Squared errors of levels are those of their codes. "nats-mixed" have a thousandth of a uniform
     distribution mixed in; nats are infinite where what happened had no chance.
-    `names`: of the losses; None for those of the table's task (default None)
+    `names`: of the losses; None for those of the table's task
     """
     if predicted.chances is None:
-        return _losses_of_numbers(predicted, y.astype(np.float64))
+        assert predicted.mean is not None and predicted.log_prob is not None
+        numbers = y.astype(np.float64)
+        return {"mse mean": (predicted.mean - numbers) ** 2, "nats": -predicted.log_prob(numbers)}
     codes, chances = y_codes(y, y_levels(table)), predicted.chances
     mean, likeliest = chances @ np.arange(chances.shape[1]), chances.argmax(axis=1)
     losses = {
@@ -150,24 +142,7 @@ def row_losses(
         "mse argmax": (likeliest - codes) ** 2,
         "mse mean": (mean - codes) ** 2,
         "mse rounded": (np.rint(mean) - codes) ** 2,
-        "nats": _nats(chances, codes, 0.0),
-        "nats-mixed": _nats(chances, codes, MIXED_IN),
+        "nats": nats(chances, codes, mixed_in=0.0),
+        "nats-mixed": nats(chances, codes, mixed_in=MIXED_IN),
     }
-    return {name: losses[name].astype(np.float64) for name in names or loss_names(table.task)}
-
-
-def _nats(chances: np.ndarray, codes: np.ndarray, mixed_in: float) -> np.ndarray:
-    p = chances[np.arange(len(codes)), codes] * (1 - mixed_in) + mixed_in / chances.shape[1]
-    with np.errstate(divide="ignore"):
-        return -np.log(p)
-
-
-def _losses_of_numbers(predicted: Predicted, y: np.ndarray) -> dict[str, np.ndarray]:
-    assert predicted.mean is not None
-    squared = (predicted.mean - y) ** 2
-    if predicted.log_prob is not None:
-        return {"mse mean": squared, "nats": -predicted.log_prob(y)}
-    sd = predicted.sd
-    assert sd is not None
-    nats = 0.5 * squared / sd**2 + np.log(sd) + 0.5 * np.log(2 * np.pi)
-    return {"mse mean": squared, "nats": nats}
+    return {name: losses[name].astype(np.float64) for name in names or LOSSES[table.task]}

@@ -53,24 +53,16 @@ def reference_network(
     bias = torch.zeros(n_columns, n_categories)
     readout = Readout(basis, bias, embed_dim=EMBED, shared=True, generator=generator)
     settings = TableSettings(
-        network="deep",
-        categories="shared",
-        ordinal=(False,) * n_tables,
-        embed_dim=EMBED,
-        n_heads=HEADS,
-        head_dim=HEAD,
-        n_layers=1,
-        feed_forward_dim=HIDDEN,
-        dropout=DROPOUT,
-        norm="post",
-        masked_columns=(),
-    )
+        network="deep", categories="shared", ordinal=(False,) * n_tables, embed_dim=EMBED,
+        n_heads=HEADS, head_dim=HEAD, n_layers=1, feed_forward_dim=HIDDEN, dropout=DROPOUT,
+        norm="post", masked_columns=(),
+    )  # fmt: skip
     return DeepTableNetwork(tokens, readout, settings, generator=generator)
 
 
-def fit_reference(table: TableShift, *, seed: int, epochs: int = EPOCHS) -> Fitted:
+def fit_reference(table: TableShift, *, seed: int) -> Fitted:
     """The paper's model of one table of codes."""
-    return fit_reference_tables([table], seed=seed, epochs=epochs)[0]
+    return fit_reference_tables([table], seed=seed)[0]
 
 
 def fit_reference_tables(

@@ -1,3 +1,5 @@
+"""Models of tables, against scikit-learn, scipy and what is known of the data."""
+
 import warnings
 from dataclasses import replace
 from functools import partial
@@ -12,25 +14,22 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut, cross_val_predict
 
 from exfam.checks import ExfamWarning
 from exfam_studies.experts.tables import peers
-from exfam_studies.experts.tables.boosting import LIBRARIES, fit_tuned_boosting, hold_out
+from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting, hold_out
 from exfam_studies.experts.tables.features import coded_table, with_missing
-from exfam_studies.experts.tables.grids import GRIDS, fit_tuned
 from exfam_studies.experts.tables.masked import CODED_SETTINGS, fit_masked
 from exfam_studies.experts.tables.models import OURS, coded_models, shift_models
-from exfam_studies.experts.tables.ordered_probit import (
-    _loss,
-    fit_ordered_probit,
-    normal_scores,
-)
-from exfam_studies.experts.tables.peers import fit_ridge, fit_tuned_peer, one_hot
+from exfam_studies.experts.tables.ordered_probit import fit_ordered_probit, probit_loss
+from exfam_studies.experts.tables.peers import GRIDS, fit_one_hot, fit_ridge, one_hot, tune
 from exfam_studies.experts.tables.predictions import (
     CODED,
+    LOSSES,
     Predicted,
     gaussian_bins,
-    loss_names,
+    normal_prediction,
     row_losses,
     y_levels,
 )
+from exfam_studies.experts.tables.reference import fit_reference_tables
 from studies.experts.table_cases import TASKS, coded, toy
 
 PLAIN = {
@@ -68,7 +67,7 @@ def test_a_grid_finds_what_grid_search_finds(table, name):
     build = grid.build if grid.sizes else partial(grid.build, max_iter=15)
     grid = replace(grid, build=build, values=values, sizes=(2, 5) if grid.sizes else ())
     x, test = (one_hot(table)(part) for part in (table.train, table.test))
-    model, chosen = fit_tuned(grid, x, table.train_y, seed=3)
+    model, chosen = tune(grid, x, table.train_y, seed=3)
     whole = {**values, **({"n_estimators": grid.sizes} if grid.sizes else {})}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -119,7 +118,7 @@ def test_a_tuned_peer_reports_what_it_chose(monkeypatch):
     grid = replace(GRIDS["mlp"], values={"hidden_layer_sizes": ((2,), (3, 2))})
     monkeypatch.setattr(peers, "GRIDS", {"mlp": grid})
     table = coded(lacking=1)
-    fitted = fit_tuned_peer(table, seed=0, model="mlp")
+    fitted = fit_one_hot(table, seed=0, model="mlp", tuned=True)
     chances = fitted.predict(table.test).chances
     assert (chances[:, 1] == 0).all() and (chances[:, [0, 2]] > 0).all()
     np.testing.assert_allclose(chances.sum(axis=1), 1)
@@ -138,7 +137,7 @@ def test_ridge_is_normal_with_the_sd_of_errors_left_out():
 
 
 def test_bins_of_a_normal_distribution_are_exact_in_both_tails():
-    chances = gaussian_bins(np.array([0.0]), np.array([1.0]), np.array([-20.0, -19.0, 19.0, 20.0]))
+    chances = gaussian_bins(np.zeros(1), 1.0, np.array([-20.0, -19.0, 19.0, 20.0]))
     assert chances[0, 3] == pytest.approx(norm.sf(19) - norm.sf(20), rel=1e-9)
     np.testing.assert_allclose(chances, chances[:, ::-1], rtol=1e-12)
     assert chances.sum() == pytest.approx(1)
@@ -148,18 +147,18 @@ def test_the_gradient_of_ordered_probit_is_that_of_its_likelihood():
     random = np.random.default_rng(0)
     scores, y = random.normal(size=(50, 2)), random.integers(0, 4, 50)
     at = np.array([0.3, -0.2, -1.0, -0.4, 0.1])
-    numeric = approx_fprime(at, lambda p: _loss(p, scores, y)[0], 1e-7)
-    np.testing.assert_allclose(_loss(at, scores, y)[1], numeric, atol=1e-5)
+    numeric = approx_fprime(at, lambda p: probit_loss(p, scores, y)[0], 1e-7)
+    np.testing.assert_allclose(probit_loss(at, scores, y)[1], numeric, atol=1e-5)
 
 
 def test_ordered_probit_finds_the_distribution_that_drew_the_codes():
     random = np.random.default_rng(1)
     x = random.integers(0, 10, (20_000, 2))
     cuts = np.array([-1.0, 0.2, 1.1])
-    latent = normal_scores(x, n_levels=10) @ [0.8, -0.5]
+    latent = norm.ppf((x + 0.5) / 10) @ [0.8, -0.5]
     y = (latent + random.normal(size=len(x)) > cuts[:, None]).sum(axis=0)
-    table = coded_table("drawn", (x, y), (x, y), n_levels=10)
-    true = gaussian_bins(latent, np.ones(1), cuts)
+    table = coded_table((x, y), (x, y), n_levels=10)
+    true = gaussian_bins(latent, 1.0, cuts)
     chances = fit_ordered_probit(table, seed=0).predict(table.test).chances
     np.testing.assert_allclose(chances[:, :4], true, atol=0.02)
 
@@ -173,20 +172,18 @@ def test_ridge_of_all_kinds_of_columns(task):
 @pytest.mark.parametrize(("task", "classes"), WAYS)
 def test_tuned_trees(name, task, classes):
     needs(name)
-    fitted = fit_tuned_boosting(toy(task), seed=0, library=SMALL[name], classes=classes)
+    fitted = fit_boosting(toy(task), seed=0, library=SMALL[name], classes=classes, tuned=True)
     assert 1 <= fitted.chosen["trees"] <= 600
     better_than_knowing_nothing(fitted, toy(task))
 
 
 def better_than_knowing_nothing(fitted, table):
-    predicted, losses = fitted.predict(table.test), losses_of(fitted, table)
+    chances, losses = fitted.predict(table.test).chances, losses_of(fitted, table)
     if table.task == "regression":
         assert losses["mse mean"].mean() < 0.3 * table.test_y.var()
-        density = norm.logpdf(table.test_y, predicted.mean, predicted.sd)
-        np.testing.assert_allclose(losses["nats"], -density)
     else:
-        assert predicted.chances.shape == (200, len(y_levels(table)))
-        np.testing.assert_allclose(predicted.chances.sum(axis=1), 1)
+        assert chances.shape == (200, len(y_levels(table)))
+        np.testing.assert_allclose(chances.sum(axis=1), 1)
         assert losses["accuracy argmax"].mean() > 0.55
     # What is missing is no error, and does not help.
     hidden = with_missing(table.test, share=0.5, by="cell", seed=0)
@@ -203,7 +200,7 @@ def test_trees_are_the_same_whatever_the_levels_are_called(name):
     table = toy("ordinal")
     lower = replace(table, levels={"y": tuple(range(-3, 8))})
     fits = [
-        fit_tuned_boosting(part, seed=0, library=SMALL[name], classes=True)
+        fit_boosting(part, seed=0, library=SMALL[name], classes=True, tuned=True)
         for part in (table, lower)
     ]
     assert fits[0].chosen == fits[1].chosen and fits[0].chosen["trees"] > 5
@@ -275,7 +272,7 @@ def test_losses_are_of_the_rules():
     assert means["accuracy rounded"] == 0 and means["mse rounded"] == 1
     assert means["nats"] == pytest.approx(-0.5 * np.log(0.5 * 0.6))
     never = row_losses(chances, np.array([1, 2]), table=table)
-    assert tuple(never) == loss_names("ordinal") and never["nats"][0] == np.inf
+    assert tuple(never) == LOSSES["ordinal"] and never["nats"][0] == np.inf
     # No one number has a smaller expected squared error than the mean.
     assert never["mse mean"].mean() < never["mse argmax"].mean()
     np.testing.assert_allclose(never["nats-mixed"][0], np.log(3 / 1e-3))
@@ -283,9 +280,15 @@ def test_losses_are_of_the_rules():
 
 def test_nats_of_numbers_are_those_of_their_distribution():
     table, mean = toy("regression"), np.linspace(-1, 1, 200)
-    plain = row_losses(Predicted(mean=mean, sd=2.0), table.test_y, table=table)
-    np.testing.assert_allclose(plain["nats"], -norm.logpdf(table.test_y, mean, 2.0))
-    other = Predicted(mean=mean, log_prob=lambda y: norm.logpdf(y, mean, 0.5))
-    losses = row_losses(other, table.test_y, table=table)
-    np.testing.assert_allclose(losses["nats"], -norm.logpdf(table.test_y, mean, 0.5))
-    np.testing.assert_allclose(losses["mse mean"], plain["mse mean"])
+    losses = row_losses(normal_prediction(mean, 2.0, table), table.test_y, table=table)
+    np.testing.assert_allclose(losses["nats"], -norm.logpdf(table.test_y, mean, 2.0))
+    np.testing.assert_allclose(losses["mse mean"], (table.test_y - mean) ** 2)
+
+
+def test_the_papers_model_is_fitted_to_several_tables_at_once():
+    tables = [coded(n_rows=60), coded(n_rows=60, lacking=1)]
+    fits = fit_reference_tables(tables, seed=0, epochs=20)
+    one, other = (fitted.predict(tables[0].test).chances for fitted in fits)
+    np.testing.assert_allclose([one.sum(axis=1), other.sum(axis=1)], 1)
+    # A code that training lacks is less probable.
+    assert other[:, 1].mean() < one[:, 1].mean()

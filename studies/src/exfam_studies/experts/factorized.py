@@ -1,0 +1,291 @@
+"""What word embeddings factorize: matrices whose entries products of two vectors should be.
+
+Centers w_i are in rows: a word that is predicted, `output_vectors_` of an estimator. Contexts c_j
+are in columns: a word that predicts, `input_vectors_`. Logarithms of pairs that never occur are
+-inf; a column whose word is in no context is nan.
+Source: "Bidirectional attention as a mixture of continuous word experts", section 4 and appendix H.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from jaxtyping import Bool, Float, Float64, Int32, Int64, Shaped
+
+from exfam.checks import DataError, check_whole
+from exfam.kernels.cooccurrence import count_cooccurrences
+from exfam.reading.text import PreparedText
+from exfam.vectors.evaluation import rank_correlation
+from exfam.words.pmi_matrix import association
+
+# The share of entries above 1 from which on expansions about 0 count as failed.
+_LARGE = 0.05
+NO_PAIRS = "`text` must hold a sentence of two words or more, got none. Prepare longer sentences."
+
+
+@dataclass(frozen=True, eq=False)
+class CountedPairs:
+    """How often word i was a center with word j in its context, and what contexts were like.
+
+    `counts`: centers i in rows, words j of their contexts in columns
+    `context_sizes`: how many centers had a context of 0, 1, 2, … words
+    """
+
+    counts: scipy.sparse.csr_array
+    context_sizes: Int64[np.ndarray, "sizes"]
+
+    @property
+    def weights(self) -> Float64[np.ndarray, "words contexts"]:
+        """The counts as a full matrix: 8 bytes for each two words."""
+        return self.counts.toarray().astype(np.float64)
+
+    @property
+    def joint(self) -> Float64[np.ndarray, "words contexts"]:
+        """p(w_i, c_j) of all pairs, which sum to 1."""
+        return self.weights / self.counts.sum()
+
+
+def count_word_pairs(
+    text: PreparedText, *, window: int | None, weights: str = "flat"
+) -> CountedPairs:
+    """Count the pairs of a corpus; words out of its vocabulary are as if not written.
+
+    `window`: the largest distance of two words of a sentence; None for the whole sentence
+    `weights`: of a pair by its distance: "flat", "harmonic" or "dynamic", which is what windows
+        drawn from 1 to `window` come to, as those of `SkipGram`
+
+    Raises DataError for a text without any pair.
+
+    >>> from exfam.reading.text import prepare_text
+    >>> text = prepare_text(["a b a c"], min_count=1)
+    >>> count_word_pairs(text, window=1).counts.toarray().tolist()
+    [[0, 2, 1], [2, 0, 0], [1, 0, 0]]
+    """
+    sentence, length = by_sentence(text.tokens)
+    if length.max(initial=0) < 2:
+        raise DataError(NO_PAIRS)
+    reach = int(length.max()) - 1 if window is None else window
+    counts = count_cooccurrences(text.tokens, len(text.vocabulary), window=reach, weights=weights)
+    before = np.arange(len(sentence)) - (np.cumsum(length) - length)[sentence]
+    after = length[sentence] - 1 - before
+    return CountedPairs(counts, np.bincount(np.minimum(before, reach) + np.minimum(after, reach)))
+
+
+def by_sentence(
+    tokens: Int32[np.ndarray, "tokens"],
+) -> tuple[Int64[np.ndarray, "words"], Int64[np.ndarray, "sentences"]]:
+    """The sentence of every word, from 0, and the number of words of every sentence.
+
+    >>> by_sentence(np.array([4, 2, -1, 2, -1], np.int32))
+    (array([0, 0, 1]), array([2, 1]))
+    """
+    sentence = np.cumsum(tokens < 0)[tokens >= 0]
+    return sentence, np.bincount(sentence)
+
+
+@dataclass(frozen=True, eq=False)
+class FactorMatrix:
+    """Entries that products w_i . c_j should be, and what failed of all that this assumes.
+
+    `values`: centers in rows, contexts in columns; -inf is log 0, nan not defined
+    `equation`: the entry (i, j) in words
+    """
+
+    values: Float64[np.ndarray, "words contexts"]
+    equation: str
+    failed_assumptions: tuple[str, ...]
+
+    @property
+    def defined(self) -> Bool[np.ndarray, "words contexts"]:
+        """Where an entry is a finite number."""
+        return np.isfinite(self.values)
+
+
+def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
+    """What CBOW without negative sampling factorizes, for its loss linearized: |V| p(w,c)/p(c) - 1.
+
+    It is the least of the bound of the loss in which log, exp and the square of a mean are expanded
+    (Taylor, Cauchy-Schwarz). Assumes that all centers have contexts of one size, that every word is
+    a context, and that entries are small, for only then do the expansions come near the loss.
+    Source: appendix H.
+    """
+    values = linear_form(pairs.weights)
+    failed = _uneven_contexts(pairs) + unsupported(values) + too_large(values)
+    return FactorMatrix(values, "|V| p(w_i, c_j) / p(c_j) - 1", failed)
+
+
+def cbow_log_matrix(pairs: CountedPairs) -> FactorMatrix:
+    """What CBOW without negative sampling factorizes, as propositions 3 and 9 have it.
+
+    log(p(w_i, c_j) / p(c_j)) + log |V|, in nats. Assumes what `cbow_linear_matrix` does, of which
+    it is log(1 + x), and that every pair occurs.
+    """
+    values, linear = log_form(pairs.weights), linear_form(pairs.weights)
+    failed = _uneven_contexts(pairs) + unsupported(values) + too_large(linear)
+    return FactorMatrix(values, "log(p(w_i, c_j) / p(c_j)) + log |V|", failed)
+
+
+def sgns_matrix(pairs: CountedPairs, *, negatives: int, excused: bool = False) -> FactorMatrix:
+    """What skip-gram with negative sampling factorizes: PMI - log k, in nats.
+
+    `negatives`: k, the words drawn as noise for each pair, as they are frequent
+    `excused`: whether noise that is the predicted word itself is not counted, as by `SkipGram`. It
+        is then noise for context j only beside other words, a share 1 - p(w_i | c_j) of all, and
+        the entry is PMI - log k - log(1 - p(w_i | c_j)): +inf for a word alone near its context
+
+    Assumes dimensions enough to fit every pair, that noise is drawn for all pairs alike, and that
+    every pair occurs. `SkipGram` draws windows (`weights="dynamic"`), and leaves out frequent words
+    unless `subsample` is 0.
+    Source: Levy & Goldberg (2014), eqs. 5 to 11.
+    """
+    check_whole("negatives", negatives)
+    # Noise is drawn among the predicted words, which `association` has in columns.
+    shift = float(np.log(negatives))
+    values = association(pairs.counts.T.tocsr(), shift=shift).toarray().T
+    weights = pairs.weights
+    never, of_context = weights == 0, weights.sum(axis=0)
+    values[never] = -np.inf
+    values[:, of_context == 0] = np.nan
+    equation = f"log(p(w_i, c_j) / (p(w_i) p(c_j))) - log {negatives}"
+    failed = unsupported(values)
+    if excused:
+        equation += " - log(1 - p(w_i | c_j))"
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(never, values, values - np.log(1 - weights / of_context))
+        if n_alone := int(np.isposinf(values).sum()):
+            failed += (f"no word may be alone near a context, got {n_alone} that {_are(n_alone)}",)
+    return FactorMatrix(values, equation, failed)
+
+
+def linear_form(joint: np.ndarray) -> np.ndarray:
+    """|V| p(w_i, c_j) / p(c_j) - 1 of a joint distribution or counts; nan in columns of 0."""
+    with np.errstate(invalid="ignore"):
+        return len(joint) * (joint / joint.sum(axis=0)) - 1
+
+
+def log_form(joint: np.ndarray) -> np.ndarray:
+    """log(p(w_i, c_j) / p(c_j)) + log |V| of a joint distribution or counts."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.log(joint / joint.sum(axis=0)) + np.log(len(joint))
+
+
+def asymmetry(joint: Float64[np.ndarray, "words words"]) -> float:
+    """How far p(w_i, c_j) is from p(w_j, c_i): half the sum of |p - p'|, in [0, 1).
+
+    Counts of pairs are symmetric; p-bar, whose pairs are weighted by attention, is not, as
+    proposition 8 assumes it to be.
+
+    >>> asymmetry(np.array([[0.2, 0.5], [0.3, 0.0]]))
+    0.2
+    """
+    return float(np.abs(joint - joint.T).sum() / 2)
+
+
+def unsupported(values: np.ndarray) -> tuple[str, ...]:
+    """What is said of words that are in no context, and of pairs that do not occur."""
+    failed: tuple[str, ...] = ()
+    if n_words := int(np.isnan(values).all(axis=0).sum()):
+        failed += (f"every word must be a context, got {n_words} that {_are(n_words)} not",)
+    if n_pairs := int(np.isneginf(values).sum()):
+        failed += (f"every pair must occur, got {n_pairs} of {values.size} that do not",)
+    return failed
+
+
+def too_large(linear: np.ndarray) -> tuple[str, ...]:
+    """What is said of entries for which exp and log are no longer about linear."""
+    known = linear[np.isfinite(linear)]
+    share = float((np.abs(known) > 1).mean()) if known.size else 0.0
+    if share <= _LARGE:
+        return ()
+    return (f"entries of the linear form must be within 1 of 0, got {share:.0%} that are not",)
+
+
+def _uneven_contexts(pairs: CountedPairs) -> tuple[str, ...]:
+    """The proof has 2m words around every center."""
+    sizes = np.flatnonzero(pairs.context_sizes[1:]) + 1
+    failed: tuple[str, ...] = ()
+    if n_empty := int(pairs.context_sizes[0]):
+        failed += (f"every center must have a context, got {n_empty} without",)
+    if len(sizes) > 1:
+        failed += (f"all contexts must have one size, got {sizes[0]} to {sizes[-1]} words",)
+    return failed
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Correlations of products with the entries of a matrix, each from -1 to 1.
+
+    `spearman`: of the ranks of all cells whose context occurs, of which pairs that never occur are
+        the lowest
+    `pearson`: of the cells that are defined, finite numbers
+    Either is nan for fewer than 2 cells or where all are equal.
+    """
+
+    band: str
+    spearman: float
+    pearson: float
+    n_cells: int
+    n_defined: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.band}: Spearman {self.spearman:.3f} of {self.n_cells} cells, "
+            f"Pearson {self.pearson:.3f} of the {self.n_defined} defined"
+        )
+
+
+def agreement(
+    products: Float[np.ndarray, "words contexts"],
+    matrix: FactorMatrix,
+    *,
+    band: str = "all pairs",
+    chosen: Bool[np.ndarray, "words contexts"] | None = None,
+) -> Agreement:
+    """The agreement of `products`, centers in rows, with a matrix, over all pairs or those chosen.
+
+    >>> matrix = FactorMatrix(np.array([[0.0, 0.7], [-np.inf, 1.4]]), "log i", ())
+    >>> print(agreement(np.array([[0.1, 0.2], [0.0, 0.4]]), matrix))
+    all pairs: Spearman 1.000 of 4 cells, Pearson 0.982 of the 3 defined
+    """
+    chosen = np.ones(products.shape, bool) if chosen is None else chosen
+    ranked, defined = chosen & ~np.isnan(matrix.values), chosen & matrix.defined
+    return Agreement(
+        band=band,
+        spearman=rank_correlation(products[ranked], matrix.values[ranked]),
+        pearson=_pearson(products[defined].astype(np.float64), matrix.values[defined]),
+        n_cells=int(ranked.sum()),
+        n_defined=int(defined.sum()),
+    )
+
+
+def agreement_by_band(
+    products: Float[np.ndarray, "words contexts"],
+    matrix: FactorMatrix,
+    *,
+    frequency: Shaped[np.ndarray, "words"],
+    bounds: Sequence[int | float],
+) -> tuple[Agreement, ...]:
+    """The agreement within bands of frequency: a pair is in that of the rarer of its two words.
+
+    `bounds`: where a band ends and the next begins, rising; a word at a bound is in the upper band
+    """
+    ends = [f"{bound:g}" for bound in bounds]
+    between = [f"{low} to {high}" for low, high in zip(ends, ends[1:], strict=False)]
+    of_pair = np.searchsorted(bounds, np.minimum(frequency[:, None], frequency), side="right")
+    return tuple(
+        agreement(products, matrix, band=band, chosen=of_pair == number)
+        for number, band in enumerate([f"below {ends[0]}", *between, f"{ends[-1]} and more"])
+    )
+
+
+def _pearson(a: Float64[np.ndarray, "cells"], b: Float64[np.ndarray, "cells"]) -> float:
+    if len(a) < 2:
+        return float("nan")
+    left, right = a - a.mean(), b - b.mean()
+    scale = np.sqrt((left @ left) * (right @ right))
+    return float(left @ right / scale) if scale else float("nan")

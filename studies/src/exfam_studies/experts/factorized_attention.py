@@ -1,0 +1,197 @@
+"""What a masked model with attention factorizes: proposition 6, and what follows from its gamma.
+
+A center d of a sentence and a word j of its context weigh gamma^d_j = tau_j / (tau_MASK + the sum
+of tau over all words but the center). Sums over (d, j) are over all such pairs of the corpus.
+Source: "Bidirectional attention as a mixture of continuous word experts", section 4 and appendix G.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from exfam.checks import DataError
+from exfam.reading.text import PreparedText
+from exfam_studies.experts.factorized import (
+    NO_PAIRS,
+    FactorMatrix,
+    by_sentence,
+    linear_form,
+    log_form,
+    too_large,
+    unsupported,
+)
+from exfam_studies.experts.word_attention import WordAttention
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionFactors:
+    """W^LOV, C and tau of a model that proposition 6 speaks of.
+
+    `words`: w_i of the words that are predicted; `contexts`: c_j of the words that predict
+    `log_tau`: log of tau_j of every word, and last of MASK
+    """
+
+    words: Float64[np.ndarray, "words dim"]
+    contexts: Float64[np.ndarray, "contexts dim"]
+    log_tau: Float64[np.ndarray, "tokens"]
+
+    @property
+    def products(self) -> Float64[np.ndarray, "words contexts"]:
+        """w_i . c_j, centers in rows."""
+        return self.words @ self.contexts.T
+
+
+def attention_factors(model: WordAttention) -> AttentionFactors:
+    """The factors of a fitted model, after which nothing else of it is needed."""
+
+    def array(tensor: Tensor) -> Float64[np.ndarray, "*shape"]:
+        return tensor.detach().double().cpu().numpy()
+
+    with torch.no_grad():
+        log_tau = model.log_tau()
+    return AttentionFactors(
+        array(model.readout.weight), array(model.words.weight)[:-1], array(log_tau)
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class GammaSums:
+    """Sums of attention over all pairs of a corpus.
+
+    `total`: sum of gamma^i_j over pairs (i, j), centers in rows
+    `squares`: sum of (gamma^d_j)^2 over all pairs with context j
+    `bounds`: the same, each times S, the number of words in its sentence
+    `lengths`: how many sentences have 0, 1, 2, … words
+    """
+
+    total: Float64[np.ndarray, "words contexts"]
+    squares: Float64[np.ndarray, "contexts"]
+    bounds: Float64[np.ndarray, "contexts"]
+    lengths: Int64[np.ndarray, "lengths"]
+
+    @property
+    def p_bar(self) -> Float64[np.ndarray, "words contexts"]:
+        """p-bar(w_i, c_j): gamma's share of all pairs' gamma; not symmetric as p is."""
+        return self.total / self.total.sum()
+
+    @property
+    def zeta(self) -> Float64[np.ndarray, "contexts"]:
+        """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is.
+
+        Analogies of c-tilde are analogies of c where all are alike.
+        """
+        with np.errstate(invalid="ignore"):
+            return self.squares / self.total.sum(axis=0)
+
+    def c_tilde(
+        self, contexts: Float64[np.ndarray, "contexts dim"]
+    ) -> Float64[np.ndarray, "contexts dim"]:
+        """c-tilde_j = S zeta_j c_j: the vectors whose products are about |V| p-bar / p-bar(c) - 1.
+
+        With sentences of several lengths S is that of each pair's own.
+        """
+        with np.errstate(invalid="ignore"):
+            return (self.bounds / self.total.sum(axis=0))[:, None] * contexts
+
+
+def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> GammaSums:
+    """Attention over whole sentences of a corpus, summed by pairs of a center and a context word.
+
+    `log_tau`: of all words of the text's vocabulary, and last of MASK; adding a constant to all
+        changes nothing
+
+    Raises DataError for a text without any pair, or `log_tau` that does not go with it.
+    """
+    n_words = len(text.vocabulary)
+    if len(log_tau) != n_words + 1 or not np.isfinite(log_tau).all():
+        raise DataError(
+            f"`log_tau` must be {n_words + 1} finite numbers, one for each word of the text and "
+            f"one for MASK, got {len(log_tau)}. Take the text that the model was fitted to."
+        )
+    sentence, length = by_sentence(text.tokens)
+    if length.max(initial=0) < 2:
+        raise DataError(NO_PAIRS)
+    words = text.tokens[text.tokens >= 0]
+    # How often each sentence, a row, has each word.
+    counts = scipy.sparse.coo_array(
+        (np.ones(len(words)), (sentence, words)), shape=(len(length), n_words)
+    ).tocsr()
+    of_entry = np.repeat(np.arange(len(length)), np.diff(counts.indptr))
+    *listed, of_mask = np.exp(log_tau - log_tau.max())
+    tau = np.array(listed)
+    others = _others(counts, of_entry, tau) + of_mask
+    twice = _with_data(counts, counts.data / others**2)
+    weighted = _with_data(counts, twice.data * length[of_entry])
+    return GammaSums(
+        total=_between(_with_data(counts, counts.data / others), counts).toarray() * tau,
+        squares=_between(twice, counts).sum(axis=0) * tau**2,
+        bounds=_between(weighted, counts).sum(axis=0) * tau**2,
+        lengths=np.bincount(length),
+    )
+
+
+def attention_matrix(sums: GammaSums) -> FactorMatrix:
+    """What attention without positions and residual factorizes: propositions 6 and 14.
+
+    (|V| sum_(i,j) gamma^i_j - sum_d sum_(d,j) gamma^d_j) / (S sum_d sum_(d,j) (gamma^d_j)^2), given
+    tau. Assumes what CBOW's matrix does, and sentences of one length S; with several, S of each
+    pair's own sentence stands in the sum, for which the proof goes through as well. Where all tau
+    are alike it is `cbow_linear_matrix` of whole sentences.
+    """
+    with np.errstate(invalid="ignore"):
+        values = (len(sums.total) * sums.total - sums.total.sum(axis=0)) / sums.bounds
+    failed = _uneven_sentences(sums) + unsupported(values) + too_large(values)
+    return FactorMatrix(values, "(|V| G_ij - sum_d G_dj) / (S sum gamma^2)", failed)
+
+
+def attention_log_matrix(sums: GammaSums) -> FactorMatrix:
+    """N of lemma 15, which products of w and c-tilde are: log(p-bar(w,c) / p-bar(c)) + log |V|.
+
+    Assumes what `attention_matrix` does, that every pair occurs, and log(1 + x) ~ x.
+    """
+    values, linear = log_form(sums.p_bar), linear_form(sums.p_bar)
+    failed = _uneven_sentences(sums) + unsupported(values) + too_large(linear)
+    return FactorMatrix(values, "log(p-bar(w_i, c_j) / p-bar(c_j)) + log |V|", failed)
+
+
+def _uneven_sentences(sums: GammaSums) -> tuple[str, ...]:
+    sizes = np.flatnonzero(sums.lengths)
+    if len(sizes) < 2:
+        return ()
+    return (f"all sentences must have one length, got {sizes[0]} to {sizes[-1]} words",)
+
+
+def _others(
+    counts: scipy.sparse.csr_array,
+    sentence: Int64[np.ndarray, "entries"],
+    tau: Float64[np.ndarray, "words"],
+) -> Float64[np.ndarray, "entries"]:
+    """The sum of tau over a sentence but one occurrence of a word, for every entry of `counts`."""
+    own = tau[counts.indices]
+    whole = (counts @ tau)[sentence]
+    # What is more than half of a sum cannot be taken from it without loss; it occurs once, and no
+    # other word of the sentence is like it.
+    most = own > whole / 2
+    without = _with_data(counts, np.where(most, 0.0, counts.data)) @ tau
+    return np.where(most, without[sentence], whole - own)
+
+
+def _with_data(
+    counts: scipy.sparse.csr_array, data: Float64[np.ndarray, "entries"]
+) -> scipy.sparse.csr_array:
+    return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def _between(
+    weighted: scipy.sparse.csr_array, counts: scipy.sparse.csr_array
+) -> scipy.sparse.csr_array:
+    """Sums over sentences of each center's weight times the *other* words there."""
+    # A word is no context of itself, but of its like in the sentence.
+    own = _with_data(weighted, weighted.data * (counts.data - 1)).sum(axis=0)
+    pairs = (weighted.T @ counts).tocsr()
+    off = pairs - scipy.sparse.diags_array(pairs.diagonal())
+    return (off + scipy.sparse.diags_array(np.asarray(own))).tocsr()

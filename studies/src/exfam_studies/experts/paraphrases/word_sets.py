@@ -1,0 +1,250 @@
+"""Probabilities of word sets around a word, and how far two sets are from paraphrasing each other.
+
+One joint distribution of a context word c and k words around it: c's position s is drawn with the
+weight of all its pairs, then k positions of its window one after the other, without replacement,
+each in proportion to what the pair (m, s) weighs. For one word this is the paper's p(w_i, c_j) =
+#(w_i, c_j) / D, or p_bar(w_i, c_j) = sum of gamma_j^i / E, which the paper defines for pairs alone.
+p(W | c) is the probability that the k words drawn are those of W in one given order, mean over
+orders: it is then the product of p(w_i | c) where words are independent.
+
+    rho_j     = log p(c_j | W*) / p(c_j | W)
+    sigma_j^W = log p(W | c_j) / product over W of p(w_i | c_j)
+    delta     = log p(W*) / p(W), the same for all j
+    xi_j      = log p(W* | c_j) / p(W | c_j)
+
+p(W | c_j) is in rho and xi and, with the opposite sign, in sigma^W - sigma^W*: it cancels in their
+sum. The bar versions are those of attention windows.
+Source: Appendix G of the paper on bidirectional attention as a mixture of experts, Definition 10
+and Lemmas 11 and 15.
+"""
+
+import itertools
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+
+from exfam.checks import DataError, check_fraction
+from exfam_studies.experts.paraphrases.windows import Windows
+
+
+@dataclass(frozen=True, eq=False)
+class WordSets:
+    """p(W), p(c) and p(W | c) of any word set W; the bar versions of attention windows.
+
+    `smoothing`: share of independent words in [0, 1): p(W | c) is (1 - smoothing) times what was
+        counted plus smoothing times the product of p(w) over W, for sets of any size, so that all
+        probabilities still belong to one distribution
+    `shrinkage`: None, or a number of pairs K above 0 with which sets of two words or more are
+        smoothed otherwise, towards words that are independent given c: p(W | c) is then
+        (n + K) / (e + K) times the product of p(w | c) over W, smoothed, where n pairs' worth of
+        sets were counted around c and e were to be expected
+
+    In a text most sets are around most words never seen. Without shrinkage p(W | c) is then about
+    the same around all c, as if sets paraphrased each other; with it, words are independent given
+    c, as if nothing but paraphrase could fail.
+    Raises DataError where a word has nothing around it.
+    """
+
+    windows: Windows
+    smoothing: float = 0.0
+    shrinkage: float | None = None
+
+    def __post_init__(self) -> None:
+        check_fraction("smoothing", self.smoothing)
+        alone = np.flatnonzero(~(self._context_weight > 0))
+        if len(alone):
+            raise DataError(
+                "`windows` must have words around each word, got none around "
+                f"{self.words[alone[0]]!r} ({len(alone)} of {len(self.words)} words). "
+                "Leave such words out, or take wider windows."
+            )
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words, in the order of contexts."""
+        return self.windows.words
+
+    @cached_property
+    def context(self) -> Float[np.ndarray, "contexts"]:
+        """p(c_j) = sum over i of p(w_i, c_j)."""
+        return self._context_weight / self._context_weight.sum()
+
+    @cached_property
+    def center(self) -> Float[np.ndarray, "words"]:
+        """p(w_i) = sum over j of p(w_i, c_j); of CBOW the same as p(c_i)."""
+        windows = self.windows
+        weight = windows.as_center * windows.sums(windows.as_context)
+        total = windows.by_word(np.arange(len(weight)), weight)
+        return total / total.sum()
+
+    @cached_property
+    def pairs(self) -> Float[np.ndarray, "words contexts"]:
+        """p(w_i | c_j), words i in rows; each column sums to 1."""
+        return np.stack([self.given_context([word])[0] for word in self.words])
+
+    def given_context(
+        self, words: Collection[str]
+    ) -> tuple[Float[np.ndarray, "contexts"], Bool[np.ndarray, "contexts"]]:
+        """p(W | c_j) of all contexts j, smoothed, and whether W was counted around c_j at all.
+
+        Raises DataError for a word twice, UnknownWordError, with near spellings, for unknown words.
+        """
+        codes = [self.windows.code(word) for word in words]
+        if len(set(codes)) < len(codes):
+            raise DataError(f"`words` must be different, got one twice in {', '.join(words)}.")
+        counted = self._counted(codes)
+        if self.shrinkage is not None and len(codes) > 1:
+            return self._shrunk(counted, codes), counted > 0
+        return self._mixed(counted, codes), counted > 0
+
+    def single(self, code: int) -> Float[np.ndarray, "contexts"]:
+        """p(w | c_j) of one word, a row of `pairs`; computed once, and kept."""
+        if code not in self._singles:
+            self._singles[code] = self._mixed(self._counted([code]), [code])
+        return self._singles[code]
+
+    @cached_property
+    def _singles(self) -> dict[int, np.ndarray]:
+        return {}
+
+    def probability(self, words: Collection[str]) -> float:
+        """p(W) = sum over j of p(W | c_j) p(c_j)."""
+        return float(self.given_context(words)[0] @ self.context)
+
+    def _mixed(
+        self, counted: Float[np.ndarray, "contexts"], codes: Sequence[int]
+    ) -> Float[np.ndarray, "contexts"]:
+        independent = float(np.prod(self.center[codes]))
+        return (1 - self.smoothing) * counted + self.smoothing * independent
+
+    def _shrunk(
+        self, counted: Float[np.ndarray, "contexts"], codes: Sequence[int]
+    ) -> Float[np.ndarray, "contexts"]:
+        """A gamma prior, of mean 1 and weight K, on how often sets are seen against expectation."""
+        apart = np.prod([self.single(code) for code in codes], axis=0)
+        n_pairs = self._context_weight / self._pair_weight
+        return apart * ((n_pairs * counted + self.shrinkage) / (n_pairs * apart + self.shrinkage))
+
+    @cached_property
+    def _pair_weight(self) -> float:
+        """Mean weight of a pair."""
+        counted = (self.windows.as_center > 0).astype(np.float64)
+        n_pairs = self.windows.sums(counted)[self.windows.as_context > 0].sum()
+        return float(self._context_weight.sum() / n_pairs)
+
+    @cached_property
+    def _context_weight(self) -> Float[np.ndarray, "contexts"]:
+        """Weight of all pairs of each context word."""
+        weight = self.windows.as_context * self.windows.around
+        return self.windows.by_word(np.arange(len(weight)), weight)
+
+    def _counted(self, codes: Sequence[int]) -> Float[np.ndarray, "contexts"]:
+        """p(W | c_j) as counted."""
+        context, members = _positions_of_sets(self.windows, codes)
+        weight = self.windows.as_context[context] * self._drawn(context, members)
+        return self.windows.by_word(context, weight) / self._context_weight
+
+    def _drawn(
+        self, context: Int64[np.ndarray, "sets"], members: list[Int64[np.ndarray, "sets"]]
+    ) -> Float[np.ndarray, "sets"]:
+        """All weight around each context times the chance to draw its members, mean over orders."""
+        around = self.windows.around[context]
+        own = [self.windows.as_center[member] for member in members]
+        chance = np.zeros(len(context))
+        for order in itertools.permutations(own):
+            left, product = around, around.copy()
+            for weight in order:
+                product *= weight / left
+                left = left - weight
+            chance += product
+        return chance / math.factorial(len(own))
+
+
+def _positions_of_sets(
+    windows: Windows, codes: Sequence[int]
+) -> tuple[Int64[np.ndarray, "sets"], list[Int64[np.ndarray, "sets"]]]:
+    """Every position with the whole set in its window, and where its words stand there.
+
+    Starts from the rarest word: positions with no other of the set in reach are dropped before
+    windows are looked at.
+    """
+    listed = sorted((windows.positions(code) for code in codes), key=len)
+    start = listed[0]
+    for other in listed[1:]:
+        low, high = windows.first[windows.first[start]], windows.last[windows.last[start] - 1]
+        start = start[np.searchsorted(other, low) < np.searchsorted(other, high)]
+    which, context = _ranges(windows.first[start], windows.last[start])
+    members = [start[which]]
+    kept = (context != members[0]) & (windows.tokens[context] >= 0)
+    context, members = context[kept], [members[0][kept]]
+    for other in listed[1:]:
+        low = np.searchsorted(other, windows.first[context])
+        which, occurrence = _ranges(low, np.searchsorted(other, windows.last[context]))
+        position, context = other[occurrence], context[which]
+        kept = position != context
+        members = [member[which][kept] for member in members] + [position[kept]]
+        context = context[kept]
+    return context, members
+
+
+def _ranges(
+    low: Int64[np.ndarray, "ranges"], high: Int64[np.ndarray, "ranges"]
+) -> tuple[Int64[np.ndarray, "numbers"], Int64[np.ndarray, "numbers"]]:
+    """Which range each number is of, and every number from `low` to below `high`."""
+    length = high - low
+    which = np.repeat(np.arange(len(low)), length)
+    before = np.cumsum(length) - length
+    return which, np.arange(len(which)) - before[which] + low[which]
+
+
+class ParaphraseTerms(NamedTuple):
+    """The terms of two sets W and W*, in nats, one number a context word but for `delta`."""
+
+    rho: Float[np.ndarray, "contexts"]
+    sigma: Float[np.ndarray, "contexts"]
+    sigma_star: Float[np.ndarray, "contexts"]
+    delta: float
+    xi: Float[np.ndarray, "contexts"]
+
+
+def paraphrase_terms(
+    sets: WordSets, words: Collection[str], star: Collection[str]
+) -> ParaphraseTerms:
+    """The terms of W = `words` and W* = `star`; infinite or NaN where a probability is 0."""
+    p, p_star = sets.probability(words), sets.probability(star)
+    (given, _), (given_star, _) = sets.given_context(words), sets.given_context(star)
+
+    def sigma(words: Collection[str], given: np.ndarray) -> np.ndarray:
+        return np.log(given) - sum(np.log(sets.single(sets.windows.code(word))) for word in words)
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # p(c_j | W) = p(W | c_j) p(c_j) / p(W)
+        of_context, of_context_star = given * sets.context / p, given_star * sets.context / p_star
+        return ParaphraseTerms(
+            rho=np.log(of_context_star) - np.log(of_context),
+            sigma=sigma(words, given),
+            sigma_star=sigma(star, given_star),
+            delta=float(np.log(p_star) - np.log(p)),
+            xi=np.log(given_star) - np.log(given),
+        )
+
+
+def factorized_matrix(sets: WordSets) -> Float[np.ndarray, "words contexts"]:
+    """M_ij = log p(w_i, c_j) / p(c_j) + log |V|, or N of attention windows: what is factorized.
+
+    Raises DataError where a pair has probability 0.
+    Source: Propositions 9 and 14 of the paper on bidirectional attention as a mixture of experts.
+    """
+    pairs = sets.pairs
+    if not (pairs > 0).all():
+        i, j = np.argwhere(~(pairs > 0))[0]
+        raise DataError(
+            f"`sets` must give each pair a probability above 0, got 0 for {sets.words[i]!r} around "
+            f"{sets.words[j]!r} ({(pairs == 0).mean():.0%} of pairs). Take smoothing above 0."
+        )
+    return np.log(pairs) + np.log(len(sets.words))

@@ -1,0 +1,334 @@
+"""Analogies by b + c - a, and the study of them on a text drawn from a few words."""
+
+import importlib.util
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from encoder_cases import save_tiny_bert
+from exfam import Marginal
+from exfam.checks import DataError
+from exfam.language import MaskedLanguageModel
+from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.reading.text import prepare_text
+from exfam.vectors import WordVectors, evaluate_analogies
+from exfam.words import SkipGram
+from exfam_studies.common.harness import Options, reproduce
+from exfam_studies.common.kept import Store
+from exfam_studies.common.word_corpus import read_corpus
+from exfam_studies.experts import analogies, analogy_errors, analogy_sets
+from exfam_studies.experts.analogy_errors import EXPLAINED, stretches
+from exfam_studies.experts.analogy_sets import FITTED, given_sets, text_lines
+from exfam_studies.experts.factorized import asymmetry
+from exfam_studies.experts.offsets import (
+    answer_by_offsets,
+    common_questions,
+    single_words,
+    words_in_common,
+)
+from exfam_studies.experts.paraphrases import TERMS, WordSets, attention_windows, text_windows
+from words.vector_cases import some_vectors
+
+WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
+NEEDS_TOKENIZERS = pytest.mark.skipif(
+    importlib.util.find_spec("tokenizers") is None,
+    reason="tokenizers (extra hf) is not installed",
+)
+
+
+def drawn_questions(n=40, *, words=60):
+    """Questions of four different words drawn by chance, of three categories and two kinds."""
+    random = np.random.default_rng(0)
+    drawn = [tuple(f"w{row}" for row in random.choice(words, 4, replace=False)) for _ in range(n)]
+    categories = tuple(("capital", "gram1", "family")[number % 3] for number in range(n))
+    kinds = {"capital": "semantic", "family": "semantic", "gram1": "syntactic"}
+    return WordQuestions("x", tuple(drawn), categories, kinds)
+
+
+def questions_of(*questions):
+    return WordQuestions("x", questions, ("x",) * len(questions), {})
+
+
+def one_by_one(vectors, question):
+    """The nearest word and the cosine of the right one, by loops."""
+    a, b, c, d = (vectors[word].astype(float) for word in question)
+    sums = b + c - a
+
+    def cosine(vector):
+        return float(sums @ vector / np.linalg.norm(sums) / np.linalg.norm(vector))
+
+    others = [word for word in vectors if word not in question[:3]]
+    return max(others, key=lambda word: cosine(vectors[word].astype(float))), cosine(d)
+
+
+def test_answers_are_what_loops_find():
+    vectors, questions = some_vectors(), drawn_questions()
+    answers = answer_by_offsets(vectors, questions)
+    result = [one_by_one(vectors, question) for question in questions.questions]
+    assert list(answers.answer) == [word for word, _ in result] and len(set(answers.answer)) > 5
+    np.testing.assert_allclose(answers.cosine, [cosine for _, cosine in result], atol=1e-6)
+    fourth = [question[3] for question in questions.questions]
+    assert answers.correct.tolist() == [
+        word == d for word, d in zip(answers.answer, fourth, strict=True)
+    ]
+    a, b, c = (vectors[word] for word in questions.questions[0][:3])
+    others = [vectors.similarity(b + c - a, word) for word in set(fourth)]
+    assert answers.cosine_others[0] == pytest.approx(np.mean(others), abs=1e-6)
+    one_way = answer_by_offsets(WordVectors(vectors.words, vectors.center + 9), questions)
+    assert abs(answers.totals[-1].cosine_others) < 0.3 < 0.9 < one_way.totals[-1].cosine_others
+    alone = answer_by_offsets(vectors, questions, c_alone=True)
+    assert alone.cosine[0] == pytest.approx(vectors.similarity(*questions.questions[0][2:]))
+
+
+def test_of_vectors_of_one_length_answers_are_those_of_3cosadd():
+    vectors = some_vectors()
+    unit = vectors.center / np.linalg.norm(vectors.center, axis=1, keepdims=True)
+    same = WordVectors(vectors.words, unit)
+    listed = drawn_questions().questions
+    whole = questions_of(*((*question[:3], word) for question in listed for word in vectors))
+    accuracy = answer_by_offsets(same, whole).totals[-1].accuracy
+    assert accuracy == evaluate_analogies(same, whole).total.accuracy > 0
+    assert answer_by_offsets(vectors, whole).answer != answer_by_offsets(same, whole).answer
+
+
+def test_scores_are_of_categories_kinds_and_all():
+    answers = answer_by_offsets(some_vectors(rows=12), drawn_questions(words=12))
+    *kinds, overall = answers.totals
+    assert [own.category for own in answers.by_category] == ["capital", "gram1", "family"]
+    assert [own.category for own in kinds] == ["semantic", "syntactic"]
+    for parts in (answers.by_category, kinds):
+        n = np.array([own.n_questions for own in parts])
+        assert n.sum() == overall.n_questions == 40
+        for name in ("accuracy", "cosine", "cosine_others"):
+            mean = n @ [getattr(own, name) for own in parts] / 40
+            assert mean == pytest.approx(getattr(overall, name))
+    assert 0 < overall.accuracy < 1
+
+
+def test_answers_that_cannot_be_right_or_near():
+    result = answer_by_offsets(some_vectors(rows=3), questions_of(("w0", "w1", "w2", "w2")))
+    assert result.answer == ("",) and not result.correct.any() and len(result.totals) == 1
+    zero = WordVectors(("a", "b", "c", "d"), np.array([[1], [2], [-1], [3]], dtype=np.float32))
+    assert answer_by_offsets(zero, questions_of(("a", "b", "c", "d"))).cosine.tolist() == [0.0]
+    unknown = questions_of(("w0", "w1", "w2", "w3"), ("w0", "W1", "w2", "gone"))
+    with pytest.raises(DataError, match=r"got 'gone' in question 1\. Take `common_questions`"):
+        answer_by_offsets(some_vectors(), unknown)
+
+
+def test_common_questions_are_those_that_every_set_knows():
+    one = WordVectors(("athens", "greece", "oslo", "norway", "Rome"), np.eye(5, dtype=np.float32))
+    other = WordVectors(("norway", "oslo", "greece", "athens"), np.eye(4, dtype=np.float32))
+    listed = (
+        ("Athens", "Greece", "Oslo", "Norway"),
+        ("Athens", "Greece", "Rome", "Norway"),
+        ("Oslo", "Norway", "Athens", "Greece"),
+    )
+    questions = WordQuestions("x", listed, ("one", "two", "three"), {"one": "semantic"})
+    kept = common_questions([one, other], questions)
+    assert kept.questions == tuple(tuple(map(str.lower, listed[i])) for i in (0, 2))
+    assert kept.categories == ("one", "three") and kept.kinds == questions.kinds
+    gone = WordVectors(other.words, other.center * np.array([[0], [1], [1], [1]], np.float32))
+    with pytest.raises(DataError, match="four words of a question in common, got none of 3"):
+        common_questions([one, gone], questions)
+
+
+def test_sets_that_are_cut_keep_their_vectors():
+    words = ("w0", "cat", "New", "dog", "a b")
+    center, context = np.arange(10, dtype=np.float32).reshape(2, 5, 1) + 1
+    kept = single_words(WordVectors(words, center, context))
+    assert kept.words == ("cat", "dog")
+    assert kept.center.ravel().tolist() == [2, 4] and kept.context.ravel().tolist() == [7, 9]
+    tied = single_words(WordVectors(words, center, signs=np.array([-1], dtype=np.int8)))
+    assert tied.matrix("context").ravel().tolist() == [-2, -4]
+    one, other = some_vectors(rows=9), some_vectors(1, rows=20)
+    for cut, whole in zip(words_in_common([other, one]), (other, one), strict=True):
+        assert set(cut.words) == set(one.words)
+        np.testing.assert_array_equal(cut.center, np.stack([whole[word] for word in cut.words]))
+
+
+def google():
+    """A few questions of known words, in capitals too, and one of a word that no text has."""
+    known = [tuple(WORDS[row : row + 4]) for row in range(0, 24, 2)]
+    known[0] = tuple(word.capitalize() for word in known[0])
+    listed = [*known, (*WORDS[:3], "gone")]
+    categories = tuple("gram1-plural" if number % 2 else "family" for number in range(len(listed)))
+    kinds = {"family": "semantic", "gram1-plural": "syntactic"}
+    return WordQuestions("google", tuple(listed), categories, kinds)
+
+
+@pytest.fixture
+def options(tmp_path, monkeypatch):
+    """A smoke run over a text of its own, without the package of an encoder."""
+    random = np.random.default_rng(0)
+    chance = 1 / np.arange(2, len(WORDS) + 2)
+    path = tmp_path / "text.txt"
+    path.write_text(" ".join(random.choice(WORDS, size=6000, p=chance / chance.sum())))
+    monkeypatch.setattr(analogies, "word_questions", lambda name: google())
+    monkeypatch.setattr(analogy_sets, "packaged_encoder", lambda: None)
+    return Options(fast=True, corpus=path, folder=tmp_path / "kept")
+
+
+def values(rows):
+    result = {(row.task, row.model, row.metric): row.value for row in rows}
+    assert len(result) == len(rows)
+    return result
+
+
+def test_all_sets_answer_the_questions_that_all_know(options, monkeypatch):
+    options = replace(options, only=("words",), seeds=2)
+    rows = analogies.run(options)
+    result = values(rows)
+    assert result["words", "questions", "count-overall"] == 12
+    assert result["words", "questions", "count-semantic"] == 6
+    assert result["words-categories", "questions", "count-gram1-plural"] == 6
+    known = replace(google(), questions=google().questions[:12], categories=("x",) * 12)
+    for model in ("sgns", "sgns-tied", "cbow"):
+        row = next(row for row in rows if row.model == model)
+        assert row.settings["tokens"] == 6000 and row.settings["words"] == len(WORDS)
+        overall = result["words", model, "cosine-overall"]
+        parts = [result["words", model, f"cosine-{name}"] for name in ("semantic", "syntactic")]
+        assert np.mean(parts) == pytest.approx(overall)
+        assert result["words", f"{model}-c-alone", "cosine-overall"] != overall
+        # Scores are those of the vectors that are kept.
+        files = sorted(options.folder.glob(f"analogies/text-head/{model}-????????/*.safetensors"))
+        cosines = [answer_by_offsets(WordVectors.load(file), known).cosine.mean() for file in files]
+        assert len(cosines) == 2 and np.mean(cosines) == pytest.approx(overall)
+    missing = [row for row in rows if row.model == "minilm"]
+    assert [(row.value, row.note) for row in missing] == [(None, "not installed")]
+    monkeypatch.setattr(analogy_sets, "fit_words", lambda *_, **__: pytest.fail("fitted again"))
+    assert analogies.run(options) == rows
+
+
+@NEEDS_TOKENIZERS
+def test_a_masked_language_model_is_compared_where_its_task_is_run(options, monkeypatch):
+    options = replace(options, only=("masked-lm",))
+    rows = analogies.run(options)
+    row = next(row for row in rows if row.model == "masked-lm")
+    assert row.settings["tokens"] == 6000 and row.settings["words"] == len(WORDS)
+    assert -1 <= values(rows)["masked-lm", "masked-lm", "cosine-overall"] <= 1
+    assert {row.model for row in rows} >= {"sgns", "cbow", "minilm", "paper's bert"}
+    monkeypatch.setattr(MaskedLanguageModel, "fit", lambda *_, **__: pytest.fail("fitted again"))
+    assert analogies.run(options) == rows
+    # A fit that was cut short is not kept.
+    interrupted = type("History", (), {"interrupted": True})()
+    monkeypatch.setattr(MaskedLanguageModel, "fit", lambda self, *_, **__: self)
+    monkeypatch.setattr(MaskedLanguageModel, "history_", interrupted)
+    text, fit = prepare_text(["a b a b"], min_count=1), FITTED["masked-lm"]
+    with pytest.raises(KeyboardInterrupt, match="cut short"):
+        fit.vectors(text, fit.settings(options), 0, options)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    absent = analogy_sets.fitted_set("masked-lm", lambda: pytest.fail("read"), options)
+    assert absent.vectors == () and absent.note == "not installed"
+
+
+def test_vectors_of_all_kinds_can_be_given(options, tmp_path):
+    folder, random = tmp_path / "given", np.random.default_rng(1)
+    folder.mkdir()
+    matrix = random.normal(size=(len(WORDS), 5)).astype(np.float32)
+    WordVectors(tuple(WORDS), matrix).save(folder / "glove.txt")
+    (folder / ".hidden").write_text("not looked at")
+    save_tiny_bert(folder / "bert", WORDS)
+    text = [" ".join(random.choice(WORDS, size=200)) for _ in range(3)]
+    own = SkipGram(dim=4, epochs=1, min_count=1, progress=False).fit(text)
+    own.save(folder / "own")
+    result = {given.model: given for given in given_sets(folder)}
+    assert list(result) == ["bert", "glove.txt", "own"]
+    np.testing.assert_array_equal(result["own"].vectors[0]["ban"], own.vectors_["ban"])
+    np.testing.assert_allclose(result["glove.txt"].vectors[0]["ban"], matrix[0], rtol=1e-5)
+    assert result["bert"].settings["corpus"] == "not known"
+    rows = analogies.run(replace(options, only=("words",), vectors=folder))
+    assert {"bert", "glove.txt", "own", "bert-c-alone"} <= {row.model for row in rows}
+    (alone,) = given_sets(folder / "bert")
+    assert alone.vectors[0].words == tuple(WORDS) and list(given_sets(None)) == []
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="got an empty folder at"):
+        list(given_sets(tmp_path / "empty"))
+    frame = pd.DataFrame({"u": [0, 0, 1], "i": ["a", "b", "a"]})
+    Marginal(group="u", item="i").fit(frame).save(tmp_path / "model")
+    with pytest.raises(DataError, match="`vectors` must be a model of words, got a Marginal"):
+        list(given_sets(tmp_path / "model"))
+
+
+@NEEDS_TOKENIZERS
+def test_a_saved_masked_language_model_can_be_given(tmp_path):
+    MaskedLanguageModel(
+        subwords="word", embed_dim=8, n_heads=2, n_layers=1, feed_forward_dim=8, length=16,
+        max_epochs=1, progress=False,
+    ).fit([" ".join(WORDS)] * 9).save(tmp_path / "model")  # fmt: skip
+    (given,) = given_sets(tmp_path / "model")
+    assert sorted(given.vectors[0].words) == sorted(WORDS)
+
+
+def test_lines_are_the_text_that_word_vectors_are_fitted_to():
+    text = prepare_text([["a", "b", "rare"], ["b", "a"] * 600], min_count=2)
+    lines = list(text_lines(text))
+    assert [len(line) for line in lines] == [2, 1000, 200]
+    assert lines[0] == ["a", "b"] and lines[1][:3] == ["b", "a", "b"]
+
+
+def test_the_real_questions_are_those_of_the_papers_file(data_folder):
+    if not (data_folder / "wordsim").is_dir():
+        pytest.skip("the folder has no wordsim")
+    rows = values(reproduce("analogies", options=Options(fast=True, only=["words"])))
+    assert 0 < rows["words", "questions", "count-overall"] < 19_544
+
+
+def test_errors_of_all_explained_sets_are_taken_apart(options, monkeypatch):
+    options = replace(options, only=("explanation",))
+    rows = analogies.run(options)
+    result = values(rows)
+    for model in EXPLAINED:
+        assert result["explanation", model, "count-questions"] == 12
+        shares = [result["explanation", model, f"share-{term}"] for term in TERMS]
+        assert sum(shares) == pytest.approx(1.0)
+        assert 0 < result["explanation", model, "coverage-seen"] < 1
+    ranked = [row for row in rows if row.metric == "auc-gap"]
+    assert ranked and all(
+        row.settings["low"] <= row.value <= row.settings["high"] for row in ranked
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(Store, "put", lambda *_: pytest.fail("measured again"))
+        assert analogies.run(options) == rows
+    # Answers are among the most frequent words alone.
+    monkeypatch.setitem(analogy_errors._FAST_SETS, "words", 16)
+    result = values(analogies.run(options))
+    (file,) = options.folder.glob("analogies/text-head/cbow-*/00.safetensors")
+    vectors = WordVectors.load(file, limit=16)
+    known = common_questions([vectors], google())
+    assert result["explanation", "cbow", "count-questions"] == len(known) < 12
+    accuracy = answer_by_offsets(vectors, known).correct.mean()
+    assert result["explanation", "cbow", "accuracy-overall"] == pytest.approx(accuracy)
+    monkeypatch.setitem(analogy_errors._FAST_SETS, "words", 3)
+    rows = analogies.run(options)
+    assert {(row.metric, row.value) for row in rows} == {("count-questions", 0.0)}
+
+
+def test_attention_is_less_symmetric_than_counts_and_by_as_much_as_its_weights_say(options):
+    rows = analogies.run(replace(options, only=("symmetry",), seeds=2))
+    result, name = values(rows), "factor-asymmetry"
+    assert result["symmetry", "cbow", name] < 1e-12 < 1e-6 < result["symmetry", "attention", name]
+    assert result["symmetry", "attention", "nats"] > 0 and rows[0].n_seeds == 2
+    text = stretches(read_corpus(options, min_count=5), n_words=30, n_tokens=4000)
+    (file,) = options.folder.glob("analogies/text-head/symmetry-*/00.json")
+    kept = json.loads(file.read_text())
+    *log_tau, of_mask = kept["arrays"]["log-tau"]
+    tau = np.exp(np.array(log_tau) - of_mask)
+    weighed = WordSets(attention_windows(text_windows(text), tau, mask=1.0))
+    witness = asymmetry(weighed.pairs * weighed.context)
+    assert kept["figures"][f"attention {name}"] == pytest.approx(witness, rel=1e-6)
+    assert kept["figures"]["unigram nats"] < np.log(30)
+
+
+def test_stretches_are_of_frequent_words_in_their_order():
+    random = np.random.default_rng(0)
+    words = random.choice(WORDS, size=500, p=np.arange(1, 31) / 465).tolist()
+    cut = stretches(prepare_text([words], min_count=1), n_words=7, n_tokens=300, length=4)
+    result = [cut.vocabulary.words[code] for code in cut.tokens[cut.tokens >= 0]]
+    kept = [word for word in words[:300] if word in cut.vocabulary.words]
+    assert len(set(result)) == 7
+    assert result == kept[: len(result)] and len(kept) - len(result) <= 1
+    lengths = np.diff(np.flatnonzero(np.append(-1, cut.tokens) == -1)) - 1
+    assert (lengths[:-1] == 4).all() and 2 <= lengths[-1] <= 4
