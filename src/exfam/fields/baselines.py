@@ -10,6 +10,9 @@
 (6,)
 """
 
+from abc import ABC
+from typing import ClassVar
+
 from torch import nn
 
 from exfam.checks import ExfamError
@@ -17,7 +20,7 @@ from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice
 from exfam.fields.declarations import Lags, RidgeSplit
 from exfam.fields.field_estimator import FieldEstimator
-from exfam.fields.networks.climatology import ClimatologyPart
+from exfam.fields.networks.climate import Climate, ClimatologyPart
 from exfam.fields.networks.gaussian_process import (
     KERNELS,
     GaussianProcessPart,
@@ -26,9 +29,9 @@ from exfam.fields.networks.gaussian_process import (
 from exfam.fields.networks.kriging import VARIOGRAMS, KrigingPart, fit_kriging
 from exfam.fields.networks.ridge import (
     RidgeCovariancePart,
+    RidgePart,
     RidgeSitePart,
-    fit_ridge_covariance,
-    fit_ridge_site,
+    fit_ridge,
 )
 from exfam.fields.plan import FieldPlan
 
@@ -49,11 +52,11 @@ class FieldClimatology(FieldEstimator):
                 "nothing else to predict by, got 'none'."
             )
 
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        return [ClimatologyPart(self._fit_climate(plan.train))]
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
+        return [ClimatologyPart(climate)]
 
-    def _empty_part(self) -> nn.Module:
-        return ClimatologyPart(self._empty_climate())
+    def _empty_part(self, climate: Climate) -> nn.Module:
+        return ClimatologyPart(climate)
 
 
 class FieldGaussianProcess(Lags, FieldEstimator):
@@ -65,12 +68,11 @@ class FieldGaussianProcess(Lags, FieldEstimator):
     kind = "field-gaussian-process"
     kernel: str = parameter(Choice(KERNELS), '"matern" (3/2) or "exponential"', default="matern")
 
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        climate = self._fit_climate(plan.train)
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         return [fit_gaussian_process(plan.train, climate, kernel=self.kernel)]
 
-    def _empty_part(self) -> nn.Module:
-        return GaussianProcessPart(self._empty_climate(), kernel=self.kernel)
+    def _empty_part(self, climate: Climate) -> nn.Module:
+        return GaussianProcessPart(climate, kernel=self.kernel)
 
 
 class FieldKriging(FieldEstimator):
@@ -84,15 +86,28 @@ class FieldKriging(FieldEstimator):
         Choice(VARIOGRAMS), '"exponential" or "spherical"', default="exponential"
     )
 
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        climate = self._fit_climate(plan.train)
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         return [fit_kriging(plan.train, climate, kind=self.variogram)]
 
-    def _empty_part(self) -> nn.Module:
-        return KrigingPart(self._empty_climate(), kind=self.variogram)
+    def _empty_part(self, climate: Climate) -> nn.Module:
+        return KrigingPart(climate, kind=self.variogram)
 
 
-class FieldRidge(Lags, RidgeSplit, FieldEstimator):
+class _KnownSites(Lags, RidgeSplit, FieldEstimator, ABC):
+    """Estimators that know the sites of training alone, by a part that `fit_ridge` fills."""
+
+    reads_around_new_sites = False
+    _part: ClassVar[type[RidgePart]]
+
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
+        return [fit_ridge(self._empty_part(climate), plan.train, validation=plan.validation)]
+
+    def _empty_part(self, climate: Climate) -> RidgePart:
+        shape = self.shape_
+        return self._part(climate, n_sites=shape.n_sites, n_lags=shape.lags)
+
+
+class FieldRidge(_KnownSites):
     """A ridge regression of each site on all others, and on all of earlier maps.
 
     It knows the sites of training alone: `predict_dist(at=…)` is refused, and rows of other sites
@@ -102,18 +117,10 @@ class FieldRidge(Lags, RidgeSplit, FieldEstimator):
     """
 
     kind = "field-ridge"
-    reads_around_new_sites = False
-
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        climate = self._fit_climate(plan.train)
-        return [fit_ridge_site(plan.train, climate=climate, validation=plan.validation)]
-
-    def _empty_part(self) -> nn.Module:
-        shape = self.shape_
-        return RidgeSitePart(self._empty_climate(), n_sites=shape.n_sites, n_lags=shape.lags)
+    _part = RidgeSitePart
 
 
-class FieldRidgeCovariance(Lags, RidgeSplit, FieldEstimator):
+class FieldRidgeCovariance(_KnownSites):
     """One Gaussian distribution of all sites, its covariance with a ridge.
 
     Exact for any sites observed. As `FieldRidge`, it knows the sites of training alone.
@@ -122,12 +129,4 @@ class FieldRidgeCovariance(Lags, RidgeSplit, FieldEstimator):
     """
 
     kind = "field-ridge-covariance"
-    reads_around_new_sites = False
-
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        climate = self._fit_climate(plan.train)
-        return [fit_ridge_covariance(plan.train, climate=climate, validation=plan.validation)]
-
-    def _empty_part(self) -> nn.Module:
-        shape = self.shape_
-        return RidgeCovariancePart(self._empty_climate(), n_sites=shape.n_sites, n_lags=shape.lags)
+    _part = RidgeCovariancePart

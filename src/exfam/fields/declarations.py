@@ -184,6 +184,9 @@ class LatentFactorParameters(Declared, section="Model"):
 class FieldTraining(Declared, section="Training"):
     """Training by AdamW."""
 
+    validation_fraction: float = parameter(
+        text="share of the maps, the last ones, held out to choose the best epoch", default=0.15
+    )
     learning_rate: float = parameter(Positive(), "largest step size of AdamW", default=0.003)
     weight_decay: float = parameter(Positive(zero=True), "decoupled weight decay", default=0.05)
     batch_size: int = parameter(ANY_NUMBER, "maps in a step", default=32)

@@ -1,110 +1,248 @@
-"""Joint draws of missing values: one after the other in each map, then by Gibbs sweeps."""
+"""Joint draws of missing values, forecasts made of them, and which value to measure next."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64, Shaped
 
+from exfam.checks import check_fraction
 from exfam.estimator.evaluate import value_parameters
+from exfam.families import Family
 from exfam.families.mixtures import Mixture
-from exfam.fields.data.field_checks import is_observed
+from exfam.fields.data import with_lags
+from exfam.fields.data.facts import is_observed
+from exfam.fields.data.further import with_times
+from exfam.fields.networks.assemble import FieldShape
+from exfam.fields.plan import standardized_maps
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
+Members = Sequence[TwoPartModel]
+Elements = Int64[np.ndarray, "elements"]
+StepsBySites = Float[np.ndarray, "steps sites"]
+
+
+@dataclass(frozen=True, eq=False)
+class Forecast:
+    """Draws of maps to come.
+
+    `times`: their times, as labels where the groups have them; `sites`: the sites' labels, None
+    for a site that the model never saw; `draws`: whole futures, in the unit of the value
+    """
+
+    times: Shaped[np.ndarray, "steps"]
+    sites: Shaped[np.ndarray, "sites"]
+    coordinates: Float[np.ndarray, "sites space"]
+    draws: Float[np.ndarray, "draws steps sites"]
+
+    @property
+    def mean(self) -> StepsBySites:
+        """Means over the draws."""
+        return self.draws.mean(0)
+
+    @property
+    def sd(self) -> StepsBySites:
+        """Standard deviations over the draws."""
+        return self.draws.std(0)
+
+    def quantile(self, p: float) -> StepsBySites:
+        """Quantiles of the draws. Raises ExfamError unless `p` is in [0, 1)."""
+        check_fraction("p", p)
+        return np.quantile(self.draws, p, axis=0)
+
+    def interval(self, level: float = 0.9) -> tuple[StepsBySites, StepsBySites]:
+        """Ends of the central interval of probability `level`."""
+        check_fraction("level", level)
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Sensing:
+    """How much measuring each missing value would say about the others.
+
+    `reduction`: by how much the mean predictive variance at the other missing values of the same
+        time would fall, one per row, in the squared unit of the value; NaN where none is missing.
+        Negative where a measurement is expected to make the model less sure.
+    `variance`: predictive variance of each missing value as things are; NaN where none is missing
+    """
+
+    reduction: Float[np.ndarray, "rows"]
+    variance: Float[np.ndarray, "rows"]
+
+    def in_unit(self, unit: float) -> "Sensing":
+        """The same in a unit of which the present one is `unit`."""
+        # One factor after the other: the square of a unit may be too small for a number.
+        return Sensing(unit * (unit * self.reduction), unit * (unit * self.variance))
+
+    @property
+    def ranking(self) -> Int64[np.ndarray, "missing"]:
+        """Rows with a missing value, the largest reduction first; equals by row.
+
+        >>> Sensing(np.array([np.nan, 0.5, 2.0]), np.array([np.nan, 4.0, 4.0])).ranking
+        array([2, 1])
+        """
+        rows = np.flatnonzero(~np.isnan(self.reduction))
+        return rows[np.argsort(-self.reduction[rows], kind="stable")]
+
 
 def fill_maps(
-    members: Sequence[TwoPartModel], groups: Groups, *, n: int, sweeps: int, seed: int
+    members: Members, groups: Groups, *, n: int, sweeps: int, seed: int
 ) -> Float[np.ndarray, "draws elements"]:
     """`n` fillings of the missing values of all maps, in increasing time: later maps see them.
 
-    Observed values are as they are in every draw.
+    In each map one after the other, then by Gibbs sweeps. Observed values are as they are.
     """
     generator = torch.Generator().manual_seed(seed)
     (values,) = groups.values.values()
     drawn = np.repeat(values[None].astype(np.float64), n, axis=0)
     observed = is_observed(groups).copy()
-    time = groups.group_attributes["time"]
-    for g in np.argsort(time, kind="stable").tolist():
+    for g in np.argsort(groups.group_attributes["time"], kind="stable").tolist():
         own = np.arange(groups.start[g], groups.stop[g])
-        missing = own[~observed[own]]
-        if not len(missing):
-            continue
-        _fill(members, groups[g], drawn, observed, missing, sweeps, generator)
+        missing, seen = own[~observed[own]], observed.copy()
+        for _ in range(sweeps + 1):
+            for element in missing.tolist():
+                seen[element] = False
+                mixture = _predicted(members, groups[g], drawn, seen, np.array([element]))
+                drawn[:, element] = mixture.sample(generator).numpy()
+                seen[element] = True
         observed[missing] = True
     return drawn
 
 
-def _fill(
-    members: Sequence[TwoPartModel],
-    one: Groups,
-    drawn: Float[np.ndarray, "draws elements"],
-    observed: Bool[np.ndarray, "elements"],
-    missing: Int64[np.ndarray, "missing"],
+def forecast(
+    members: Members,
+    groups: Groups,
+    *,
+    steps: int,
+    shape: FieldShape,
+    family: Family,
+    n: int,
     sweeps: int,
-    generator: torch.Generator,
-) -> None:
-    """Draw the missing values of one map, in place, in the order of its elements."""
-    seen = observed.copy()
-    for sweep in range(sweeps + 1):
-        for element in missing.tolist():
-            if sweep:
-                seen[element] = False
-            copies, rows = copies_of_map(one, drawn, seen, targets=np.array([element]))
-            (eta,) = value_parameters(members, copies).values()
-            at = np.searchsorted(rows, element) + len(rows) * np.arange(len(drawn))
-            (family,) = members[0].families.values()
-            draw = Mixture(family, eta[:, at].double()).sample(generator)
-            drawn[:, element] = draw.numpy()
-            seen[element] = True
+    seed: int,
+) -> Forecast:
+    """Draws of `steps` maps after the last; what is missing in those it needs is drawn as well.
+
+    `groups` are in the units of the data; `family` and `shape` hold those of the model.
+    """
+    last = max(groups.group_attributes["time"].tolist(), default=0.0)
+    plain = groups.with_(context_start=None, context_stop=None).compact()
+    whole = with_times(plain, last + shape.step * np.arange(1, steps + 1))
+    recent = whole.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
+    whole = with_lags(whole[recent].compact(), shape.lags, step=shape.step)
+    drawn = fill_maps(
+        members, standardized_maps(whole, family, shape), n=n, sweeps=sweeps, seed=seed
+    )
+    future = whole[len(whole) - steps :]
+    own = future.elements()
+    first = own[: len(own) // steps]
+    assert whole.item is not None
+    labels = np.array([*whole.vocabulary["item"].tolist(), None], dtype=object)
+    names = future.group_names
+    values = family.restore(torch.from_numpy(drawn[:, own])).numpy()
+    return Forecast(
+        times=future.group_attributes["time"] if names is None else names,
+        sites=labels[whole.item[first]],
+        coordinates=whole.attributes["coordinates"][first],
+        draws=values.reshape(n, steps, -1),
+    )
+
+
+def next_sites(members: Members, groups: Groups, rows: Elements, *, n: int, seed: int) -> Sensing:
+    """The reductions of all missing values of all maps, each averaged over `n` draws of it."""
+    generator = torch.Generator().manual_seed(seed)
+    everywhere = is_observed(groups)
+    flat = np.full((2, groups.n_rows), np.nan)
+    for g in range(len(groups)):
+        own = np.arange(groups.start[g], groups.stop[g])
+        if not everywhere[own].all():
+            # Columns of its own: they are copied for every value that might be measured.
+            maps = groups[g].compact()
+            missing = np.flatnonzero(~is_observed(maps)[: len(own)])
+            flat[:, own[missing]] = _reductions(members, maps, missing, n, generator)
+    out = np.full((2, len(rows)), np.nan)
+    out[:, rows] = flat[:, groups.elements()]
+    return Sensing(*out)
+
+
+def _reductions(
+    members: Members, maps: Groups, missing: Elements, n: int, generator: torch.Generator
+) -> Float[np.ndarray, "2 missing"]:
+    """Reductions and variances of the missing values of one map."""
+    (values,) = maps.values.values()
+    plain, observed = values[None].astype(np.float64), is_observed(maps)
+    mixture = _predicted(members, maps, plain, observed, missing)
+    variance = mixture.variance().double().numpy()
+    reduction = np.zeros(len(missing))
+    draws = np.stack([mixture.sample(generator).double().numpy() for _ in range(n)])
+    for k, element in enumerate(missing.tolist()):
+        others = np.delete(missing, k)
+        if not len(others):
+            continue
+        measured, seen = np.repeat(plain, n, axis=0), observed.copy()
+        measured[:, element], seen[element] = draws[:, k], True
+        after = _predicted(members, maps, measured, seen, others)
+        reduction[k] = np.delete(variance, k).mean() - float(after.variance().double().mean())
+    return np.stack([reduction, variance])
+
+
+def _predicted(
+    members: Members,
+    maps: Groups,
+    values: Float[np.ndarray, "draws elements"],
+    observed: np.ndarray,
+    targets: Elements,
+) -> Mixture:
+    """Predictions of the targets in every copy of the map, copy after copy."""
+    copies, rows = copies_of_map(maps, values, observed, targets=targets)
+    (eta,) = value_parameters(members, copies).values()
+    at = np.searchsorted(rows, targets) + len(rows) * np.arange(len(values))[:, None]
+    (family,) = members[0].families.values()
+    return Mixture(family, eta[:, at.ravel()].double())
 
 
 def copies_of_map(
-    one: Groups,
+    maps: Groups,
     values: Float[np.ndarray, "draws elements"],
-    observed: Bool[np.ndarray, "elements"],
+    observed: np.ndarray,
     *,
-    targets: Int64[np.ndarray, "targets"],
-) -> tuple[Groups, Int64[np.ndarray, "rows"]]:
+    targets: Elements,
+) -> tuple[Groups, Elements]:
     """One map and what it sees, once for each row of `values`; and the elements that it holds.
 
     `targets` are the elements to be predicted.
     """
-    ranges = [(one.start, one.stop)]
-    if one.context_start is not None and one.context_stop is not None:
-        ranges += list(zip(one.context_start.T, one.context_stop.T, strict=True))
-    rows = np.unique(np.concatenate([np.arange(a[0], b[0]) for a, b in ranges]))
+    begin, end = maps.context_start, maps.context_stop
+    bounds = [(maps.start, maps.stop)]
+    if begin is not None and end is not None:
+        bounds += list(zip(begin.T, end.T, strict=True))
+    rows = np.unique(np.concatenate([np.arange(low[0], high[0]) for low, high in bounds]))
     n, size = len(values), len(rows)
     offset = size * np.arange(n)
 
-    def moved(bound: np.ndarray) -> np.ndarray:
+    def start(bound: np.ndarray) -> np.ndarray:
         """Bounds among `rows`, in every copy; the ranges of a map are gapless among them."""
-        at = np.searchsorted(rows, bound)
-        return offset.reshape(-1, *[1] * (bound.ndim - 1)) + at
+        return offset.reshape(-1, *[1] * (bound.ndim - 1)) + np.searchsorted(rows, bound)
 
-    role = np.where(np.isin(rows, targets), TARGET, CONTEXT)
-    (column,) = one.values
+    def stop(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return np.where(high == low, start(low), start(high - 1) + 1)
+
+    (column,) = maps.values
     copies = Groups(
-        start=moved(one.start),
-        stop=moved(one.stop - 1) + 1 if one.n_elements else moved(one.start),
-        item=None if one.item is None else np.tile(one.item[rows], n),
+        start=start(maps.start),
+        stop=stop(maps.start, maps.stop),
+        item=None if maps.item is None else np.tile(maps.item[rows], n),
         values={column: values[:, rows].ravel()},
-        attributes={name: np.tile(a[rows], (n, 1)) for name, a in one.attributes.items()},
+        attributes={name: np.tile(a[rows], (n, 1)) for name, a in maps.attributes.items()},
         group_attributes={
-            name: np.repeat(a, n, axis=0) for name, a in one.group_attributes.items()
+            name: np.repeat(a, n, axis=0) for name, a in maps.group_attributes.items()
         },
-        position=None if one.position is None else np.tile(one.position[rows], (n, 1)),
+        position=None if maps.position is None else np.tile(maps.position[rows], (n, 1)),
         observed=np.tile(observed[rows], n),
-        role=np.tile(role, n),
-        context_start=None if one.context_start is None else moved(one.context_start),
-        context_stop=None if one.context_stop is None else _stops(one, moved),
-        vocabulary=one.vocabulary,
+        role=np.tile(np.where(np.isin(rows, targets), TARGET, CONTEXT), n),
+        context_start=None if begin is None else start(begin),
+        context_stop=None if begin is None or end is None else stop(begin, end),
+        vocabulary=maps.vocabulary,
     )
     return copies, rows
-
-
-def _stops(one: Groups, moved: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    assert one.context_start is not None and one.context_stop is not None
-    empty = one.context_stop == one.context_start
-    last = moved(np.where(empty, one.context_start, one.context_stop - 1))
-    return np.where(empty, last, last + 1)

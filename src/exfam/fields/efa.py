@@ -1,26 +1,25 @@
-"""The FieldEFA estimator: exponential family attention over maps."""
+"""The FieldEFA estimator: exponential family attention over maps, and what it attended to."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int64, Shaped
 from torch import nn
 
 from exfam.estimator.base import parameter
 from exfam.estimator.evaluate import value_parameters
-from exfam.estimator.members import train_members
 from exfam.estimator.rules import Families, Flag
 from exfam.families import Family
-from exfam.fields.data.field_checks import observed_own
-from exfam.fields.declarations import FieldNetworkParameters, FieldTraining, Lags
-from exfam.fields.explain import FieldExplanation, explain_maps
-from exfam.fields.field_estimator import FieldEstimator
+from exfam.fields.data.facts import observed_own
+from exfam.fields.declarations import FieldNetworkParameters, Lags
+from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.dispersion_shift import best_shift
-from exfam.fields.networks.links import anomaly, counts
-from exfam.fields.plan import FieldPlan
-from exfam.fields.units import family_in_units
+from exfam.fields.networks.links import anomaly, best_shift, counts
+from exfam.fields.networks.network import FieldNetwork, FieldWeights
+from exfam.fields.plan import FieldPlan, family_in_units
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -28,7 +27,26 @@ from exfam.likelihoods.two_part import TwoPartModel
 MOST_START = 1 << 20
 
 
-class FieldEFA(FieldNetworkParameters, Lags, FieldTraining, FieldEstimator):
+@dataclass(frozen=True, eq=False)
+class FieldExplanation:
+    """Weights of one map's elements (the centers) on all that it sees (the context).
+
+    `time`: label of the map; `site` and `coordinates` of the context, `steps_back` of its maps;
+    `own`: which of the context are the centers, in their order; `attention`: of each layer, `null`
+    what goes to the null token; `read_out`: of the linear read-out, None without one
+    """
+
+    time: Any
+    site: Shaped[np.ndarray, "context"]
+    coordinates: Float[np.ndarray, "context space"]
+    steps_back: Int64[np.ndarray, "context"]
+    own: Bool[np.ndarray, "context"]
+    attention: list[Float[np.ndarray, "heads centers context"]]
+    null: list[Float[np.ndarray, "heads centers"]]
+    read_out: Float[np.ndarray, "read_out_heads centers context"] | None
+
+
+class FieldEFA(FieldNetworkParameters, Lags, TrainedField):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
 
     {parameters}
@@ -52,9 +70,6 @@ class FieldEFA(FieldNetworkParameters, Lags, FieldTraining, FieldEstimator):
         "`Gaussian(scale=2.0)`",
         default="gaussian",
     )
-    validation_fraction: float = parameter(
-        text="share of the maps, the last ones, held out to choose the best epoch", default=0.15
-    )
     calibrate: bool = parameter(
         Flag(),
         "whether scales are multiplied, after training, by the factor under which the maps "
@@ -62,35 +77,28 @@ class FieldEFA(FieldNetworkParameters, Lags, FieldTraining, FieldEstimator):
         default=True,
     )
 
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        climate = self._fit_climate(plan.train)
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         start = _start(plan.train, climate, plan.family)
-
-        def build(generator: torch.Generator) -> TwoPartModel:
-            part = build_field_network(
-                plan.shape,
-                self,
-                climate=climate,
-                family=plan.family,
-                start=start,
-                generator=generator,
-            )
-            return self._member(part)
-
-        members, self.histories_ = train_members(self, build, plan)
+        parts = self._train(plan, lambda generator: self._network(climate, start, generator))
         if self.calibrate and plan.validation is not None:
-            for member in members:
-                _calibrate(member, plan.validation)
-        return [member.value_part for member in members if member.value_part is not None]
+            for part in parts:
+                _calibrate(self._member(part), plan.validation)
+        return parts
 
-    def _empty_part(self) -> nn.Module:
+    def _empty_part(self, climate: Climate) -> nn.Module:
+        start, generator = torch.zeros(self.family_.n_params), torch.Generator().manual_seed(0)
+        return self._network(climate, start, generator)
+
+    def _network(
+        self, climate: Climate, start: torch.Tensor, generator: torch.Generator
+    ) -> FieldNetwork:
         return build_field_network(
             self.shape_,
             self,
-            climate=self._empty_climate(),
+            climate=climate,
             family=family_in_units(self.family_),
-            start=torch.zeros(self.family_.n_params),
-            generator=torch.Generator().manual_seed(0),
+            start=start,
+            generator=generator,
         )
 
     def explain(self, X: Any) -> list[FieldExplanation]:
@@ -99,7 +107,13 @@ class FieldEFA(FieldNetworkParameters, Lags, FieldTraining, FieldEstimator):
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
         inputs = self._inputs(X)
-        return explain_maps(self.members_[0], inputs.groups, given=inputs.given)
+        network = self.members_[0].eval().value_part
+        assert isinstance(network, FieldNetwork)
+        with torch.inference_mode():
+            return [
+                _explained(network, inputs.groups, g, given=inputs.given)
+                for g in range(len(inputs.groups))
+            ]
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:
@@ -124,3 +138,41 @@ def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:
     start = family.initial_eta(sample[sampled].double()).float()
     start[: family.n_params - family.n_dispersion] = 0.0
     return start
+
+
+def _explained(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) -> FieldExplanation:
+    """The weights of one map; `given` are the maps in the units of the data."""
+    batch = groups.pad([g])
+    weights = network.weights(batch.to(next(network.parameters()).device))
+    there = batch.present[0].numpy()
+    rows = batch.element[0].numpy()[there]
+    length = batch.present.shape[1]
+    n_keys = weights.keys.may_attend.shape[-1]
+    assert groups.item is not None
+    labels = np.array([*groups.vocabulary["item"].tolist(), None], dtype=object)
+    names = groups.group_names
+    layers = [_over_elements(layer[..., :n_keys], weights, length) for layer in weights.layers]
+    read = weights.read_out
+    return FieldExplanation(
+        time=g if names is None else names[g],
+        site=labels[groups.item[rows]],
+        coordinates=given.attributes["coordinates"][rows],
+        steps_back=batch.steps_back[0].numpy()[there],
+        own=(batch.steps_back == 0)[0].numpy()[there],
+        attention=[layer[..., there] for layer in layers],
+        null=[layer[0, ..., n_keys:].sum(-1).T.cpu().numpy() for layer in weights.layers],
+        read_out=None if read is None else _over_elements(read, weights, length)[..., there],
+    )
+
+
+def _over_elements(
+    weights: Float[torch.Tensor, "one own heads key"], source: FieldWeights, length: int
+) -> Float[np.ndarray, "heads own length"]:
+    """Weights with one column per element, wherever the keys were taken from."""
+    if source.keys.column is None:
+        return weights[0].transpose(0, 1).cpu().numpy()
+    own, heads = weights.shape[1:3]
+    out = weights.new_zeros(own, heads, length)
+    columns = source.keys.column[0][:, None].expand(-1, heads, -1)
+    kept = torch.where(source.keys.may_attend[0][:, None], weights[0], 0.0)
+    return out.scatter_add(2, columns, kept).transpose(0, 1).cpu().numpy()

@@ -3,6 +3,7 @@
 import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,24 +17,34 @@ from torch import nn
 from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import value_parameters
+from exfam.estimator.members import train_members
 from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
-from exfam.fields.data import with_places
-from exfam.fields.data.field_checks import is_observed
-from exfam.fields.declarations import ClimateModel, FieldColumnNames, FieldSplit
-from exfam.fields.draws import fill_maps
-from exfam.fields.forecasts import Forecast, forecast
-from exfam.fields.imputation import filled
-from exfam.fields.inputs import FieldInputs, arranged, check_places, read_field_inputs
+from exfam.fields.data.facts import is_observed
+from exfam.fields.data.further import with_places
+from exfam.fields.declarations import ClimateModel, FieldColumnNames, FieldSplit, FieldTraining
+from exfam.fields.draws import Forecast, Sensing, fill_maps, forecast, next_sites
+from exfam.fields.inputs import (
+    REMEDY,
+    FieldInputs,
+    arranged,
+    check_places,
+    filled,
+    read_field_inputs,
+    warn_of_new_sites,
+)
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.networks.climate import Climate, fit_climate
 from exfam.fields.networks.links import counts
-from exfam.fields.new_sites import refuse_places, warn_of_new_sites
-from exfam.fields.plan import FieldPlan, plan_field_fit
-from exfam.fields.sensing import Sensing, next_sites
-from exfam.fields.units import family_in_units, standardized_maps, unit_of
+from exfam.fields.plan import (
+    FieldPlan,
+    family_in_units,
+    plan_field_fit,
+    standardized_maps,
+    unit_of,
+)
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -43,10 +54,9 @@ from exfam.scores.prediction import Prediction
 class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(value at a site and time | values elsewhere, and before).
 
-    Data are a frame (pandas, polars, pyarrow, dict of columns) or file with one row per time and
-    site, its columns named in the constructor, or groups made with `read_field`. Outputs have one
-    entry per row, in the order of the rows. A value is always predicted from the others, never from
-    itself; one that is missing is predicted from those that are there.
+    Data are a frame or file with one row per time and site, its columns named in the constructor,
+    or groups made with `read_field`. Outputs have one entry per row, in the order of the rows. A
+    value is always predicted from the others, never from itself.
     """
 
     # Whether predictions at sites that training did not observe read the values around them.
@@ -63,11 +73,11 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     site_coordinates_: Float[np.ndarray, "sites space"] = attribute()
 
     @abstractmethod
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         """The fitted value parts, one per member."""
 
     @abstractmethod
-    def _empty_part(self) -> nn.Module:
+    def _empty_part(self, climate: Climate) -> nn.Module:
         """A value part of the fitted shape, its numbers to be loaded."""
 
     def fit(
@@ -96,7 +106,9 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         self.site_coordinates_ = plan.places
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
         self.seen_ = seen_groups(seen)
-        self.members_ = [self._member(part) for part in self._fit_parts(plan.standardized())]
+        plan = plan.standardized()
+        parts = self._fit_parts(plan, self._fit_climate(plan.train))
+        self.members_ = [self._member(part) for part in parts]
         return self
 
     def predict(self, X: Any, *, at: Any = None) -> Float[np.ndarray, "rows"]:
@@ -116,11 +128,14 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         are then predicted by what is normal there, and an ExfamWarning counts them.
         """
         if at is not None and not self.reads_around_new_sites:
-            refuse_places(type(self).__name__)
+            raise ExfamError(
+                f"`at` must be left out for {type(self).__name__}, which knows the sites of "
+                "training alone: at other places it could give no more than what is normal there. "
+                f"{REMEDY}; FieldClimatology gives what is normal."
+            )
         inputs = self._inputs(X)
         if at is None:
-            rows = inputs.groups.elements()
-            return self._prediction(inputs.groups, rows, inputs.rows)
+            return self._of_rows(inputs)
         places = _as_places(at, self.shape_)
         wide = standardized_maps(with_places(inputs.given, places), self.family_, self.shape_)
         new = wide.stop[:, None] - np.arange(len(places), 0, -1)
@@ -132,10 +147,8 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         NaN where the value is missing.
         """
         inputs = self._inputs(X)
-        groups = inputs.groups
-        observed = np.where(is_observed(groups), inputs.values, np.nan)
-        prediction = self._prediction(groups, groups.elements(), inputs.rows)
-        return prediction.log_prob(inputs.spread(observed))
+        observed = np.where(is_observed(inputs.groups), inputs.values, np.nan)
+        return self._of_rows(inputs).log_prob(inputs.spread(observed))
 
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-density in nats of an observed value given the others; higher is better.
@@ -160,8 +173,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
                 "into a frame, or use predict_dist."
             )
         inputs = self._inputs(frame)
-        prediction = self._prediction(inputs.groups, inputs.groups.elements(), inputs.rows)
-        return filled(frame, inputs, prediction, column=str(self.value), level=level)
+        return filled(frame, inputs, self._of_rows(inputs), column=str(self.value), level=level)
 
     def sample(
         self, X: Any, *, n: int = 1, sweeps: int = 0, seed: int = 0
@@ -177,10 +189,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         inputs = self._inputs(X)
         drawn = fill_maps(self.members_, inputs.groups, **draws)
         values = self.family_.restore(torch.from_numpy(drawn)).numpy()
-        flat = np.where(is_observed(inputs.groups), inputs.values, values)
-        out = np.empty((n, len(inputs.rows)))
-        out[:, inputs.rows] = flat[:, inputs.groups.elements()]
-        return out
+        return inputs.spread(np.where(is_observed(inputs.groups), inputs.values, values))
 
     def forecast(
         self, X: Any, *, steps: int = 1, n: int = 100, sweeps: int = 0, seed: int = 0
@@ -243,6 +252,9 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             standardized_maps(laid_out, self.family_, self.shape_), inputs.rows, laid_out
         )
 
+    def _of_rows(self, inputs: FieldInputs) -> Prediction:
+        return self._prediction(inputs.groups, inputs.groups.elements(), inputs.rows)
+
     def _prediction(self, groups: Groups, elements: np.ndarray, rows: np.ndarray) -> Prediction:
         eta = value_parameters(self.members_, groups)[self.shape_.column][:, elements]
         wrong = np.flatnonzero(~eta.isfinite().all(-1).all(0).numpy())
@@ -275,9 +287,25 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             step=self.shape_.step,
         )
 
-    def _empty_climate(self) -> Climate:
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        config = {"shape": asdict(self.shape_), "family": family_to_config(self.family_)}
+        return config, {"site_coordinates": torch.from_numpy(self.site_coordinates_)}
+
+    def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
+        self.shape_ = FieldShape.from_config(config["shape"])
+        if self.shape_.lags != self.lags:
+            raise ValueError(f"a network of {self.shape_.lags} lags where `lags` is {self.lags}")
+        self.family_ = family_from_config(config["family"])
+        # A class whose family is no parameter is built for Gaussian values of any scale.
+        own = family_in_units(self.family_)
+        if "family" not in self.declared and family_to_config(own) != family_to_config(Gaussian()):
+            raise ExfamError(f"`family` of {type(self).__name__} must be gaussian, got {own!r}.")
+        self.site_coordinates_ = tensors["site_coordinates"].numpy()
+        self.vocabulary_ = vocabulary
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
         shape = self.shape_
-        return Climate(
+        climate = Climate(
             self.standardize,
             n_sites=shape.n_sites,
             n_dims=shape.n_dims,
@@ -285,30 +313,20 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             period=self.period,
             step=shape.step,
         )
+        return self._member(self._empty_part(climate))
 
-    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members: plain JSON, and tensors."""
-        config = {"shape": asdict(self.shape_), "family": family_to_config(self.family_)}
-        return config, {"site_coordinates": torch.from_numpy(self.site_coordinates_)}
 
-    def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
-        """Take back what `_state` gave."""
-        self.shape_ = FieldShape.from_config(config["shape"])
-        if self.shape_.lags != self.lags:
-            raise ValueError(f"a network of {self.shape_.lags} lags where `lags` is {self.lags}")
-        self.family_ = family_from_config(config["family"])
-        self._check_family()
-        self.site_coordinates_ = tensors["site_coordinates"].numpy()
-        self.vocabulary_ = vocabulary
+class TrainedField(FieldTraining, FieldEstimator, ABC):
+    """Estimators of fields whose networks are trained, one for each member of an ensemble."""
 
-    def _check_family(self) -> None:
-        # A class whose family is no parameter is built for Gaussian values of any scale.
-        own = family_in_units(self.family_)
-        if "family" not in self.declared and family_to_config(own) != family_to_config(Gaussian()):
-            raise ExfamError(f"`family` of {type(self).__name__} must be gaussian, got {own!r}.")
-
-    def _restored_member(self, config: Any) -> TwoPartModel:
-        return self._member(self._empty_part())
+    def _train(
+        self, plan: FieldPlan, build: Callable[[torch.Generator], nn.Module]
+    ) -> list[nn.Module]:
+        """The networks that `build` makes, trained; what happened is in `histories_`."""
+        members, self.histories_ = train_members(
+            self, lambda generator: self._member(build(generator)), plan
+        )
+        return [member.value_part for member in members if member.value_part is not None]
 
 
 def _drawing(n: Any, sweeps: Any, seed: Any) -> dict[str, int]:

@@ -1,22 +1,28 @@
 """From what a user passes (a frame, a file or field groups) to maps that a fitted model knows."""
 
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64
+import pyarrow as pa
+from jaxtyping import Bool, Float, Int64
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamWarning
+from exfam.columns.frames import open_frame
 from exfam.fields.data import check_field, read_field, with_lags
-from exfam.fields.data.field_checks import observed_own
+from exfam.fields.data.facts import is_observed, observed_own
 from exfam.fields.declarations import FieldColumnNames
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
+from exfam.scores.prediction import Prediction
 
 # By how much a coordinate may differ from the training's, as numbers written to files do.
 TOLERANCE = 1e-4
 # Columns of a frame that an estimator must know by name.
 REQUIRED = ("time", "site", "coordinates", "value")
+REMEDY = "FieldGaussianProcess, FieldKriging and FieldEFA predict new places from those around them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +42,10 @@ class FieldInputs:
         (values,) = self.given.values.values()
         return values
 
-    def spread(self, flat: Float[np.ndarray, "elements"]) -> Float[np.ndarray, "rows"]:
-        """Numbers of the flat columns in the user's order."""
-        out = np.empty(len(self.rows))
-        out[self.rows] = flat[self.groups.elements()]
+    def spread(self, flat: np.ndarray) -> np.ndarray:
+        """What the flat columns hold in the user's order; of several draws the last axis is it."""
+        out = np.empty((*flat.shape[:-1], len(self.rows)), dtype=flat.dtype)
+        out[..., self.rows] = flat[..., self.groups.elements()]
         return out
 
 
@@ -74,14 +80,20 @@ def read_field_inputs(
 
 
 def at_known_sites(groups: Groups) -> Groups:
-    """The groups with a vocabulary of those sites that have an observed value; others are new.
-
-    A model learns nothing of a site without any value in training.
-    """
+    """The groups with a vocabulary of those sites that have an observed value; others are new."""
     assert groups.item is not None
     codes = np.unique(groups.item[observed_own(groups)])
     labels = groups.vocabulary.get("item", np.arange(groups.n_items))
     return _recoded(groups.with_(vocabulary={"item": labels}), labels[codes[codes >= 0]])
+
+
+def _recoded(groups: Groups, sites: np.ndarray) -> Groups:
+    """The groups with codes of `sites`; -1 for others."""
+    assert groups.item is not None
+    labels = groups.vocabulary.get("item", np.arange(groups.n_items))
+    code_of = {label: code for code, label in enumerate(sites.tolist())}
+    codes = np.array([code_of.get(label, -1) for label in labels.tolist()] + [-1], dtype=np.int32)
+    return groups.with_(item=codes[groups.item], vocabulary={"item": sites})
 
 
 def arranged(groups: Groups, *, lags: int, step: float) -> Groups:
@@ -122,10 +134,60 @@ def check_places(
         )
 
 
-def _recoded(groups: Groups, sites: np.ndarray) -> Groups:
-    """The groups with codes of `sites`; -1 for others."""
+def warn_of_new_sites(groups: Groups, seen: Bool[np.ndarray, "slots"], *, estimator: str) -> None:
+    """Warn (ExfamWarning) of rows whose sites training did not observe, with their number.
+
+    `seen`: by code, whether training observed a site often enough to learn from
+    """
     assert groups.item is not None
-    labels = groups.vocabulary.get("item", np.arange(groups.n_items))
-    code_of = {label: code for code, label in enumerate(sites.tolist())}
-    codes = np.array([code_of.get(label, -1) for label in labels.tolist()] + [-1], dtype=np.int32)
-    return groups.with_(item=codes[groups.item], vocabulary={"item": sites})
+    rows = groups.elements()
+    codes = groups.item[rows]
+    new = rows[(codes < 0) | ~seen[codes]]
+    if not len(new):
+        return
+    n_places = len(np.unique(groups.attributes["coordinates"][new], axis=0))
+    warnings.warn(
+        f"{len(new)} of {len(rows)} rows are at {n_places} places that training observed less than "
+        f"twice. {estimator} knows the other sites alone: it predicts these rows by what is normal "
+        f"there, and their values say nothing of other rows. {REMEDY}.",
+        ExfamWarning,
+        stacklevel=4,
+    )
+
+
+def filled(
+    frame: Any, inputs: FieldInputs, prediction: Prediction, *, column: str, level: float
+) -> Any:
+    """The frame with its missing values replaced, and columns that say where and how surely.
+
+    A frame of the kind that was given. Raises DataError where it has a column of such a name.
+    """
+    observed, values = inputs.spread(is_observed(inputs.groups)), inputs.spread(inputs.values)
+    low, high = prediction.interval(level)
+    columns = {
+        column: np.where(observed, values, prediction.mean),
+        f"{column}_imputed": ~observed,
+        f"{column}_low": np.where(observed, values, low),
+        f"{column}_high": np.where(observed, values, high),
+    }
+    held = open_frame(frame)
+    for name in columns:
+        if name in held and name != column:
+            raise DataError(
+                f"`frame` must have no column {name!r}, which marks what was filled in. Rename it."
+            )
+    if isinstance(frame, Mapping):
+        return {**frame, **columns}
+    if hasattr(frame, "assign"):  # pandas
+        return frame.assign(**columns)
+    if hasattr(frame, "with_columns"):
+        import polars as pl
+
+        return frame.with_columns([pl.Series(name, array) for name, array in columns.items()])
+    table = pa.table(frame)
+    for name, array in columns.items():
+        if name in table.column_names:
+            table = table.set_column(table.column_names.index(name), name, pa.array(array))
+        else:
+            table = table.append_column(name, pa.array(array))
+    return table

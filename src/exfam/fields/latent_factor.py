@@ -5,9 +5,8 @@ import torch
 from torch import nn
 
 from exfam.estimator.base import parameter
-from exfam.estimator.members import train_members
-from exfam.fields.declarations import FieldTraining, LatentFactorParameters
-from exfam.fields.field_estimator import FieldEstimator
+from exfam.fields.declarations import LatentFactorParameters
+from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.factor_network import (
     FieldLatentFactorPart,
@@ -15,10 +14,9 @@ from exfam.fields.networks.factor_network import (
 )
 from exfam.fields.plan import FieldPlan
 from exfam.groups import Groups
-from exfam.likelihoods.two_part import TwoPartModel
 
 
-class FieldLatentFactor(LatentFactorParameters, FieldTraining, FieldEstimator):
+class FieldLatentFactor(LatentFactorParameters, TrainedField):
     """y_i | others ~ N(h_i . sum of h_j y_j over the k nearest observed sites j, sigma^2).
 
     The factors h are a network of the coordinates. The baseline of "Exponential Family Attention":
@@ -45,27 +43,11 @@ class FieldLatentFactor(LatentFactorParameters, FieldTraining, FieldEstimator):
     weight_decay: float = parameter(default=0.0)
     max_epochs: int = parameter(default=300)
     patience: int = parameter(default=60)
-    validation_fraction: float = parameter(
-        text="share of the maps, the last ones, held out to choose the best epoch", default=0.15
-    )
 
-    def _part(
-        self, groups: Groups, climate: Climate | None, generator: torch.Generator
-    ) -> FieldLatentFactorPart:
-        return build_field_latent_factor(
-            groups, self, metric=self.metric, climate=climate, generator=generator
-        )
+    def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
+        return self._train(plan, lambda generator: self._part(plan.train, climate, generator))
 
-    def _fit_parts(self, plan: FieldPlan) -> list[nn.Module]:
-        climate = None if self.standardize == "none" else self._fit_climate(plan.train)
-
-        def build(generator: torch.Generator) -> TwoPartModel:
-            return self._member(self._part(plan.train, climate, generator))
-
-        members, self.histories_ = train_members(self, build, plan)
-        return [member.value_part for member in members if member.value_part is not None]
-
-    def _empty_part(self) -> nn.Module:
+    def _empty_part(self, climate: Climate) -> nn.Module:
         n_sites = len(self.site_coordinates_)
         like = Groups(
             start=np.array([0]),
@@ -73,5 +55,15 @@ class FieldLatentFactor(LatentFactorParameters, FieldTraining, FieldEstimator):
             values={self.shape_.column: np.arange(n_sites, dtype=float)},
             attributes={"coordinates": self.site_coordinates_},
         )
-        climate = None if self.standardize == "none" else self._empty_climate()
         return self._part(like, climate, torch.Generator().manual_seed(0))
+
+    def _part(
+        self, groups: Groups, climate: Climate, generator: torch.Generator
+    ) -> FieldLatentFactorPart:
+        return build_field_latent_factor(
+            groups,
+            self,
+            metric=self.metric,
+            climate=None if self.standardize == "none" else climate,
+            generator=generator,
+        )

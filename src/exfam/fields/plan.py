@@ -1,4 +1,9 @@
-"""What a fit of a field works on: maps read and recoded, lags laid out, maps held out."""
+"""What a fit of a field works on: maps read and recoded, lags, maps held out, and units.
+
+A model of a field sees (value - center) / scale, with a center and a scale of the training values;
+its family is mapped back exactly. Counts stay as they are. Coordinates of plain space are shifted
+and divided by one length. Results do not depend on the units of the data.
+"""
 
 import math
 from dataclasses import dataclass, replace
@@ -6,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, support_error
 from exfam.estimator.members import choose_families
 from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.schema import check_in_support
-from exfam.families import Family
-from exfam.fields.data.field_checks import observed_own
+from exfam.families import Family, Scaled, scaled_to
+from exfam.fields.data.facts import observed_own
 from exfam.fields.data.lags import time_step
 from exfam.fields.inputs import (
     arranged,
@@ -24,17 +30,14 @@ from exfam.fields.inputs import (
 )
 from exfam.fields.networks.assemble import FieldShape, field_shape
 from exfam.fields.networks.links import check_field_family
-from exfam.fields.units import (
-    check_range,
-    family_in_units,
-    fitted_to,
-    origin_and_length,
-    standardized_maps,
-    with_origin,
-)
 from exfam.groups import Groups
 
-Weight = Float[np.ndarray, "elements"] | None
+# Squares of larger coordinates are no numbers.
+FARTHEST = 1e150
+SMALLEST = 1e-150
+MOST_LENGTHS = 1e9
+MOST_SPREADS = 1e8
+MOST_COUNT = 1e12
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +53,18 @@ class FieldPlan:
     family: Family
     places: Float[np.ndarray, "sites space"]
     checkpoint: Path | None
-    weight: Weight = None
-    validation_weight: Weight = None
+    weight: Float[np.ndarray, "elements"] | None = None
+    validation_weight: Float[np.ndarray, "elements"] | None = None
 
     def standardized(self) -> "FieldPlan":
         """The plan with standardized values and their family, as models see them."""
-        held_out = self.validation
-        return replace(
-            self,
-            train=standardized_maps(self.train, self.family, self.shape),
-            validation=None
-            if held_out is None
-            else standardized_maps(held_out, self.family, self.shape),
-            family=family_in_units(self.family),
+        train, validation = (
+            None if maps is None else standardized_maps(maps, self.family, self.shape)
+            for maps in (self.train, self.validation)
         )
+        assert train is not None
+        family = family_in_units(self.family)
+        return replace(self, train=train, validation=validation, family=family)
 
 
 def plan_field_fit(
@@ -75,16 +76,15 @@ def plan_field_fit(
     parameters do not go together, SupportError for values that the family cannot produce.
     """
     groups = read_field_inputs(X, estimator).groups
-    _check_observed(groups)
+    if not len(observed_own(groups)):
+        raise DataError("`X` must hold at least one observed value to fit, got none.")
     groups = at_known_sites(groups)
     (family,) = choose_families(estimator.family, groups).values()
     check_field_family(family)
     (column,) = groups.values
     check_in_support(groups, {column: family})
-    lags = int(estimator.lags)
-    step = _step(estimator, groups)
-    groups = arranged(groups, lags=lags, step=step)
-    shape = _shape(groups, lags=lags, step=step, metric=estimator.metric)
+    shape = _shape(estimator, groups)
+    groups = arranged(groups, lags=shape.lags, step=shape.step)
     if validation is None:
         train, held_out = _hold_out(groups, fraction=float(estimator.validation_fraction))
     else:
@@ -102,47 +102,36 @@ def plan_field_fit(
     )
 
 
-def _check_observed(groups: Groups) -> None:
-    if not len(observed_own(groups)):
-        raise DataError("`X` must hold at least one observed value to fit, got none.")
-
-
-def _step(estimator: Any, groups: Groups) -> float:
-    if estimator.step is not None:
-        return float(estimator.step)
-    with np.errstate(over="ignore"):
-        step = time_step(groups.group_attributes["time"].astype(np.float64))
-    if step is not None and not 0 < step < math.inf:
-        raise DataError(
-            "`time` must hold times that differ in double precision, got a usual gap between "
-            f"two of {step:g}. Count them from another day, or in another unit."
-        )
-    return 1.0 if step is None else step
-
-
-def _shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
+def _shape(estimator: Any, groups: Groups) -> FieldShape:
     """The shape of the groups, with the origin and the length of their places."""
+    metric, step = estimator.metric, estimator.step
+    if step is None:
+        with np.errstate(over="ignore"):
+            step = time_step(groups.group_attributes["time"].astype(np.float64))
+        if step is not None and not 0 < step < math.inf:
+            raise DataError(
+                "`time` must hold times that differ in double precision, got a usual gap between "
+                f"two of {step:g}. Count them from another day, or in another unit."
+            )
+    step = 1.0 if step is None else float(step)
     own = groups.attributes["coordinates"][groups.elements()]
     origin, length = origin_and_length(own, metric=metric)
-    shape = field_shape(with_origin(groups, origin, length), lags=lags, step=step, metric=metric)
+    groups = with_origin(groups, origin, length)
+    shape = field_shape(groups, lags=int(estimator.lags), step=step, metric=metric)
     return replace(shape, origin=origin, length=length)
 
 
 def _validation(estimator: Any, data: Any, train: Groups, shape: FieldShape) -> Groups:
     groups = read_field_inputs(data, estimator, sites=train.vocabulary["item"]).groups
-    _check_column(groups, train)
-    if not len(observed_own(groups)):
-        raise ExfamError("`validation` must hold at least one observed value, got none.")
-    check_places(groups, site_places(train), length=shape.length)
-    return arranged(groups, lags=shape.lags, step=shape.step)
-
-
-def _check_column(groups: Groups, train: Groups) -> None:
     if list(groups.values) != list(train.values):
         raise ExfamError(
             f"`validation` must have the value column {next(iter(train.values))!r}, as the "
             f"training data have, got {next(iter(groups.values))!r}."
         )
+    if not len(observed_own(groups)):
+        raise ExfamError("`validation` must hold at least one observed value, got none.")
+    check_places(groups, site_places(train), length=shape.length)
+    return arranged(groups, lags=shape.lags, step=shape.step)
 
 
 def _hold_out(groups: Groups, *, fraction: float) -> tuple[Groups, Groups | None]:
@@ -158,3 +147,102 @@ def _hold_out(groups: Groups, *, fraction: float) -> tuple[Groups, Groups | None
     if n < 1:
         return able, None
     return able[: len(able) - n], able[len(able) - n :]
+
+
+def fitted_to(family: Family, groups: Groups) -> Family:
+    """`family` on values standardized by the observed own values of training groups."""
+    (column,) = groups.values.values()
+    return scaled_to(family, torch.from_numpy(column[observed_own(groups)].astype(np.float64)))
+
+
+def check_range(groups: Groups, family: Family) -> None:
+    """Raise for training values whose numbers would be cut in silence; `family` is fitted to them.
+
+    Scales that models predict lie between e^-20 and e^20 of the usual one, means of counts below
+    e^30. Raises SupportError naming the row of a value that is too far out, DataError for a column
+    whose usual spread has no square.
+    """
+    ((column, values),) = groups.values.items()
+    own, unit = observed_own(groups), unit_of(family)
+    if not SMALLEST <= unit <= 1 / SMALLEST:
+        raise DataError(
+            f"`{column}` must have a usual spread from {SMALLEST:g} to {1 / SMALLEST:g}, got "
+            f"{unit:g}. Give it in another unit."
+        )
+    value = values[own].astype(np.float64)
+    if isinstance(family, Scaled):
+        wrong = own[np.abs(value - family.center) / unit > MOST_SPREADS]
+        rule = f"within {MOST_SPREADS:g} times the usual spread of the column, {unit:g}, of its"
+        rule, hint = f"{rule} median", "Mend such rows, or declare the number in missing."
+    else:
+        wrong = own[value > MOST_COUNT]
+        rule = f"at most {MOST_COUNT:g} for a family of counts"
+        hint = "Use Gaussian() for numbers this large."
+    if len(wrong):
+        row = int(wrong[0] if groups.source_row is None else groups.source_row[wrong[0]])
+        got, counts = values[wrong[0]], (len(wrong), len(own))
+        raise support_error(column, got, support=rule, row=row, counts=counts, hint=hint)
+
+
+def family_in_units(family: Family) -> Family:
+    """The family of standardized values."""
+    return family.of_units if isinstance(family, Scaled) else family
+
+
+def unit_of(family: Family) -> float:
+    """How much of the value one standardized unit is."""
+    return family.scale if isinstance(family, Scaled) else 1.0
+
+
+def standardized_maps(groups: Groups, family: Family, shape: FieldShape) -> Groups:
+    """The groups with values and places as a model sees them."""
+    groups = with_origin(groups, shape.origin, shape.length)
+    if not isinstance(family, Scaled):
+        return groups
+    ((name, column),) = groups.values.items()
+    values = family.standardize(torch.from_numpy(column.astype(np.float64))).numpy()
+    return groups.with_(values={name: values})
+
+
+def with_origin(groups: Groups, origin: tuple[float, ...], length: float) -> Groups:
+    """The groups with coordinates less `origin`, divided by `length`; as they are without one.
+
+    Raises DataError for places that are more than 1e9 lengths away.
+    """
+    if not origin:
+        return groups
+    coordinates = groups.attributes["coordinates"]
+    with np.errstate(over="ignore"):
+        places = (coordinates - np.array(origin)) / length
+    far = np.flatnonzero(~(np.abs(places) <= MOST_LENGTHS).all(1))
+    if len(far):
+        raise DataError(
+            f"`coordinates` must lie within {MOST_LENGTHS:g} times the extent of the training "
+            f"sites, {length:g}, got {tuple(coordinates[far[0]].tolist())}. Nothing is known so "
+            "far away: leave such places out."
+        )
+    return groups.with_(attributes={**groups.attributes, "coordinates": places}, position=places)
+
+
+def origin_and_length(
+    places: Float[np.ndarray, "sites space"], *, metric: str
+) -> tuple[tuple[float, ...], float]:
+    """The middle of the sites and the largest distance of a coordinate from it.
+
+    Models see single precision, in which sites that are close together and far from 0 would be one.
+    Degrees on the globe are as they are: no origin, and a length of 1.
+    Raises DataError for coordinates of more than 1e150, whose squares are no numbers.
+
+    >>> origin_and_length(np.array([[4e6, 1.0], [4e6 + 2.0, 1.0]]), metric="euclidean")
+    ((4000001.0, 1.0), 1.0)
+    """
+    if metric != "euclidean":
+        return (), 1.0
+    if (far := np.abs(places).max()) > FARTHEST:
+        raise DataError(
+            f"`coordinates` must be at most {FARTHEST:g} in size, got {far:g}. Give them in "
+            "another unit."
+        )
+    origin = places.min(0) / 2 + places.max(0) / 2
+    length = float(np.abs(places - origin).max())
+    return tuple(origin.tolist()), length or 1.0

@@ -1,20 +1,16 @@
 """Values at places and times as Groups: one group per map, one element per site."""
 
-from exfam.fields.data.facts import FieldFacts, field_facts
-from exfam.fields.data.field_checks import check_field
-from exfam.fields.data.further import only_observed, with_places, with_times
+from exfam.fields.data.facts import FieldFacts, check_field
+from exfam.fields.data.further import only_observed
 from exfam.fields.data.lags import has_history, with_lags
 from exfam.fields.data.read import read_field, read_field_with_facts
 
 __all__ = [
     "FieldFacts",
     "check_field",
-    "field_facts",
     "has_history",
     "only_observed",
     "read_field",
     "read_field_with_facts",
     "with_lags",
-    "with_places",
-    "with_times",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from exfam.checks import DataError, ExfamError, check_positive
-from exfam.fields.data.field_checks import check_field
+from exfam.fields.data.facts import check_field
 from exfam.groups import Groups
 
 # Of a step: by how much the difference of two times may be off, as sums of 0.1 are.
@@ -16,20 +16,15 @@ MOST_LAGS = 10_000
 
 
 def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> Groups:
-    """The same maps, each of which also sees the `lags` maps before it.
+    """The same maps, each of which also sees the `lags` maps before it (at most 10,000).
 
-    `context_start` and `context_stop` get one range per lag, the oldest first, the last one a step
-    before the group's own time; a range is empty where these groups have no map of that time. Only
-    maps among `groups` are looked for, so add lags to all of them before splitting. Ranges that
+    `context_start` and `context_stop` get one range per lag, the oldest first, the last one a
+    `step` before the group's own time: in the unit of `group_attributes["time"]` (days for dates),
+    by default the most frequent gap between consecutive times, the smallest of equals. A range is
+    empty where these groups have no map of that time, so add lags before splitting. Ranges that
     groups have are replaced; `lags` of 0 takes them away.
-
-    `lags`: how many maps, 0 to 10,000
-    `step`: from one map to the next, in the unit of `group_attributes["time"]` (days for dates);
-        None for the most frequent gap between consecutive times, the smallest of equals
-        (default None)
-
-    Raises ExfamError for `lags` that are no such whole number or a `step` that is not above 0,
-    DataError for groups that are no field, or have two maps of one time.
+    Raises ExfamError for `lags` or a `step` out of range, DataError for groups that are no field,
+    or have two maps of one time.
 
     >>> from exfam.fields.data.read import read_field
     >>> frame = {"day": [1, 2, 4], "city": ["Oslo"] * 3, "x": [0, 0, 0], "t": [5, 6, 7]}
@@ -48,7 +43,7 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
         return groups.with_(context_start=None, context_stop=None)
     time = groups.group_attributes["time"].astype(np.float64)
     order = np.argsort(time, kind="stable")
-    _check_once(groups, order)
+    _check_once(time, order)
     step = time_step(time) if step is None else step
     if not len(groups) or step is None:
         nothing = np.zeros((len(groups), lags), dtype=np.int64)
@@ -81,9 +76,7 @@ def time_step(time: Float[np.ndarray, "times"]) -> float | None:
 
 
 def has_history(groups: Groups) -> Bool[np.ndarray, "groups"]:
-    """Whether all maps that a group is to see beside its own are there; True without lags.
-
-    A map counts though none of its values is observed.
+    """Whether all maps that a group is to see beside its own are there, with values or without.
 
     >>> has_history(Groups(start=[0, 2], stop=[2, 5]))
     array([ True,  True])
@@ -94,12 +87,11 @@ def has_history(groups: Groups) -> Bool[np.ndarray, "groups"]:
     return np.all(is_there, axis=1)
 
 
-def _check_once(groups: Groups, order: np.ndarray) -> None:
-    time = groups.group_attributes["time"][order]
-    again = np.flatnonzero(time[1:] == time[:-1])
+def _check_once(time: np.ndarray, order: np.ndarray) -> None:
+    again = np.flatnonzero(np.diff(time[order]) == 0)
     if again.size:
         first, second = sorted(order[again[0] : again[0] + 2].tolist())
         raise DataError(
-            f"`groups` must have one map of each time, got time {time[again[0]]} at group {second} "
+            f"`groups` must have one map of each time, got time {time[first]} at group {second} "
             f"again, after group {first}. Add lags before picking groups more than once."
         )

@@ -1,28 +1,27 @@
 """Frames and files of values at places and times as Groups."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.columns import Columns
-from exfam.columns.kinds import is_real
+from exfam.columns.kinds import is_moment, is_real, is_text
 from exfam.columns.parts import Part
-from exfam.fields.data.facts import FieldFacts, count_facts
-from exfam.fields.data.sites import Sites, read_coordinates, read_sites
-from exfam.fields.data.times import Times, read_times
-from exfam.geometry import check_metric
+from exfam.dates import parse_dates
+from exfam.fields.data.facts import FieldFacts
+from exfam.geometry import check_metric, wrong_coordinate
 from exfam.groups import Groups
 from exfam.reading.columns import open_columns
 
 # Names that the columns of a field have for themselves.
 TAKEN = ("coordinates", "item", "time")
+DAY = 86_400_000_000  # in microseconds
 
 
 def read_field(
@@ -56,14 +55,12 @@ def read_field(
         even where the value is; two sites may be at the same place
     `value`: column of the values; None, NaN and empty cells are not observed
     `metric`: "haversine" for (latitude, longitude) in degrees, latitude from -90 to 90, longitude
-        from -180 to 360; "euclidean" for any number of coordinates (default "haversine")
+        from -180 to 360; "euclidean" for any number of coordinates
     `missing`: a number, or several, that stands for a value that was not observed, such as -99
-        (default ())
     `sites`: known labels, such as those of a fitted model, that codes refer to; sites that they do
         not hold get code -1 and come last in their group. None for those of the data
-        (default None)
     `date_format`: how text in `time` writes dates: "iso" or a format of `datetime.strptime` such
-        as "%d/%m/%Y"; None for the one that all of the column fits (default None)
+        as "%d/%m/%Y"; None for the one that all of the column fits
 
     Raises DataError naming the column, the row and the file for a pair of time and site that
     repeats, a site that moves, coordinates that are missing or off the globe, a missing time or
@@ -117,70 +114,78 @@ def read_field_with_facts(
     3 values observed, 0 missing
     """
     check_metric(metric)
-    layout = _layout(time, site, coordinates, value)
+    _check_names(time=time, site=site, coordinates=coordinates, value=value)
     standing = _numbers_standing_for_missing(missing)
     known = None if sites is None else _known_sites(sites)
-    columns = open_columns(
-        data, layout.parts, vocabulary={} if known is None else {layout.site.name: known}
-    )
-    times = read_times(columns, layout.time, date_format=date_format)
-    of = read_sites(columns, layout.site, known=known)
-    places = read_coordinates(columns, layout.coordinates, of, metric=metric)
-    values, n_standing = _read_values(columns, layout.value, standing)
+    axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
+    at, where, what = Part("time", time), Part("site", site), Part("value", value)
+    axis_parts = [Part("coordinates", name) for name in axes]
+    vocabulary = {} if known is None else {site: known}
+    columns = open_columns(data, [at, where, *axis_parts, what], vocabulary=vocabulary)
+    times = _read_times(columns, at, date_format)
+    of = _read_sites(columns, where, known)
+    places = _read_coordinates(columns, axis_parts, of, metric)
+    values, n_standing = _read_values(columns, what, standing)
     if known is None and np.isnan(values).all():
         raise DataError(
             f"`value` must be observed at least once, got none in the {len(values)} rows of "
             f"column {value!r}{columns.places.where}."
         )
     order = _checked_order(columns, times, of)
-    facts = count_facts(times.codes, of.codes, ~np.isnan(values), times=times.names, sites=of.names)
-    return _assembled(order, times, of, places, {value: values}), replace(
-        facts,
-        n_missing=facts.n_missing - n_standing,
-        n_sentinel=n_standing,
-        new_sites=tuple(of.new.tolist()),
+    stop = np.cumsum(np.bincount(times.codes))
+    observed: np.ndarray = ~np.isnan(values)
+    groups = Groups(
+        start=np.concatenate([[0], stop[:-1]]),
+        stop=stop,
+        item=np.where(of.codes < len(of.known), of.codes, -1)[order],
+        values={value: values[order]},
+        attributes={"coordinates": places[order]},
+        group_attributes={"time": times.time},
+        position=places[order],
+        observed=None if observed.all() else observed[order],
+        source_row=order,
+        vocabulary={"item": of.known},
+        group_names=times.names,
+    )
+    return groups, _facts(times, of, observed, n_standing)
+
+
+def _facts(times: "_Times", sites: "_Sites", observed: np.ndarray, n_sentinel: int) -> FieldFacts:
+    """Counts of the rows; sites without a row are none of the field."""
+    n_times, n_rows = len(times.names), len(observed)
+    there = np.bincount(sites.codes, minlength=len(sites.names)) > 0
+    heard = np.bincount(sites.codes[observed], minlength=len(sites.names)) > 0
+    lit = np.bincount(times.codes[observed], minlength=n_times) > 0
+    n_sites, n_observed = int(there.sum()), int(observed.sum())
+    return FieldFacts(
+        n_rows=n_rows,
+        n_times=n_times,
+        n_sites=n_sites,
+        n_observed=n_observed,
+        n_missing=n_rows - n_observed - n_sentinel,
+        n_sentinel=n_sentinel,
+        n_absent=n_times * n_sites - n_rows,
+        times_without_values=tuple(times.names[~lit].tolist()),
+        sites_without_values=tuple(sites.names[there & ~heard].tolist()),
+        new_sites=tuple(sites.names[len(sites.known) :].tolist()),
     )
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """Which columns play which part."""
-
-    time: Part
-    site: Part
-    coordinates: tuple[Part, ...]
-    value: Part
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """All of them, time first."""
-        return self.time, self.site, *self.coordinates, self.value
-
-
-def _layout(time: str, site: str, coordinates: str | Sequence[str], value: str) -> _Layout:
-    check_names(time=time, site=site, coordinates=coordinates, value=value)
-    if value in TAKEN:
-        raise DataError(
-            f"`value` must not be named {value!r}, which a field has for itself. Rename the column."
-        )
-    names = [coordinates] if isinstance(coordinates, str) else list(coordinates)
-    if not names:
-        raise DataError("`coordinates` must name at least one column, got none.")
-    places = tuple(Part("coordinates", name) for name in names)
-    return _Layout(Part("time", time), Part("site", site), places, Part("value", value))
-
-
-def check_names(**given: Any) -> None:
-    """Raise DataError unless names of columns are text, those of coordinates one or several.
-
-    >>> check_names(time="day", coordinates=["lat", "lon"])
-    """
-    for argument, names in given.items():
+def _check_names(**columns: Any) -> None:
+    """Raise DataError unless names of columns are text, those of coordinates one or several."""
+    for argument, names in columns.items():
         several = argument == "coordinates" and isinstance(names, list | tuple)
         for name in names if several else [names]:
             if not isinstance(name, str):
                 rule = "names of columns" if argument == "coordinates" else "the name of a column"
                 raise DataError(f"`{argument}` must be {rule}, text, got {name!r}.")
+    if not columns["coordinates"]:
+        raise DataError("`coordinates` must name at least one column, got none.")
+    if columns["value"] in TAKEN:
+        raise DataError(
+            f"`value` must not be named {columns['value']!r}, which a field has for itself. Rename "
+            "the column."
+        )
 
 
 def _known_sites(sites: Any) -> np.ndarray:
@@ -203,6 +208,94 @@ def _numbers_standing_for_missing(missing: Any) -> Float[np.ndarray, "numbers"]:
     return numbers
 
 
+class _Times(NamedTuple):
+    """A column of times: row i holds `names[codes[i]]`; times increase, each once.
+
+    `time`: days since 1970-01-01 in UTC for dates and timestamps, numbers as they are.
+    """
+
+    codes: Int64[np.ndarray, "rows"]
+    time: Float[np.ndarray, "times"]
+    names: np.ndarray
+
+
+def _read_times(columns: Columns, part: Part, date_format: str | None) -> _Times:
+    """Dates, timestamps (in UTC if without a zone), dates in text or finite numbers."""
+    array = columns.check(part)
+    if is_text(array.type):
+        where = columns.places.row
+        array = pa.array(parse_dates(array, name=part.name, date_format=date_format, where=where))
+    if is_moment(array.type):
+        of_rows = columns.moments(part, array).astype(np.int64)
+        moments, codes = np.unique(of_rows, return_inverse=True)
+        return _Times(codes, moments / DAY, _named(moments))
+    names, codes = np.unique(columns.numbers(part), return_inverse=True)
+    return _Times(codes, names.astype(np.float64), names)
+
+
+def named_days(time: Float[np.ndarray, "times"]) -> np.ndarray:
+    """Days since 1970-01-01 as dates, or as timestamps if any is not at midnight."""
+    return _named(np.round(time * DAY).astype(np.int64))
+
+
+def _named(moments: Int64[np.ndarray, "times"]) -> np.ndarray:
+    names = moments.astype("datetime64[us]")
+    return names.astype("datetime64[D]") if not (moments % DAY).any() else names
+
+
+class _Sites(NamedTuple):
+    """A column of sites: row i holds `names[codes[i]]`; `known` ones come first, new ones by label.
+
+    Without known sites all of the column are.
+    """
+
+    codes: Int64[np.ndarray, "rows"]
+    names: np.ndarray
+    known: np.ndarray
+
+
+def _read_sites(columns: Columns, part: Part, known: np.ndarray | None) -> _Sites:
+    labels = columns.labels(part)
+    if known is None:
+        order = np.argsort(labels.names)
+        names = labels.names[order]
+        return _Sites(np.argsort(order)[labels.codes], names, names)
+    held = {label: code for code, label in enumerate(known.tolist())}
+    new = sorted({label for label in labels.names.tolist() if label not in held})
+    code_of = held | {label: len(known) + k for k, label in enumerate(new)}
+    codes = np.array([code_of[label] for label in labels.names.tolist()])
+    return _Sites(codes[labels.codes], np.array([*known.tolist(), *new], dtype=object), known)
+
+
+def _read_coordinates(
+    columns: Columns, parts: Sequence[Part], sites: _Sites, metric: str
+) -> Float[np.ndarray, "rows space"]:
+    """The coordinates in every row, in the order of `parts`: places that stand still."""
+    coordinates = np.stack([columns.numbers(part) for part in parts], axis=1, dtype=np.float64)
+    if metric == "haversine" and len(parts) != 2:
+        raise DataError(
+            "`coordinates` must name two columns, latitude and longitude, for metric='haversine', "
+            f"got {len(parts)}. Choose metric='euclidean' for other places."
+        )
+    wrong = wrong_coordinate(coordinates, metric=metric)
+    if wrong is not None:
+        here = np.arange(len(coordinates)) == wrong.row
+        columns.complain(parts[wrong.column], wrong.rule, here, wrong.advice)
+    codes, first = np.unique(sites.codes, return_index=True)
+    first_row = first[np.searchsorted(codes, sites.codes)]
+    moved = np.flatnonzero((coordinates != coordinates[first_row]).any(axis=1))
+    if moved.size:
+        row, before = int(moved[0]), int(first_row[moved[0]])
+        here, there = (tuple(coordinates[index].tolist()) for index in (row, before))
+        raise DataError(
+            f"`coordinates` must stay the same for a site, got {here} for "
+            f"{sites.names[sites.codes[row]]!r} at {columns.places.row(row)}, after {there} at "
+            f"{columns.places.row(before)} ({moved.size} of {columns.n_rows} rows). Mend them, or "
+            "give what moved a site label of its own."
+        )
+    return coordinates
+
+
 def _read_values(
     columns: Columns, part: Part, standing: Float[np.ndarray, "numbers"]
 ) -> tuple[Float[np.ndarray, "rows"], int]:
@@ -221,7 +314,7 @@ def _read_values(
     return values.astype(np.float64, copy=False), int(stands.sum())
 
 
-def _checked_order(columns: Columns, times: Times, sites: Sites) -> Int64[np.ndarray, "rows"]:
+def _checked_order(columns: Columns, times: _Times, sites: _Sites) -> Int64[np.ndarray, "rows"]:
     """The rows by time, then site. Raises DataError where such a pair repeats."""
     cell = times.codes * len(sites.names) + sites.codes
     order = np.argsort(cell, kind="stable")
@@ -236,28 +329,3 @@ def _checked_order(columns: Columns, times: Times, sites: Sites) -> Int64[np.nda
             f"{columns.n_rows} rows). Drop one of them or average them."
         )
     return order
-
-
-def _assembled(
-    order: Int64[np.ndarray, "rows"],
-    times: Times,
-    sites: Sites,
-    places: Float[np.ndarray, "rows space"],
-    values: dict[str, Float[np.ndarray, "rows"]],
-) -> Groups:
-    stop = np.cumsum(np.bincount(times.codes))
-    ordered, places = {name: column[order] for name, column in values.items()}, places[order]
-    observed: Bool[np.ndarray, "rows"] = ~np.isnan(next(iter(ordered.values())))
-    return Groups(
-        start=np.concatenate([[0], stop[:-1]]),
-        stop=stop,
-        item=sites.item[order],
-        values=ordered,
-        attributes={"coordinates": places},
-        group_attributes={"time": times.time},
-        position=places,
-        observed=None if observed.all() else observed,
-        source_row=order,
-        vocabulary={"item": sites.known},
-        group_names=times.names,
-    )

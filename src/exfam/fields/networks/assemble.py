@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -23,11 +23,10 @@ from exfam.encodings import DistanceBias, Encoding, EncodingSizes, build_encodin
 from exfam.families import Family, Gaussian
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.line import AlongLine, PlaceVectors
 from exfam.fields.networks.neighborhood import AllSites, NearestSites
 from exfam.fields.networks.network import FieldNetwork
 from exfam.fields.networks.readout import ReadOut
-from exfam.fields.networks.tokens import Hiding, StepsBack
+from exfam.fields.networks.tokens import AlongLine, Hiding, PlaceVectors, StepsBack
 from exfam.geometry import distances
 from exfam.groups import Groups
 from exfam.layers import mlp
@@ -41,8 +40,8 @@ class FieldShape:
     """What a field model must know of the training data to be built, as plain numbers.
 
     `step`: time from one map to the next; `center`, `spread`: of the sites' coordinates; `unit`: a
-    typical distance between sites. The coordinates that a model sees are those of the data less
-    `origin`, divided by `length`; without an origin they are as they came
+    quarter of the median distance of two sites, between the nearest and the far ones. The
+    coordinates that a model sees are those of the data less `origin`, divided by `length`.
     """
 
     column: str
@@ -76,6 +75,9 @@ def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> Field
     places = groups.attributes["coordinates"][own]
     sites = places[np.unique(groups.item[own], return_index=True)[1]]
     spread = sites.std(0)
+    some = sites[:: max(1, len(sites) // MOST_SITES)]
+    apart = distances(some, some, metric=metric)
+    apart = apart[apart > 0]
     (column,) = groups.values
     return FieldShape(
         column=column,
@@ -85,16 +87,8 @@ def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> Field
         metric=metric,
         center=tuple(sites.mean(0).tolist()),
         spread=tuple(np.where(spread > 0, spread, 1.0).tolist()),
-        unit=_typical_distance(sites, metric),
+        unit=float(np.median(apart)) / 4 if apart.size else 1.0,
     )
-
-
-def _typical_distance(sites: Float[np.ndarray, "sites space"], metric: str) -> float:
-    """A quarter of the median distance of two sites: between the nearest and the far ones."""
-    some = sites[:: max(1, len(sites) // MOST_SITES)]
-    apart = distances(some, some, metric=metric)
-    apart = apart[apart > 0]
-    return float(np.median(apart)) / 4 if apart.size else 1.0
 
 
 def build_field_network(
@@ -107,36 +101,34 @@ def build_field_network(
     generator: torch.Generator,
 ) -> FieldNetwork:
     """The default wiring; outputs start at `start`, in units of anomalies."""
-    fields: list[Field | MaskedField] = [
-        NumberAttribute(
-            "coordinates",
-            center=torch.tensor(shape.center),
-            spread=torch.tensor(shape.spread),
-            dim=settings.embed_dim,
-            hidden_dim=settings.embed_dim,
-            generator=generator,
-        ),
-        StepsBack(shape.lags, dim=settings.embed_dim, generator=generator),
-    ]
-    encoding = _encoding(shape, settings, settings.n_heads, generator)
-    if encoding.embeds:
-        fields.append(PlaceVectors(encoding, dim=settings.embed_dim))
-    if settings.site_embedding:
-        fields.append(ItemEmbedding(shape.n_sites, settings.embed_dim, generator=generator))
-    value = NumberValue(
-        shape.column,
-        Gaussian(),
-        center=0.0,
-        spread=1.0,
-        dim=settings.embed_dim,
+    parts, dim = _Parts(shape, settings, generator), settings.embed_dim
+    where = NumberAttribute(
+        "coordinates",
+        center=torch.tensor(shape.center),
+        spread=torch.tensor(shape.spread),
+        dim=dim,
+        hidden_dim=dim,
         generator=generator,
     )
-    for field in (fields[0], value):
-        _spread_kinks(cast(NumberAttribute | NumberValue, field).network, generator)
+    fields: list[Field | MaskedField] = [
+        where,
+        StepsBack(shape.lags, dim=dim, generator=generator),
+    ]
+    encoding = parts.encoding(settings.n_heads)
+    if encoding.embeds:
+        fields.append(PlaceVectors(encoding, dim=dim))
+    if settings.site_embedding:
+        fields.append(ItemEmbedding(shape.n_sites, dim, generator=generator))
+    value = NumberValue(
+        shape.column, Gaussian(), center=0.0, spread=1.0, dim=dim, generator=generator
+    )
+    for network in (where.network, value.network):
+        _spread_kinks(network, generator)
     place, hidden = TokenEmbedding(fields), MaskedField(value, generator=generator)
-    blocks = [_block(shape, settings, generator) for _ in range(settings.n_layers)]
+    blocks = [parts.block() for _ in range(settings.n_layers)]
     n_location = family.n_params - family.n_dispersion
     head = FieldHead(settings, start=start, n_location=n_location, generator=generator)
+    k = settings.n_neighbors
     return FieldNetwork(
         place,
         hidden,
@@ -145,13 +137,9 @@ def build_field_network(
         climate=climate,
         family=family,
         column=shape.column,
-        neighborhood=(
-            AllSites()
-            if settings.n_neighbors is None
-            else NearestSites(settings.n_neighbors, shape.metric)
-        ),
+        neighborhood=AllSites() if k is None else NearestSites(k, shape.metric),
         hiding=Hiding(settings.hide),
-        read_out=_read_out(shape, settings, generator) if settings.read_out_heads else None,
+        read_out=parts.read_out() if settings.read_out_heads else None,
         dropout=settings.dropout,
     )
 
@@ -204,61 +192,63 @@ class FieldHead(nn.Module):
         return nn.functional.pad(outputs, (0, missing)) + self.constant
 
 
-def _encoding(
-    shape: FieldShape, settings: FieldNetworkParameters, n_heads: int, generator: torch.Generator
-) -> Encoding:
-    if settings.encoding == "distance":
-        return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
-    sizes = EncodingSizes(
-        n_heads=n_heads,
-        head_dim=settings.head_dim,
-        embed_dim=settings.embed_dim,
-        # Places are real numbers, which tables of positions refuse.
-        n_positions=1,
-        generator=generator,
-    )
-    return AlongLine(build_encoding(settings.encoding, sizes), unit=shape.unit)
+class _Parts(NamedTuple):
+    """Makes parts of one network, of numbers drawn from one generator."""
 
+    shape: FieldShape
+    settings: FieldNetworkParameters
+    generator: torch.Generator
 
-def _null(
-    settings: FieldNetworkParameters, n_heads: int, generator: torch.Generator
-) -> NullToken | None:
-    if not settings.null_token:
-        return None
-    return NullToken(n_heads, settings.head_dim, generator=generator)
+    def encoding(self, n_heads: int) -> Encoding:
+        """The encoding of places, for so many heads."""
+        shape, settings = self.shape, self.settings
+        if settings.encoding == "distance":
+            return DistanceBias(n_heads, scale=shape.unit, metric=shape.metric)
+        sizes = EncodingSizes(
+            n_heads=n_heads,
+            head_dim=settings.head_dim,
+            embed_dim=settings.embed_dim,
+            # Places are real numbers, which tables of positions refuse.
+            n_positions=1,
+            generator=self.generator,
+        )
+        return AlongLine(build_encoding(settings.encoding, sizes), unit=shape.unit)
 
+    def null(self, n_heads: int) -> NullToken | None:
+        """The key that stands for "none of these", if there is to be one."""
+        if not self.settings.null_token:
+            return None
+        return NullToken(n_heads, self.settings.head_dim, generator=self.generator)
 
-def _block(
-    shape: FieldShape, settings: FieldNetworkParameters, generator: torch.Generator
-) -> Block:
-    attention = Attention(
-        settings.embed_dim,
-        n_heads=settings.n_heads,
-        head_dim=settings.head_dim,
-        generator=generator,
-        encoding=_encoding(shape, settings, settings.n_heads, generator),
-        null=_null(settings, settings.n_heads, generator),
-    )
-    return build_block(
-        attention,
-        settings.embed_dim,
-        connection="pre-norm",
-        feed_forward_dim=settings.feed_forward_dim,
-        generator=generator,
-        dropout=settings.dropout,
-    )
+    def block(self) -> Block:
+        """An attention layer, its feed-forward part included."""
+        settings = self.settings
+        attention = Attention(
+            settings.embed_dim,
+            n_heads=settings.n_heads,
+            head_dim=settings.head_dim,
+            generator=self.generator,
+            encoding=self.encoding(settings.n_heads),
+            null=self.null(settings.n_heads),
+        )
+        return build_block(
+            attention,
+            settings.embed_dim,
+            connection="pre-norm",
+            feed_forward_dim=settings.feed_forward_dim,
+            generator=self.generator,
+            dropout=settings.dropout,
+        )
 
-
-def _read_out(
-    shape: FieldShape, settings: FieldNetworkParameters, generator: torch.Generator
-) -> ReadOut:
-    n_heads = settings.read_out_heads
-    null = _null(settings, n_heads, generator)
-    return ReadOut(
-        settings.embed_dim,
-        n_heads=n_heads,
-        head_dim=settings.head_dim,
-        encoding=_encoding(shape, settings, n_heads, generator),
-        generator=generator,
-        null_key=None if null is None else null.key,  # what takes it adds nothing
-    )
+    def read_out(self) -> ReadOut:
+        """The linear read-out beside attention."""
+        n_heads = self.settings.read_out_heads
+        null = self.null(n_heads)
+        return ReadOut(
+            self.settings.embed_dim,
+            n_heads=n_heads,
+            head_dim=self.settings.head_dim,
+            encoding=self.encoding(n_heads),
+            generator=self.generator,
+            null_key=None if null is None else null.key,  # what takes it adds nothing
+        )

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.checks import DataError, check_choice, check_positive
-from exfam.fields.data.field_checks import is_observed
-from exfam.fields.networks.places import to_points
+from exfam.fields.data.facts import observed_own
+from exfam.fields.networks.places import at_places, fit_surface, to_points
 from exfam.fields.networks.seasons import (
     MOST_HARMONICS,
     SiteCourses,
@@ -18,7 +18,6 @@ from exfam.fields.networks.seasons import (
     harmonics,
     harmonics_supported,
 )
-from exfam.fields.networks.surface import at_places, fit_surface
 from exfam.geometry import check_metric
 from exfam.groups import Batch, Groups
 
@@ -26,6 +25,7 @@ CLIMATES = ("none", "global", "site", "seasonal")
 PERIOD = 365.25
 
 Values = Float[Tensor, "batch length"]
+Fields = Float64[Tensor, "places fields"]
 
 
 class Normal(NamedTuple):
@@ -65,14 +65,7 @@ class Climate(nn.Module):
     center: Tensor
 
     def __init__(
-        self,
-        kind: str,
-        *,
-        n_sites: int,
-        n_dims: int,
-        metric: str,
-        period: float,
-        step: float,
+        self, kind: str, *, n_sites: int, n_dims: int, metric: str, period: float, step: float
     ) -> None:
         super().__init__()
         check_choice("kind", kind, CLIMATES)
@@ -81,11 +74,11 @@ class Climate(nn.Module):
         check_positive("step", step)
         self.kind, self.n_sites, self.n_dims = kind, n_sites, n_dims
         self.metric, self.period, self.step = metric, period, step
+        self.has_sites = kind in ("site", "seasonal")
         rows = n_sites if self.has_sites else 1
-        space = 3 if metric == "haversine" else n_dims
         terms = 1 + (2 * MOST_HARMONICS if kind == "seasonal" else 0)
         shapes = {
-            "points": (rows, space),
+            "points": (rows, 3 if metric == "haversine" else n_dims),
             "coefficient": (rows, terms),
             "covariance": (rows, terms, terms),
             "log_scale": (rows,),
@@ -97,22 +90,17 @@ class Climate(nn.Module):
             self.register_buffer(name, torch.zeros(shape, dtype=torch.float64))
         self.register_buffer("known", torch.zeros(rows, dtype=torch.bool))
 
-    @property
-    def has_sites(self) -> bool:
-        """Whether places differ in what is normal there."""
-        return self.kind in ("site", "seasonal")
-
     @torch.no_grad()
     def forward(self, batch: Batch) -> Normal:
         """Location, scale and doubt of every element, those of earlier maps included."""
-        own = torch.zeros_like(batch.element)
+        own, new = torch.zeros_like(batch.element), torch.zeros_like(batch.present)
         if self.has_sites and batch.item is not None:
             own = batch.item.clamp(0, len(self.known) - 1)
+            new = batch.present & ((batch.item < 0) | ~self.known[own])
         terms = self._terms(batch)
         location = (self.coefficient[own] * terms).sum(-1)
         square = torch.einsum("blt,bltu,blu->bl", terms, self.covariance[own], terms)
         log_scale = self.log_scale[own]
-        new = self._new(batch, own)
         if new.any():
             fields, variance = self._elsewhere(batch.attributes["coordinates"][new])
             location[new] = (fields[:, :-1] * terms[new]).sum(-1)
@@ -120,12 +108,6 @@ class Climate(nn.Module):
             log_scale[new] = fields[:, -1]
         doubt = square.clamp_min(0).sqrt()
         return Normal(location.float(), log_scale.exp().float(), doubt.float())
-
-    def _new(self, batch: Batch, own: Int64[Tensor, "batch length"]) -> Bool[Tensor, "..."]:
-        """Elements whose site training did not observe."""
-        if not self.has_sites or batch.item is None:
-            return torch.zeros_like(batch.present)
-        return batch.present & ((batch.item < 0) | ~self.known[own])
 
     def _terms(self, batch: Batch) -> Float64[Tensor, "batch length terms"]:
         """1 and the centered harmonics of each element's own time."""
@@ -136,9 +118,7 @@ class Climate(nn.Module):
         waves = harmonics(angle(time, self.period), MOST_HARMONICS) - self.center
         return torch.cat([one, waves], -1)
 
-    def _elsewhere(
-        self, coordinates: Float[Tensor, "places dims"]
-    ) -> tuple[Float64[Tensor, "places fields"], Float64[Tensor, "places fields"]]:
+    def _elsewhere(self, coordinates: Float[Tensor, "places dims"]) -> tuple[Fields, Fields]:
         """Coefficients and log scale at places without training data, and their variances."""
         places, back = torch.unique(coordinates, dim=0, return_inverse=True)
         known = self.known
@@ -152,17 +132,27 @@ class Climate(nn.Module):
         return mean[back], variance[back]
 
 
+class ClimatologyPart(nn.Module):
+    """A Gaussian around what is normal, of the normal spread; nothing else of the map is read."""
+
+    direction = "bidirectional"
+
+    def __init__(self, climate: Climate) -> None:
+        super().__init__()
+        self.climate = climate
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
+        """Mean and log standard deviation of each element, in the value's unit."""
+        normal = self.climate(batch)
+        return torch.stack([normal.location, torch.hypot(normal.scale, normal.doubt).log()], -1)
+
+
 def fit_climate(
     groups: Groups, *, kind: str, metric: str, period: float = PERIOD, step: float = 1.0
 ) -> Climate:
     """What is normal, from the own observed elements of the groups and nothing else.
 
-    `kind`: "none", "global", "site" or "seasonal" (see `Climate`)
-    `metric`: "haversine" for (latitude, longitude) in degrees, or "euclidean"
-    `period`: length of a year in the unit of the groups' times (default 365.25)
-    `step`: time between a map and the one before, for elements of earlier maps (default 1.0)
-
-    Raises DataError if no value is observed.
+    Arguments are those of `Climate`. Raises DataError if no value is observed.
 
     >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 1],
     ...     values={"t": [1.0, 7.0, 3.0, 9.0]}, attributes={"coordinates": np.zeros((4, 2))})
@@ -205,22 +195,22 @@ class _Rows(NamedTuple):
 
 
 def _observations(groups: Groups) -> _Rows:
-    elements = groups.elements()
-    of_group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     assert groups.item is not None
-    keep = (groups.item[elements] >= 0) & is_observed(groups)[elements]
-    elements, of_group = elements[keep], of_group[keep]
+    elements = observed_own(groups)
+    elements = elements[groups.item[elements] >= 0]
     if not len(elements):
         raise DataError(
             "`groups` must have an observed value to fit a climate, got none. "
             "Check the value column of the training data."
         )
     (column,) = groups.values.values()
-    time = groups.group_attributes.get("time", np.zeros(len(groups)))
+    time = groups.group_attributes.get("time", np.zeros(len(groups))).astype(np.float64)
+    of_elements = np.zeros(groups.n_rows)
+    of_elements[groups.elements()] = np.repeat(time, groups.stop - groups.start)
     return _Rows(
         value=column[elements].astype(np.float64),
         site=groups.item[elements].astype(np.int64),
-        time=time[of_group].astype(np.float64),
+        time=of_elements[elements],
         coordinates=groups.attributes["coordinates"][elements].astype(np.float64),
     )
 
@@ -247,5 +237,4 @@ def _fill(climate: Climate, courses: SiteCourses, rows: _Rows) -> None:
             noise=climate.noise[climate.known, k],
             unknown=courses.within**2 if k == 0 else 0.0,
         )
-        numbers = (surface.mean, surface.variance, surface.length, surface.nugget)
-        climate.surfaces[k] = torch.tensor(numbers, dtype=torch.float64)
+        climate.surfaces[k] = torch.tensor(surface, dtype=torch.float64)

@@ -11,13 +11,14 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_positive
 from exfam.embeddings import NumberAttribute
-from exfam.fields.data.field_checks import observed_own
+from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.places import chord_distances, to_points
-from exfam.fields.networks.slots import field_value
 from exfam.geometry import check_metric
 from exfam.groups import Batch, Groups
 
+Places = Float[Tensor, "places dims"]
+Which = Int64[Tensor, "batch length"]
 # Initial spread of the factors over places, relative to what they have in common.
 VARIETY = 0.1
 
@@ -29,11 +30,6 @@ class NearestObserved:
     With `k` None all of them. Of places equally far the one whose coordinates sort first counts as
     nearer, so that the order of the elements does not matter; elements at one place count as one
     neighbor. Elements of earlier maps are no neighbors. Raises ExfamError unless `k` is above 0.
-
-    >>> place = np.array([[0.0], [1.0], [3.0]])
-    >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": place})
-    >>> NearestObserved(k=1, metric="euclidean")(groups.pad([0])).int().tolist()
-    [[[0, 1, 0], [1, 0, 0], [0, 1, 0]]]
     """
 
     k: int | None
@@ -47,12 +43,7 @@ class NearestObserved:
     def __call__(self, batch: Batch) -> Bool[Tensor, "batch query key"]:
         return self.among(batch, *distinct_places(batch))
 
-    def among(
-        self,
-        batch: Batch,
-        places: Float[Tensor, "places dims"],
-        which: Int64[Tensor, "batch length"],
-    ) -> Bool[Tensor, "batch query key"]:
+    def among(self, batch: Batch, places: Places, which: Which) -> Bool[Tensor, "batch query key"]:
         """The neighbors, given the distinct places of the batch and which each element has."""
         n, length = which.shape
         shown = batch.observed & batch.present & (batch.steps_back == 0)
@@ -100,7 +91,8 @@ class FieldLatentFactorPart(nn.Module):
         places, which = distinct_places(batch)
         h = self.factors.network((places - self.factors.center) / self.factors.spread)
         h = nn.functional.embedding(which, h)
-        value = field_value(batch).to(h.dtype)
+        (value,) = batch.values.values()
+        value = torch.where(batch.observed, value, 0.0).to(h.dtype)
         if self.climate is not None:
             location, scale, doubt = (part.to(h.dtype) for part in self.climate(batch))
             value = (value - location) / scale
@@ -145,7 +137,12 @@ def build_field_latent_factor(
         generator=generator,
     )
     n_others = max(1, int((groups.stop - groups.start).max()) - 1)
-    _average_neighbors(factors, n=n_others if settings.k is None else min(settings.k, n_others))
+    # Products of factors near 1/n at first: sums over n neighbors are means.
+    n = n_others if settings.k is None else min(settings.k, n_others)
+    last: Any = factors.network[-1]  # nn.Module's attributes have no better type
+    with torch.no_grad():
+        last.weight.mul_(VARIETY / math.sqrt(n))
+        last.bias.fill_(1.0 / math.sqrt(n * factors.dim))
     return FieldLatentFactorPart(
         factors,
         neighbors=neighbors,
@@ -155,17 +152,7 @@ def build_field_latent_factor(
     )
 
 
-def _average_neighbors(factors: NumberAttribute, *, n: int) -> None:
-    """Start with products of factors near 1/n, so that sums over n neighbors are means."""
-    last: Any = factors.network[-1]  # nn.Module's attributes have no better type
-    with torch.no_grad():
-        last.weight.mul_(VARIETY / math.sqrt(n))
-        last.bias.fill_(1.0 / math.sqrt(n * factors.dim))
-
-
-def distinct_places(
-    batch: Batch,
-) -> tuple[Float[Tensor, "places dims"], Int64[Tensor, "batch length"]]:
+def distinct_places(batch: Batch) -> tuple[Places, Which]:
     """The distinct coordinates of a batch, in sorted order, and which of them each element has."""
     coordinates = batch.attributes["coordinates"].flatten(0, 1)
     code = torch.zeros(len(coordinates), dtype=torch.int64, device=coordinates.device)

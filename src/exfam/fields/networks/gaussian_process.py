@@ -7,26 +7,24 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.checks import check_choice
-from exfam.fields.networks.anomalies import read_anomalies
+from exfam.fields.networks.anomalies import (
+    Matrices,
+    Patterns,
+    gaps,
+    patterns_of,
+    read_anomalies,
+    thinned,
+)
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.conditionals import conditionals
-from exfam.fields.networks.patterns import Patterns, gaps, patterns_of, thinned
-from exfam.fields.networks.places import chord_distances
-from exfam.fields.networks.surface import matern_3_2
+from exfam.fields.networks.joint_normal import conditionals
+from exfam.fields.networks.places import chord_distances, matern_3_2
 from exfam.groups import Batch, Groups
 
 KERNELS = ("exponential", "matern")
 # Where a search starts and may go, as logarithms, in the order of the parameters: variance and
 # length of what sites share, variances of a site's own part and of the noise, and the memories of
 # the shared and of the own part. Units: the anomalies' variance, the sites' median distance, steps.
-START = {
-    "variance": -0.3,
-    "length": 0.0,
-    "own": -2.5,
-    "noise": -2.5,
-    "memory": 0.5,
-    "own_memory": 0.5,
-}
+START = (-0.3, 0.0, -2.5, -2.5, 0.5, 0.5)
 BOUNDS = [(-7, 4), (-5, 4), (-12, 3), (-9, 3), (-3, 7), (-3, 7)]
 
 
@@ -60,11 +58,6 @@ class GaussianProcessPart(nn.Module):
         self.register_buffer("log_parameters", log_parameters)
         self.register_buffer("level", torch.zeros((), dtype=torch.float64))
 
-    @property
-    def parameters_by_name(self) -> dict[str, float]:
-        """Variances in units of the normal scale's, length as distances, memories in steps."""
-        return dict(zip(START, self.log_parameters.exp().tolist(), strict=True))
-
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
         """Mean and log standard deviation given the observed others, in the value's unit.
@@ -73,7 +66,7 @@ class GaussianProcessPart(nn.Module):
         """
         maps = read_anomalies(batch, self.climate)
 
-        def covariance(rows: Int64[Tensor, "rows"]) -> Float64[Tensor, "rows length length"]:
+        def covariance(rows: Int64[Tensor, "rows"]) -> Matrices:
             distance = chord_distances(maps.points[rows], maps.points[rows])
             doubt = maps.doubt[rows]
             unknown = doubt[:, :, None] * doubt[:, None] * (distance == 0)
@@ -94,11 +87,8 @@ def fit_gaussian_process(
 ) -> GaussianProcessPart:
     """The process under which the maps' anomalies are most likely, each given its earlier maps.
 
-    `kernel`: "matern" (3/2) or "exponential" (default "matern")
-
     At most 400 sites, evenly taken, are looked at, and of patterns of observed sites the most
     frequent ones. Without lags the memories stay where they are: nothing speaks of them.
-    Raises ExfamError for another kernel.
     """
     part = GaussianProcessPart(climate, kernel=kernel)
     maps = thinned(groups, climate)
@@ -114,8 +104,7 @@ def fit_gaussian_process(
         return float(nats.detach()), point.grad.numpy()
 
     with torch.enable_grad():
-        start = np.array(list(START.values()))
-        fit = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=BOUNDS)
+        fit = scipy.optimize.minimize(loss, START, jac=True, method="L-BFGS-B", bounds=BOUNDS)
     part.log_parameters.copy_(torch.from_numpy(fit.x) + unit)
     return part
 
@@ -131,12 +120,7 @@ def _log_units(patterns: Patterns) -> Float64[Tensor, "parameters"]:
     return torch.stack([variance, length, variance, variance, one, one])
 
 
-def _covariance(
-    distance: Float64[Tensor, "rows length length"],
-    gap: Float64[Tensor, "rows length length"],
-    log_parameters: Float64[Tensor, "parameters"],
-    kernel: str,
-) -> Float64[Tensor, "rows length length"]:
+def _covariance(distance: Matrices, gap: Matrices, log_parameters: Tensor, kernel: str) -> Matrices:
     variance, length, own, noise, memory, own_memory = log_parameters.exp()
     shape = matern_3_2(distance, length) if kernel == "matern" else (-distance / length).exp()
     shared = variance * shape * (-gap / memory).exp()
@@ -145,9 +129,7 @@ def _covariance(
     return shared + of_site + noise * identity
 
 
-def _mean_nats(
-    patterns: Patterns, log_parameters: Float64[Tensor, "parameters"], kernel: str
-) -> Float64[Tensor, ""]:
+def _mean_nats(patterns: Patterns, log_parameters: Tensor, kernel: str) -> Float64[Tensor, ""]:
     """-log p per value of the maps given their earlier maps, without constants."""
     covariance = _covariance(patterns.distance, patterns.gap, log_parameters, kernel)
     nats = _nats(covariance, patterns, patterns.observed)
@@ -157,9 +139,7 @@ def _mean_nats(
 
 
 def _nats(
-    covariance: Float64[Tensor, "patterns length length"],
-    patterns: Patterns,
-    seen: Bool[Tensor, "patterns length"],
+    covariance: Matrices, patterns: Patterns, seen: Bool[Tensor, "rows length"]
 ) -> Float64[Tensor, ""]:
     both = seen[:, :, None] & seen[:, None]
     identity = torch.eye(seen.shape[1], dtype=covariance.dtype)

@@ -1,23 +1,100 @@
-"""A normal distribution of slots: moments from incomplete rows, conditionals of any subset."""
+"""Gaussian vectors, partly known: conditionals, and moments of incomplete rows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int, Int64
 from torch import Tensor
 
 # EM stops when no entry of the covariance moves by more than this share of the largest variance.
 TOLERANCE = 1e-4
 MAX_STEPS = 100
-# Of the matrices that are held at once, one for each row.
-MOST_NUMBERS = 1 << 22
+# Entries of the matrices that are worked on at once: bounds memory.
+MOST_ENTRIES = 2**22
+
+Matrices = Float64[Tensor, "batch length length"]
+Values = Float64[Tensor, "batch length"]
+Slots = Float[Tensor, "rows slots"]
+
+
+def condition(
+    covariance: Matrices, observed: Bool[Tensor, "batch length"], *, flat_mean: bool = False
+) -> tuple[Matrices, Values]:
+    """Weights and variances: leave-one-out at observed values, plain conditional at the others.
+
+    The mean of value i is the sum of `weights[i, j]` times value j, all values having mean 0; the
+    weight is 0 at j = i and wherever j is not observed. With Q the inverse covariance of the
+    observed values, the weights of an observed value i are -Q_ij / Q_ii and its variance is
+    1 / Q_ii. With `flat_mean` the mean is unknown and the same for all values, which is ordinary
+    kriging; where no other value is observed the weights are 0 and the variance is infinite.
+    Source: Dubrule (1983), Cross validation of kriging in a unique neighborhood.
+
+    >>> covariance = torch.tensor([[[1.0, 0.5], [0.5, 1.0]]]).double()
+    >>> condition(covariance, torch.ones(1, 2, dtype=torch.bool))[0]
+    tensor([[[0.0000, 0.5000],
+             [0.5000, 0.0000]]], dtype=torch.float64)
+    """
+    seen = observed.to(covariance.dtype)
+    both = seen[:, :, None] * seen[:, None]
+    identity = torch.eye(seen.shape[1], dtype=seen.dtype, device=seen.device)
+    # Values that are not observed become unit variables that are independent of all others.
+    inverse = torch.cholesky_inverse(
+        torch.linalg.cholesky(torch.where(both > 0, covariance, identity))
+    )
+    inverse = inverse * both
+    to_observed = covariance * seen[:, None]
+    weights = to_observed @ inverse
+    variance = covariance.diagonal(dim1=1, dim2=2) - (weights * to_observed).sum(-1)
+    lone = torch.zeros_like(observed)
+    if flat_mean:
+        total = inverse.sum(-1)
+        norm = total.sum(-1, keepdim=True)
+        missing = 1 - weights.sum(-1)
+        weights = weights + missing[..., None] * torch.where(norm > 0, total / norm, 0.0)[:, None]
+        variance = variance + torch.where(norm > 0, missing.square() / norm, torch.inf)
+        shared = total[:, :, None] * total[:, None]
+        inverse = inverse - shared * torch.where(norm > 0, 1 / norm, 0.0)[..., None]
+        lone = observed & (observed.sum(-1, keepdim=True) == 1)
+    pivot = torch.where(observed & ~lone, inverse.diagonal(dim1=1, dim2=2), 1.0)
+    others = torch.where(lone[..., None], 0.0, inverse) * (1 - identity)
+    own_variance = torch.where(lone, torch.inf, 1 / pivot)
+    weights = torch.where(observed[..., None], 0.0 - others / pivot[..., None], weights)
+    return weights, torch.where(observed, own_variance, variance)
+
+
+def conditionals(
+    value: Values,
+    observed: Bool[Tensor, "batch length"],
+    *,
+    signature: Float64[Tensor, "batch numbers"],
+    covariance: Callable[[Int64[Tensor, "rows"]], Matrices],
+    flat_mean: bool = False,
+) -> tuple[Values, Values]:
+    """Conditional means and variances; rows with one signature share one factorization.
+
+    `covariance` gives the covariances of the rows at some indices. Rows of equal signature must
+    have equal covariances and observe the same values.
+    """
+    distinct, like = torch.unique(signature, dim=0, return_inverse=True)
+    order = torch.arange(len(like), device=like.device)
+    first = order.new_full((len(distinct),), len(like)).scatter_reduce(0, like, order, "amin")
+    means, variances = torch.zeros_like(value), torch.zeros_like(value)
+    at_once = max(1, MOST_ENTRIES // value.shape[1] ** 2)
+    for begin in range(0, len(first), at_once):
+        chosen = first[begin : begin + at_once]
+        weights, variance = condition(covariance(chosen), observed[chosen], flat_mean=flat_mean)
+        for k in range(len(chosen)):
+            rows = (like == begin + k).nonzero()[:, 0]
+            means[rows] = value[rows] @ weights[k].T
+            variances[rows] = variance[k]
+    return means, variances
 
 
 class SlotRows(NamedTuple):
     """One number per slot in each row; what is not `known` may hold anything finite."""
 
-    value: Float[Tensor, "rows slots"]
+    value: Slots
     known: Bool[Tensor, "rows slots"]
 
     def take(self, index: Tensor) -> "SlotRows":
@@ -26,7 +103,7 @@ class SlotRows(NamedTuple):
 
 
 class JointNormal(NamedTuple):
-    """Mean and covariance of a joint normal distribution."""
+    """Mean and covariance of a joint normal distribution of slots."""
 
     mean: Float[Tensor, "slots"]
     covariance: Float[Tensor, "slots slots"]
@@ -41,9 +118,7 @@ class _Part(NamedTuple):
     precision: Float[Tensor, "kinds slots slots"]
 
 
-def leave_one_out(
-    normal: JointNormal, rows: SlotRows
-) -> tuple[Float[Tensor, "rows slots"], Float[Tensor, "rows slots"]]:
+def leave_one_out(normal: JointNormal, rows: SlotRows) -> tuple[Slots, Slots]:
     """Mean and variance of every slot given the known others of its row.
 
     A known slot is left out of what is given: with P the precision of the known slots its mean is
@@ -96,7 +171,7 @@ def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None
 def _parts(normal: JointNormal, known: Bool[Tensor, "rows slots"]) -> Iterator[_Part]:
     """The rows in parts whose matrices fit into memory."""
     n_slots = known.shape[1]
-    size = max(1, MOST_NUMBERS // n_slots**2)
+    size = max(1, MOST_ENTRIES // n_slots**2)
     eye = torch.eye(n_slots, dtype=normal.covariance.dtype, device=normal.covariance.device)
     for first in range(0, len(known), size):
         row = slice(first, first + size)

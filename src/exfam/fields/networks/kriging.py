@@ -11,10 +11,15 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.checks import check_choice
-from exfam.fields.networks.anomalies import read_anomalies
+from exfam.fields.networks.anomalies import (
+    Matrices,
+    Patterns,
+    patterns_of,
+    read_anomalies,
+    thinned,
+)
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.conditionals import conditionals
-from exfam.fields.networks.patterns import Patterns, patterns_of, thinned
+from exfam.fields.networks.joint_normal import conditionals
 from exfam.fields.networks.places import chord_distances, great_circle
 from exfam.groups import Batch, Groups
 
@@ -33,10 +38,6 @@ def variogram(
     `parameters` are partial sill, range and nugget. "exponential": nugget + sill (1 - exp(-3 d /
     range)), which reaches 95% of its sill at the range. "spherical": nugget + sill (1.5 r - 0.5
     r^3), r = d / range, all of it from the range on.
-
-    >>> parameters = torch.tensor([1.0, 2.0, 0.5]).double()
-    >>> variogram(torch.tensor([3.0]).double(), parameters, kind="spherical")
-    tensor([1.5000], dtype=torch.float64)
     """
     sill, reach, nugget = parameters
     if kind == "exponential":
@@ -52,15 +53,6 @@ class KrigingPart(nn.Module):
     other value is observed, an anomaly has the mean and variance of the training anomalies.
     Raises ExfamError for another variogram.
     Source: Cressie (1993), section 3.2.
-
-    >>> from exfam.fields.networks.climate import Climate
-    >>> sizes = dict(n_sites=2, n_dims=1, metric="euclidean", period=1.0, step=1.0)
-    >>> part = KrigingPart(Climate("none", **sizes), kind="exponential",
-    ...     parameters=torch.tensor([1.0, 3.0, 0.0]).double())
-    >>> groups = Groups(start=[0], stop=[2], item=[0, 1], values={"t": [1.0, 7.0]},
-    ...     attributes={"coordinates": np.array([[0.0], [1.0]])})
-    >>> part.eta(groups.pad([0]))[0, :, 0]
-    tensor([7., 1.])
     """
 
     direction = "bidirectional"
@@ -73,15 +65,13 @@ class KrigingPart(nn.Module):
         *,
         kind: str,
         parameters: Float64[Tensor, "3"] | None = None,
-        alone: Float64[Tensor, "2"] | None = None,
     ) -> None:
         super().__init__()
         check_choice("variogram", kind, VARIOGRAMS)
         self.climate, self.kind = climate, kind
         plain = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
         self.register_buffer("sill_range_nugget", plain if parameters is None else parameters)
-        usual = torch.tensor([0.0, 1.0], dtype=torch.float64)
-        self.register_buffer("mean_variance", usual if alone is None else alone)
+        self.register_buffer("mean_variance", torch.tensor([0.0, 1.0], dtype=torch.float64))
 
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
@@ -92,7 +82,7 @@ class KrigingPart(nn.Module):
         maps = read_anomalies(batch, self.climate)
         observed = maps.observed & (maps.steps_back == 0)
 
-        def covariance(rows: Int64[Tensor, "rows"]) -> Float64[Tensor, "rows length length"]:
+        def covariance(rows: Int64[Tensor, "rows"]) -> Matrices:
             return self._covariance(maps.points[rows], maps.doubt[rows])
 
         mean, variance = conditionals(
@@ -111,7 +101,7 @@ class KrigingPart(nn.Module):
 
     def _covariance(
         self, points: Float64[Tensor, "rows length space"], doubt: Float64[Tensor, "rows length"]
-    ) -> Float64[Tensor, "rows length length"]:
+    ) -> Matrices:
         """The sill less the variogram; a nugget and what is not known of a site are its own."""
         distance = _along(chord_distances(points, points), self.climate.metric)
         sill, _, nugget = self.sill_range_nugget
@@ -124,12 +114,9 @@ class KrigingPart(nn.Module):
 def fit_kriging(groups: Groups, climate: Climate, *, kind: str = "exponential") -> KrigingPart:
     """The variogram is fitted once, to the anomalies of all maps together.
 
-    `kind`: "exponential" or "spherical" (default "exponential")
-
     Half the mean squared difference of each pair of sites over the maps is averaged in 20 bins of
     distance, up to 0.6 of the largest one, and the variogram fitted to these by least squares with
     the bins' numbers of pairs as weights. At most 400 sites and 500 maps, evenly taken, are read.
-    Raises ExfamError for another variogram.
     """
     part = KrigingPart(climate, kind=kind)
     maps = thinned(groups, climate)

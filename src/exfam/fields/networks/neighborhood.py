@@ -85,14 +85,6 @@ class NearestSites:
     """Every element attends to the `k` nearest others that are shown, on each map: linear in sites.
 
     Raises ExfamError for a `k` below 1 or another metric.
-
-    >>> from exfam.groups import Groups
-    >>> places = np.array([[0.0], [1.0], [5.0]])
-    >>> groups = Groups(start=[0], stop=[3], attributes={"coordinates": places})
-    >>> batch = groups.pad([0])
-    >>> keys = NearestSites(1, "euclidean").keys(batch, batch.observed, own_elements(batch))
-    >>> keys.column[keys.may_attend].tolist()
-    [1, 0, 1]
     """
 
     k: int

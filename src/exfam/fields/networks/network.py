@@ -150,20 +150,16 @@ class FieldNetwork(nn.Module):
             seen._replace(keys=seen.keys.part(slice(first, first + size)))
             for first in range(0, n_own, size)
         ]
-        compute = self._recomputed if torch.is_grad_enabled() else self._outputs
-        return torch.cat([compute(part) for part in parts], 1)
-
-    def _recomputed(self, part: _Seen) -> Outputs:
-        return cast(
-            Tensor,
-            checkpoint(
+        compute = self._outputs
+        if torch.is_grad_enabled():
+            compute = partial(
+                checkpoint,
                 self._outputs,
-                part,
                 use_reentrant=False,
                 preserve_rng_state=False,
                 context_fn=partial(drawing_again, self.dropout),
-            ),
-        )
+            )
+        return torch.cat([compute(part) for part in parts], 1)
 
     def _outputs(self, seen: _Seen) -> Outputs:
         """The family's outputs in units of anomalies: of the head, and the read-out's on top."""
@@ -234,7 +230,7 @@ class FieldNetwork(nn.Module):
         return _Seen(
             center,
             [_sources(cast(Block, block), content, batch.position) for block in self.blocks],
-            None if self.read_out is None else self.read_out.keys(center),
+            None if self.read_out is None else self.read_out.key(center),
             values,
             batch.position,
             keys,
@@ -257,7 +253,7 @@ class FieldNetwork(nn.Module):
     def _read_scores(self, seen: _Seen) -> Float[Tensor, "rows heads query columns"]:
         """Scores of the read-out: those of one row where all rows have the same."""
         assert self.read_out is not None
-        query = self.read_out.queries(seen.keys.at_own(seen.center))
+        query = self.read_out.query(seen.keys.at_own(seen.center))
         assert seen.read_keys is not None
         key = seen.keys.at_keys(seen.read_keys)
         positions = seen.positions
@@ -268,7 +264,6 @@ class FieldNetwork(nn.Module):
 
 
 def _alike(batch: Batch) -> bool:
-    """Whether all groups have the same sites on the same maps, so that only values differ."""
     return bool(_like_first(batch, torch.arange(len(batch.present))).all())
 
 

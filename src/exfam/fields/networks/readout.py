@@ -4,11 +4,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from exfam.attention import ScoreKernel, Softmax
+from exfam.attention import Softmax
 from exfam.encodings import Encoding, KeyPosition, QueryPosition, pair_scores
 from exfam.layers import linear
 
-Projected = Float[Tensor, "batch length width"]
+Scores = Float[Tensor, "#rows heads query columns"]
+Allowed = Bool[Tensor, "rows query key"]
 # Sums of exponentials below this have lost digits.
 SMALLEST = 1e-25
 
@@ -19,15 +20,6 @@ class ReadOut(nn.Module):
     With anomalies z fixed weights make it a linear predictor for each set of observed sites, which
     attention over embedded values need not learn anew. `null_key` takes the weight that no site
     deserves: far from all of them, the read-out is 0.
-
-    >>> from exfam.encodings import NoEncoding
-    >>> g = torch.Generator().manual_seed(0)
-    >>> read = ReadOut(8, n_heads=2, head_dim=4, encoding=NoEncoding(), generator=g)
-    >>> place, position = torch.ones(1, 3, 8), torch.zeros(1, 3)
-    >>> others = ~torch.eye(3, dtype=torch.bool)[None]
-    >>> scores = read.scores(read.queries(place), read.keys(place), (position, position))
-    >>> read(scores, others, torch.ones(1, 3)).round(decimals=4)
-    tensor([[1., 1., 1.]], grad_fn=<RoundBackward1>)
     """
 
     def __init__(
@@ -38,26 +30,17 @@ class ReadOut(nn.Module):
         head_dim: int,
         encoding: Encoding,
         generator: torch.Generator,
-        kernel: ScoreKernel | None = None,
         null_key: nn.Parameter | None = None,
     ) -> None:
         super().__init__()
         self.n_heads, self.head_dim = n_heads, head_dim
         self.encoding, self.null_key = encoding, null_key
-        self.kernel = kernel or Softmax()
+        self.kernel = Softmax()
         self.query = linear(embed_dim, n_heads * head_dim, generator=generator)
         self.key = linear(embed_dim, n_heads * head_dim, generator=generator)
         # A quarter of the heads start by taking away: what was so yesterday, say.
         sign = torch.where(torch.arange(n_heads) % 4 == 3, -1.0, 1.0)
         self.gain = nn.Parameter(sign / sign.sum())
-
-    def queries(self, place: Float[Tensor, "batch length embed"]) -> Projected:
-        """Queries of all heads side by side."""
-        return self.query(place)
-
-    def keys(self, place: Float[Tensor, "batch length embed"]) -> Projected:
-        """Keys of all heads side by side."""
-        return self.key(place)
 
     def scores(
         self,
@@ -65,7 +48,10 @@ class ReadOut(nn.Module):
         key: Float[Tensor, "rows key width"],
         positions: tuple[QueryPosition, KeyPosition],
     ) -> Float[Tensor, "rows heads query columns"]:
-        """Scores of each head, those of the null token last if there is one."""
+        """Scores of each head, those of the null token last if there is one.
+
+        Queries and keys are those of all heads side by side.
+        """
         q, k = (
             x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2) for x in (query, key)
         )
@@ -75,11 +61,7 @@ class ReadOut(nn.Module):
             return scores
         return torch.cat([scores, (q @ self.null_key.mT) * self.head_dim**-0.5], -1)
 
-    def weights(
-        self,
-        scores: Float[Tensor, "#rows heads query columns"],
-        allowed: Bool[Tensor, "rows query key"],
-    ) -> Float[Tensor, "rows heads query key"]:
+    def weights(self, scores: Scores, allowed: Allowed) -> Float[Tensor, "rows heads query key"]:
         """Weights of each head; with a null token they may sum to less than 1."""
         may_attend = allowed[:, None]
         if self.null_key is not None:
@@ -88,10 +70,7 @@ class ReadOut(nn.Module):
         return weights[..., : allowed.shape[-1]]
 
     def forward(
-        self,
-        scores: Float[Tensor, "#rows heads query columns"],
-        allowed: Bool[Tensor, "rows query key"],
-        anomaly: Float[Tensor, "rows key"],
+        self, scores: Scores, allowed: Allowed, anomaly: Float[Tensor, "rows key"]
     ) -> Float[Tensor, "rows query"]:
         """The weighted means of the anomalies, each head's times its gain.
 
@@ -108,7 +87,7 @@ class ReadOut(nn.Module):
     def _shared_means(
         self,
         scores: Float[Tensor, "heads query columns"],
-        allowed: Bool[Tensor, "rows query key"],
+        allowed: Allowed,
         anomaly: Float[Tensor, "rows key"],
     ) -> Float[Tensor, "rows heads query"] | None:
         """The means, or None where exponentials of what a row may see are too small to add up."""

@@ -9,26 +9,48 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError
 from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal, leave_one_out
-from exfam.fields.networks.slots import SlottedBatch, n_lags_of, slot_rows, slot_table, time_folds
 from exfam.groups import Batch, Groups
 
 # In units of the anomalies' mean variance. The largest leaves a site little but its own mean.
 RIDGES = tuple(10.0 ** (k / 4) for k in range(-14, 5))
 N_FOLDS = 6
-
+# Steps of time longer than this many usual ones part the maps into seasons.
+LONG_GAP = 5.0
 # Of values in units of their spread: below it there is nothing but rounding.
 _LEAST_VARIANCE = 1e-24
-
 # Held-out sites count as much as this many of the average one when their errors are judged.
 COMMON_ROWS = 5.0
 
+Elements = Float[Tensor, "batch length"]
+Judged = Float[Tensor, "ridges rows sites"]
 Predicted = tuple[Float[Tensor, "rows predicted"], Float[Tensor, "rows predicted"]]
+
+
+class SlottedBatch(NamedTuple):
+    """The elements of a batch as anomalies, and where in the rows of slots each stands.
+
+    `slot`: steps back times the number of sites plus the site's code; the number of slots where an
+        element has none (unknown site, too far back, padding)
+    `location`, `scale`, `doubt`: what the climate says, in the value's unit
+    """
+
+    rows: SlotRows
+    slot: Int[Tensor, "batch length"]
+    location: Elements
+    scale: Elements
+    doubt: Elements
+
+    def read(self, row: Float[Tensor, "batch slots"], *, missing: float) -> Elements:
+        """Each element's entry of the rows; `missing` where it has no slot."""
+        padded = nn.functional.pad(row, (0, 1), value=missing)
+        return padded.gather(1, self.slot.clamp_max(row.shape[1]))
 
 
 class RidgePart(nn.Module, ABC):
@@ -75,18 +97,57 @@ class RidgePart(nn.Module, ABC):
     def conditional(self, rows: SlotRows) -> Predicted:
         """Mean and variance of the own slots, at least, given the others that are known."""
 
+    @abstractmethod
+    def take(self, trial: "Trial") -> None:
+        """Take the ridge that held-out maps choose, and the moments under it."""
+
+    def slotted(self, batch: Batch) -> SlottedBatch:
+        """The batch's maps as rows of anomalies (value - location) / scale, in float64.
+
+        Raises ExfamError for groups without items.
+        """
+        if batch.item is None:
+            raise ExfamError(
+                "`item` must be given for a model of known sites, got groups without items."
+            )
+        location, scale, doubt = (part.double() for part in self.climate(batch))
+        (value,) = batch.values.values()
+        anomaly = (torch.where(batch.observed, value, 0.0).double() - location) / scale
+        n_slots = len(self.mean)
+        has_slot = batch.present & (batch.item >= 0) & (batch.steps_back <= self.n_lags)
+        slot = torch.where(has_slot, batch.steps_back * self.n_sites + batch.item, n_slots)
+        shown = torch.where(has_slot & batch.observed, slot, n_slots)
+        row = anomaly.new_zeros(len(slot), n_slots + 1).scatter(1, shown, anomaly)
+        known = torch.zeros_like(row, dtype=torch.bool).scatter(1, shown, True)
+        return SlottedBatch(SlotRows(row[:, :-1], known[:, :-1]), slot, location, scale, doubt)
+
+    def table(self, groups: Groups) -> SlotRows:
+        """All maps of the groups as rows of anomalies."""
+        parts = [self.slotted(part.pad(np.arange(len(part)))).rows for part in groups.chunks()]
+        return SlotRows(torch.cat([p.value for p in parts]), torch.cat([p.known for p in parts]))
+
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
-        """Mean and log scale of every own element, given the observed others."""
-        slotted = slot_rows(batch, self.climate, n_sites=self.n_sites, n_lags=self.n_lags)
-        rows = SlotRows(slotted.rows.value, slotted.rows.known & self.seen)
-        mean, variance = self.conditional(rows)
-        return _eta(slotted, self.seen, mean, self.inflation * variance)
+        """Mean and log scale of every own element; the climate's where training saw nothing."""
+        slotted = self.slotted(batch)
+        mean, variance = self.conditional(
+            SlotRows(slotted.rows.value, slotted.rows.known & self.seen)
+        )
+        seen = self.seen[: mean.shape[1]]
+        mean = torch.where(seen, mean, 0.0)
+        variance = torch.where(seen, self.inflation * variance, 1.0)
+        is_seen = slotted.read(seen.double().expand_as(mean), missing=0.0) > 0
+        doubt = torch.where(is_seen, 0.0, slotted.doubt.square())
+        spread = slotted.scale.square() * slotted.read(variance, missing=1.0) + doubt
+        location = slotted.location + slotted.scale * slotted.read(mean, missing=0.0)
+        return torch.stack([location, 0.5 * spread.log()], -1)
 
 
 class RidgeCovariancePart(RidgePart):
     """Each site given all others that are observed, under one normal of covariance S + ridge I.
 
-    Exact for any subset that is observed, of the map and of the maps before it.
+    Exact for any subset that is observed, of the map and of the maps before it. The ridge is that
+    of the likeliest held-out maps; cells that are missing in training are integrated out by
+    expectation-maximization.
     """
 
     covariance: Tensor
@@ -97,12 +158,21 @@ class RidgeCovariancePart(RidgePart):
         super().__init__(climate, **sizes, moments=moments, ridge=torch.zeros(()))
 
     def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
-        """Exact conditionals of all slots."""
         return leave_one_out(normal, rows)
 
     def conditional(self, rows: SlotRows) -> Predicted:
-        """Exact conditionals of all slots."""
         return leave_one_out(JointNormal(self.mean, self.covariance), rows)
+
+    def take(self, trial: "Trial") -> None:
+        # The scale that fits best, and the negative log-likelihood with it but for constants.
+        ratio = (trial.error / trial.variance).sum((1, 2)) / trial.known.sum()
+        nats = 0.5 * ratio.log() + 0.5 * trial.variance.log().sum((1, 2)) / trial.known.sum()
+        best = int(nats.argmin())
+        normal = fit_normal(trial.rows, ridge=trial.ridges[best])
+        self.mean.copy_(normal.mean)
+        self.covariance.copy_(normal.covariance)
+        self.inflation.copy_(ratio[best])
+        self.ridge.fill_(trial.ridges[best])
 
 
 class RidgeSitePart(RidgePart):
@@ -110,7 +180,8 @@ class RidgeSitePart(RidgePart):
 
     A predictor that is not observed enters at its expectation given nothing, its mean, and the
     variance grows by that of what it would have added, b^T S b over the missing coefficients b:
-    the first rows of a season, without maps before them, are predicted like that too.
+    the first rows of a season, without maps before them, are predicted like that too. A penalty
+    has the smallest squared error on held-out maps; the same maps give the scale of the residuals.
     """
 
     coefficients: Tensor
@@ -128,111 +199,60 @@ class RidgeSitePart(RidgePart):
         super().__init__(climate, **sizes, moments=moments, ridge=torch.zeros(n_sites))
 
     def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
-        """What the regressions of all sites under one ridge predict."""
         lines = _regressions(normal, self.n_sites)
         return _predict_lines(*lines, _without_ridge(normal, ridge), rows)
 
     def conditional(self, rows: SlotRows) -> Predicted:
-        """What each site's regression predicts."""
         normal = JointNormal(self.mean, self.moments)
         return _predict_lines(self.coefficients, self.residual, normal, rows)
 
-
-def fit_ridge_covariance(
-    groups: Groups,
-    *,
-    climate: nn.Module,
-    validation: Groups | None = None,
-    ridges: Sequence[float] = RIDGES,
-) -> RidgeCovariancePart:
-    """The normal distribution of the training maps, with the ridge of the likeliest held-out maps.
-
-    Held out are the maps of `validation`, or else folds of the training maps: whole seasons where
-    time has long gaps, blocks of time otherwise. Cells that are missing in training are integrated
-    out by expectation-maximization. `ridges` are in units of the anomalies' mean variance.
-    Raises DataError for fewer than 2 maps, where no site has 2 observed values, or where they never
-    vary.
-
-    >>> import numpy as np
-    >>> from exfam.fields.networks.climate import Climate
-    >>> groups = Groups(start=np.arange(0, 40, 2), stop=np.arange(2, 42, 2),
-    ...     item=np.tile([0, 1], 20), values={"t": np.sin(np.arange(40) // 2)},
-    ...     group_attributes={"time": np.arange(20.0)})
-    >>> sizes = {"n_sites": 2, "n_dims": 2, "metric": "euclidean", "period": 1.0, "step": 1.0}
-    >>> part = fit_ridge_covariance(groups, climate=Climate("none", **sizes))
-    >>> bool((part.eta(groups.pad([3]))[..., 0] - np.sin(3)).abs().max() < 0.01)
-    True
-    """
-    part = RidgeCovariancePart(climate, n_sites=groups.n_items, n_lags=n_lags_of(groups))
-    trial = _try(part, groups, validation, ridges=ridges)
-    # The scale that fits best, and the negative log-likelihood with it but for constants.
-    ratio = (trial.error / trial.variance).sum((1, 2)) / trial.known.sum()
-    nats = 0.5 * ratio.log() + 0.5 * trial.variance.log().sum((1, 2)) / trial.known.sum()
-    best = int(nats.argmin())
-    ridge = trial.ridges[best]
-    normal = fit_normal(trial.rows, ridge=ridge)
-    part.mean.copy_(normal.mean)
-    part.covariance.copy_(normal.covariance)
-    part.inflation.copy_(ratio[best])
-    part.ridge.fill_(ridge)
-    return part
+    def take(self, trial: "Trial") -> None:
+        count = trial.known.sum(0)
+        total = trial.error.sum(1) + COMMON_ROWS * trial.error.sum((1, 2))[:, None] / count.sum()
+        best = total.argmin(0)
+        ratio = (trial.error / trial.variance).sum(1)[best, torch.arange(self.n_sites)]
+        common = COMMON_ROWS * ratio.sum() / count.sum()
+        self.inflation.copy_((ratio + common) / (count + COMMON_ROWS))
+        self.ridge.copy_(torch.tensor(trial.ridges, dtype=torch.float64)[best])
+        normal: JointNormal | None = None
+        for ridge in sorted(set(self.ridge.tolist()), reverse=True):
+            normal = fit_normal(trial.rows, ridge=ridge, start=normal)
+            coefficients, residual = _regressions(normal, self.n_sites)
+            chosen = self.ridge == ridge
+            self.coefficients[chosen] = coefficients[chosen]
+            self.residual[chosen] = residual[chosen]
+            self.mean.copy_(normal.mean)
+            self.moments.copy_(_without_ridge(normal, ridge).covariance)
 
 
-def fit_ridge_site(
-    groups: Groups,
-    *,
-    climate: nn.Module,
-    validation: Groups | None = None,
-    ridges: Sequence[float] = RIDGES,
-) -> RidgeSitePart:
-    """One regression per site; its penalty has the smallest squared error on held-out maps.
-
-    Held out are the maps of `validation`, or else folds of the training maps, as in
-    `fit_ridge_covariance`; the same maps give the scale of the residuals. Where training misses
-    cells, the moments of the regressions come from expectation-maximization.
-    Raises DataError as `fit_ridge_covariance` does.
-    """
-    part = RidgeSitePart(climate, n_sites=groups.n_items, n_lags=n_lags_of(groups))
-    trial = _try(part, groups, validation, ridges=ridges)
-    count = trial.known.sum(0)
-    total = trial.error.sum(1) + COMMON_ROWS * trial.error.sum((1, 2))[:, None] / count.sum()
-    best = total.argmin(0)
-    site = torch.arange(part.n_sites)
-    ratio = (trial.error / trial.variance).sum(1)[best, site]
-    common = COMMON_ROWS * ratio.sum() / count.sum()
-    part.inflation.copy_((ratio + common) / (count + COMMON_ROWS))
-    part.ridge.copy_(torch.tensor(trial.ridges, dtype=torch.float64)[best])
-    normal: JointNormal | None = None
-    for ridge in sorted(set(part.ridge.tolist()), reverse=True):
-        normal = fit_normal(trial.rows, ridge=ridge, start=normal)
-        coefficients, residual = _regressions(normal, part.n_sites)
-        chosen = part.ridge == ridge
-        part.coefficients[chosen] = coefficients[chosen]
-        part.residual[chosen] = residual[chosen]
-        part.mean.copy_(normal.mean)
-        part.moments.copy_(_without_ridge(normal, ridge).covariance)
-    return part
-
-
-class _Trial(NamedTuple):
+class Trial(NamedTuple):
     """Squared errors and variances of own slots on held-out maps, for each ridge.
 
     0 and 1 where a value is not `known`. `rows` are the training rows of the final fit.
     """
 
     ridges: list[float]
-    error: Float[Tensor, "ridges rows sites"]
-    variance: Float[Tensor, "ridges rows sites"]
+    error: Judged
+    variance: Judged
     known: Bool[Tensor, "rows sites"]
     rows: SlotRows
 
 
-def _try(
-    part: RidgePart, groups: Groups, validation: Groups | None, *, ridges: Sequence[float]
-) -> _Trial:
-    """Fits with every ridge, judged on held-out maps; fills the part's `seen` as well."""
-    sizes = {"n_sites": part.n_sites, "n_lags": part.n_lags}
-    rows = slot_table(groups, part.climate, **sizes)
+def fit_ridge(
+    part: RidgePart,
+    groups: Groups,
+    *,
+    validation: Groups | None = None,
+    ridges: Sequence[float] = RIDGES,
+) -> RidgePart:
+    """The part, with the ridges under which held-out maps are predicted best.
+
+    Held out are the maps of `validation`, or else folds of the training maps: whole seasons where
+    time has long gaps, blocks of time otherwise. `ridges` are in units of the anomalies' mean
+    variance. Raises DataError for fewer than 2 maps, where no site has 2 observed values, or where
+    they never vary.
+    """
+    rows = part.table(groups)
     folds = time_folds(groups.group_attributes["time"], n_folds=N_FOLDS)
     part.seen.copy_(rows.known.sum(0) >= 2)
     if not part.seen.any():
@@ -244,7 +264,7 @@ def _try(
     if validation is None:
         splits = [(rows.take(~fold), rows.take(fold)) for fold in map(torch.from_numpy, folds)]
     else:
-        held = slot_table(validation, part.climate, **sizes)
+        held = part.table(validation)
         splits = [(rows, SlotRows(held.value, held.known & part.seen))]
     known = torch.cat([held.known[:, : part.n_sites] for _, held in splits])
     unit = float(rows.value[rows.known].var())
@@ -257,12 +277,36 @@ def _try(
     errors, variances = zip(
         *(_held_out(part, *split, ridges=tried) for split in splits), strict=True
     )
-    return _Trial(tried, torch.cat(errors, 1), torch.cat(variances, 1), known, rows)
+    part.take(Trial(tried, torch.cat(errors, 1), torch.cat(variances, 1), known, rows))
+    return part
+
+
+def time_folds(
+    time: Float[np.ndarray, "groups"], *, n_folds: int
+) -> list[Bool[np.ndarray, "groups"]]:
+    """Which maps each fold holds out: whole seasons where time has gaps, else blocks of time.
+
+    Neighboring days are alike, so maps held out one by one would be judged by their copies. Three
+    runs of maps or more with gaps of over 5 usual steps between them count as seasons.
+    Raises DataError for fewer than 2 maps.
+
+    >>> [fold.astype(int).tolist() for fold in time_folds(np.array([0.0, 1, 2, 3]), n_folds=2)]
+    [[1, 1, 0, 0], [0, 0, 1, 1]]
+    """
+    if len(time) < 2:
+        raise DataError(f"`groups` must hold at least 2 maps, got {len(time)}.")
+    order = np.argsort(time, kind="stable")
+    step = np.diff(time[order])
+    usual = np.median(step[step > 0]) if (step > 0).any() else np.inf
+    season = np.concatenate([[0], np.cumsum(step > LONG_GAP * usual)])
+    unit = season if season[-1] >= 2 else np.arange(len(time))
+    block = unit * min(n_folds, unit[-1] + 1) // (unit[-1] + 1)
+    return [np.isin(np.arange(len(time)), order[block == k]) for k in range(block[-1] + 1)]
 
 
 def _held_out(
     part: RidgePart, train: SlotRows, held: SlotRows, *, ridges: Sequence[float]
-) -> tuple[Float[Tensor, "ridges rows sites"], Float[Tensor, "ridges rows sites"]]:
+) -> tuple[Judged, Judged]:
     errors, variances = [], []
     n_sites = part.n_sites
     known, value = held.known[:, :n_sites], held.value[:, :n_sites]
@@ -309,20 +353,3 @@ def _predict_lines(
 def _without_ridge(normal: JointNormal, ridge: float) -> JointNormal:
     eye = torch.eye(len(normal.mean)).to(normal.covariance)
     return JointNormal(normal.mean, normal.covariance - ridge * eye)
-
-
-def _eta(
-    slotted: SlottedBatch,
-    seen: Bool[Tensor, "slots"],
-    mean: Float[Tensor, "batch predicted"],
-    variance: Float[Tensor, "batch predicted"],
-) -> Float[Tensor, "batch length 2"]:
-    """Anomalies back in the value's unit; the climate alone where training saw nothing."""
-    width = mean.shape[1]
-    mean = torch.where(seen[:width], mean, 0.0)
-    variance = torch.where(seen[:width], variance, 1.0)
-    is_seen = slotted.read(seen[:width].double().expand_as(mean), missing=0.0) > 0
-    doubt = torch.where(is_seen, 0.0, slotted.doubt.square())
-    spread = slotted.scale.square() * slotted.read(variance, missing=1.0) + doubt
-    location = slotted.location + slotted.scale * slotted.read(mean, missing=0.0)
-    return torch.stack([location, 0.5 * spread.log()], -1)

@@ -1,6 +1,6 @@
 """What is normal at each site: a level and a yearly course, drawn to those that sites share."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,18 +18,16 @@ ROUNDS = 60
 COMMON_OBSERVATIONS = 5.0
 
 
-@dataclass(frozen=True, eq=False)
-class SiteCourses:
+class SiteCourses(NamedTuple):
     """Coefficients of each site, in the order level, cos 1, sin 1, cos 2, sin 2.
 
-    `shared` are the coefficients that sites are drawn to, `covariance` what is not known of each
-    site's own, `scale` the standard deviation of the values around the course.
+    `covariance` is what is not known of a site's own, `scale` the standard deviation of the values
+    around its course, `within` the common one.
     """
 
     coefficient: Float64[np.ndarray, "sites terms"]
     covariance: Float64[np.ndarray, "sites terms terms"]
     scale: Float64[np.ndarray, "sites"]
-    shared: Float64[np.ndarray, "terms"]
     within: float
 
 
@@ -83,12 +81,10 @@ def fit_courses(
     pooled = (residual + COMMON_OBSERVATIONS * error) / (count + COMMON_OBSERVATIONS)
     variance = np.maximum(pooled, 1e-12) if varies else np.ones(n_sites)
     coefficient[:, 0] += middle / unit
-    shared[0] += middle / unit
     return SiteCourses(
         coefficient=unit * coefficient,
         covariance=unit**2 * covariance,
         scale=unit * np.sqrt(variance),
-        shared=unit * shared,
         within=float(unit * np.sqrt(max(error, 1e-12))),
     )
 
