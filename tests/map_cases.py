@@ -10,6 +10,33 @@ from exfam.groups import Groups
 N_SITES = 6
 SCALE = np.array([1.0, 2.0, 5.0, 1.0, 3.0, 2.0])
 LEVEL = np.array([10.0, -5.0, 60.0, 0.0, 20.0, 3.0])
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
+# Of a batch: columns with one entry for each element.
+_BY_ELEMENT = ("item", "position", "present", "target", "observed", "element", "steps_back")
+
+
+def field(values, coordinates, *, times=None, observed=None, before=None, lags=0, item=None):
+    """One group a row of `values` (maps, sites); `lags` maps `before` each one are its context."""
+    n_maps, n_sites = values.shape
+    start = np.arange(n_maps) * n_sites
+    back = np.arange(n_maps)[:, None] - np.arange(lags, 0, -1)
+    there = back >= 0 if before is None else (back >= 0) & before(back)
+    first = np.where(there, back * n_sites, 0)
+    context = {"context_start": first, "context_stop": first + n_sites * there} if lags else {}
+    item = np.arange(n_sites) if item is None else np.asarray(item)
+    places = np.tile(np.asarray(coordinates, dtype=float), (n_maps, 1))
+    return Groups(
+        start=start,
+        stop=start + n_sites,
+        item=np.tile(item, n_maps),
+        values={"value": values.ravel()},
+        observed=None if observed is None else observed.ravel(),
+        attributes={"coordinates": places},
+        position=places,
+        group_attributes={"time": np.arange(n_maps) * 1.0 if times is None else times},
+        vocabulary={"item": np.arange(n_sites)},
+        **context,
+    )
 
 
 def true_covariance(n_sites=N_SITES):
@@ -18,37 +45,43 @@ def true_covariance(n_sites=N_SITES):
     return 0.8 ** np.abs(site[:, None] - site) + 0.2 * np.eye(n_sites)
 
 
-def make_maps(n_maps=60, *, seed=0, lags=0, missing=0.0, memory=0.6, n_sites=N_SITES):
-    """Maps of anomalies that follow each other with `memory`, at sites of other levels and scales.
+def chained(fresh, memory):
+    """Maps that follow each other with `memory`, from independent ones."""
+    maps = [fresh[0]]
+    for new in fresh[1:]:
+        maps.append(memory * maps[-1] + np.sqrt(1 - memory**2) * new)
+    return np.array(maps)
+
+
+def make_maps(n_maps=60, *, seed=0, lags=0, missing=0.0, memory=0.6):
+    """Maps of anomalies that follow each other, at sites of other levels and scales.
 
     The third part of the maps starts a new season: the map before its first one is not there.
     """
     random = np.random.default_rng(seed)
-    root = np.linalg.cholesky(true_covariance(n_sites))
-    z = random.normal(size=(n_maps, n_sites)) @ root.T
-    for t in range(1, n_maps):
-        z[t] = memory * z[t - 1] + np.sqrt(1 - memory**2) * z[t]
+    root = np.linalg.cholesky(true_covariance())
+    z = chained(random.normal(size=(n_maps, N_SITES)) @ root.T, memory)
     season = 3 * np.arange(n_maps) // n_maps
-    value = LEVEL[:n_sites] + SCALE[:n_sites] * z
-    place = np.column_stack([30.0 + 2 * np.arange(n_sites), -90.0 + np.arange(n_sites) ** 1.5])
-    start = np.arange(n_maps) * n_sites
-    before = np.arange(n_maps)[:, None] - np.arange(lags, 0, -1)
-    same = (before >= 0) & (season[before] == season[:, None])
-    first = np.where(same, before * n_sites, 0)
-    context = {"context_start": first, "context_stop": first + n_sites * same} if lags else {}
-    observed = random.random(n_maps * n_sites) >= missing
-    return Groups(
-        start=start,
-        stop=start + n_sites,
-        item=np.tile(np.arange(n_sites), n_maps).astype(np.int32),
-        values={"value": value.ravel()},
+    place = np.column_stack([30.0 + 2 * np.arange(N_SITES), -90.0 + np.arange(N_SITES) ** 1.5])
+    observed = random.random(z.shape) >= missing
+    return field(
+        LEVEL + SCALE * z,
+        place,
+        times=np.arange(n_maps) + 300.0 * season,
         observed=observed if missing else None,
-        attributes={"coordinates": np.tile(place, (n_maps, 1))},
-        position=np.tile(place, (n_maps, 1)),
-        group_attributes={"time": np.arange(n_maps) + 300.0 * season},
-        vocabulary={"item": np.array(list("abcdefghij"[:n_sites]))},
-        **context,
+        before=lambda back: season[back] == season[:, None],
+        lags=lags,
     )
+
+
+def smooth_maps(n_maps, coordinates, *, length, rng, memory=0.0, noise=0.3):
+    """Maps of a stationary Gaussian field with a Matern 3/2 covariance of variance 1, and noise."""
+    distance = np.linalg.norm(coordinates[:, None] - coordinates[None], axis=-1)
+    r = 3**0.5 * distance / length
+    factor = np.linalg.cholesky((1 + r) * np.exp(-r) + 1e-9 * np.eye(len(coordinates)))
+    fresh = rng.normal(size=(n_maps, len(coordinates))) @ factor.T
+    maps = chained(fresh, np.exp(-1 / memory) if memory else 0.0)
+    return maps + noise * rng.normal(size=fresh.shape)
 
 
 def batch_of(groups, index=None):
@@ -58,48 +91,52 @@ def batch_of(groups, index=None):
 
 def with_map_value(batch, row, column, value, *, observed=None):
     """The batch with another value, and perhaps another flag, at one element."""
-    values = batch.values["value"].clone()
-    assert values[row, column] != value
+    values, seen = batch.values["value"].clone(), batch.observed.clone()
     values[row, column] = value
-    seen = batch.observed.clone()
+    assert not values.equal(batch.values["value"])
     if observed is not None:
         seen[row, column] = observed
     return replace(batch, values={"value": values}, observed=seen)
 
 
-def in_order(batch, order):
-    """The elements of every map in another order."""
+def changed(batch, change, *, groups=False):
+    """The batch with `change` of its columns: those of elements, or also those of groups."""
+    of_groups = {name: change(a) for name, a in batch.group_attributes.items()} if groups else {}
     return replace(
         batch,
-        item=batch.item[:, order],
-        values={name: value[:, order] for name, value in batch.values.items()},
-        attributes={name: a[:, order] for name, a in batch.attributes.items()},
-        position=batch.position[:, order],
-        **{
-            name: getattr(batch, name)[:, order]
-            for name in ("present", "target", "observed", "element", "steps_back")
-        },
+        values={name: change(value) for name, value in batch.values.items()},
+        attributes={name: change(a) for name, a in batch.attributes.items()},
+        group_attributes=of_groups or batch.group_attributes,
+        **{name: change(getattr(batch, name)) for name in _BY_ELEMENT},
     )
+
+
+def in_order(batch, order):
+    """The elements of every map in another order."""
+    return changed(batch, lambda column: column[:, order])
 
 
 def one_more(batch, *, present, item, coordinates):
     """One more column: an element whose value is not observed, or padding, with a garbage value."""
-    n = len(batch.present)
+    new = {
+        "item": item,
+        "position": coordinates,
+        "present": present,
+        "target": present,
+        "observed": False,
+        "element": -1,
+        "steps_back": 0,
+    }
 
     def wider(x, fill):
-        return torch.cat([x, torch.as_tensor(fill, dtype=x.dtype).expand(n, 1, *x.shape[2:])], 1)
+        more = torch.as_tensor(fill, dtype=x.dtype).expand(len(x), 1, *x.shape[2:])
+        return torch.cat([x, more], 1)
 
     return replace(
         batch,
-        item=wider(batch.item, item),
         values={name: wider(value, 1e3) for name, value in batch.values.items()},
         attributes={"coordinates": wider(batch.attributes["coordinates"], coordinates)},
-        position=wider(batch.position, coordinates),
-        present=wider(batch.present, present),
-        target=wider(batch.target, present),
-        observed=wider(batch.observed, False),
-        element=wider(batch.element, -1),
-        steps_back=wider(batch.steps_back, 0),
+        **{name: wider(getattr(batch, name), fill) for name, fill in new.items()},
     )
 
 
@@ -126,25 +163,9 @@ def assert_leave_one_out(part, batch):
         torch.testing.assert_close(shown[row, hidden], eta[row, hidden])
         order = torch.randperm(own.shape[1], generator=torch.Generator().manual_seed(0))
         back = part.eta(in_order(batch, order))[:, torch.argsort(order)]
-        torch.testing.assert_close(back[own], eta[own], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(back[own], eta[own], **CLOSE)
         for present in (True, False):
             wide = one_more(batch, present=present, item=-1, coordinates=(33.0, -89.0))
             torch.testing.assert_close(part.eta(wide)[:, :-1][own], eta[own])
-        few = part.eta(replace_rows(batch, slice(row, row + 1)))
-        torch.testing.assert_close(few[own[row][None]], eta[row][own[row]], rtol=1e-5, atol=1e-5)
-
-
-def replace_rows(batch, rows):
-    """Some maps of a batch."""
-    return replace(
-        batch,
-        item=batch.item[rows],
-        values={name: value[rows] for name, value in batch.values.items()},
-        attributes={name: a[rows] for name, a in batch.attributes.items()},
-        group_attributes={name: a[rows] for name, a in batch.group_attributes.items()},
-        position=batch.position[rows],
-        **{
-            name: getattr(batch, name)[rows]
-            for name in ("present", "target", "observed", "element", "steps_back")
-        },
-    )
+        few = part.eta(changed(batch, lambda column: column[row : row + 1], groups=True))
+        torch.testing.assert_close(few[own[row][None]], eta[row][own[row]], **CLOSE)

@@ -25,34 +25,27 @@ COLUMNS = {
 TRAINING = {"max_epochs": 2, "batch_size": 4, "progress": False}
 TINY = {
     "field-efa": {
-        "embed_dim": 8,
-        "n_heads": 2,
-        "head_dim": 4,
-        "feed_forward_dim": 8,
-        "head_hidden_dim": 4,
-        "read_out_heads": 4,
-        **TRAINING,
+        "embed_dim": 8, "n_heads": 2, "head_dim": 4, "feed_forward_dim": 8, "head_hidden_dim": 4,
+        "read_out_heads": 4, **TRAINING,
     },
     "field-latent-factor": {"dim": 4, "hidden_dim": 8, "standardize": "site", **TRAINING},
     # Penalties chosen by one split, not by six folds: with lags some slots are never known, and
     # expectation-maximization takes its time.
     "field-ridge": {"validation_fraction": 0.25},
     "field-ridge-covariance": {"validation_fraction": 0.25},
-}
+}  # fmt: skip
 KINDS = kinds_of("fields")
 TRAINED = ("field-efa", "field-latent-factor")
-# Kinds that read the other values of a map, and kinds that read earlier maps.
-READING = tuple(kind for kind in KINDS if kind != "field-climatology")
-# Kinds whose predictions at new places read the values of the others, too.
-PLACING = ("field-efa", "field-gaussian-process", "field-kriging", "field-latent-factor")
-# Kinds that know the sites of training alone.
+# Kinds that know the sites of training alone, and that see earlier maps.
 BOUND = ("field-ridge", "field-ridge-covariance")
-LAGGING = ("field-efa", "field-gaussian-process", "field-ridge", "field-ridge-covariance")
+LAGGING = ("field-efa", "field-gaussian-process", *BOUND)
 # Conditionals of one Gaussian distribution of each map: draws one by one are draws from it.
 JOINT = ("field-gaussian-process", "field-ridge-covariance")
+every_kind = pytest.mark.parametrize("kind", KINDS)
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
-def field_frame(*, n_days=N_DAYS, missing=0.15, seed=0, counts=False, shuffle=True):
+def field_frame(*, n_days=N_DAYS, missing=0.15, seed=0, counts=False):
     """5 sites x 12 days: neighbors and days in a row are alike; some values are missing."""
     random = np.random.default_rng(seed)
     apart = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=-1)
@@ -66,7 +59,7 @@ def field_frame(*, n_days=N_DAYS, missing=0.15, seed=0, counts=False, shuffle=Tr
             rows.append((date, name, *PLACES[k], float(value)))
     frame = pd.DataFrame(rows, columns=["day", "site", "x", "y", "v"])
     frame.loc[random.random(len(frame)) < missing, "v"] = np.nan
-    return frame.sample(frac=1, random_state=seed) if shuffle else frame
+    return frame.sample(frac=1, random_state=seed)
 
 
 FRAME = field_frame()
@@ -74,6 +67,7 @@ FRAME = field_frame()
 FULL = field_frame(missing=0.0)
 COUNTS = field_frame(counts=True)
 GROUPS = read_field(FRAME, **COLUMNS)
+SEEN = FRAME.v.notna().to_numpy()
 
 
 def make(kind, **parameters):
@@ -112,24 +106,30 @@ def new_sites(kind):
 
 
 def row_of(frame, day, site):
-    """Place of a cell among the frame's rows."""
+    """The index of a cell among the frame's rows."""
     date = pd.Timestamp("2020-03-01") + pd.Timedelta(days=day)
-    (place,) = np.flatnonzero((frame.day == date) & (frame.site == site))
-    return int(place)
+    (row,) = np.flatnonzero((frame.day == date) & (frame.site == site))
+    return int(row)
 
 
-def with_cell(frame, place, value):
-    """The frame with another value in the row at that place."""
+def with_cell(frame, row, value):
+    """The frame with another value in one row."""
     column = frame.v.to_numpy(copy=True)
-    assert column[place] != value
-    column[place] = value
+    assert column[row] != value
+    column[row] = value
     return frame.assign(v=column)
 
 
-def a_day(day=3, *, missing=(), frame=FRAME):
+def a_day(day=3, *, missing=()):
     """One map without gaps in the order of the sites, but for those to be `missing`."""
     date = pd.Timestamp("2020-03-01") + pd.Timedelta(days=day)
-    one = frame[frame.day == date].sort_values("site").reset_index(drop=True)
-    value = one.v.fillna(12.0).to_numpy(copy=True)
+    rows = FRAME[FRAME.day == date].sort_values("site").reset_index(drop=True)
+    value = rows.v.fillna(12.0).to_numpy(copy=True)
     value[list(missing)] = np.nan
-    return one.assign(v=value)
+    return rows.assign(v=value)
+
+
+def mean_and_log_sd(estimator, X):
+    """Mean and log sd of every row."""
+    dist = estimator.predict_dist(X)
+    return np.column_stack([dist.mean, np.log(dist.sd)])

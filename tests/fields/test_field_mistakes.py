@@ -7,123 +7,68 @@ import pytest
 from exfam.checks import DataError, ExfamError, SupportError
 from exfam.families import Bernoulli
 from exfam.fields.data import read_field
-from exfam.fields.data.read import check_names
 from exfam.groups import Groups
 from fields.field_cases import (
+    BOUND,
     COLUMNS,
     COUNTS,
     FRAME,
     FULL,
     GROUPS,
-    KINDS,
     LAGGING,
     N_SITES,
+    TRAINED,
+    every_kind,
     fitted,
     make,
     row_of,
+    with_cell,
 )
 
-every_kind = pytest.mark.parametrize("kind", KINDS)
-METHODS = (
-    "predict",
-    "predict_dist",
-    "log_prob",
-    "score",
-    "impute",
-    "sample",
-    "next_site",
-    "save",
-)
+every_count = pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
 
 
 @every_kind
 def test_nothing_is_predicted_before_a_fit(kind):
-    for method in METHODS:
+    methods = ["predict", "log_prob", "score", "impute", "sample", "next_site", "save"]
+    methods += ["explain"] * (kind == "field-efa") + ["forecast"] * (kind in LAGGING)
+    for method in methods:
+        model = make(kind, lags=1) if method == "forecast" else make(kind)
         with pytest.raises(ValueError, match="not fitted yet"):
-            getattr(make(kind), method)("x" if method == "save" else FRAME)
-    if kind == "field-efa":
-        with pytest.raises(ValueError, match="not fitted yet"):
-            make(kind).explain(FRAME)
-    if kind in LAGGING:
-        with pytest.raises(ValueError, match="not fitted yet"):
-            make(kind, lags=1).forecast(FRAME)
-    if kind in ("field-efa", "field-latent-factor"):
+            getattr(model, method)("x" if method == "save" else FRAME)
+    if kind in TRAINED:
         with pytest.raises(ValueError, match="not fitted yet"):
             make(kind).history_  # noqa: B018
 
 
-PARAMETERS = [
-    ("metric", "taxi", "`metric` must be"),
-    ("standardize", "median", "`standardize` must be one of 'none', 'global', 'site', 'seasonal'"),
-    ("period", 0, "`period` must be a number > 0"),
-    ("validation_fraction", 1, r"`validation_fraction` must be a number in \[0, 1\)"),
-]
-OF_LAGS = [
-    ("lags", -1, "`lags` must be an integer >= 0, got -1"),
-    ("lags", 1.5, "`lags` must be an integer >= 0, got 1.5"),
-    ("step", 0.0, "`step` must be a number > 0"),
-]
-OF_KIND = {
-    "field-efa": [
-        ("family", "gauss", "`family` must be one of"),
-        ("family", "bernoulli", "`family` must be one of 'gaussian', .* got 'bernoulli'"),
-        ("family", Bernoulli(), r"`family` must be one of .* Use the EFA estimator"),
-        ("scale", "local", "`scale` must be one of 'global', 'input', got 'local'"),
-        ("encoding", "rotery", "`encoding` must be one of .* got 'rotery'. Did you mean 'rotary'"),
-        ("hide", 1.5, r"`hide` must be a number in \[0, 1\)"),
-        ("dropout", -0.5, r"`dropout` must be a number in \[0, 1\)"),
-        ("n_neighbors", 0, "`n_neighbors` must be an integer >= 1"),
-        ("embed_dim", 2.5, "`embed_dim` must be an integer >= 1"),
-        ("n_layers", -1, "`n_layers` must be an integer >= 0"),
-        ("ensemble", 0, "`ensemble` must be an integer >= 1"),
-        ("seed", -1, "`seed` must be an integer >= 0"),
-        ("site_embedding", "yes", "`site_embedding` must be one of False, True, got 'yes'"),
-        ("null_token", 2, "`null_token` must be one of False, True, got 2"),
-        ("calibrate", None, "`calibrate` must be one of False, True, got None"),
-        ("learning_rate", 0.0, "`learning_rate` must be"),
-        ("device", "abacus", "`device` must be"),
+# What one parameter may be by its rule is tested for all estimators.
+@pytest.mark.parametrize(
+    ("kind", "name", "value", "message"),
+    [
+        ("field-efa", "family", "bernoulli", "`family` must be one of 'gaussian', .* got 'berno"),
+        ("field-efa", "family", Bernoulli(), r"`family` must be one of .* Use the EFA estimator"),
+        ("field-efa", "encoding", "rotery", ".* got 'rotery'. Did you mean 'rotary'"),
+        ("field-climatology", "standardize", "none", "`standardize` must be 'global', 'site' or"),
+        ("field-kriging", "standardize", "median", "`standardize` must be one of 'none', 'global'"),
     ],
-    "field-latent-factor": [
-        ("k", 0, "`k` must be an integer >= 1"),
-        ("dim", 0, "`dim` must be an integer >= 1"),
-        ("hidden_dim", 1.5, "`hidden_dim` must be an integer >= 1"),
-        ("intercept", "no", "`intercept` must be one of False, True"),
-        ("seed", -1, "`seed` must be an integer >= 0"),
-        ("max_epochs", 0, "`max_epochs` must be"),
-    ],
-    "field-gaussian-process": [("kernel", "rbf", "`kernel` must be one of")],
-    "field-kriging": [("variogram", "linear", "`variogram` must be one of")],
-    "field-climatology": [("standardize", "none", "`standardize` must be 'global', 'site' or")],
-}
-WRONG = [
-    (kind, *case)
-    for kind in KINDS
-    for case in PARAMETERS + OF_LAGS * (kind in LAGGING) + OF_KIND.get(kind, [])
-]
-
-
-@pytest.mark.parametrize(("kind", "name", "value", "message"), WRONG)
+)
 def test_parameters_are_judged_in_fit(kind, name, value, message):
-    estimator = make(kind).set_params(**{name: value})
     with pytest.raises(ExfamError, match=message):
-        estimator.fit(FULL)
+        make(kind).set_params(**{name: value}).fit(FULL)
 
 
 @pytest.mark.parametrize("name", ["time", "site", "coordinates", "value"])
 def test_columns_must_be_named(name):
     with pytest.raises(DataError, match=f"`{name}` must name a column to read a frame or file"):
         make("field-kriging", **{name: None}).fit(FULL)
+    column = COLUMNS[name][0] if name == "coordinates" else COLUMNS[name]
     with pytest.raises(DataError, match=f"`{name}` must name"):
-        fitted("field-kriging").predict(FRAME.rename(columns={COLUMNS[name][0]: "other"})) if (
-            name == "coordinates"
-        ) else fitted("field-kriging").predict(FRAME.rename(columns={COLUMNS[name]: "other"}))
+        fitted("field-kriging").predict(FRAME.rename(columns={column: "other"}))
 
 
 @every_kind
 def test_data_without_values_are_no_data(kind):
     nothing = FULL.assign(v=np.nan)
-    with pytest.raises(DataError, match="`value` must be observed at least once, got none in the"):
-        make(kind).fit(nothing)
     unseen = GROUPS.with_(observed=np.zeros(GROUPS.n_rows, dtype=bool))
     for groups in (unseen, GROUPS[:0]):
         with pytest.raises(DataError, match="`X` must hold at least one observed value to fit"):
@@ -143,23 +88,23 @@ def test_groups_are_a_field_of_the_same_value():
         make("field-kriging").fit(GROUPS, validation=other)
     with pytest.raises(DataError, match="`groups` must be a field with item"):
         fitted("field-kriging").predict(Groups(start=[0], stop=[2]))
+    with pytest.raises(DataError, match="one row for each time and site"):
+        fitted("field-kriging").predict(pd.concat([FRAME, FRAME[:1]]))
 
 
 def test_sites_stay_where_they_are():
+    estimator = fitted("field-kriging")
     moved = FRAME.assign(x=FRAME.x.where(FRAME.site != "s2", 7.0))
     message = r"`coordinates` must be those of training, got site 's2' at \(7.0, 0.0\), in training"
     with pytest.raises(DataError, match=message):
-        fitted("field-kriging").predict(moved)
+        estimator.predict(moved)
     with pytest.raises(DataError, match=message):
         make("field-kriging").fit(FULL, validation=moved)
-    # As numbers written with few digits are: that is no move.
-    near = FRAME.assign(x=FRAME.x + 1e-6)
-    np.testing.assert_allclose(
-        fitted("field-kriging").predict(near), fitted("field-kriging").predict(FRAME), rtol=1e-4
-    )
+    near = FRAME.assign(x=FRAME.x + 1e-6)  # as numbers written with few digits are
+    np.testing.assert_allclose(estimator.predict(near), estimator.predict(FRAME), rtol=1e-4)
     flat = read_field(FRAME, **{**COLUMNS, "coordinates": ["x"]})
     with pytest.raises(DataError, match="`coordinates` must be 2 numbers, as in training, got 1"):
-        fitted("field-kriging").predict(flat)
+        estimator.predict(flat)
 
 
 @pytest.mark.parametrize(
@@ -179,36 +124,60 @@ def test_places_are_judged(at, message):
 
 
 def test_places_are_on_the_globe():
-    globe = fitted("field-kriging", metric="haversine")
     with pytest.raises(DataError, match="latitude"):
-        globe.predict(FRAME, at=[[95.0, 0.0]])
+        fitted("field-kriging", metric="haversine").predict(FRAME, at=[[95.0, 0.0]])
 
 
-def test_a_time_and_site_is_there_once():
-    twice = pd.concat([FRAME, FRAME[:1]])
-    with pytest.raises(DataError, match="each site .*once|repeat|twice|again"):
-        fitted("field-kriging").predict(twice)
-
-
-@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
+@every_count
 def test_values_that_no_count_can_be_are_named_with_their_row(family):
     row = row_of(COUNTS, 6, "s1")
-    wrong = COUNTS.v.to_numpy(copy=True)
-    wrong[row] = -1
-    message = rf"`v` must be .* got -1 at row {row} \(1 of "
+    wrong = with_cell(COUNTS, row, -1)
+    estimator, model = fitted("field-efa", frame=COUNTS, family=family), make("field-efa")
+    model.set_params(family=family)
+    calls = (model.fit, estimator.predict, lambda data: model.fit(COUNTS, validation=data))
+    for call in calls:
+        with pytest.raises(SupportError, match=rf"`v` must be .* got -1 at row {row} \(1 of "):
+            call(wrong)
+
+
+@every_count
+def test_counts_beyond_what_a_family_can_have_as_mean_are_refused(family):
+    message = "`v` must be at most 1e.12 for a family of counts, got 1e.15 at row 3 .*Use Gau"
     with pytest.raises(SupportError, match=message):
-        make("field-efa", family=family).fit(COUNTS.assign(v=wrong))
-    estimator = fitted("field-efa", frame=COUNTS, family=family)
-    with pytest.raises(SupportError, match=message):
-        estimator.predict(COUNTS.assign(v=wrong))
-    with pytest.raises(SupportError, match=message):
-        make("field-efa", family=family).fit(COUNTS, validation=COUNTS.assign(v=wrong))
+        make("field-efa", family=family).fit(with_cell(COUNTS, 3, 1e15))
+    large = make("field-efa", family=family).fit(with_cell(COUNTS, 3, 1e12))
+    dist = large.predict_dist(with_cell(COUNTS, 3, 1e15))
+    assert np.isfinite(dist.mean).all() and np.isfinite(dist.sd).all()
+
+
+@every_kind
+def test_values_far_beyond_all_others_are_named(kind):
+    message = r"`v` must be within 1e.08 times the usual spread of the column, .* got -1e.30 at row"
+    with pytest.raises(SupportError, match=f"{message} 3"):
+        make(kind).fit(with_cell(FULL, 3, -1e30))
+    # What a fitted model is given may be anything finite: it is improbable, not impossible.
+    nats = fitted(kind).log_prob(with_cell(FULL, 3, -1e30))
+    assert np.isfinite(nats).all() and nats[3] < -1e6
 
 
 @pytest.mark.parametrize("level", [0.0, 1.5])
 def test_levels_are_judged(level):
     with pytest.raises(ExfamError, match="`level` must be a number strictly between 0 and 1"):
         fitted("field-kriging").impute(FRAME, level=level)
+
+
+@pytest.mark.parametrize("name", ["sample", "forecast", "next_site"])
+def test_numbers_of_draws_are_judged(name):
+    method = getattr(fitted("field-gaussian-process", lags=1), name)
+    wrong = {"n": (0, "1, got 0"), "seed": (-1, "0, got -1")}
+    wrong |= {"sweeps": (-1, "0, got -1")} if name != "next_site" else {}
+    wrong |= {"steps": (0, "1, got 0")} if name == "forecast" else {}
+    for argument, (value, rule) in wrong.items():
+        with pytest.raises(ExfamError, match=f"`{argument}` must be an integer >= {rule}"):
+            method(FRAME, **{argument: value})
+    for value in (True, 2**63):
+        with pytest.raises(ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"):
+            method(FRAME, seed=value)
 
 
 def test_a_fit_that_fails_leaves_no_half_of_it():
@@ -219,84 +188,30 @@ def test_a_fit_that_fails_leaves_no_half_of_it():
     np.testing.assert_array_equal(estimator.predict(FRAME), before)
 
 
-@every_kind
-def test_seeds_and_numbers_of_draws_are_judged(kind):
-    estimator, some = fitted(kind), FRAME[:5]
-    for wrong in (-1, True, 2**63):
-        with pytest.raises(ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"):
-            estimator.sample(some, seed=wrong)
-        with pytest.raises(ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"):
-            estimator.next_site(some, seed=wrong)
-        for draw in (estimator.predict_dist(some).sample, estimator.predict_dist(some).pit):
-            with pytest.raises(
-                ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"
-            ):
-                draw(2, seed=wrong)
-
-
 def test_parameters_that_are_not_finite_are_refused():
     estimator = fitted("field-efa")
     estimator.members_[0].value_part.head.constant.data[:] = np.nan
-    for method in ("predict", "log_prob", "score", "impute"):
+    for method in ("predict", "log_prob", "impute"):
         with pytest.raises(ExfamError, match="`X` must lead to parameters that are finite numbers"):
             getattr(estimator, method)(FRAME)
 
 
-def with_value(value, frame=FULL, row=3):
-    """The frame with another value in one row."""
-    return frame.assign(v=frame.v.where(np.arange(len(frame)) != row, value))
-
-
-@every_kind
-def test_values_far_beyond_all_others_are_named(kind):
-    message = (
-        r"`v` must be within 1e.08 times the usual spread of the column, .* got -1e.30 at row 3"
-    )
-    with pytest.raises(SupportError, match=message):
-        make(kind).fit(with_value(-1e30))
-    # What a fitted model is given may be anything finite: it is improbable, not impossible.
-    nats = fitted(kind).log_prob(with_value(-1e30))
-    assert np.isfinite(nats).all() and nats[3] < -1e6
-
-
-def test_spreads_whose_squares_are_no_numbers_are_refused():
-    with pytest.raises(DataError, match="`v` must have a usual spread from 1e-150 to 1e.150, got"):
-        make("field-kriging").fit(FULL.assign(v=FULL.v * 1e-200))
-
-
-@pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
-def test_counts_beyond_what_a_family_can_have_as_mean_are_refused(family):
-    message = "`v` must be at most 1e.12 for a family of counts, got 1e.15 at row 3 .*Use Gau"
-    counts = COUNTS.reset_index(drop=True)
-    assert np.isfinite(counts.v[3])
-    with pytest.raises(SupportError, match=message):
-        make("field-efa", family=family).fit(with_value(1e15, counts))
-    large = make("field-efa", family=family).fit(with_value(1e12, counts))
-    dist = large.predict_dist(with_value(1e15, counts))
-    assert np.isfinite(dist.mean).all() and np.isfinite(dist.sd).all()
-
-
 @pytest.mark.parametrize("times", [np.arange(12) + (2**63 - 20), 1e308 * np.array([-1.0, 1.0])])
-def test_times_that_are_none_to_double_precision_are_refused(times):
+def test_numbers_out_of_double_precision_are_refused(times):
     frame = FULL.sort_values(["day", "site"]).assign(day=np.repeat(np.resize(times, 12), N_SITES))
     frame = frame.drop_duplicates(["day", "site"])
     with pytest.raises(DataError, match="`time` must hold times that differ in double precision"):
         make("field-kriging").fit(frame)
-
-
-@pytest.mark.parametrize("name", ["time", "site", "coordinates", "value"])
-def test_names_of_columns_are_text(name):
-    for wrong in (5, 1.5, {}, np.zeros(2), ["x", 3] if name == "coordinates" else ["x"]):
-        with pytest.raises(DataError, match=f"`{name}` must be .* of .*column.*, text, got"):
-            check_names(**{name: wrong})
+    with pytest.raises(DataError, match="`v` must have a usual spread from 1e-150 to 1e.150, got"):
+        make("field-kriging").fit(FULL.assign(v=FULL.v * 1e-200))
 
 
 def test_more_neighbors_than_sites_are_all_of_them():
-    all_of_them, many = (make("field-efa", n_neighbors=k).fit(FULL) for k in (4, 10**15))
-    np.testing.assert_allclose(many.predict(FRAME), all_of_them.predict(FRAME), rtol=1e-5)
+    few, many = (make("field-efa", n_neighbors=k).fit(FULL) for k in (4, 10**15))
+    np.testing.assert_allclose(many.predict(FRAME), few.predict(FRAME), rtol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["field-ridge", "field-ridge-covariance"])
+@pytest.mark.parametrize("kind", BOUND)
 def test_regressions_need_two_values_of_a_site(kind):
     day_of = dict(zip(FULL.site.unique(), FULL.day.unique(), strict=False))
     once = FULL[FULL.day == FULL.site.map(day_of)]

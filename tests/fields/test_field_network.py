@@ -7,65 +7,41 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
+from exfam.encodings import ALiBi, Rotary, Sinusoidal
 from exfam.families import Gaussian, NegativeBinomial, Poisson, StudentT
-from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks import network as network_module
-from exfam.fields.networks.assemble import (
-    FieldShape,
-    build_field_network,
-    field_shape,
-)
-from exfam.fields.networks.climate import Normal, fit_climate
-from exfam.fields.networks.links import anomaly, check_field_family, placed
+from exfam.fields.networks.assemble import FieldShape, field_shape
+from exfam.fields.networks.climate import Normal
+from exfam.fields.networks.links import anomaly, placed
 from exfam.fields.networks.neighborhood import AllSites, NearestSites, own_elements
-from exfam.fields.networks.tokens import Hiding
+from exfam.fields.networks.tokens import AlongLine, Hiding
 from exfam.likelihoods.two_part import TwoPartModel
-from fields.maps import field
-from map_cases import N_SITES, assert_leave_one_out, batch_of, make_maps, with_map_value
+from fields.network_cases import built
+from map_cases import (
+    CLOSE,
+    N_SITES,
+    assert_leave_one_out,
+    batch_of,
+    field,
+    make_maps,
+    with_map_value,
+)
 
-SMALL = {
-    "embed_dim": 8,
-    "n_heads": 2,
-    "head_dim": 4,
-    "n_layers": 2,
-    "feed_forward_dim": 8,
-    "head_hidden_dim": 4,
-    "read_out_heads": 4,
-}
 CHOICES = {
     "plain": {},
     "nearest": {"n_neighbors": 3},
-    "null tokens": {"null_token": True},
+    "no null tokens": {"null_token": False},
     "no read-out": {"read_out_heads": 0, "encoding": "none"},
     "read-out alone": {"n_layers": 0},
-    "sites, nearest, null": {"site_embedding": True, "n_neighbors": 2, "null_token": True},
+    "sites, nearest": {"site_embedding": True, "n_neighbors": 2},
     "bare": {"feed_forward_dim": 0, "head_hidden_dim": 0, "scale": "global"},
 }
 every_choice = pytest.mark.parametrize("choice", CHOICES)
-CLOSE = {"rtol": 1e-5, "atol": 1e-5}
-
-
-def built(groups, *, lags=0, family=None, seed=0, climate="site", **choices):
-    """A network of random weights, set to predict."""
-    family = family or Gaussian()
-    generator = torch.Generator().manual_seed(seed)
-    network = build_field_network(
-        field_shape(groups, lags=lags, step=1.0, metric="haversine"),
-        FieldNetworkParameters(**SMALL | choices),
-        climate=fit_climate(groups, kind=climate, metric="haversine"),
-        family=family,
-        start=torch.zeros(family.n_params),
-        generator=generator,
-    )
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
-    return network.eval()
+every_null = pytest.mark.parametrize("null_token", [False, True])
 
 
 def maps(*, lags=0, missing=0.3, n=12):
-    groups = make_maps(n, seed=1, lags=lags, missing=missing)
-    return groups
+    return make_maps(n, seed=1, lags=lags, missing=missing)
 
 
 def eta_of(network, batch):
@@ -81,7 +57,7 @@ def test_conditionals_leave_the_element_out(choice, lags):
 
 
 @every_choice
-def test_what_was_before_is_seen_the_place_itself_included(choice):
+def test_what_was_before_is_seen_the_site_itself_included(choice):
     groups = maps(lags=1, missing=0.0)
     network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
     assert batch.steps_back[0, 0] == 1 and batch.steps_back[0, N_SITES] == 0
@@ -93,7 +69,7 @@ def test_what_was_before_is_seen_the_place_itself_included(choice):
 
 @pytest.mark.parametrize("lags", [0, 2])
 @pytest.mark.parametrize("k", [N_SITES, 40])
-@pytest.mark.parametrize("null_token", [False, True])
+@every_null
 def test_all_neighbors_are_all_sites(lags, k, null_token):
     groups = maps(lags=lags)
     batch = batch_of(groups)
@@ -114,51 +90,42 @@ def test_far_sites_are_not_seen_by_the_nearest_ones():
 
 
 @pytest.mark.parametrize("shown", [0, 1, 2])
-@pytest.mark.parametrize("null_token", [False, True])
+@every_null
 def test_fewer_than_k_may_be_shown_or_none(shown, null_token):
     groups = maps(missing=0.0)
     batch = batch_of(groups)
     observed = torch.zeros_like(batch.observed)
     observed[:, :shown] = True
     batch = replace(batch, observed=observed)
-    near = built(groups, n_neighbors=4, null_token=null_token)
-    every = built(groups, null_token=null_token)
+    near, every = (built(groups, n_neighbors=k, null_token=null_token) for k in (4, None))
     eta = eta_of(near, batch)
     assert eta.isfinite().all()
     torch.testing.assert_close(eta, eta_of(every, batch), **CLOSE)
-    weights = near.weights(batch)
-    total = weights.read_out.sum(-1)
+    total = near.weights(batch).read_out.sum(-1)
     assert (total <= 1 + 1e-5).all()
-    if not shown:
-        assert total.max() == 0
+    assert shown or total.max() == 0
 
 
 def test_keys_of_the_nearest_are_the_nearest_that_are_shown():
+    def keys_of(place, shown):
+        values = np.arange(float(len(place)))[None]
+        batch = field(values, place, observed=np.array([shown])).pad([0])
+        keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
+        return [
+            sorted(keys.column[0, i][keys.may_attend[0, i]].tolist()) for i in range(len(place))
+        ]
+
     place = np.array([[0.0], [1.0], [1.5], [7.0], [7.2]])
-    shown = np.array([[True, True, False, True, True]])
-    batch = field(np.arange(5.0)[None], place, observed=shown).pad([0])
-    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
-    seen = [sorted(keys.column[0, i][keys.may_attend[0, i]].tolist()) for i in range(5)]
+    seen = keys_of(place, [True, True, False, True, True])
     assert seen == [[1, 3], [0, 3], [0, 1], [1, 4], [1, 3]]
-
-
-def test_sites_at_one_place_are_neighbors_and_never_their_own():
-    batch = field(np.arange(4.0)[None], np.zeros((4, 1))).pad([0])
-    keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
-    for i in range(4):
-        seen = keys.column[0, i][keys.may_attend[0, i]].tolist()
-        assert len(set(seen)) == 2 and i not in seen
-
-
-@pytest.mark.parametrize(("k", "metric"), [(0, "euclidean"), (2, "taxi")])
-def test_neighborhoods_are_judged(k, metric):
-    with pytest.raises(ExfamError, match=r"`(k|metric)` must be"):
-        NearestSites(k, metric)
+    # Sites at one place are neighbors, and never their own.
+    for i, others in enumerate(keys_of(np.zeros((4, 1)), [True] * 4)):
+        assert len(set(others)) == 2 and i not in others
 
 
 @pytest.mark.parametrize("lags", [0, 1])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
-@pytest.mark.parametrize("null_token", [False, True])
+@every_null
 def test_maps_of_the_same_sites_are_computed_as_others_are(lags, missing, null_token, monkeypatch):
     groups = maps(lags=lags, missing=missing)
     batch = batch_of(groups[[5, 6, 9, 10]])
@@ -179,36 +146,23 @@ def test_maps_that_differ_in_sites_are_not_alike(name):
     assert not network_module._alike(replace(batch, **{name: column}))
 
 
-def test_maps_of_several_layouts_are_computed_by_layout():
-    """As each map by itself: those that share sites and maps together, the others together."""
+@pytest.mark.parametrize("spread", [1, 60])
+def test_maps_together_are_computed_as_each_by_itself(spread):
     groups = maps(lags=1)
-    network = built(groups, lags=1)
-    batch = batch_of(groups)
+    network, batch = built(groups, lags=1), batch_of(groups)
+    with torch.no_grad():  # scores too far apart to be shared are computed row by row
+        network.read_out.query.weight *= spread
     # The first map of each of three seasons has none before it.
     assert [len(rows) for rows in network_module._layouts(batch)] == [3, 9]
-    each = [eta_of(network, batch_of(groups[i : i + 1])) for i in range(12)]
-    alone = torch.cat([_widened(eta, batch) for eta in each])
+    alone = []
+    for g in range(12):
+        eta = eta_of(network, batch_of(groups, [g]))
+        missing = batch.present.shape[1] - eta.shape[1]
+        alone.append(torch.nn.functional.pad(eta, (0, 0, 0, missing)))
     own = batch.present & (batch.steps_back == 0)
-    eta = eta_of(network, batch)
-    torch.testing.assert_close(eta[own], alone[own], rtol=1e-5, atol=1e-5)
-    assert eta[own].std() > 0.1
-
-
-def _widened(eta, batch):
-    """Padded to the length of a batch."""
-    missing = batch.present.shape[1] - eta.shape[1]
-    return torch.nn.functional.pad(eta, (0, 0, 0, missing))
-
-
-def test_scores_too_far_apart_to_be_shared_are_computed_row_by_row():
-    groups = maps(missing=0.3)
-    network, batch = built(groups, n_layers=0), batch_of(groups)
-    with torch.no_grad():
-        network.read_out.query.weight *= 60
-    whole = eta_of(network, batch)
-    one_by_one = torch.cat([eta_of(network, batch_of(groups, [g])) for g in range(len(groups))])
-    assert whole.isfinite().all()
-    torch.testing.assert_close(whole, one_by_one, rtol=1e-4, atol=1e-4)
+    eta = eta_of(network, batch)[own]
+    assert eta.isfinite().all() and eta.std() > 0.1
+    torch.testing.assert_close(eta, torch.cat(alone)[own], rtol=1e-4, atol=1e-4)
 
 
 @every_choice
@@ -218,13 +172,12 @@ def test_weights_are_shares_of_the_others(choice):
     weights = network.weights(batch)
     own, keys = weights.keys.own.column, weights.keys
     n_keys = keys.may_attend.shape[-1]
-    places = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.column is None else keys.column
+    index = torch.arange(n_keys).expand(2, N_SITES, -1) if keys.column is None else keys.column
     forbidden = ~keys.may_attend[:, :, None]
-    assert ((places == own[..., None]) & keys.may_attend).sum() == 0
+    assert ((index == own[..., None]) & keys.may_attend).sum() == 0
     assert len(weights.layers) == len(network.blocks)
     for layer in weights.layers:
-        assert (layer >= 0).all()
-        assert (layer[..., :n_keys] * forbidden).max() == 0
+        assert (layer >= 0).all() and (layer[..., :n_keys] * forbidden).max() == 0
         torch.testing.assert_close(layer.sum(-1), torch.ones(layer.shape[:-1]), **CLOSE)
     if weights.read_out is not None:
         assert (weights.read_out >= 0).all() and (weights.read_out * forbidden).max() == 0
@@ -256,29 +209,16 @@ def test_hiding_is_for_training_and_for_some():
     hiding = Hiding(0.6)
     assert (hiding.eval()(batch) == shown).all()
     torch.manual_seed(0)
-    kept = hiding.train()(batch)
-    assert not (kept & ~shown).any()
-    share = (shown & ~kept).sum() / shown.sum()
-    assert 0.02 < share < 0.6
+    hidden = shown & ~hiding.train()(batch)
+    assert not (hiding(batch) & ~shown).any()
+    assert 0.02 < hidden.sum() / shown.sum() < 0.6
+    assert 0.05 < (hidden.sum(1) == 0).float().mean() < 0.95
     assert (Hiding(0.0).train()(batch) == shown).all()
-    whole = ((shown & ~kept).sum(1) == 0).float().mean()
-    assert 0.05 < whole < 0.95
-
-
-def test_hiding_in_training_moves_predictions_and_not_targets():
     groups = maps(missing=0.0)
     network, batch = built(groups, hide=0.9, dropout=0.0), batch_of(groups)
-    eta = eta_of(network, batch)
-    torch.manual_seed(1)
-    trained = eta_of(network.train(), batch)
+    eta, trained = eta_of(network, batch), eta_of(network.train(), batch)
     assert trained.isfinite().all() and (trained - eta).abs().max() > 1e-3
     assert eta_of(network.eval(), batch).equal(eta)
-
-
-@pytest.mark.parametrize("share", [-0.1, 1.5])
-def test_shares_to_hide_are_judged(share):
-    with pytest.raises(ExfamError, match="`share` must be a number in"):
-        Hiding(share)
 
 
 @pytest.mark.parametrize("family", [Gaussian(), Gaussian(scale=2.0), StudentT()], ids=str)
@@ -299,26 +239,16 @@ def test_placing_undoes_anomalies(family):
         torch.testing.assert_close(family.log_prob(at, eta), there)
 
 
-def test_doubt_adds_to_the_variance():
+def test_doubt_adds_to_the_variance_and_counts_are_standardized_as_logs():
     normal = (torch.zeros(1), torch.full((1,), 2.0), torch.full((1,), 3.0))
     eta = placed(torch.tensor([[0.0, 0.5]]), normal, Gaussian())
     expected = (2 * np.exp(0.5)) ** 2 + 9
     assert Gaussian().variance(eta).item() == pytest.approx(expected, rel=1e-5)
-
-
-def test_counts_are_standardized_as_logs():
     normal = Normal(torch.full((1, 2), 1.0), torch.full((1, 2), 0.5), torch.ones(1, 2))
     value = torch.tensor([[0.0, np.expm1(2.0)]]).float()
     torch.testing.assert_close(anomaly(value, normal, Poisson()), torch.tensor([[-2.0, 2.0]]))
-    eta = placed(torch.tensor([[0.4]]), tuple(each[0, :1] for each in normal), Poisson())
+    eta = placed(torch.tensor([[0.4]]), tuple(part[0, :1] for part in normal), Poisson())
     assert Poisson().mean(eta).item() == pytest.approx(np.exp(1.2), rel=1e-5)
-
-
-def test_families_of_fields_are_judged():
-    from exfam.families import Bernoulli
-
-    with pytest.raises(ExfamError, match=r"`family` must be one of 'gaussian'.* got 'bernoulli'"):
-        check_field_family(Bernoulli())
 
 
 def test_a_shape_is_what_its_config_says():
@@ -329,11 +259,38 @@ def test_a_shape_is_what_its_config_says():
     assert field_shape(alone, lags=0, step=1.0, metric="euclidean").unit == 1.0
 
 
-def test_own_elements_are_found_wherever_they_stand():
+def test_own_elements_are_known_wherever_they_stand():
     batch = batch_of(maps(lags=1), [0, 1])
     assert batch.steps_back.max() == 1 and not batch.present.all()
-    places = own_elements(batch)
+    own = own_elements(batch)
     for row in range(2):
-        found = places.column[row][places.valid[row]]
-        own = (batch.present & (batch.steps_back == 0))[row].nonzero()[:, 0]
-        assert found.tolist() == own.tolist()
+        wanted = (batch.present & (batch.steps_back == 0))[row].nonzero()[:, 0]
+        assert own.column[row][own.valid[row]].tolist() == wanted.tolist()
+
+
+def test_places_on_a_line_are_numbers_in_units():
+    place = torch.tensor([0.0, 1.5, 6.0])[None, :, None]
+    number = place[..., 0] / 3.0
+    q = torch.randn(1, 2, 3, 4, generator=torch.Generator().manual_seed(0))
+    biased, turned, added = (
+        AlongLine(encoding, unit=3.0) for encoding in (ALiBi(2), Rotary(4), Sinusoidal(4))
+    )
+    torch.testing.assert_close(biased.bias(q, place, place), ALiBi(2).bias(q, number, number))
+    torch.testing.assert_close(turned.rotate(q, place), Rotary(4).rotate(q, number))
+    torch.testing.assert_close(added.embed(place), Sinusoidal(4).embed(number))
+    shared = place.expand(3, -1, -1)  # places that groups share stay one row
+    assert biased.bias(q.expand(3, -1, -1, -1), shared, shared).shape == (1, 2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda: NearestSites(0, "euclidean"), "k"),
+        (lambda: NearestSites(2, "taxi"), "metric"),
+        (lambda: Hiding(1.5), "share"),
+        (lambda: AlongLine(ALiBi(2), unit=0.0), "unit"),
+    ],
+)
+def test_parts_that_cannot_be_are_refused(make, name):
+    with pytest.raises(ExfamError, match=f"`{name}` must be"):
+        make()

@@ -11,45 +11,58 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian
-from exfam.fields.networks import anomalies, patterns
-from exfam.fields.networks.climate import Climate, fit_climate
-from exfam.fields.networks.climatology import ClimatologyPart
-from exfam.fields.networks.conditionals import condition
+from exfam.fields.networks import anomalies
+from exfam.fields.networks.climate import Climate, ClimatologyPart, fit_climate
 from exfam.fields.networks.gaussian_process import (
     KERNELS,
     GaussianProcessPart,
     fit_gaussian_process,
 )
+from exfam.fields.networks.joint_normal import condition
 from exfam.fields.networks.kriging import VARIOGRAMS, KrigingPart, fit_kriging, variogram
 from exfam.likelihoods.two_part import TwoPartModel
-from fields.maps import everything, field, smooth_maps
-from map_cases import assert_leave_one_out, batch_of, make_maps, with_map_value
+from map_cases import (
+    assert_leave_one_out,
+    batch_of,
+    changed,
+    field,
+    make_maps,
+    smooth_maps,
+    with_map_value,
+)
 
 FITS = {"gaussian process": fit_gaussian_process, "kriging": fit_kriging}
+every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+NAMES = ("variance", "length", "own", "noise", "memory", "own_memory")
 
 
 def climate_of(groups, kind="site", metric="haversine"):
     return fit_climate(groups, kind=kind, metric=metric)
 
 
-def no_climate(n_sites, *, n_dims=2, metric="euclidean"):
-    return Climate("none", n_sites=n_sites, n_dims=n_dims, metric=metric, period=1.0, step=1.0)
+def no_climate(n_sites, *, metric="euclidean"):
+    return Climate("none", n_sites=n_sites, n_dims=2, metric=metric, period=1.0, step=1.0)
 
 
 def unseen(batch, site):
     return replace(batch, item=torch.where(batch.item == site, -1, batch.item))
 
 
-def with_value(batch, column, value):
-    """The batch with another value of one site on every map."""
-    changed = {name: own.clone() for name, own in batch.values.items()}
-    for own in changed.values():
-        own[:, column] = value
-    return replace(batch, values=changed)
+def scattered(n_maps, n_sites, *, length, extent=10, **more):
+    """Places at random, smooth maps of them, and the generator that drew both."""
+    rng = np.random.default_rng(0)
+    at = rng.uniform(0, extent, size=(n_sites, 2))
+    return at, smooth_maps(n_maps, at, length=length, rng=rng, **more)
+
+
+def parameters_of(groups):
+    """Of a process without a climate, by name."""
+    part = fit_gaussian_process(groups, no_climate(groups.n_items))
+    return dict(zip(NAMES, part.log_parameters.exp().tolist(), strict=True))
 
 
 @pytest.mark.parametrize("lags", [0, 2])
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@every_fit
 def test_each_value_is_read_from_the_observed_others(fit, lags):
     groups = make_maps(missing=0.2, lags=lags)
     for kind in ("site", "seasonal"):
@@ -58,28 +71,26 @@ def test_each_value_is_read_from_the_observed_others(fit, lags):
         assert_leave_one_out(part, unseen(batch_of(groups), 2))
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@every_fit
 def test_maps_without_any_or_all_but_one_value_have_a_distribution(fit):
     groups = make_maps()
     part = fit(groups, climate_of(groups))
     none = np.zeros(groups.n_elements, dtype=bool)
-    one = none.copy()
-    one[::6] = True
+    alone = none.copy()
+    alone[::6] = True
     plain = ClimatologyPart(part.climate).eta(batch_of(groups))
     nothing = part.eta(batch_of(groups.with_(observed=none)))
     torch.testing.assert_close(nothing[..., 0], plain[..., 0], rtol=0.02, atol=0.1)
     torch.testing.assert_close(nothing[..., 1], plain[..., 1], rtol=0.0, atol=0.15)
-    lonely = part.eta(batch_of(groups.with_(observed=one)))
+    lonely = part.eta(batch_of(groups.with_(observed=alone)))
     torch.testing.assert_close(lonely[:, 0], nothing[:, 0])
     assert lonely.isfinite().all()
     assert (lonely[:, 1, 0] - nothing[:, 1, 0]).abs().max() > 0.1
 
 
-@pytest.mark.parametrize("lags", [0, 1])
-def test_climatology_reads_no_values(lags):
-    groups = make_maps(lags=lags)
-    part = ClimatologyPart(climate_of(groups))
-    batch = batch_of(groups)
+def test_climatology_reads_no_values():
+    groups = make_maps(lags=1)
+    part, batch = ClimatologyPart(climate_of(groups)), batch_of(groups)
     assert torch.equal(part.eta(batch), part.eta(with_map_value(batch, 1, 2, 99.0)))
     normal = part.climate(unseen(batch, 2))
     mean, log_sd = part.eta(unseen(batch, 2)).unbind(-1)
@@ -87,43 +98,33 @@ def test_climatology_reads_no_values(lags):
     torch.testing.assert_close(log_sd.exp() ** 2, normal.scale**2 + normal.doubt**2)
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@every_fit
 def test_the_others_say_more_than_the_climate(fit):
     train, test = make_maps(n_maps=200, seed=1, lags=1), make_maps(seed=2, lags=1)
-    climate = climate_of(train)
+    climate, batch = climate_of(train), batch_of(test)
 
     def nats(part):
-        model = TwoPartModel(
-            direction="bidirectional", value_part=part, families={"value": Gaussian()}
-        )
-        batch = batch_of(test)
+        families = {"value": Gaussian()}
+        model = TwoPartModel(direction="bidirectional", value_part=part, families=families)
         return float(model.log_prob(batch).value["value"].sum() / batch.target.sum())
 
     assert nats(fit(train, climate)) > nats(ClimatologyPart(climate)) + 0.2
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-def test_large_maps_are_refused(fit, monkeypatch):
-    groups = make_maps()
-    part = fit(groups, climate_of(groups))
+@every_fit
+def test_of_large_maps_some_are_looked_at_and_larger_ones_refused(fit, monkeypatch):
+    at, maps = scattered(80, 30, length=4.0)
+    groups = field(maps, at)
+    climate, batch = climate_of(groups, metric="euclidean"), batch_of(groups)
+    part = fit(groups, climate)
+    monkeypatch.setattr(anomalies, "MOST_SITES", 20)
+    monkeypatch.setattr(anomalies, "MOST_MAPS", 60)
+    assert anomalies.thinned(groups, climate).value.shape == (60, 20)
+    apart = fit(groups, climate).eta(batch) - part.eta(batch)
+    assert apart.abs().max() > 0 and apart.square().mean().sqrt() < 0.15
     monkeypatch.setattr(anomalies, "MOST_ELEMENTS", 5)
     with pytest.raises(ExfamError, match="`groups` must have at most 5 elements a map"):
-        part.eta(batch_of(groups))
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-def test_searches_look_at_some_of_many_sites_and_maps(fit, monkeypatch):
-    rng = np.random.default_rng(0)
-    at = rng.uniform(0, 10, size=(30, 2))
-    groups = field(smooth_maps(80, at, length=4.0, rng=rng), at)
-    climate = climate_of(groups, metric="euclidean")
-    whole = fit(groups, climate).eta(everything(groups))
-    monkeypatch.setattr(patterns, "MOST_SITES", 20)
-    monkeypatch.setattr(patterns, "MOST_MAPS", 60)
-    assert patterns.thinned(groups, climate).value.shape == (60, 20)
-    thin = fit(groups, climate).eta(everything(groups))
-    assert (thin - whole).abs().max() > 0
-    assert (thin - whole).square().mean().sqrt() < 0.15
+        part.eta(batch)
 
 
 def test_unknown_kernels_and_variograms_are_refused():
@@ -169,66 +170,54 @@ def test_conditionals_are_those_of_one_system_an_element(flat_mean):
 def test_the_process_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     at, value = rng.uniform(0, 5, size=(12, 2)), rng.normal(size=12)
-    parameters = torch.tensor([1.3, 2.0, 1e-12, 0.2, 1.0, 1.0]).double().log()
     observed = np.arange(12) != 7
     groups = field(value[None], at, observed=observed[None])
-    part = GaussianProcessPart(no_climate(12), kernel="matern", log_parameters=parameters)
-    mean, log_sd = part.eta(everything(groups))[0].unbind(-1)
+    part = GaussianProcessPart(no_climate(12), kernel="matern")
+    part.log_parameters.copy_(torch.tensor([1.3, 2.0, 1e-12, 0.2, 1.0, 1.0]).double().log())
+    mean, log_sd = part.eta(batch_of(groups))[0].unbind(-1)
     at = groups.attributes["coordinates"].astype(np.float32)
     kernel = ConstantKernel(1.3) * Matern(2.0, nu=1.5) + WhiteKernel(0.2)
     for i in range(12):
         rest = observed & (np.arange(12) != i)
-        peer = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None).fit(
-            at[rest], value[rest]
-        )
-        expected, sd = peer.predict(at[i : i + 1], return_std=True)
+        peer = GaussianProcessRegressor(kernel, alpha=0.0, optimizer=None)
+        expected, sd = peer.fit(at[rest], value[rest]).predict(at[i : i + 1], return_std=True)
         assert float(mean[i]) == pytest.approx(expected[0], abs=1e-5)
         assert float(log_sd[i].exp()) == pytest.approx(sd[0], rel=1e-5)
 
 
-def test_parameters_of_a_process_are_found_again():
-    rng = np.random.default_rng(0)
-    at = rng.uniform(0, 10, size=(40, 2))
-    maps = smooth_maps(150, at, length=3.0, rng=rng, memory=2.0, noise=0.3)
-    found = fit_gaussian_process(field(maps, at, lags=1), no_climate(40)).parameters_by_name
-    assert found["variance"] == pytest.approx(1.0, rel=0.25)
-    assert found["length"] == pytest.approx(3.0, rel=0.15)
-    assert found["memory"] == pytest.approx(2.0, rel=0.25)
-    assert found["noise"] + found["own"] == pytest.approx(0.09, rel=0.25)
-    assert found["own"] < 0.02
-
-
-def test_what_is_a_sites_own_is_distinguished_from_noise_by_earlier_maps():
+def test_parameters_of_a_process_are_recovered():
+    at, maps = scattered(150, 40, length=3.0, memory=2.0)
+    result = parameters_of(field(maps, at, lags=1))
+    assert result["variance"] == pytest.approx(1.0, rel=0.25)
+    assert result["length"] == pytest.approx(3.0, rel=0.15)
+    assert result["memory"] == pytest.approx(2.0, rel=0.25)
+    assert result["noise"] + result["own"] == pytest.approx(0.09, rel=0.25)
+    assert result["own"] < 0.02
+    # Earlier maps distinguish what is a site's own from noise.
     rng = np.random.default_rng(0)
     at = rng.uniform(0, 10, size=(30, 2))
     own = np.repeat(rng.normal(size=(40, 30)), 4, axis=0)
-    maps = own + 0.3 * rng.normal(size=own.shape)
-    found = fit_gaussian_process(field(maps, at, lags=1), no_climate(30)).parameters_by_name
-    assert found["own"] == pytest.approx(1.0, rel=0.3)
-    assert found["noise"] == pytest.approx(0.09, rel=0.5)
+    result = parameters_of(field(own + 0.3 * rng.normal(size=own.shape), at, lags=1))
+    assert result["own"] == pytest.approx(1.0, rel=0.3)
+    assert result["noise"] == pytest.approx(0.09, rel=0.5)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_errors_of_the_process_are_as_large_as_it_says(kernel):
-    rng = np.random.default_rng(0)
-    at = rng.uniform(0, 10, size=(40, 2))
-    maps = 20 + 5 * smooth_maps(200, at, length=3.0, rng=rng, memory=2.0)
-    groups = field(maps, at, lags=1)
-    part = fit_gaussian_process(
-        groups[:150], climate_of(groups[:150], metric="euclidean"), kernel=kernel
+    at, maps = scattered(200, 40, length=3.0, memory=2.0)
+    groups, plain = (field(20 + 5 * maps, at, lags=lags) for lags in (1, 0))
+    climate = climate_of(groups[:150], metric="euclidean")
+    part, alone = (
+        fit_gaussian_process(maps[:150], climate, kernel=kernel) for maps in (groups, plain)
     )
-    batch = groups.pad(np.arange(150, 200))
-    mean, log_sd = part.eta(unseen(batch, 3)).unbind(-1)
-    ratio = ((batch.values["t"] - mean) / log_sd.exp())[batch.target]
+    batch = unseen(groups.pad(np.arange(150, 200)), 3)
+    mean, log_sd = part.eta(batch).unbind(-1)
+    error = (batch.values["value"] - mean)[batch.target]
+    ratio = error / log_sd.exp()[batch.target]
     assert float(ratio.square().mean()) == pytest.approx(1.0, abs=0.15)
-    alone = fit_gaussian_process(field(maps, at)[:150], part.climate, kernel=kernel)
-    without = alone.eta(field(maps, at).pad(np.arange(150, 200)))[..., 0]
-    target = torch.from_numpy(maps[150:]).float()
-    errors = (
-        (target - without).square().mean(),
-        (batch.values["t"] - mean)[batch.target].square().mean(),
-    )
-    assert errors[1] < 0.95 * errors[0]
+    batch = plain.pad(np.arange(150, 200))
+    without = batch.values["value"] - alone.eta(batch)[..., 0]
+    assert error.square().mean() < 0.95 * without.square().mean()
 
 
 def test_what_a_new_site_showed_before_moves_its_level():
@@ -248,23 +237,26 @@ def test_what_a_new_site_showed_before_moves_its_level():
 def test_doubts_of_new_sites_far_apart_have_nothing_in_common():
     rng = np.random.default_rng(0)
     at = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 500.0, 900.0])[:, None]
-    maps = smooth_maps(30, at, length=3.0, rng=rng) + 5 * rng.normal(size=8)
-    known = np.tile(np.arange(8) < 6, 30)
-    groups = field(maps, at)
-    seen = groups.with_(observed=known)
+    groups = field(smooth_maps(30, at, length=3.0, rng=rng) + 5 * rng.normal(size=8), at)
+    seen = groups.with_(observed=np.tile(np.arange(8) < 6, 30))
     part = fit_gaussian_process(seen, climate_of(seen, "site", "euclidean"))
-    assert part.parameters_by_name["length"] < 20
-    batch = everything(groups)
+    assert part.log_parameters[1].exp() < 20
+    batch = batch_of(groups)
     assert (part.climate(batch).doubt[:, 6:] > 0.1).all()
-    moved = part.eta(with_value(batch, 7, 3.0))
-    torch.testing.assert_close(moved[:, 6], part.eta(batch)[:, 6], rtol=0.0, atol=1e-3)
+
+    def moved(column):
+        if not column.is_floating_point() or column.ndim != 2:
+            return column
+        return torch.where(torch.arange(8) == 7, 3.0, column)
+
+    after = part.eta(changed(batch, moved))
+    torch.testing.assert_close(after[:, 6], part.eta(batch)[:, 6], rtol=0.0, atol=1e-3)
 
 
 @pytest.mark.parametrize("kind", ["none", "site"])
 def test_maps_with_one_earlier_map_know_how_early_it_is(kind):
-    rng = np.random.default_rng(0)
-    at = rng.uniform(0, 10, size=(8, 2))
-    groups = field(smooth_maps(60, at, length=4.0, rng=rng, memory=1.0), at, lags=2)
+    at, maps = scattered(60, 8, length=4.0, memory=1.0)
+    groups = field(maps, at, lags=2)
     part = fit_gaussian_process(groups, climate_of(groups, kind, "euclidean"))
     stop = groups.context_stop.copy()
     stop[5, 0], stop[6, 1] = groups.context_start[5, 0], groups.context_start[6, 1]
@@ -274,17 +266,15 @@ def test_maps_with_one_earlier_map_know_how_early_it_is(kind):
     torch.testing.assert_close(together, torch.stack(apart))
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@every_fit
 @pytest.mark.parametrize("kind", ["none", "global", "site"])
-def test_values_in_another_unit_have_laws_in_that_unit(fit, kind):
-    rng = np.random.default_rng(0)
-    at = rng.uniform(0, 10, size=(15, 2))
-    maps = smooth_maps(40, at, length=4.0, rng=rng)
+def test_values_in_another_unit_have_distributions_in_that_unit(fit, kind):
+    at, maps = scattered(40, 15, length=4.0)
     etas = []
     for values in (maps, 3000 + 250 * maps):
         groups = field(values, at, lags=1)
+        batch = batch_of(groups)
         part = fit(groups, climate_of(groups, kind, "euclidean"))
-        batch = everything(groups)
         etas.append(part.eta(batch)[batch.target])
     assert etas[0][:, 0].std() > 0.5
     mean, log_sd = 3000 + 250 * etas[0][:, 0], math.log(250) + etas[0][:, 1]
@@ -303,19 +293,16 @@ PLACES = {
 def test_kriging_agrees_with_pykrige(kind, metric):
     peer = pytest.importorskip("pykrige.ok", reason="PyKrige is not installed").OrdinaryKriging
     at, value = (
-        PLACES[metric].astype(np.float32).astype(float),
-        np.random.default_rng(1).normal(size=14),
+        array.astype(np.float32).astype(float)
+        for array in (PLACES[metric], np.random.default_rng(1).normal(size=14))
     )
-    reach = 900.0 if metric == "haversine" else 6.0
-    parameters = torch.tensor([2.0, reach, 0.3]).double()
-    observed = ~np.isin(np.arange(14), [4, 9])
-    climate = no_climate(14, metric=metric)
-    part = KrigingPart(climate, kind=kind, parameters=parameters)
-    mean, log_sd = part.eta(everything(field(value[None], at, observed=observed[None])))[0].unbind(
-        -1
-    )
-    value = value.astype(np.float32).astype(float)
     degrees = metric == "haversine"
+    reach = 900.0 if degrees else 6.0
+    observed = ~np.isin(np.arange(14), [4, 9])
+    part = KrigingPart(no_climate(14, metric=metric), kind=kind)
+    part.sill_range_nugget.copy_(torch.tensor([2.0, reach, 0.3]))
+    batch = batch_of(field(value[None], at, observed=observed[None]))
+    mean, log_sd = part.eta(batch)[0].unbind(-1)
     unit = math.degrees(1 / 6371.0) if degrees else 1.0
     model = {"psill": 2.0, "range": reach * unit, "nugget": 0.3}
     x, y = at.T[::-1] if degrees else at.T
@@ -335,15 +322,13 @@ def test_kriging_agrees_with_pykrige(kind, metric):
 
 
 @pytest.mark.parametrize("kind", VARIOGRAMS)
-def test_a_variogram_is_found_again(kind):
+def test_a_variogram_is_recovered(kind):
     rng = np.random.default_rng(0)
     at = rng.uniform(0, 20, size=(60, 2))
     distance = torch.from_numpy(np.linalg.norm(at[:, None] - at[None], axis=-1))
-    parameters = torch.tensor([2.0, 5.0, 0.4]).double()
-    half = variogram(distance, parameters, kind=kind).numpy()
+    half = variogram(distance, torch.tensor([2.0, 5.0, 0.4]).double(), kind=kind).numpy()
     root = np.linalg.cholesky(2.4 - half + 0.4 * np.eye(60))
-    maps = rng.normal(size=(400, 60)) @ root.T
-    part = fit_kriging(field(maps, at), no_climate(60), kind=kind)
+    part = fit_kriging(field(rng.normal(size=(400, 60)) @ root.T, at), no_climate(60), kind=kind)
     sill, reach, nugget = part.sill_range_nugget.tolist()
     assert sill == pytest.approx(2.0, rel=0.15)
     assert reach == pytest.approx(5.0, rel=0.15)
@@ -352,27 +337,21 @@ def test_a_variogram_is_found_again(kind):
 
 def test_kriging_follows_the_level_of_a_map():
     rng = np.random.default_rng(0)
-    at = rng.uniform(0, 10, size=(10, 2))
-    maps = rng.normal(size=(30, 10))
+    at, maps = rng.uniform(0, 10, size=(10, 2)), rng.normal(size=(30, 10))
     part = fit_kriging(field(maps, at), no_climate(10))
-    before = part.eta(everything(field(maps, at)))
-    after = part.eta(everything(field(maps + 50, at)))
+    before, after = (part.eta(batch_of(field(maps + level, at))) for level in (0, 50))
     torch.testing.assert_close(after[..., 0], before[..., 0] + 50, rtol=0.0, atol=1e-3)
     torch.testing.assert_close(after[..., 1], before[..., 1])
 
 
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+@every_fit
 @pytest.mark.parametrize("n_sites", [1, 2, 5])
-def test_sites_at_one_place_are_no_trouble(fit, n_sites):
-    maps = np.random.default_rng(0).normal(size=(20, n_sites))
-    groups = field(maps, np.zeros((n_sites, 2)))
-    part = fit(groups, climate_of(groups))
-    assert part.eta(everything(groups)).isfinite().all()
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-def test_values_that_never_differ_are_no_trouble(fit):
-    groups = field(np.full((20, 5), 5.1), np.random.default_rng(0).normal(size=(5, 2)))
+def test_places_and_values_that_never_differ_are_no_trouble(fit, n_sites):
+    rng = np.random.default_rng(0)
+    groups = field(rng.normal(size=(20, n_sites)), np.zeros((n_sites, 2)))
+    assert fit(groups, climate_of(groups)).eta(batch_of(groups)).isfinite().all()
+    groups = field(np.full((20, n_sites), 5.1), rng.normal(size=(n_sites, 2)))
     for kind in ("none", "site"):
-        eta = fit(groups, climate_of(groups, kind)).eta(everything(groups))
-        torch.testing.assert_close(eta[..., 0], torch.full((20, 5), 5.1), rtol=0.0, atol=0.05)
+        eta = fit(groups, climate_of(groups, kind)).eta(batch_of(groups))
+        same = torch.full((20, n_sites), 5.1)
+        torch.testing.assert_close(eta[..., 0], same, rtol=0.0, atol=0.05)

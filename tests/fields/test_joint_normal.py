@@ -1,3 +1,5 @@
+"""Moments from incomplete rows, and conditionals of them."""
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +9,7 @@ from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal
 from map_cases import true_covariance
 
 P = 5
-
-
-@pytest.fixture
-def joint():
-    return JointNormal(torch.arange(P, dtype=torch.float64), torch.from_numpy(true_covariance(P)))
+JOINT = JointNormal(torch.arange(P, dtype=torch.float64), torch.from_numpy(true_covariance(P)))
 
 
 def draw(n, *, missing, seed=0):
@@ -21,20 +19,20 @@ def draw(n, *, missing, seed=0):
     return SlotRows(torch.from_numpy(value), torch.from_numpy(known))
 
 
-def test_conditionals_are_ratios_of_joint_densities(joint):
+def test_conditionals_are_ratios_of_joint_densities():
     rows = draw(12, missing=0.4)
-    mean, variance = leave_one_out(joint, rows)
+    mean, variance = leave_one_out(JOINT, rows)
     checked = 0
     for value, known, m, v in zip(rows.value, rows.known, mean, variance, strict=True):
+
+        def log_density(at, value=value):
+            if not at:
+                return 0.0
+            part = JOINT.covariance[at][:, at].numpy()
+            return multivariate_normal(JOINT.mean[at].numpy(), part).logpdf(value[at].numpy())
+
         for i in range(P):
             others = [j for j in range(P) if known[j] and j != i]
-
-            def log_density(at, value=value):
-                if not at:
-                    return 0.0
-                part = joint.covariance[at][:, at].numpy()
-                return multivariate_normal(joint.mean[at].numpy(), part).logpdf(value[at].numpy())
-
             expected = log_density([*others, i]) - log_density(others)
             normal = torch.distributions.Normal(m[i], v[i].sqrt())
             assert normal.log_prob(value[i]).item() == pytest.approx(expected)
@@ -42,13 +40,11 @@ def test_conditionals_are_ratios_of_joint_densities(joint):
     assert checked > 10
 
 
-def test_values_that_are_not_known_do_not_matter(joint):
+def test_values_that_are_not_known_do_not_matter():
     rows = draw(20, missing=0.2)
     garbage = SlotRows(torch.where(rows.known, rows.value, 1e6), rows.known)
-    for one, two in zip(leave_one_out(joint, rows), leave_one_out(joint, garbage), strict=True):
-        torch.testing.assert_close(one, two)
-    one, two = fit_normal(rows, ridge=0.1), fit_normal(garbage, ridge=0.1)
-    torch.testing.assert_close(one, two)
+    torch.testing.assert_close(leave_one_out(JOINT, garbage), leave_one_out(JOINT, rows))
+    torch.testing.assert_close(fit_normal(garbage, ridge=0.1), fit_normal(rows, ridge=0.1))
 
 
 def test_complete_rows_give_their_moments_and_the_ridge():
@@ -74,10 +70,7 @@ def test_em_ends_where_the_penalized_likelihood_of_what_is_known_is_highest():
                 total = total + normal.log_prob(value[known])
         return total
 
-    mean, covariance = (
-        joint.mean.clone().requires_grad_(),
-        joint.covariance.clone().requires_grad_(),
-    )
+    mean, covariance = (moment.clone().requires_grad_() for moment in joint)
     best = objective(mean, covariance)
     best.backward()
     # Of what 60 rows weigh: a gradient of 60 / 2 is the pull of one standard error or more.
@@ -87,7 +80,7 @@ def test_em_ends_where_the_penalized_likelihood_of_what_is_known_is_highest():
         assert objective(joint.mean + 0.1, joint.covariance) < best
 
 
-def test_the_truth_is_found_though_a_third_is_missing():
+def test_the_truth_is_recovered_though_a_third_is_missing():
     joint = fit_normal(draw(4000, missing=0.33), ridge=1e-6)
     assert np.abs(joint.covariance.numpy() - true_covariance(P)).max() < 0.12
     assert np.abs(joint.mean.numpy() - np.arange(P)).max() < 0.08
@@ -95,7 +88,6 @@ def test_the_truth_is_found_though_a_third_is_missing():
 
 def test_a_slot_that_no_row_knows_stays_apart():
     rows = draw(30, missing=0.2)
-    rows = SlotRows(rows.value, rows.known & (torch.arange(P) != 2))
-    joint = fit_normal(rows, ridge=0.1)
+    joint = fit_normal(SlotRows(rows.value, rows.known & (torch.arange(P) != 2)), ridge=0.1)
     assert joint.mean[2] == 0 and joint.covariance[2, 2] == pytest.approx(1.1)
     assert joint.covariance[2].count_nonzero() == 1

@@ -1,3 +1,5 @@
+"""Earlier maps as context, and further places and times."""
+
 import hypothesis.strategies as st
 import numpy as np
 import pytest
@@ -5,9 +7,13 @@ from hypothesis import given, settings
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.data import has_history, only_observed, read_field, with_lags
+from exfam.fields.data.further import with_places, with_times
 from exfam.fields.data.lags import time_step
-from exfam.groups import Groups
-from fields.field_frames import cells, field_frame, read
+from exfam.groups import CONTEXT, Groups
+from fields.field_frames import PLACES, cells, field_frame, read
+from group_cases import seen
+
+NEW = np.array([[48.2, 16.37], [35.68, 139.69]])
 
 
 def line(times, *, n_sites=2):
@@ -23,22 +29,22 @@ def seen_times(groups):
     times = []
     for starts, stops in zip(groups.context_start, groups.context_stop, strict=True):
         values = [groups.values["y"][start:stop] for start, stop in zip(starts, stops, strict=True)]
-        times.append([None if not len(each) else each[0] / 10 for each in values])
+        times.append([value[0] / 10 if len(value) else None for value in values])
     return times
 
 
 def test_maps_see_those_before_them_the_oldest_first():
-    groups = with_lags(line([0, 1, 2, 4]), 2)
+    plain = line([0, 1, 2, 4])
+    groups = with_lags(plain, 2)
     assert seen_times(groups) == [[None, None], [None, 0], [0, 1], [2, None]]
     assert has_history(groups).tolist() == [False, False, True, False]
-
-
-def test_nothing_is_copied():
-    groups = line([0, 1, 2])
-    lagged = with_lags(groups, 1)
-    assert lagged.n_rows == groups.n_rows
-    assert lagged.values["y"] is groups.values["y"]
-    assert cells(lagged) == cells(groups)
+    assert groups.values["y"] is plain.values["y"], "nothing is copied"
+    batch = groups.pad([2, 1])
+    assert batch.steps_back.tolist() == [[2, 2, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]]
+    assert batch.values["y"][0].tolist() == [0, 1, 10, 11, 20, 21]
+    np.testing.assert_array_equal(batch.target, (batch.steps_back == 0) & batch.present)
+    later = only_observed(groups, [False] * 2 + [True] * 6)[1:].pad([0])
+    assert later.observed.tolist() == [[False, False, True, True]], "hidden from later maps too"
 
 
 times = st.lists(st.integers(-30, 30), min_size=1, max_size=12, unique=True)
@@ -48,22 +54,13 @@ times = st.lists(st.integers(-30, 30), min_size=1, max_size=12, unique=True)
 @given(times, st.integers(1, 4), st.integers(1, 3))
 def test_every_range_is_the_map_that_many_steps_before_or_nothing(times, lags, step):
     groups = with_lags(line(times), lags, step=step)
-    held = set(times)
-    for time, seen in zip(sorted(times), seen_times(groups), strict=True):
+    for time, of_time in zip(sorted(times), seen_times(groups), strict=True):
         wanted = [time - step * back for back in range(lags, 0, -1)]
-        assert seen == [each if each in held else None for each in wanted]
+        assert of_time == [moment if moment in times else None for moment in wanted]
     assert (groups.context_stop - groups.context_start).max(initial=0) <= 2
 
 
-def test_a_batch_counts_the_steps_back():
-    groups = with_lags(line([0, 1, 2]), 2)
-    batch = groups.pad([2, 1])
-    assert batch.steps_back.tolist() == [[2, 2, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]]
-    assert batch.values["y"][0].tolist() == [0, 1, 10, 11, 20, 21]
-    np.testing.assert_array_equal(batch.target, (batch.steps_back == 0) & batch.present)
-
-
-@pytest.mark.parametrize("scale", [1, 0.1, 7, 1 / 86400, 1e6])
+@pytest.mark.parametrize("scale", [1, 0.1, 1 / 86400, 1e6])
 @pytest.mark.parametrize("start", [0, 13787])
 def test_sums_of_steps_need_not_be_exact(scale, start):
     groups = with_lags(line(start + np.cumsum(np.full(30, scale))), 1)
@@ -78,60 +75,31 @@ def test_the_step_is_the_most_frequent_gap_and_the_smallest_of_equals():
     assert time_step(np.arange(1000) * 0.1 + 13787) == pytest.approx(0.1)
 
 
-def test_one_map_or_none_has_no_history():
-    one = with_lags(line([3]), 2)
-    assert seen_times(one) == [[None, None]]
+def test_lags_of_few_maps_in_any_order():
+    single = with_lags(line([3]), 2)
+    assert seen_times(single) == [[None, None]]
     assert has_history(with_lags(line([3, 4])[:0], 2)).tolist() == []
-
-
-def test_no_lags_take_those_away_that_were():
-    groups = with_lags(with_lags(line([0, 1]), 1), 0)
-    assert groups.context_start is None
-    assert has_history(groups).all()
+    assert with_lags(with_lags(line([0, 1]), 1), 0).context_start is None
+    groups = line([0, 1, 2, 4])
+    assert seen_times(with_lags(groups[[2, 0, 3, 1]], 1)) == [[1], [None], [None], [0]]
+    assert seen_times(with_lags(groups[1:], 1)) == [[None], [1], [None]]
+    silent = read(field_frame())  # a map without values is history
+    assert has_history(with_lags(silent, 1)).tolist() == [False, True, True, False]
 
 
 def test_lags_stay_when_groups_are_picked_and_put_together():
     groups = with_lags(line([0, 1, 2, 3]), 1)
     picked = groups[[3, 1]]
-    assert seen_times(picked) == [[2], [0]]
-    assert seen_times(picked.compact()) == [[2], [0]]
+    assert seen_times(picked) == seen_times(picked.compact()) == [[2], [0]]
     assert seen_times(Groups.concatenate([groups[2:], groups[:2]])) == [[1], [2], [None], [0]]
     assert seen_times(Groups.from_arrow(groups.to_arrow())) == seen_times(groups)
-    for part in groups.split((0.5, 0.5), seed=1):
-        times = part.group_attributes["time"].tolist()
-        assert seen_times(part) == [[time - 1 if time else None] for time in times]
     assert sum((seen_times(part) for part in groups.chunks(3)), []) == seen_times(groups)
 
 
-def test_groups_in_any_order_see_the_same():
-    groups = line([0, 1, 2, 4])
-    assert seen_times(with_lags(groups[[2, 0, 3, 1]], 1)) == [[1], [None], [None], [0]]
-
-
-def test_only_maps_among_the_groups_are_seen():
-    assert seen_times(with_lags(line([0, 1, 2])[1:], 1)) == [[None], [1]]
-
-
-def test_a_map_without_values_is_history():
-    groups = read(field_frame())
-    assert has_history(with_lags(groups, 1)).tolist() == [False, True, True, False]
-    assert has_history(with_lags(groups, 1, step=2)).tolist() == [False, False, True, True]
-
-
-def test_hidden_values_are_hidden_from_later_maps_too():
-    groups = with_lags(line([0, 1]), 1)
-    later = only_observed(groups, [False, True, True, True])[1:].pad([0])
-    assert later.observed.tolist() == [[False, True, True, True]]
-    assert later.values["y"].tolist() == [[0, 1, 10, 11]]
-
-
-@pytest.mark.parametrize("lags", [-1, 1.0, True, "1", None, 10**18])
-def test_lags_are_whole_numbers(lags):
-    with pytest.raises(ExfamError, match="`lags` must be a whole number from 0 to 10,000, got"):
-        with_lags(line([0, 1]), lags)
-
-
 def test_broken_lags_are_refused():
+    for lags in (-1, 1.0, True, "1", None, 10**18):
+        with pytest.raises(ExfamError, match="`lags` must be a whole number from 0 to 10,000, got"):
+            with_lags(line([0, 1]), lags)
     with pytest.raises(ExfamError, match="`step` must be a number > 0, got 0"):
         with_lags(line([0, 1]), 1, step=0)
     with pytest.raises(DataError, match="`groups` must be a field"):
@@ -139,3 +107,60 @@ def test_broken_lags_are_refused():
     twice = line([0, 1])[[1, 0, 1]]
     with pytest.raises(DataError, match=r"one map of each time, got time 1\.0 at group 2 again"):
         with_lags(twice, 1)
+
+
+@pytest.mark.parametrize("lags", [0, 1, 2])
+@pytest.mark.parametrize("pick", [slice(None), [2, 0, 3], slice(3, 1, -1), slice(0, 0)])
+def test_further_places_follow_what_stays_as_it_was(lags, pick):
+    groups = with_lags(read(field_frame()), lags)[pick]
+    wide = with_places(groups, NEW)
+    for g in range(len(groups)):
+        new = slice(wide.stop[g] - 2, wide.stop[g])
+        assert wide.attributes["coordinates"][new].tolist() == NEW.tolist()
+        assert wide.item[new].tolist() == wide.source_row[new].tolist() == [-1, -1]
+        assert not wide.observed[new].any() and np.isnan(wide.values["celsius"][new]).all()
+    narrow = wide.with_(stop=wide.stop - len(NEW))
+    for ours, theirs in zip(seen(narrow), seen(groups), strict=True):
+        assert str(ours) == str(theirs)
+    np.testing.assert_array_equal(has_history(wide), has_history(groups))
+    assert wide.n_targets == groups.n_targets + 2 * len(groups)
+    context = groups.with_(role=np.full(groups.n_rows, CONTEXT))
+    assert with_places(context, NEW).n_targets == 2 * len(groups)
+
+
+@pytest.mark.parametrize("sites", [None, ["Oslo"]])
+def test_further_times_have_all_sites_and_no_values(sites):
+    groups = read(field_frame(), sites=sites)
+    later = with_times(groups, np.array([13792.0, 13794.5]))
+    assert later.group_names[4:].tolist() == [
+        np.datetime64(f"2007-10-{text}", "us").item() for text in ("06", "08T12")
+    ]
+    assert cells(later[:4]) == cells(groups)
+    assert set(cells(later[4:]).values()) == {None}
+    places = {(code, place) for _, code, place in cells(groups)}
+    for g in (4, 5):
+        assert {(code, place) for _, code, place in cells(later[g])} == places
+        assert later[g].n_targets == 4
+    assert {place for _, place in places} == set(PLACES.values())
+    assert (later.source_row[later[4:].elements()] == -1).all()
+
+
+def test_lags_of_further_times_are_given_after_them():
+    groups = with_lags(with_times(line([0, 1]), np.array([2.0, 3.0])), 2)
+    assert seen_times(groups)[:3] == [[None, None], [None, 0], [0, 1]]
+    assert groups.pad([2]).values["y"].tolist() == [[0, 1, 10, 11, 0, 0]]
+    bare = line([0, 1]).with_(group_names=None, source_row=None)
+    later = with_times(bare, np.array([5.0]))
+    assert later.group_names is None and later.source_row is None
+
+
+def test_what_cannot_be_widened_is_refused():
+    groups = read(field_frame())
+    more = groups.with_(attributes={**groups.attributes, "height": np.zeros(groups.n_rows)})
+    for widen in (lambda g: with_places(g, NEW), lambda g: with_times(g, np.array([1e5]))):
+        with pytest.raises(DataError, match=r"no attributes besides .* got \['height'\]"):
+            widen(more)
+        with pytest.raises(DataError, match="`groups` must be a field"):
+            widen(Groups(start=[0], stop=[1]))
+    with pytest.raises(DataError, match="`groups` must have at least one element, got none"):
+        with_times(groups[:0], np.array([1.0]))

@@ -97,7 +97,7 @@ class _KnownSites(Lags, RidgeSplit, FieldEstimator, ABC):
     """Estimators that know the sites of training alone, by a part that `fit_ridge` fills."""
 
     reads_around_new_sites = False
-    _part: ClassVar[type[RidgePart]]
+    _part: ClassVar[type[RidgeSitePart] | type[RidgeCovariancePart]]
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         return [fit_ridge(self._empty_part(climate), plan.train, validation=plan.validation)]

@@ -20,7 +20,7 @@ from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
 Members = Sequence[TwoPartModel]
-Elements = Int64[np.ndarray, "elements"]
+Elements = Int64[np.ndarray, "_"]
 StepsBySites = Float[np.ndarray, "steps sites"]
 
 

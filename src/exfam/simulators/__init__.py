@@ -2,14 +2,14 @@
 
 from exfam.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.simulators.baskets import BasketProcess, BasketSettings, draw_process
-from exfam.simulators.field_draws import (
-    SimulatedCounts,
+from exfam.simulators.fields import (
+    FieldProcess,
+    FieldSettings,
     SimulatedField,
+    draw_field_process,
     simulate_counts,
     simulate_field,
 )
-from exfam.simulators.field_processes import FieldSettings, Regimes, draw_field_process
-from exfam.simulators.fields import FieldProcess
 from exfam.simulators.ratings import (
     RATING_CASES,
     ratings_cases,
@@ -23,9 +23,7 @@ __all__ = [
     "BasketSettings",
     "FieldProcess",
     "FieldSettings",
-    "Regimes",
     "SimulatedBaskets",
-    "SimulatedCounts",
     "SimulatedField",
     "draw_field_process",
     "draw_process",

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Int64
+from jaxtyping import Float, Int, Int64
 
 from exfam.checks import DataError, ExfamError, check_fraction, check_positive
 from exfam.groups import Groups
@@ -30,6 +30,7 @@ _ENTRIES_AT_ONCE = 4_000_000
 # Zipf-Mandelbrot: popularity falls as 1 / (rank + 5), of themes and of items in a theme.
 _ZIPF_SHIFT = 5.0
 
+Targets = Int64[np.ndarray, "targets"]
 Context = Int[np.ndarray, "targets earlier"]
 Chosen = Int[np.ndarray, "targets chosen"]
 Chances = Float[np.ndarray, "targets chosen"]
@@ -39,16 +40,14 @@ Chances = Float[np.ndarray, "targets chosen"]
 class BasketSettings:
     """Sizes of a catalog and shares of what shoppers do next.
 
-    `theme_size`: mean number of items of a theme (default 100)
-    `staple_items`: share of the items that are staples, at least one item (default 0.01)
-    `substituted`: share of a theme's items that have a substitute, its popular ones (default 0.2)
-    `complemented`: share of the themed items that have a partner (default 0.05)
-    `follow`: probability of the partner after an item that has one (default 0.4)
-    `staple`: probability of a staple (default 0.2)
-    `stay`: of the theme of the most recent themed item (default 0.6)
-    `back`: of the theme of some earlier themed item (default 0.15)
+    `theme_size`: mean number of items of a theme
+    `staple_items`: share of the items that are staples, at least one item
+    `substituted`: share of a theme's items that have a substitute, its popular ones
+    `complemented`: share of the themed items that have a partner
+    `follow`: probability of the partner after an item that has one
+    `staple`: probability of a staple
+    `stay`, `back`: of the theme of the most recent, or of some earlier themed item
     `median_length`, `length_spread`, `max_length`: lengths are log-normal, rounded and cut
-        (defaults 8, 0.7 and 60)
 
     Raises ExfamError for a share outside [0, 1), or where `stay` and `back` leave nothing over.
     """
@@ -107,17 +106,11 @@ class BasketProcess:
 
         No model has a higher expected mean: this is the Bayes optimum.
         Raises DataError for groups that the process cannot have drawn.
-
-        >>> process = draw_process(30, settings=BasketSettings(theme_size=10, max_length=5), seed=0)
-        >>> groups = Groups(start=[0], stop=[2], item=[0, 5], vocabulary={"item": np.arange(30)})
-        >>> nats = process.log_prob(groups)
-        >>> bool(np.allclose(np.exp(nats), process.probabilities(groups)[[0, 1], [0, 5]]))
-        True
         """
         nats = np.full(groups.n_elements, -np.inf)
-        for place, earlier, own in self._positions(groups, at_once=None):
+        for rows, earlier, own in self._positions(groups, at_once=None):
             likely = self._proposal(earlier, own[:, None])[:, 0]
-            nats[place] = np.log(likely) - np.log1p(-self._excluded_mass(earlier))
+            nats[rows] = np.log(likely) - np.log1p(-self._excluded_mass(earlier))
         return nats
 
     def probabilities(self, groups: Groups) -> Float[np.ndarray, "own items"]:
@@ -130,19 +123,21 @@ class BasketProcess:
         """
         out = np.empty((groups.n_elements, self.n_items))
         at_once = max(1, _ENTRIES_AT_ONCE // self.n_items)
-        for place, earlier, _ in self._positions(groups, at_once=at_once):
-            every_theme = np.tile(np.arange(len(self.popularity)), (len(place), 1))
+        for rows, earlier, _ in self._positions(groups, at_once=at_once):
+            every_theme = np.tile(np.arange(len(self.popularity)), (len(rows), 1))
             of_theme = self._theme_chances(earlier, every_theme)
             partner, follow = self._follow(earlier)
             chance = (1 - follow)[:, None] * of_theme[:, self.theme] * self.share
-            chance[np.arange(len(place)), partner] += follow
-            chance[self._is_excluded(earlier)] = 0.0
-            out[place] = chance / chance.sum(axis=1, keepdims=True)
+            chance[np.arange(len(rows)), partner] += follow
+            gone = np.zeros((len(rows), int(self.family.max()) + 1), dtype=bool)
+            np.put_along_axis(gone, self.family[earlier], True, axis=1)
+            chance[gone[:, self.family]] = 0.0
+            out[rows] = chance / chance.sum(axis=1, keepdims=True)
         return out
 
     def _positions(
         self, groups: Groups, *, at_once: int | None
-    ) -> Iterator[tuple[Int64[np.ndarray, "targets"], Context, Int64[np.ndarray, "targets"]]]:
+    ) -> Iterator[tuple[Targets, Context, Targets]]:
         """Elements with equally many earlier ones: where they are, those earlier, their items."""
         self._check(groups)
         assert groups.item is not None
@@ -168,9 +163,7 @@ class BasketProcess:
                 f"{twice[0]}. Take baskets of the process itself."
             )
 
-    def _follow(
-        self, earlier: Context
-    ) -> tuple[Int64[np.ndarray, "targets"], Float[np.ndarray, "targets"]]:
+    def _follow(self, earlier: Context) -> tuple[Targets, Float[np.ndarray, "targets"]]:
         """The partner of the last item, and its probability: 0 (and any item) without one."""
         if not earlier.shape[1]:
             return np.zeros(len(earlier), dtype=np.int64), np.zeros(len(earlier))
@@ -208,11 +201,6 @@ class BasketProcess:
         is_gone = (self.family[partner][:, None] == self.family[earlier]).any(axis=1)
         return (1 - follow) * mass.sum(axis=1) + follow * is_gone
 
-    def _is_excluded(self, earlier: Context) -> Bool[np.ndarray, "targets items"]:
-        gone = np.zeros((len(earlier), int(self.family.max()) + 1), dtype=bool)
-        np.put_along_axis(gone, self.family[earlier], True, axis=1)
-        return gone[:, self.family]
-
 
 def draw_process(
     n_items: int, *, settings: BasketSettings | None = None, seed: int
@@ -245,7 +233,12 @@ def draw_process(
     _, family = np.unique(
         np.where(paired, 2 * (rank // 2), rank) + n_items * theme, return_inverse=True
     )
-    _check_length(len(np.unique(family[~is_staple])), settings)
+    n_families = len(np.unique(family[~is_staple]))
+    if n_families < settings.max_length:
+        raise ExfamError(
+            f"`max_length` must be at most {n_families}, the number of themed items that do not "
+            f"exclude one another, got {settings.max_length}. Raise `n_items` or shorten baskets."
+        )
     odds = popularity[theme] * share
     partner = _partners(odds, settings, random)
     return BasketProcess(settings, theme, share, popularity, partner, family)
@@ -259,14 +252,6 @@ def _theme_sizes(
     odds = random.uniform(0.5, 1.5, n_themes)
     more = random.multinomial(max(0, n_themed - n_themes), odds / odds.sum())
     return (more + 1)[: max(n_themed, 0)]
-
-
-def _check_length(n_families: int, settings: BasketSettings) -> None:
-    if n_families < settings.max_length:
-        raise ExfamError(
-            f"`max_length` must be at most {n_families}, the number of themed items that do not "
-            f"exclude one another, got {settings.max_length}. Raise `n_items` or shorten baskets."
-        )
 
 
 def _partners(

@@ -16,15 +16,16 @@ RATING_CASES = {
     "3 right after 4": 1.0,
     "5 last": 5.0,
 }
+_MEANS = np.array(list(RATING_CASES.values()))
 
 
 def simulate_ratings(n_users: int = 10_000, *, seed: int) -> Groups:
     """Ratings of 5 movies by users who see them in random order; the order moves the means.
 
     Ratings are normal with variance 1 about `ratings_true_means`. Items are movies 1 to 5 (codes
-    0 to 4), the value column is "value". Seed 42 gives the draw of the paper's notebook, which
-    fits on the first 7,500 users.
-    Source: Appendix H.1 of the paper; seed 42 its notebook.
+    0 to 4), the value column is "value".
+    Source: Appendix H.1 of the paper; seed 42 gives the draw of its notebook, which fits on the
+    first 7,500 users.
 
     >>> simulate_ratings(3, seed=42)
     Groups(3 groups, 15 elements, 5 items, value)
@@ -37,7 +38,7 @@ def simulate_ratings(n_users: int = 10_000, *, seed: int) -> Groups:
     for user in range(n_users):
         order[user] = random.permutation(N_MOVIES)
         value[user] = random.standard_normal(N_MOVIES)
-    value += _means(_cases(order))
+    value += _MEANS[_cases(order)]
     start = np.arange(n_users) * N_MOVIES
     return Groups(
         start=start,
@@ -56,13 +57,10 @@ def ratings_true_means(groups: Groups) -> Float[np.ndarray, "own"]:
     No predictor has a smaller expected squared error, whichever ratings it sees: given the order,
     ratings are independent, and no mean depends on movies that come later.
 
-    >>> groups = simulate_ratings(1, seed=42)
-    >>> groups.item + 1
-    array([2, 5, 3, 1, 4], dtype=int32)
-    >>> ratings_true_means(groups)
+    >>> ratings_true_means(simulate_ratings(1, seed=42))
     array([5., 3., 3., 3., 3.])
     """
-    return _means(_cases(_orders(groups))).ravel()
+    return _MEANS[_cases(_orders(groups))].ravel()
 
 
 def ratings_cases(groups: Groups) -> Shaped[np.ndarray, "own"]:
@@ -98,12 +96,5 @@ def _cases(order: Int64[np.ndarray, "users 5"]) -> Int64[np.ndarray, "users 5"]:
         "3 right after 4": (movie == 3) & (before == 4),
         "5 last": (movie == 5) & is_last,
     }
-    number = {case: n for n, case in enumerate(RATING_CASES)}
-    cases = np.full(movie.shape, number["any other"])
-    for case, where in happens.items():
-        cases[where] = number[case]
-    return cases
-
-
-def _means(cases: Int64[np.ndarray, "users 5"]) -> Float[np.ndarray, "users 5"]:
-    return np.array(list(RATING_CASES.values()))[cases]
+    names = list(RATING_CASES)
+    return np.select(list(happens.values()), [names.index(case) for case in happens])

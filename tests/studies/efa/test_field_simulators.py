@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.stats import kstest, multivariate_normal
 
 from exfam.checks import ExfamError
@@ -10,7 +9,6 @@ from exfam.families import NegativeBinomial, Poisson
 from exfam.groups import Groups
 from exfam.simulators import (
     FieldSettings,
-    Regimes,
     draw_field_process,
     simulate_counts,
     simulate_field,
@@ -24,12 +22,6 @@ CASES = {
         "settings": FieldSettings(smoothness=1.5),
         "missing": 0.2,
         "lags": 2,
-    },
-    "regimes": {"settings": FieldSettings(regimes=Regimes()), "n_steps": 600},
-    "regimes, a map before, gaps": {
-        "settings": FieldSettings(regimes=Regimes(lengths=(0.2, 4.0))),
-        "missing": 0.2,
-        "lags": 1,
     },
 }
 
@@ -68,7 +60,7 @@ def test_knowing_others_is_better_than_the_site_alone(case):
 
 
 def test_means_and_covariances_are_those_of_the_draws():
-    field = simulate_field(6, 20_000, settings=FieldSettings(regimes=Regimes()), seed=0)
+    field = simulate_field(6, 20_000, seed=0)
     apart = field.complete - expected(field)
     np.testing.assert_allclose(apart.mean(axis=0), 0, atol=0.6)
     for lag in (0, 1, 3):
@@ -78,19 +70,6 @@ def test_means_and_covariances_are_those_of_the_draws():
     west = np.argsort(field.truth.coordinates[:, 1])
     ahead = field.truth.covariance(1)[np.ix_(west, west)]
     assert np.tril(ahead, -1).sum() > np.triu(ahead, 1).sum() + 1, "weather comes from the west"
-
-
-def test_regimes_stay_and_have_their_covariances():
-    settings = FieldSettings(regimes=Regimes(stay=0.9, share=0.95), noise=0.01)
-    field = simulate_field(6, 20_000, settings=settings, seed=0)
-    regime, process = field.regime, field.truth
-    assert (regime[1:] == regime[:-1]).mean() == pytest.approx(0.9, abs=0.02)
-    assert regime.mean() == pytest.approx(0.5, abs=0.1)
-    state = (field.complete - expected(field)) / process.scale
-    for number, covariance in enumerate(process.regime_covariance):
-        seen = np.cov(state[regime == number].T)
-        np.testing.assert_allclose(seen, covariance + process.stationary, atol=0.1)
-    assert np.abs(process.regime_covariance[0] - process.regime_covariance[1]).max() > 0.4
 
 
 def dense_normal(field, group):
@@ -140,76 +119,6 @@ def test_conditionals_with_lags_and_gaps_are_those_of_the_joint_normal():
             assert nats[at] == pytest.approx(logs[0] - sum(logs[1:]))
             checked.add(bool(groups.observed[at]))
     assert checked == {True, False}
-
-
-def test_regimes_follow_from_the_others_by_bayes():
-    settings = FieldSettings(regimes=Regimes(lengths=(2.5, 0.5)))
-    field = simulate_field(6, 4, settings=settings, lags=1, seed=0)
-    process, groups = field.truth, field.groups
-    exact = true_conditional(process, groups)
-    group, place = 2, 3
-    now, before = np.arange(12, 18), np.arange(6, 12)
-    value = field.complete.ravel()[[*now, *before]]
-    mean = expected(field)[[2, 1]].ravel()
-    scale = np.tile(process.scale, 2)
-    others = [i for i in range(12) if i != place]
-    whole, rest = [], []
-    for first, second in np.ndindex(2, 2):
-        cross = process.transition @ process.stationary
-        joint = np.block([[process.stationary, cross], [cross.T, process.stationary]])
-        joint[:6, :6] += process.regime_covariance[first]
-        joint[6:, 6:] += process.regime_covariance[second]
-        joint = scale[:, None] * (joint + process.noise**2 * np.eye(12)) * scale
-        chance = 0.5 * (0.7 if first == second else 0.3)
-        whole.append(chance * multivariate_normal(mean, joint).pdf(value))
-        of_others = multivariate_normal(mean[others], joint[np.ix_(others, others)])
-        rest.append(chance * of_others.pdf(value[others]))
-    nats = np.log(sum(whole)) - np.log(sum(rest))
-    at = 6 * group + place
-    assert exact.log_prob(own(field))[at] == pytest.approx(nats)
-    np.testing.assert_allclose(exact.weight[at], np.array(rest) / sum(rest))
-    assert 0.01 < exact.weight[at].max() < 0.99
-
-
-def test_regimes_make_the_best_rule_beat_the_best_linear_one():
-    field = simulate_field(30, 300, settings=FieldSettings(regimes=Regimes()), seed=0)
-    exact, value = true_conditional(field.truth, field.groups), own(field)
-    inverse = np.linalg.inv(field.truth.covariance())
-    pulled = (field.complete - expected(field)) @ inverse
-    linear = ((pulled / np.diag(inverse)) ** 2).mean()
-    assert ((value - exact.mean) ** 2).mean() < 0.95 * linear
-
-
-def test_a_mixture_has_the_moments_and_scores_of_its_density():
-    field = simulate_field(8, 5, settings=FieldSettings(regimes=Regimes()), seed=2)
-    exact = true_conditional(field.truth, field.groups)
-    value = own(field)
-    row = int(np.argmin(np.abs(exact.weight - 0.5).sum(axis=1)))
-
-    def at(y):
-        return np.full(len(value), y)
-
-    low, high = (
-        exact.mean[row] - 12 * np.sqrt(exact.variance[row]),
-        exact.mean[row] + 12 * np.sqrt(exact.variance[row]),
-    )
-    points = np.unique(exact.location[row])
-
-    def integral(function):
-        return quad(function, low, high, points=points, limit=200)[0]
-
-    def density(y):
-        return np.exp(exact.log_prob(at(y))[row])
-
-    assert integral(density) == pytest.approx(1)
-    assert integral(lambda y: y * density(y)) == pytest.approx(exact.mean[row])
-    second = integral(lambda y: (y - exact.mean[row]) ** 2 * density(y))
-    assert second == pytest.approx(exact.variance[row])
-    below = quad(density, low, value[row], limit=200)[0]
-    assert below == pytest.approx(exact.cdf(value)[row])
-    score = quad(lambda y: exact.cdf(at(y))[row] ** 2, low, value[row], limit=200)[0]
-    score += quad(lambda y: (1 - exact.cdf(at(y))[row]) ** 2, value[row], high, limit=200)[0]
-    assert exact.crps(value)[row] == pytest.approx(score, rel=1e-5)
 
 
 def test_a_hidden_value_moves_nothing_and_a_view_sees_its_own_groups():
@@ -299,7 +208,6 @@ def test_counts_follow_their_rates(family):
     [
         (lambda: FieldSettings(metric="miles"), "`metric` must be one of 'haversine', 'eucl"),
         (lambda: FieldSettings(persistence=1.0), r"`persistence` must be a number in \[0, 1\)"),
-        (lambda: Regimes(directions=(0.0,)), "`directions` and `lengths` must be as many, and tw"),
         (lambda: simulate_field(0, 5, seed=0), "`n_sites` must be a number > 0, got 0"),
         (lambda: simulate_field(5, 0, seed=0), "`n_steps` must be a number > 0, got 0"),
         (lambda: simulate_field(5, 5, missing=1.0, seed=0), "`missing` must be a number in"),

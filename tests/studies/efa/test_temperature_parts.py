@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.stats import norm
 
+from exfam.families import Gaussian
+from exfam.families.mixtures import Mixture
 from exfam.fields import FieldKriging
+from exfam.scores.prediction import Prediction
 from exfam.simulators import FieldSettings
 from exfam_studies.common.rows import Row
-from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
+from exfam_studies.efa.field_conditionals import true_conditional
 from exfam_studies.efa.temperature import new_site_figures, prediction_figures, with_verdicts
 from exfam_studies.efa.temperature_data import (
     draw_sites,
@@ -107,7 +111,7 @@ def test_new_sites_are_scored_by_values_that_no_prediction_saw(groups):
 def test_figures_are_means_of_what_scipy_has():
     random = np.random.default_rng(0)
     value = random.standard_normal(400) * 3
-    exact = FieldConditional(np.zeros((400, 1)), np.zeros((400, 1)), np.full((400, 1), 2.0))
+    exact = Prediction(Mixture(Gaussian(2.0), torch.zeros(1, 400, 1)), np.arange(400), 400)
     reported = prediction_figures(exact, value)
     assert reported["mse"] == pytest.approx((value**2).mean())
     assert reported["nats"] == pytest.approx(-norm(0, 2).logpdf(value).mean())

@@ -114,7 +114,7 @@ def read_field_with_facts(
     3 values observed, 0 missing
     """
     check_metric(metric)
-    _check_names(time=time, site=site, coordinates=coordinates, value=value)
+    check_names(time=time, site=site, coordinates=coordinates, value=value)
     standing = _numbers_standing_for_missing(missing)
     known = None if sites is None else _known_sites(sites)
     axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
@@ -171,7 +171,7 @@ def _facts(times: "_Times", sites: "_Sites", observed: np.ndarray, n_sentinel: i
     )
 
 
-def _check_names(**columns: Any) -> None:
+def check_names(**columns: Any) -> None:
     """Raise DataError unless names of columns are text, those of coordinates one or several."""
     for argument, names in columns.items():
         several = argument == "coordinates" and isinstance(names, list | tuple)

@@ -43,19 +43,11 @@ class GaussianProcessPart(nn.Module):
     log_parameters: Tensor
     level: Tensor
 
-    def __init__(
-        self,
-        climate: Climate,
-        *,
-        kernel: str,
-        log_parameters: Float64[Tensor, "parameters"] | None = None,
-    ) -> None:
+    def __init__(self, climate: Climate, *, kernel: str) -> None:
         super().__init__()
         check_choice("kernel", kernel, KERNELS)
         self.climate, self.kernel = climate, kernel
-        if log_parameters is None:
-            log_parameters = torch.zeros(len(START), dtype=torch.float64)
-        self.register_buffer("log_parameters", log_parameters)
+        self.register_buffer("log_parameters", torch.zeros(len(START), dtype=torch.float64))
         self.register_buffer("level", torch.zeros((), dtype=torch.float64))
 
     @torch.no_grad()

@@ -59,18 +59,12 @@ class KrigingPart(nn.Module):
     sill_range_nugget: Tensor
     mean_variance: Tensor
 
-    def __init__(
-        self,
-        climate: Climate,
-        *,
-        kind: str,
-        parameters: Float64[Tensor, "3"] | None = None,
-    ) -> None:
+    def __init__(self, climate: Climate, *, kind: str) -> None:
         super().__init__()
         check_choice("variogram", kind, VARIOGRAMS)
         self.climate, self.kind = climate, kind
         plain = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
-        self.register_buffer("sill_range_nugget", plain if parameters is None else parameters)
+        self.register_buffer("sill_range_nugget", plain)
         self.register_buffer("mean_variance", torch.tensor([0.0, 1.0], dtype=torch.float64))
 
     @torch.no_grad()

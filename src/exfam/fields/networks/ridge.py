@@ -98,7 +98,7 @@ class RidgePart(nn.Module, ABC):
         """Mean and variance of the own slots, at least, given the others that are known."""
 
     @abstractmethod
-    def take(self, trial: "Trial") -> None:
+    def take(self, trial: "RidgeTrial") -> None:
         """Take the ridge that held-out maps choose, and the moments under it."""
 
     def slotted(self, batch: Batch) -> SlottedBatch:
@@ -163,7 +163,7 @@ class RidgeCovariancePart(RidgePart):
     def conditional(self, rows: SlotRows) -> Predicted:
         return leave_one_out(JointNormal(self.mean, self.covariance), rows)
 
-    def take(self, trial: "Trial") -> None:
+    def take(self, trial: "RidgeTrial") -> None:
         # The scale that fits best, and the negative log-likelihood with it but for constants.
         ratio = (trial.error / trial.variance).sum((1, 2)) / trial.known.sum()
         nats = 0.5 * ratio.log() + 0.5 * trial.variance.log().sum((1, 2)) / trial.known.sum()
@@ -206,7 +206,7 @@ class RidgeSitePart(RidgePart):
         normal = JointNormal(self.mean, self.moments)
         return _predict_lines(self.coefficients, self.residual, normal, rows)
 
-    def take(self, trial: "Trial") -> None:
+    def take(self, trial: "RidgeTrial") -> None:
         count = trial.known.sum(0)
         total = trial.error.sum(1) + COMMON_ROWS * trial.error.sum((1, 2))[:, None] / count.sum()
         best = total.argmin(0)
@@ -225,7 +225,7 @@ class RidgeSitePart(RidgePart):
             self.moments.copy_(_without_ridge(normal, ridge).covariance)
 
 
-class Trial(NamedTuple):
+class RidgeTrial(NamedTuple):
     """Squared errors and variances of own slots on held-out maps, for each ridge.
 
     0 and 1 where a value is not `known`. `rows` are the training rows of the final fit.
@@ -277,7 +277,7 @@ def fit_ridge(
     errors, variances = zip(
         *(_held_out(part, *split, ridges=tried) for split in splits), strict=True
     )
-    part.take(Trial(tried, torch.cat(errors, 1), torch.cat(variances, 1), known, rows))
+    part.take(RidgeTrial(tried, torch.cat(errors, 1), torch.cat(variances, 1), known, rows))
     return part
 
 

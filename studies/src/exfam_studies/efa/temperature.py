@@ -41,7 +41,7 @@ from exfam_studies.common.fits import (
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits, values_of
-from exfam_studies.efa.field_conditionals import FieldConditional, true_conditional
+from exfam_studies.efa.field_conditionals import true_conditional
 from exfam_studies.efa.temperature_data import (
     NewSites,
     draw_sites,
@@ -248,7 +248,7 @@ def _new_sites_rows(contender: Contender, draws: Sequence[NewSites]) -> list[Row
 
 
 def prediction_figures(
-    predicted: Prediction | FieldConditional,
+    predicted: Prediction,
     value: Float[np.ndarray, "rows"],
     *,
     among: np.ndarray | slice = slice(None),
