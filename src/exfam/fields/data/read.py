@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from jaxtyping import Float, Int64
 from pyarrow import types
 
-from exfam.checks import DataError
+from exfam.checks import DataError, shown
 from exfam.columns.columns import Columns
 from exfam.columns.kinds import is_moment, is_real, is_text
 from exfam.columns.parts import Part
@@ -289,9 +289,9 @@ def _read_coordinates(
         here, there = (tuple(coordinates[index].tolist()) for index in (row, before))
         raise DataError(
             f"`coordinates` must stay the same for a site, got {here} for "
-            f"{sites.names[sites.codes[row]]!r} at {columns.places.row(row)}, after {there} at "
-            f"{columns.places.row(before)} ({moved.size} of {columns.n_rows} rows). Mend them, or "
-            "give what moved a site label of its own."
+            f"{shown(sites.names[sites.codes[row]])} at {columns.places.row(row)}, after {there} "
+            f"at {columns.places.row(before)} ({moved.size} of {columns.n_rows} rows). Mend them, "
+            "or give what moved a site label of its own."
         )
     return coordinates
 
