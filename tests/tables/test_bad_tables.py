@@ -81,13 +81,6 @@ class TestTables:
         with pytest.raises(DataError, match="`name` must be a column of the table, one of"):
             model.log_prob(part[:2].assign(weight=1.0))
 
-    def test_columns_without_names_are_matched_by_position(self, kind):
-        numbers = FRAME[["height", "visits"]].astype(float)
-        model = fit(kind, numbers.to_numpy(), missing_columns="absent")
-        assert model.features_ == ("x0", "x1") and model.log_prob(numbers.to_numpy()).shape == (80,)
-        with pytest.raises(DataError, match="`X` must have 2 columns where they are matched by po"):
-            model.log_prob(numbers.to_numpy()[:, :1])
-
     def test_one_table_at_a_time_after_training(self, kind):
         with pytest.raises(DataError, match="`X` must be one table, got a list of 2"):
             fitted(kind).log_prob([FRAME, FRAME])

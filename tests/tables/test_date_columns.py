@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pytest
 
-import exfam
 from exfam.checks import DataError, ExfamError
 from exfam.tables.data import encode_table, learn_schema, read_table
 from tables.table_estimator_cases import (
@@ -78,15 +77,6 @@ def test_dates_are_days_since_1970_and_where_in_the_calendar_they_are():
     assert not cells.present[2].any()
 
 
-def test_only_the_parts_that_vary_are_columns():
-    assert cells_of({"when": ["2024-01-01", "2024-01-08"]})[0].names == (
-        "when",
-        "when year sin",
-        "when year cos",
-    )
-    assert cells_of({"when": [datetime.date(2024, 1, 1)] * 2})[0].names == ("when",)
-
-
 @pytest.mark.parametrize("date_format", [None, "%d/%m/%Y", {"when": "%d/%m/%Y"}])
 @pytest.mark.parametrize("odd", ["unknown", ""])
 def test_one_cell_that_is_no_date_makes_no_categories(odd, date_format):
@@ -146,23 +136,6 @@ class TestDates:
         np.testing.assert_allclose(
             model.log_prob(DATED, order=["height", "city"]), parts, atol=1e-6
         )
-
-    def test_missing_dates_stay_missing(self, kind):
-        model = dated(kind)
-        gone = DATED[:4].assign(when=[pd.NaT, *WHEN[1:4]], height=np.nan)
-        imputed = model.impute(gone)
-        assert imputed.frame["when"].isna().tolist() == [True, False, False, False]
-        assert imputed.frame["height"].notna().all() and not imputed.filled["when"].any()
-
-    def test_they_are_read_again_as_they_were(self, kind, tmp_path):
-        text = DATED.assign(when=WHEN.strftime("%d/%m/%Y"))
-        model = dated(kind, text)
-        model.save(tmp_path / "model")
-        back = exfam.load(tmp_path / "model")
-        ambiguous = text[:2].assign(when=["02/01/2011", "01/02/2011"])
-        np.testing.assert_array_equal(back.log_prob(ambiguous), model.log_prob(ambiguous))
-        iso = ambiguous.assign(when=pd.to_datetime(["2011-01-02", "2011-02-01"]))
-        np.testing.assert_array_equal(back.log_prob(iso), model.log_prob(ambiguous))
 
     @pytest.mark.parametrize(
         ("change", "message"),

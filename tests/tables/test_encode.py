@@ -53,12 +53,6 @@ def test_numbers_beyond_the_outer_knots_are_clamped_and_keep_their_value():
     assert cells.value[:, 0].tolist() == [-1e300, 0.5, 4.0, 1e300]
 
 
-def test_a_fraction_is_below_one_however_near_the_next_knot():
-    schema = schema_of({"a": [0.0, 1.0]})
-    cells = encoded(schema, {"a": [np.nextafter(1.0, 0.0)]})
-    assert cells.code[0, 0] == 0 and 0.9999 < cells.fraction[0, 0] < 1
-
-
 def test_knots_as_far_apart_as_numbers_can_be():
     schema = schema_of({"a": [-1.7e308, 1.7e308]})
     cells = encoded(schema, {"a": [0.0, 0.85e308]})
@@ -95,19 +89,6 @@ def test_labels_without_gaps_keep_their_type():
     assert decode(schema, "rooms", np.array([0.0, 3.0])).tolist() == [7, 1]
     assert decode(schema, "smokes", np.array([1.0, 0.0])).dtype == bool
     assert decode(schema, "rooms", np.array([0.0, np.nan])).dtype == float
-
-
-@pytest.mark.parametrize("value", [-1.0, 0.5, 4.0])
-def test_only_codes_decode_to_labels(value):
-    message = f"codes of the 4 labels of 'rooms', whole numbers from 0, got {value:g} at row 1"
-    with pytest.raises(ExfamError, match=re.escape(message)):
-        decode(schema_of(TRAINING, kinds=KINDS), "rooms", np.array([np.nan, value]))
-
-
-def test_rows_without_any_cell_are_absent_everywhere():
-    schema = schema_of(TRAINING, kinds=KINDS)
-    cells = encoded(schema, {name: [None, None] for name in TRAINING})
-    assert (cells.code == -1).all() and np.isnan(cells.value).all() and not cells.fraction.any()
 
 
 def test_columns_may_come_in_another_order_or_lack():
@@ -161,13 +142,6 @@ def test_a_cell_of_another_type_than_in_training_is_refused(X, message):
         encoded(schema_of(TRAINING, kinds=KINDS), X, unknown="unk")
 
 
-def test_truth_values_pass_for_numbers():
-    schema = schema_of(TRAINING, kinds=KINDS)
-    cells = encoded(schema, {"age": [True, False], "visits": [True, False]})
-    assert cells.value[:, 0].tolist() == cells.value[:, 4].tolist() == [1.0, 0.0]
-    assert encoded(schema, {"smokes": [1.0, 0.0]}).code[:, 3].tolist() == [1, 0]
-
-
 def test_rows_of_cells_are_cells():
     cells = encoded(schema_of(TRAINING, kinds=KINDS), TRAINING)
     for rows in (slice(1, 3), np.array([4, 0, 0]), np.arange(5) > 2):
@@ -177,14 +151,6 @@ def test_rows_of_cells_are_cells():
     whole = Cells.concatenate([cells[:2], cells[2:]])
     np.testing.assert_array_equal(whole.code, cells.code)
     np.testing.assert_array_equal(whole.fraction, cells.fraction)
-
-
-def test_hidden_columns_leave_the_cells_they_were_hidden_from():
-    cells = encoded(schema_of(TRAINING, kinds=KINDS), TRAINING)
-    hidden = cells.hide([0, 2])
-    assert not hidden.present[:, [0, 2]].any() and not hidden.fraction[:, [0, 2]].any()
-    np.testing.assert_array_equal(hidden.code[:, [1, 3, 4]], cells.code[:, [1, 3, 4]])
-    assert cells.present[:, 0].sum() == 4
 
 
 FRAME = pd.DataFrame(

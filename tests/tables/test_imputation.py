@@ -10,10 +10,7 @@ from exfam.families import Categorical, Gaussian, NegativeBinomial, Poisson
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.decisions import DECISIONS, decide
 from exfam.tables.answers.imputation import impute
-from exfam.tables.data.cells import Cells
 from exfam.tables.data.columns import Column, label_array
-from exfam.tables.data.encode import encode_table, encode_values
-from exfam.tables.data.frames import read_table
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.networks.independent import IndependentColumns, independent_columns
 from table_model_cases import (
@@ -136,16 +133,6 @@ class TestImputation:
         ends = scipy.stats.poisson(2.6).ppf([0.05, 0.95])
         assert [result.low[0, 0], result.high[0, 0]] == ends.tolist()
 
-    def test_rows_do_not_know_each_other(self, monkeypatch):
-        model = gaussian_joint()
-        cells = drop_cells(gaussian_rows(model, 30))
-        whole = impute(model, cells, rule="mean")
-        shuffled = np.random.default_rng(2).permutation(30)
-        monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 4)
-        result = impute(model, cells[shuffled], rule="mean")
-        np.testing.assert_allclose(result.cells.value, whole.cells.value[shuffled])
-        np.testing.assert_allclose(result.low, whole.low[shuffled])
-
     def test_other_rules_and_levels_are_refused(self):
         model = gaussian_joint()
         cells = gaussian_rows(model, 2)
@@ -153,17 +140,6 @@ class TestImputation:
             impute(model, cells, rule="argmax")
         with pytest.raises(ExfamError, match="`level` must be a number strictly between 0 and 1"):
             impute(model, cells, rule="mean", level=1.0)
-
-
-@pytest.mark.parametrize("binned", [False, True])
-def test_values_are_encoded_as_those_of_a_table(binned):
-    column = Column("y", "numeric", knots=np.array([-1.0, 0.0, 2.5]), binned=binned)
-    values = np.array([-3.0, -1.0, -0.2, 0.0, 2.0, 2.5, 7.0, np.nan])
-    cells = encode_table(TableSchema((column,)), read_table({"y": values}), unknown="error")
-    code, fraction = encode_values(column, values)
-    np.testing.assert_array_equal(code, cells.code[:, 0])
-    np.testing.assert_array_equal(fraction, cells.fraction[:, 0])
-    assert len(set(code)) > 3 and isinstance(cells, Cells)
 
 
 def test_independent_columns_have_the_shares_of_their_cells():

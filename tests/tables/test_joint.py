@@ -12,9 +12,7 @@ from exfam.tables.answers.chain import (
     pseudo_log_likelihood,
     pseudo_terms,
 )
-from exfam.tables.answers.distributions import cell_log_prob, column_distributions, table_blocks
-from exfam.tables.data.cells import Cells
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.answers.distributions import cell_log_prob, column_distributions
 from table_model_cases import (
     Ensemble,
     discrete_joint,
@@ -53,10 +51,6 @@ CASES = {
 @pytest.fixture(params=CASES)
 def case(request):
     return CASES[request.param]
-
-
-def test_the_stand_ins_are_table_models(case):
-    assert isinstance(case[0], TableModel)
 
 
 @pytest.mark.parametrize("dropped", [False, True])
@@ -115,18 +109,6 @@ def test_a_row_without_cells_has_probability_one(case):
     assert chain_log_prob(model, cells[:0]).shape == (0,)
 
 
-def test_rows_do_not_know_each_other(case, monkeypatch):
-    model, cells = case
-    cells = drop_cells(cells)
-    whole = chain_log_prob(model, cells), pseudo_log_likelihood(model, cells)
-    shuffled = np.random.default_rng(3).permutation(len(cells))
-    np.testing.assert_allclose(chain_log_prob(model, cells[shuffled]), whole[0][shuffled])
-    monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 7)
-    assert len(list(table_blocks(60))) == 9
-    np.testing.assert_allclose(chain_log_prob(model, cells), whole[0])
-    np.testing.assert_allclose(pseudo_log_likelihood(model, cells), whole[1])
-
-
 def test_members_of_an_ensemble_are_averaged():
     model = Ensemble((discrete_joint(seed=0), discrete_joint(seed=7)))
     cells = discrete_rows(discrete_joint(), 20)
@@ -147,9 +129,3 @@ def test_orders_name_columns_once(order, message):
     model = discrete_joint()
     with pytest.raises(DataError, match=message):
         chain_log_prob(model, discrete_rows(model, 3), order=order)
-
-
-def test_concatenated_rows_keep_their_numbers(case):
-    model, cells = case
-    twice = Cells.concatenate([cells, cells[:5]])
-    np.testing.assert_allclose(chain_log_prob(model, twice)[-5:], chain_log_prob(model, cells)[:5])

@@ -93,25 +93,10 @@ def test_a_declared_kind_is_the_kind(values, declared, kind, labels):
     assert (column.kind, column.labels.tolist()) == (kind, labels)
 
 
-def test_counts_are_declared():
-    column = only({"a": [0, 3, None, 1]}, kinds={"a": "count"}, numeric="binned")
-    assert (column.kind, column.binned, column.knots.tolist()) == ("count", False, [0.0, 1.0, 3.0])
-    assert only({"a": [0, 3, None, 1]}).kind == "numeric"
-
-
 def test_a_value_that_most_rows_have_leaves_knots_to_the_others():
     values = np.append(np.zeros(900), np.linspace(1, 2, 100))
     knots = only({"a": values}, n_bins=11).knots
     assert (len(knots), np.sum(knots == 0)) == (11, 1)
-
-
-def test_knots_may_be_other_in_number_than_bins():
-    values = np.random.default_rng(0).normal(size=100)
-    for numeric, expected in (("continuous", 7), ("binned", 4)):
-        column = only({"a": values}, numeric=numeric, n_bins=5, n_knots=7)
-        assert len(column.knots) == expected
-    with pytest.raises(ExfamError, match="`n_knots` must be an integer >= 2, got 1"):
-        learned({"a": values}, n_knots=1)
 
 
 def test_knots_are_quantiles():
@@ -129,22 +114,6 @@ def test_edges_are_those_of_scikit_learn():
     binner = KBinsDiscretizer(7, quantile_method="linear").fit(values[:, None])
     np.testing.assert_allclose(column.knots, binner.bin_edges_[0][1:-1])
     assert column.n_tokens == 7
-
-
-@pytest.mark.parametrize("numeric", ["continuous", "binned"])
-@pytest.mark.parametrize(
-    "values", [[2.5], [0.1] * 7, [0.0, 1.0], [0.0] + [1.0] * 30, [0.0] * 30 + [1.0], [1, 1, 2, 9.5]]
-)
-def test_few_distinct_values_have_few_tokens_and_none_too_many(values, numeric):
-    schema = learned({"a": values}, numeric=numeric)
-    (column,) = schema.columns
-    assert (np.diff(column.knots) > 0).all() and len(column.knots) >= 1
-    cells = encode_table(schema, read_table({"a": values}), unknown="error")
-    assert (cells.fraction == 0).all() and (cells.code < column.n_tokens).all()
-    distinct = len(set(values))
-    assert len(np.unique(cells.code)) == (min(distinct, column.n_tokens))
-    if distinct == 1:
-        assert (column.center, column.scale) == (values[0], 1.0)
 
 
 @pytest.mark.parametrize("numeric", ["continuous", "binned"])
@@ -197,11 +166,6 @@ def test_several_tables_are_matched_by_name():
 def test_a_column_is_of_one_kind_in_all_tables(values, others, message):
     with pytest.raises(DataError, match=re.escape("one kind in all tables, " + message)):
         learned([{"a": values}, {"b": [1.0]}, {"a": others}])
-
-
-def test_text_is_categorical_whether_or_not_a_table_says_so():
-    schema = learned([{"a": pd.Categorical(["x"])}, {"a": ["y"]}])
-    assert schema.columns[0].labels.tolist() == ["x", "y"]
 
 
 BROKEN = [

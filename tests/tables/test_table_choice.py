@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from exfam import MaskedTableRegressor
-from exfam.families import Histogram, StudentT
+from exfam.families import StudentT
 from exfam.families.mixtures import Mixture
 from exfam.tables.data.cells import Cells
 from exfam.tables.data.schema import TableSchema
@@ -17,14 +17,11 @@ from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.estimator.training import objective_of, schedule, train_model
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.training.steps import fit
-from table_model_cases import cells_of, drop_cells, labels
+from table_model_cases import cells_of, labels
 from table_network_cases import (
     ALIKE_FAMILIES,
-    MIXED,
-    MIXED_FAMILIES,
     alike_cells,
     alike_plan,
-    mixed_cells,
     parameters,
 )
 
@@ -47,18 +44,6 @@ ALL = [ORDINAL, Recipe(True, 0.5), FREE, Recipe(False, 0.5)]
 )
 def test_recipes_are_what_parameters_leave_open_and_nothing_else(given, expected):
     assert recipes_of(parameters(**given), alike_plan()) == expected
-
-
-def test_without_ordered_labels_there_is_no_order_to_choose():
-    schema = TableSchema((labels("a", 2, "ordinal"), labels("b", 5), labels("c", 2, "boolean")))
-    cells = cells_of(schema, np.zeros((4, 3)))
-    families = tuple(ALIKE_FAMILIES[:3])
-    plan = TablePlan(schema, cells, 2, families)
-    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True}
-    # Bins lie in an order, but their outputs do not follow it.
-    plan = TablePlan(MIXED, mixed_cells(), 3, MIXED_FAMILIES)
-    assert isinstance(plan.families[4], Histogram)
-    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True, False}
 
 
 # How it is chosen
@@ -114,14 +99,6 @@ def test_on_ordered_labels_the_ordinal_recipe_wins():
 
 def replace_ensemble(given):
     return parameters(**{**vars(given), "ensemble": 3, "max_epochs": 5})
-
-
-def test_on_shuffled_labels_it_does_not():
-    value = ordered_cells(100)
-    index = np.random.default_rng(3).permutation(10)
-    plan = ten_plan(index[value.astype(int)].astype(float))
-    trials = choose_recipe(parameters(max_epochs=15), plan, [FREE, ORDINAL])
-    assert trials[1].gain < 3 * trials[1].error
 
 
 def test_without_a_choice_nothing_is_tried(monkeypatch):
@@ -197,27 +174,6 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
     assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
 
 
-def test_held_out_rows_teach_a_member_nothing():
-    plan, given = alike_plan(alike_cells(60)), parameters()
-    part = np.arange(60) % 2
-    weight = np.stack([part != 0, part != 1]).astype(float)
-    # What fits start from, the shares of labels, is that of all rows: cells are only permuted.
-    order = np.arange(60)
-    order[part == 0] = np.random.default_rng(0).permutation(order[part == 0])
-    arrays = [array.copy() for array in (plan.cells.code, plan.cells.fraction, plan.cells.value)]
-    for array in arrays:
-        array[:, 2] = array[order, 2]
-    other = replace(plan, cells=Cells(*arrays))
-    assert (other.cells.code != plan.cells.code).any()
-    one, two = (
-        train_model(given, each, [ORDINAL, ORDINAL], weight=weight, progress=False).model
-        for each in (plan, other)
-    )
-    pairs = list(zip(one.parameters(), two.parameters(), strict=True))
-    assert all(torch.equal(a[0], b[0]) for a, b in pairs)
-    assert any(not torch.equal(a[1], b[1]) for a, b in pairs)
-
-
 # How long the training is
 
 
@@ -246,55 +202,7 @@ def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best
     assert best_recipe(trials) == replace(masked, length=best)
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "given", "expected"),
-    [
-        (2001, {"max_epochs": "auto"}, (3, 9)),
-        (2000, {"max_epochs": "auto"}, ()),
-        (2001, {"max_epochs": 2}, ()),
-    ],
-)
-def test_longer_trainings_are_for_long_tables_and_an_open_length(
-    n_rows, given, expected, monkeypatch
-):
-    seen = []
-
-    def none(estimator, plan, recipes, *, lengths):
-        seen.append(tuple(lengths))
-        return ()
-
-    monkeypatch.setattr(choice, "choose_recipe", none)
-    plan = alike_plan(alike_cells(n_rows, absent=0.0))
-    brief = train_model(parameters(max_epochs=1), plan, [ORDINAL], progress=False)
-    monkeypatch.setattr(choice, "train_model", lambda *args, **options: brief)
-    fit_table(parameters(**given), plan)
-    assert seen == [expected]
-
-
 # Which rows are held out
-
-
-def held_rows(plan, monkeypatch, **given):
-    seen = []
-
-    def spy(estimator, small, recipes, *, part, folds):
-        seen.append((small, part, folds))
-        return {recipe: np.arange(3.0)[None] for recipe in recipes}
-
-    monkeypatch.setattr(choice, "_held_out", spy)
-    trials = choose_recipe(parameters(**given), plan, ALL)
-    return trials, seen
-
-
-def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
-    plan = alike_plan(alike_cells(1500, absent=0.0))
-    _, [(small, part, folds)] = held_rows(plan, monkeypatch)
-    assert folds == [0] and len(small.cells) == 1500 and (part == 0).sum() == 300
-    monkeypatch.setattr(choice, "MANY_ROWS", 1200)
-    _, [(small, part, _)] = held_rows(plan, monkeypatch)
-    assert len(small.cells) == 1200 and (part == 0).sum() == 240
-    _, [(other, _, _)] = held_rows(plan, monkeypatch, seed=1)
-    assert (other.cells.code != small.cells.code).any()
 
 
 def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
@@ -309,24 +217,6 @@ def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
     assert len(small.cells) == 1000 and folds == [0, 1, 2, 3, 4]
     assert sorted(part[small.cells.code[:, 3] >= 0]) == [0, 0, 1, 1, 2, 3, 4]
     assert (part[small.cells.code[:, 3] < 0] == -1).all()
-
-
-@pytest.mark.parametrize("n_labeled", [0, 1])
-def test_without_labels_to_compare_by_the_first_recipe_is_taken(n_labeled):
-    cells = drop_cells(alike_cells(30, absent=0.0), share=0.2)
-    hidden = cells.hide([3])
-    few = Cells.concatenate([alike_cells(n_labeled, absent=0.0), hidden])
-    fitted, trials = fit_table(parameters(), alike_plan(few))
-    assert trials == () and fitted.settings.ordinal == (True,)
-
-
-def test_without_a_response_all_cells_of_held_out_rows_are_scored():
-    cells = alike_cells(40, absent=0.6)
-    plan = alike_plan(Cells.concatenate([cells, cells[:2].hide([0, 1, 2, 3])]), response=None)
-    trials = choose_recipe(parameters(extra_masking=0.0), plan, [ORDINAL, FREE])
-    assert all(np.isfinite([each.nats, each.gain, each.error]).all() for each in trials)
-    # About those of four labels by chance.
-    assert -2.5 < trials[0].nats < -0.5
 
 
 class TestHeldOutScale:

@@ -128,29 +128,3 @@ def test_experts_are_exact_or_refused(encoding):
         return
     with pytest.raises(ExfamError, match="`encoding` must be 'learned', 'sinusoidal' or 'none'"):
         model.linear_attention(1)
-
-
-def test_columns_without_vectors_are_not_compared():
-    kind = CLASSIFIER
-    model = make(kind, encoding="sinusoidal", max_epochs=1).fit(FRAME, RESPONSES[kind])
-    assert np.allclose(np.diag(model.column_similarities().cosine), 1.0)
-    model = make(kind, encoding="rotary", max_epochs=1).fit(FRAME, RESPONSES[kind])
-    with pytest.raises(ExfamError, match="`encoding` must give columns vectors to compare"):
-        model.column_similarities()
-
-
-def test_a_shift_is_found_under_any_encoding():
-    for encoding in ("learned", "rotary"):
-        model = make(CLASSIFIER, encoding=encoding, max_epochs=1)
-        model.fit(FRAME, RESPONSES[CLASSIFIER])
-        rows = FRAME.assign(**{model.response_: RESPONSES[CLASSIFIER]})
-        report = model.shift_report(rows[:40], rows[40:])
-        assert report.weights is not None and set(report.weights) >= set(FRAME)
-
-
-def test_the_weights_of_experts_are_those_of_attention():
-    model = make(CLASSIFIER, max_epochs=1, ensemble=2).fit(FRAME, RESPONSES[CLASSIFIER])
-    cells = model._cells(FRAME)
-    each = [model.experts(FRAME, [model.response_], member=m).weights[:, 0] for m in range(2)]
-    result = model.model_.expert_weights(cells, model.schema_.index(model.response_))
-    np.testing.assert_allclose(result, np.stack(each).mean((0, 2)), atol=1e-5)

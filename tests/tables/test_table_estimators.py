@@ -6,7 +6,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -24,13 +23,11 @@ from tables.table_estimator_cases import (
     RESPONSES,
     SMALL,
     SUPERVISED,
-    class_of,
     fitted,
     make,
     table_frame,
     whole,
 )
-from tables.table_estimator_cases import KINDS as TABLE_KINDS
 
 NEW, _ = table_frame(n=12, missing=0.2, seed=1)
 FORMS = {
@@ -48,48 +45,13 @@ def predictions(model, X):
     return model.predict(X) if model.kind == REGRESSOR else model.pseudo_log_likelihood(X)
 
 
-def test_every_kind_is_public():
-    assert {class_of(kind).__name__ for kind in TABLE_KINDS} <= set(exfam.__all__)
-    assert all(class_of(kind).kind == kind for kind in TABLE_KINDS)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 class TestAll:
-    def test_same_seed_same_bits(self, kind):
-        first, again = (make(kind, max_epochs=2).fit(FRAME, RESPONSES[kind]) for _ in range(2))
-        other = make(kind, max_epochs=2, seed=1).fit(FRAME, RESPONSES[kind])
-        np.testing.assert_array_equal(predictions(first, NEW), predictions(again, NEW))
-        assert not np.array_equal(predictions(first, NEW), predictions(other, NEW))
-
     @pytest.mark.parametrize("form", FORMS)
     def test_the_form_of_a_table_changes_nothing(self, kind, form):
         model = fitted(kind)
         given = FORMS[form](NEW)
         np.testing.assert_array_equal(predictions(model, given), predictions(model, NEW))
-
-    def test_rows_are_predicted_one_by_one(self, kind):
-        model, order = fitted(kind), np.arange(len(NEW))[::-1]
-        np.testing.assert_allclose(
-            predictions(model, NEW)[order], predictions(model, NEW.iloc[order]), rtol=1e-5
-        )
-        assert len(np.unique(predictions(model, NEW).round(6))) > 2
-
-    def test_a_clone_is_not_fitted(self, kind):
-        copied = clone(fitted(kind))
-        assert not hasattr(copied, "members_") and copied.get_params() == make(kind).get_params()
-
-    def test_a_saved_model_predicts_the_same_bits(self, kind, tmp_path):
-        model = fitted(kind, ensemble=2)
-        model.save(tmp_path / "model")
-        for loaded in (class_of(kind).load(tmp_path / "model"), exfam.load(tmp_path / "model")):
-            np.testing.assert_array_equal(predictions(loaded, NEW), predictions(model, NEW))
-            assert loaded.get_params() == model.get_params()
-            assert loaded.recipe_ == model.recipe_ and loaded.tables_ == model.tables_
-            assert loaded.history_ == model.history_ and loaded.features_ == model.features_
-            assert loaded.n_features_in_ == 5
-            assert loaded.feature_names_in_.tolist() == list(FRAME)
-            drawn, again = (each.sample(3, seed=1) for each in (loaded, model))
-            assert all((drawn[name] == again[name]).all() for name in drawn)
 
     def test_columns_are_a_joint_distribution_of_rows(self, kind):
         """Chain rule by hand: p(first) p(second | first) is the joint probability in that order."""
@@ -115,11 +77,6 @@ class TestAll:
         )
         shares = np.array([(draws["city"] == city).mean() for city in distribution.labels("city")])
         np.testing.assert_allclose(shares, distribution.probs("city")[0], atol=0.1)
-
-    def test_draws_keep_what_is_given(self, kind):
-        drawn = fitted(kind).sample(5, given={"city": "Oslo", "visits": 2}, seed=3)
-        assert drawn["city"].tolist() == ["Oslo"] * 5 and drawn["visits"].tolist() == [2.0] * 5
-        assert len(np.unique(drawn["height"])) == 5
 
     def test_missing_cells_are_filled_and_others_kept(self, kind):
         filled = fitted(kind).impute(NEW, level=0.8)
@@ -149,35 +106,6 @@ class TestAll:
         summary = model.explain(rows, ["city"])
         np.testing.assert_allclose(summary.weight[0], experts.weights[:, 0].mean(0), rtol=1e-6)
 
-    def test_a_deep_network_has_no_exact_experts(self, kind):
-        deep = fitted(kind, network="deep", n_layers=1, feed_forward_dim=8, max_epochs=1)
-        with pytest.raises(exfam.ExfamError, match="`network` must be 'linear'"):
-            deep.experts(NEW)
-        assert deep.shift_report(FRAME, NEW).weights is None
-        assert np.isfinite(predictions(deep, NEW)).all()
-
-    def test_a_shift_is_found_where_it_is(self, kind):
-        model, rows = fitted(kind), whole(kind)
-        moved = rows.assign(height=rows["height"] + 40)
-        report = model.shift_report(rows, moved)
-        assert "height" in report.shifted and "city" not in report.shifted
-        assert not model.shift_report(rows, rows).shifted
-        assert (report.target is None) == (kind == JOINT)
-
-    def test_orders_and_similarities(self, kind):
-        model = fitted(kind)
-        gaps = model.order_disagreement(whole(kind).head(9), n_orders=3)
-        assert gaps.log_prob.shape == (9, 3) and gaps.mean_row_sd > 0
-        similar = model.column_similarities()
-        assert similar.names == model.schema_.names
-        np.testing.assert_allclose(np.diag(similar.cosine), 1.0)
-
-    def test_faithfulness_is_of_three_orders(self, kind):
-        rows, target = whole(kind), "grade" if kind == JOINT else None
-        curves = fitted(kind).faithfulness(rows, target=target)
-        assert set(curves) == {"experts", "permutation", "random"}
-        assert len(curves["experts"].deleted) > 3
-
     def test_a_row_of_weight_zero_is_not_there(self, kind):
         heavy = np.r_[np.ones(60), np.zeros(20)]
         y = RESPONSES[kind]
@@ -188,21 +116,6 @@ class TestAll:
         unweighted = make(kind, max_epochs=1).fit(FRAME, y)
         np.testing.assert_array_equal(predictions(first, NEW), predictions(second, NEW))
         assert not np.allclose(predictions(first, NEW), predictions(unweighted, NEW))
-
-    def test_held_out_rows_choose_when_to_stop(self, kind):
-        given = NEW if kind == JOINT else (NEW, RESPONSES[kind][: len(NEW)])
-        for options in ({"validation": given}, {}):
-            share = 0.0 if options else 0.25
-            model = make(kind, validation_fraction=share).fit(FRAME, RESPONSES[kind], **options)
-            assert model.history_.best.validation_nats is not None
-        assert fitted(kind).history_.best is None
-
-    def test_a_fit_goes_on_from_its_checkpoint(self, kind, tmp_path):
-        fits = [
-            make(kind).fit(FRAME, RESPONSES[kind], checkpoint=tmp_path / "fit") for _ in range(2)
-        ]
-        np.testing.assert_array_equal(predictions(fits[0], NEW), predictions(fits[1], NEW))
-        assert any((tmp_path / "fit").iterdir())
 
 
 @pytest.mark.parametrize("kind", SUPERVISED)
@@ -218,10 +131,6 @@ class TestResponses:
         )
         weight = np.arange(len(y)) % 3
         assert model.log_score(FRAME, y, weight) == pytest.approx(np.average(nats, weights=weight))
-
-    def test_the_response_does_not_see_itself(self, kind):
-        model = make(kind, missing_columns="absent", max_epochs=1).fit(FRAME, RESPONSES[kind])
-        np.testing.assert_array_equal(predictions(model, whole(kind)), predictions(model, FRAME))
 
     def test_some_rows_may_have_no_response(self, kind):
         y = RESPONSES[kind].astype(object).where(np.arange(len(FRAME)) % 2 == 0, None)

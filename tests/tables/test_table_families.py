@@ -30,13 +30,6 @@ def test_columns_have_the_families_that_are_given():
     assert model().fit(table()).families_[2] == NegativeBinomial()
 
 
-def test_saved_families_are_those_of_the_fit(tmp_path):
-    fitted = model(families={"wait": Gamma()}).fit(table())
-    fitted.save(tmp_path / "model")
-    again = MaskedTable.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.log_prob(table()), fitted.log_prob(table()))
-
-
 def test_a_value_outside_the_support_is_named():
     frame = table() | {"wait": np.append(np.ones(59), -1.0)}
     with pytest.raises(SupportError, match="`wait` must be .* at row 59"):

@@ -19,7 +19,6 @@ from exfam.families import (
     Poisson,
     StudentT,
 )
-from exfam.tables.data.columns import Column
 from exfam.tables.data.schema import TableSchema
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.independent import independent_columns
@@ -156,12 +155,6 @@ def test_a_fresh_network_starts_close_to_the_marginal_distributions(network, mos
             assert 1e-6 < float(apart.mean()) < most**0.5
 
 
-def test_a_column_without_cells_starts_from_zero():
-    model = table_model(cells=mixed_cells().hide([0, 3]), moved=0.0)
-    bias = model.network.readout.bias
-    assert not bias[:, [0, 3]].any() and bias[:, [1, 2, 4, 5]].any(-1).all()
-
-
 def test_a_column_of_one_label_is_certain():
     schema = TableSchema((labels("only", 1), labels("b", 3, "ordinal")))
     cells = cells_of(schema, np.array([[0.0, 2.0], [0.0, 1.0], [0.0, np.nan]]))
@@ -189,17 +182,6 @@ def built(**changes):
     )
 
 
-def test_unequal_columns_share_no_categories():
-    shared = {"categories": "shared"}
-    unequal = TableSchema((*ALIKE.columns[:3], labels("e", 5, "ordinal")))
-    message = "`categories` must be 'per-column' unless all columns have labels.*'e' .ordinal. 5"
-    with pytest.raises(ExfamError, match=message):
-        built(schema=unequal, settings=shared)
-    number = Column("e", "numeric", knots=np.arange(4.0))
-    with pytest.raises(ExfamError, match=r"equally many, got 'shared' for .*'e' \(numeric\) 4"):
-        built(schema=TableSchema((*ALIKE.columns[:3], number)), settings=shared)
-
-
 @pytest.mark.parametrize("name", ["network", "categories"])
 def test_unknown_choices_are_refused(name):
     with pytest.raises(ExfamError, match=f"`{name}` must be .*got 'cubic'"):
@@ -221,16 +203,6 @@ def test_tokens_of_ordered_columns_lie_on_a_line_that_rises_with_the_label():
             assert (steps[0] > 0).all()
     knots = MIXED.columns[3].knots
     np.testing.assert_allclose(scores[3][1], np.clip((knots - 2.0) / 4.0, -3, 3), rtol=1e-6)
-
-
-def test_normal_scores_are_the_middles_of_the_labels_shares():
-    from scipy.stats import norm
-
-    code = np.repeat([0.0, 1.0, 2.0, 3.0], [10, 40, 30, 20])
-    cells = cells_of(ALIKE, np.stack([code] * 4, axis=1))
-    scores = built(cells=cells).network.tokens.scores[0, :4]
-    expected = norm.ppf([0.05, 0.30, 0.65, 0.90])
-    np.testing.assert_allclose(scores.numpy(), expected, atol=0.03)
 
 
 def test_ordered_outputs_are_a_normal_distribution_cut_into_labels():

@@ -9,7 +9,6 @@ from exfam.checks import ExfamError
 from exfam.experts import Sentences, forward
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.linear import look_up_between
-from exfam.tables.networks.stacked import StackedLinear
 from table_network_cases import alike_cells, mixed_cells, table_model
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -135,31 +134,9 @@ def test_asking_the_last_block_for_the_target_alone_changes_nothing(norm, n_laye
             torch.testing.assert_close(result[member, :, index], whole, **EXACT)
 
 
-def test_columns_differ_row_by_row():
-    model, cells = table_model(network="deep"), mixed_cells(12)
-    batch = batch_of(model, cells)
-    columns = torch.arange(12)[None] % 6
-    result = model.network.of_copies(batch, columns)
-    for column in range(6):
-        own = model.network.of_copies(batch, torch.full_like(columns, column))
-        here = columns[0] == column
-        torch.testing.assert_close(result[:, here], own[:, here], **EXACT)
-
-
 def test_an_unknown_norm_is_refused():
     with pytest.raises(ExfamError, match="`norm` must be"):
         table_model(network="deep", norm="batch")
-
-
-def test_a_stacked_layer_is_a_linear_layer_for_each_member():
-    layer = StackedLinear(3, 4, 5, generator=torch.Generator().manual_seed(0)).double()
-    with torch.no_grad():
-        layer.bias.normal_(generator=torch.Generator().manual_seed(1))
-    x = torch.randn(3, 2, 6, 4, generator=torch.Generator().manual_seed(2)).double()
-    result = layer(x)
-    for member in range(3):
-        own = nn.functional.linear(x[member], layer.weight[member].mT, layer.bias[member, 0])
-        torch.testing.assert_close(result[member], own)
 
 
 def test_a_cell_between_two_tokens_is_between_their_vectors():

@@ -9,7 +9,6 @@ from exfam.tables.networks import masked_table_model as model_module
 from exfam.tables.networks.objective import MaskedCells
 from table_network_cases import (
     CASES,
-    alike_cells,
     mixed_cells,
     model_and_cells,
     other_cells,
@@ -58,14 +57,6 @@ def test_a_target_sees_every_other_cell_that_is_there(case):
             if target != column:
                 assert float(change[:, there].min()) > 1e-6
             torch.testing.assert_close(own[:, ~there], other[:, ~there], **EXACT)
-
-
-def test_a_target_sees_where_between_two_tokens_a_number_lies():
-    model, cells = table_model(), mixed_cells(absent=0.0)
-    low, high = (with_cells(cells, 3, code=1, fraction=at) for at in (0.2, 0.7))
-    for target in (0, 4):
-        change = model.eta(low, [target])[0] - model.eta(high, [target])[0]
-        assert float(change.abs().amax(-1).min()) > 1e-6
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -155,15 +146,6 @@ def test_a_stack_is_its_members_each_by_itself(case):
     assert all((eta[0] - eta[1]).abs().max() > 1e-3 for eta in result)
 
 
-def test_dropout_is_off_in_prediction_and_on_in_training():
-    model, cells = table_model(network="deep", dropout=0.5), mixed_cells()
-    assert_same(all_eta(model, cells), all_eta(model, cells))
-    assert_same(all_eta(model, cells), all_eta(table_model(network="deep"), cells))
-    model.train()
-    batch = model.rows(cells).pad(np.arange(len(cells)))
-    assert (model(batch, [0]) - model(batch, [0])).abs().max() > 1e-3
-
-
 def test_members_may_be_shown_different_rows():
     for case in ("linear", "deep"):
         model, cells = table_model(**CASES[case]), mixed_cells()
@@ -176,12 +158,3 @@ def test_members_may_be_shown_different_rows():
         result = model(type(batches[0])(code, fraction, value), [0, 3])
         for member, batch in enumerate(batches):
             torch.testing.assert_close(result[member], model(batch, [0, 3])[member], **EXACT)
-
-
-def test_shared_categories_are_one_space():
-    model, cells = table_model(alike=True, categories="shared"), alike_cells()
-    assert model.network.tokens.free.shape[1] == 4
-    assert model.network.readout.raw.shape[1] == 1
-    apart = table_model(alike=True)
-    assert apart.network.tokens.free.shape[1] == 16
-    assert all_eta(model, cells)[0].shape == all_eta(apart, cells)[0].shape

@@ -48,14 +48,6 @@ def test_in_evaluation_only_the_response_counts(network):
     assert float(nats) == pytest.approx(-np.sum(result), rel=1e-6)
 
 
-def test_without_a_response_all_cells_count():
-    model, cells = table_model(), mixed_cells()
-    nats, weight = replace(LOSS, response=None, n_targets=2)(model, batch_of(model, cells))
-    assert float(weight) == 2 * (cells.code >= 0).sum()
-    result = sum(log_probs(model, cells, member).sum() for member in range(2))
-    assert float(nats) == pytest.approx(-result, rel=1e-6)
-
-
 @pytest.mark.parametrize("share", [None, 0.0, 0.25, 1.0])
 def test_the_response_has_its_share_of_the_weight(share):
     model, cells = table_model().train(), mixed_cells(absent=0.0)
@@ -66,16 +58,6 @@ def test_the_response_has_its_share_of_the_weight(share):
     assert float(weight) == pytest.approx(2 * 6 * len(cells))
     result = sum(log_probs(model, cells, member) @ of_column for member in range(2)).sum()
     assert float(nats) == pytest.approx(-result, rel=1e-5)
-
-
-def test_a_share_of_one_column_is_all():
-    model = table_model().train()
-    loss = replace(LOSS, response_share=0.2, n_targets=1)
-    cells = mixed_cells(absent=0.0)
-    nats, weight = loss(model, batch_of(model, cells))
-    assert float(weight) == 2 * len(cells)
-    result = sum(log_probs(model, cells, member)[:, 3].sum() for member in range(2))
-    assert float(nats) == pytest.approx(-result, rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", [(24,), (2, 24)])
@@ -140,23 +122,6 @@ def test_extra_masking_hides_its_share_and_another_in_each_member(masked_as):
     torch.testing.assert_close(shown.value, batch.value)
 
 
-@pytest.mark.parametrize("masked_as", ["absent", "mask"])
-def test_cells_that_were_absent_stay_so(masked_as):
-    model, cells = table_model(alike=True).train(), alike_cells(200)
-    loss = replace(LOSS, extra_masking=(1.0,), masked_as=masked_as)
-    batch, shown = hidden(loss, model, cells)
-    assert (shown.code != batch.code).any()
-    absent = (batch.code == ABSENT).expand_as(shown.code)
-    assert absent.any() and (shown.code[absent] == ABSENT).all()
-
-
-def test_each_member_may_hide_a_share_of_its_own():
-    model, cells = table_model(alike=True).train(), alike_cells(8000, absent=0.0)
-    batch, shown = hidden(replace(LOSS, extra_masking=(0.0, 1.0)), model, cells)
-    gone = (shown.code != batch.code).float().mean((1, 2))
-    assert gone[0] == 0.0 and gone[1].item() == pytest.approx(0.5, abs=0.02)
-
-
 def test_nothing_is_hidden_in_evaluation_or_without_extra_masking():
     model, cells = table_model(), mixed_cells()
     batch = batch_of(model, cells)
@@ -165,11 +130,3 @@ def test_nothing_is_hidden_in_evaluation_or_without_extra_masking():
     assert float(loss(model, batch)[0]) == float(LOSS(model, batch)[0])
     model.train()
     assert float(loss(model, batch)[0]) != float(LOSS(model, batch)[0])
-
-
-def test_hidden_cells_are_still_targets():
-    model, cells = table_model().train(), mixed_cells()
-    batch = batch_of(model, cells)
-    for masked_as in ("absent", "mask"):
-        loss = replace(LOSS, extra_masking=(1.0,), masked_as=masked_as)
-        assert float(loss(model, batch)[1]) == 2 * (cells.code >= 0).sum()

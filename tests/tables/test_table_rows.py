@@ -8,8 +8,7 @@ import torch
 
 from exfam.tables.data.cells import Cells
 from exfam.tables.networks import batch as batch_module
-from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, TableRows, cell_batch
-from exfam.training.batching import Source
+from exfam.tables.networks.batch import TableRows
 from table_network_cases import mixed_cells
 
 N = 50
@@ -33,13 +32,6 @@ def batches(rows, **sizes):
     return list(rows.epoch_batches(generator=np.random.default_rng(1), **sizes))
 
 
-def test_rows_are_what_a_fit_learns_from():
-    assert isinstance(rows_of(), Source)
-    assert rows_of().lengths.tolist() == [6] * N
-    with rows_of().read_at_random():
-        pass
-
-
 @pytest.mark.parametrize(
     ("sizes", "largest"),
     [
@@ -60,12 +52,6 @@ def test_every_row_comes_once_an_epoch_in_another_order(sizes, largest):
         for _ in range(2)
     )
     assert (once == order).all() and (again != order).any()
-
-
-def test_every_row_comes_once_in_order():
-    drawn = list(rows_of().sequential_batches(max_tokens=50))
-    assert {len(batch) for batch in drawn} == {8, 2}
-    assert np.concatenate(drawn).tolist() == list(range(N))
 
 
 @pytest.mark.parametrize("block", [7, 1 << 16])
@@ -108,30 +94,6 @@ def test_values_are_standardized_before_they_lose_digits():
     assert rows.pad(np.arange(3)).value.flatten().tolist() == list(range(18))
 
 
-def test_a_batch_without_cells_between_tokens_has_no_fractions():
-    zeros = np.zeros((2, 1))
-    assert cell_batch(np.array([[1], [0]]), zeros, zeros).between is None
-    result = cell_batch(np.array([[1], [0]]), zeros + 0.25, zeros).between
-    assert result.flatten().tolist() == [0.25, 0.25]
-
-
-def test_absent_and_masked_cells_lie_between_no_tokens():
-    code = torch.tensor([[[2, ABSENT, MASKED]]])
-    batch = CellBatch(code, torch.full((1, 1, 3), 0.5), torch.zeros(1, 1, 3))
-    assert batch.between.flatten().tolist() == [0.5, 0.0, 0.0]
-    assert batch.present.flatten().tolist() == [True, False, False]
-
-
-@pytest.mark.parametrize("kind", WEIGHTS)
-def test_a_batch_goes_to_a_device_as_a_whole(kind):
-    batch = rows_of(WEIGHTS[kind]).pad(np.arange(4))
-    moved = batch.to(torch.device("meta"))
-    for name in ("code", "fraction", "value", "weight"):
-        own, other = getattr(batch, name), getattr(moved, name)
-        assert (own is None) == (other is None)
-        assert other is None or (other.is_meta and other.shape == own.shape)
-
-
 def changed(array):
     other = np.array(array)
     other.flat[5] += 1
@@ -163,13 +125,6 @@ def test_a_fingerprint_differs_where_any_array_does(name):
     rows = rows_of(weights(N))
     assert rows.fingerprint() == rows_of(weights(N)).fingerprint()
     assert CHANGES[name](rows).fingerprint() != rows.fingerprint()
-
-
-def test_a_fingerprint_knows_the_shape():
-    flat = Cells(np.zeros((6, 1), np.int32), np.zeros((6, 1), np.float32), np.zeros((6, 1)))
-    wide = Cells(*(part.reshape(1, 6) for part in (flat.code, flat.fraction, flat.value)))
-    one, other = (TableRows(c, center=np.zeros(1), scale=np.ones(1)) for c in (flat, wide))
-    assert one.fingerprint() != other.fingerprint()
 
 
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)

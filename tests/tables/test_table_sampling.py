@@ -5,7 +5,6 @@ import pytest
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam.tables.answers.chain import chain_log_prob
 from exfam.tables.answers.conditional import conditional
 from exfam.tables.answers.sampling import sample_rows
 from exfam.tables.data.cells import Cells
@@ -54,18 +53,6 @@ def test_present_cells_stay_and_condition_the_others():
             assert scipy.stats.kstest(part, "norm").pvalue > 1e-3
 
 
-def test_draws_are_encoded_as_their_values():
-    model = gaussian_joint()
-    cells = drop_cells(gaussian_rows(model, 50))
-    for draw in sample_rows(model, cells, n=2, seed=3):
-        encoded = cells_of(model.schema, draw.value)
-        np.testing.assert_array_equal(draw.code, encoded.code)
-        np.testing.assert_array_equal(draw.fraction, encoded.fraction)
-        assert (
-            draw.present.all() and (draw.value[cells.present] == cells.value[cells.present]).all()
-        )
-
-
 def test_columns_not_in_the_order_stay_absent():
     model = discrete_joint()
     draw = sample_rows(model, cells_of(model.schema, NONE), n=1, seed=0, order=["b"])[0]
@@ -110,30 +97,6 @@ class TestConditional:
         np.testing.assert_allclose(
             probs, (model.probs[:, :, 2] / model.probs[:, :, 2].sum()).ravel()
         )
-
-    def test_given_nothing_it_is_the_marginal_distribution(self):
-        model = gaussian_joint()
-        rows = gaussian_rows(model, 10)
-        result = conditional(model, rows[:1].hide(range(4)), of=["x", "u"])
-        np.testing.assert_allclose(
-            result.log_prob(rows), chain_log_prob(model, rows, order=["u", "x"])
-        )
-        assert result.distributions["x"].mean().item() == pytest.approx(3.0)
-
-    def test_an_absent_value_is_no_term(self):
-        model = gaussian_joint()
-        rows = gaussian_rows(model, 5)
-        result = conditional(model, rows, of=["u", "x"])
-        alone = conditional(model, rows.hide([0]), of=["x"])
-        np.testing.assert_allclose(result.log_prob(rows.hide([0])), alone.log_prob(rows))
-
-    def test_draws_are_of_the_columns_in_question(self):
-        model = gaussian_joint()
-        rows = drop_cells(gaussian_rows(model, 30))
-        draws = conditional(model, rows, of=["u", "x"]).sample(3, seed=0)
-        assert list(draws) == ["u", "x"] and all(np.isfinite(draw).all() for draw in draws.values())
-        first, second, _ = draws["u"].reshape(3, len(rows))
-        assert (first != second).all()
 
     def test_the_order_decides_where_no_joint_distribution_is_behind(self):
         model = discrete_joint(heat=1.7)

@@ -12,7 +12,6 @@ from exfam.tables.data.cells import Cells
 from exfam.tables.estimator.plan import Recipe
 from exfam.tables.estimator.training import (
     model_settings,
-    objective_of,
     schedule,
     train_model,
 )
@@ -139,15 +138,6 @@ def test_a_fit_learns_what_one_column_says_of_another():
         assert not fitted.model.training
 
 
-def test_the_same_seed_gives_the_same_bits_and_another_does_not():
-    plan = alike_plan()
-    one, again, other = (
-        train_model(parameters(seed=seed), plan, RECIPES, progress=False).model
-        for seed in (0, 0, 1)
-    )
-    assert same_bits(one, again) and not same_bits(one, other)
-
-
 def test_a_checkpoint_is_of_all_parameters_but_those_that_change_nothing(tmp_path):
     plan = alike_plan(checkpoint=tmp_path)
     fitted = train_model(parameters(), plan, RECIPES[:1], progress=False)
@@ -168,12 +158,6 @@ def test_an_unlabeled_response_is_masked_where_chosen(unlabeled, response, expec
     assert settings.ordinal == (True, False)
 
 
-def test_the_objective_hides_what_each_recipe_says():
-    plan = alike_plan()
-    loss = objective_of(parameters(response_share=np.float64(0.5)), plan, RECIPES)
-    assert loss == MaskedCells(3, 0.5, (0.5, 0.0), "absent", n_targets=8)
-
-
 @pytest.mark.parametrize("n_rows", [1, 50, 500, 2000, 100_000, 3_000_000])
 def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
     settings = schedule(parameters(batch_size="auto", max_epochs="auto"), n_rows)
@@ -188,19 +172,6 @@ def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
     assert steps >= min(160, 3.5 * n_rows**0.5) * 0.7
     assert settings.max_epochs * max(n_rows, settings.batch_size) >= 15_000 * 0.7
     assert settings.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
-
-
-@pytest.mark.parametrize(("n_rows", "steps"), [(2000, 470), (8000, 939), (1_000_000, 3500)])
-def test_a_longer_training_has_more_steps_of_the_first_rows(n_rows, steps):
-    given = parameters(batch_size="auto", max_epochs="auto")
-    short, long = schedule(given, n_rows), schedule(given, n_rows, length=3)
-    assert replace(long, max_epochs=short.max_epochs) == short
-    assert long.max_epochs * n_rows / long.batch_size == pytest.approx(steps, rel=0.15)
-
-
-def test_given_numbers_are_the_schedule():
-    settings = schedule(parameters(batch_size=np.int64(48), max_epochs=7), 2000)
-    assert (settings.batch_size, settings.max_epochs, settings.clip) == (48, 7, None)
 
 
 def test_a_table_without_any_cell_to_learn_from_is_refused():

@@ -96,13 +96,6 @@ def test_whole_numbers_declared_as_labels_are_labels():
     np.testing.assert_array_equal(result, model.predict(frame[:2].assign(snow=None)))
 
 
-def test_a_number_to_predict_may_be_whole():
-    model = make(REGRESSOR, max_epochs=1).fit(FRAME, np.resize([1, 2, 3], len(FRAME)))
-    assert model.predict(FRAME).dtype == float and np.isfinite(
-        model.score(FRAME, [7] * 40 + [9] * 40)
-    )
-
-
 class TestUnknownClasses:
     """Responses that training did not have."""
 
@@ -134,11 +127,6 @@ def test_rows_without_a_response_are_no_part_of_a_score(kind):
     assert model.score(FRAME, part) == pytest.approx(model.score(FRAME[:40], y[:40]))
     with pytest.raises(DataError, match="`y` must hold a response in some row to score, got none"):
         model.score(FRAME, pd.Series([None] * len(FRAME), dtype=object))
-
-
-def test_one_row_has_no_spread_to_explain():
-    with pytest.raises(DataError, match="`y` must hold a response in two rows or more for R"):
-        fitted(REGRESSOR).score(FRAME[:1], NUMBER[:1])
 
 
 def test_a_date_is_a_label_of_no_column():
