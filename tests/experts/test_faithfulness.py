@@ -16,7 +16,7 @@ from exfam.tables.experts.faithfulness import (
     faithfulness,
     permutation_importance,
 )
-from exfam.tables.experts.importance import expert_importance
+from exfam.tables.experts.summary import expert_importance
 from expert_cases import linear_table, random_cells
 
 STRENGTH = np.array([0.5, 3.0, 0.0, 1.0])

@@ -11,8 +11,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.families import Categorical as OurCategorical
 from exfam.families import Gaussian
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.experts.importance import expert_importance, removal_effects
-from exfam.tables.experts.summary import summarize_experts
+from exfam.tables.experts.summary import expert_importance, removal_effects, summarize_experts
 from exfam.tables.experts.table_attention import TableAttention
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.independent import IndependentColumns

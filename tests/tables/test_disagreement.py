@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam.tables.answers.chain import chain_log_prob
 from exfam.tables.answers.disagreement import order_disagreement
+from exfam.tables.answers.distributions import chain_log_prob
 from table_model_cases import (
     cells_of,
     discrete_joint,

@@ -7,12 +7,13 @@ import pytest
 import scipy.stats
 
 from exfam.checks import DataError
-from exfam.tables.answers.chain import (
+from exfam.tables.answers.distributions import (
+    cell_log_prob,
     chain_log_prob,
+    column_distributions,
     pseudo_log_likelihood,
     pseudo_terms,
 )
-from exfam.tables.answers.distributions import cell_log_prob, column_distributions
 from table_model_cases import (
     Ensemble,
     discrete_joint,

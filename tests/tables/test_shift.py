@@ -11,10 +11,9 @@ import torch
 from exfam.checks import DataError, ExfamError
 from exfam.families import Categorical, Gaussian
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.chain import chain_log_prob, pseudo_terms
+from exfam.tables.answers.distributions import chain_log_prob, pseudo_terms
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.shift.marginal import marginal_shift
-from exfam.tables.shift.moves import moved
+from exfam.tables.shift.moves import marginal_shift, moved
 from exfam.tables.shift.report import shift_report
 from table_model_cases import (
     DiscreteJoint,

@@ -6,7 +6,7 @@ import scipy.stats
 
 from exfam.checks import DataError, ExfamError
 from exfam.tables.answers.conditional import conditional
-from exfam.tables.answers.sampling import sample_rows
+from exfam.tables.answers.distributions import sample_rows
 from exfam.tables.data.cells import Cells
 from table_model_cases import (
     cells_of,

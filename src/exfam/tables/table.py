@@ -8,7 +8,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils import Tags
 
 from exfam.checks import DataError
-from exfam.tables.answers.chain import pseudo_terms
+from exfam.tables.answers.distributions import pseudo_terms
 from exfam.tables.estimator.given import read_given, read_weight
 from exfam.tables.estimator.joint import JointTable
 

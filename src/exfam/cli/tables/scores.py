@@ -14,7 +14,7 @@ from exfam.tables.answers.decisions import decide, usual_rule
 from exfam.tables.answers.distributions import distribution_blocks, value_log_prob
 from exfam.tables.data import LABEL_KINDS, Cells, Column
 from exfam.tables.data.table_files import TableFile
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.table_network import TableModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,11 +9,14 @@ from jaxtyping import Float64, Shaped
 from exfam.checks import DataError, check_seed, check_whole
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
-from exfam.tables.answers.chain import chain_log_prob
-from exfam.tables.answers.distributions import checked_columns, column_distributions
-from exfam.tables.answers.sampling import sample_rows
+from exfam.tables.answers.distributions import (
+    chain_log_prob,
+    checked_columns,
+    column_distributions,
+    sample_rows,
+)
 from exfam.tables.data import Cells, decode_all, encode_given
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.table_network import TableModel
 
 
 @dataclass(frozen=True, eq=False)

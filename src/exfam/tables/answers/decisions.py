@@ -12,11 +12,7 @@ _OF_LABELS = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
 
 
 def usual_rule(column: Column, *, numbers: str = "mean") -> str:
-    """The most probable label, of ordered ones the median; `numbers` names that of numbers.
-
-    >>> usual_rule(Column("size", "ordinal")), usual_rule(Column("height", "numeric"))
-    ('median', 'mean')
-    """
+    """The most probable label, of ordered ones the median; `numbers` names that of numbers."""
     return _OF_LABELS.get(column.kind, numbers)
 
 
@@ -30,13 +26,6 @@ def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.nd
 
     Categorical and boolean columns know "argmax" alone; numbers and counts "mean" and "median".
     The mean of a count is not rounded. Raises ExfamError for another rule.
-
-    >>> import torch
-    >>> from exfam.families import Categorical
-    >>> distribution = Mixture(Categorical(3), torch.tensor([[[0.4, 0.25, 0.35]]]).log())
-    >>> size = Column("size", "ordinal", labels=np.array([1, 2, 9]))
-    >>> [int(decide(distribution, size, rule=rule)[0]) for rule in DECISIONS]
-    [0, 1, 1]
     """
     check_choice("rule", rule, DECISIONS)
     _check_sense(column, rule)

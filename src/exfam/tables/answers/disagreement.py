@@ -9,10 +9,9 @@ from jaxtyping import Float64
 from scipy.special import logsumexp
 
 from exfam.checks import ExfamError
-from exfam.tables.answers.chain import chain_log_prob
-from exfam.tables.answers.distributions import cell_log_prob
+from exfam.tables.answers.distributions import cell_log_prob, chain_log_prob
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.table_network import TableModel
 
 
 @dataclass(frozen=True, eq=False)

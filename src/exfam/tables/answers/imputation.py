@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float64, Shaped
 from exfam.checks import check_choice, check_inside
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.decisions import decide, usual_rule
-from exfam.tables.answers.distributions import distribution_blocks
-from exfam.tables.answers.sampling import put_values
+from exfam.tables.answers.distributions import distribution_blocks, put_values
 from exfam.tables.data import (
     LABEL_KINDS,
     Cells,
@@ -21,7 +20,7 @@ from exfam.tables.data import (
     as_frame_like,
     decode,
 )
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.table_network import TableModel
 
 NUMBER_RULES = ("mean", "median")
 

@@ -18,11 +18,6 @@ class Cells:
     `value`: the number itself, in its own unit, or the code of a label; NaN where absent
 
     Indexed by a slice, indices or a boolean array of rows it gives the cells of these rows.
-
-    >>> code = np.array([[0, 1], [2, -1]], dtype=np.int32)
-    >>> cells = Cells(code, np.zeros((2, 2), np.float32), np.array([[0.0, 1.0], [2.0, np.nan]]))
-    >>> cells[1:].code, cells.hide([0]).present.tolist(), Cells.absent(1, 2).present.tolist()
-    (array([[ 2, -1]], dtype=int32), [[False, True], [False, False]], [[False, False]])
     """
 
     code: Int32[np.ndarray, "rows columns"]

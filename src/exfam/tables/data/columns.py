@@ -23,9 +23,6 @@ class Column:
     `center`, `scale`: of numbers and counts, mean and standard deviation of the training values (a
         scale of 1 where all are equal); dates are days since 1970
     `part_of`: of a part of a date, such as its weekday, the column of the date
-
-    >>> Column("size", "ordinal", labels=label_array(["S", "M", "L"])).n_tokens
-    3
     """
 
     name: str
@@ -88,11 +85,7 @@ def _check_held(name: str, labels: np.ndarray | None, knots: np.ndarray | None) 
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:
-    """Labels of one type as an array: booleans, whole numbers, numbers, or texts as objects.
-
-    >>> label_array([3, 4, 8]).dtype, label_array(["a", "b"]).dtype
-    (dtype('int64'), dtype('O'))
-    """
+    """Labels of one type as an array: booleans, whole numbers, numbers, or texts as objects."""
     listed = list(labels)
     if all(isinstance(label, str) for label in listed):
         return np.array(listed, dtype=object)

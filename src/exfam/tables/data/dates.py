@@ -29,9 +29,6 @@ class DateColumn:
 
     `date_format`: of its text, None if it had dates and no text
     `parts`: which of "year", "week" and "day" it varies in, so that they are columns beside it
-
-    >>> DateColumn("when", None, ("week",)).part_names
-    ('when weekday',)
     """
 
     name: str
@@ -53,11 +50,6 @@ def find_dates(
     `date_format`: of all columns of text, or by column; None for the one that all of it fits
 
     Raises DataError for text whose format is not certain, and for dates declared of another kind.
-
-    >>> from exfam.tables.data.frames import read_table
-    >>> table = read_table({"when": ["31.01.2024", "01.02.2024"], "city": ["Oslo", "Bonn"]})
-    >>> find_dates([table], {}, None)
-    (DateColumn(name='when', date_format='%d.%m.%Y', parts=('year', 'week')),)
     """
     names = list(dict.fromkeys(name for table in tables for name in table.names))
     formats = _formats(date_format, names)
@@ -89,12 +81,6 @@ def with_date_parts(table: RawTable, dates: Sequence[DateColumn]) -> RawTable:
 
     Raises DataError, naming the row, for cells that are no dates, and for a column that has the
     name of a part.
-
-    >>> from exfam.tables.data.frames import read_table
-    >>> table = read_table({"when": ["1970-01-06", None]})
-    >>> parted = with_date_parts(table, [DateColumn("when", "iso", ("week",))])
-    >>> parted.columns["when"].values[:1], parted.columns["when weekday"].values[:1]
-    (array([5.]), array([1]))
     """
     columns = dict(table.columns)
     for date in dates:
@@ -116,12 +102,7 @@ def with_date_parts(table: RawTable, dates: Sequence[DateColumn]) -> RawTable:
 
 
 def as_dates(days: Float64[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows"]:
-    """Days since 1970 as datetime64 in microseconds; NaT for NaN.
-
-    >>> as_dates(np.array([1.5, np.nan]))
-    array(['1970-01-02T12:00:00.000000',                        'NaT'],
-          dtype='datetime64[us]')
-    """
+    """Days since 1970 as datetime64 in microseconds; NaT for NaN."""
     missing = np.isnan(days)
     moments = np.rint(np.where(missing, 0.0, days) * _DAY).astype(np.int64).astype("datetime64[us]")
     return np.where(missing, np.datetime64("NaT", "us"), moments)

@@ -22,11 +22,7 @@ _BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
 
 
 def encode_table(
-    schema: TableSchema,
-    table: RawTable,
-    *,
-    unknown: str,
-    becomes: Mapping[str, str] | None = None,
+    schema: TableSchema, table: RawTable, *, unknown: str, becomes: Mapping[str, str] | None = None
 ) -> Cells:
     """The cells of a table by the columns of a schema; absent where the table lacks a column.
 
@@ -37,13 +33,6 @@ def encode_table(
 
     Raises DataError for a column that the schema does not have, and naming the row of a cell that
     its kind cannot hold.
-
-    >>> from exfam.tables.data import learn_schema, read_table
-    >>> table = read_table({"age": [20.0, 30.0, 60.0], "city": ["Oslo", None, "Bonn"]})
-    >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
-    >>> cells = encode_table(schema, table, unknown="error")
-    >>> cells.code[:, 1], cells.fraction[:, 0]
-    (array([ 1, -1,  0], dtype=int32), array([0.  , 0.25, 0.  ], dtype=float32))
     """
     check_choice("unknown", unknown, UNKNOWN)
     new: dict[str, Bool[np.ndarray, " rows"]] = {}
@@ -79,9 +68,6 @@ def encode_given(schema: TableSchema, given: Any, *, unknown: str) -> Cells:
     """Known cells by column: a mapping to one value each, a table, or None for a row without.
 
     Raises DataError for a column that the schema does not have.
-
-    >>> encode_given(TableSchema(()), None, unknown="error").code.shape
-    (1, 0)
     """
     if given is None or (isinstance(given, Mapping) and not given):
         return Cells.absent(1, len(schema))
@@ -97,12 +83,7 @@ def _is_scalar(value: Any) -> bool:
 def encode_values(
     column: Column, values: Float64[np.ndarray, " cells"]
 ) -> tuple[Int32[np.ndarray, " cells"], Float32[np.ndarray, " cells"]]:
-    """Code and fraction of each of `values`, which are codes of labels or numbers; -1, 0 for NaN.
-
-    >>> column = Column("age", "numeric", knots=np.array([20.0, 40.0, 80.0]))
-    >>> encode_values(column, np.array([30.0, 40.0, 99.0, np.nan]))
-    (array([ 0,  1,  2, -1], dtype=int32), array([0.5, 0. , 0. , 0. ], dtype=float32))
-    """
+    """Code and fraction of each value, the code of a label or a number; -1 and 0 for NaN."""
     absent = np.isnan(values)
     fraction = np.zeros(len(values), dtype=np.float32)
     if column.kind in LABEL_KINDS:
@@ -133,11 +114,6 @@ def decode(
     Dates are datetime64 in microseconds. Missing labels read NaN among numbers and None among texts
     and booleans. Raises DataError for an unknown column, ExfamError for a value that is no code of
     its labels.
-
-    >>> from exfam.tables.data import Column, label_array
-    >>> schema = TableSchema((Column("size", "ordinal", labels=label_array(["S", "M"])),))
-    >>> decode(schema, "size", np.array([1.0, np.nan]))
-    array(['M', None], dtype=object)
     """
     column = schema.column(name)
     if column.kind == "date":
@@ -167,9 +143,6 @@ def hat(
     """The knot at or below each number, and how far towards the next one it lies, in [0, 1).
 
     Beyond the outer knots it is clamped. NaN has any code.
-
-    >>> hat(np.array([0.0, 1.0, 3.0]), np.array([-5.0, 0.5, 1.5, 9.0]))
-    (array([0, 0, 1, 2]), array([0.  , 0.5 , 0.25, 0.  ], dtype=float32))
     """
     code = _passed(knots[1:], number, equal=True)
     # Halved where the difference of two numbers may be more than float64 holds.
@@ -197,10 +170,7 @@ def _passed(
 
 
 def check_cells(column: Column, raw: RawColumn) -> None:
-    """Raise DataError, naming the first row, unless cells are of a type that the column can hold.
-
-    >>> check_cells(Column("age", "numeric"), RawColumn(np.array([20.5]), np.array([False])))
-    """
+    """Raise DataError, naming the first row, unless the column can hold cells of their type."""
     texts = column.labels is not None and column.labels.dtype.kind == "O"
     if texts != (raw.type == "text") and not raw.is_empty:
         rule = "hold texts" if texts else "hold numbers"
@@ -222,13 +192,7 @@ def _no_counts(raw: RawColumn) -> Bool[np.ndarray, " rows"]:
 
 
 def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
-    """The code of each label, -1 where it is missing or none of the column's.
-
-    >>> from exfam.tables.data import label_array
-    >>> column = Column("cylinders", "ordinal", labels=label_array([4, 6, 8]))
-    >>> finite_codes(column, RawColumn(np.array([8.0, 5.0]), np.array([False, False])))
-    array([ 2, -1])
-    """
+    """The code of each label, -1 where it is missing or none of the column's."""
     labels = column.labels
     assert labels is not None
     if raw.is_empty or raw.type == "date":  # which is never a label

@@ -7,8 +7,7 @@ import numpy as np
 
 from exfam.checks import DataError
 from exfam.columns.frames import open_frame
-from exfam.tables.data.raw import RawColumn, RawTable
-from exfam.tables.data.typed import read_column
+from exfam.tables.data.raw import RawColumn, RawTable, read_column
 
 
 def read_table(X: Any) -> RawTable:
@@ -20,10 +19,6 @@ def read_table(X: Any) -> RawTable:
 
     Raises DataError for a table without rows or columns, with two columns of one name, with columns
     of unequal length, or with cells that are no text, boolean or finite real number.
-
-    >>> table = read_table({"age": [31, None], "city": ["Oslo", "Bonn"]})
-    >>> table.names, table.columns["age"].missing.tolist()
-    (('age', 'city'), [False, True])
     """
     _check_dense(X)
     if isinstance(X, Mapping) or hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__"):
@@ -47,11 +42,7 @@ def read_table(X: Any) -> RawTable:
 
 
 def array_names(n_columns: int) -> tuple[str, ...]:
-    """Names of columns that have none, as scikit-learn gives them.
-
-    >>> array_names(2)
-    ('x0', 'x1')
-    """
+    """Names of columns that have none, as scikit-learn gives them."""
     return tuple(f"x{k}" for k in range(n_columns))
 
 

@@ -14,11 +14,6 @@ def quantile_knots(
     They are quantiles, where no value counts for more than the share of one knot: beside a value
     that most rows have, such as 0, the others have their knots. A column of few distinct values has
     these as its knots.
-
-    >>> quantile_knots(np.arange(9.0), 3)
-    array([0., 4., 8.])
-    >>> quantile_knots(np.append(np.zeros(100), np.arange(1.0, 9.0)), 4)
-    array([0., 2., 5., 8.])
     """
     distinct, counts = np.unique(ordered, return_counts=True)
     if len(distinct) <= n_knots:
@@ -51,11 +46,6 @@ def bin_edges(
 
     A value equal to an edge lies in the lower bin, so no edge is as great as the greatest value,
     which would leave the last bin empty; unless all values are equal.
-
-    >>> bin_edges(np.arange(9.0), 4)
-    array([2., 4., 6.])
-    >>> bin_edges(np.array([0.0, 1.0, 1.0, 1.0]), 2), bin_edges(np.ones(3), 2)
-    (array([0.]), array([1.]))
     """
     far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
     unit = 4.0 if far else 1.0
@@ -67,11 +57,7 @@ def bin_edges(
 
 
 def location_and_spread(ordered: Float64[np.ndarray, " values"]) -> tuple[float, float]:
-    """Mean and standard deviation, the latter 1 where all values are equal.
-
-    >>> location_and_spread(np.array([1.0, 3.0])), location_and_spread(np.array([0.1, 0.1]))
-    ((2.0, 1.0), (0.1, 1.0))
-    """
+    """Mean and standard deviation, the latter 1 where all values are equal."""
     if ordered[0] == ordered[-1]:
         return float(ordered[0]), 1.0
     unit = max(abs(float(ordered[0])), abs(float(ordered[-1])))

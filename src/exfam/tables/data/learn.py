@@ -1,20 +1,134 @@
 """The schema of training tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from exfam.checks import DataError, check_choice, check_whole
-from exfam.tables.data.columns import LABEL_KINDS, Column, label_array
+from exfam.tables.data.columns import COLUMN_KINDS, LABEL_KINDS, Column, label_array
 from exfam.tables.data.dates import find_dates, with_date_parts
 from exfam.tables.data.encode import check_cells, finite_codes
-from exfam.tables.data.kinds import DeclaredKinds, check_kinds, infer_kind, split_kinds
 from exfam.tables.data.knots import bin_edges, location_and_spread, quantile_knots
 from exfam.tables.data.raw import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import TableSchema
-from exfam.tables.data.union import pooled_columns
+
+DeclaredKinds = Mapping[str, str | Sequence[object]]
+
+
+def check_kinds(kinds: DeclaredKinds, names: Iterable[str]) -> None:
+    """Raise ExfamError unless `kinds` names columns, and of each a kind or labels in order."""
+    columns = list(names)
+    for name, given in kinds.items():
+        if name not in columns:
+            listed = ", ".join(map(repr, columns))
+            raise DataError(f"`kinds` must name columns of the table, {listed}; got {name!r}.")
+        if isinstance(given, str):
+            check_choice(f"kinds[{name!r}]", given, COLUMN_KINDS)
+        else:
+            _check_labels(name, list(given))
+
+
+def _check_labels(name: str, labels: list[object]) -> None:
+    sorts = {str if isinstance(label, str) else _number_sort(label) for label in labels}
+    if not labels or len(set(labels)) < len(labels) or len(sorts) > 1 or None in sorts:
+        raise DataError(
+            f"`kinds[{name!r}]` must be a kind or a list of distinct labels of one type (texts, "
+            f"finite numbers or booleans), got {labels!r}."
+        )
+
+
+def _number_sort(label: object) -> type | None:
+    if isinstance(label, bool | np.bool_):
+        return bool
+    is_number = isinstance(label, int | float | np.integer | np.floating)
+    return float if is_number and np.isfinite(label) else None  # type: ignore[call-overload]
+
+
+def split_kinds(kinds: DeclaredKinds, name: str) -> tuple[str | None, np.ndarray | None]:
+    """The declared kind of a column and its declared labels, None for what is not declared."""
+    given = kinds.get(name)
+    if given is None or isinstance(given, str):
+        return given, None
+    return "ordinal", label_array(given)
+
+
+def infer_kind(column: RawColumn) -> str:
+    """The kind of a column that is not declared.
+
+    Categories in an order are ordinal, other categories and texts categorical, truth values
+    boolean, numbers numeric: whole numbers too, since others may come later. Only where training
+    has 0 and 1 and no other whole number, as indicators do, these are labels (ordinal). Counts are
+    never guessed.
+    """
+    if column.order is not None:
+        return "ordinal"
+    if column.category or column.type == "text":
+        return "categorical"
+    if column.type == "boolean":
+        return "boolean"
+    values = column.values[~column.missing]
+    is_indicator = values.dtype.kind != "f" and len(values) > 0 and values.min() == 0
+    return "ordinal" if is_indicator and values.max() == 1 else "numeric"
+
+
+def pooled_columns(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
+    """The columns of all tables by name, in order of first appearance, all values of each.
+
+    Raises DataError naming both tables where a column is of another type in the second.
+    """
+    if not tables:
+        raise DataError("`tables` must hold at least one table, got none.")
+    held: dict[str, list[tuple[int, RawColumn]]] = {}
+    for number, table in enumerate(tables):
+        for name in table.names:
+            held.setdefault(name, []).append((number, table.columns[name]))
+    return {name: _pooled(name, parts) for name, parts in held.items()}
+
+
+def _pooled(name: str, parts: list[tuple[int, RawColumn]]) -> RawColumn:
+    filled = [part for part in parts if not part[1].is_empty]
+    if len(filled) < 2:
+        return (filled or parts)[0][1]
+    first, column = filled[0]
+    for number, other in filled[1:]:
+        if _sort(other) != _sort(column):
+            raise DataError(
+                f"Column {name!r} must be of one kind in all tables, got {_sort(column)} in table "
+                f"{first} and {_sort(other)} in table {number}. Convert or rename one of them."
+            )
+    return _joined([column for _, column in filled])
+
+
+def _sort(column: RawColumn) -> str:
+    if column.order is not None:
+        return f"categories in the order {column.order.tolist()}"
+    if column.category and column.type != "text":
+        return f"categories of {column.type}"
+    return column.type
+
+
+def _joined(columns: list[RawColumn]) -> RawColumn:
+    missing = np.concatenate([column.missing for column in columns])
+    first = columns[0]
+    if first.labels is None:
+        values = np.concatenate([column.values for column in columns])
+        return RawColumn(values, missing, category=first.category, order=first.order)
+    codes: dict[str, int] = {}
+    moved = []
+    for column in columns:
+        assert column.labels is not None
+        new_codes = [codes.setdefault(label, len(codes)) for label in column.labels]
+        moved.append(np.array([*new_codes, 0])[column.values])
+    return RawColumn(
+        np.concatenate(moved),
+        missing,
+        labels=list(codes),
+        category=first.category,
+        order=first.order,
+    )
+
 
 NUMERIC = ("continuous", "binned")
 
@@ -39,12 +153,6 @@ def learn_schema(
 
     Raises DataError for a column without a value whose labels are not declared, for one that is of
     another kind in another table, and for cells that its kind cannot hold.
-
-    >>> from exfam.tables.data import read_table
-    >>> table = read_table({"age": [31.5, 40.0, 62.0], "smokes": [True, False, None]})
-    >>> schema = learn_schema(table, kinds=None, numeric="continuous", n_bins=2)
-    >>> [(column.kind, column.n_tokens) for column in schema.columns]
-    [('numeric', 2), ('boolean', 2)]
     """
     check_choice("numeric", numeric, NUMERIC)
     check_whole("n_bins", n_bins, least=2)

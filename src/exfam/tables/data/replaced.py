@@ -17,9 +17,6 @@ def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]
     pandas and polars frames keep their index and, where the values allow it, the types of their
     columns. Anything else that is no Arrow table nor mapping comes back as a 2-dimensional array,
     whose columns are "x0", "x1", …
-
-    >>> as_frame_like({"age": [31, None], "size": ["S", "M"]}, {"age": np.array([31.0, 40.0])})
-    {'age': array([31., 40.]), 'size': ['S', 'M']}
     """
     if isinstance(frame, Mapping):
         return {key: columns.get(str(key), held) for key, held in frame.items()}

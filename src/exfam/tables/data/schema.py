@@ -14,11 +14,6 @@ class TableSchema:
     """All columns of a table, or of several tables that share some of them.
 
     `dates`: which columns hold dates, and how they are read; the parts of a date are columns too
-
-    >>> import numpy as np
-    >>> schema = TableSchema((Column("age", "numeric", knots=np.array([20.0, 60.0])),))
-    >>> schema.names, schema.index("age")
-    (('age',), 0)
     """
 
     columns: tuple[Column, ...]

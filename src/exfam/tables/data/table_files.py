@@ -22,9 +22,6 @@ class TableFile:
     """A table as it was read, and where its rows stand.
 
     `n_unnamed`: how many columns were left out because they have no name
-
-    >>> TableFile(pa.table({"age": [3, None]}), Places(), n_unnamed=0).n_missing
-    1
     """
 
     frame: pa.Table
@@ -40,11 +37,7 @@ class TableFile:
         return sum(column.null_count for column in self.frame.columns)
 
     def where(self, row: int) -> str:
-        """The row within its file, and the file if there is one.
-
-        >>> TableFile(pa.table({"age": [3]}), Places(("a.csv",)), n_unnamed=0).where(0)
-        'row 0 in a.csv'
-        """
+        """The row within its file, and the file if there is one."""
         number, file = self.places.of(row)
         return f"row {number}{file}"
 
@@ -71,9 +64,6 @@ def read_table_file(
         it looks like numbers, and a known NA is no missing cell (default None)
 
     Raises DataError for what is no source or has no rows, and naming a column that is not there.
-
-    >>> read_table_file("SELECT 3 AS age, NULL AS km").frame.column_names
-    ['age', 'km']
     """
     with open_database(ReadingOptions()) as database:
         held = source_names(database, source)

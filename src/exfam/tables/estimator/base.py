@@ -202,12 +202,7 @@ class TableEstimator(
             raise DataError(f"{error} Give `y`, the response of each row.") from error
 
     def _cells(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        joint: bool = True,
-        becomes: Mapping[str, str] | None = None,
+        self, X: Any, y: Any = None, *, joint: bool = True, becomes: Mapping[str, str] | None = None
     ) -> Cells:
         """The rows of `X`, and beside them of the response `y` if it is given.
 

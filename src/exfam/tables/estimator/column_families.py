@@ -33,10 +33,6 @@ def column_families(
     Numbers that were all equal in training have a Gaussian of standard deviation 1 around them, or
     bins of mean width 1: the least spread that fits them would be none.
     Raises ExfamError for given families of unknown columns, of labels or bins, or of labels.
-
-    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
-    >>> column_families(schema, None)
-    (Categorical(n=2, start=0),)
     """
     by_name = _given_families(schema, given or {}, response)
     if response is not None and response.family is not None:
@@ -93,9 +89,6 @@ def number_family(given: Any, *, argument: str) -> Family:
     """A family of one number, from an instance or a name.
 
     Raises ExfamError for a family of labels or of items, naming the argument.
-
-    >>> number_family("poisson", argument="family")
-    Poisson(shift=0, link='log')
     """
     family = choose_family(given)
     if isinstance(family, _NO_NUMBERS):

@@ -12,8 +12,7 @@ from sklearn.utils.validation import column_or_1d
 
 from exfam.checks import LARGEST_WEIGHT, DataError, regular_array
 from exfam.tables.data import RawColumn, RawTable, read_table
-from exfam.tables.data.raw import cell_error
-from exfam.tables.data.typed import read_column
+from exfam.tables.data.raw import cell_error, read_column
 
 # What the response is called where it has no name of its own; the first that is free.
 _NAMES = ("y", "target", "response", "outcome")
@@ -43,21 +42,13 @@ class GivenTables:
 
 
 def unnamed_array(X: Any) -> np.ndarray:
-    """A table without names as an array: of numbers if it holds nothing else, or of objects.
-
-    >>> unnamed_array([[1, 2.5]]).dtype, unnamed_array([[1, "a"]]).dtype
-    (dtype('float64'), dtype('O'))
-    """
+    """A table without names as an array: of numbers if it holds nothing else, or of objects."""
     array = X if isinstance(X, np.ndarray) else np.asarray(X)
     return array if array.dtype.kind in "fiub" else np.array(X, dtype=object)
 
 
 def is_several(X: Any) -> bool:
-    """Whether `X` is a list of tables, and not one table as a list of rows.
-
-    >>> is_several([{"a": [1.0]}, {"b": [2.0]}]), is_several([[1.0], [2.0]])
-    (True, False)
-    """
+    """Whether `X` is a list of tables, and not one table as a list of rows."""
     return (
         isinstance(X, list | tuple)
         and len(X) > 0
@@ -90,10 +81,6 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
     """All that a fit is given.
 
     Raises DataError where tables, responses and weights do not fit together.
-
-    >>> given = read_given({"a": [1.0, 2.0]}, [0, 1], None, supervised=True)
-    >>> given.name, given.whole[0].names
-    ('y', ('a', 'y'))
     """
     several = is_several(X)
     tables = tuple(read_table(table) for table in (X if several else [X]))
@@ -152,9 +139,6 @@ def read_response(y: Any, *, name: str, n_rows: int) -> RawColumn:
 
     Raises DataError for another number of rows, and naming the row of what is no finite number,
     text or boolean.
-
-    >>> read_response(["a", None], name="y", n_rows=2).missing.tolist()
-    [False, True]
     """
     column = read_column(_flat(y), name)
     if len(column) != n_rows:
@@ -206,9 +190,6 @@ def read_weight(
     `several`: whether `weight` is a list of one array per table, or None for weights of 1
 
     Raises DataError unless there is one finite weight >= 0 per row, above zero in some row.
-
-    >>> read_weight([1, 2], [2], several=False)
-    array([1., 2.])
     """
     if weight is None:
         return None

@@ -10,21 +10,22 @@ from jaxtyping import Float64
 
 from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.positions import PositionAttention
-from exfam.tables.answers.chain import chain_log_prob, pseudo_log_likelihood
 from exfam.tables.answers.conditional import TableConditional, conditional
 from exfam.tables.answers.disagreement import OrderDisagreement, order_disagreement
-from exfam.tables.answers.distributions import checked_columns
+from exfam.tables.answers.distributions import (
+    chain_log_prob,
+    checked_columns,
+    pseudo_log_likelihood,
+    sample_rows,
+)
 from exfam.tables.answers.imputation import TableImputation, impute, imputed_table
-from exfam.tables.answers.sampling import sample_rows
 from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
 from exfam.tables.data import Cells, decode_all, encode_given, read_table
 from exfam.tables.estimator.base import TableEstimator
 from exfam.tables.estimator.given import has_names, unnamed_array
 from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness
-from exfam.tables.experts.importance import expert_importance
-from exfam.tables.experts.position_attention import table_attention
-from exfam.tables.experts.summary import ExpertSummary, summarize_experts
-from exfam.tables.experts.table_attention import TableExperts, attention_of_table
+from exfam.tables.experts.summary import ExpertSummary, expert_importance, summarize_experts
+from exfam.tables.experts.table_attention import TableExperts, attention_of_table, table_attention
 from exfam.tables.networks.independent import IndependentColumns, independent_columns
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.shift.report import ShiftReport, shift_report
@@ -168,7 +169,7 @@ class JointTable(TableEstimator):
         `term`: "both", or "contextual" for attention without the encoding (default "both")
         `member`: of an ensemble (default 0)
 
-        See `exfam.tables.experts.position_attention.table_attention`.
+        See `exfam.tables.experts.table_attention.table_attention`.
         """
         check_whole("member", member, least=0)
         return table_attention(self.model_, self._cells(X), term=term, member=int(member))

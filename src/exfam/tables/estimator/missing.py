@@ -16,22 +16,12 @@ _OF_ROW = 2 / 3
 
 
 def missing_shares(tables: Sequence[RawTable], names: Sequence[str]) -> Float64[np.ndarray, "rows"]:
-    """For each row, the share of these columns that it lacks; absent columns count.
-
-    >>> from exfam.tables.data import read_table
-    >>> missing_shares([read_table({"a": [1.0, None]})], ["a", "b"])
-    array([0.5, 1. ])
-    """
+    """For each row, the share of these columns that it lacks; absent columns count."""
     return np.concatenate([_of_rows(table, names) for table in tables])
 
 
 def warn_of_missing(
-    table: RawTable,
-    names: Sequence[str],
-    *,
-    fitted: float,
-    most: float,
-    extra_masking: float,
+    table: RawTable, names: Sequence[str], *, fitted: float, most: float, extra_masking: float
 ) -> None:
     """Warn where far more cells are missing than a fit has seen, of its rows or hidden by itself.
 

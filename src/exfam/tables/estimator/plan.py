@@ -121,10 +121,6 @@ def split_rows(
     """Rows to learn from, and a share of the eligible ones, drawn at random, to hold out.
 
     None are held out where the share is less than one row.
-
-    >>> kept, held = split_rows(np.ones(10, dtype=bool), fraction=0.2, seed=0)
-    >>> len(kept), len(held)
-    (8, 2)
     """
     rows = np.flatnonzero(eligible)
     n_held = int(fraction * len(rows))

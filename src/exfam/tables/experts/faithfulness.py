@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from exfam.checks import DataError, ExfamError
 from exfam.tables.answers.distributions import cell_log_prob
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.table_network import TableModel
 
 _REPEATS = 5
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
+from exfam.encodings import Encoding, LearnedAbsolute
 from exfam.experts import (
     Experts,
     LinearAttention,
@@ -20,8 +21,11 @@ from exfam.experts import (
     score_components,
     similarity_components,
 )
+from exfam.positions.attention import PositionAttention, encoding_weights, member_of, with_term
 from exfam.tables.data import Cells, TableSchema
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.masked_table_model import MaskedTableModel
+from exfam.tables.networks.table_network import TableModel
+from exfam.tables.networks.tokens import CellTokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,16 +80,6 @@ class TableAttention:
     `mask_absent` is a MASK token; any other is no part of its sentence. Targets are names of
     columns, and lie in tensors in the order given. A column with fewer outputs than another has
     rows of zeros after its own. Raises DataError for an unknown name.
-
-    >>> from exfam.tables.data import Column
-    >>> from exfam.experts import random_network
-    >>> columns = [Column(name, "categorical", labels=np.arange(3)) for name in "abc"]
-    >>> network = random_network(torch.Generator().manual_seed(0), n_tokens=9)
-    >>> table = TableAttention(network, TableSchema(tuple(columns)))
-    >>> code = np.array([[0, 2, -1]], np.int32)
-    >>> cells = Cells(code, np.zeros((1, 3), np.float32), code.astype(float))
-    >>> table.sentences(cells).token.tolist(), table.experts(cells, ["c"]).logits.shape
-    ([[0, 5, 0]], torch.Size([1, 1, 4]))
     """
 
     attention: LinearAttention
@@ -170,3 +164,62 @@ def attention_of_table(model: object, *, member: Any = 0) -> TableAttention:
     attention = linear.linear_attention(member)
     hidden = tuple(model.schema.names[column] for column in linear.masked_columns)
     return TableAttention(attention, model.schema, mask_absent=hidden)
+
+
+def table_attention(
+    model: object, cells: Cells, *, term: str = "both", member: int = 0
+) -> PositionAttention:
+    """Attention of a fitted table model from each hidden column to all columns, over rows.
+
+    In its own column a target sees its MASK token, which is the diagonal; absent cells have weight
+    0. In a deep network the rows are those of each target's own copy of the row. What columns' own
+    learned vectors make by themselves are their products over sqrt(length).
+
+    `model`: a fitted estimator of tables, or a model of one
+    `term`: "both" or "contextual", as in `group_attention`; without columns' own vectors as well
+        (default "both")
+    `member`: which of an ensemble (default 0)
+
+    Raises ExfamError for another model, for a member that the ensemble does not have, and for the
+    contextual term of an encoding that leaves none.
+    """
+    fitted = member_of(model, 0)
+    if not isinstance(fitted, MaskedTableModel):
+        raise ExfamError(
+            f"`model` must be one of tables, got {type(model).__name__}. Use `group_attention` for "
+            "groups."
+        )
+    fitted.check_member(member)
+    if not len(cells):
+        raise ExfamError("`cells` must hold at least one row, got none.")
+    seen = with_term(fitted, term).eval()
+    if term == "contextual":
+        for module in seen.modules():
+            if isinstance(module, CellTokens):
+                module.positions.data.zero_()
+    columns = list(range(cells.code.shape[1]))
+    total: Any = 0.0
+    with torch.inference_mode():
+        for _, batch in seen.chunks(cells, len(columns)):
+            total = total + seen.weights(batch, columns)[member].double().sum(1).cpu()
+    weights = total / len(cells)
+    return PositionAttention(
+        weights=weights,
+        positional=_of_columns(fitted, member),
+        elsewhere=torch.zeros_like(weights[..., 0]),
+        n_averaged=len(cells),
+        direction="bidirectional",
+    )
+
+
+def _of_columns(
+    model: MaskedTableModel, member: int
+) -> Float64[Tensor, "own_heads columns columns"]:
+    network = model.network
+    vectors = network.tokens.positions[member].detach().cpu()
+    if network.places is None:
+        encoding: Encoding = LearnedAbsolute(*vectors.shape, generator=torch.Generator())
+        cast(Any, encoding).table.weight.data.copy_(vectors)
+    else:
+        encoding = network.places.members[member]
+    return encoding_weights(encoding, len(vectors), head_dim=network.head_dim)

@@ -12,14 +12,13 @@ from exfam.checks import ExfamError, check_choice
 from exfam.encodings import EncodingSizes
 from exfam.families import Categorical, Family
 from exfam.tables.data import LABEL_KINDS, Cells, Column, TableSchema
-from exfam.tables.networks.column_encodings import column_encodings
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.standardized import StandardizedFamily, standardized_families
 from exfam.tables.networks.table_network import TableSettings
-from exfam.tables.networks.tokens import CellTokens, TokenPlan
+from exfam.tables.networks.tokens import CellTokens, TokenPlan, column_encodings
 
 CATEGORIES = ("per-column", "shared")
 NETWORKS = ("linear", "deep")

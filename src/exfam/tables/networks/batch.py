@@ -138,9 +138,6 @@ def cell_batch(
     """Arrays of rows and columns as tensors; NaN values become 0, and none is infinite.
 
     One set of rows, or with three dimensions one for each member.
-
-    >>> cell_batch(np.array([[3]]), np.zeros((1, 1)), np.array([[np.nan]])).value.item()
-    0.0
     """
     sets = (-1, *code.shape[-2:])
     most = np.finfo(np.float32).max

@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from exfam.checks import check_choice
 from exfam.randomness import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
-from exfam.tables.networks.column_encodings import ColumnEncodings
 from exfam.tables.networks.linear import look_up_between
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.stacked import StackedLayerNorm, StackedLinear
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
-from exfam.tables.networks.tokens import CellTokens
+from exfam.tables.networks.tokens import CellTokens, ColumnEncodings
 
 NORMS = ("pre", "post")
 

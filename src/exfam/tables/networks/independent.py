@@ -33,16 +33,6 @@ def independent_columns(
     """The distributions that fit each column's present cells as one sample.
 
     Raises ExfamError if a column has no cell that its family can produce.
-
-    >>> import numpy as np
-    >>> from exfam.families import Categorical
-    >>> from exfam.tables.data import Column
-    >>> code = np.array([[0], [1]], np.int32)
-    >>> cells = Cells(code, np.zeros((2, 1), np.float32), code.astype(float))
-    >>> schema = TableSchema((Column("a", "boolean", labels=np.array([False, True])),))
-    >>> model = independent_columns(cells, schema=schema, families=[Categorical(2)])
-    >>> model.families[0].probs(model.eta(cells, [0])[0])[0, 0].tolist()
-    [0.5, 0.5]
     """
     marginals = []
     for column, family in enumerate(families):

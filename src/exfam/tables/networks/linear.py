@@ -17,10 +17,9 @@ from exfam.checks import ExfamError
 from exfam.experts import LinearAttention
 from exfam.layers import normal
 from exfam.tables.networks.batch import ABSENT, CellBatch
-from exfam.tables.networks.column_encodings import ColumnEncodings
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
-from exfam.tables.networks.tokens import CellTokens
+from exfam.tables.networks.tokens import CellTokens, ColumnEncodings
 
 
 class LinearTableNetwork(TableNetwork):
@@ -219,12 +218,7 @@ def look_up_between(
     index: Int64[Tensor, "members batch columns"],
     fraction: Float[Tensor, "#members batch columns"] | None,
 ) -> Float[Tensor, "members batch columns width"]:
-    """Rows of each member's table; between a row and the next by `fraction` of the way.
-
-    >>> table = torch.tensor([[[0.0], [2.0]]])
-    >>> look_up_between(table, torch.tensor([[[0, 1]]]), torch.tensor([[[0.25, 0.0]]])).flatten()
-    tensor([0.5000, 2.0000])
-    """
+    """Rows of each member's table; between a row and the next by `fraction` of the way."""
     members, entries, width = table.shape
     first = torch.arange(members, device=index.device)[:, None, None] * entries
     flat, index = table.reshape(members * entries, width), index + first

@@ -15,12 +15,7 @@ from exfam.tables.data import TableSchema
 
 @dataclass(frozen=True)
 class StandardizedFamily:
-    """The family of (value - center) / scale; 0 and 1 where the family allows no other unit.
-
-    >>> standardized = StandardizedFamily(Gaussian(), center=10.0, scale=2.0)
-    >>> standardized.own.mean(torch.tensor([1.0, 0.0], dtype=torch.float64)).item()
-    12.0
-    """
+    """The family of (value - center) / scale; 0 and 1 where the family allows no other unit."""
 
     family: Family
     center: float = 0.0
@@ -61,13 +56,7 @@ def standardized_families(
 
 
 class FamilyBank:
-    """The families of all columns, so that columns of one family are computed together.
-
-    >>> bank = FamilyBank([StandardizedFamily(Categorical(n)) for n in (2, 3)])
-    >>> eta = torch.zeros(1, 1, 2, 3)
-    >>> bank.log_prob(eta, torch.zeros(1, 1, 2), [0, 1]).exp().flatten()
-    tensor([0.5000, 0.3333])
-    """
+    """The families of all columns, so that columns of one family are computed together."""
 
     def __init__(self, standardized: Sequence[StandardizedFamily]) -> None:
         self.standardized = tuple(standardized)

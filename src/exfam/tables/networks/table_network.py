@@ -3,14 +3,38 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from exfam.families import Family
+from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.batch import CellBatch
-from exfam.tables.networks.column_encodings import OWN_VECTORS, ColumnEncodings
 from exfam.tables.networks.readout import Readout
-from exfam.tables.networks.tokens import CellTokens
+from exfam.tables.networks.tokens import OWN_VECTORS, CellTokens, ColumnEncodings
+
+
+@runtime_checkable
+class TableModel(Protocol):
+    """The distribution of each cell of a row given those of its other cells that are present."""
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns that it knows."""
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """One per column: the family of the column's `Cells.value`."""
+
+    def eta(
+        self, cells: Cells, targets: Sequence[int]
+    ) -> list[Float[Tensor, "members rows _params"]]:
+        """For each target column, float64 parameters of its family by member and row.
+
+        Each is given all cells of the row that are present, but never the target's own: the
+        other targets of the same call are visible to it.
+        """
 
 
 @dataclass(frozen=True)

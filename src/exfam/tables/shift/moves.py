@@ -1,22 +1,23 @@
 """How far a mean moved from one sample of rows to another, and which moves are no chance."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.stats
 from jaxtyping import Float64
 
+from exfam.families.mixtures import Mixture
+from exfam.tables.answers.distributions import distribution_blocks
+from exfam.tables.data import Cells
+from exfam.tables.networks.table_network import TableModel
+
 
 @dataclass(frozen=True)
 class Moved:
-    """A mean on training rows and on new rows, each with its standard error.
-
-    >>> move = Moved(train=1.0, train_error=0.3, new=3.0, new_error=0.4)
-    >>> move.difference, move.error, move.z
-    (2.0, 0.5, 4.0)
-    """
+    """A mean on training rows and on new rows, each with its standard error."""
 
     train: float
     train_error: float
@@ -55,9 +56,6 @@ def moved(train: Float64[np.ndarray, "train_rows"], new: Float64[np.ndarray, "ne
     """The means of two samples of independent numbers, without those that are NaN.
 
     A mean of no number is NaN, and so is the error of fewer than two or of an infinite mean.
-
-    >>> moved(np.array([1.0, 3.0]), np.array([2.0, np.nan]))
-    Moved(train=2.0, train_error=1.0, new=2.0, new_error=nan)
     """
     return Moved(*_mean_and_error(train), *_mean_and_error(new))
 
@@ -66,9 +64,6 @@ def bonferroni(p: Mapping[str, float], *, level: float) -> tuple[str, ...]:
     """Names whose p-value is at most `level` divided by the number of p-values.
 
     If nothing moved, the chance that any name is listed is at most `level`. NaN is no p-value.
-
-    >>> bonferroni({"a": 0.004, "b": 0.006, "c": math.nan}, level=0.01)
-    ('a',)
     """
     n_tests = sum(not math.isnan(value) for value in p.values())
     return tuple(name for name, value in p.items() if value * n_tests <= level)
@@ -85,3 +80,167 @@ def _mean_and_error(numbers: Float64[np.ndarray, "rows"]) -> tuple[float, float]
     if len(numbers) < 2 or not math.isfinite(mean):
         return mean, math.nan
     return mean, float(numbers.std(ddof=1) / math.sqrt(len(numbers)))
+
+
+@dataclass(frozen=True)
+class MarginalShift:
+    """The cells of training and of new rows beside the model's marginal distribution of the column.
+
+    `kl`: of labels, for training and new cells, the mean of log(share of the label among these
+        cells) - log(its probability by the model): the Kullback-Leibler divergence in nats, on
+        average about (labels - 1) / (2 cells) if the model is right; None for numbers
+    `mean_shift`: of numbers, for both, mean of the cells minus mean of the distribution, in
+        standard deviations of the distribution; None for labels
+    `sd_ratio`: of numbers, for both, standard deviation of the cells over that of the distribution;
+        None for labels
+    `p`: p-value that training and new cells have one distribution: of labels by the G test; of
+        numbers twice the smaller of two, that their means and that their variances are equal (z
+        tests)
+    """
+
+    p: float
+    kl: tuple[float, float] | None = None
+    mean_shift: tuple[float, float] | None = None
+    sd_ratio: tuple[float, float] | None = None
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain JSON; None for what is not a finite number."""
+        numbers = {"p": self.p}
+        for key in ("kl", "mean_shift", "sd_ratio"):
+            pair = getattr(self, key)
+            numbers |= {} if pair is None else {f"train_{key}": pair[0], f"new_{key}": pair[1]}
+        return {key: finite_or_none(number) for key, number in numbers.items()}
+
+
+def marginal_shift(
+    distribution: Mixture,
+    train: Float64[np.ndarray, "train_rows"],
+    new: Float64[np.ndarray, "new_rows"],
+) -> MarginalShift:
+    """The move of one column; `distribution` has one row, the model's for a row without cells.
+
+    `train`, `new`: values as the family of `distribution` has them, NaN where absent.
+    """
+    train, new = train[~np.isnan(train)], new[~np.isnan(new)]
+    if distribution.family.categories:
+        log_probs = distribution.probs().double()[0].log().numpy()
+        n_labels = len(log_probs)
+        counts = np.stack(
+            [np.bincount(codes.astype(np.int64), minlength=n_labels) for codes in (train, new)]
+        ).astype(np.float64)
+        kl = _kl(counts[0], log_probs), _kl(counts[1], log_probs)
+        return MarginalShift(_independence_p(counts), kl=kl)
+    center, spread = float(distribution.mean()[0]), float(distribution.variance()[0].sqrt())
+    means = moved(train, new)
+    spreads = moved((train - means.train) ** 2, (new - means.new) ** 2)
+    return MarginalShift(
+        p=min(1.0, 2 * min(means.p, spreads.p)),
+        mean_shift=((means.train - center) / spread, (means.new - center) / spread),
+        sd_ratio=(math.sqrt(spreads.train) / spread, math.sqrt(spreads.new) / spread),
+    )
+
+
+def _kl(counts: Float64[np.ndarray, "labels"], log_probs: Float64[np.ndarray, "labels"]) -> float:
+    if not counts.sum():
+        return math.nan
+    share = counts / counts.sum()
+    seen = share > 0
+    return float((share[seen] * (np.log(share[seen]) - log_probs[seen])).sum())
+
+
+def _independence_p(counts: Float64[np.ndarray, "samples labels"]) -> float:
+    """The G test that the samples have one distribution."""
+    if not counts.sum(axis=1).all():
+        return math.nan
+    seen = counts[:, counts.sum(axis=0) > 0]
+    if seen.shape[1] == 1:
+        return 1.0
+    test = scipy.stats.chi2_contingency(seen, correction=False, lambda_="log-likelihood")
+    return float(test.pvalue)
+
+
+@dataclass(frozen=True)
+class TargetShift:
+    """The average distribution of the target over training and over new rows.
+
+    `labels`: of a finite column; empty for numbers
+    `predicted`: mean predicted probability of each label, or the predicted mean
+    `observed`: share of each label, or mean, of the cells that are there; NaN if there is none
+    `predicted_sd`, `observed_sd`: of numbers, for training and new rows, the standard deviation of
+        the average predictive distribution and of the cells; None for labels
+    """
+
+    name: str
+    labels: tuple[Any, ...]
+    predicted: tuple[Moved, ...]
+    observed: tuple[Moved, ...]
+    predicted_sd: tuple[float, float] | None = None
+    observed_sd: tuple[float, float] | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain JSON; None for what is not a finite number."""
+        plain: dict[str, Any] = {"name": self.name, "labels": list(self.labels)}
+        for key in ("predicted", "observed"):
+            plain[key] = [move.as_dict() for move in getattr(self, key)]
+            pair = getattr(self, f"{key}_sd")
+            plain[f"{key}_sd"] = pair and [finite_or_none(sd) for sd in pair]
+        return plain
+
+
+def target_shift(model: TableModel, train: Cells, new: Cells, *, target: str) -> TargetShift:
+    """The move of one column, predicted from the other cells of each row, and observed.
+
+    Raises DataError for an unknown target.
+    """
+    index = model.schema.index(target)
+    labels = model.schema.columns[index].labels
+    values = [cells.value[:, index] for cells in (train, new)]
+    predicted = [_predicted(model, cells, target) for cells in (train, new)]
+    if labels is not None:
+        observed = [_indicators(value, len(labels)) for value in values]
+        names = tuple(labels.tolist())
+        return TargetShift(target, names, _moves(predicted), _moves(observed))
+    means = [moments[:, :1] for moments in predicted]
+    return TargetShift(
+        target,
+        labels=(),
+        predicted=_moves(means),
+        observed=(moved(*values),),
+        predicted_sd=(_mixture_sd(predicted[0]), _mixture_sd(predicted[1])),
+        observed_sd=(_sd(values[0]), _sd(values[1])),
+    )
+
+
+def _predicted(model: TableModel, cells: Cells, target: str) -> Float64[np.ndarray, "rows numbers"]:
+    """Of each row the probabilities of labels, or mean and variance of numbers."""
+    parts = []
+    for _, _, distributions in distribution_blocks(model, cells, [target]):
+        distribution = distributions[target]
+        if model.schema.column(target).labels is not None:
+            parts.append(distribution.probs().double().numpy())
+        else:
+            moments = distribution.mean(), distribution.variance()
+            parts.append(np.stack([part.double().numpy() for part in moments], axis=1))
+    return np.concatenate(parts)
+
+
+def _indicators(
+    code: Float64[np.ndarray, "rows"], n_labels: int
+) -> Float64[np.ndarray, "rows labels"]:
+    """1 at each row's label, 0 at others, NaN where it is absent."""
+    same = (code[:, None] == np.arange(n_labels)).astype(np.float64)
+    return np.where(np.isnan(code)[:, None], np.nan, same)
+
+
+def _moves(samples: Sequence[np.ndarray]) -> tuple[Moved, ...]:
+    return tuple(moved(train, new) for train, new in zip(samples[0].T, samples[1].T, strict=True))
+
+
+def _mixture_sd(moments: Float64[np.ndarray, "rows 2"]) -> float:
+    """Of the average of distributions: their mean variance, and that of their means."""
+    return float(np.sqrt(moments[:, 1].mean() + moments[:, 0].var()))
+
+
+def _sd(value: Float64[np.ndarray, "rows"]) -> float:
+    value = value[~np.isnan(value)]
+    return float(value.std()) if len(value) else math.nan

@@ -1,21 +1,142 @@
 """How new rows differ from training rows, by a table model's own densities."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Float64
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
 
 from exfam.checks import DataError, ExfamError, check_inside
-from exfam.tables.answers.chain import chain_log_prob, pseudo_terms
-from exfam.tables.answers.distributions import column_distributions, table_blocks
+from exfam.tables.answers.distributions import (
+    chain_log_prob,
+    column_distributions,
+    pseudo_terms,
+    table_blocks,
+)
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
-from exfam.tables.shift.marginal import MarginalShift, marginal_shift
-from exfam.tables.shift.moves import Moved, bonferroni, moved
-from exfam.tables.shift.target import TargetShift, target_shift
-from exfam.tables.shift.words import shift_text
+from exfam.tables.networks.table_network import TableModel
+from exfam.tables.shift.moves import (
+    MarginalShift,
+    Moved,
+    TargetShift,
+    bonferroni,
+    marginal_shift,
+    moved,
+    target_shift,
+)
+
+_WIDE = 400  # wider than any table: lines end where their text does
+
+
+def shift_text(report: Mapping[str, Any]) -> str:
+    """Tables of what is in `ShiftReport.as_dict`, without color; a dash for None."""
+    rows = report["rows"]
+    parts = [
+        f"Whole rows, log p by the chain rule: {_number(rows['train'])} nats on train, "
+        f"{_number(rows['new'])} on new, difference {_number(rows['difference'])} ± "
+        f"{_number(rows['error'])} (z = {_z(rows['z'])}).",
+        f"Flags (*): chance of any false one in a column of flags at most {report['level']:g} "
+        "(Bonferroni).",
+        _columns(report),
+    ]
+    if report["target"] is not None:
+        parts.append(_target(report["target"]))
+    if report["weights"] is not None:
+        parts.append(_weights(report["weights"], report["drifted"]))
+    return "\n\n".join(parts)
+
+
+def _columns(report: Mapping[str, Any]) -> str:
+    lines = [_column(column, report) for column in report["columns"]]
+    header = [
+        "column",
+        "own distribution",
+        "p",
+        "",
+        "log p given others",
+        "difference",
+        "z",
+        "",
+        "absent",
+    ]
+    return _table("Columns: train -> new", header, lines)
+
+
+def _column(column: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
+    name, given, absent = column["name"], column["conditional"], column["absent"]
+    own = column["marginal"]
+    if "new_kl" in own:
+        own_text = f"KL {_arrow(own['train_kl'], own['new_kl'])} nats"
+    else:
+        mean = _arrow(own.get("train_mean_shift"), own.get("new_mean_shift"))
+        own_text = (
+            f"mean {mean} sd, sd x {_arrow(own.get('train_sd_ratio'), own.get('new_sd_ratio'))}"
+        )
+    return [
+        name,
+        own_text,
+        "-" if own["p"] is None else f"{own['p']:.2g}",
+        "*" if name in report["shifted"] else "",
+        _arrow(given["train"], given["new"]),
+        f"{_number(given['difference'])} ± {_number(given['error'])}",
+        _z(given["z"]),
+        "*" if name in report["surprising"] else "",
+        _arrow(absent["train"], absent["new"]),
+    ]
+
+
+def _target(target: Mapping[str, Any]) -> str:
+    lines = []
+    for key in ("predicted", "observed"):
+        names = target["labels"] or ["mean"]
+        lines += [
+            [f"{key} {name}", *_move(move)] for name, move in zip(names, target[key], strict=True)
+        ]
+        if target[f"{key}_sd"] is not None:
+            before, after = target[f"{key}_sd"]
+            lines.append([f"{key} sd", _arrow(before, after), "", ""])
+    return _table(f"Target {target['name']}", ["", "train -> new", "difference", "z"], lines)
+
+
+def _weights(weights: Mapping[str, Any], drifted: Sequence[str]) -> str:
+    lines = [[name, *_move(move), "*" if name in drifted else ""] for name, move in weights.items()]
+    return _table("Mean expert weights", ["", "train -> new", "difference", "z", ""], lines)
+
+
+def _move(move: Mapping[str, Any]) -> list[str]:
+    difference = f"{_number(move['difference'])} ± {_number(move['error'])}"
+    return [_arrow(move["train"], move["new"]), difference, _z(move["z"])]
+
+
+def _table(title: str, header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for name in header:
+        table.add_column(name, no_wrap=True)
+    for line in lines:
+        table.add_row(*line)
+    out = StringIO()
+    console = Console(file=out, width=_WIDE, color_system=None, markup=False, emoji=False)
+    console.print(table)
+    kept = [line.rstrip() for line in out.getvalue().splitlines() if line.strip()]
+    return "\n".join([f"{title}:", *kept])
+
+
+def _arrow(before: float | None, after: float | None) -> str:
+    return f"{_number(before)} -> {_number(after)}"
+
+
+def _number(number: float | None) -> str:
+    return "-" if number is None else f"{number:.3f}"
+
+
+def _z(number: float | None) -> str:
+    return "-" if number is None else f"{number:.1f}"
+
 
 Weights = Callable[[Cells], Float[np.ndarray, "rows columns"]]
 
@@ -50,12 +171,6 @@ class ShiftReport:
     `weights`: by column, the mean weight of its expert in predictions of the target; None where
         no weights were given
     `level`: of the tests behind `shifted`, `surprising` and `drifted`, over all columns together
-
-    >>> move = Moved(-1.0, 0.1, -9.0, 0.1)
-    >>> age = ColumnShift("age", "numeric", Moved(0.0, 0.0, 0.0, 0.0), move, MarginalShift(p=0.7))
-    >>> report = ShiftReport((age,), move, target=None, weights=None, level=0.01)
-    >>> report.shifted, report.surprising
-    ((), ('age',))
     """
 
     columns: tuple[ColumnShift, ...]
