@@ -205,6 +205,18 @@ def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best
 # Which rows are held out
 
 
+def held_rows(plan, monkeypatch, **given):
+    seen = []
+
+    def spy(estimator, small, recipes, *, part, folds):
+        seen.append((small, part, folds))
+        return {recipe: np.arange(3.0)[None] for recipe in recipes}
+
+    monkeypatch.setattr(choice, "_held_out", spy)
+    trials = choose_recipe(parameters(**given), plan, ALL)
+    return trials, seen
+
+
 def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
     cells = alike_cells(3000, absent=0.0)
     labeled = np.random.default_rng(0).permutation(3000)[:7]
