@@ -52,12 +52,6 @@ class Parameter:
     section: str | None = None
     annotation: Any = Any
 
-    def over(self, inherited: "Parameter | None") -> "Parameter":
-        """What is given here, the rest as inherited."""
-        names = ("rule", "text", "section")
-        kept = {name: getattr(self, name) or getattr(inherited, name, None) for name in names}
-        return replace(self, **kept)
-
 
 @dataclass(frozen=True)
 class _Attribute:
@@ -81,10 +75,7 @@ def attribute(default: Any = _UNSET, *, init: Literal[False] = False) -> Any:
 
 @dataclass_transform(kw_only_default=True, field_specifiers=(parameter, attribute))
 class Declared:
-    """Parameters as scikit-learn has them, without importing it.
-
-    Importing scikit-learn takes more memory than the vectors of a small corpus, and longer than
-    their training. Its `clone`, pipelines and searches call these methods, whatever the class is.
+    """Parameters as scikit-learn has them, without the time and memory that importing it takes.
 
     >>> from exfam.estimator.rules import Whole
     >>> class Model(Declared):
@@ -164,7 +155,12 @@ def _collected(cls: type) -> dict[str, Parameter]:
     for base in reversed(cls.__mro__):
         for name, value in vars(base).items():
             if isinstance(value, Parameter):
-                declarations[name] = value.over(declarations.get(name))
+                inherited = declarations.get(name)
+                kept = {
+                    part: getattr(value, part) or getattr(inherited, part, None)
+                    for part in ("rule", "text", "section")
+                }
+                declarations[name] = replace(value, **kept)
     complete = {
         name: replace(declaration, section=declaration.section or "Model")
         for name, declaration in declarations.items()

@@ -1,7 +1,7 @@
 """Tensors of a model that is loaded are bounded by those that its folder holds."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,12 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 _SPARE_NUMBERS, _SPARE_STEPS = 50_000_000, 8_000
 _COPIES, _STEPS = 8, 500
 # Operations that are given a length rather than a shape.
-_RANGES = tuple(
-    getattr(operation, overload)
-    for operation in (torch.ops.aten.arange, torch.ops.aten.linspace, torch.ops.aten.eye)
-    for overload in operation.overloads()
-    if not overload.endswith("out")
-)
+_RANGES = (torch.ops.aten.arange, torch.ops.aten.linspace, torch.ops.aten.eye)
 
 
 class Bounded(TorchDispatchMode):
@@ -36,7 +31,7 @@ class Bounded(TorchDispatchMode):
 
     def __torch_dispatch__(
         self,
-        func: Callable[..., Any],
+        func: Any,
         types: Sequence[type],
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
@@ -44,7 +39,7 @@ class Bounded(TorchDispatchMode):
         shapes = [shape for shape in args if isinstance(shape, list | tuple)]
         lengths = [shape for shape in shapes if all(type(length) is int for length in shape)]
         wanted = max((math.prod(max(n, 1) for n in shape) for shape in lengths), default=0)
-        if func in _RANGES:
+        if getattr(func, "overloadpacket", None) in _RANGES:
             wanted = int(max(abs(argument) for argument in args))
         self.steps -= 1
         if wanted > self.numbers or self.steps < 0:

@@ -1,9 +1,9 @@
-"""Folders that take the place of others, whole, however many processes write and read them.
+"""Folders that replace others whole, however many processes write and read them.
 
-A folder is written beside its place under a name of its own, `.NAME.new-…`, locked by its writer,
-and renamed in; the one that it replaces is first moved aside to `.NAME.old`. Whoever renames holds
-a lock on the folder above. What killed writers left is put right or removed by the next one; until
-then the old folder is found where it was moved to.
+A folder is written beside the old one under a name of its own, `.NAME.new-…`, locked by its writer,
+and renamed in; the old one is first moved aside to `.NAME.old`. Whoever renames holds a lock on the
+folder above. What killed writers left is put right or removed by the next one; until then the old
+folder is found where it was moved to.
 """
 
 import os

@@ -26,42 +26,49 @@ class Entry:
 
 # The kind that saved models are of -> its class.
 REGISTRY = {
-    "efa": Entry("exfam.efa.efa", "EFA", "groups", "efa"),
-    "latent-factor": Entry("exfam.efa.latent_factor", "LatentFactor", "groups", "latent-factor"),
-    "marginal": Entry("exfam.efa.baselines", "Marginal", "groups", "marginal"),
-    "shrunk-offset": Entry("exfam.efa.baselines", "ShrunkOffset", "groups", "shrunk-offset"),
-    "field-efa": Entry("exfam.fields.efa", "FieldEFA", "fields", "field-efa"),
-    "field-latent-factor": Entry(
-        "exfam.fields.latent_factor", "FieldLatentFactor", "fields", "field-latent-factor"
-    ),
-    "field-climatology": Entry(
-        "exfam.fields.baselines", "FieldClimatology", "fields", "field-climatology"
-    ),
-    "field-gaussian-process": Entry(
-        "exfam.fields.baselines", "FieldGaussianProcess", "fields", "field-gaussian-process"
-    ),
-    "field-kriging": Entry("exfam.fields.baselines", "FieldKriging", "fields", "field-kriging"),
-    "field-ridge": Entry("exfam.fields.baselines", "FieldRidge", "fields", "field-ridge"),
-    "field-ridge-covariance": Entry(
-        "exfam.fields.baselines", "FieldRidgeCovariance", "fields", "field-ridge-covariance"
-    ),
-    "masked-table": Entry("exfam.tables.table", "MaskedTable", "tables", "table"),
-    "masked-table-classifier": Entry(
-        "exfam.tables.classifier", "MaskedTableClassifier", "tables", "table-classifier"
-    ),
-    "masked-table-regressor": Entry(
-        "exfam.tables.regressor", "MaskedTableRegressor", "tables", "table-regressor"
-    ),
-    "skip-gram": Entry("exfam.words.skipgram", "SkipGram", "text", "skip-gram"),
-    "cbow": Entry("exfam.words.cbow", "CBOW", "text", "cbow"),
-    "pmi-factorization": Entry("exfam.words.pmi", "PMIFactorization", "text", "pmi"),
-    "lstm-language-model": Entry("exfam.language.lstm", "LSTMLanguageModel", "text"),
-    "masked-language-model": Entry("exfam.language.masked", "MaskedLanguageModel", "text"),
-    "positional-sentence-classifier": Entry(
-        "exfam.language.positional", "PositionalSentenceClassifier", "sentences"
-    ),
-    "sentence-classifier": Entry("exfam.language.tuned", "SentenceClassifier", "sentences"),
-    "sentence-regressor": Entry("exfam.language.tuned", "SentenceRegressor", "sentences"),
+    kind: Entry(f"exfam.{module}", name, reads, *(command or [kind]))
+    for kind, module, name, reads, *command in (
+        ("efa", "efa.efa", "EFA", "groups"),
+        ("latent-factor", "efa.latent_factor", "LatentFactor", "groups"),
+        ("marginal", "efa.baselines", "Marginal", "groups"),
+        ("shrunk-offset", "efa.baselines", "ShrunkOffset", "groups"),
+        ("field-efa", "fields.efa", "FieldEFA", "fields"),
+        ("field-latent-factor", "fields.latent_factor", "FieldLatentFactor", "fields"),
+        ("field-climatology", "fields.baselines", "FieldClimatology", "fields"),
+        ("field-gaussian-process", "fields.baselines", "FieldGaussianProcess", "fields"),
+        ("field-kriging", "fields.baselines", "FieldKriging", "fields"),
+        ("field-ridge", "fields.baselines", "FieldRidge", "fields"),
+        ("field-ridge-covariance", "fields.baselines", "FieldRidgeCovariance", "fields"),
+        ("masked-table", "tables.table", "MaskedTable", "tables", "table"),
+        (
+            "masked-table-classifier",
+            "tables.classifier",
+            "MaskedTableClassifier",
+            "tables",
+            "table-classifier",
+        ),
+        (
+            "masked-table-regressor",
+            "tables.regressor",
+            "MaskedTableRegressor",
+            "tables",
+            "table-regressor",
+        ),
+        ("skip-gram", "words.skipgram", "SkipGram", "text"),
+        ("cbow", "words.cbow", "CBOW", "text"),
+        ("pmi-factorization", "words.pmi", "PMIFactorization", "text", "pmi"),
+        ("lstm-language-model", "language.lstm", "LSTMLanguageModel", "text", None),
+        ("masked-language-model", "language.masked", "MaskedLanguageModel", "text", None),
+        (
+            "positional-sentence-classifier",
+            "language.positional",
+            "PositionalSentenceClassifier",
+            "sentences",
+            None,
+        ),
+        ("sentence-classifier", "language.tuned", "SentenceClassifier", "sentences", None),
+        ("sentence-regressor", "language.tuned", "SentenceRegressor", "sentences", None),
+    )
 }
 
 

@@ -121,6 +121,9 @@ class Schema:
             )
             for spec in config["attributes"]
         )
+        for value in values:
+            if len(value.initial_eta) != value.family.n_params:
+                raise ValueError(f"{len(value.initial_eta)} starting values for {value.family}")
         return with_types(cls(**{**config, "values": values, "attributes": attributes}))
 
     def check(self, groups: Groups) -> None:

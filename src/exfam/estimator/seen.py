@@ -63,11 +63,9 @@ class SeenElements:
     """Hashes of the elements that a fit has seen, each under the label of its group.
 
     A group that changed a little since, or grew, is known by them: at least half of its elements
-    were in the fit under its label. Labels may be numbers that other data use as well: by chance so
-    many groups are taken for known as there are under the label of the group before them.
-
-    Of many, only elements of labels whose hashes begin with `bits` bits of 0 are kept: a sample of
-    whole groups, the same in all data.
+    were in the fit under its label. Other data may use the same labels: by chance so many groups
+    are taken for known as there are under the label of the group before them. Of many, only those
+    of labels whose hashes begin with `bits` bits of 0 are kept.
     """
 
     hashes: UInt64[np.ndarray, "kept"]
@@ -117,14 +115,12 @@ class Seen:
     """Hashes of what a fit has seen, those that chose its epoch included.
 
     Rows of a table, and baskets without labels, can be equal by chance. So hashes are kept of those
-    alone that were one of a kind in the fit: what is common there says nothing. By chance a new one
-    is equal to one of these as often as two of the fit were equal to each other and to no third
-    (Good & Turing): with `twice` such pairs among n, the share is 2 `twice` / n. Only where more
-    than that were seen are data taken for those of the fit.
+    alone that were one of a kind in the fit. By chance a new one is equal to one of these as often
+    as two of the fit were equal to each other and to no third (Good & Turing): with `twice` such
+    pairs among n, the share is 2 `twice` / n.
 
-    Of many, only hashes whose first `bits` bits are 0 are kept: a sample, the same in all data.
-    `n`: groups or rows of the fit whose hashes begin so. `elements`: those of groups with labels;
-    older models have none.
+    Of many, only hashes whose first `bits` bits are 0 are kept, of `n` that begin so: a sample, the
+    same in all data. `elements`: those of groups with labels; older models have none.
     """
 
     hashes: UInt64[np.ndarray, "kept"]

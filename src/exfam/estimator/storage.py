@@ -4,10 +4,7 @@
     vocabulary.parquet    the label of every code, by column
     config.json           format, format version, checksums of all three, the model's configuration
 
-A model is of torch's tensors or of NumPy's arrays; without torch's tensors, torch is not needed.
-Saving replaces the folder as a whole: a save that is killed, or fails, leaves the old one, and of
-several saves at once one is there in the end (see folders.py).
-Other files in a replaced folder, such as a report, are carried over.
+A model is of torch's tensors, or of NumPy's arrays, for which torch is not needed.
 """
 
 import hashlib
@@ -27,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
-from exfam.checks import ExfamError, ModelFileError, check_path
+from exfam.checks import ExfamError, ModelFileError, check_path, is_utf8
 from exfam.estimator.folders import read_whole, replacing_folder
 from exfam.files import sync
 
@@ -77,7 +74,10 @@ def save_folder(
     check_path("path", path)
     path = Path(os.path.realpath(path))
     check = partial(check_replaceable, overwrite=overwrite)
-    _check_json(config)
+    try:
+        json.dumps(dict(config), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
     try:
         with replacing_folder(path, check=check, ours=_OURS) as new:
             _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
@@ -118,18 +118,7 @@ def model_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except ModelFileError:  # says already what to do
         raise
-    except (
-        ArithmeticError,
-        AssertionError,
-        AttributeError,
-        LookupError,
-        MemoryError,
-        OSError,
-        RuntimeError,
-        SafetensorError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except Exception as error:
         what = " ".join(f"{type(error).__name__}: {error}".split())
         raise ModelFileError(
             f"`path` must hold a model as this version saves it, got one in {path} that cannot be "
@@ -154,7 +143,11 @@ def check_replaceable(path: Path, *, overwrite: bool) -> None:
     """Raise ExfamError if a model may not be saved at `path`."""
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
-    if not _is_ours(path):
+    try:
+        document = json.loads((path / _CONFIG).read_bytes())
+    except (OSError, RecursionError, ValueError):
+        document = None
+    if not isinstance(document, dict) or document.get("format") != _FORMAT:
         raise ExfamError(
             f"`path` must be free or a saved model, got something else at {path}. "
             "Choose another path, or remove what is there."
@@ -163,14 +156,6 @@ def check_replaceable(path: Path, *, overwrite: bool) -> None:
         raise ExfamError(
             f"`path` must be free, got a saved model at {path}. Pass overwrite=True to replace it."
         )
-
-
-def _is_ours(path: Path) -> bool:
-    try:
-        document = json.loads((path / _CONFIG).read_bytes())
-    except (OSError, RecursionError, ValueError):
-        return False
-    return isinstance(document, dict) and document.get("format") == _FORMAT
 
 
 def _write(
@@ -189,7 +174,10 @@ def _write(
         "format_version": FORMAT_VERSION,
         "exfam_version": sys.modules["exfam"].__version__,
         "files": {name: _checksum(folder / name) for name in (_TENSORS, _VOCABULARY)},
-        "vocabulary": {name: _stored_dtype(labels) for name, labels in vocabulary.items()},
+        "vocabulary": {
+            name: labels.dtype.str if labels.dtype.kind in "biufUM" else "|O"
+            for name, labels in vocabulary.items()
+        },
         "config": dict(config),
     }
     document["checksum"] = _own_checksum(document)
@@ -199,18 +187,11 @@ def _write(
         sync(folder / name)
 
 
-def _check_json(config: Mapping[str, Any]) -> None:
-    try:
-        json.dumps(dict(config), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
-
-
 def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
     if all(isinstance(tensor, np.ndarray) for tensor in tensors.values()):
         from safetensors.numpy import save_file as save_arrays
 
-        save_arrays({name: np.ascontiguousarray(each) for name, each in tensors.items()}, file)
+        save_arrays({name: np.ascontiguousarray(array) for name, array in tensors.items()}, file)
         return
     from safetensors.torch import save_file
 
@@ -220,10 +201,9 @@ def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
 
 
 def _read_document(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        _fail(f"`path` must be a folder with a saved model, got nothing at {path}.")
     if not path.is_dir():
-        _fail(f"`path` must be a folder with a saved model, got a file at {path}.")
+        got = "a file" if path.exists() else "nothing"
+        _fail(f"`path` must be a folder with a saved model, got {got} at {path}.")
     file = path / _CONFIG
     if not file.is_file():
         _fail(f"{path} must be a saved exfam model, got a folder without {_CONFIG}.")
@@ -274,7 +254,7 @@ def _encode(vocabulary: Mapping[str, np.ndarray]) -> pa.Table:
         for code, label in enumerate(plain.tolist()):
             label = label.item() if isinstance(label, np.generic) else label
             kind = type(label).__name__
-            if kind not in _LABEL_TYPES or not _is_text(label):
+            if kind not in _LABEL_TYPES or (kind == "str" and not is_utf8(label)):
                 raise ExfamError(
                     f"Labels of {column!r} must be str, int, float, bool or datetime64, got "
                     f"{label!r} of type {kind}. Convert them to one of these."
@@ -282,15 +262,6 @@ def _encode(vocabulary: Mapping[str, np.ndarray]) -> pa.Table:
             rows.append((column, code, label if kind == "str" else repr(label), kind))
     columns = zip(*rows, strict=True) if rows else [[] for _ in _TABLE]
     return pa.table([list(column) for column in columns], schema=_TABLE)
-
-
-def _stored_dtype(labels: np.ndarray) -> str:
-    return labels.dtype.str if labels.dtype.kind in "biufUM" else "|O"
-
-
-def _is_text(label: object) -> bool:
-    """Whether Unicode can write it: lone surrogates cannot be stored."""
-    return not isinstance(label, str) or label.encode(errors="replace").decode() == label
 
 
 def _decode(table: pa.Table, dtypes: Mapping[str, str]) -> dict[str, np.ndarray]:

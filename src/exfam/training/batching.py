@@ -55,12 +55,11 @@ def read_at_random(groups: Groups) -> Iterator[None]:
     if sum(column.nbytes for column in columns) <= LARGE:
         yield
         return
-    mappings = [mapping for column in columns if (mapping := _mapping(column))]
-    _advise(mappings, "MADV_RANDOM")
+    _advise(columns, "MADV_RANDOM")
     try:
         yield
     finally:
-        _advise(mappings, "MADV_NORMAL")
+        _advise(columns, "MADV_NORMAL")
 
 
 def _flat_columns(groups: Groups) -> list[np.ndarray]:
@@ -69,19 +68,14 @@ def _flat_columns(groups: Groups) -> list[np.ndarray]:
     return [column for column in columns if column is not None]
 
 
-def _mapping(column: np.ndarray) -> mmap.mmap | None:
-    """The mapped file that a column is a view of."""
-    base: object = column
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return base if isinstance(base, mmap.mmap) else None
-
-
-def _advise(mappings: list[mmap.mmap], advice: str) -> None:
-    number = getattr(mmap, advice, None)
-    if number is not None:  # not every system knows it
-        for mapping in mappings:
-            mapping.madvise(number)
+def _advise(columns: list[np.ndarray], advice: str) -> None:
+    number = getattr(mmap, advice, None)  # not every system knows it
+    for column in columns if number is not None else ():
+        base: Any = column
+        while isinstance(base, np.ndarray):
+            base = base.base
+        if isinstance(base, mmap.mmap):
+            base.madvise(number)
 
 
 # Measured on MovieLens: sorting over longer stretches saves little more padding, and the same
@@ -198,64 +192,56 @@ def element_weights(
     check_choice("per", per, ("element", "row"))
     elements = groups.elements()
     if per == "row":
-        weight = weight[_frame_rows(groups, elements, len(weight))]
+        if groups.source_row is None:
+            raise ExfamError("`groups` must have a `source_row` for weights per row, got none.")
+        rows = groups.source_row[elements]
+        if rows.size and rows.max() >= len(weight):
+            raise ExfamError(
+                f"`sample_weight` must have one number a row of the frame, got {len(weight)} "
+                f"numbers and an element of row {rows.max()}."
+            )
+        weight = weight[rows]
     if len(weight) != len(elements):
         raise ExfamError(
             f"`sample_weight` must have one number an element, {len(elements)}, got {len(weight)}."
         )
     wrong = ~((weight >= 0) & (weight <= LARGEST_WEIGHT))
     if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
+        first = int(np.flatnonzero(wrong)[0])
         raise ExfamError(
-            f"`sample_weight` must be numbers from 0 to {LARGEST_WEIGHT:g}, got {weight[at]} at "
-            f"element {at}."
+            f"`sample_weight` must be numbers from 0 to {LARGEST_WEIGHT:g}, got {weight[first]} at "
+            f"element {first}."
         )
     flat = np.zeros(groups.n_rows, dtype=np.float64)
     flat[elements] = weight
     return flat
 
 
-def _frame_rows(
-    groups: Groups, elements: Int64[np.ndarray, "own"], n_weights: int
-) -> Int64[np.ndarray, "own"]:
-    if groups.source_row is None:
-        raise ExfamError("`groups` must have a `source_row` for weights per row, got none.")
-    rows = groups.source_row[elements]
-    if rows.size and rows.max() >= n_weights:
-        raise ExfamError(
-            f"`sample_weight` must have one number a row of the frame, got {n_weights} numbers "
-            f"and an element of row {rows.max()}."
-        )
-    return rows
-
-
 @runtime_checkable
 class Source(Protocol):
-    """Data that a model is trained on, or validated on: groups, rows of a table, …"""
+    """Data that a model is trained on, or validated on: groups, rows of a table, …
+
+    `total`: the sum of the weights of the targets of groups `first` to `last`, the latter excluded;
+    `pad` gives groups as the tensors that the objective takes, which have a `to`; fingerprints are
+    short texts that differ where what training sees of the data does.
+    """
 
     @property
-    def lengths(self) -> Int64[np.ndarray, "groups"]:
-        """Number of elements of every group: what the cost of a batch depends on."""
+    def lengths(self) -> Int64[np.ndarray, "groups"]: ...
 
-    def total(self, first: int, last: int) -> float:
-        """Sum of the weights of the targets of groups `first` to `last`, the latter excluded."""
+    def total(self, first: int, last: int) -> float: ...
 
     def epoch_batches(
         self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
-    ) -> Iterator[np.ndarray]:
-        """Every group once, in random batches; exactly one of the two sizes is given."""
+    ) -> Iterator[np.ndarray]: ...
 
-    def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
-        """Every group once, always in the same batches."""
+    def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]: ...
 
-    def pad(self, index: Int64[np.ndarray, "batch"]) -> Any:
-        """The groups at `index` as the tensors that the objective takes; they have a `to`."""
+    def pad(self, index: Int64[np.ndarray, "batch"]) -> Any: ...
 
-    def fingerprint(self) -> dict[str, str]:
-        """Short texts that differ where what training sees of the data does."""
+    def fingerprint(self) -> dict[str, str]: ...
 
-    def read_at_random(self) -> AbstractContextManager[None]:
-        """Within it, groups are read here and there rather than one after the other."""
+    def read_at_random(self) -> AbstractContextManager[None]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,8 +42,7 @@ class Piece(Protocol):
 class EpochSettings:
     """How a text is gone through.
 
-    `learning_rate`: of the first piece; falls linearly
-    `last_share`: of that rate, what it falls to (default 0.004)
+    `learning_rate`: of the first piece; falls linearly to `last_share` of it
     `epochs`: passes over the text
     `threads`: "auto" for all processors that the process may use, or a number. Several write to the
         same vectors without locks, so that results are not the same bits twice (Hogwild)
@@ -109,14 +108,12 @@ class TextEngine:
         return f"{self._tokens_done / seconds:,.0f} words/s"
 
     def begin_epoch(self, epoch: int) -> int:
-        """The number of steps."""
         self._epoch = epoch
         if self._tokens_done == 0:
             self._started = time.monotonic()
         return -(-self._n_pieces // self._per_step)
 
     def step(self, index: int) -> Sums:
-        """Train on the step's pieces."""
         first = index * self._per_step
         pieces = range(first, min(first + self._per_step, self._n_pieces))
         if self._threads == 1:
@@ -152,11 +149,9 @@ class TextEngine:
         return None
 
     def keep_best(self) -> None:
-        """Copy the arrays."""
         self._best = {name: array.copy() for name, array in self._arrays.items()}
 
     def use_best(self) -> None:
-        """Copy them back."""
         self.load_state(self._best)
 
     def sample_nats(self) -> float:
@@ -165,11 +160,9 @@ class TextEngine:
         return 0.0 if all(math.isfinite(float(abs(a).max(initial=0))) for a in arrays) else math.nan
 
     def state(self) -> dict[str, np.ndarray]:
-        """The arrays themselves."""
         return dict(self._arrays)
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
-        """Copy the numbers of a state into the arrays."""
         for name, array in self._arrays.items():
             array[...] = state[name]
 

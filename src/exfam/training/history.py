@@ -34,12 +34,8 @@ class Epoch:
 class History:
     """The completed epochs of a fit and why it ended: "max_epochs", "patience" or "interrupted".
 
-    >>> row = Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True)
-    >>> history = History((row,), "max_epochs")
-    >>> history.best.validation_nats
+    >>> History((Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True),), "max_epochs").best.validation_nats
     3.8
-    >>> history.to_dict()["train_nats"]
-    [3.9]
     """
 
     rows: tuple[Epoch, ...]
@@ -103,9 +99,8 @@ _SECONDS_BETWEEN_DRAWINGS = 0.1
 class EpochProgress:
     """A line with epochs, current and best validation and time left.
 
-    Drawn only where `console` is a terminal or a notebook, and only with `shown`. Without patience
-    running out the time left is exact; early stopping only shortens it. `extra`: what else to show,
-    such as words a second.
+    Drawn only where `console` is a terminal or a notebook, and only with `shown`. Early stopping
+    shortens the time left. `extra`: what else to show, such as words a second.
     """
 
     def __init__(

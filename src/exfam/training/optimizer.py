@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
 from exfam.layers import LARGE_PARAMETER
-from exfam.training.ranks import Place, place_in_world
+from exfam.training.ranks import place_in_world
 
 
 def choose_device(name: Any) -> torch.device:
@@ -20,15 +20,22 @@ def choose_device(name: Any) -> torch.device:
     Under torchrun, "cuda" is the GPU of the rank's number on its machine.
     Raises ExfamError for a device that torch does not know or this machine does not have, or if
     the ranks of a machine are more than its GPUs.
-
-    >>> choose_device("cpu")
-    device(type='cpu')
     """
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
-    place = place_in_world()
-    if place.size > 1 and str(name).startswith("cuda"):
-        name = _own_gpu(name, place)
+    process = place_in_world()
+    if process.size > 1 and str(name).startswith("cuda"):
+        if name != "cuda":
+            raise ExfamError(
+                f"`device` must be 'cpu', 'cuda' or 'auto' with several ranks, got {name!r}. With "
+                "'cuda' each rank takes the GPU of its own number."
+            )
+        if process.local_size > (n_gpus := torch.cuda.device_count()):
+            raise ExfamError(
+                f"`device` must have a GPU for each of the {process.local_size} ranks of a "
+                f"machine, got 'cuda' and {n_gpus}. Start fewer ranks, or use device='cpu'."
+            )
+        name = f"cuda:{process.local_rank}"
     try:
         device = torch.empty(0, device=name).device
         torch.Generator(device)  # "meta" has none, and holds no numbers
@@ -45,40 +52,24 @@ def multiplies_bfloat16() -> bool:
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
 
 
-def _own_gpu(name: str, place: Place) -> str:
-    if name != "cuda":
-        raise ExfamError(
-            f"`device` must be 'cpu', 'cuda' or 'auto' with several ranks, got {name!r}. With "
-            "'cuda' each rank takes the GPU of its own number."
-        )
-    n_gpus = torch.cuda.device_count()
-    if place.local_size > n_gpus:
-        raise ExfamError(
-            f"`device` must have a GPU for each of the {place.local_size} ranks of a machine, got "
-            f"'cuda' and {n_gpus}. Start fewer ranks, or use device='cpu'."
-        )
-    return f"cuda:{place.local_rank}"
-
-
 @dataclass(frozen=True)
 class TrainingSettings:
     """How to train. The same settings, data, weights and machine give the same bits.
 
     `optimizer`: "adamw", or "descent": plain gradient descent on the mean nats of each batch, whose
-        rate is divided by 4 after every validation that is not the best so far (default "adamw")
-    `learning_rate`: the largest step size (default 3e-3)
-    `betas`: decay of AdamW's two moments (default (0.9, 0.98))
-    `weight_decay`: of matrices and embeddings; biases, norms and scalars have none (default 0.0)
-    `batch_size`: groups a step (default 64)
+        rate is divided by 4 after every validation that is not the best so far
+    `learning_rate`: the largest step size
+    `betas`: decay of AdamW's two moments
+    `weight_decay`: of matrices and embeddings; biases, norms and scalars have none
+    `batch_size`: groups a step
     `batch_tokens`: padded elements a step at most, in place of `batch_size`: the number of groups
-        times the longest of them; a longer group has a step of its own (default None)
-    `max_epochs`: epochs, unless stopped before (default 60)
-    `patience`: epochs without a better validation before stopping (default 10)
-    `warmup`: fraction of all steps over which the learning rate rises from 0 (default 0.05)
-    `clip`: largest norm of the gradient; None for no limit (default 1.0)
-    `schedule`: of AdamW, after the warm-up: "cosine" to 0 or "constant" (default "cosine")
-    `seed`: of the order of the batches and of dropout (default 0)
-    `device`: "cpu", "cuda", "cuda:1", or "auto" for CUDA where there is one (default "cpu")
+        times the longest of them; a longer group has a step of its own
+    `max_epochs`, `patience`: epochs at most, and without a better validation before stopping
+    `warmup`: fraction of all steps over which the learning rate rises from 0
+    `clip`: largest norm of the gradient; None for no limit
+    `schedule`: of AdamW, after the warm-up: "cosine" to 0 or "constant"
+    `seed`: of the order of the batches and of dropout
+    `device`: "cpu", "cuda", "cuda:1", or "auto" for CUDA where there is one
     """
 
     optimizer: str = "adamw"
@@ -140,10 +131,6 @@ def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[
     names of its parameters to factors. A model with a `parameter_groups(settings)` of its own
     decides for itself; each of its groups may have a "multiplier".
     Raises ExfamError if nothing is trainable.
-
-    >>> groups = parameter_groups(nn.Linear(2, 3), TrainingSettings(weight_decay=0.1))
-    >>> [(group["weight_decay"], len(group["params"])) for group in groups]
-    [(0.1, 1), (0.0, 1)]
     """
     own = getattr(model, "parameter_groups", None)
     groups = _default_groups(model, settings) if own is None else own(settings)
@@ -182,12 +169,7 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
 
 
 def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:
-    """Scale the gradients together to a norm of at most `limit`; their norm before that.
-
-    >>> gradient = torch.tensor([3.0, 4.0])
-    >>> clip_gradients([gradient], 1.0), gradient
-    (5.0, tensor([0.6000, 0.8000]))
-    """
+    """Scale the gradients together to a norm of at most `limit`; their norm before that."""
     # One copy and one norm: less work for many small tensors than a norm of each.
     small = [g.reshape(-1) for g in gradients if g.numel() < LARGE_PARAMETER]
     large = [g for g in gradients if g.numel() >= LARGE_PARAMETER]

@@ -34,8 +34,7 @@ class Engine(Protocol):
     """
 
     @property
-    def learning_rate(self) -> float:
-        """Of the last step taken."""
+    def learning_rate(self) -> float: ...
 
     def begin_epoch(self, epoch: int) -> int:
         """Prepare the epoch (0 is the first); how many steps it has."""
@@ -53,10 +52,7 @@ class Engine(Protocol):
         """Return to the parameters that were kept."""
 
     def sample_nats(self) -> float:
-        """Nats per unit of weight of some training data, always the same, as parameters are now.
-
-        NaN if a parameter is not finite.
-        """
+        """Nats per unit of weight of the same training data; NaN if a parameter is not finite."""
 
     def state(self) -> dict[str, np.ndarray]:
         """All that later steps depend on, the kept parameters included; may share memory."""
@@ -70,14 +66,13 @@ _FAR = 10.0
 
 
 class _StopRequested(Exception):
-    """Ctrl-C was pressed; raised between steps only."""
+    """Raised between steps only."""
 
 
-class Interruption:
-    """Within it, the first Ctrl-C asks to stop after the step at hand, the second raises.
+class _Interruption:
+    """Within it, the first of the signals requests a stop after the step at hand, the next raises.
 
-    `signals`: what counts as Ctrl-C. Outside the main thread, where Python delivers no signals, it
-    does nothing.
+    Outside the main thread, where Python delivers no signals, it does nothing.
     """
 
     def __init__(self, *signals: signal.Signals) -> None:
@@ -121,9 +116,9 @@ class Run:
     """One fit: epochs of steps, each followed by validation, until a reason to stop.
 
     With validation groups the best epoch's parameters are the result, and `patience` epochs without
-    a better one end the fit; without them the last parameters are. Ctrl-C keeps the best so far and
-    returns; a second one raises KeyboardInterrupt. With several `ranks` Ctrl-C or SIGTERM at any
-    one stops all before the same step; progress and checkpoints are the main one's.
+    a better one end the fit; without them the last parameters are. Ctrl-C keeps the best so far; a
+    second one raises KeyboardInterrupt. With several `ranks` Ctrl-C or SIGTERM at any one stops all
+    before the same step; progress and checkpoints are the main one's.
     """
 
     def __init__(
@@ -142,7 +137,7 @@ class Run:
         self._ranks = ranks
         # torchrun ends its ranks by SIGTERM; a process of its own may be ended by it as ever.
         signals = (signal.SIGINT,) if ranks.size == 1 else (signal.SIGINT, signal.SIGTERM)
-        self._interruption = Interruption(*signals)
+        self._interruption = _Interruption(*signals)
         self._state = _RunState()
         self._cpu_start = time.process_time()
 

@@ -96,10 +96,6 @@ def share_of(
 
     They are dealt to and fro, 0 1 2 2 1 0 0 1 …, so the shares' sums of lengths differ by no more
     than the longest group, and their numbers of groups by no more than one.
-
-    >>> lengths = np.array([1, 9, 2, 8])
-    >>> [share_of(np.arange(4), lengths, rank=rank, size=2).tolist() for rank in range(2)]
-    [[1, 0], [3, 2]]
     """
     order = np.argsort(-lengths[index], kind="stable")
     turn = np.arange(len(order)) % (2 * size)
