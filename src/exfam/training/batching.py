@@ -69,8 +69,10 @@ def _flat_columns(groups: Groups) -> list[np.ndarray]:
 
 
 def _advise(columns: list[np.ndarray], advice: str) -> None:
-    number = getattr(mmap, advice, None)  # not every system knows it
-    for column in columns if number is not None else ():
+    number = getattr(mmap, advice, None)
+    if number is None:  # not every system knows it
+        return
+    for column in columns:
         base: Any = column
         while isinstance(base, np.ndarray):
             base = base.base
