@@ -7,21 +7,21 @@ from exfam.catalog.listed import ContextItems
 from exfam.catalog.normalizer import ItemChoice
 
 N_ITEMS, DIM = 11, 3
+SUPPORTS = ("none", "hard", "penalty")
 
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def context(*, causal=False, n_items=N_ITEMS, seed=0, lengths=(4, 1, 6, 2, 5)):
+def context(*, causal=False):
     """Distinct items of some groups (padding and an unknown item among them), and their rows."""
-    shuffled = [torch.randperm(n_items, generator=generator(seed + g)) for g in range(5)]
-    code = torch.stack([one[:6] for one in shuffled])
-    present = torch.arange(6) < torch.tensor(lengths)[:, None]
-    code[2, 1] = n_items
-    code = torch.where(present, code, n_items)
+    code = torch.stack([torch.randperm(N_ITEMS, generator=generator(g))[:6] for g in range(5)])
+    present = torch.arange(6) < torch.tensor([4, 1, 6, 2, 5])[:, None]
+    code[2, 1] = N_ITEMS
+    code = torch.where(present, code, N_ITEMS)
     where = present.nonzero(as_tuple=True)
-    return code, where, ContextItems.of(code, where, n_items=n_items, causal=causal)
+    return code, where, ContextItems.of(code, where, n_items=N_ITEMS, causal=causal)
 
 
 def pairs(listed, n_rows, n_classes):
@@ -55,6 +55,11 @@ def tensors(choice):
     """What gradients are taken of."""
     given = [choice.eta.state, choice.eta.vectors, choice.eta.bias, choice.penalty]
     return [tensor for tensor in given if tensor is not None]
+
+
+def with_tensors(choice, state, vectors, bias, penalty=None):
+    eta = choice.eta._replace(state=state, vectors=vectors, bias=bias)
+    return ItemChoice(eta, choice.excluded, choice.penalized, penalty, choice.again)
 
 
 def dense_log_probs(choice):

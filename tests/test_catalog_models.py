@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from catalog_cases import generator
 from efa_cases import small_model
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
@@ -34,33 +35,36 @@ def groups_with_everything(*, repeats):
 
 
 def marginal(direction, support):
-    logits = torch.randn(N_ITEMS, generator=torch.Generator().manual_seed(3))
-    part = MarginalItems(logits.log_softmax(0))
+    part = MarginalItems(torch.randn(N_ITEMS, generator=generator(3)).log_softmax(0))
     return TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
 
 
 def latent_factor(direction, support):
-    generator = torch.Generator().manual_seed(0)
+    source = generator()
     settings = LatentFactorSettings(direction=direction, dim=4, mask_vector=True)
-    part = build_latent_factor_items(N_ITEMS, settings, generator=generator)
-    model = TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
+    part = build_latent_factor_items(N_ITEMS, settings, generator=source)
     with torch.no_grad():
         for parameter in part.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
-    return model
+            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=source))
+    return TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
 
 
 def efa(direction, support, **choices):
     schema = Schema.of(make_groups(), families={"value": Gaussian()})
-    network = {"direction": direction, "n_layers": 1}
-    return small_model(schema, **network, values=False, support=support, **choices)
+    network = {"direction": direction, "n_layers": 1, "support": support}
+    return small_model(schema, values=False, **network, **choices)
 
 
 def reflected(direction, support):
     return efa(direction, support, tie="reflection")
 
 
-MAKERS = (marginal, latent_factor, efa, reflected)
+every_model = pytest.mark.parametrize("maker", [marginal, latent_factor, efa, reflected])
+every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
+every_support = pytest.mark.parametrize("support", SUPPORTS)
+every_ranking = pytest.mark.parametrize(
+    ("call", "options"), [(evaluate.top_items, {"k": 1}), (evaluate.item_ranks, {})]
+)
 
 
 @pytest.fixture
@@ -77,44 +81,40 @@ def both(monkeypatch):
     return call
 
 
-def nats_and_gradients(model, batch):
-    model.zero_grad()
-    nats = model.log_prob(batch).item
-    if nats.requires_grad:
-        weight = torch.randn(nats.shape, generator=torch.Generator().manual_seed(1))
-        (weight * nats).sum().backward()
-    return nats.detach(), {name: p.grad for name, p in model.named_parameters()}
-
-
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("support", SUPPORTS)
-@pytest.mark.parametrize("maker", MAKERS)
+@every_direction
+@every_support
+@every_model
 def test_log_prob_and_gradients_are_the_same(maker, support, direction, both):
     model = maker(direction, support)
     batch = more_padding(whole(groups_with_everything(repeats=support != "hard")))
-    (dense, gradients), (result, others) = both(lambda: nats_and_gradients(model, batch))
-    assert torch.equal(result != 0, batch.target & (batch.item >= 0))
+
+    def nats_and_gradients():
+        model.zero_grad()
+        nats = model.log_prob(batch).item
+        if nats.requires_grad:
+            (torch.randn(nats.shape, generator=generator(1)) * nats).sum().backward()
+        return [nats.detach(), *(p.grad for p in model.parameters())]
+
+    dense, result = both(nats_and_gradients)
+    assert torch.equal(result[0] != 0, batch.target & (batch.item >= 0))
     torch.testing.assert_close(result, dense, rtol=1e-5, atol=1e-5)
-    for name, gradient in gradients.items():
-        torch.testing.assert_close(others[name], gradient, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("maker", MAKERS)
+@every_direction
+@every_model
 def test_a_used_up_catalog_is_kept_whole(maker, direction, both):
     """A group of all items and an unknown one, which nothing would be left for."""
     item = np.append(np.random.default_rng(0).permutation(N_ITEMS), -1).astype(np.int32)
-    groups = make_groups(lengths=[10], item=item, values={})
-    model = maker(direction, "hard")
+    groups, model = make_groups(lengths=[10], item=item, values={}), maker(direction, "hard")
     dense, result = both(lambda: list(evaluate.item_probabilities([model], groups)))
-    probability = np.concatenate([each for _, each in result])
+    probability = np.concatenate([some for _, some in result])
     np.testing.assert_allclose(probability.sum(1), 1, atol=1e-5)
     np.testing.assert_allclose(probability, dense[0][1], atol=1e-6)
     assert (probability[-1] > 0).all() and (probability[1] == 0).any()
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("maker", MAKERS)
+@every_direction
+@every_model
 def test_a_target_that_repeats_is_named(maker, direction, both):
     groups = make_groups(lengths=[2, 3], item=np.array([0, 1, 5, 3, 5], dtype=np.int32))
 
@@ -125,8 +125,8 @@ def test_a_target_that_repeats_is_named(maker, direction, both):
     both(refused)
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-@pytest.mark.parametrize("support", SUPPORTS)
+@every_direction
+@every_support
 def test_all_answers_about_groups_are_the_same(support, direction, both, monkeypatch):
     monkeypatch.setattr(evaluate, "MAX_NUMBERS", 20)
     groups = groups_with_everything(repeats=support != "hard")
@@ -134,48 +134,40 @@ def test_all_answers_about_groups_are_the_same(support, direction, both, monkeyp
 
     def result():
         probability = np.full((groups.n_rows, N_ITEMS), np.nan)
-        for rows, each in evaluate.item_probabilities(members, groups):
-            probability[rows] = each
+        for rows, some in evaluate.item_probabilities(members, groups):
+            probability[rows] = some
         best, chance = np.full((groups.n_rows, 4), -1), np.full((groups.n_rows, 4), np.nan)
-        for rows, items, each in evaluate.top_items(members, groups, k=4):
-            best[rows], chance[rows] = np.where(each > 0, items, -1), each
+        for rows, items, some in evaluate.top_items(members, groups, k=4):
+            best[rows], chance[rows] = np.where(some > 0, items, -1), some
         rank = evaluate.item_ranks(members, groups)
         return [probability, best, chance, rank, evaluate.log_probs(members, groups)["item"]]
 
     small, large = both(result)
-    for one, other in zip(small, large, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    for expected, actual in zip(small, large, strict=True):
+        np.testing.assert_allclose(expected, actual, rtol=1e-5, atol=1e-6)
     rank = large[3]
     assert np.array_equal(np.isnan(rank), groups.role == CONTEXT)
     assert np.array_equal(np.isinf(rank), (groups.role == TARGET) & (groups.item < 0))
 
 
-@pytest.mark.parametrize("call", [evaluate.top_items, evaluate.item_ranks])
-def test_nan_is_an_error(call, both):
+@every_ranking
+def test_ranking_needs_items_and_numbers(call, options, both):
     model = latent_factor("causal", "none")
     with torch.no_grad():
         model.item_part.mask_vector.fill_(torch.nan)
-    more = {"k": 1} if call is evaluate.top_items else {}
 
     def refused():
         with pytest.raises(ExfamError, match="must lead to log-probabilities that are numbers"):
-            list(call([model], make_groups(), **more))
+            list(call([model], make_groups(), **options))
 
     both(refused)
-
-
-@pytest.mark.parametrize("call", [evaluate.top_items, evaluate.item_ranks])
-def test_ranking_needs_an_item_part(call):
     schema = Schema.of(make_groups(), families={"value": Gaussian()})
-    more = {"k": 1} if call is evaluate.top_items else {}
     with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
-        list(call([small_model(schema, items=False)], make_groups(), **more))
+        list(call([small_model(schema, items=False)], make_groups(), **options))
 
 
-def test_batches_are_cut_by_elements_where_items_are_many(monkeypatch):
-    model, groups = latent_factor("causal", "none"), make_groups()
-    for large, n_batches in ((10**9, 5), (1, 1)):
-        monkeypatch.setattr(two_part, "LARGE_CATALOG", large)
-        wide = groups.with_(vocabulary={"item": np.arange(10_000)})
-        batches = list(evaluate.evaluation_batches(wide, [model], max_numbers=10_000))
-        assert len(batches) == n_batches
+def test_batches_are_cut_by_elements_where_items_are_many(both):
+    wide = make_groups().with_(vocabulary={"item": np.arange(10_000)})
+    models = [latent_factor("causal", "none")]
+    cut = both(lambda: list(evaluate.evaluation_batches(wide, models, max_numbers=10_000)))
+    assert [len(batches) for batches in cut] == [5, 1]

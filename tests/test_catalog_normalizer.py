@@ -6,13 +6,22 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from catalog_cases import N_ITEMS, dense_log_probs, generator, make_choice, tensors
+from catalog_cases import (
+    N_ITEMS,
+    SUPPORTS,
+    dense_log_probs,
+    generator,
+    make_choice,
+    tensors,
+    with_tensors,
+)
 from exfam.catalog import linear
 from exfam.catalog.linear import LinearEta
 from exfam.catalog.listed import OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 
-SUPPORTS = ("none", "hard", "penalty")
+every_support = pytest.mark.parametrize("support", SUPPORTS)
+close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 
 
 @pytest.fixture
@@ -26,37 +35,32 @@ def tile(monkeypatch):
     return set_tile
 
 
-def with_tensors(choice, state, vectors, bias, penalty=None):
-    eta = choice.eta._replace(state=state, vectors=vectors, bias=bias)
-    return ItemChoice(eta, choice.excluded, choice.penalized, penalty, choice.again)
-
-
-def gradients(nats, choice, seed=1):
+def gradients(nats, choice):
     """Of a sum in which every row has a weight of its own."""
-    weight = torch.randn(len(nats), generator=generator(seed), dtype=torch.float64)
+    weight = torch.randn(len(nats), generator=generator(1), dtype=torch.float64)
     return torch.autograd.grad((weight.to(nats.dtype) * nats).sum(), tensors(choice))
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("support", SUPPORTS)
-def test_is_the_dense_softmax(support, causal):
+@every_support
+def test_is_the_dense_softmax_however_it_is_tiled(support, causal, tile):
     choice, own = make_choice(support=support, causal=causal)
-    result = log_prob_of(choice, own)
     expected = dense_log_probs(choice)[torch.arange(len(own)), own]
-    assert result.std() > 0.1
-    torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
-    for mine, dense in zip(gradients(result, choice), gradients(expected, choice), strict=True):
-        assert dense.abs().max() > 0
-        torch.testing.assert_close(mine, dense, rtol=1e-5, atol=1e-5)
+    sums = gradients(expected, choice)
+    assert all(total.abs().max() > 0 for total in sums) and expected.std() > 0.1
+    for numbers, rows in [(2**20, 512), (1, 1), (7, 3), (30, 1), (30, 30), (64, 4)]:
+        tile(numbers, rows)
+        result = log_prob_of(choice, own)
+        close(result, expected)
+        close(gradients(result, choice), sums)
 
 
-@pytest.mark.parametrize("support", SUPPORTS)
+@every_support
 def test_bfloat16_sums_in_single_precision(support):
     """Inputs are rounded, sums are not: far closer to exact than a softmax in bfloat16."""
     choice, own = make_choice(support=support, dtype=torch.bfloat16)
     exact = with_tensors(choice, *(t.detach().double().requires_grad_() for t in tensors(choice)))
-    rows = torch.arange(len(own))
-    result, expected = log_prob_of(choice, own), dense_log_probs(exact)[rows, own]
+    result, expected = log_prob_of(choice, own), dense_log_probs(exact)[torch.arange(len(own)), own]
     assert result.dtype == torch.bfloat16
     torch.testing.assert_close(result.double(), expected, rtol=2**-8, atol=1e-3)
     for mine, true in zip(gradients(result, choice), gradients(expected, exact), strict=True):
@@ -65,7 +69,7 @@ def test_bfloat16_sums_in_single_precision(support):
         torch.testing.assert_close(mine.double(), true, rtol=2**-7, atol=2**-7)
 
 
-@pytest.mark.parametrize("support", SUPPORTS)
+@every_support
 @pytest.mark.parametrize("item", [True, False])
 def test_gradients_are_those_of_differences(support, item, tile):
     choice, own = make_choice(support=support, dtype=torch.float64)
@@ -78,21 +82,8 @@ def test_gradients_are_those_of_differences(support, item, tile):
     assert torch.autograd.gradcheck(result, tensors(choice), fast_mode=True)
 
 
-@pytest.mark.parametrize(("numbers", "rows"), [(1, 1), (7, 3), (30, 1), (30, 30), (64, 4)])
-@pytest.mark.parametrize("support", SUPPORTS)
-def test_tiles_change_nothing(support, numbers, rows, tile):
-    choice, own = make_choice(support=support)
-    whole = log_prob_of(choice, own)
-    sums = gradients(whole, choice)
-    tile(numbers, rows)
-    cut = log_prob_of(choice, own)
-    torch.testing.assert_close(cut, whole, rtol=1e-5, atol=1e-5)
-    for mine, other in zip(gradients(cut, choice), sums, strict=True):
-        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("scale", [1e2, 1e4, 1e15])
-@pytest.mark.parametrize("support", SUPPORTS)
+@every_support
 def test_extreme_outputs_stay_finite(support, scale, tile):
     tile(20, 5)
     choice, own = make_choice(support=support, scale=scale)
@@ -104,10 +95,8 @@ def test_extreme_outputs_stay_finite(support, scale, tile):
 def test_log_probabilities_are_never_positive(tile):
     tile(16, 4)
     state = torch.linspace(-30, 30, 401)[:, None]
-    eta = LinearEta(state, torch.tensor([[1.0], [-1.0], [0.3]]), None, 3)
-    result = torch.stack(
-        [log_prob_of(ItemChoice(eta), torch.full((401,), code)) for code in range(3)]
-    )
+    choice = ItemChoice(LinearEta(state, torch.tensor([[1.0], [-1.0], [0.3]]), None, 3))
+    result = torch.stack([log_prob_of(choice, torch.full((401,), code)) for code in range(3)])
     assert result.max() <= 0 and result.max() > -1e-6
     torch.testing.assert_close(result.exp().sum(0), torch.ones(401))
 
@@ -128,30 +117,23 @@ def test_no_rows_no_bias_and_nothing_to_choose_from_but_one(item):
 def test_rows_that_exclude_all_but_one_item_are_sure(tile):
     tile(6, 2)
     choice, _ = make_choice()
-    rows = len(choice.eta.state)
-    others = tuple(
-        OnePerRow(torch.where(torch.arange(rows) % N_ITEMS == code, -1, code))
-        for code in range(N_ITEMS)
-    )
-    sure = ItemChoice(choice.eta, excluded=others)
-    result = log_prob_of(sure, torch.arange(rows) % N_ITEMS)
-    torch.testing.assert_close(result, torch.zeros(rows))
+    left = torch.arange(len(choice.eta.state)) % N_ITEMS
+    others = (OnePerRow(torch.where(left == code, -1, code)) for code in range(N_ITEMS))
+    sure = ItemChoice(choice.eta, excluded=tuple(others))
+    result = log_prob_of(sure, left)
+    torch.testing.assert_close(result, torch.zeros(len(left)))
     assert all(g.abs().max() < 1e-6 for g in gradients(result, sure))
 
 
-def test_nan_stays_nan():
-    choice, own = make_choice()
-    with torch.no_grad():
-        choice.eta.state[2, 0] = torch.nan
-    result = log_prob_of(choice, own)
-    assert torch.isnan(result).nonzero().flatten().tolist() == [2]
-
-
-def test_frozen_vectors_have_no_gradient():
+def test_nan_stays_nan_and_frozen_vectors_have_no_gradient():
     choice, own = make_choice()
     frozen = ItemChoice(choice.eta._replace(vectors=choice.eta.vectors.detach()))
     log_prob_of(frozen, own).sum().backward()
     assert frozen.eta.vectors.grad is None and choice.eta.state.grad is not None
+    with torch.no_grad():
+        choice.eta.state[2, 0] = torch.nan
+    result = log_prob_of(choice, own)
+    assert torch.isnan(result).nonzero().flatten().tolist() == [2]
 
 
 class Largest(TorchFunctionMode):

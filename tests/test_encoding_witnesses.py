@@ -15,22 +15,17 @@ def generator(seed=0):
 # Both hold speeds in single precision: what a difference of 1e-7 makes grows with the position.
 @pytest.mark.parametrize(("most", "atol"), [(16, 1e-6), (500, 5e-5)])
 def test_rotary_turns_as_llamas_does(most, atol):
-    from transformers.models.llama.configuration_llama import LlamaConfig
-    from transformers.models.llama.modeling_llama import (
-        LlamaRotaryEmbedding,
-        apply_rotary_pos_emb,
-    )
+    from transformers.models.llama import configuration_llama, modeling_llama
 
     q, k = torch.randn(2, 3, 4, 20, 16, generator=generator()).unbind(0)
     position = torch.randint(most, (3, 20), generator=generator(1))
-    config = LlamaConfig(hidden_size=64, num_attention_heads=4, max_position_embeddings=512)
-    cos, sin = LlamaRotaryEmbedding(config)(q, position)
-    expected = apply_rotary_pos_emb(q, k, cos, sin)
-    own = Rotary(16)
-    for turned, witness in zip(
-        (own.rotate(q, position), own.rotate(k, position)), expected, strict=True
-    ):
-        torch.testing.assert_close(turned, witness, atol=atol, rtol=0)
+    config = configuration_llama.LlamaConfig(
+        hidden_size=64, num_attention_heads=4, max_position_embeddings=512
+    )
+    cos_sin = modeling_llama.LlamaRotaryEmbedding(config)(q, position)
+    expected = modeling_llama.apply_rotary_pos_emb(q, k, *cos_sin)
+    for x, witness in zip((q, k), expected, strict=True):
+        torch.testing.assert_close(Rotary(16).rotate(x, position), witness, atol=atol, rtol=0)
         assert not torch.allclose(witness, q)
 
 
@@ -41,11 +36,11 @@ def test_alibi_weighs_as_blooms_does(n_heads):
     length, q = 24, torch.zeros(1, n_heads, 24, 4)
     position = torch.arange(length)[None]
     witness = build_alibi_tensor(torch.ones(1, length), n_heads, torch.float32)
+    own = ALiBi(n_heads).bias(q, position, position)[0]
     later = torch.ones(length, length, dtype=torch.bool).triu(1)
     # Bloom adds slope * j: the same as -slope * (i - j), but for a constant in each row.
-    expected = witness.expand(-1, length, -1).masked_fill(later, -torch.inf).softmax(-1)
-    own = ALiBi(n_heads).bias(q, position, position)[0].masked_fill(later, -torch.inf).softmax(-1)
-    torch.testing.assert_close(own, expected, atol=1e-6, rtol=0)
+    weights = [x.masked_fill(later, -torch.inf).softmax(-1) for x in (own, witness)]
+    torch.testing.assert_close(*weights, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (16, 40)])

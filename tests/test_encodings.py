@@ -23,9 +23,9 @@ from exfam.encodings import (
 )
 from networks import HEAD_DIM, HEADS, random_encoding
 
-SIZES = {"n_heads": 1, "head_dim": 2, "embed_dim": 2, "n_positions": 2}
 # Tables and vectors of positions, compared pair by pair.
 OF_PAIRS = ("attenuated-probability", "attenuated-table", "attenuated-table-shared", "tupe")
+POSITION = torch.arange(6)[None].expand(2, -1)
 every_encoding = pytest.mark.parametrize("name", sorted(ENCODINGS))
 
 
@@ -33,8 +33,13 @@ def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def scores(encoding, q, k, position):
+def queries_and_keys(batch=2, length=6):
+    return torch.randn(2, batch, HEADS, length, HEAD_DIM, generator=generator(3)).unbind(0)
+
+
+def scores(encoding, position, pairs=None):
     """What attention would see from this encoding for given queries and keys."""
+    q, k = queries_and_keys() if pairs is None else pairs
     fixed = encoding.log_weights(position, position)
     if fixed is not None:
         return fixed.expand(q.shape[0], q.shape[1], -1, -1)
@@ -43,45 +48,33 @@ def scores(encoding, q, k, position):
     return product if bias is None else product + bias
 
 
-def queries_and_keys(batch=2, length=6):
-    return torch.randn(2, batch, HEADS, length, HEAD_DIM, generator=generator(3)).unbind(0)
-
-
-@every_encoding
-def test_hooks_have_the_shapes_they_say(name):
-    encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
-    position = torch.arange(6)[None].expand(2, -1)
-    assert scores(encoding, q, k, position).shape == (2, HEADS, 6, 6)
-    added = encoding.embed(position)
-    assert added is None or added.shape == (2, 6, 12)
-
-
 @every_encoding
 def test_an_encoding_says_which_hooks_do_anything(name):
     encoding = random_encoding(name, generator())
     q, k = queries_and_keys()
-    position = torch.arange(6)[None].expand(2, -1)
-    assert encoding.embeds == (encoding.embed(position) is not None)
-    assert encoding.rotates == (not torch.equal(encoding.rotate(q, position), q))
-    assert encoding.replaces == (encoding.log_weights(position, position) is not None)
-    turned = [encoding.rotate(x, position) for x in (q, k)]
-    told = pair_scores(encoding, *turned, (position, position), scale=1.0)
-    torch.testing.assert_close(told, scores(encoding, q, k, position))
+    added = encoding.embed(POSITION)
+    assert encoding.embeds == (added is not None)
+    assert added is None or added.shape == (2, 6, 12)
+    assert encoding.rotates == (not torch.equal(encoding.rotate(q, POSITION), q))
+    assert encoding.replaces == (encoding.log_weights(POSITION, POSITION) is not None)
+    turned = [encoding.rotate(x, POSITION) for x in (q, k)]
+    paired = pair_scores(encoding, *turned, (POSITION, POSITION), scale=1.0)
+    assert paired.shape == (2, HEADS, 6, 6)
+    torch.testing.assert_close(paired, scores(encoding, POSITION))
+    # Shared positions give the same as repeated ones.
+    torch.testing.assert_close(scores(encoding, POSITION.contiguous()), paired)
 
 
 @every_encoding
 def test_scores_depend_on_differences_of_positions_only_unless_pairs_have_their_own(name):
     encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
-    position = torch.arange(6)[None].expand(2, -1)
-    moved, still = (scores(encoding, q, k, each) for each in (position + 17, position))
+    moved, still = scores(encoding, POSITION + 17), scores(encoding, POSITION)
     if name in OF_PAIRS:
         assert (moved - still).abs().max() > 1e-3
     else:
         torch.testing.assert_close(moved, still, atol=2e-5, rtol=0)
-    added = encoding.embed(position)
-    assert added is None or not torch.equal(added, encoding.embed(position + 17))
+    added = encoding.embed(POSITION)
+    assert added is None or not torch.equal(added, encoding.embed(POSITION + 17))
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
@@ -89,59 +82,43 @@ def test_scores_depend_on_differences_of_positions_only_unless_pairs_have_their_
 def test_times_may_be_large_numbers(name, dtype):
     # Seconds since 1970, which single precision tells apart by 128.
     encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
     position = torch.tensor([[0, 1, 3, 4, 8, 9]], dtype=dtype).expand(2, -1)
-    late, early = (scores(encoding, q, k, each) for each in (position + 1_700_000_000, position))
+    late, early = scores(encoding, position + 1_700_000_000), scores(encoding, position)
     torch.testing.assert_close(late, early, atol=2e-5, rtol=0)
 
 
 @every_encoding
 def test_scores_go_with_their_elements(name):
     encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
-    position, order = torch.arange(6)[None].expand(2, -1), torch.tensor([3, 0, 5, 1, 4, 2])
-    whole = scores(encoding, q, k, position)
-    mixed = scores(encoding, q[:, :, order], k[:, :, order], position[:, order])
+    order, whole = torch.tensor([3, 0, 5, 1, 4, 2]), scores(encoding, POSITION)
+    pairs = [x[:, :, order] for x in queries_and_keys()]
+    mixed = scores(encoding, POSITION[:, order], pairs)
     torch.testing.assert_close(mixed, whole[:, :, order][..., order])
-    added = encoding.embed(position)
+    added = encoding.embed(POSITION)
     if added is not None:
-        torch.testing.assert_close(encoding.embed(position[:, order]), added[:, order])
+        torch.testing.assert_close(encoding.embed(POSITION[:, order]), added[:, order])
 
 
 @every_encoding
 def test_longer_groups_have_scores_or_are_refused(name):
-    encoding = random_encoding(name, generator())
-    q, k = (torch.randn(1, HEADS, 300, HEAD_DIM, generator=generator(seed)) for seed in (1, 2))
-    position = torch.arange(300)[None]
+    encoding, position = random_encoding(name, generator()), torch.arange(300)[None]
 
-    def told():
+    def result():
         added = encoding.embed(position)
-        return scores(encoding, q, k, position) + (0 if added is None else added.sum())
+        pairs = queries_and_keys(1, 300)
+        return scores(encoding, position, pairs) + (0 if added is None else added.sum())
 
     if name in OF_PAIRS or name == "learned":
         with pytest.raises(ValueError, match=r"`position` must be in 0 \.\. 49 for encoding="):
-            told()
+            result()
     else:
-        assert told().isfinite().all()
-
-
-@every_encoding
-def test_shared_positions_give_the_same_as_repeated_ones(name):
-    encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
-    shared = torch.arange(6)[None].expand(2, -1)
-    torch.testing.assert_close(
-        scores(encoding, q, k, shared), scores(encoding, q, k, shared.contiguous())
-    )
+        assert result().isfinite().all()
 
 
 @every_encoding
 def test_every_parameter_gets_a_gradient(name):
     encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
-    position = torch.arange(6)[None].expand(2, -1)
-    added = encoding.embed(position)
-    total = scores(encoding, q, k, position).square().sum()
+    added, total = encoding.embed(POSITION), scores(encoding, POSITION).square().sum()
     total = total if added is None else total + added.square().sum()
     parameters = list(encoding.parameters())
     if parameters:
@@ -151,11 +128,12 @@ def test_every_parameter_gets_a_gradient(name):
 
 @every_encoding
 def test_unknown_name_is_refused(name):
+    sizes = {"n_heads": 1, "head_dim": 2, "embed_dim": 2, "n_positions": 2}
     with pytest.raises(ValueError, match=f"`encoding` must be one of .* Did you mean '{name}'"):
-        build_encoding(name + "x", EncodingSizes(**SIZES, generator=generator()))
+        build_encoding(name + "x", EncodingSizes(**sizes, generator=generator()))
 
 
-def test_learned_refuses_other_positions():
+def test_learned_refuses_other_positions_and_keeps_no_table_of_times():
     encoding = LearnedAbsolute(4, 2, generator=generator())
     for wrong in (4, -1):
         message = rf"`position` must be in 0 \.\. 3 for .* got {wrong}\. .* \(4 a group at most"
@@ -163,62 +141,53 @@ def test_learned_refuses_other_positions():
             encoding.embed(torch.tensor([[0, wrong]]))
     with pytest.raises(ValueError, match="must be one integer an element for encoding='lear"):
         encoding.embed(torch.tensor([[0.5]]))
-
-
-def test_learned_keeps_no_table_of_times():
     with pytest.raises(ValueError, match="`position` must be below 1,000,000 .* got a range of 1,"):
         LearnedAbsolute(1_000_000_001, 2, generator=generator())
 
 
-def test_vectors_are_for_distance():
-    places, q = torch.zeros(1, 2, 2), torch.zeros(1, 1, 2, 4)
-    with pytest.raises(ValueError, match="must be one number an element for this encoding"):
-        Attenuated().log_weights(places, places)
-    with pytest.raises(ValueError, match="one number an element for encoding='rotary'"):
-        Rotary(4).rotate(q, places)
-    with pytest.raises(ValueError, match="one number an element for encoding='sinusoidal'"):
-        Sinusoidal(4).embed(places)
+SITES = torch.zeros(1, 2, 2)
 
 
-def test_sizes_are_checked():
-    with pytest.raises(ValueError, match="`head_dim` must be even for rotary"):
-        Rotary(3)
-    with pytest.raises(ValueError, match="`n_buckets` must be a multiple of 4, got 6"):
-        RelativeBias(1, generator=generator(), n_buckets=6)
-    with pytest.raises(ValueError, match="`embed_dim` must be even for sinusoidal encoding, got 5"):
-        Sinusoidal(5)
-    with pytest.raises(ValueError, match="`n_heads` must be a number > 0, got 0"):
-        ALiBi(0)
-    with pytest.raises(ValueError, match="`position` must be below 8,192 for a table .* of 9,000"):
-        AttenuatedTable(9000)
-    with pytest.raises(ValueError, match="`added` must be one of 'log', 'probability'"):
-        AttenuatedTable(4, added="logs")
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Attenuated().log_weights(SITES, SITES), "one number an element for this encoding"),
+        (lambda: Rotary(4).rotate(torch.zeros(1, 1, 2, 4), SITES), "for encoding='rotary'"),
+        (lambda: Sinusoidal(4).embed(SITES), "for encoding='sinusoidal'"),
+        (lambda: Rotary(3), "`head_dim` must be even for rotary"),
+        (lambda: RelativeBias(1, generator=generator(), n_buckets=6), "a multiple of 4, got 6"),
+        (lambda: Sinusoidal(5), "`embed_dim` must be even for sinusoidal encoding, got 5"),
+        (lambda: ALiBi(0), "`n_heads` must be a number > 0, got 0"),
+        (lambda: AttenuatedTable(9000), "`position` must be below 8,192 for a table .* of 9,000"),
+        (lambda: AttenuatedTable(4, added="logs"), "`added` must be one of 'log', 'probability'"),
+        (lambda: Attenuated(w=1e19, s=1e2), r"`w` and `s` \* `w` must be at most 1e\+20"),
+    ],
+)
+def test_sizes_and_positions_are_checked(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-def test_a_table_starts_as_what_it_is_named_for():
-    position = torch.arange(5)[None]
-    q = torch.zeros(1, 2, 5, 4)
-    assert (Attenuated(w=2**64).w, Attenuated(w=1, s=2).s) == (2.0**64, 2.0)
-    whole = Attenuated(w=2**64).log_weights(position, position)
-    torch.testing.assert_close(whole, Attenuated(w=2.0**64).log_weights(position, position))
-    fixed = Attenuated(w=0.3, s=0.5).log_weights(position, position)[0, 0]
-    added = AttenuatedBias(Attenuated(w=0.3, s=0.5)).bias(q, position, position)[0, 0]
-    log, probability = (
-        AttenuatedTable(5, n_tables=2, w=0.3, s=0.5, added=how).bias(q, position, position)[0]
-        for how in ("log", "probability")
-    )
+def test_attenuation_is_the_papers_softmax_in_every_form():
+    w, s, n = 0.3, 0.5, 5
+    position, q = torch.arange(n)[None], torch.zeros(1, 2, n, 4)
+    fixed = Attenuated(w=w, s=s).log_weights(position, position)[0, 0]
+    for i in range(n):
+        raw = [math.exp(-(s if i <= j else 1) * w * (i - j) ** 2) for j in range(n)]
+        torch.testing.assert_close(fixed.softmax(-1)[i], torch.tensor(raw) / sum(raw))
+    added = AttenuatedBias(Attenuated(w=w, s=s)).bias(q, position, position)[0, 0]
     torch.testing.assert_close(added, fixed)
-    for head in range(2):
-        torch.testing.assert_close(log[head], fixed)
-        torch.testing.assert_close(probability[head], fixed.softmax(-1))
-    still = AttenuatedTable(5, learned=False)
-    assert not list(still.parameters()) and list(AttenuatedTable(5).parameters())
+    for how, start in (("log", fixed), ("probability", fixed.softmax(-1))):
+        table = AttenuatedTable(n, n_tables=2, w=w, s=s, added=how).bias(q, position, position)[0]
+        torch.testing.assert_close(table, start.expand(2, -1, -1))
+    assert not list(AttenuatedTable(5, learned=False).parameters())
+    whole, real = (Attenuated(w=w).log_weights(position, position) for w in (2**64, 2.0**64))
+    torch.testing.assert_close(whole, real)
 
 
 def test_rotation_keeps_lengths():
     q, _ = queries_and_keys()
-    position = 100 * torch.rand(2, 6, generator=generator())
-    turned = Rotary(HEAD_DIM).rotate(q, position)
+    turned = Rotary(HEAD_DIM).rotate(q, 100 * torch.rand(2, 6, generator=generator()))
     torch.testing.assert_close(turned.norm(dim=-1), q.norm(dim=-1))
     assert not torch.allclose(turned, q)
 
@@ -229,34 +198,14 @@ def test_haversine_is_kilometers():
     assert abs(encoding.distance(paris_london, paris_london)[0, 0, 1] - 343.6) < 1
 
 
-def test_attenuated_is_the_papers_softmax():
-    w, s, n = 0.05, 0.5, 5
-    position = torch.arange(n)[None]
-    weights = Attenuated(w=w, s=s).log_weights(position, position)[0, 0].softmax(-1)
-    for i in range(n):
-        raw = [math.exp(-(s if i <= j else 1) * w * (i - j) ** 2) for j in range(n)]
-        expected = torch.tensor(raw) / sum(raw)
-        torch.testing.assert_close(weights[i], expected)
-
-
-class TestSharedPositions:
-    PRESENT = torch.tensor([[True, True, False], [True, True, True]])
-
-    def test_groups_that_count_alike_share_one_row(self):
-        position = torch.tensor([[3, 4, 0], [3, 4, 9]])
-        shared = share_positions(position, self.PRESENT)
-        assert shared.stride(0) == 0
-        assert shared.tolist() == [[3, 4, 9], [3, 4, 9]]
-
-    @pytest.mark.parametrize(
-        "position",
-        [
-            torch.tensor([[3, 5, 0], [3, 4, 9]]),
-            torch.tensor([[0.0, 1.5, 0.0], [0.0, 1.0, 2.0]]),
-            torch.zeros(2, 3, 2),
-            torch.zeros(2, 0, dtype=torch.int64),
-        ],
-    )
-    def test_others_keep_theirs(self, position):
-        present = self.PRESENT[:, : position.shape[1]]
-        assert share_positions(position, present) is position
+def test_groups_that_count_alike_share_one_row_of_positions():
+    present = torch.tensor([[True, True, False], [True, True, True]])
+    shared = share_positions(torch.tensor([[3, 4, 0], [3, 4, 9]]), present)
+    assert shared.stride(0) == 0 and shared.tolist() == [[3, 4, 9], [3, 4, 9]]
+    for position in (
+        torch.tensor([[3, 5, 0], [3, 4, 9]]),
+        torch.tensor([[0.0, 1.5, 0.0], [0.0, 1.0, 2.0]]),
+        torch.zeros(2, 3, 2),
+        torch.zeros(2, 0, dtype=torch.int64),
+    ):
+        assert share_positions(position, present[:, : position.shape[1]]) is position

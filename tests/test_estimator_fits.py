@@ -8,99 +8,94 @@ import pytest
 import torch
 
 import exfam
-from estimator_cases import (
-    COLUMNS,
-    DIRECTIONS,
-    KINDS,
-    TRAINED,
-    make,
-    ratings,
-    same_bits,
-)
+from estimator_cases import COLUMNS, DIRECTIONS, KINDS, TRAINED, make, ratings, same_bits
 from exfam import ExfamError, Groups
+from exfam.efa import baselines
 from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues
 from exfam.efa.plan import hold_out_groups
 from exfam.encodings import ENCODINGS
 from exfam.families import Poisson
 
 FRAME = ratings()
+every_kind = pytest.mark.parametrize("kind", KINDS)
+every_trained = pytest.mark.parametrize("kind", TRAINED)
 
 
-@pytest.fixture(scope="module")
-def ensemble():
-    return make("efa", ensemble=3, seed=4, direction="causal").fit(FRAME)
+@every_trained
+@pytest.mark.parametrize(("tokens", "steps"), [(10**6, 1), (1, 9), (None, 3)])
+def test_batch_tokens_stand_in_place_of_batch_size(kind, tokens, steps):
+    options = {"validation_fraction": 0.25, "max_epochs": 1, "batch_tokens": tokens}
+    assert make(kind, **options).fit(FRAME).history_.steps == steps
 
 
-class TestBatches:
-    @pytest.mark.parametrize("kind", TRAINED)
-    @pytest.mark.parametrize(("tokens", "steps"), [(10**6, 1), (1, 9)])
-    def test_batch_tokens_stand_in_place_of_batch_size(self, kind, tokens, steps):
-        options = {"validation_fraction": 0.25, "max_epochs": 1}
-        estimator = make(kind, batch_tokens=tokens, **options).fit(FRAME)
-        assert estimator.history_.steps == steps
-        assert make(kind, **options).fit(FRAME).history_.steps == 3
+def only(estimator, number):
+    member = make(estimator.kind)
+    member.members_ = estimator.members_[number : number + 1]
+    return member
 
 
 class TestEnsembles:
-    def test_members_differ(self, ensemble):
-        assert len(ensemble.members_) == len(ensemble.histories_) == 3
-        first, second = (dict(m.named_parameters()) for m in ensemble.members_[:2])
-        assert any(not torch.equal(first[name], second[name]) for name in first)
+    @pytest.fixture(scope="class")
+    @classmethod
+    def ensemble(cls):
+        return make("efa", ensemble=3, seed=4, direction="causal").fit(FRAME)
 
     def test_log_prob_is_the_log_of_the_mean_probability(self, ensemble):
+        assert len(ensemble.members_) == len(ensemble.histories_) == 3
         parts = []
         for member in ensemble.members_:
             alone = make("efa", direction="causal").fit(FRAME)
             alone.members_ = [member]
             parts.append(alone.log_prob_parts(FRAME))
-        result = ensemble.log_prob_parts(FRAME)
+        result, total = ensemble.log_prob_parts(FRAME), 0.0
         for name in ("item", "stars"):
-            each = np.stack([part[name] for part in parts])
-            assert each.std(0).max() > 0
-            np.testing.assert_allclose(result[name], np.log(np.exp(each).mean(0)), rtol=1e-5)
-        by_hand = sum(
-            np.log(np.exp([part[name] for part in parts]).mean(0)) for name in ("item", "stars")
-        )
-        assert ensemble.score(FRAME) == pytest.approx(by_hand.mean(), rel=1e-5)
-
-    def test_first_member_is_the_single_model(self, ensemble):
-        single = make("efa", seed=4, direction="causal").fit(FRAME)
-        state = ensemble.members_[0].state_dict()
-        assert all(torch.equal(state[n], t) for n, t in single.members_[0].state_dict().items())
+            nats = np.stack([part[name] for part in parts])
+            assert nats.std(0).max() > 0
+            expected = np.log(np.exp(nats).mean(0))
+            np.testing.assert_allclose(result[name], expected, rtol=1e-5)
+            total = total + expected
+        assert ensemble.score(FRAME) == pytest.approx(total.mean(), rel=1e-5)
 
     def test_probabilities_and_moments_are_means(self, ensemble):
         np.testing.assert_allclose(ensemble.predict_proba(FRAME).sum(1), 1, atol=1e-6)
         median = ensemble.predict(FRAME, quantiles=[0.5])
         assert np.isfinite(median).all() and (ensemble.predict_variance(FRAME) > 0).all()
 
+    @every_trained
+    def test_members_share_the_split_and_differ_in_all_else(self, kind):
+        for fraction in (0.0, 0.4):
+            whole = make(kind, ensemble=2, seed=4, validation_fraction=fraction).fit(FRAME)
+            for number, seed in enumerate((4, 5)):
+                alone = make(kind, seed=seed, validation_fraction=fraction).fit(FRAME)
+                shares_split = not fraction or seed == 4
+                assert same_bits(alone, only(whole, number)) == shares_split
+
 
 class TestSameBits:
-    @pytest.mark.parametrize("kind", TRAINED)
+    @every_trained
     @pytest.mark.parametrize("direction", DIRECTIONS)
     def test_same_seed_same_bits_other_seed_other(self, kind, direction):
         fits = [make(kind, direction=direction, seed=seed).fit(FRAME) for seed in (7, 7, 8)]
-        assert same_bits(fits[0], fits[1])
-        assert not same_bits(fits[0], fits[2])
+        assert same_bits(fits[0], fits[1]) and not same_bits(fits[0], fits[2])
         np.testing.assert_array_equal(fits[0].log_prob(FRAME), fits[1].log_prob(FRAME))
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_fit_leaves_global_state_alone(self, kind):
+    @every_kind
+    def test_global_state_is_left_alone_and_has_no_say(self, kind):
         extra = {"dropout": 0.3} if kind == "efa" else {}
-        # Python's own generator is drawn from by the checks of types that run in tests.
-        states = [torch.get_rng_state(), np.random.get_state()[1].copy()]
-        threads = torch.get_num_threads()
-        make(kind, **extra).fit(FRAME).predict(FRAME)
-        assert torch.equal(states[0], torch.get_rng_state())
-        np.testing.assert_array_equal(states[1], np.random.get_state()[1])
-        assert threads == torch.get_num_threads()
+        fits = []
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            # Python's own generator is drawn from by the checks of types that run in tests.
+            states = [torch.get_rng_state(), np.random.get_state()[1].copy()]
+            threads = torch.get_num_threads()
+            fits.append(make(kind, **extra).fit(FRAME))
+            fits[-1].predict(FRAME)
+            assert torch.equal(states[0], torch.get_rng_state())
+            np.testing.assert_array_equal(states[1], np.random.get_state()[1])
+            assert threads == torch.get_num_threads()
+        assert same_bits(*fits)
 
-    def test_global_state_has_no_say(self):
-        torch.manual_seed(1)
-        first = make("efa", dropout=0.3).fit(FRAME)
-        torch.manual_seed(2)
-        assert same_bits(first, make("efa", dropout=0.3).fit(FRAME))
-
-    @pytest.mark.parametrize("kind", KINDS)
+    @every_kind
     def test_row_order_has_no_say_beside_an_order_column(self, kind):
         ordered = FRAME.sort_values(["user", "day"], kind="stable")
         # Groups come in the order of their first rows: keep those in place, shuffle the rest.
@@ -119,67 +114,54 @@ class TestSameBits:
 
 
 class TestWeights:
-    @pytest.mark.parametrize("kind", KINDS)
+    @every_kind
     def test_elements_of_weight_zero_teach_nothing(self, kind):
         weight = np.where(FRAME["user"].isin(["u2", "u7"]), 0.0, 1.0)
         other = FRAME.copy()
         other.loc[weight == 0, "stars"] = 5.0
-        fits = [
-            make(kind, validation_fraction=0.0).fit(frame, sample_weight=weight)
-            for frame in (FRAME, other)
-        ]
-        assert same_bits(*fits)
-        assert not same_bits(fits[0], make(kind, validation_fraction=0.0).fit(other))
+        weighted, changed, unweighted = (
+            make(kind, validation_fraction=0.0).fit(frame, sample_weight=given)
+            for frame, given in ((FRAME, weight), (other, weight), (other, None))
+        )
+        assert same_bits(weighted, changed) and not same_bits(weighted, unweighted)
+        with pytest.raises(ExfamError, match="target element of positive weight to fit, got none"):
+            make(kind).fit(FRAME, sample_weight=np.zeros(len(FRAME)))
 
     @pytest.mark.parametrize("kind", ["marginal", "shrunk-offset"])
     def test_whole_weights_are_repetitions_in_a_fit(self, kind):
         twice = np.where(FRAME["user"] == "u3", 2, 1)
         copy = FRAME[FRAME["user"] == "u3"].assign(user="again")
-        one = make(kind).fit(FRAME, sample_weight=twice)
-        other = make(kind).fit(pd.concat([FRAME, copy]))
-        np.testing.assert_allclose(one.log_prob(FRAME), other.log_prob(FRAME), rtol=1e-4, atol=1e-4)
+        weighted = make(kind).fit(FRAME, sample_weight=twice).log_prob(FRAME)
+        repeated = make(kind).fit(pd.concat([FRAME, copy])).log_prob(FRAME)
+        np.testing.assert_allclose(weighted, repeated, rtol=1e-4, atol=1e-4)
 
-    @pytest.mark.parametrize("kind", TRAINED)
+    @every_trained
     def test_held_out_elements_have_their_weights(self, kind):
         """A group that weighs nothing is never chosen to choose the epoch by."""
         weight = np.where(FRAME["user"].isin(["u0", "u1"]), 1.0, 0.0)
         estimator = make(kind, validation_fraction=0.5).fit(FRAME, sample_weight=weight)
         assert all(row.validation_nats is not None for row in estimator.history_.rows)
-
-    @pytest.mark.parametrize("kind", TRAINED)
-    def test_validation_is_weighted_too(self, kind):
         weight = np.random.default_rng(0).random(len(FRAME))
         estimator = make(kind, validation_fraction=0.4, seed=2).fit(FRAME, sample_weight=weight)
         groups = Groups.from_frame(FRAME, **COLUMNS)
-        _, held_out = hold_out_groups(
-            groups, np.ones(len(groups), dtype=bool), fraction=0.4, seed=2
-        )
-        score = estimator.score(
-            held_out, sample_weight=weight[held_out.source_row[held_out.elements()]]
-        )
+        able = np.ones(len(groups), dtype=bool)
+        _, held_out = hold_out_groups(groups, able, fraction=0.4, seed=2)
+        own = weight[held_out.source_row[held_out.elements()]]
+        score = estimator.score(held_out, sample_weight=own)
         assert estimator.history_.best.validation_nats == pytest.approx(-score, rel=1e-5)
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_weights_without_any(self, kind):
-        with pytest.raises(ExfamError, match="target element of positive weight to fit, got none"):
-            make(kind).fit(FRAME, sample_weight=np.zeros(len(FRAME)))
 
 
 class TestValidation:
-    def test_groups_are_split_and_disjoint(self, monkeypatch):
-        seen = {}
-
-        def note(estimator, build, plan):
-            seen["train"], seen["validation"] = plan.train, plan.validation
-            return [build(torch.Generator().manual_seed(0))], []
-
-        monkeypatch.setattr("exfam.efa.plan.train_members", note)
-        make("efa", validation_fraction=0.25).fit(FRAME)
-        train, held_out = set(seen["train"].group_names), set(seen["validation"].group_names)
-        assert not train & held_out and train | held_out == set(FRAME["user"])
+    def test_groups_are_split_and_disjoint(self):
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        able = np.ones(len(groups), dtype=bool)
+        train, held_out = hold_out_groups(groups, able, fraction=0.25, seed=0)
+        names = set(train.group_names), set(held_out.group_names)
+        assert not names[0] & names[1] and names[0] | names[1] == set(FRAME["user"])
         assert len(held_out) == 3
+        assert make("efa", validation_fraction=0.9).fit(FRAME[:1]).history_.best is None
 
-    @pytest.mark.parametrize("kind", TRAINED)
+    @every_trained
     @pytest.mark.parametrize("as_groups", [False, True])
     def test_given_validation_is_used(self, kind, as_groups):
         held_out = ratings(seed=5, n_users=4)
@@ -187,31 +169,29 @@ class TestValidation:
         estimator = make(kind).fit(FRAME, validation=given)
         best = estimator.history_.best
         assert best.validation_nats == pytest.approx(-estimator.score(held_out), rel=1e-5)
-        whole = make(kind, validation_fraction=0.0).fit(FRAME)
-        assert whole.history_.best is None
+        assert make(kind, validation_fraction=0.0).fit(FRAME).history_.best is None
 
-    def test_few_groups_have_none(self):
-        assert make("efa", validation_fraction=0.9).fit(FRAME[:1]).history_.best is None
-
-    def test_validation_without_targets(self):
+    def test_validation_that_says_nothing_is_refused(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)
+        context = groups.with_(role=np.ones(groups.n_rows, np.int8))
         with pytest.raises(ExfamError, match="`validation` must hold at least one element"):
-            make("efa").fit(groups, validation=groups.with_(role=np.ones(groups.n_rows, np.int8)))
-
-    def test_validation_outside_the_support(self):
+            make("efa").fit(groups, validation=context)
         wrong = FRAME.assign(stars=-1.0)
         with pytest.raises(exfam.SupportError, match="`stars` must be .* got -1 at row 0"):
             make("efa", family=Poisson(shift=1)).fit(FRAME, validation=wrong)
-
-    def test_shrunk_offset_chooses_k_by_validation(self):
         with pytest.raises(ExfamError, match="`validation_fraction` must be above 0 to choose `k`"):
             make("shrunk-offset", k=None).fit(FRAME)
-        estimator = make("shrunk-offset", k=None, validation_fraction=0.3).fit(FRAME)
-        part = estimator.members_[0].value_part
-        assert isinstance(part, ShrunkOffsetValues) and part.k == estimator.k_ > 0
+
+    def test_another_order_of_rows_is_another_split(self):
+        other = FRAME.iloc[np.random.default_rng(1).permutation(len(FRAME))]
+        for fraction in (0.5, 0.0):
+            model = make("marginal", validation_fraction=fraction)
+            score = model.fit(FRAME).score(FRAME)
+            same = model.fit(other).score(FRAME) == pytest.approx(score, rel=1e-6)
+            assert same == (fraction == 0)
 
 
-class TestItemPrior:
+class TestShrunkOffset:
     @pytest.mark.parametrize("prior", [0.5, 1.0, 7.0])
     def test_item_means_are_drawn_to_the_global_one(self, prior):
         estimator = make("shrunk-offset", item_prior=prior).fit(FRAME)
@@ -221,9 +201,7 @@ class TestItemPrior:
         expected = (by_movie.sum() + prior * overall) / (by_movie.count() + prior)
         np.testing.assert_allclose(means, [*expected, overall], rtol=1e-5)
 
-    def test_it_matters_to_the_choice_of_k(self, monkeypatch):
-        from exfam.efa import baselines
-
+    def test_k_is_chosen_by_validation_with_the_prior_of_the_fit(self, monkeypatch):
         priors = []
 
         def fit(*data, item_prior, **more):
@@ -232,37 +210,11 @@ class TestItemPrior:
 
         original = baselines.fit_shrunk_offset
         monkeypatch.setattr(baselines, "fit_shrunk_offset", fit)
-        make("shrunk-offset", k=None, item_prior=3.0, validation_fraction=0.3).fit(FRAME)
+        options = {"k": None, "item_prior": 3.0, "validation_fraction": 0.3}
+        estimator = make("shrunk-offset", **options).fit(FRAME)
         assert len(priors) > 3 and set(priors) == {3.0}
-
-
-@pytest.mark.parametrize("kind", TRAINED)
-def test_members_share_the_split_and_differ_in_all_else(kind):
-    whole = make(kind, ensemble=2, seed=4, validation_fraction=0.0).fit(FRAME)
-    for number, seed in enumerate((4, 5)):
-        alone = make(kind, seed=seed, validation_fraction=0.0).fit(FRAME)
-        assert same_bits(alone, _only(whole, number))
-    split = make(kind, ensemble=2, seed=4, validation_fraction=0.4).fit(FRAME)
-    other = make(kind, seed=5, validation_fraction=0.4).fit(FRAME)
-    assert same_bits(make(kind, seed=4, validation_fraction=0.4).fit(FRAME), _only(split, 0))
-    assert not same_bits(other, _only(split, 1))
-
-
-def _only(estimator, number):
-    member = make(estimator.kind)
-    member.members_ = estimator.members_[number : number + 1]
-    return member
-
-
-def test_another_order_of_rows_is_another_split():
-    rows = np.random.default_rng(1).permutation(len(FRAME))
-    kept = make("marginal", validation_fraction=0.5)
-    score, other = kept.fit(FRAME).score(FRAME), kept.fit(FRAME.iloc[rows]).score(FRAME)
-    assert score != pytest.approx(other)
-    whole = make("marginal")
-    assert whole.fit(FRAME).score(FRAME) == pytest.approx(
-        whole.fit(FRAME.iloc[rows]).score(FRAME), rel=1e-6
-    )
+        part = estimator.members_[0].value_part
+        assert isinstance(part, ShrunkOffsetValues) and part.k == estimator.k_ > 0
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
 from estimator_cases import CASES, WITH_ITEMS, fitted_on, make, random_weights, ratings
 from exfam import ExfamError, Groups, UnknownItemError
@@ -17,7 +16,7 @@ from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods import two_part
 
 FRAME = ratings(least=2)
-WITHOUT_VALUES = {"group": "user", "item": "movie"}
+unseen_items = pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
 
 
 def schema_of(groups, *, attributes=(), known=()):
@@ -25,12 +24,25 @@ def schema_of(groups, *, attributes=(), known=()):
     return Schema.of(groups, families=families, attributes=attributes, known=known)
 
 
+def appended(group, code):
+    """The group with one more element of that item, its value not observed."""
+    n = group.n_elements
+    return Groups(
+        start=[0],
+        stop=[n + 1],
+        item=np.append(group.item, code),
+        values={name: np.append(column, 0.0) for name, column in group.values.items()},
+        observed=np.arange(n + 1) < n,
+        vocabulary=group.vocabulary,
+    )
+
+
 @pytest.mark.parametrize(("kind", "direction"), [case for case in CASES if case[0] in WITH_ITEMS])
 class TestRecommend:
     @pytest.mark.parametrize("support", ["none", "hard"])
     def test_is_brute_force_over_the_catalog(self, kind, direction, support):
         estimator = fitted_on(FRAME, kind, noise=0.5, direction=direction, support=support)
-        groups = Groups.from_frame(FRAME, **WITHOUT_VALUES, value="stars")
+        groups = Groups.from_frame(FRAME, group="user", item="movie", value="stars")
         recommended = estimator.recommend(groups, k=6)
         for g in (0, 1, 5):
             group, n = groups[g].compact(), groups[g].n_elements
@@ -44,87 +56,53 @@ class TestRecommend:
         np.testing.assert_allclose(recommended.probabilities.sum(1), 1, atol=1e-6)
         assert (np.diff(recommended.probabilities, axis=1) <= 0).all()
         np.testing.assert_array_equal(recommended.groups, groups.group_names)
+        few, many = estimator.recommend(groups, k=2), estimator.recommend(groups)
+        np.testing.assert_array_equal(few.items, recommended.items[:, :2])
+        np.testing.assert_array_equal(few.probabilities, recommended.probabilities[:, :2])
+        assert many.items.shape == (12, 6)
 
-    def test_asks_for_fewer_and_for_more(self, kind, direction):
-        estimator = fitted_on(FRAME, kind, direction=direction, support="none")
-        whole = estimator.recommend(FRAME, k=100)
-        assert whole.items.shape == (12, 6)
-        few = estimator.recommend(FRAME, k=2)
-        np.testing.assert_array_equal(few.items, whole.items[:, :2])
-        np.testing.assert_array_equal(few.probabilities, whole.probabilities[:, :2])
-        assert estimator.recommend(FRAME).items.shape == (12, 6)
-
-    @pytest.mark.parametrize("k", [0, -1, True])
-    def test_k_that_makes_no_sense(self, kind, direction, k):
-        estimator = fitted_on(FRAME, kind, direction=direction)
-        with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got"):
-            estimator.recommend(FRAME, k=k)
-        with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got"):
-            estimator.complements("a", k=k)
-
-    @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
+    @unseen_items
     def test_group_without_elements(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction, unknown="ignore")
         unseen = FRAME.assign(movie=FRAME["movie"].where(FRAME["user"] != "u2", "new"))
-        recommended = estimator.recommend(unseen, k=6)
-        row = recommended.groups.tolist().index("u2")
-        assert recommended.probabilities[row].sum() == pytest.approx(1, abs=1e-6)
-        assert (recommended.probabilities[row] > 0).all()
-        other = estimator.recommend(unseen[unseen["user"].isin(["u2", "u5"])], k=6)
-        row_there = other.groups.tolist().index("u2")
-        np.testing.assert_allclose(
-            other.probabilities[row_there], recommended.probabilities[row], rtol=1e-5
-        )
+        rows = []
+        for frame in (unseen, unseen[unseen["user"].isin(["u2", "u5"])]):
+            recommended = estimator.recommend(frame, k=6)
+            rows.append(recommended.probabilities[recommended.groups.tolist().index("u2")])
+        assert rows[0].sum() == pytest.approx(1, abs=1e-6) and (rows[0] > 0).all()
+        np.testing.assert_allclose(*rows, rtol=1e-5)
 
-    def test_a_group_that_repeats_needs_soft_support(self, kind, direction):
+    def test_what_makes_no_sense_is_refused(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction)
+        for k in (0, -1, True):
+            for call in (
+                lambda k=k: estimator.recommend(FRAME, k=k),
+                lambda k=k: estimator.complements("a", k=k),
+            ):
+                with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got"):
+                    call()
         assert estimator.support_ == "hard"
         again = FRAME.assign(user="one", movie="a")
         with pytest.raises(ExfamError, match="`item` must not repeat in a group .* got 'a' again"):
             estimator.recommend(again)
 
 
-def appended(group, code):
-    """The group with one more element of that item, its value not observed."""
-    n = group.n_elements
-    observed = np.append(np.ones(n, dtype=bool), False)
-    return Groups(
-        start=[0],
-        stop=[n + 1],
-        item=np.append(group.item, code),
-        values={name: np.append(column, 0.0) for name, column in group.values.items()},
-        observed=observed,
-        vocabulary=group.vocabulary,
-    )
-
-
 def test_table_of_recommendations():
-    estimator = make("marginal").fit(FRAME)
-    recommended = estimator.recommend(FRAME, k=6)
+    recommended = make("marginal").fit(FRAME).recommend(FRAME, k=6)
     table = recommended.to_dict()
     assert list(table) == ["group", "rank", "item", "probability"]
     assert (table["probability"] > 0).all()
-    assert (
-        len(table["group"])
-        == (recommended.probabilities > 0).sum()
-        < recommended.probabilities.size
-    )
+    n_possible = (recommended.probabilities > 0).sum()
+    assert len(table["group"]) == n_possible < recommended.probabilities.size
     for user, rows in FRAME.groupby("user"):
         named = set(table["item"][table["group"] == user])
         assert named == set("abcdef") - set(rows["movie"])
-    first = table["rank"] == 1
-    np.testing.assert_array_equal(table["item"][first], recommended.items[:, 0])
+    np.testing.assert_array_equal(table["item"][table["rank"] == 1], recommended.items[:, 0])
 
 
 def test_recommendations_with_attributes_of_all_kinds():
-    estimator = make(
-        "efa",
-        attributes=["genre", "gap"],
-        known=["gap"],
-        group_attributes=["age"],
-        position="day",
-        support="none",
-    ).fit(FRAME)
+    columns = {"attributes": ["genre", "gap"], "known": ["gap"], "group_attributes": ["age"]}
+    estimator = make("efa", **columns, position="day", support="none").fit(FRAME)
     random_weights(estimator)
     recommended = estimator.recommend(FRAME, k=6)
     np.testing.assert_allclose(recommended.probabilities.sum(1), 1, atol=1e-6)
@@ -148,10 +126,10 @@ class TestBlank:
         extended = append_blank(self.groups, schema)
         assert extended.start.tolist() == [0, 3, 4] and extended.stop.tolist() == [3, 4, 8]
         assert extended.item.tolist() == [3, 1, -1, -1, 0, 2, 1, -1]
-        assert extended.observed.tolist() == [True, True, False, False, True, True, True, False]
         targets = np.array([2, 3, 7])
-        assert np.flatnonzero(extended.role == TARGET).tolist() == targets.tolist()
-        assert (np.delete(extended.role, targets) == CONTEXT).all()
+        is_blank = np.isin(np.arange(8), targets)
+        assert extended.observed.tolist() == (~is_blank).tolist()
+        assert extended.role.tolist() == np.where(is_blank, TARGET, CONTEXT).tolist()
         assert extended.attributes["genre"][targets].tolist() == [-1, -1, -1]
         mean = self.groups.attributes["gap"].mean()
         np.testing.assert_allclose(extended.attributes["gap"][targets], [2.0, mean, 5.5])
@@ -166,18 +144,11 @@ class TestBlank:
         assert extended.position[1].tolist() == [9, 9] and extended.position[-1].tolist() == [9, 12]
 
     def test_blanks_leave_context_ranges_where_they_were(self):
-        groups = Groups(
-            start=[2, 4],
-            stop=[4, 5],
-            context_start=[[0], [1]],
-            context_stop=[[2], [4]],
-            item=[0, 1, 2, 3, 4],
-        )
-        extended = append_blank(groups, schema_of(groups))
-        seen = extended.pad([0, 1])
+        ranges = {"context_start": [[0], [1]], "context_stop": [[2], [4]]}
+        groups = Groups(start=[2, 4], stop=[4, 5], item=[0, 1, 2, 3, 4], **ranges)
+        seen = append_blank(groups, schema_of(groups)).pad([0, 1])
         assert seen.item.tolist() == [[0, 1, 2, 3, -1], [1, 2, 3, 4, -1]]
-        assert seen.target.sum(1).tolist() == [1, 1]
-        assert seen.target[:, -1].all()
+        assert seen.target.sum(1).tolist() == [1, 1] and seen.target[:, -1].all()
         assert not seen.observed[:, -1].any()
 
     def test_only_empty_groups(self):
@@ -201,44 +172,34 @@ class TestRelations:
         model = make("latent-factor", value=None, max_epochs=60, learning_rate=0.05, batch_size=32)
         return model.fit(frame)
 
-    def test_complements(self, estimator):
-        relations = estimator.complements("bread", k=3)
-        assert relations.item == "bread" and relations.items[0] == "butter"
-        assert relations.strength[0] > 0 and (np.diff(relations.strength) <= 0).all()
-        assert "bread" not in relations.items
-
-    def test_substitutes(self, estimator):
-        relations = estimator.substitutes("tea", k=10)
-        assert relations.items[0] == "coffee"
-        assert "milk" not in relations.items and "tea" not in relations.items
-        assert (np.abs(relations.strength) <= 1 + 1e-6).all()
-
-    def test_all_others_at_most(self, estimator):
+    def test_complements_and_substitutes(self, estimator):
+        complements = estimator.complements("bread", k=3)
+        assert complements.item == "bread" and complements.items[0] == "butter"
+        assert complements.strength[0] > 0 and (np.diff(complements.strength) <= 0).all()
+        assert "bread" not in complements.items
         assert len(estimator.complements("tea", k=100).items) == 4
+        substitutes = estimator.substitutes("tea", k=10)
+        assert substitutes.items[0] == "coffee" and not {"milk", "tea"} & set(substitutes.items)
+        assert (np.abs(substitutes.strength) <= 1 + 1e-6).all()
 
-    def test_streamed_sums_are_those_of_the_table(self, estimator):
+    def test_streamed_sums_are_those_of_the_table(self, estimator, monkeypatch):
         table = np.zeros((5, 5))
         for rows, lift in item_lifts(estimator.members_, estimator.schema_):
             table[rows] = lift
         labels = estimator.vocabulary_["item"].tolist()
         code = labels.index("milk")
         mutual = (table[code] + table[:, code]) / 2
-        relations = estimator.complements("milk", k=4)
-        by_hand = [mutual[labels.index(item)] for item in relations.items]
-        np.testing.assert_allclose(relations.strength, by_hand, rtol=1e-6)
-        relations = estimator.substitutes("milk", k=4)
-        assert len(relations.items) > 0
-        for item, strength in zip(relations.items, relations.strength, strict=True):
+        monkeypatch.setattr(evaluate, "MAX_NUMBERS", 1)
+        result = estimator.complements("milk", k=4)
+        by_hand = [mutual[labels.index(item)] for item in result.items]
+        np.testing.assert_allclose(result.strength, by_hand, rtol=1e-5)
+        result = estimator.substitutes("milk", k=4)
+        assert len(result.items) > 0
+        for item, strength in zip(result.items, result.strength, strict=True):
             other = labels.index(item)
             third = [j for j in range(5) if j not in (code, other)]
             by_hand = np.corrcoef(table[third][:, [code, other]].T)[0, 1]
             assert strength == pytest.approx(by_hand, rel=1e-5)
-
-    def test_chunks_change_nothing(self, estimator, monkeypatch):
-        before = estimator.substitutes("tea")
-        monkeypatch.setattr("exfam.estimator.evaluate.MAX_NUMBERS", 1)
-        after = estimator.substitutes("tea")
-        np.testing.assert_allclose(after.strength, before.strength, rtol=1e-5)
 
     @pytest.mark.parametrize("n_candidates", [5, 2])
     def test_candidates_of_a_large_catalog(self, estimator, monkeypatch, n_candidates):
@@ -254,19 +215,17 @@ class TestRelations:
                 expected = [strength[item] for item in result.items]
                 np.testing.assert_allclose(result.strength, expected, rtol=1e-5)
 
-    def test_unseen_item(self, estimator):
+    @pytest.mark.parametrize(
+        "wrong", ["cocoa", pd.NA, ["tea"], np.zeros(0), None, pd.DataFrame({"item": ["tea"]})]
+    )
+    def test_unseen_item(self, estimator, wrong):
         for call in (estimator.complements, estimator.substitutes):
             with pytest.raises(UnknownItemError, match="`item` must be one seen in training, got"):
-                call("cocoa")
-            for wrong in (pd.NA, ["tea"], np.zeros(0), None, pd.DataFrame({"item": ["tea"]})):
-                with pytest.raises(UnknownItemError, match="`item` must be one seen in training"):
-                    call(wrong)
+                call(wrong)
 
     def test_with_attributes_and_hard_support(self):
-        estimator = make(
-            "efa", attributes=["genre", "gap"], group_attributes=["age", "user"], support="hard"
-        )
-        relations = estimator.fit(FRAME).complements("a", k=10)
+        columns = {"attributes": ["genre", "gap"], "group_attributes": ["age", "user"]}
+        relations = make("efa", **columns, support="hard").fit(FRAME).complements("a", k=10)
         assert len(relations.items) == 5 and np.isfinite(relations.strength).all()
 
     def test_a_catalog_of_one_item(self):
@@ -284,13 +243,13 @@ def test_large_catalogs_have_the_answers_of_small_ones(monkeypatch):
         strength = [estimator.complements("a").strength, estimator.substitutes("b").strength]
         return [of.items, labels], numbers + strength
 
-    names, numbers = result()
+    small = result()
     monkeypatch.setattr(two_part, "LARGE_CATALOG", 1)
-    other_names, other_numbers = result()
-    for one, other in zip(names, other_names, strict=True):
-        np.testing.assert_array_equal(one, other)
-    for one, other in zip(numbers, other_numbers, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    large = result()
+    for expected, actual in zip(small[0], large[0], strict=True):
+        np.testing.assert_array_equal(expected, actual)
+    for expected, actual in zip(small[1], large[1], strict=True):
+        np.testing.assert_allclose(expected, actual, rtol=1e-4, atol=1e-6)
 
 
 def test_more_probabilities_than_memory_can_hold(monkeypatch):
@@ -299,17 +258,14 @@ def test_more_probabilities_than_memory_can_hold(monkeypatch):
     monkeypatch.setattr(evaluate, "MAX_BYTES", size)
     assert estimator.predict_proba(FRAME).nbytes == size
     monkeypatch.setattr(evaluate, "MAX_BYTES", size - 1)
-    with pytest.raises(
-        ExfamError,
-        match=rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB. Pred",
-    ):
+    message = rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB\. "
+    with pytest.raises(ExfamError, match=message):
         estimator.predict_proba(FRAME)
 
 
 def test_all_members_of_an_unfinished_ensemble_count():
-    one = make("efa", ensemble=2).fit(FRAME)
-    both = one.recommend(FRAME, k=6)
-    one.members_ = one.members_[:1]
-    alone = one.recommend(FRAME, k=6)
-    assert not np.array_equal(np.sort(both.probabilities), np.sort(alone.probabilities))
-    assert torch.is_grad_enabled()
+    estimator = make("efa", ensemble=2).fit(FRAME)
+    both = estimator.recommend(FRAME, k=6).probabilities
+    estimator.members_ = estimator.members_[:1]
+    alone = estimator.recommend(FRAME, k=6).probabilities
+    assert not np.array_equal(np.sort(both), np.sort(alone))
