@@ -15,10 +15,7 @@ from exfam.families import (
     StudentT,
 )
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
-from model_cases import (
-    make_groups,
-    whole,
-)
+from model_cases import make_groups, whole
 
 N_ITEMS = 9
 RATINGS = {"value": Poisson(shift=1)}
@@ -34,10 +31,7 @@ DRAWS = {
     "student-t": (StudentT(df=5.0), lambda random, n: 3 + 2 * random.standard_t(5, n)),
     "poisson": (Poisson(shift=1), lambda random, n: 1 + random.poisson(1.3, n)),
     "poisson-v2": (Poisson(link="one-plus-exp"), lambda random, n: random.poisson(2.3, n)),
-    "negative-binomial": (
-        NegativeBinomial(),
-        lambda random, n: random.negative_binomial(2, 0.4, n),
-    ),
+    "negative-binomial": (NegativeBinomial(), lambda rng, n: rng.negative_binomial(2, 0.4, n)),
     "gamma": (Gamma(), lambda random, n: random.gamma(2.0, 1.5, n)),
     "exponential": (Exponential(), lambda random, n: random.exponential(2.0, n)),
 }

@@ -85,24 +85,18 @@ def test_conditionals_sum_to_one_without_items_that_cannot_come(drawn):
     groups = drawn.groups[:300]
     chance = drawn.truth.probabilities(groups)
     np.testing.assert_allclose(chance.sum(axis=1), 1)
-    row = 0
-    for items in members(groups):
-        for i in range(len(items)):
-            gone = np.isin(drawn.truth.family, drawn.truth.family[items[:i]])
-            assert (chance[row, gone] == 0).all() and (chance[row, ~gone] > 0).all()
-            row += 1
-
-
-def most_common(contexts, n):
-    seen, count = np.unique(contexts, axis=0, return_counts=True)
-    return seen[np.argsort(-count)[:n]].tolist()
+    earlier = (items[:i] for items in members(groups) for i in range(len(items)))
+    for row, context in zip(chance, earlier, strict=True):
+        gone = np.isin(drawn.truth.family, drawn.truth.family[context])
+        assert (row[gone] == 0).all() and (row[~gone] > 0).all()
 
 
 @pytest.mark.parametrize("n_earlier", [0, 1, 2, 3])
 def test_items_are_drawn_as_often_as_stated(drawn, n_earlier):
     baskets = np.array([b[: n_earlier + 1] for b in members(drawn.groups) if len(b) > n_earlier])
+    contexts, times = np.unique(baskets[:, :n_earlier], axis=0, return_counts=True)
     p_values = []
-    for context in most_common(baskets[:, :n_earlier], 20):
+    for context in contexts[np.argsort(-times)[:20]].tolist():
         following = baskets[(baskets[:, :n_earlier] == context).all(axis=1), n_earlier]
         chance = stated(drawn.truth, context)
         count = np.bincount(following, minlength=N_ITEMS)
@@ -136,16 +130,11 @@ def test_nothing_and_no_substitute_comes_twice(drawn):
     assert len(np.unique(drawn.truth.family)) < N_ITEMS
 
 
-def test_lengths_have_a_heavy_tail():
-    lengths = simulate_baskets(20_000, 3_000, seed=0).groups.lengths
-    assert np.median(lengths) == 8
-    assert lengths.min() == 1 and lengths.max() == 60
-    assert lengths.mean() > 1.2 * np.median(lengths)
-
-
-def test_popularity_has_a_heavy_tail():
+def test_lengths_and_popularity_have_heavy_tails():
     groups = simulate_baskets(20_000, 3_000, seed=0).groups
-    count = np.sort(np.bincount(groups.item, minlength=3_000))[::-1]
+    lengths, count = groups.lengths, np.sort(np.bincount(groups.item, minlength=3_000))[::-1]
+    assert np.median(lengths) == 8 and lengths.mean() > 1.2 * np.median(lengths)
+    assert lengths.min() == 1 and lengths.max() == 60
     assert count[:300].sum() > 0.4 * count.sum()
 
 
@@ -172,64 +161,49 @@ def test_a_seed_is_a_draw():
 
 
 def test_a_file_holds_one_row_an_item(drawn, tmp_path):
-    groups = drawn.groups[[5, 2]]
-    write_baskets(groups, tmp_path / "baskets.parquet")
-    table = pyarrow.parquet.read_table(tmp_path / "baskets.parquet")
+    path, groups = tmp_path / "baskets.parquet", drawn.groups[[5, 2]]
+    write_baskets(groups, path)
+    table = pyarrow.parquet.read_table(path)
     back = Groups.from_frame(table, group="order", order="line", item="product")
-    labels = back.vocabulary["item"][back.item]
     names = groups.vocabulary["item"][groups.item[groups.elements()]]
-    assert labels.tolist() == names.tolist()
+    assert back.vocabulary["item"][back.item].tolist() == names.tolist()
     assert back.group_names.tolist() == [5, 2]
     assert table["line"].to_pylist()[: groups.lengths[0]] == list(range(1, groups.lengths[0] + 1))
+    write_baskets(groups.with_(group_names=None), path)
+    assert set(pyarrow.parquet.read_table(path)["order"].to_pylist()) == {0, 1}
+    with pytest.raises(DataError, match="`groups` must have items by name, got none"):
+        write_baskets(Groups(start=[0], stop=[1], item=[0]), path)
 
 
-def test_groups_without_names_are_numbered(drawn, tmp_path):
-    write_baskets(drawn.groups[:2].with_(group_names=None), tmp_path / "baskets.parquet")
-    table = pyarrow.parquet.read_table(tmp_path / "baskets.parquet")
-    assert set(table["order"].to_pylist()) == {0, 1}
-
-
-def test_no_groups_have_no_terms(drawn):
-    assert drawn.truth.log_prob(drawn.groups[:0]).shape == (0,)
-
-
-@pytest.mark.parametrize(
-    "groups, match",
-    [
-        (Groups(start=[0], stop=[1]), "`groups` must hold items 0 .. 29 alone"),
-        (Groups(start=[0], stop=[1], item=[-1]), "`groups` must hold items 0 .. 29 alone"),
-        (Groups(start=[0], stop=[1], item=[30]), "`groups` must hold items 0 .. 29 alone"),
-    ],
-)
-def test_the_truth_is_known_of_its_own_baskets_only(drawn, groups, match):
-    with pytest.raises(DataError, match=match):
-        drawn.truth.log_prob(groups)
-
-
-def test_substitutes_in_one_basket_are_refused(drawn):
+def test_the_truth_is_known_of_its_own_baskets_only(drawn):
+    for item in (None, [-1], [30]):
+        with pytest.raises(DataError, match=r"`groups` must hold items 0 \.\. 29 alone"):
+            drawn.truth.log_prob(Groups(start=[0], stop=[1], item=item))
     family = drawn.truth.family
-    one = int(np.flatnonzero(np.bincount(family)[family] == 2)[0])
-    other = int(np.flatnonzero(family == family[one])[1])
-    groups = Groups(start=[0, 1], stop=[1, 3], item=[one, one, other])
+    first = int(np.flatnonzero(np.bincount(family)[family] == 2)[0])
+    other = int(np.flatnonzero(family == family[first])[1])
+    groups = Groups(start=[0, 1], stop=[1, 3], item=[first, first, other])
     with pytest.raises(DataError, match="must not hold an item or its substitutes twice.*group 1"):
         drawn.truth.probabilities(groups)
 
 
-def test_baskets_without_items_are_not_written(tmp_path):
-    with pytest.raises(DataError, match="`groups` must have items by name, got none"):
-        write_baskets(Groups(start=[0], stop=[1], item=[0]), tmp_path / "baskets.parquet")
-
-
-def test_settings_must_make_sense():
-    with pytest.raises(ExfamError, match=r"`stay \+ back` must be a number in \[0, 1\), got 1"):
-        BasketSettings(stay=0.6, back=0.4)
-    with pytest.raises(ExfamError, match="`follow` must be a number in"):
-        BasketSettings(follow=1.0)
-    with pytest.raises(ExfamError, match="`max_length` must be a number > 0"):
-        BasketSettings(max_length=0)
-    with pytest.raises(ExfamError, match="`max_length` must be at most 39, .* got 60"):
-        draw_process(40, settings=BasketSettings(substituted=0.0), seed=0)
-    with pytest.raises(ExfamError, match="`n_groups` must be a number > 0"):
-        simulate_baskets(0, 100, seed=0)
-    with pytest.raises(ExfamError, match="`n_items` must be a number > 0"):
-        draw_process(0, seed=0)
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: BasketSettings(stay=0.6, back=0.4),
+            r"`stay \+ back` must be a number in .* got 1",
+        ),
+        (lambda: BasketSettings(follow=1.0), "`follow` must be a number in"),
+        (lambda: BasketSettings(max_length=0), "`max_length` must be a number > 0"),
+        (
+            lambda: draw_process(40, settings=BasketSettings(substituted=0.0), seed=0),
+            "`max_length` must be at most 39, .* got 60",
+        ),
+        (lambda: simulate_baskets(0, 100, seed=0), "`n_groups` must be a number > 0"),
+        (lambda: draw_process(0, seed=0), "`n_items` must be a number > 0"),
+    ],
+)
+def test_settings_must_make_sense(call, message):
+    with pytest.raises(ExfamError, match=message):
+        call()

@@ -1,3 +1,5 @@
+"""Public data sets: downloaded once, checked, kept in the user's cache."""
+
 import gzip
 import hashlib
 import http.server
@@ -48,15 +50,13 @@ def served(tmp_path, monkeypatch):
     monkeypatch.setattr(Quiet, "requests", [])
     folder = tmp_path / "served"
     folder.mkdir()
-    server = http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
-    )
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield folder, f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    handler = partial(Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
 
 
 def zipped(name="letters/letters.csv", content=LETTERS):
@@ -83,12 +83,16 @@ def register(monkeypatch):
     return listed
 
 
-def test_a_set_is_downloaded_once_and_kept_in_the_cache(cache, served, register):
+def test_a_set_is_downloaded_once_and_kept_in_the_cache(
+    cache, served, register, tmp_path, monkeypatch
+):
     folder, address = served
     register(address)
     (folder / "letters.zip").write_bytes(zipped())
     assert public("toy").to_pydict() == {"letter": ["a", "b"]}
     assert (cache / FILE).read_bytes() == LETTERS
+    # What the folder of data lacks comes from elsewhere.
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
     assert public("toy")["letter"].to_pylist() == ["a", "b"]
     assert Quiet.requests == ["/letters.zip"]
 
@@ -109,97 +113,69 @@ def test_the_folder_of_data_comes_before_the_cache(cache, tmp_path, monkeypatch,
     assert public("toy").num_rows == 2
 
 
-def test_what_the_folder_of_data_lacks_comes_from_elsewhere(
-    cache, served, register, tmp_path, monkeypatch
+def test_what_cannot_be_downloaded_is_reported_in_one_sentence(
+    cache, served, register, monkeypatch
 ):
-    folder, address = served
-    register(address)
-    (folder / "letters.zip").write_bytes(zipped())
-    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
-    assert public("toy").num_rows == 2
-
-
-def free_port():
+    register(served[1])
+    match = r"`toy` must be downloaded once .* got no file \(status 404\)"
+    with pytest.raises(DataError, match=match):
+        public("toy")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
-
-
-def test_offline_the_error_is_one_sentence_of_what_to_do(cache, register, monkeypatch):
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    register(f"http://127.0.0.1:{free_port()}")
-    with pytest.raises(
-        DataError, match="`toy` must be downloaded once from http.* got no file"
-    ) as got:
+        port = taken.getsockname()[1]
+    register(f"http://127.0.0.1:{port}")
+    match = "`toy` must be downloaded once from http.* got no file"
+    with pytest.raises(DataError, match=match) as error:
         public("toy")
-    assert str(got.value).endswith("online, or get it by hand: Write them.")
-    assert len(str(got.value)) < 250
-    assert got.value.__cause__ is None and got.value.__suppress_context__
+    assert str(error.value).endswith("online, or get it by hand: Write them.")
+    assert len(str(error.value)) < 250
+    assert error.value.__cause__ is None and error.value.__suppress_context__
     assert not cache.exists()
-
-
-def test_an_address_without_the_file_is_told_with_its_status(cache, served, register):
-    register(served[1])
-    with pytest.raises(
-        DataError, match=r"`toy` must be downloaded once .* got no file \(status 404\)"
-    ):
-        public("toy")
 
 
 @pytest.mark.parametrize(
-    "content", [b"<html>Sign in</html>", zipped()[:-30], zipped(name="letters.csv")]
+    ("content", "message"),
+    [
+        (b"<html>Sign in</html>", "`toy` must come as a zip archive of letters/letters.csv"),
+        (zipped()[:-30], "`toy` must come as a zip archive of letters/letters.csv"),
+        (zipped(name="letters.csv"), "`toy` must come as a zip archive of letters/letters.csv"),
+        (
+            zipped(content=b"letter\nc\n"),
+            f"`{FILE}` must have md5 {MD5} when unpacked, got .* in h",
+        ),
+    ],
 )
-def test_a_damaged_or_foreign_archive_is_not_kept(cache, served, register, content):
+def test_a_damaged_or_foreign_archive_is_not_kept(cache, served, register, content, message):
     folder, address = served
     register(address)
     (folder / "letters.zip").write_bytes(content)
-    with pytest.raises(DataError, match="`toy` must come as a zip archive of letters/letters.csv"):
+    with pytest.raises(DataError, match=message):
         public("toy")
     assert not cache.exists()
 
 
-def test_an_archive_of_other_content_is_not_kept(cache, served, register):
-    folder, address = served
-    register(address)
-    (folder / "letters.zip").write_bytes(zipped(content=b"letter\nc\n"))
-    with pytest.raises(DataError, match=f"`{FILE}` must have md5 {MD5} when unpacked, got .* in h"):
-        public("toy")
-    assert not cache.exists()
-
-
-def test_a_damaged_file_is_named(cache):
+def test_a_damaged_or_foreign_file_is_named(cache):
     path = cache / "movielens" / "u.data.gz"
     path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"1\t1\t1\t1\n" * 99)[:-9])
     with pytest.raises(DataError, match=r"`u.data.gz` must be a whole gzip file, got a damaged"):
         movielens_items()
-
-
-def test_a_file_with_other_content_is_refused(cache):
-    path = cache / "movielens" / "u.data.gz"
-    path.parent.mkdir(parents=True)
     path.write_bytes(gzip.compress(b"1\t1\t1\t1\n"))
     with pytest.raises(DataError, match="`movielens/u.data` must have md5 6e47.* got .* Unpack ht"):
         public("movielens-100k")
 
 
-def test_a_folder_of_data_that_is_none_is_refused(monkeypatch, tmp_path):
+def test_names_and_folders_that_are_none_are_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "gone"))
     with pytest.raises(DataError, match="`EXFAM_DATA` must name the folder of public data sets, g"):
         movielens_items()
-
-
-def test_a_name_that_is_not_listed_is_refused():
     with pytest.raises(ExfamError, match="`name` must be one of 'instacart', 'movielens-100k', 'u"):
         public("text8")
 
 
-def test_what_is_downloaded_is_what_is_checked():
+def test_what_is_downloaded_is_what_is_checked(cache):
     assert set(SOURCE.archive.members) == set(SOURCE.md5)
     assert SOURCE.archive.url.startswith("https://files.grouplens.org/")
-
-
-def test_the_cache_is_the_users(cache):
     assert cache_folder() == cache
 
 

@@ -78,19 +78,15 @@ def test_attention_by_position_alone_is_what_the_encoding_makes(direction):
 
 
 def test_what_an_encoding_makes_by_itself_leaves_out_the_diagonal():
-    whole = encoding_weights(ALiBi(2), 5)
-    own = own_weights(ALiBi(2), 5)
+    whole, own = encoding_weights(ALiBi(2), 5), own_weights(ALiBi(2), 5)
     assert float(own.diagonal(dim1=1, dim2=2).abs().max()) == 0
     torch.testing.assert_close(own.sum(-1), torch.ones(2, 5).double())
     torch.testing.assert_close(own[0, 0, 1] / own[0, 0, 2], whole[0, 0, 1] / whole[0, 0, 2])
-
-
-def test_others_are_seen_however_little_is_left_for_them():
-    assert encoding_weights(Attenuated(w=1000.0), 5).equal(torch.eye(5)[None].double())
-    own = own_weights(Attenuated(w=1000.0), 5)
-    torch.testing.assert_close(own.sum(-1), torch.ones(1, 5).double())
-    assert own[0, 1].tolist() == [0.5, 0.0, 0.5, 0.0, 0.0]
-    causal = own_weights(Attenuated(w=1000.0), 3, direction="causal")[0]
+    # Others are seen however little is left for them.
+    steep = Attenuated(w=1000.0)
+    assert encoding_weights(steep, 5).equal(torch.eye(5)[None].double())
+    assert own_weights(steep, 5)[0, 1].tolist() == [0.5, 0.0, 0.5, 0.0, 0.0]
+    causal = own_weights(steep, 3, direction="causal")[0]
     assert causal.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
 
 
@@ -122,14 +118,6 @@ def test_the_contextual_term_does_not_know_the_order(encoding):
     torch.testing.assert_close(both.positional, result.positional)
 
 
-def test_weights_that_tokens_have_no_part_in_have_no_contextual_term():
-    with pytest.raises(ExfamError, match="`term` must be 'both' for an encoding that replaces"):
-        model = fitted(encoding="attenuated")
-        model.position_attention(FRAME, length=3, part="items", term="contextual")
-    with pytest.raises(ExfamError, match="`term` must be one of 'both', 'contextual', got 'posi"):
-        fitted().position_attention(FRAME, length=3, part="items", term="positional")
-
-
 @NETWORKS
 @pytest.mark.parametrize("encoding", ["learned", "alibi"])
 def test_a_tables_contextual_term_is_that_of_tokens_without_places(network, encoding):
@@ -148,21 +136,27 @@ def test_a_tables_contextual_term_is_that_of_tokens_without_places(network, enco
         torch.testing.assert_close(result, plain.position_attention(TABLE).weights)
 
 
-def test_what_cannot_be_averaged_is_refused():
-    model = fitted()
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ({}, {"length": 6}, "`length` must be at most that of the longest group, 5"),
+        ({}, {"part": None}, "`part` must be one of 'items', 'values', got None"),
+        ({}, {"member": 1}, r"`member` must be in 0 \.\. 0, got 1"),
+        ({}, {"term": "positional"}, "`term` must be one of 'both', 'contextual', got 'posi"),
+        ({"attention": "linear"}, {}, "`model` must have weights that are shares, got linear"),
+        (
+            {"encoding": "attenuated"},
+            {"term": "contextual"},
+            "`term` must be 'both' for an encoding that replaces",
+        ),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_averaged_is_refused(kind, options, message):
+    model = fitted(**kind)
     groups = model._inputs(FRAME).groups
-    with pytest.raises(ExfamError, match="`length` must be at most that of the longest group, 5"):
-        group_attention(model, groups, length=6, part="items")
-    with pytest.raises(ExfamError, match="`part` must be one of 'items', 'values', got None"):
-        group_attention(model, groups, length=3)
-    with pytest.raises(ExfamError, match=r"`member` must be in 0 \.\. 0, got 1"):
-        group_attention(model, groups, length=3, part="items", member=1)
-    with pytest.raises(ExfamError, match="`model` must be EFA of groups, got Marginal"):
-        marginal = make("marginal").fit(FRAME)
-        group_attention(marginal, groups, length=3, part="items")
-    linear = fitted(attention="linear")
-    with pytest.raises(ExfamError, match="`model` must have weights that are shares, got linear"):
-        linear.position_attention(FRAME, length=3, part="items")
+    with pytest.raises(ExfamError, match=message):
+        group_attention(model, groups, **{"length": 3, "part": "items"} | options)
 
 
 def fitted_table(kind=JOINT, **options):
@@ -209,15 +203,15 @@ def test_absent_columns_are_not_attended_to(network):
 def test_the_hidden_cells_own_value_is_not_seen(network):
     """What a target pays does not depend on its own cell."""
     model = fitted_table(network=network)
-    place = list(TABLE).index("visits")
+    column = list(TABLE).index("visits")
     result, moved = (
-        model.position_attention(frame).weights[:, :, place]
+        model.position_attention(frame).weights[:, :, column]
         for frame in (TABLE, TABLE.assign(visits=TABLE["visits"] * 2))
     )
     torch.testing.assert_close(result, moved)
 
 
-def test_what_is_no_table_is_refused():
+def test_models_of_other_data_are_refused():
     model = fitted_table()
     cells = model._cells(TABLE)
     with pytest.raises(ExfamError, match="`model` must be one of tables, got EFA"):
@@ -226,3 +220,6 @@ def test_what_is_no_table_is_refused():
         table_attention(model, cells, member=2)
     with pytest.raises(ExfamError, match="`cells` must hold at least one row, got none"):
         table_attention(model, cells[:0])
+    marginal = make("marginal").fit(FRAME)
+    with pytest.raises(ExfamError, match="`model` must be EFA of groups, got Marginal"):
+        group_attention(marginal, marginal._inputs(FRAME).groups, length=3, part="items")

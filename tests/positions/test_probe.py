@@ -22,9 +22,9 @@ WORDS = [*SPECIAL, "a", "cat", "dog", "##s", "x1", "été", "runs", "sat"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    place = tmp_path_factory.mktemp("bert")
-    save_tiny_bert(place, WORDS[4:], n_layers=3)
-    return place
+    folder = tmp_path_factory.mktemp("bert")
+    save_tiny_bert(folder, WORDS[4:], n_layers=3)
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -43,12 +43,9 @@ class Scripted:
         return torch.stack([before, uniform])[None, None].expand(len(words), 3, -1, -1, -1)
 
 
-def test_words_are_whole_and_of_letters(encoder):
+def test_a_probe_is_the_mean_over_the_words_drawn(encoder, monkeypatch):
     assert encoder.probe_words() == ["cat", "dog", "runs", "sat"]
-
-
-def test_a_probe_is_the_mean_over_the_words_drawn(encoder):
-    probe = identical_word_probe(encoder, words=3, length=12, words_at_once=2)
+    probe = identical_word_probe(encoder, words=3, length=12)
     drawn = np.random.default_rng(0).choice(encoder.probe_words(), 3, replace=False)
     assert probe.words == tuple(drawn.tolist()) and probe.weights.shape == (3, 2, 12, 12)
     own = torch.tensor([[WORDS.index(word)] * 12 for word in probe.words])
@@ -56,19 +53,11 @@ def test_a_probe_is_the_mean_over_the_words_drawn(encoder):
         layers = encoder.model(input_ids=own, output_attentions=True).attentions
     close(probe.weights, torch.stack(layers).double().mean(1), atol=1e-6, rtol=0)
     close(probe.weights.sum(-1), torch.ones(3, 2, 12, dtype=torch.float64), atol=1e-5, rtol=0)
-
-
-def test_how_many_words_go_at_once_changes_nothing(encoder):
-    one, all_ = (
-        identical_word_probe(encoder, words=4, length=9, words_at_once=size).weights
-        for size in (1, 4)
-    )
-    close(one, all_, atol=1e-6, rtol=0)
-
-
-def test_how_many_words_may_be_numpys(encoder):
-    one, same = (identical_word_probe(encoder, words=many, length=5) for many in (2, np.int64(2)))
-    assert one.words == same.words and torch.equal(one.weights, same.weights)
+    # How many words go at once changes nothing, and their number may be NumPy's.
+    monkeypatch.setattr("exfam.positions.probe._WORDS_AT_ONCE", 2)
+    in_turn = identical_word_probe(encoder, words=np.int64(3), length=12)
+    assert in_turn.words == probe.words
+    close(in_turn.weights, probe.weights, atol=1e-6, rtol=0)
 
 
 def test_special_tokens_are_absent_kept_or_cut(encoder):
@@ -137,29 +126,26 @@ def test_an_encoder_without_a_table_of_positions_takes_any_length(encoder):
     assert config.max_position_embeddings == -1
     model = transformers.AutoModel.from_config(config, attn_implementation="eager")
     assert PretrainedEncoder(model, encoder.tokenizer).fits([["cat"] * 5000]).all()
-
-
-def test_no_sentences_fit_as_they_are(encoder):
     assert encoder.fits([]).shape == (0,) and encoder.word_attention([]) == []
 
 
-# What is refused
-
-
-def test_sizes_that_the_encoder_does_not_have_are_refused(encoder):
-    with pytest.raises(ExfamError, match="`words` must be at most the 4 words of one token"):
-        identical_word_probe(encoder, words=5)
-    with pytest.raises(ExfamError, match="`length` must be at most 20 for this encoder, got 21"):
-        identical_word_probe(encoder, words=1, length=21)
-    with pytest.raises(UnknownItemError, match="`words` must be tokens .* got 'zebra'"):
-        identical_word_probe(encoder, words=["zebra"], length=5)
-    for wrong in ("cat", []):
-        with pytest.raises(ExfamError, match="`words` must be a number or a list of words, got"):
-            identical_word_probe(encoder, words=wrong)
-    with pytest.raises(ExfamError, match="`special_tokens` must be one of 'none', 'kept', 'cut'"):
-        identical_word_probe(encoder, special_tokens="some")
-    with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
-        identical_word_probe(encoder, words=1, length=5, seed=-1)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"words": 5}, "`words` must be at most the 4 words of one token"),
+        ({"length": 21}, "`length` must be at most 20 for this encoder, got 21"),
+        ({"words": ["zebra"]}, "`words` must be tokens .* got 'zebra'"),
+        ({"words": "cat"}, "`words` must be a number or a list of words, got"),
+        ({"words": []}, "`words` must be a number or a list of words, got"),
+        ({"special_tokens": "some"}, "`special_tokens` must be one of 'none', 'kept', 'cut'"),
+        ({"seed": -1}, "`seed` must be an integer >= 0, got -1"),
+    ],
+    ids=str,
+)
+def test_sizes_that_the_encoder_does_not_have_are_refused(encoder, options, message):
+    kind = UnknownItemError if options == {"words": ["zebra"]} else ExfamError
+    with pytest.raises(kind, match=message):
+        identical_word_probe(encoder, **{"words": 1, "length": 5} | options)
 
 
 @pytest.mark.parametrize(("special_tokens", "least"), [("none", 1), ("kept", 2), ("cut", 3)])
@@ -171,25 +157,23 @@ def test_special_tokens_must_leave_positions(special_tokens, least, encoder):
         identical_word_probe(encoder, length=least - 1, **given)
 
 
-def test_folders_without_an_encoder_are_refused(folder, tmp_path):
-    with pytest.raises(DataError, match=r"`folder` must hold a transformers model, got .* config"):
-        PretrainedEncoder.load(tmp_path)
-    (tmp_path / "config.json").write_text((folder / "config.json").read_text())
-    with pytest.raises(DataError, match="`folder` must hold a transformers encoder and its token"):
-        PretrainedEncoder.load(tmp_path)
+def test_folders_without_a_whole_encoder_are_refused(folder, tmp_path):
+    def refused(message):
+        with pytest.raises(DataError, match=f"`folder` must {message}"):
+            PretrainedEncoder.load(tmp_path)
 
-
-def test_damaged_folders_are_refused(folder, tmp_path):
-    weights = tmp_path / "model.safetensors"
+    weights, config = tmp_path / "model.safetensors", (folder / "config.json").read_text()
+    refused("hold a transformers model, got .* config")
+    (tmp_path / "config.json").write_text(config)
+    refused("hold a transformers encoder and its token")
     shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    weights.write_bytes(weights.read_bytes()[:200])
-    with pytest.raises(DataError, match=r"`folder` must .*cannot be read.*SafetensorError: "):
-        PretrainedEncoder.load(tmp_path)
-    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
-    config = json.loads((folder / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "hidden_size": 32}))
-    with pytest.raises(DataError, match=r"`folder` must .*cannot be read.* RuntimeError: "):
-        PretrainedEncoder.load(tmp_path)
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:200])
+    refused(".*cannot be read.*SafetensorError: ")
+    weights.write_bytes(whole)
+    changed = {**json.loads(config), "hidden_size": 32}
+    (tmp_path / "config.json").write_text(json.dumps(changed))
+    refused(".*cannot be read.* RuntimeError: ")
 
 
 def test_models_without_weights_are_refused(folder, encoder):
