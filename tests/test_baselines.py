@@ -22,10 +22,10 @@ from exfam.families import (
     Poisson,
 )
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.likelihoods.support import DIRECTIONS, SUPPORTS, HardExclusion
+from exfam.likelihoods.support import SUPPORTS, HardExclusion
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.efa.movielens_splits import movielens_items, movielens_ratings
-from model_cases import make_groups, more_padding, whole
+from model_cases import make_groups, whole
 
 
 class TestItems:
@@ -38,24 +38,6 @@ class TestItems:
             result = log_frequencies(groups.with_(item=code), N_ITEMS, smoothing=0.5, weight=given)
             count = np.bincount(code[2:], weights=weights, minlength=N_ITEMS) + 0.5
             np.testing.assert_allclose(result.exp(), count / count.sum(), rtol=1e-5)
-
-    @pytest.mark.parametrize("direction", DIRECTIONS)
-    def test_unigram_nats_are_the_cross_entropy(self, direction):
-        frequencies = log_frequencies(make_groups(repeats=True, lengths=[30, 20]), N_ITEMS)
-        test = make_groups(seed=1, repeats=True)
-        share = np.bincount(test.item, minlength=N_ITEMS) / len(test.item)
-        expected = share @ frequencies.double().numpy()
-        result = score(MarginalItems(frequencies), test, direction=direction)
-        assert result == pytest.approx(expected, abs=1e-5)
-
-    @pytest.mark.parametrize("direction", DIRECTIONS)
-    @pytest.mark.parametrize("support", SUPPORTS)
-    def test_they_are_a_distribution_under_every_support(self, direction, support):
-        part = MarginalItems(log_frequencies(make_groups(repeats=True), N_ITEMS))
-        model = TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
-        batch = more_padding(whole(make_groups()))
-        total = model.item_log_probs(batch).exp().sum(-1)
-        torch.testing.assert_close(total, torch.ones(batch.item.shape))
 
     def test_exclusion_renormalizes_the_frequencies_of_the_rest(self):
         groups = make_groups(lengths=[2], n_items=3, item=np.array([0, 2], dtype=np.int32))

@@ -113,24 +113,5 @@ def test_log_probabilities_are_those_of_the_library(fitted, page):
     assert score == pytest.approx(fitted.score(frame), abs=1e-5)
 
 
-def test_no_element_is_seen_in_its_own_prediction(fitted, page):
-    items, values = with_weights_of(fitted, page)
-    movies = fitted.vocabulary_["item"].tolist()
-    groups = page["read_groups"](table(movies), movies, center=3.0, scale=1.0)
-    cell = 2, 4
-    absent = next(code for code in range(len(movies)) if code not in groups.item[2])
-    other_item, other_value = groups.item.clone(), groups.value.clone()
-    other_item[cell], other_value[cell] = absent, other_value[cell] + 2.0
-    changed_item = page["Groups"](other_item, groups.value, groups.present)
-    changed_value = page["Groups"](groups.item, other_value, groups.present)
-    with torch.no_grad():
-        of_items = items(groups)[2], items(changed_item)[2]
-        of_values = values(groups)[0][2], values(changed_value)[0][2]
-    others = [0, 1, 2, 3]
-    for before, after in (of_items, of_values):
-        assert torch.equal(before[4], after[4])
-        assert (before[others] != after[others]).reshape(len(others), -1).any(1).all()
-
-
 def test_the_page_is_short():
     assert len(source().splitlines()) < 300

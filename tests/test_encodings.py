@@ -11,7 +11,6 @@ from exfam.encodings import (
     Attenuated,
     AttenuatedBias,
     AttenuatedTable,
-    DistanceBias,
     EncodingSizes,
     LearnedAbsolute,
     RelativeBias,
@@ -190,12 +189,6 @@ def test_rotation_keeps_lengths():
     turned = Rotary(HEAD_DIM).rotate(q, 100 * torch.rand(2, 6, generator=generator()))
     torch.testing.assert_close(turned.norm(dim=-1), q.norm(dim=-1))
     assert not torch.allclose(turned, q)
-
-
-def test_haversine_is_kilometers():
-    paris_london = torch.tensor([[[48.8566, 2.3522], [51.5074, -0.1278]]])
-    encoding = DistanceBias(1, metric="haversine")
-    assert abs(encoding.distance(paris_london, paris_london)[0, 0, 1] - 343.6) < 1
 
 
 def test_groups_that_count_alike_share_one_row_of_positions():

@@ -56,11 +56,6 @@ class TestEnsembles:
             total = total + expected
         assert ensemble.score(FRAME) == pytest.approx(total.mean(), rel=1e-5)
 
-    def test_probabilities_and_moments_are_means(self, ensemble):
-        np.testing.assert_allclose(ensemble.predict_proba(FRAME).sum(1), 1, atol=1e-6)
-        median = ensemble.predict(FRAME, quantiles=[0.5])
-        assert np.isfinite(median).all() and (ensemble.predict_variance(FRAME) > 0).all()
-
     @every_trained
     def test_members_share_the_split_and_differ_in_all_else(self, kind):
         for fraction in (0.0, 0.4):

@@ -11,13 +11,12 @@ from exfam.checks import ExfamError
 from exfam.efa.networks.context import CONTEXT_POOLINGS, visible_sum
 from exfam.efa.networks.efa_network import Dispersion, ItemBias
 from exfam.efa.networks.factor_network import (
-    LatentFactorItems,
     LatentFactorSettings,
     LatentFactorValues,
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.embeddings import ItemEmbedding, Reflected, item_rows, reflection_signs
+from exfam.embeddings import ItemEmbedding, item_rows
 from exfam.families import Categorical, Gaussian, Poisson
 from exfam.likelihoods.support import DIRECTIONS
 from model_cases import (
@@ -125,18 +124,6 @@ def test_padding_changes_nothing(name, direction, pooling):
 
 
 @every_case
-def test_an_item_conditional_sees_its_context_and_neither_its_item_nor_values(direction, pooling):
-    part = items_part(direction, pooling)
-    batch = whole(groups_of_two_columns(lengths=[6, 6]))
-    changed = part.eta(with_item(with_value(batch, 0, 2, 7.0), 0, 2, 8))
-    before = part.eta(batch)
-    assert torch.equal(changed[0, 2], before[0, 2]) and torch.equal(changed[1], before[1])
-    moved = ~torch.isclose(changed[0], before[0])
-    assert moved[3:].all()
-    assert moved[:2].all() if direction == "bidirectional" else not moved[:2].any()
-
-
-@every_case
 def test_a_value_conditional_sees_its_item_and_context_and_not_its_value(direction, pooling):
     part = values_part(direction, pooling)
     batch = whole(groups_of_two_columns(lengths=[6, 6]))
@@ -165,15 +152,6 @@ def test_conditionals_move_with_their_elements_and_appended_ones_are_not_seen(na
     assert torch.allclose(shorter, longer) == (pooling != "paper")
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_a_lone_element_gets_its_intercepts(direction):
-    batch = whole(groups_of_two_columns(lengths=[1]))
-    items, values = items_part(direction, "mean"), values_part(direction, "mean")
-    torch.testing.assert_close(items.eta(batch)[0, 0], items.intercept.detach())
-    expected = values.intercept.constant + values.intercept.offset[batch.item[0, 0]]
-    torch.testing.assert_close(values.eta(batch)[0, 0, :2], expected.detach())
-
-
 def test_unobserved_values_are_not_seen_and_their_garbage_reaches_no_gradient():
     observed = np.array([True, False, True, True])
     batch = whole(groups_of_two_columns(lengths=[4], observed=observed))
@@ -194,14 +172,6 @@ def test_unknown_items_have_a_vector_of_their_own_and_the_global_bias():
     assert bias(batch)[0, :, 0].tolist() == [1.5, 0.5, 1.5]
     assert bias(replace(batch, item=None))[0, :, 0].tolist() == [0.5] * 3
     assert item_rows(batch, 0).tolist() == [[0, 0, 0]]
-
-
-def test_centers_may_be_reflections_of_the_context_vectors():
-    words = ItemEmbedding(N_ITEMS, 4, generator=generator())
-    centers = Reflected(words, reflection_signs(4))
-    part = LatentFactorItems(words, centers, direction="causal", pooling="mean")
-    assert [p.shape for p in part.parameters()] == [(N_ITEMS + 1, 4)]
-    assert part.eta(whole(make_groups())).shape == (5, 6, N_ITEMS)
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -13,7 +13,6 @@ from exfam.estimator import evaluate
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods import two_part
 
 FRAME = ratings(least=2)
 unseen_items = pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
@@ -151,11 +150,6 @@ class TestBlank:
         assert seen.target.sum(1).tolist() == [1, 1] and seen.target[:, -1].all()
         assert not seen.observed[:, -1].any()
 
-    def test_only_empty_groups(self):
-        groups = Groups(start=[0, 0], stop=[0, 0], item=np.zeros(0, np.int32), position=[])
-        extended = append_blank(groups, schema_of(self.groups.with_(position=None)))
-        assert extended.item.tolist() == [-1, -1] and extended.position.tolist() == [0, 0]
-
 
 class TestRelations:
     @pytest.fixture(scope="class")
@@ -234,24 +228,6 @@ class TestRelations:
         assert len(estimator.complements("a").items) == len(estimator.substitutes("a").items) == 0
 
 
-def test_large_catalogs_have_the_answers_of_small_ones(monkeypatch):
-    estimator = fitted_on(FRAME, "efa", noise=0.5, ensemble=2, value=None)
-
-    def result():
-        of, labels = estimator.recommend(FRAME, k=3), estimator.predict(FRAME)
-        numbers = [of.probabilities, estimator.predict_proba(FRAME), estimator.log_prob(FRAME)]
-        strength = [estimator.complements("a").strength, estimator.substitutes("b").strength]
-        return [of.items, labels], numbers + strength
-
-    small = result()
-    monkeypatch.setattr(two_part, "LARGE_CATALOG", 1)
-    large = result()
-    for expected, actual in zip(small[0], large[0], strict=True):
-        np.testing.assert_array_equal(expected, actual)
-    for expected, actual in zip(small[1], large[1], strict=True):
-        np.testing.assert_allclose(expected, actual, rtol=1e-4, atol=1e-6)
-
-
 def test_more_probabilities_than_memory_can_hold(monkeypatch):
     estimator = make("marginal").fit(FRAME)
     size = 8 * len(FRAME) * 6
@@ -261,11 +237,3 @@ def test_more_probabilities_than_memory_can_hold(monkeypatch):
     message = rf"`X` must lead to at most .* GB .* got {len(FRAME)} rows and 6 items, .* GB\. "
     with pytest.raises(ExfamError, match=message):
         estimator.predict_proba(FRAME)
-
-
-def test_all_members_of_an_unfinished_ensemble_count():
-    estimator = make("efa", ensemble=2).fit(FRAME)
-    both = estimator.recommend(FRAME, k=6).probabilities
-    estimator.members_ = estimator.members_[:1]
-    alone = estimator.recommend(FRAME, k=6).probabilities
-    assert not np.array_equal(np.sort(both), np.sort(alone))

@@ -148,10 +148,6 @@ class TestFillIn:
         assert not any(draw.repeats_items() for draw in draws)
 
 
-def test_nothing_missing_nothing_drawn():
-    assert columns_of(fitted("efa", "bidirectional").sample(FRAME)) == columns_of(GROUPS)
-
-
 def test_frequencies_of_what_is_filled_in_are_the_probabilities():
     estimator, holes = fitted("efa", "bidirectional"), GROUPS[:1].compact()
     item = holes.item.copy()

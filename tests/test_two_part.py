@@ -17,7 +17,7 @@ from exfam.families import Binomial, Gaussian, PerItem, Poisson
 from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
-from model_cases import first_elements, make_groups, more_padding, whole, with_item, with_value
+from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9
 FAMILIES = {"value": Poisson(shift=1), "other": Gaussian()}
@@ -90,40 +90,6 @@ def test_garbage_where_nothing_is_observed_reaches_no_number_and_no_gradient(dir
     assert all(torch.isfinite(x).all() for x in results[0])
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
-
-
-@every_case
-def test_padding_and_batching_change_nothing(direction, support):
-    model, groups = make_model(direction, support), groups_of_two_columns()
-
-    def sums(batch):
-        return Likelihood(direction).sums(model.log_prob(batch), batch)
-
-    together = sums(whole(groups))
-    torch.testing.assert_close(sums(more_padding(whole(groups))), together)
-    alone = [sums(whole(groups[g])) for g in range(len(groups))]
-    torch.testing.assert_close(tuple(map(sum, zip(*alone, strict=True))), together)
-
-
-@pytest.mark.parametrize("support", SUPPORTS)
-def test_appending_an_element_changes_no_earlier_causal_log_prob(support):
-    model = make_model("causal", support)
-    batch = whole(groups_of_two_columns(lengths=[6, 6]))
-    longer, shorter = model.log_prob(batch), model.log_prob(first_elements(batch, 5))
-    torch.testing.assert_close(longer.total()[:, :5], shorter.total())
-
-
-@every_case
-def test_no_conditional_sees_what_it_predicts(direction, support):
-    model = make_model(direction, support)
-    batch = whole(groups_of_two_columns(lengths=[6, 6]))
-    free = next(i for i in range(N_ITEMS) if i not in batch.item[0])
-    renamed, revalued = with_item(batch, 0, 2, free), with_value(batch, 0, 2, 9.0)
-    for changed in (renamed, revalued):
-        assert torch.equal(model.item_log_probs(changed)[0, 2], model.item_log_probs(batch)[0, 2])
-    for column, eta in model.value_eta(batch).items():
-        assert torch.equal(model.value_eta(revalued)[column][0, 2], eta[0, 2])
-        assert not torch.equal(model.value_eta(renamed)[column][0, 2], eta[0, 2])
 
 
 def test_item_and_value_parts_stand_alone():

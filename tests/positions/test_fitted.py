@@ -53,19 +53,6 @@ def test_it_is_the_mean_of_what_groups_explain(direction, sees_mask):
 
 
 @DIRECTIONS
-def test_no_element_sees_itself_nor_a_causal_one_what_comes_later(direction):
-    result = fitted(direction, null_token=False).position_attention(FRAME, length=4, part="items")
-    seen = ~torch.eye(4, dtype=torch.bool)
-    seen = seen.tril() if direction == "causal" else seen
-    for weights in (result.weights, result.positional):
-        assert bool(((weights > 0) == seen).all())
-    assert not result.elsewhere.any()
-    scores = result.scores()
-    assert 0 < float(scores.locality) <= 0.5
-    assert (float(scores.raw_symmetry) == 0) == (direction == "causal")
-
-
-@DIRECTIONS
 def test_attention_by_position_alone_is_what_the_encoding_makes(direction):
     model = fitted(direction, encoding="attenuated", null_token=False)
     result = model.position_attention(FRAME, length=4, part="items")
