@@ -9,9 +9,9 @@ from torch import nn
 from torch.nn import functional
 
 from estimator_cases import make, ratings
-from exfam import layers
+from exfam import embeddings
 from exfam.checks import ExfamError
-from exfam.layers import rows_of
+from exfam.embeddings import rows_of
 from exfam.training import optimizer, steps
 from exfam.training.optimizer import (
     TrainingSettings,
@@ -165,7 +165,7 @@ def large(monkeypatch):
     """All parameters are large ones."""
 
     def apply():
-        for module in (layers, steps, optimizer):
+        for module in (embeddings, steps, optimizer):
             monkeypatch.setattr(module, "LARGE_PARAMETER", 1)
 
     return apply

@@ -7,17 +7,23 @@ that it predicts). `MaskedField(field)` shows a learned mask at the center in pl
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
 
 from exfam.checks import ExfamError
 from exfam.families import Family
 from exfam.families.base import compressed
 from exfam.groups import Batch
-from exfam.layers import mlp, normal, rows_of, table
+from exfam.layers import mlp, normal, table
 
+# Numbers from which on a parameter's gradient is memory to be kept from step to step: fresh memory
+# costs more time than a step with the few rows of a large table that a batch needs.
+LARGE_PARAMETER = 2**22
 # Standard deviations from which on numbers enter as their logarithms.
 _FAR = 100.0
 
@@ -85,11 +91,6 @@ class Reflected(nn.Module):
 
     `signs` is any vector of +1 and -1. Halves the parameters of an item part.
     Source: "Context Vectors are Reflections of Word Vectors in Half the Dimensions", theorem 1.
-
-    >>> words = ItemEmbedding(3, 4, generator=torch.Generator().manual_seed(0))
-    >>> centers = Reflected(words, reflection_signs(4))
-    >>> bool((centers.vectors() == words.vectors() * centers.signs).all())
-    True
     """
 
     signs: Tensor
@@ -304,3 +305,34 @@ class TokenEmbedding(nn.Module):
         return self.join.join(
             [f.center(batch) if isinstance(f, MaskedField) else f(batch) for f in self.fields]
         )
+
+
+def rows_of(
+    table: Float[Tensor, "rows dim"], index: Int[Tensor, "*shape"]
+) -> Float[Tensor, "*shape dim"]:
+    """Rows of a table; into a large one, the backward pass adds the gradients of these rows alone.
+
+    That is where it has a gradient to add to; its first one is a tensor as large as the table.
+    """
+    if table.numel() < LARGE_PARAMETER:
+        return functional.embedding(index, table)
+    rows: Tensor = _Rows.apply(table, index)
+    return rows
+
+
+class _Rows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor) -> Tensor:
+        ctx.save_for_backward(table, index)
+        return functional.embedding(index, table)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        table, index = ctx.saved_tensors
+        if not table.is_leaf or table.grad is None:
+            dense = torch.ops.aten.embedding_dense_backward
+            return dense(gradient, index, len(table), -1, False), None
+        rows = gradient.reshape(-1, gradient.shape[-1])
+        index = index.reshape(1, -1)
+        return torch.sparse_coo_tensor(index, rows, table.shape, check_invariants=False), None

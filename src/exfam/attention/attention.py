@@ -83,11 +83,7 @@ class ScoreKernel:
 
 
 class Softmax(ScoreKernel):
-    """Weights exp(score), normalized over the keys that may be attended.
-
-    >>> Softmax().weights(torch.zeros(1, 2), torch.tensor([[True, True]])).tolist()
-    [[0.5, 0.5]]
-    """
+    """Weights exp(score), normalized over the keys that may be attended."""
 
     normalizes = True
 
@@ -101,21 +97,13 @@ class Softmax(ScoreKernel):
 
 
 class Linear(ScoreKernel):
-    """Weights equal to the scores: the paper's linear attention (section 3.3).
-
-    >>> Linear().weights(torch.tensor([[2.0, 3.0]]), torch.tensor([[True, False]])).tolist()
-    [[2.0, 0.0]]
-    """
+    """Weights equal to the scores: the paper's linear attention (section 3.3)."""
 
 
 class Mean(ScoreKernel):
     """Linear attention divided by the number of keys that may be attended.
 
     The 1/(I-1) of proposition 3, for groups of any length; 1/(i-1) in a causal model.
-
-    >>> visible = torch.tensor([[True, True, False]])
-    >>> Mean().weights(torch.tensor([[2.0, 3.0, 4.0]]), visible).tolist()
-    [[1.0, 1.5, 0.0]]
     """
 
     def share(self, n_visible: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -23,10 +23,6 @@ class LinearEta(NamedTuple):
     """eta = state @ vectors[:n_items].T + bias, kept as its factors.
 
     Rows of `vectors` beyond the items, such as one for unknown items, are no outputs.
-
-    >>> LinearEta(torch.ones(2, 1), torch.tensor([[3.0], [4.0]]), torch.zeros(2), 2).dense()
-    tensor([[3., 4.],
-            [3., 4.]])
     """
 
     state: Float[Tensor, "*rows dim"]

@@ -76,13 +76,7 @@ class ContextItems(Listed):
         n_items: int,
         causal: bool,
     ) -> "ContextItems":
-        """Of the rows at `where` (in order) of padded groups; codes from `n_items` on are no items.
-
-        >>> code, where = torch.tensor([[2, 5, 2]]), torch.ones(1, 3).nonzero(as_tuple=True)
-        >>> seen = ContextItems.of(code, where, n_items=9, causal=True)
-        >>> [pairs.tolist() for pairs in seen.within(slice(0, 3), slice(0, 9))]
-        [[1, 2, 2], [2, 2, 5]]
-        """
+        """Of the rows at `where` (in order) of padded groups; codes >= `n_items` are no items."""
         group, position = where
         ordered, positions, again = runs(code)
         ends = torch.ones_like(again)

@@ -57,10 +57,6 @@ def log_prob_of(choice: ItemChoice, item: Int64[Tensor, "rows"]) -> Float[Tensor
     """Log-probability in nats of each row's `item`, with gradients.
 
     Raises nothing for an excluded item: its log-probability is about -1e38.
-
-    >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
-    >>> log_prob_of(ItemChoice(eta), torch.tensor([0, 3])).exp()
-    tensor([0.2500, 0.2500])
     """
     if not choice.eta.vectors.shape[1] and choice.penalty is None:
         return _log_prob_of_biases(choice, item)
@@ -68,12 +64,7 @@ def log_prob_of(choice: ItemChoice, item: Int64[Tensor, "rows"]) -> Float[Tensor
 
 
 def log_normalizer(choice: ItemChoice) -> Float[Tensor, "rows"]:
-    """Log of the sum of exp over each row's classes, with gradients.
-
-    >>> eta = LinearEta(torch.zeros(2, 1), torch.zeros(4, 1), None, 4)
-    >>> log_normalizer(ItemChoice(eta, excluded=(OnePerRow(torch.tensor([-1, 2])),))).exp()
-    tensor([4., 3.])
-    """
+    """Log of the sum of exp over each row's classes, with gradients."""
     return -_apply(choice, None)
 
 

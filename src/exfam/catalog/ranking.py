@@ -23,13 +23,7 @@ class BestItems(NamedTuple):
 
 
 def best_items(choices: Sequence[ItemChoice], *, k: int) -> BestItems:
-    """The `k` most probable items of each row; equals in order of their codes.
-
-    >>> from exfam.catalog.linear import LinearEta
-    >>> eta = LinearEta(torch.ones(1, 1), torch.tensor([[1.0], [3.0], [3.0]]), None, 3)
-    >>> best_items([ItemChoice(eta)], k=2).item
-    tensor([[1, 2]])
-    """
+    """The `k` most probable items of each row; equals in order of their codes."""
     eta = choices[0].eta
     n_rows, n_items, device = len(eta.state), eta.n_items, eta.state.device
     least = torch.full((n_rows,), -torch.inf, device=device)
@@ -49,13 +43,7 @@ def best_items(choices: Sequence[ItemChoice], *, k: int) -> BestItems:
 
 
 def item_rank(choices: Sequence[ItemChoice], item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-    """Rank of each row's item among all, 1 the most probable; equals share the mean of their ranks.
-
-    >>> from exfam.catalog.linear import LinearEta
-    >>> eta = LinearEta(torch.ones(3, 1), torch.tensor([[1.0], [3.0], [3.0]]), None, 3)
-    >>> item_rank([ItemChoice(eta)], torch.tensor([0, 1, 2]))
-    tensor([3.0000, 1.5000, 1.5000], dtype=torch.float64)
-    """
+    """Rank of each row's item among all, 1 the most probable; equals share their mean rank."""
     own_class = OnePerRow(item)
     own = torch.zeros(len(item), dtype=torch.float64, device=item.device)
     for rows, classes, scores in _scores(choices):

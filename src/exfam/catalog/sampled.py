@@ -14,7 +14,7 @@ from exfam.catalog.linear import LinearEta
 from exfam.catalog.listed import OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_normalizer
 from exfam.checks import ExfamError
-from exfam.layers import rows_of
+from exfam.embeddings import rows_of
 from exfam.randomness import RandomPart
 
 

@@ -29,10 +29,6 @@ def insert_blank(groups: Groups, schema: Schema, *, at: Int64[np.ndarray, "group
     """As `append_blank`, with the blank before element `at` of each group, or at its end.
 
     Between two elements its position is the middle of theirs; it is `tied` to both if they are.
-
-    >>> schema = Schema.of(groups := Groups(start=[0], stop=[2], item=[1, 0]), families={})
-    >>> insert_blank(groups, schema, at=np.array([1])).item
-    array([ 1, -1,  0], dtype=int32)
     """
     flat = _by_position(groups.compact())
     lengths = flat.stop - flat.start
@@ -62,9 +58,6 @@ def gaps_of(
     """Where another element could be: of each gap its group, and the element that it is before.
 
     Of groups with more than `most` gaps so many, evenly spread, the first and the last among them.
-
-    >>> gaps_of(Groups(start=[0, 1], stop=[1, 5]), most=3)
-    (array([0, 0, 1, 1, 1]), array([0, 1, 0, 2, 4]))
     """
     lengths = groups.stop - groups.start
     count = np.minimum(lengths + 1, most)

@@ -150,12 +150,7 @@ def target_elements(groups: Groups) -> Int64[np.ndarray, "targets"]:
 def log_frequencies(
     groups: Groups, n_items: int, *, smoothing: float = 1.0, weight: Weight = None
 ) -> Float[torch.Tensor, "items"]:
-    """Logs of the frequencies of the targets' items, `smoothing` occurrences added to each.
-
-    >>> groups = Groups(start=[0], stop=[3], item=[0, 0, 1])
-    >>> log_frequencies(groups, 3, smoothing=1.0).exp()
-    tensor([0.5000, 0.3333, 0.1667])
-    """
+    """Logs of the frequencies of the targets' items, `smoothing` occurrences added to each."""
     check_positive("smoothing", smoothing)
     if groups.item is None:
         raise ExfamError("`item` must be given for item frequencies, got groups without items.")

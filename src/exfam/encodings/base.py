@@ -74,11 +74,6 @@ def pair_scores(
     """Scores of all pairs: scaled products plus the encoding's bias, or its log weights.
 
     `q`, `k`: rotated already, where the encoding rotates
-
-    >>> import torch
-    >>> ones, position = torch.ones(1, 1, 2, 4), torch.arange(2)[None]
-    >>> pair_scores(NoEncoding(), ones, ones, (position, position), scale=0.5)[0, 0].tolist()
-    [[2.0, 2.0], [2.0, 2.0]]
     """
     fixed = encoding.log_weights(*positions)
     if fixed is not None:

@@ -58,12 +58,6 @@ ENCODINGS: dict[str, Callable[[EncodingSizes], Encoding]] = {
 
 
 def build_encoding(name: str, sizes: EncodingSizes) -> Encoding:
-    """The encoding of that name, for a network of the given sizes.
-
-    >>> sizes = EncodingSizes(n_heads=2, head_dim=4, embed_dim=8, n_positions=10,
-    ...     generator=torch.Generator().manual_seed(0))
-    >>> build_encoding("rotary", sizes).rotates
-    True
-    """
+    """The encoding of that name, for a network of the given sizes."""
     check_choice("encoding", name, ENCODINGS)
     return ENCODINGS[name](sizes)

@@ -55,22 +55,14 @@ class Likelihood:
     """The sum of all conditionals of a direction. Called with a model and a batch it is the loss.
 
     Causal: each element given the earlier ones, the chain rule, so an exact log-likelihood.
-    Bidirectional: each given all others of its group, which is not the log of a joint probability.
+    Bidirectional: each given all others of its group, a pseudo-log-likelihood.
     Source: "Exponential Family Attention", eq. 2.
-
-    >>> Likelihood("causal").label, Likelihood("bidirectional").label
-    ('log-likelihood', 'pseudo-log-likelihood')
     """
 
     direction: str
 
     def __post_init__(self) -> None:
         check_choice("direction", self.direction, DIRECTIONS)
-
-    @property
-    def label(self) -> str:
-        """What the sum is called wherever it is printed."""
-        return "log-likelihood" if self.direction == "causal" else "pseudo-log-likelihood"
 
     def sums(self, log_prob: LogProb, batch: Batch) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
         """Weighted log-likelihood in nats and the sum of the weights of the counted elements.

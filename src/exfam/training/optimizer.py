@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
-from exfam.layers import LARGE_PARAMETER
+from exfam.embeddings import LARGE_PARAMETER
 from exfam.training.ranks import place_in_world
 
 

@@ -12,8 +12,8 @@ from jaxtyping import Int64
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError
+from exfam.embeddings import LARGE_PARAMETER
 from exfam.groups import Groups
-from exfam.layers import LARGE_PARAMETER
 from exfam.randomness import lend_generator
 from exfam.training.batching import Source, Weighted, digest
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder

@@ -120,7 +120,7 @@ class _Builder:
         items = ItemEmbedding(schema.n_items, settings.embed_dim, generator=generator)
         fields: list[Field | MaskedField] = [MaskedField(items, generator=generator)]
         if settings.item_sees_values:
-            fields += self._value_fields()
+            fields += map(self._value_field, schema.values)
         for spec in schema.attributes:
             field = self._attribute_field(spec)
             seen = spec.known or spec.of_group
@@ -141,7 +141,7 @@ class _Builder:
             dim = settings.embed_dim
             fields.append(ItemEmbedding(schema.n_items, dim, generator=self.generator))
         fields += [self._attribute_field(spec) for spec in schema.attributes]
-        fields += self._value_fields()
+        fields += map(self._value_field, schema.values)
         embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
         return self._network(embedding, self._value_head(embedding.dim))
 
@@ -212,11 +212,11 @@ class _Builder:
         of_item = schema.n_items if self.settings.dispersion == "item" else None
         dispersion = Dispersion(schema.families, spread, n_items=of_item)
         hidden, n_location = self.settings.head_hidden_dim, dispersion.n_location
-        network: nn.Module = (
-            mlp([dim, hidden, n_location], generator=generator)
-            if hidden
-            else linear(dim, n_location, generator=generator)
-        )
+        network: nn.Module
+        if hidden:
+            network = mlp([dim, hidden, n_location], generator=generator)
+        else:
+            network = linear(dim, n_location, generator=generator)
         return ValueHead(
             network,
             norm=self._last_norm(dim),
@@ -235,23 +235,21 @@ class _Builder:
             n_items=schema.n_items,
         )
 
-    def _value_fields(self) -> list[MaskedField]:
-        fields = (self._value_field(spec) for spec in self.schema.values)
-        return [MaskedField(field, generator=self.generator) for field in fields]
-
-    def _value_field(self, spec: ValueSpec) -> Field:
+    def _value_field(self, spec: ValueSpec) -> MaskedField:
         column, family, kind = spec.column, spec.family, self.settings.value_embedding
-        if kind == "raw":
-            return RawValue(column, family)
         if kind == "table" and not family.n_categories:
             raise ExfamError(
                 f"`value_embedding` must not be 'table' for family {family.name!r}, whose values "
                 "are not a few categories. Use 'network'."
             )
         sizes: dict[str, Any] = {"dim": self.settings.embed_dim, "generator": self.generator}
-        if family.n_categories and kind != "network":
-            return TableValue(column, family, **sizes)
-        return NumberValue(column, family, center=spec.center, spread=spec.spread, **sizes)
+        field: Field = RawValue(column, family)
+        if family.n_categories and kind in ("auto", "table"):
+            field = TableValue(column, family, **sizes)
+        elif kind != "raw":
+            moments = {"center": spec.center, "spread": spec.spread}
+            field = NumberValue(column, family, **moments, **sizes)
+        return MaskedField(field, generator=self.generator)
 
     def _attribute_field(self, spec: AttributeSpec) -> Field:
         sizes: dict[str, Any] = {

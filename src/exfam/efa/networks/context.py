@@ -28,12 +28,7 @@ def value_inputs(
 
 
 def visible_sum(vectors: Vectors, shown: Bool[Tensor, "batch length"], direction: str) -> Vectors:
-    """For each element, the sum of the shown vectors of its context, itself left out.
-
-    >>> x, shown = torch.tensor([[[1.0], [2.0], [4.0]]]), torch.tensor([[True, True, True]])
-    >>> visible_sum(x, shown, "causal")[0, :, 0].tolist()
-    [0.0, 1.0, 3.0]
-    """
+    """For each element, the sum of the shown vectors of its context, itself left out."""
     vectors = torch.where(shown[..., None], vectors, 0.0)
 
     def before(x: Vectors) -> Vectors:

@@ -134,11 +134,7 @@ def standardized_sample(sample: Sample, family: Family) -> Sample:
 
 
 def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-    """Where a smooth function of a few numbers is smallest, by L-BFGS in float64.
-
-    >>> minimize(lambda x: ((x - 3.0) ** 2).sum(), torch.zeros(1)).round(decimals=6)
-    tensor([3.], dtype=torch.float64)
-    """
+    """Where a smooth function of a few numbers is smallest, by L-BFGS in float64."""
     x = start.detach().double().clone().requires_grad_()
     optimizer = torch.optim.LBFGS(
         [x],
@@ -165,14 +161,7 @@ def mean_loss(family: Family, sample: Sample, eta: Float[Tensor, "n eta"]) -> Fl
 
 
 def most_likely(family: Family, sample: Sample) -> Float[Tensor, "eta"]:
-    """The one `eta` under which the whole sample, standardized, is most likely.
-
-    >>> from exfam.families import Bernoulli
-    >>> times = torch.ones(4)
-    >>> sample = Sample(torch.tensor([1.0, 1.0, 1.0, 0.0]), times.long(), times)
-    >>> most_likely(Bernoulli(), sample).sigmoid().round(decimals=6)
-    tensor([0.7500], dtype=torch.float64)
-    """
+    """The one `eta` under which the whole sample, standardized, is most likely."""
     sample = _distinct(sample)
     start = family.initial_eta(family.restore(sample.value, item=sample.item), item=sample.item)
     return minimize(lambda eta: mean_loss(family, sample, eta.expand(len(sample.value), -1)), start)

@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from exfam.catalog.linear import LinearEta, item_products
 from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.checks import check_choice
-from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
+from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs, rows_of
 from exfam.language.networks.summed_nats import summed_nats
-from exfam.layers import rows_of
 from exfam.randomness import Dropout
 
 # Hidden and cell states of all layers.

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from exfam.attention import Attention, Block, build_block
 from exfam.catalog.linear import LinearEta, item_products
 from exfam.checks import check_choice
-from exfam.embeddings import ItemEmbedding
+from exfam.embeddings import ItemEmbedding, rows_of
 from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding
-from exfam.layers import linear, rows_of
+from exfam.layers import linear
 from exfam.randomness import Dropout
 
 Tokens = Int64[Tensor, "batch length"]
