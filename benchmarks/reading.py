@@ -56,8 +56,8 @@ def write(folder: Path, n_rows: int) -> dict[str, Path]:
 
 
 def read(path: str, threads: int, memory_limit: str | None) -> int:
-    from exfam.groups.frames import FrameColumns
-    from exfam.reading.options import ReadingOptions
+    from exfam.columns.parts import FrameColumns
+    from exfam.reading.database import ReadingOptions
     from exfam.reading.reader import read_with_facts
 
     columns = FrameColumns(group="user", order="time", item="item")

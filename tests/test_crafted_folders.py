@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from exfam import DataError, open_prepared, prepare
-from exfam.reading.prepared import folder as folders
+from exfam.reading import prepared as folders
+from exfam.reading.folders import PREPARED
 from exfam.reading.prepared import prepared_columns, prepared_facts
-from exfam.reading.prepared.manifest import PREPARED
-from exfam.reading.prepared.shapes import check_shards
+from exfam.reading.shards import check_shards
 from exfam.reading.text import open_text, prepare_text
-from exfam.reading.text import prepared as texts
-from exfam.reading.text.prepared import TEXT, TOKENS
+from exfam.reading.text import prepared_text as texts
+from exfam.reading.text.prepared_text import TEXT, TOKENS
 from group_cases import FRAME, full_groups
 
 COLUMNS = {"group": "user", "order": ["time"], "item": "movie", "value": "stars"}

@@ -16,14 +16,13 @@ from exfam.files import (
     write_atomically,
 )
 from exfam.kernels.cooccurrence import count_cooccurrences
-from exfam.reading.database import open_database
-from exfam.reading.options import ReadingOptions
+from exfam.reading.database import ReadingOptions, open_database
 
 # A process that reads, and waits for its end in the midst of it.
 READER = """
 import sys
 from exfam.reading.database import open_database
-from exfam.reading.options import ReadingOptions
+from exfam.reading.database import ReadingOptions
 with open_database(ReadingOptions()) as database:
     (database.folder / "unpacked.csv").write_text("user,item")
     print("reading", flush=True)

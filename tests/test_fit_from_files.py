@@ -8,11 +8,11 @@ import pytest
 import exfam
 from estimator_cases import COLUMNS, KINDS, fitted_on, make, ratings, same_bits
 from exfam import DataError, ExfamError, Groups, open_prepared, prepare
+from exfam.columns.parts import FrameColumns
 from exfam.efa.inputs import read_group_inputs
 from exfam.efa.plan import log_frequencies, plan_fit
 from exfam.estimator import schema as columns
 from exfam.groups import arrange
-from exfam.groups.frames import FrameColumns
 from exfam.training.batching import groups_digest
 
 FRAME = ratings(least=2)

@@ -14,11 +14,11 @@ from estimator_cases import (
     ratings,
 )
 from exfam import DataError, ExfamError, ExfamWarning, Groups, UnknownItemError
+from exfam.columns.parts import FrameColumns
 from exfam.efa.inputs import check_no_repeats, read_group_inputs
 from exfam.efa.plan import choose_parts, choose_support
 from exfam.estimator.plain import from_plain, to_plain
 from exfam.families import Poisson
-from exfam.groups.frames import FrameColumns
 
 # What the warning says has a test of its own.
 COUNTED = pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")

@@ -9,7 +9,7 @@ import pytest
 
 from exfam import DataError, read
 from exfam.language.tokens import learn
-from exfam.reading import packed
+from exfam.reading import streams as packed
 from exfam.reading.text import dump_lines, prepare_text
 from exfam.vectors.files import StoredVectors, read_vectors
 from exfam.vectors.files.tensors import write_tensors

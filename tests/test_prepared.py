@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import exfam
 from exfam import DataError, Groups, open_prepared, prepare
-from exfam.groups.frames import FrameColumns
-from exfam.reading.options import ReadingFacts
-from exfam.reading.prepared import is_prepared, prepared_columns, prepared_facts
-from exfam.reading.prepared import location as places
-from exfam.reading.prepared.manifest import PREPARED, Manifest
+from exfam.columns.parts import FrameColumns
+from exfam.reading import folders as places
+from exfam.reading.database import ReadingFacts
+from exfam.reading.folders import PREPARED, is_prepared
+from exfam.reading.prepared import Manifest, prepared_columns, prepared_facts
 from group_cases import FRAME, OPTIONS, assert_same, full_groups
 
 COLUMNS = OPTIONS | {"order": ["time"]}
@@ -226,19 +226,19 @@ class TestMapped:
 
     def test_what_was_read_is_not_written_twice(self, folder, monkeypatch):
         written = []
-        whole = exfam.reading.prepared.shards.ShardWriter._write
+        whole = exfam.reading.shards.ShardWriter._write
 
         def counted(self, field, *arguments, **more):
             written.append(field)
             return whole(self, field, *arguments, **more)
 
-        monkeypatch.setattr(exfam.reading.prepared.shards.ShardWriter, "_write", counted)
+        monkeypatch.setattr(exfam.reading.shards.ShardWriter, "_write", counted)
         prepare(FRAME, folder, **COLUMNS)
         assert not {"item", "values", "source_row"} & set(written) and "start" in written
 
 
 def test_damage_in_a_large_file_is_found_where_it_is_verified(folder, monkeypatch):
-    monkeypatch.setattr("exfam.reading.prepared.manifest._SMALL", 0)
+    monkeypatch.setattr("exfam.reading.shards._SMALL", 0)
     prepare(full_groups(), folder)
     content = bytearray((folder / "item.npy").read_bytes())
     content[len(content) // 2] ^= 1
@@ -363,7 +363,7 @@ SLOW_READER = """
 import sys, time
 import numpy as np
 from exfam import Groups, prepare
-from exfam.reading.prepared import shards
+from exfam.reading import shards
 
 def slow(column):
     print("writing", flush=True)

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from exfam.checks import DataError, ExfamError
-from exfam.reading.public_sets.files import Archive, Source, cache_folder, read_file
 from exfam.reading.public_sets.movielens import SOURCE
 from exfam.reading.public_sets.named import PUBLIC_SETS, public
+from exfam.reading.public_sets.published import Archive, PublicFiles, cache_folder, read_file
 from exfam_studies.efa.movielens_splits import movielens_items
 
 FILE = "toy/letters.csv"
@@ -72,7 +72,7 @@ def register(monkeypatch):
 
     def listed(address):
         archive = Archive(f"{address}/letters.zip", {FILE: "letters/letters.csv"})
-        source = Source("toy", how_to_get="Write them.", md5={FILE: MD5}, archive=archive)
+        source = PublicFiles("toy", how_to_get="Write them.", md5={FILE: MD5}, archive=archive)
 
         def table():
             lines = read_file(source, FILE).decode().split()

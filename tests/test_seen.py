@@ -13,7 +13,7 @@ from estimator_cases import make, ratings
 from exfam import Groups, ModelFileError
 from exfam.estimator.registry import kinds_of
 from exfam.estimator.seen import Overlap, Seen, SeenElements, seen_groups
-from exfam.groups.hashing import group_hashes, row_hashes
+from exfam.groups.arrange import group_hashes, row_hashes
 from fields import field_cases
 from tables import table_estimator_cases as table_cases
 

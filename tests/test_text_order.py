@@ -16,7 +16,7 @@ from exfam import (
     read,
     read_field,
 )
-from exfam.columns.ordering import sortable_text
+from exfam.columns.columns import sortable_text
 from reading.cases import FORMS
 
 # Texts in their right order, which is not that of their letters.

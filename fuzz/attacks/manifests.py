@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import exfam
-from exfam.reading.prepared.manifest import PREPARED
+from exfam.reading.folders import PREPARED
 from fuzz.samples import make, sample_of
 from fuzz.values import changed_document, pick
 from fuzz.verdicts import check_finite

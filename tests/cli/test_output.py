@@ -20,7 +20,7 @@ from exfam.cli.output import (
     stacked,
 )
 from exfam.cli.sources import describe_rows
-from exfam.reading.options import ReadingFacts
+from exfam.reading.database import ReadingFacts
 
 ODD = {
     "name": ["a,b", 'say "x"', "two\nlines", "[bold]é\x1b[31m"],

@@ -232,7 +232,8 @@ def test_coverage_is_reported_and_missing_words_are_kept_and_skipped(run, vector
 
 
 def test_published_sets_are_used_where_they_are(run, vectors, tmp_path, monkeypatch):
-    from exfam.reading.public_sets import files, word_pairs
+    from exfam.reading.public_sets import published as files
+    from exfam.reading.public_sets import word_pairs
 
     monkeypatch.setattr(files, "cache_folder", lambda: tmp_path / "cache")
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path))

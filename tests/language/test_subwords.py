@@ -107,7 +107,7 @@ def test_what_is_no_sentence_is_refused_by_its_place():
     with pytest.raises(DataError, match="Sentence 1 must be a text or a list of words, got int"):
         subwords.encode(["a", 3])
     with pytest.raises(DataError, match="Sentence 7 must be .* got 'a b' as a word"):
-        subwords.encode(["a", ["a b"]], places=[3, 7])
+        subwords.encode(["a", ["a b"]], numbers=[3, 7])
     with pytest.raises(DataError, match="`text` must be a tokenizer as JSON"):
         Subwords("{}")
 

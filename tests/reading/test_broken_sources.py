@@ -11,8 +11,7 @@ import pytest
 import exfam
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.reading import lines
-from exfam.reading.database import open_database
-from exfam.reading.options import ReadingOptions
+from exfam.reading.database import ReadingOptions, open_database
 from group_cases import FRAME
 from reading.cases import FEW, ROWS, pack, read, write_csv, write_folder, write_json, write_parquet
 

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 import exfam
 from exfam.checks import DataError
+from exfam.columns.parts import FrameColumns
 from exfam.groups import Groups
-from exfam.groups.frames import FrameColumns
-from exfam.reading import duplicates, stream
-from exfam.reading.options import ReadingOptions
+from exfam.reading import sorting as duplicates
+from exfam.reading import sorting as stream
+from exfam.reading.database import ReadingOptions
 from exfam.reading.reader import read_with_facts
 from reading.cases import FEW, assert_identical, write_csv, write_folder
 

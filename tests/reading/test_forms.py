@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import exfam
+from exfam.columns.parts import FrameColumns
 from exfam.groups import Groups
-from exfam.groups.frames import FrameColumns
-from exfam.reading.options import ReadingOptions
+from exfam.reading.database import ReadingOptions
 from exfam.reading.reader import read_with_facts
 from group_cases import FRAME
 from reading.cases import (

@@ -6,10 +6,9 @@ import os
 import pytest
 
 from exfam import DataError, open_prepared, prepare
-from exfam.reading.prepared import is_prepared
-from exfam.reading.prepared.manifest import PREPARED
+from exfam.reading.folders import PREPARED, is_prepared
 from exfam.reading.text import is_prepared_text, open_text, prepare_text
-from exfam.reading.text.prepared import TEXT
+from exfam.reading.text.prepared_text import TEXT
 from group_cases import full_groups
 from words.text_cases import LINES
 

@@ -12,7 +12,7 @@ import pytest
 
 import exfam
 from exfam import DataError, ExfamError, Groups
-from exfam.reading.options import ReadingOptions
+from exfam.reading.database import ReadingOptions
 from exfam.reading.text import prepare_text
 from exfam.vectors.files import read_vectors
 

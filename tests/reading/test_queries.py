@@ -16,8 +16,7 @@ import exfam
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
 from exfam.reading import queries
-from exfam.reading.database import open_database
-from exfam.reading.options import ReadingOptions
+from exfam.reading.database import ReadingOptions, open_database
 from reading.cases import COLUMNS, FEW, ROWS, assert_identical, read, write_parquet, write_sqlite
 
 

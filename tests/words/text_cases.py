@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from exfam.reading.text.options import TextOptions
+from exfam.reading.text.numbering import Pace
 from exfam.reading.text.prepare import preparation_of, prepare_into
-from exfam.reading.text.reading import Pace
+from exfam.reading.text.text_options import TextOptions
 
 LINES = [
     "the cat sat on the mat",

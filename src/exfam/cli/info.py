@@ -27,7 +27,7 @@ def run(chosen: Any) -> None:
     """Print what a model or a prepared folder holds."""
     from exfam.cli.output import deliver, deliver_document, destination
     from exfam.cli.sources import open_model
-    from exfam.reading.prepared import is_prepared
+    from exfam.reading.folders import is_prepared
 
     to = destination(chosen.format, chosen.output)
     path = Path(chosen.model)

@@ -10,14 +10,13 @@ from jaxtyping import Int64
 
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column
-from exfam.columns.unknown import UnknownLabels, warn_unknown
+from exfam.columns.parts import FrameColumns, UnknownLabels, warn_unknown
 from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
-from exfam.groups.frames import FrameColumns
-from exfam.reading.columns import open_columns
-from exfam.reading.options import ReadingFacts, ReadingOptions
-from exfam.reading.prepared import is_prepared, prepared_facts
-from exfam.reading.reader import read_with_facts
+from exfam.reading.database import ReadingFacts, ReadingOptions
+from exfam.reading.folders import is_prepared
+from exfam.reading.prepared import prepared_facts
+from exfam.reading.reader import open_columns, read_with_facts
 
 
 def open_model(chosen: Any) -> Any:

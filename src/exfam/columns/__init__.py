@@ -1,7 +1,5 @@
 """A user's columns as Arrow arrays, by one set of rules for frames, files and queries.
 
-`Groups`, the cells of tables and the maps of fields are arrangements of these columns.
-
 - Text is `large_string`, whatever held it: other texts of Arrow, dictionaries, categories, objects.
   Text that UTF-8 cannot write, and names of columns with a NUL, are refused.
 - Missing is null: None, NaN, NaT, pandas' NA. Only values and cells of tables may be missing.
@@ -11,6 +9,4 @@
 - Moments are microseconds since 1970 in UTC; a moment without a zone counts as UTC.
 - Text in a column of times or of an order is read by one format for the whole column.
 - A column of values of several types is refused, and so are two columns of one name.
-
-Every complaint names the argument, the column, the first wrong row and how many there are.
 """

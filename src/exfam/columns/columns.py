@@ -1,21 +1,32 @@
 """Columns of one source, and what the parts that they play make of them."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Float, Int64, Shaped
 from pyarrow import types
 
+from exfam.checks import DataError, ExfamError, is_utf8
 from exfam.columns.frames import frame_columns
-from exfam.columns.kinds import is_moment, is_real, is_text, is_time
-from exfam.columns.ordering import dates_in_text, sortable_text
-from exfam.columns.parts import Part, Places, complaint
-from exfam.columns.rules import broken_rule, rules_of
+from exfam.columns.parts import Origin, Part
+from exfam.columns.rules import broken_rule, is_moment, is_real, is_text, is_time, rules_of
+from exfam.dates import find_date_format, parse_dates
 
 _LAST_YEAR = 9999
+Where = Callable[[int], str]
+# One pattern for a whole column. What is not a number (a, b, c) is the same in every row.
+_NUMBERED = (
+    r"^(?P<before>|[^\d]*[^\d.,+\-]|[^\d]*\w-)(?P<a>\d{1,18})(?P<after>|[^\d.,][^\d]*)$",
+    r"^(?P<a>\d{4})(?P<between>[-/ ]?[WQ]?)(?P<b>\d{1,2})$",
+    r"^(?P<a>\d{1,2}):(?P<b>\d{2})$",
+    r"^(?P<a>\d{1,2}):(?P<b>\d{2}):(?P<c>\d{2})$",
+)
+_NUMBERS = ("a", "b", "c")
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +42,14 @@ class Columns:
     """Arrow columns of one length, and where their rows stand.
 
     Reading a part raises DataError naming the first row that breaks one of its rules.
+
+    >>> part = Part("value", "stars")
+    >>> Columns.of_frame({"stars": [3, None]}, [part]).numbers(part)
+    array([ 3., nan])
     """
 
     arrays: Mapping[Part, pa.Array]
-    places: Places = Places()
+    origin: Origin = Origin()
 
     @classmethod
     def of_frame(cls, frame: Any, parts: Sequence[Part]) -> "Columns":
@@ -49,16 +64,11 @@ class Columns:
     def complain(
         self, part: Part, rule: str, wrong: pa.Array | np.ndarray, advice: str = ""
     ) -> None:
-        """Raise DataError if any row is `wrong`, naming the first, its file and what stands there.
-
-        >>> part = Part("value", "stars")
-        >>> Columns({part: pa.array([1, 2])}).complain(part, "be odd", np.array([False, False]))
-        """
+        """Raise DataError if any row is `wrong`, naming the first, its file and its cell."""
         rows = np.flatnonzero(np.asarray(wrong))
-        if not rows.size:
-            return
-        found = (int(rows[0]), _as_python(self.arrays[part][int(rows[0])]), len(rows))
-        raise complaint(self.places, part, rule, found=found, n_rows=self.n_rows, advice=advice)
+        if rows.size:
+            found = (int(rows[0]), _as_python(self.arrays[part][int(rows[0])]), len(rows))
+            raise self.origin.error(part, rule, found=found, n_rows=self.n_rows, advice=advice)
 
     def check(self, part: Part, known: Container[str] = ()) -> pa.Array:
         """The column, if it keeps the rules of its part; `known`: the vocabularies that are given.
@@ -74,12 +84,7 @@ class Columns:
         return pa.nulls(len(array), pa.float64()) if is_broken else array
 
     def labels(self, part: Part) -> Labels:
-        """A column of labels as codes and names.
-
-        >>> part = Part("group", "user")
-        >>> Columns.of_frame({"user": ["b", "a", "b"]}, [part]).labels(part).codes
-        array([0, 1, 0])
-        """
+        """A column of labels as codes and names."""
         array = self.check(part, (part.name,))
         encoded = (array.cast(pa.int64()) if is_real(array.type) else array).dictionary_encode()
         codes = _to_numpy(encoded.indices).astype(np.int64)
@@ -90,15 +95,11 @@ class Columns:
 
         A `position` may be a time, or a date in text: it reads as days since 1970, durations as
         days.
-
-        >>> part = Part("value", "stars")
-        >>> Columns.of_frame({"stars": [3, None]}, [part]).numbers(part)
-        array([ 3., nan])
         """
         array = self.check(part)
         if is_text(array.type):
             dates = dates_in_text(
-                array, name=part.name, date_format=date_format, where=self.places.row
+                array, name=part.name, date_format=date_format, where=self.origin.row
             )
             advice = "Convert the column to numbers or dates first."
             self.complain(part, "be numeric", np.full(len(array), dates is None), advice)
@@ -108,22 +109,14 @@ class Columns:
         return _to_numbers(array)
 
     def order(self, part: Part, *, date_format: str | None = None) -> Shaped[np.ndarray, "rows"]:
-        """A column as numbers or times that sort as it should: text as what it writes.
-
-        Raises DataError for other text: see `sortable_text`.
-
-        >>> part = Part("order", "step")
-        >>> Columns.of_frame({"step": ["t9", "t10", "t1"]}, [part]).order(part)
-        array([ 9, 10,  1])
-        """
+        """A column as numbers or times that sort as it should: text as `sortable_text`."""
         array = self.check(part)
         if is_text(array.type):
             array = sortable_text(
-                array, name=part.name, date_format=date_format, where=self.places.row
+                array, name=part.name, date_format=date_format, where=self.origin.row
             )
-        if is_time(array.type) or types.is_integer(array.type):
-            return _to_numpy(array)
-        return _to_numbers(array)
+        is_whole = is_time(array.type) or types.is_integer(array.type)
+        return _to_numpy(array) if is_whole else _to_numbers(array)
 
     def moments(self, part: Part, array: pa.Array | None = None) -> Shaped[np.ndarray, "rows"]:
         """A column of dates or moments as datetime64 in microseconds and UTC; NaT where missing.
@@ -141,21 +134,13 @@ class Columns:
 
 
 def label_names(labels: pa.Array) -> np.ndarray:
-    """Labels as NumPy holds them: text as objects.
-
-    >>> label_names(pa.array(["a", "b"], pa.large_string())).dtype
-    dtype('O')
-    """
+    """Labels as NumPy holds them: text as objects."""
     is_object = is_text(labels.type)
     return np.array(labels.to_pylist(), dtype=object) if is_object else _to_numpy(labels)
 
 
 def days_of(moments: Shaped[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
-    """Days since 1970, NaN for NaT; durations as days.
-
-    >>> days_of(np.array(["1970-01-02T12"], "datetime64[us]"))
-    array([1.5])
-    """
+    """Days since 1970, NaN for NaT; durations as days."""
     if moments.dtype.kind == "M":
         moments = moments.astype("datetime64[us]") - np.datetime64(0, "us")
     return moments / np.timedelta64(1, "D")
@@ -186,3 +171,116 @@ def _as_python(cell: pa.Scalar) -> Any:
         return cell.cast(pa.timestamp(cell.type.unit)).as_py()
     except (ValueError, OverflowError):  # a date that Python has none of
         return str(cell.cast(pa.string()))
+
+
+def check_date_format(date_format: Any) -> None:
+    """Raise ExfamError for a format of digits alone, whose dates look like numbers."""
+    if isinstance(date_format, str) and not is_utf8(date_format):
+        raise ExfamError(f"`date_format` must be text that UTF-8 can write, got {date_format!r}.")
+    if isinstance(date_format, str) and datetime(2024, 2, 1).strftime(date_format).isdigit():
+        raise ExfamError(
+            f"`date_format` must have something between its numbers, got {date_format!r}: such "
+            "dates look like numbers. Convert the column to dates first."
+        )
+
+
+def sortable_text(
+    texts: pa.Array, *, name: str, date_format: str | None = None, where: Where = "row {}".format
+) -> pa.Array:
+    """A column of text, none of it missing, as numbers or timestamps that sort as it should.
+
+    Numbers sort as numbers, unless some have leading zeros and all are dates, such as 01052023.
+    Dates are read in the format that all of the column fits, or in `date_format`, as for
+    `exfam.dates.parse_dates`. Names such as t9 and t10, weeks such as 2024-W07 and times such as
+    09:30 sort by their numbers. `name`: what errors call the column.
+
+    Raises DataError naming column, row and remedy for any other text, which has no order.
+
+    >>> sortable_text(pa.array(["t9", "t10"]), name="step").to_pylist()
+    [9, 10]
+    """
+    numbers = _numbers(texts)
+    if numbers is not None:
+        dates = _padded_dates(texts, name, where)
+        numbers = numbers if dates is None else dates
+    if numbers is None and date_format is None:
+        numbers = _numbered(texts)
+    if numbers is None:
+        numbers = dates_in_text(texts, name=name, date_format=date_format, where=where)
+    if numbers is not None:
+        return numbers
+    raise DataError(
+        f"`order` must hold numbers, dates or names with one number each, such as 't9' and 't10', "
+        f"got {texts[0].as_py()!r} at {where(0)} of column {name!r}. Other text has no order of "
+        "its own: convert the column to numbers, or name the format of dates in `date_format`."
+    )
+
+
+def dates_in_text(
+    texts: pa.Array, *, name: str, date_format: str | None = None, where: Where = "row {}".format
+) -> pa.Array | None:
+    """A column of text, none of it missing, as timestamps; None if it does not begin with a date.
+
+    Arguments and errors are those of `sortable_text`.
+    """
+    first = texts[0].as_py() if len(texts) else ""
+    if date_format is None and (first.isdigit() or not _is_date(first)):
+        return None
+    return pa.array(parse_dates(texts, name=name, date_format=date_format, where=where))
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return find_date_format([text], name="") is not None
+    except DataError:  # a date of several formats
+        return True
+
+
+def _numbers(texts: pa.Array) -> pa.Array | None:
+    """The numbers that all texts write; None if one writes none, or no finite one."""
+    trimmed = pc.utf8_trim_whitespace(texts)
+    for kind in (pa.int64(), pa.float64()):
+        try:
+            numbers = trimmed.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        is_finite = kind == pa.int64() or pc.all(pc.is_finite(numbers)).as_py()
+        return numbers if is_finite else None
+    return None
+
+
+def _padded_dates(texts: pa.Array, name: str, where: Where) -> pa.Array | None:
+    """The dates that numbers with leading zeros write, such as 01052023; None if they are none."""
+    padded = pc.match_substring_regex(texts, r"^\s*0\d")
+    if not pc.any(padded).as_py():
+        return None
+    try:
+        date_format = find_date_format(texts, name=name, where=where)
+    except DataError as error:
+        row = pc.index(padded, True).as_py()
+        raise DataError(
+            "`order` must hold numbers, or dates that can be read in one way, got "
+            f"{texts[row].as_py()!r} at {where(row)} of column {name!r}, which may be either. "
+            "Write dates as 2024-01-31, numbers without leading zeros."
+        ) from error
+    if date_format is None:
+        return None
+    return pa.array(parse_dates(texts, name=name, date_format=date_format, where=where))
+
+
+def _numbered(texts: pa.Array) -> pa.Array | None:
+    """The numbers of names that differ in nothing else; None for other texts."""
+    for pattern in _NUMBERED:
+        parts = pc.extract_regex(texts, pattern)
+        if parts.null_count or not len(parts):
+            continue
+        columns = dict(zip((field.name for field in parts.type), parts.flatten(), strict=True))
+        if any(pc.count_distinct(columns[key]).as_py() > 1 for key in columns.keys() - {*_NUMBERS}):
+            continue
+        numbers = np.zeros(len(texts), dtype=np.int64)
+        for key in _NUMBERS:
+            if key in columns:
+                part = columns[key].cast(pa.int64()).to_numpy(zero_copy_only=False)
+                numbers = numbers * 100 + part
+        return pa.array(numbers)
+    return None

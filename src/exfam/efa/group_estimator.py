@@ -12,6 +12,7 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 
 from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.columns.parts import ROWS, FrameColumns
 from exfam.efa.declarations import GroupColumnNames, GroupModel, GroupSplit
 from exfam.efa.inputs import Inputs, check_no_repeats, read_group_inputs
 from exfam.efa.plan import FitPlan, check_order, check_part_names, plan_fit
@@ -32,7 +33,6 @@ from exfam.estimator.schema import Schema
 from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
 from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
-from exfam.groups.frames import ROWS, FrameColumns
 from exfam.likelihoods.two_part import TwoPartModel
 
 

@@ -10,14 +10,15 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
 from exfam.columns.frames import open_frame
-from exfam.columns.unknown import UnknownLabels, look_up, warn_unknown
+from exfam.columns.parts import ROWS, FrameColumns, UnknownLabels, look_up, warn_unknown
 from exfam.efa.blanks import with_rows
 from exfam.estimator.rules import listed
 from exfam.groups import Groups
-from exfam.groups.frames import ROWS, FrameColumns, read_frame
+from exfam.groups.frames import read_frame
 from exfam.groups.groups import unchecked
-from exfam.reading.options import ReadingOptions
-from exfam.reading.prepared import is_prepared, open_prepared, prepared_columns
+from exfam.reading.database import ReadingOptions
+from exfam.reading.folders import is_prepared
+from exfam.reading.prepared import open_prepared, prepared_columns
 from exfam.reading.reader import read_with_facts
 from exfam.training.batching import element_weights
 

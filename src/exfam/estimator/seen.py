@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64, UInt64
 
 from exfam.checks import ModelFileError
 from exfam.groups import Groups
-from exfam.groups.hashing import element_hashes, group_hashes, label_hashes
+from exfam.groups.arrange import element_hashes, group_hashes, label_hashes
 
 # Hashes that are kept at most: 2 MB.
 _MOST = 2**18

@@ -1,6 +1,6 @@
 """Groups of elements as ragged columns, and the padded batches made of them."""
 
-from exfam.groups.batch import Batch
+from exfam.groups.flat import Batch
 from exfam.groups.groups import CONTEXT, TARGET, Groups
 
 __all__ = ["CONTEXT", "TARGET", "Batch", "Groups"]

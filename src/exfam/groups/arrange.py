@@ -1,10 +1,11 @@
-"""Groups made of other groups, and items that repeat within a group."""
+"""Groups made of other groups, items that repeat within one, and hashes of what groups hold."""
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float, Int64, UInt64
 
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.groups.groups import TARGET, Groups
@@ -14,19 +15,13 @@ BOUNDS = ("start", "stop", "context_start", "context_stop")
 NAMED_COLUMNS = ("values", "attributes", "group_attributes")
 # Long enough for fast sorting, short enough for memory however many elements there are.
 ELEMENTS_PER_CHUNK = 1 << 20
+_UNKNOWN = np.uint64(0x9E3779B97F4A7C15)  # of an item that the vocabulary does not have
+
+Hashes = UInt64[np.ndarray, "n"]
 
 
 def chunks(groups: Groups, max_elements: int | None = None) -> Iterator[Groups]:
-    """Consecutive views of the groups that see at most `max_elements` elements each.
-
-    A group that sees more is a view of its own. Nothing is copied.
-
-    `max_elements`: 2 ** 20 if None (default None)
-
-    >>> whole = Groups(start=[0, 2, 3], stop=[2, 3, 7])
-    >>> [len(part) for part in chunks(whole, 3)]
-    [2, 1]
-    """
+    """See `Groups.chunks`."""
     most = ELEMENTS_PER_CHUNK if max_elements is None else max_elements
     check_positive("max_elements", most)
     ends = np.cumsum(groups.lengths)
@@ -39,14 +34,7 @@ def chunks(groups: Groups, max_elements: int | None = None) -> Iterator[Groups]:
 
 
 def compact(groups: Groups) -> Groups:
-    """The same groups over columns of their own: own elements first, in order, without gaps.
-
-    Elements of context ranges follow them, each once.
-
-    >>> whole = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
-    >>> compact(whole[1:]).item
-    array([2, 0, 1], dtype=int32)
-    """
+    """See `Groups.compact`."""
     rows = groups.elements()
     own = groups.stop - groups.start
     stop = np.cumsum(own)
@@ -57,6 +45,7 @@ def compact(groups: Groups) -> Groups:
         context_start = np.searchsorted(shared, groups.context_start) + len(rows)
         context_stop = context_start + length
         rows = np.concatenate([rows, shared])
+    plain = {name: getattr(groups, name) for name in PLAIN_COLUMNS}
     return groups.with_(
         start=stop - own,
         stop=stop,
@@ -64,12 +53,8 @@ def compact(groups: Groups) -> Groups:
         context_stop=context_stop,
         values={name: column[rows] for name, column in groups.values.items()},
         attributes={name: column[rows] for name, column in groups.attributes.items()},
-        **{name: _rows_of(getattr(groups, name), rows) for name in PLAIN_COLUMNS},
+        **{name: None if column is None else column[rows] for name, column in plain.items()},
     )
-
-
-def _rows_of(column: np.ndarray | None, rows: Int64[np.ndarray, "rows"]) -> np.ndarray | None:
-    return None if column is None else column[rows]
 
 
 def _spread(
@@ -80,15 +65,7 @@ def _spread(
 
 
 def concatenate(parts: Sequence[Groups]) -> Groups:
-    """One Groups with the groups of all parts, in order, over columns of its own.
-
-    The parts must have the same columns and vocabularies. Where only some say what is observed or
-    what a role is, the others count as observed and as targets.
-
-    >>> one = Groups(start=[0], stop=[2], item=[0, 1])
-    >>> concatenate([one, one]).item
-    array([0, 1, 0, 1], dtype=int32)
-    """
+    """See `Groups.concatenate`."""
     if not parts:
         raise ExfamError("`parts` must hold at least one Groups, got none.")
     for number, part in enumerate(parts):
@@ -166,14 +143,7 @@ def _filled(part: Groups, parts: Sequence[Groups]) -> Groups:
 
 
 def split(groups: Groups, fractions: Sequence[float], *, seed: int) -> tuple[Groups, ...]:
-    """Disjoint random parts of the groups, each in the original order.
-
-    `fractions` are positive and sum to 1; sizes are rounded so that they add up.
-
-    >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
-    >>> [len(part) for part in split(groups, (0.6, 0.2, 0.2), seed=0)]
-    [6, 2, 2]
-    """
+    """See `Groups.split`."""
     if not all(fraction > 0 for fraction in fractions) or abs(sum(fractions) - 1) > 1e-6:
         raise ExfamError(f"`fractions` must be above 0 and sum to 1, got {tuple(fractions)}.")
     cuts = np.round(np.cumsum(fractions)[:-1] * len(groups)).astype(int)
@@ -187,20 +157,14 @@ def split(groups: Groups, fractions: Sequence[float], *, seed: int) -> tuple[Gro
 
 
 def first_repeat(groups: Groups) -> tuple[int, int, Int64[np.ndarray, "occurrences"]] | None:
-    """The first group that has an item twice, with the item and the elements that hold it.
-
-    Elements of context ranges count, unknown items do not. None where no item repeats.
-
-    >>> first_repeat(Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 2]))
-    (1, 2, array([2, 4]))
-    """
+    """See `Groups.first_repeat`."""
     if groups.item is None:
         return None
     first = 0
     for chunk in chunks(groups):
-        found = _repeat_within(chunk)
-        if found is not None:
-            return first + found[0], found[1], found[2]
+        repeat = _repeat_within(chunk)
+        if repeat is not None:
+            return first + repeat[0], repeat[1], repeat[2]
         first += len(chunk)
     return None
 
@@ -216,8 +180,8 @@ def _repeat_within(groups: Groups) -> tuple[int, int, Int64[np.ndarray, "occurre
     twice = ordered[1:] == ordered[:-1]
     if not twice.any():
         return None
-    found = int(ordered[1:][twice][0])
-    return found // n_items, found % n_items, rows[key == found]
+    first = int(ordered[1:][twice][0])
+    return first // n_items, first % n_items, rows[key == first]
 
 
 def _visible(groups: Groups) -> tuple[Int64[np.ndarray, "rows"], Int64[np.ndarray, "rows"]]:
@@ -230,3 +194,92 @@ def _visible(groups: Groups) -> tuple[Int64[np.ndarray, "rows"], Int64[np.ndarra
         rows.append(_spread(groups.context_start.ravel(), length.ravel()))
         group.append(np.repeat(number, length.sum(axis=1)))
     return np.concatenate(rows), np.concatenate(group)
+
+
+def row_hashes(table: Float[np.ndarray, "n columns"]) -> UInt64[np.ndarray, "n"]:
+    """64 bits for each row of numbers, the same on every machine; NaN stands for a missing one.
+
+    >>> first, other, again = row_hashes(np.array([[1.0, np.nan], [np.nan, 1.0], [1.0, np.nan]]))
+    >>> bool(first == again), bool(first == other)
+    (True, False)
+    """
+    total = np.zeros(len(table), dtype=np.uint64)
+    for column in range(table.shape[1]):
+        total = _mixed(total ^ _bits(table[:, column]))
+    return total
+
+
+def group_hashes(groups: Groups) -> UInt64[np.ndarray, "n"]:
+    """64 bits for each group: of its label, if it has one, and its items and values.
+
+    The order of a group's elements changes nothing; nor does the order of the vocabulary.
+    """
+    parts = [np.zeros(0, dtype=np.uint64)]
+    parts += [_contents(*chunk) for chunk in element_hashes(groups)]
+    content = np.concatenate(parts)
+    if groups.group_names is None:
+        return _mixed(content)
+    return _mixed(content ^ label_hashes(groups.group_names))
+
+
+def element_hashes(
+    groups: Groups,
+) -> Iterator[tuple[UInt64[np.ndarray, "own"], Int64[np.ndarray, "groups"]]]:
+    """64 bits for each own element, of its item and values, and the lengths of their groups.
+
+    A bounded number of groups at a time.
+    """
+    labels = None
+    if groups.item is not None:
+        known = groups.vocabulary.get("item", np.arange(groups.n_items))
+        labels = np.append(label_hashes(known), _UNKNOWN)
+    for chunk in groups.chunks():
+        yield _elements(chunk, labels), chunk.stop - chunk.start
+
+
+def _elements(groups: Groups, labels: UInt64[np.ndarray, "labels"] | None) -> Hashes:
+    own = groups.elements()
+    element = np.zeros(len(own), dtype=np.uint64)
+    if labels is not None and groups.item is not None:
+        element = _mixed(labels[groups.item[own]])
+    for name in sorted(groups.values):
+        value = np.asarray(groups.values[name][own], dtype=np.float64)
+        if groups.observed is not None:
+            value = np.where(groups.observed[own], value, np.nan)
+        element = _mixed(element ^ _mixed(_text_hash(name) ^ _bits(value)))
+    return element
+
+
+def _contents(
+    element: UInt64[np.ndarray, "own"], length: Int64[np.ndarray, "groups"]
+) -> UInt64[np.ndarray, "groups"]:
+    # Differences of running sums wrap around as the sums do.
+    total = np.append(np.uint64(0), np.cumsum(element, dtype=np.uint64))
+    stop = np.cumsum(length)
+    return _mixed(total[stop] - total[stop - length]) ^ length.astype(np.uint64)
+
+
+def label_hashes(labels: np.ndarray) -> UInt64[np.ndarray, "n"]:
+    """64 bits for each label, of its text."""
+    hashes = (_text_hash(str(label)) for label in labels.tolist())
+    return np.fromiter(hashes, dtype=np.uint64, count=len(labels))
+
+
+def _text_hash(text: str) -> np.uint64:
+    digest = hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest()
+    return np.uint64(int.from_bytes(digest, "little"))
+
+
+def _bits(value: Float[np.ndarray, "n"]) -> Hashes:
+    """The bits of float64, one pattern for 0 and -0, and one for NaN."""
+    plain = value.astype(np.float64) + 0.0
+    plain[np.isnan(plain)] = np.nan
+    return plain.view(np.uint64)
+
+
+def _mixed(number: Hashes) -> Hashes:
+    """The finalizer of splitmix64 (Steele, Lea & Flood, 2014): every bit moves all others."""
+    mixed = number + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,7 +1,8 @@
-"""Frames to Groups and back."""
+"""Groups of frames, frames and Arrow tables of groups."""
 
 import importlib
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,70 +11,19 @@ import pyarrow as pa
 from jaxtyping import Bool, Int64
 
 from exfam.checks import DataError, check_choice
-from exfam.columns.columns import Columns, Labels
+from exfam.columns.columns import Columns, Labels, check_date_format
 from exfam.columns.frames import open_frame
-from exfam.columns.ordering import check_date_format
-from exfam.columns.parts import Part
+from exfam.columns.parts import FrameColumns, Part, UnknownLabels, look_up, varying_error
 from exfam.columns.rules import holds_labels
-from exfam.columns.unknown import UnknownLabels, look_up, vocabulary_key
 from exfam.groups.groups import CONTEXT, Groups
 
-# As `order`: rows come in an order that means something.
-ROWS = "rows"
-Names = str | Sequence[str] | None
+KEY = b"exfam.groups"
+FORMAT = 1
+ELEMENT_COLUMNS = ("item", "position", "observed", "role", "source_row", "tied")
+ELEMENT_MAPPINGS = ("values", "attributes")
+GROUP_COLUMNS = ("group_names", "ignored", "context_start", "context_stop")
+
 Rows = Int64[np.ndarray, "rows"]
-_ARGUMENTS = ("group", "item", "value", "attributes", "group_attributes", "position", "order")
-
-
-@dataclass(frozen=True)
-class FrameColumns:
-    """Which columns of a frame play which part; a part with several columns takes a list.
-
-    `order` may also be the word "rows": the rows come in an order that means something.
-
-    >>> FrameColumns(group="user", item="movie", value="stars").value
-    'stars'
-    """
-
-    group: str
-    order: Names = None
-    item: str | None = None
-    value: Names = None
-    attributes: Names = ()
-    group_attributes: Names = ()
-    position: Names = None
-
-    @property
-    def parts(self) -> tuple[Part, ...]:
-        """The parts that are named, group first, each of them once.
-
-        >>> [part.name for part in FrameColumns(group="user", value=["a", "b"]).parts]
-        ['user', 'a', 'b']
-        """
-        named = {argument: _listed(getattr(self, argument)) for argument in _ARGUMENTS}
-        if self.order == ROWS:  # no column: the rows come in order
-            named["order"] = []
-        return tuple(dict.fromkeys(Part(key, name) for key in named for name in named[key]))
-
-    @property
-    def ordered(self) -> bool:
-        """Whether groups read with these columns are in an order that means something.
-
-        >>> FrameColumns(group="user", order="rows").ordered
-        True
-        """
-        return bool(_listed(self.order))
-
-    def check_rows(self, names: Iterable[Any], where: str = "") -> None:
-        """Raise DataError if order="rows" might also mean a column of that name.
-
-        >>> FrameColumns(group="user", order="rows").check_rows(["user", "movie"])
-        """
-        if self.order == ROWS and ROWS in names:
-            raise DataError(
-                "`order` must not be 'rows' where a column has that name, got a column 'rows'"
-                f"{where}. Pass order=['rows'] in Python to sort by the column, or rename it."
-            )
 
 
 @dataclass(frozen=True)
@@ -100,7 +50,7 @@ class _Encoder:
         return numbers.astype(np.float64, copy=False) if is_attribute else numbers
 
     def _encoded(self, part: Part) -> Rows:
-        labels, key = self.columns.labels(part), vocabulary_key(part)
+        labels, key = self.columns.labels(part), part.key
         if key not in self.vocabulary:
             order = np.argsort(labels.names)
             self.labels[key] = labels.names[order]
@@ -131,10 +81,6 @@ def read_frame(
     """The rows of `frame` as Groups; see `Groups.from_frame`.
 
     `found`: a list that takes what labels the vocabularies lack (default None)
-
-    >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
-    >>> read_frame(frame, FrameColumns(group="user", item="movie"))
-    Groups(2 groups, 3 elements, 2 items)
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     check_date_format(date_format)
@@ -154,8 +100,11 @@ def read_frame(
     missing = [np.isnan(column) for column in values.values()]
     observed = ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
     keys = list(named("order").values())
-    rows = np.lexsort((*reversed(keys), group.codes))
-    kept, ignored = (rows, None) if unknown != "ignore" else _known_rows(rows, item, group)
+    kept, ignored = np.lexsort((*reversed(keys), group.codes)), None
+    if unknown == "ignore":
+        is_lost = np.zeros(len(kept), dtype=bool) if item is None else item < 0
+        kept = kept[~is_lost[kept]]
+        ignored = np.bincount(group.codes[is_lost], minlength=len(group.names))
     lengths = np.bincount(group.codes[kept], minlength=len(group.names))
     return Groups(
         start=np.cumsum(lengths) - lengths,
@@ -178,27 +127,10 @@ def read_frame(
 def _tied(
     keys: Sequence[np.ndarray], group: Int64[np.ndarray, "rows"]
 ) -> Bool[np.ndarray, "rows"] | None:
-    """Which of some sorted rows equal the one before them in group and keys; None if none does.
-
-    >>> _tied([np.array([3, 3, 3])], np.array([0, 0, 1]))
-    array([False,  True, False])
-    """
+    """Which of some sorted rows equal the one before them in group and keys; None if none does."""
     tied = np.zeros(len(group), dtype=bool)
     tied[1:] = np.all([key[1:] == key[:-1] for key in (*keys, group)], axis=0)
     return tied if tied.any() else None
-
-
-def _listed(names: Names) -> list[str]:
-    if names is None:
-        return []
-    return [names] if isinstance(names, str) else list(names)
-
-
-def _known_rows(
-    rows: Rows, item: Rows | None, group: Labels
-) -> tuple[Int64[np.ndarray, "known"], Int64[np.ndarray, "groups"]]:
-    unknown = np.zeros(len(rows), dtype=bool) if item is None else item < 0
-    return rows[~unknown[rows]], np.bincount(group.codes[unknown], minlength=len(group.names))
 
 
 def _by_group(columns: Mapping[str, np.ndarray], group: Labels) -> dict[str, np.ndarray]:
@@ -212,19 +144,6 @@ def _by_group(columns: Mapping[str, np.ndarray], group: Labels) -> dict[str, np.
     return {name: column[first] for name, column in columns.items()}
 
 
-def varying_error(name: str, group: Any, where: str) -> DataError:
-    """The error for an attribute of groups that has two values in one.
-
-    >>> print(varying_error("age", "zoe", "row 4"))
-    `group_attributes` must be constant within a group, got a second value of 'age' in group 'zoe'
-    at row 4. List it in `attributes` if it belongs to the elements.
-    """
-    return DataError(
-        f"`group_attributes` must be constant within a group, got a second value of {name!r} "
-        f"in group {group!r} at {where}. List it in `attributes` if it belongs to the elements."
-    )
-
-
 def _stacked(columns: list[np.ndarray], rows: np.ndarray) -> np.ndarray | None:
     if len(columns) < 2:
         return columns[0][rows] if columns else None
@@ -232,12 +151,7 @@ def _stacked(columns: list[np.ndarray], rows: np.ndarray) -> np.ndarray | None:
 
 
 def to_frame(groups: Groups, kind: str = "pandas") -> Any:
-    """One row an own element, labels written out; see `Groups.to_frame`.
-
-    >>> groups = Groups(start=[0], stop=[2], item=[1, 0], vocabulary={"item": ["a", "b"]})
-    >>> to_frame(groups, "arrow")["item"].to_pylist()
-    ['b', 'a']
-    """
+    """See `Groups.to_frame`."""
     check_choice("kind", kind, ("pandas", "polars", "arrow"))
     _check_free(groups)
     table = pa.table(_frame_columns(groups))
@@ -288,3 +202,110 @@ def _decoded(groups: Groups, name: str, column: np.ndarray) -> pa.Array:
         return pa.array(column)
     labels = pa.array(groups.vocabulary[name])
     return labels.take(pa.array(column, mask=column < 0))
+
+
+def to_arrow(groups: Groups) -> pa.Table:
+    """See `Groups.to_arrow`."""
+    groups = groups.compact()
+    sizes = groups.stop - groups.start
+    spare = groups.context_start is not None
+    if spare:
+        sizes = np.append(sizes, groups.n_rows - sizes.sum())
+    columns = {"size": pa.array(sizes)}
+    dtypes = {}
+    for name, column in _named(groups, ELEMENT_COLUMNS, ELEMENT_MAPPINGS):
+        offsets = pa.array(np.append(0, np.cumsum(sizes)))
+        columns[name] = pa.LargeListArray.from_arrays(offsets, _as_array(column))
+        dtypes[name] = column.dtype.str
+    for name, column in _named(groups, GROUP_COLUMNS, ("group_attributes",)):
+        array = _as_array(column)
+        columns[name] = pa.concat_arrays([array, pa.nulls(1, array.type)]) if spare else array
+        dtypes[name] = column.dtype.str
+    header = {
+        "format": FORMAT,
+        "n_groups": len(groups),
+        "ordered": groups.ordered,
+        "dtypes": dtypes,
+        "vocabulary": {key: _plain(key, labels) for key, labels in groups.vocabulary.items()},
+    }
+    return pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
+
+
+def _named(
+    groups: Groups, plain: tuple[str, ...], mappings: tuple[str, ...]
+) -> Iterator[tuple[str, np.ndarray]]:
+    for name in plain:
+        if (column := getattr(groups, name)) is not None:
+            yield name, column
+    for mapping in mappings:
+        for key, column in getattr(groups, mapping).items():
+            yield f"{mapping}.{key}", column
+
+
+def _as_array(column: np.ndarray) -> pa.Array:
+    if column.ndim == 1:
+        return pa.array(column)
+    return pa.FixedSizeListArray.from_arrays(pa.array(column.ravel()), column.shape[1])
+
+
+def _plain(name: str, labels: np.ndarray) -> dict[str, Any]:
+    plain = labels.tolist()
+    if not all(isinstance(label, (str, int, float)) for label in plain):
+        raise DataError(
+            f"`vocabulary` of {name!r} must hold text, numbers or booleans to be written, "
+            f"got dtype {labels.dtype}. Convert the labels to text first."
+        )
+    return {"dtype": labels.dtype.str, "labels": plain}
+
+
+def from_arrow(table: pa.Table) -> Groups:
+    """See `Groups.from_arrow`."""
+    header = _header(table)
+    n_groups = header["n_groups"]
+    sizes = table["size"].to_numpy()
+    fields: dict[str, Any] = {name: {} for name in (*ELEMENT_MAPPINGS, "group_attributes")}
+    for name, dtype in header["dtypes"].items():
+        column = table[name].combine_chunks()
+        is_list = name.partition(".")[0] in ELEMENT_COLUMNS + ELEMENT_MAPPINGS
+        column = column.flatten() if is_list else column[:n_groups]
+        part, dot, key = name.partition(".")
+        (fields[part] if dot else fields)[key if dot else part] = _as_numpy(column, dtype)
+    stop = np.cumsum(sizes[:n_groups])
+    vocabulary = {
+        key: np.array(labels["labels"], dtype=labels["dtype"])
+        for key, labels in header["vocabulary"].items()
+    }
+    return Groups(
+        start=stop - sizes[:n_groups],
+        stop=stop,
+        vocabulary=vocabulary,
+        ordered=header.get("ordered", False),
+        **fields,
+    )
+
+
+def _header(table: pa.Table) -> dict[str, Any]:
+    metadata = table.schema.metadata or {}
+    if KEY not in metadata:
+        raise DataError(
+            "`table` must have been made by Groups.to_arrow, got one without its metadata. "
+            "Use Groups.from_frame for other tables."
+        )
+    header = json.loads(metadata[KEY])
+    if header["format"] > FORMAT:
+        raise DataError(
+            f"`table` must be of format {FORMAT} or older, got {header['format']}. Update exfam."
+        )
+    lacking = sorted({"size", *header["dtypes"]} - set(table.column_names))
+    if lacking:
+        raise DataError(
+            f"`table` must have all columns it was written with, got no {lacking[0]!r}."
+        )
+    return header
+
+
+def _as_numpy(column: pa.Array, dtype: str) -> np.ndarray:
+    if pa.types.is_fixed_size_list(column.type):
+        width = column.type.list_size
+        return column.flatten().to_numpy(zero_copy_only=False).astype(dtype).reshape(-1, width)
+    return column.to_numpy(zero_copy_only=False).astype(dtype)

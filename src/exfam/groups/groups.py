@@ -9,16 +9,21 @@ import pyarrow as pa
 import torch
 from jaxtyping import Bool, Float, Int8, Int32, Int64
 
-from exfam.groups.batch import Batch
-from exfam.groups.pad import as_attributes, pad_column, pad_columns, pad_position, pad_ranges
-from exfam.groups.validate import checked_fields
+from exfam.columns.parts import FrameColumns, Names
+from exfam.groups.flat import (
+    GROUP_FIELDS,
+    Batch,
+    as_attributes,
+    checked_fields,
+    pad_column,
+    pad_position,
+    pad_ranges,
+)
 
 TARGET = 0
 CONTEXT = 1
 
-Names = str | Sequence[str] | None
 Index = int | np.integer | slice | Sequence[int] | np.ndarray
-GROUP_ARRAYS = ("start", "stop", "context_start", "context_stop", "group_names", "ignored")
 
 
 # Lists and narrower dtypes are turned into these fields' arrays, and `checked_fields` judges them.
@@ -80,7 +85,7 @@ class Groups:
         chosen = self._positions(index)
         changes: dict[str, Any] = {
             name: array[chosen]
-            for name in GROUP_ARRAYS
+            for name in GROUP_FIELDS
             if (array := getattr(self, name)) is not None
         }
         changes["group_attributes"] = {
@@ -100,50 +105,32 @@ class Groups:
             raise IndexError(f"`index` must be an int, slice, bool or int array, got {index!r}.")
         if chosen.dtype == bool and chosen.shape != self.start.shape:
             raise IndexError(f"`index` must have {len(self)} bools, got shape {chosen.shape}.")
-        if chosen.dtype != bool and chosen.size and not self._holds(chosen):
+        is_numbers = chosen.dtype != bool and chosen.size
+        if is_numbers and not (chosen.min() >= -len(self) and chosen.max() < len(self)):
             raise IndexError(f"`index` must be below {len(self)} groups, got {index!r}.")
         return np.atleast_1d(chosen)
 
-    def _holds(self, index: np.ndarray) -> bool:
-        return bool(index.min() >= -len(self) and index.max() < len(self))
-
     @property
     def shape(self) -> tuple[int]:
-        """The number of groups, where scikit-learn's cross-validation looks for it.
-
-        >>> Groups(start=[0, 2], stop=[2, 5]).shape
-        (2,)
-        """
+        """The number of groups, where scikit-learn's cross-validation looks for it."""
         return (len(self),)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns held: item, values, attributes, group attributes.
-
-        >>> Groups(start=[0], stop=[1], item=[0], values={"rating": [2.0]}).columns
-        ('item', 'rating')
-        """
+        """Names of the columns held: item, values, attributes, group attributes."""
         item = () if self.item is None else ("item",)
         return (*item, *self.values, *self.attributes, *self.group_attributes)
 
     @property
     def n_items(self) -> int:
-        """Size of the item vocabulary; without one, the largest code + 1 (0 without items).
-
-        >>> Groups(start=[0], stop=[2], item=[0, 4]).n_items
-        5
-        """
+        """Size of the item vocabulary; without one, the largest code + 1 (0 without items)."""
         if "item" in self.vocabulary:
             return len(self.vocabulary["item"])
         return 0 if self.item is None else int(self.item.max(initial=-1)) + 1
 
     @property
     def n_rows(self) -> int:
-        """Rows of the flat columns, whether this view shows them or not.
-
-        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])[:1].n_rows
-        5
-        """
+        """Rows of the flat columns, whether this view shows them or not."""
         flat = [self.item, *self.values.values(), *self.attributes.values()]
         flat += [self.position, self.observed, self.role, self.source_row, self.tied]
         held = (len(column) for column in flat if column is not None)
@@ -151,31 +138,19 @@ class Groups:
 
     @property
     def n_elements(self) -> int:
-        """How many own elements the groups of this view have.
-
-        >>> Groups(start=[0, 2], stop=[2, 5])[1:].n_elements
-        3
-        """
+        """How many own elements the groups of this view have."""
         return int((self.stop - self.start).sum())
 
     @property
     def n_targets(self) -> int:
-        """How many own elements are to be predicted.
-
-        >>> Groups(start=[0], stop=[3], role=[CONTEXT, TARGET, TARGET]).n_targets
-        2
-        """
+        """How many own elements are to be predicted."""
         if self.role is None:
             return self.n_elements
         return sum(int((self.role[chunk.elements()] == TARGET).sum()) for chunk in self.chunks())
 
     @property
     def lengths(self) -> Int64[np.ndarray, "groups"]:
-        """Elements that each group sees: its own and those of its context ranges.
-
-        >>> Groups(start=[0, 2], stop=[2, 5]).lengths
-        array([2, 3])
-        """
+        """Elements that each group sees: its own and those of its context ranges."""
         own = self.stop - self.start
         if self.context_start is None or self.context_stop is None:
             return own
@@ -192,11 +167,7 @@ class Groups:
         return np.repeat(self.start - first, own) + np.arange(own.sum())
 
     def with_(self, **changes: Any) -> "Groups":
-        """The same groups with some fields replaced, checked anew.
-
-        >>> Groups(start=[0], stop=[2]).with_(role=[CONTEXT, TARGET]).n_targets
-        1
-        """
+        """The same groups with some fields replaced, checked anew."""
         return replace(self, **changes)
 
     def pad(
@@ -224,7 +195,10 @@ class Groups:
             target = target & (self.role[element] == TARGET)
         return Batch(
             item=None if self.item is None else pad_column(self.item, element, np.int64),
-            values=pad_columns(self.values, element, keep=observed),
+            values={
+                name: pad_column(column, element, np.float64, keep=observed)
+                for name, column in self.values.items()
+            },
             attributes=as_attributes(self.attributes, element),
             group_attributes=as_attributes(self.group_attributes, index),
             position=pad_position(self.position, element, tied=self.tied),
@@ -272,23 +246,12 @@ class Groups:
         Raises DataError, or UnknownItemError, naming column and row.
 
         >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"], "stars": [4, None, 2]}
-        >>> groups = Groups.from_frame(frame, group="user", item="movie", value="stars")
-        >>> groups
+        >>> Groups.from_frame(frame, group="user", item="movie", value="stars")
         Groups(2 groups, 3 elements, 2 items, stars)
-        >>> groups.pad([0, 1]).values["stars"].tolist()
-        [[4.0, 2.0], [0.0, 0.0]]
         """
-        from exfam.groups.frames import FrameColumns, read_frame
+        from exfam.groups.frames import read_frame
 
-        columns = FrameColumns(
-            group=group,
-            order=order,
-            item=item,
-            value=value,
-            attributes=attributes,
-            group_attributes=group_attributes,
-            position=position,
-        )
+        columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
         return read_frame(
             frame, columns, vocabulary=vocabulary, unknown=unknown, date_format=date_format
         )
@@ -308,42 +271,39 @@ class Groups:
     def to_arrow(self) -> pa.Table:
         """One row a group, element columns as lists; `from_arrow` gives the same groups back.
 
+        Elements that only context ranges show are in one more row at the end; the vocabulary is in
+        the schema's metadata.
+
         >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_arrow()["item"].to_pylist()
         [[4, 0], [1]]
         """
-        from exfam.groups.arrow import to_arrow
+        from exfam.groups.frames import to_arrow
 
         return to_arrow(self)
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> "Groups":
-        """The groups that `to_arrow` wrote. Raises DataError for any other table.
-
-        >>> Groups.from_arrow(Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_arrow())
-        Groups(2 groups, 3 elements, 5 items)
-        """
-        from exfam.groups.arrow import from_arrow
+        """The groups that `to_arrow` wrote. Raises DataError for any other table."""
+        from exfam.groups.frames import from_arrow
 
         return from_arrow(table)
 
     @classmethod
     def concatenate(cls, parts: Sequence["Groups"]) -> "Groups":
-        """One Groups with the groups of all parts, in order.
+        """One Groups with the groups of all parts, in order, over columns of its own.
 
         Raises DataError unless the parts have the same columns and vocabularies. Where only some
         say what is observed or what a role is, the others count as observed and as targets. The
         result is `ordered` if all parts are.
-
-        >>> one = Groups(start=[0], stop=[2], item=[0, 1])
-        >>> Groups.concatenate([one, one])
-        Groups(2 groups, 4 elements, 2 items)
         """
         from exfam.groups.arrange import concatenate
 
         return concatenate(parts)
 
     def compact(self) -> "Groups":
-        """The same groups over columns of their own: own elements first, without gaps.
+        """The same groups over columns of their own: own elements first, in order, without gaps.
+
+        Elements of context ranges follow them, each once.
 
         >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])[1:].compact().item
         array([2, 0, 1], dtype=int32)
@@ -355,13 +315,7 @@ class Groups:
     def chunks(self, max_elements: int | None = None) -> "Iterator[Groups]":
         """Consecutive views that see at most `max_elements` elements each (or have one group).
 
-        Whatever goes through all elements chunk by chunk needs no memory for all at once.
-
         `max_elements`: 2 ** 20 if None (default None)
-
-        >>> groups = Groups(start=[0, 2, 3], stop=[2, 3, 7])
-        >>> [len(part) for part in groups.chunks(3)]
-        [2, 1]
         """
         from exfam.groups.arrange import chunks
 
@@ -369,6 +323,8 @@ class Groups:
 
     def split(self, fractions: Sequence[float], seed: int) -> "tuple[Groups, ...]":
         """Disjoint random parts, by group, each in the original order.
+
+        `fractions` are positive and sum to 1; sizes are rounded so that they add up.
 
         >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
         >>> [len(part) for part in groups.split((0.6, 0.2, 0.2), seed=0)]
@@ -379,15 +335,13 @@ class Groups:
         return split(self, fractions, seed=seed)
 
     def repeats_items(self) -> bool:
-        """Whether any group sees an item twice (unknown items aside).
-
-        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1]).repeats_items()
-        False
-        """
+        """Whether any group sees an item twice (unknown items aside)."""
         return self.first_repeat() is not None
 
     def first_repeat(self) -> tuple[int, int, Int64[np.ndarray, "occurrences"]] | None:
         """The first group that sees an item twice: group, item code, rows of the flat columns.
+
+        Elements of context ranges count, unknown items do not. None where no item repeats.
 
         >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 2]).first_repeat()
         (1, 2, array([2, 4]))
@@ -398,14 +352,7 @@ class Groups:
 
 
 def unchecked(fields: Mapping[str, Any]) -> Groups:
-    """Groups of columns that were checked before: rows of them, files written from them.
-
-    Costs nothing an element. All fields must be given.
-
-    >>> groups = Groups(start=[0, 2], stop=[2, 5])
-    >>> unchecked(groups.__dict__ | {"stop": groups.stop - 1}).n_elements
-    3
-    """
+    """Groups of columns that were checked before, without a look at them; of all fields."""
     groups = object.__new__(Groups)
     groups.__dict__.update(fields)
     return groups

@@ -21,7 +21,7 @@ from exfam.language.networks.lstm_network import (
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.streams import CarriedNats, Streams, cut
 from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
-from exfam.reading.text.checks import warn_unknown_words
+from exfam.reading.text.corpus import warn_unknown_words
 from exfam.training.optimizer import TrainingSettings
 
 # Tokens of all texts that are drawn together, which take 8 bytes each.

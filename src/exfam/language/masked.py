@@ -31,7 +31,7 @@ from exfam.language.networks.token_pieces import (
 )
 from exfam.language.text_encoders import TextEncoder, sentence_list
 from exfam.language.tokens import located_lines
-from exfam.reading.text.checks import warn_unknown_words
+from exfam.reading.text.corpus import warn_unknown_words
 from exfam.reading.text.subwords import (
     END,
     MASK,

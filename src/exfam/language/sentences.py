@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from exfam.checks import DataError, ExfamWarning, regular_array
 from exfam.groups import Groups
 from exfam.language.networks.positional_sentences import SentenceBatch
-from exfam.reading.text.checks import check_no_table
+from exfam.reading.text.corpus import check_no_table
 from exfam.training.batching import (
     digest,
     epoch_batches,

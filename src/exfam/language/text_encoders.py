@@ -21,7 +21,7 @@ from exfam.language.word_pieces import (
     token_vectors,
     word_codes,
 )
-from exfam.reading.text.checks import check_no_table
+from exfam.reading.text.corpus import check_no_table
 from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.vectors import WordVectors
 
@@ -146,7 +146,7 @@ class TextEncoder:
             flat.extend(sentence if isinstance(sentence, tuple) else [sentence])
             indices += [index] * (len(flat) - len(indices))
         parts: dict[int, list[np.ndarray]] = {}
-        for index, coded in zip(indices, self.subwords.encode(flat, places=indices), strict=True):
+        for index, coded in zip(indices, self.subwords.encode(flat, numbers=indices), strict=True):
             parts.setdefault(index, []).append(coded.codes)
         return [self._piece(own, index) for index, own in parts.items()]
 

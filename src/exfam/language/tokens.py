@@ -12,9 +12,8 @@ import numpy as np
 from jaxtyping import Int64
 
 from exfam.checks import DataError, UnknownItemError
-from exfam.reading.packed import opener_of, unpacking
-from exfam.reading.text.checks import check_no_table, check_utf8
-from exfam.reading.text.sources import FileSource, find_source
+from exfam.reading.streams import opener_of, unpacking
+from exfam.reading.text.corpus import FileSource, check_no_table, check_utf8, find_source
 
 LINE_END, UNKNOWN = "<eos>", "<unk>"
 # In arrays of codes.

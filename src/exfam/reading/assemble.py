@@ -1,27 +1,29 @@
-"""From a checked table to Groups."""
+"""From a checked table to Groups, whose columns are written as sorted rows come."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Int64
+from pyarrow import types
 
 from exfam.checks import DataError
-from exfam.columns.parts import Part
+from exfam.columns.parts import Part, varying_error
 from exfam.groups import Groups
-from exfam.groups.frames import varying_error
-from exfam.reading.checks import Checked
-from exfam.reading.database import Database
-from exfam.reading.duplicates import DuplicateFinder, Pairs
-from exfam.reading.fill import Allocate, ElementColumns, Encodings, GroupColumns
-from exfam.reading.options import ReadingFacts
-from exfam.reading.stream import Rows, sorted_rows
-from exfam.reading.table import restored
+from exfam.reading.checked import Checked, LabelCodes
+from exfam.reading.database import Database, ReadingFacts, restored
+from exfam.reading.sorting import DuplicateFinder, Pairs, Rows, sorted_rows
+
+# (name, dtype, shape) -> an array to be filled; names are "item", "source_row", "observed",
+# "tied", "position", "values.NAME" and "attributes.NAME".
+Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]
+Encodings = Mapping[Part, LabelCodes]
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class CodedTable:
     """What is read: a checked table, and the codes of its labels.
 
     `ignores`: whether rows of unknown items are left out; `ordered`: whether elements of a group
@@ -52,24 +54,30 @@ class Source:
         return self.encodings[item].codes[rows.columns[item]] < 0
 
 
-def assemble(source: Source, *, duplicates: str, allocate: Allocate) -> tuple[Groups, ReadingFacts]:
-    """The Groups of a source, and what was met on the way.
+def assemble(
+    source: CodedTable, *, duplicates: str, allocate: Allocate
+) -> tuple[Groups, ReadingFacts]:
+    """The Groups of a source, and what reading it came across.
 
     Raises DataError for equal rows if `duplicates` is "error", and for group attributes that are
     not constant within a group.
     """
     checked, encodings = source.checked, source.encodings
-    nothing = np.zeros(0, dtype=np.int64)
-    dropped = _positions_of_duplicates(source) if duplicates == "drop" else nothing
+    dropped = np.zeros(0, dtype=np.int64)
+    if duplicates == "drop":
+        finder = DuplicateFinder()
+        positions = [finder.add(rows[~source.unknown(rows)])[0] for rows in source.rows()]
+        dropped = np.sort(np.concatenate([*positions, finder.finish()[0]]))
     n_unknown = sum(
         encoding.n_unknown for part, encoding in encodings.items() if part.argument == "item"
     )
     n_elements = checked.n_rows - n_unknown * source.ignores - len(dropped)
-    elements = ElementColumns(checked, encodings, n_elements, allocate)
-    groups = GroupColumns(checked, encodings, len(encodings[source.group].codes))
-    finder = DuplicateFinder() if duplicates == "error" else None
-    for rows in _kept(source, groups, finder, dropped):
-        groups.count(rows)
+    elements = _ElementColumns(checked, encodings, n_elements, allocate)
+    groups = _GroupColumns(checked, encodings, len(encodings[source.group].codes))
+    for rows in _kept(
+        source, groups, DuplicateFinder() if duplicates == "error" else None, dropped
+    ):
+        _count(groups.lengths, rows)
         elements.put(rows)
     read = _as_groups(source, elements, groups)
     return read, ReadingFacts(
@@ -84,8 +92,8 @@ def assemble(source: Source, *, duplicates: str, allocate: Allocate) -> tuple[Gr
 
 
 def _kept(
-    source: Source,
-    groups: GroupColumns,
+    source: CodedTable,
+    groups: "_GroupColumns",
     finder: DuplicateFinder | None,
     dropped: Int64[np.ndarray, "dropped"],
 ) -> Generator[Rows, None, None]:
@@ -98,7 +106,7 @@ def _kept(
                 raise _varying(source, part)
             unknown = source.unknown(rows)
             if unknown.any():
-                groups.ignore(rows[unknown])
+                _count(groups.ignored, rows[unknown])
                 rows = rows[~unknown]
             if finder is not None and len((pairs := finder.add(rows))[0]):
                 stream.close()
@@ -111,18 +119,12 @@ def _kept(
         raise _repeated(source, pairs)
 
 
-def _positions_of_duplicates(source: Source) -> Int64[np.ndarray, "dropped"]:
-    finder = DuplicateFinder()
-    found = [finder.add(rows[~source.unknown(rows)])[0] for rows in source.rows()]
-    return np.sort(np.concatenate([*found, finder.finish()[0]]))
-
-
-def _repeated(source: Source, pairs: Pairs) -> DataError:
+def _repeated(source: CodedTable, pairs: Pairs) -> DataError:
     """The error for the first of some duplicates."""
-    place, later, earlier = pairs
-    pair = int(place.argmin())
-    places, columns = source.checked.table.places, source.checked.table.columns
-    row, other = places.row(int(later[pair])), places.row(int(earlier[pair]))
+    position, later, earlier = pairs
+    pair = int(position.argmin())
+    origin, columns = source.checked.table.origin, source.checked.table.columns
+    row, other = origin.row(int(later[pair])), origin.row(int(earlier[pair]))
     names = ", ".join(dict.fromkeys(repr(part.name) for part in columns))
     return DataError(
         f"`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got "
@@ -131,7 +133,7 @@ def _repeated(source: Source, pairs: Pairs) -> DataError:
     )
 
 
-def _varying(source: Source, part: Part) -> DataError:
+def _varying(source: CodedTable, part: Part) -> DataError:
     """The error for the first row whose group attribute is not that of its group's first row."""
     table = source.checked.table
     group, x = table.columns[source.group], table.columns[part].sql
@@ -139,18 +141,18 @@ def _varying(source: Source, part: Part) -> DataError:
         f"(SELECT {group.sql} AS label, arg_min({x}, row) AS got FROM {table.relation} "
         "GROUP BY ALL)"
     )
-    found = source.database.table(
+    first = source.database.table(
         f"SELECT row, s.{group.sql} AS label FROM {table.relation} AS s JOIN {firsts} AS f "
         f"ON s.{group.sql} = f.label WHERE s.{x} <> f.got ORDER BY row LIMIT 1"
     )
-    label = restored(found["label"].combine_chunks(), group.type)[0].as_py()
-    return varying_error(part.name, label, table.places.row(found["row"][0].as_py()))
+    label = restored(first["label"].combine_chunks(), group.type)[0].as_py()
+    return varying_error(part.name, label, table.origin.row(first["row"][0].as_py()))
 
 
-def _as_groups(source: Source, elements: ElementColumns, groups: GroupColumns) -> Groups:
+def _as_groups(source: CodedTable, elements: "_ElementColumns", groups: "_GroupColumns") -> Groups:
     stop = np.cumsum(groups.lengths)
     vocabulary = {
-        "item" if part.argument == "item" else part.name: encoding.known
+        part.key: encoding.known
         for part, encoding in source.encodings.items()
         if part.argument != "group"
     }
@@ -170,3 +172,118 @@ def _as_groups(source: Source, elements: ElementColumns, groups: GroupColumns) -
         ordered=source.ordered,
         tied=elements.tied,
     )
+
+
+class _ElementColumns:
+    """The flat columns, each allocated once and written from front to back.
+
+    `unobserved` counts elements without one of their values.
+    """
+
+    def __init__(
+        self, checked: Checked, encodings: Encodings, n_elements: int, allocate: Allocate
+    ) -> None:
+        self._encodings = encodings
+        self._parts = {
+            argument: [part for part in checked.table.columns if part.argument == argument]
+            for argument in ("item", "value", "attributes", "position")
+        }
+        self._at, self._run = 0, -1
+        self.unobserved = 0
+
+        def column_of(name: str, dtype: Any, *width: int) -> np.ndarray:
+            return allocate(name, np.dtype(dtype), (n_elements, *width))
+
+        self.columns = {
+            part: column_of(name.format(part.name), _dtype(part, checked))
+            for argument, name in (
+                ("item", "item"),
+                ("value", "values.{}"),
+                ("attributes", "attributes.{}"),
+            )
+            for part in self._parts[argument]
+        }
+        self.source_row = column_of("source_row", np.int64)
+        self.position = None
+        if axes := self._parts["position"]:
+            dtype = np.result_type(*(_dtype(part, checked) for part in axes))
+            width = () if len(axes) < 2 else (len(axes),)
+            self.position = column_of("position", dtype, *width)
+        has_gaps = any(part in checked.gaps for part in self._parts["value"])
+        self.observed = column_of("observed", np.bool_) if has_gaps else None
+        has_order = any(part.argument == "order" for part in checked.table.columns)
+        self._tied = column_of("tied", np.bool_) if has_order else None
+
+    def put(self, rows: Rows) -> None:
+        """Write rows behind those before them."""
+        span = slice(self._at, self._at + len(rows))
+        self.source_row[span] = rows.source_row
+        for part, column in self.columns.items():
+            column[span] = _coded(part, rows, self._encodings)
+        for k, part in enumerate(self._parts["position"]):
+            assert self.position is not None
+            target = self.position if self.position.ndim == 1 else self.position[:, k]
+            target[span] = rows.columns[part]
+        if self.observed is not None:
+            missing = [np.isnan(rows.columns[part]) for part in self._parts["value"]]
+            self.observed[span] = ~np.any(missing, axis=0)
+            self.unobserved += int(np.any(missing, axis=0).sum())
+        if self._tied is not None:
+            self._tied[span] = np.diff(rows.run, prepend=self._run) == 0
+        self._at, self._run = span.stop, int(rows.run[-1]) if len(rows) else self._run
+
+    @property
+    def tied(self) -> np.ndarray | None:
+        """Which elements share group and order with the one before them; None if none does."""
+        return self._tied if self._tied is not None and self._tied.any() else None
+
+    def named(self, argument: str) -> dict[str, np.ndarray]:
+        """The columns of an argument by name."""
+        return {part.name: self.columns[part] for part in self._parts[argument]}
+
+
+class _GroupColumns:
+    """One entry a group: how many elements it has, its attributes, how many it lost as unknown."""
+
+    def __init__(self, checked: Checked, encodings: Encodings, n_groups: int) -> None:
+        self._encodings = encodings
+        self._group = -1
+        self.lengths = np.zeros(n_groups, dtype=np.int64)
+        self.ignored = np.zeros(n_groups, dtype=np.int64)
+        self.columns = {
+            part: np.empty(n_groups, dtype=_dtype(part, checked))
+            for part in checked.table.columns
+            if part.argument == "group_attributes"
+        }
+
+    def see(self, rows: Rows) -> Part | None:
+        """Take the attributes of groups; the part that has two values within one, if any has."""
+        begins = np.flatnonzero(np.diff(rows.group, prepend=self._group))
+        for part, column in self.columns.items():
+            values = _coded(part, rows, self._encodings)
+            column[rows.group[begins]] = values[begins]
+            if (column[rows.group] != values).any():
+                return part
+        self._group = int(rows.group[-1])
+        return None
+
+
+def _dtype(part: Part, checked: Checked) -> np.dtype:
+    kind = checked.table.columns[part].type
+    if part in checked.labels:
+        return np.dtype(np.int32 if part.argument == "item" else np.int64)
+    return np.dtype(np.float64 if types.is_temporal(kind) else kind.to_pandas_dtype())
+
+
+def _coded(part: Part, rows: Rows, encodings: Encodings) -> np.ndarray:
+    """A column as it is in Groups: labels as codes."""
+    column = rows.columns[part]
+    return encodings[part].codes[column] if part in encodings else column
+
+
+def _count(totals: Int64[np.ndarray, "groups"], rows: Rows) -> None:
+    """Add the number of rows of each group."""
+    if len(rows):
+        first = int(rows.group[0])  # groups come sorted, so these are few of all
+        counts = np.bincount(rows.group - first)
+        totals[first : first + len(counts)] += counts

@@ -1,6 +1,7 @@
-"""One DuckDB connection a reading: it spills into a folder of its own and downloads nothing."""
+"""One DuckDB connection a reading, and the relation that every source becomes in it."""
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,15 +9,61 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+from pyarrow import types
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, check_choice, check_whole
+from exfam.columns.columns import check_date_format
+from exfam.columns.parts import Origin, Part
 from exfam.files import scratch_folder
-from exfam.reading.options import ReadingOptions
-from exfam.reading.quoting import literal
 
+MOST_THREADS = 1024
+_SIZE = re.compile(r"\s*\d+(\.\d+)?\s*([KMGT]i?B|B|bytes?)\s*", re.IGNORECASE | re.ASCII)
 # DuckDB starts with 80% of the memory that it may use, container limits included.
 HALF = 0.5 / 0.8
 UNITS = {"bytes": 0, "byte": 0, "KiB": 1, "MiB": 2, "GiB": 3, "TiB": 4}
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a source is read; see `exfam.read`."""
+
+    duplicates: str = "error"
+    database: str | None = None
+    memory_limit: str | None = None
+    threads: int | None = None
+    date_format: str | None = None
+
+    def __post_init__(self) -> None:
+        check_choice("duplicates", self.duplicates, ("error", "drop", "keep"))
+        if self.threads is not None:
+            check_whole("threads", self.threads)
+            if self.threads > MOST_THREADS:
+                raise ExfamError(f"`threads` must be at most {MOST_THREADS}, got {self.threads}.")
+        if self.memory_limit is not None and not _SIZE.fullmatch(str(self.memory_limit)):
+            raise ExfamError(
+                f"`memory_limit` must be a size such as '2GB', got {self.memory_limit!r}."
+            )
+        if self.date_format is not None:
+            check_date_format(self.date_format)
+
+
+@dataclass(frozen=True)
+class ReadingFacts:
+    """What reading a source came across.
+
+    `rows`: rows of the source; `groups`, `items`: groups and item labels of the result; `ties`:
+    elements whose `order` is that of the element before them in the group; `duplicates`:
+    rows dropped because an earlier one is equal; `unobserved`: elements without one of their
+    values; `unknown`: rows with an item that the given vocabulary does not hold.
+    """
+
+    rows: int
+    groups: int
+    items: int = 0
+    ties: int = 0
+    duplicates: int = 0
+    unobserved: int = 0
+    unknown: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +112,8 @@ class Database:
 def open_database(options: ReadingOptions) -> Iterator[Database]:
     """A connection by `options`; its temporary files are gone when it closes.
 
+    It spills into a folder of its own and downloads nothing.
     Raises ExfamError for a memory limit that is none, DataError where memory or disk run out.
-
-    >>> with open_database(ReadingOptions(threads=1)) as database:
-    ...     database.row("SELECT 42")
-    (42,)
     """
     with scratch_folder() as folder:
         con = duckdb.connect(":memory:")
@@ -104,8 +148,8 @@ def _configure(con: duckdb.DuckDBPyConnection, options: ReadingOptions, folder: 
 
 
 def _half_of_memory(con: duckdb.DuckDBPyConnection) -> str:
-    ((found,),) = con.execute("SELECT current_setting('memory_limit')").fetchall()
-    size, unit = found.split()
+    ((limit,),) = con.execute("SELECT current_setting('memory_limit')").fetchall()
+    size, unit = limit.split()
     return f"{int(float(size) * 1024 ** UNITS[unit] * HALF)}B"
 
 
@@ -128,18 +172,71 @@ def explained(explain: Callable[[duckdb.Error], DataError]) -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, in short.
-
-    >>> first_line(ValueError("No.\\nNever."))
-    'No'
-    """
+    """What an error says, in short."""
     return str(error).strip().splitlines()[0].rstrip(".:!")
 
 
 def unreadable(error: Exception, where: str) -> DataError:
-    """The error for a source that could be opened, and not be read to its end.
-
-    >>> unreadable(ValueError("A page is damaged."), " in a.parquet")
-    DataError('`source` must be readable, got A page is damaged in a.parquet.')
-    """
+    """The error for a source that could be opened, and not be read to its end."""
     return DataError(f"`source` must be readable, got {first_line(error)}{where}.")
+
+
+def identifier(name: str) -> str:
+    """A column or table name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class SqlColumn:
+    """An expression over a relation, and the type of what it holds.
+
+    A temporal type may be stored as whole numbers, which sort alike.
+    """
+
+    sql: str
+    type: pa.DataType
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A relation that has `row`, counted from 0 over the whole source, and a column a part.
+
+    `typed`: whether the source itself says what is text and what is a number.
+    """
+
+    relation: str
+    columns: Mapping[Part, SqlColumn]
+    origin: Origin
+    typed: bool = True
+
+    def first(self, database: Database, sql: str, *, where: str) -> tuple[int, pa.Array]:
+        """The first row where a condition holds, and what the expression `sql` is there."""
+        query = f"SELECT row, {sql} AS got FROM {self.relation} WHERE {where}"
+        rows = database.table(f"SELECT * FROM ({query}) ORDER BY row LIMIT 1")
+        return rows["row"][0].as_py(), rows["got"].combine_chunks()
+
+
+def staged(
+    database: Database, scan: str, columns: Mapping[Part, SqlColumn], origin: Origin
+) -> Table:
+    """The columns of something that FROM can read, kept by DuckDB in the order they come."""
+    listed = ", ".join(f"{column.sql} AS p{k}" for k, column in enumerate(columns.values()))
+    database.run(f"CREATE TEMP TABLE staged AS SELECT {listed} FROM {scan}")
+    kept = {
+        part: SqlColumn(f"p{k}", column.type) for k, (part, column) in enumerate(columns.items())
+    }
+    return Table("(SELECT *, rowid AS row FROM staged)", kept, origin)
+
+
+def restored(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """An array as its column's type, where DuckDB gave whole numbers or another unit of time."""
+    if not types.is_temporal(kind) or array.type == kind:
+        return array
+    if types.is_integer(array.type):
+        return array.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).view(kind)
+    return array.cast(kind, safe=False)

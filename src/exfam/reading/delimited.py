@@ -11,13 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from exfam.checks import DataError
-from exfam.columns.parts import Part, Places, check_named, complaint
+from exfam.columns.parts import Origin, Part, check_named
 from exfam.columns.rules import GAPS
-from exfam.reading.database import Database, explained, first_line
-from exfam.reading.files import scanned, unpacked
-from exfam.reading.lines import bad_cells, first_bad, short_lines
-from exfam.reading.quoting import literal
-from exfam.reading.table import Column, Table, staged
+from exfam.reading.database import (
+    Database,
+    SqlColumn,
+    Table,
+    explained,
+    first_line,
+    literal,
+    staged,
+)
+from exfam.reading.lines import bad_cells, first_bad
+from exfam.reading.paths import check_same_columns, plain_file, scanned, short_lines
 
 DELIMITERS = (",", "\t", ";", "|")
 IN_GAPS = f"lower(trim({{x}})) IN {GAPS}"
@@ -59,19 +65,22 @@ def open_delimited(
     Values are numbers or missing: empty, NA, NaN, null.
     Raises DataError naming the file, and the row of a cell that is not what its part needs.
     """
-    files = [(str(path), unpacked(path, database.folder)) for path in paths]
-    header = _common_header(files, parts)
+    files = [(str(path), plain_file(path, database.folder)) for path in paths]
+    header = _header(*files[0], group=parts[0].name)
+    for name, path in files[1:]:
+        names = _cells(name, path, header.delimiter)
+        check_same_columns(files[0][0], header.names, name, names)
     check_named(parts, header.names, where=f" in {files[0][0]}")
 
     def explain(error: duckdb.Error) -> DataError:
-        found = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
-        what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
-        return found or DataError(f"`source` must be a CSV file, got {what}.")
+        bad = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
+        what = f"{first_line(error)}{Origin([name for name, _ in files]).where}"
+        return bad or DataError(f"`source` must be a CSV file, got {what}.")
 
     with explained(explain):
         cells = _read(database, files, header, parts)
         columns = {part: _column(cells, part, vocabulary) for part in parts}
-        table = staged(database, cells.scan, columns, cells.raw.places)
+        table = staged(database, cells.scan, columns, cells.raw.origin)
         return replace(table, typed=False)
 
 
@@ -81,26 +90,8 @@ def header_names(name: str, path: Path) -> tuple[str, ...]:
     `name`: what errors call the file
 
     Raises DataError for a file without a header or in another encoding.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "a.csv")
-    >>> _ = path.write_text("age;km\\n3;40\\n")
-    >>> header_names("a.csv", path)
-    ('age', 'km')
     """
     return _header(name, path, group=None).names
-
-
-def _common_header(files: Sequence[tuple[str, Path]], parts: Sequence[Part]) -> _Header:
-    first = _header(*files[0], group=parts[0].name)
-    for name, path in files[1:]:
-        other = _cells(name, path, first.delimiter)
-        if other != first.names:
-            raise DataError(
-                f"`source` must be of files with the same columns, got {list(other)} in {name}, "
-                f"where {files[0][0]} has {list(first.names)}."
-            )
-    return first
 
 
 def _header(name: str, path: Path, *, group: str | None) -> _Header:
@@ -121,8 +112,7 @@ def _cells(name: str, path: Path, delimiter: str) -> tuple[str, ...]:
             message = f"`source` must have a header, got an empty file: {name}."
             raise DataError(message) from None
         except (UnicodeDecodeError, csv.Error) as error:
-            found = first_bad([(name, path)], lambda _: None)
-            raise found or DataError(
+            raise first_bad([(name, path)], lambda _: None) or DataError(
                 f"`source` must be a CSV file, got {error} in the header of {name}."
             ) from error
 
@@ -147,9 +137,7 @@ class _Cells:
         row, value = self.raw.first(self.database, self.raw.columns[part].sql, where=wrong)
         n_wrong = self.database.row(f"SELECT count(*) FROM {self.scan} WHERE {wrong}")[0]
         found = (row, value[0].as_py(), n_wrong)
-        return complaint(
-            self.raw.places, part, rule, found=found, n_rows=self.n_rows, advice=advice
-        )
+        return self.raw.origin.error(part, rule, found=found, n_rows=self.n_rows, advice=advice)
 
 
 def _read(
@@ -160,7 +148,7 @@ def _read(
             yield database.row(f"SELECT count(*) FROM {_scan([path], header)}")[0]
 
     scan = _scan([path for _, path in files], header)
-    columns = {part: Column(f"c{header.names.index(part.name)}", TEXT) for part in parts}
+    columns = {part: SqlColumn(f"c{header.names.index(part.name)}", TEXT) for part in parts}
     counters = [
         f"count(*) FILTER (WHERE {count.format(x=column.sql)})"
         for column in columns.values()
@@ -168,7 +156,7 @@ def _read(
     ]
     n_rows, *found = database.row(f"SELECT count(*), {', '.join(counters)} FROM {scan}")
     numbered = f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
-    raw = Table(numbered, columns, Places([name for name, _ in files], counts))
+    raw = Table(numbered, columns, Origin([name for name, _ in files], counts))
     starts = range(0, len(found), len(COUNTS))
     counted = [dict(zip(COUNTS, found[start:], strict=False)) for start in starts]
     return _Cells(database, scan, raw, n_rows, dict(zip(parts, counted, strict=True)))
@@ -183,13 +171,12 @@ def _scan(paths: Sequence[Path], header: _Header) -> str:
     )
 
 
-def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
+def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> SqlColumn:
     """What a column holds, after a look at all of it."""
     x = cells.raw.columns[part].sql
-    key = "item" if part.argument == "item" else part.name
     is_attribute = part.argument in AS_IT_LOOKS
-    if part.argument in LABELED or (is_attribute and key in vocabulary):
-        known = vocabulary.get(key) if part.argument != "group" else None
+    if part.argument in LABELED or (is_attribute and part.key in vocabulary):
+        known = vocabulary.get(part.key) if part.argument != "group" else None
         return _as(x, _label_type(cells, part, known))
     if part.argument == "order" and cells.counts[part]["padded"] and cells.all_are(part, "number"):
         return _as(x, TEXT)  # such as 01052023: dates, or numbers after all
@@ -197,7 +184,9 @@ def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
         return _as(x, BOOLEAN)
     if cells.all_are(part, "empty", "gap", "whole"):
         return _as(x, WHOLE)
-    if cells.all_are(part, "empty", "gap", "number") and not _is_code(cells, part):
+    # An attribute of digits with leading zeros is a code, as zip codes are, rather than a number.
+    is_code = is_attribute and cells.counts[part]["padded"] > 0
+    if cells.all_are(part, "empty", "gap", "number") and not is_code:
         return _as(x, NUMBER)
     if is_attribute:
         return _as(x, TEXT)
@@ -213,12 +202,6 @@ def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> Column:
     raise cells.complain(part, rule, wrong=wrong, advice=advice)
 
 
-def _is_code(cells: _Cells, part: Part) -> bool:
-    """Whether an attribute of digits is a code, as zip codes are, rather than a number."""
-    is_attribute = part.argument in AS_IT_LOOKS
-    return is_attribute and cells.counts[part]["padded"] > 0
-
-
 def _label_type(cells: _Cells, part: Part, known: Any) -> pa.DataType:
     """The type of labels: that of the known ones, if all can be read so, or what they look like."""
     kind = None if known is None else np.asarray(np.asarray(known).tolist()).dtype.kind
@@ -232,9 +215,9 @@ def _label_type(cells: _Cells, part: Part, known: Any) -> pa.DataType:
     return TEXT
 
 
-def _as(x: str, kind: pa.DataType) -> Column:
+def _as(x: str, kind: pa.DataType) -> SqlColumn:
     if kind == TEXT:
-        return Column(x, kind)
-    return Column(
+        return SqlColumn(x, kind)
+    return SqlColumn(
         f"CAST(CASE WHEN {IN_GAPS.format(x=x)} THEN NULL ELSE {x} END AS {CASTS[kind]})", kind
     )

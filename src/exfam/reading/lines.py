@@ -2,27 +2,21 @@
 
 import codecs
 import csv
-import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from exfam.checks import DataError
+from exfam.reading.paths import short_lines
 
 CHUNK = 1 << 20
-# In letters; DuckDB reads no longer lines of CSV files, nor objects of JSON lines files.
-LONGEST_LINE = 1 << 24
 
 
 def first_bad(
     files: Sequence[tuple[str, Path]], search: Callable[[Path], str | None]
 ) -> DataError | None:
-    """What is wrong with the first of some (name, path) that has a wrong encoding or more.
-
-    >>> first_bad([], bad_object) is None
-    True
-    """
+    """What is wrong with the first of some (name, path) that has a wrong encoding or more."""
     for name, path in files:
         try:
             wrong = bad_encoding(path) or search(path)
@@ -56,15 +50,7 @@ def bad_encoding(path: Path) -> str | None:
 
 
 def bad_cells(path: Path, *, delimiter: str) -> str | None:
-    """What is wrong with the first line of a CSV file that has more or fewer cells than its header.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "a.csv")
-    >>> _ = path.write_text("user,movie\\nzoe,up\\nadam\\n")
-    >>> print(bad_cells(path, delimiter=","))
-    `source` must have as many cells in a line as in its header, 2, got 1 on line 3 of FILE. Mend
-    the line; a cell with a ',' or a line end in it stands in double quotes.
-    """
+    """What is wrong with the first line of a CSV file that has not as many cells as its header."""
     start = 1
     with open(path, encoding="utf-8-sig", newline="") as file:
         lines = csv.reader(short_lines(file), delimiter=delimiter, strict=True)
@@ -101,60 +87,31 @@ def _mixed_ends(path: Path) -> str | None:
 
 
 def bad_object(path: Path) -> str | None:
-    """What is wrong with the first line of a JSON lines file that is not one object.
+    """What is wrong with the first line of a JSON lines file that is not one object."""
+    with open(path, encoding="utf-8", newline="\n") as file:
+        for number, line in enumerate(short_lines(file), start=1):
+            if line.strip() and (got := _not_object(line)):
+                return f"`source` must have {got} on line {number} of FILE."
+    return None
 
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "a.jsonl")
-    >>> _ = path.write_text('{"user": 1}\\n{"user": }\\n')
-    >>> print(bad_object(path))
-    `source` must have one JSON object a line, got Expecting value on line 2 of FILE.
-    """
-    for number, line in enumerate(_lines(path), start=1):
-        if not line.strip():
-            continue
-        try:
-            found = json.loads(line, object_pairs_hook=_once)
-        except RecursionError:
-            return (
-                f"`source` must have values of few levels, got too many on line {number} of FILE."
-            )
-        except ValueError as error:
-            what = getattr(error, "msg", str(error))
-            return (
-                f"`source` must have one JSON object a line, got {what} on line {number} of FILE."
-            )
-        if not isinstance(found, dict):
-            what = f"a {type(found).__name__}"
-            return (
-                f"`source` must have one JSON object a line, got {what} on line {number} of FILE."
-            )
+
+def _not_object(line: str) -> str | None:
+    """What a line must have and has, in words; None if it is one object."""
+    try:
+        value = json.loads(line, object_pairs_hook=_once)
+    except RecursionError:
+        return "values of few levels, got too many"
+    except ValueError as error:
+        return f"one JSON object a line, got {getattr(error, 'msg', str(error))}"
+    if not isinstance(value, dict):
+        return f"one JSON object a line, got a {type(value).__name__}"
     return None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"the key {twice!r} twice")
-    return found
-
-
-def _lines(path: Path) -> Iterator[str]:
-    with open(path, encoding="utf-8", newline="\n") as file:
-        yield from short_lines(file)
-
-
-def short_lines(file: TextIO | io.StringIO) -> Iterator[str]:
-    r"""The lines of a file. Raises csv.Error naming the first of more than 16 million letters.
-
-    >>> import io
-    >>> list(short_lines(io.StringIO("a,b\n1,2")))
-    ['a,b\n', '1,2']
-    """
-    number = 1
-    while line := file.readline(LONGEST_LINE):
-        if len(line) == LONGEST_LINE:
-            raise csv.Error(f"a line of more than {LONGEST_LINE:,} letters, line {number},")
-        yield line
-        number += 1
+    return value

@@ -13,11 +13,17 @@ import duckdb
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
-from exfam.columns.kinds import plain_type
-from exfam.columns.parts import Part, Places, check_named
-from exfam.reading.database import Database, explained, first_line
-from exfam.reading.quoting import identifier
-from exfam.reading.table import Column, Table, staged
+from exfam.columns.parts import Origin, Part, check_named
+from exfam.columns.rules import plain_type
+from exfam.reading.database import (
+    Database,
+    SqlColumn,
+    Table,
+    explained,
+    first_line,
+    identifier,
+    staged,
+)
 
 ROWS_A_BATCH = 50_000
 SQLITE, POSTGRES = "sqlite:///", ("postgresql://", "postgres://")
@@ -29,15 +35,6 @@ SQLITE_TYPES = {
 }
 
 
-def is_query(source: str) -> bool:
-    """Whether a text begins as a query does.
-
-    >>> is_query("select * from baskets"), is_query("from.csv")
-    (True, False)
-    """
-    return re.match(r"\s*(SELECT|WITH|FROM)\s", source, re.IGNORECASE) is not None
-
-
 def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> Table:
     """The rows of a query in DuckDB's SQL, in the order it gives.
 
@@ -46,33 +43,27 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
     with explained(lambda error: DataError(_cannot_run(query, error))):
         names = query_names(database, query)
         check_named(parts, names, where=" in the query")
-        scan = f"asked AS t({', '.join(f'c{k}' for k in range(len(names)))})"
+        scan = f"exfam_query AS t({', '.join(f'c{k}' for k in range(len(names)))})"
         listed = ", ".join(f"c{names.index(part.name)}" for part in parts)
         kinds = database.table(f"SELECT {listed} FROM {scan} LIMIT 0").schema.types
         columns = {
-            part: Column(f"c{names.index(part.name)}", plain_type(kind))
+            part: SqlColumn(f"c{names.index(part.name)}", plain_type(kind))
             for part, kind in zip(parts, kinds, strict=True)
         }
-        return staged(database, scan, columns, Places())
+        return staged(database, scan, columns, Origin())
 
 
 def query_names(database: Database, query: str) -> list[str]:
-    """The names of the columns of a query in DuckDB's SQL, which is the view `asked` from then on.
+    """The names of the columns of a query in DuckDB's SQL, which becomes the view `exfam_query`.
 
     Raises DataError for what is not one query, or cannot be run.
-
-    >>> from exfam.reading.database import open_database
-    >>> from exfam.reading.options import ReadingOptions
-    >>> with open_database(ReadingOptions()) as database:
-    ...     query_names(database, "SELECT 3 AS age, 40 AS km")
-    ['age', 'km']
     """
     with explained(lambda error: DataError(_cannot_run(query, error))):
         statements = database.con.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise DataError(f"`source` must be one query, got {_short(query)}.")
-        database.run(f"CREATE TEMP VIEW asked AS {statements[0].query}")
-        return database.table("SELECT * FROM asked LIMIT 0").column_names
+        database.run(f"CREATE TEMP VIEW exfam_query AS {statements[0].query}")
+        return database.table("SELECT * FROM exfam_query LIMIT 0").column_names
 
 
 def open_remote_query(
@@ -88,15 +79,15 @@ def open_remote_query(
     elif connection.startswith(POSTGRES):
         opened = _postgres_batches(query, parts, connection)
     else:
-        scheme, found, _ = connection.partition("://")  # what follows may hold a password
+        scheme, mark, _ = connection.partition("://")  # what follows may hold a password
         raise ExfamError(
             "`database` must begin with sqlite:/// or postgresql://, got one that begins with "
-            f"{scheme + found if found else 'neither'}."
+            f"{scheme + mark if mark else 'neither'}."
         )
     database.stage("arrived", opened)
     kinds = database.table("SELECT * FROM arrived LIMIT 0").schema.types
-    columns = {part: Column(f"c{k}", plain_type(kinds[k])) for k, part in enumerate(parts)}
-    return Table("(SELECT *, rowid AS row FROM arrived)", columns, Places())
+    columns = {part: SqlColumn(f"c{k}", plain_type(kinds[k])) for k, part in enumerate(parts)}
+    return Table("(SELECT *, rowid AS row FROM arrived)", columns, Origin())
 
 
 def _as_query(source: str) -> str:
@@ -152,11 +143,11 @@ def _sqlite_schema(
 ) -> pa.Schema:
     """The type of each column by what all its rows hold: SQLite has a type for every cell."""
     listed = ", ".join(f"typeof({identifier(part.name)})" for part in parts)
-    con.execute(f"CREATE TEMP VIEW asked AS {text}")
-    found = con.execute(f"SELECT DISTINCT {listed} FROM asked").fetchall()
+    con.execute(f"CREATE TEMP VIEW exfam_query AS {text}")
+    kinds = con.execute(f"SELECT DISTINCT {listed} FROM exfam_query").fetchall()
     fields = []
     for k, part in enumerate(parts):
-        held = {row[k] for row in found} - {"null"}
+        held = {row[k] for row in kinds} - {"null"}
         if held == {"integer", "real"}:
             held = {"real"}
         if len(held) > 1:
@@ -202,7 +193,7 @@ def _postgres_batches(query: str, parts: Sequence[Part], url: str) -> Iterator[p
 
 
 def _as_scanned(batch: pa.Table, parts: Sequence[Part]) -> pa.Table:
-    """The columns asked for; Postgres' numeric, which arrives as text, as numbers."""
+    """The columns that are read; Postgres' numeric, which arrives as text, as numbers."""
     columns = []
     for part in parts:
         column = batch[part.name].combine_chunks()

@@ -1,23 +1,37 @@
-"""Files, frames and queries as Groups."""
+"""Anything that can be read as one table, and that table as Groups or as columns."""
 
-from collections.abc import Mapping
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from exfam.checks import DataError, check_choice
-from exfam.columns.parts import Part
-from exfam.columns.unknown import UnknownLabels
+from exfam.checks import DataError, check_choice, is_utf8
+from exfam.columns.columns import Columns
+from exfam.columns.frames import plain_array
+from exfam.columns.parts import ROWS, FrameColumns, Names, Origin, Part, UnknownLabels
+from exfam.columns.rules import broken_rule, is_time
 from exfam.groups import Groups
-from exfam.groups.frames import ROWS, FrameColumns, Names
-from exfam.reading.assemble import Source, assemble
-from exfam.reading.checks import check_table
-from exfam.reading.database import explained, open_database, unreadable
-from exfam.reading.fill import Allocate
-from exfam.reading.labels import encode
-from exfam.reading.options import ReadingFacts, ReadingOptions
-from exfam.reading.sources import open_source
-from exfam.reading.texts import with_sorted_text
+from exfam.reading.assemble import Allocate, CodedTable, assemble
+from exfam.reading.checked import check_table, code_labels, with_sorted_text
+from exfam.reading.database import (
+    Database,
+    ReadingFacts,
+    ReadingOptions,
+    SqlColumn,
+    Table,
+    explained,
+    open_database,
+    restored,
+    unreadable,
+)
+from exfam.reading.delimited import header_names, open_delimited
+from exfam.reading.paths import find_files, plain_file
+from exfam.reading.queries import open_duckdb_query, open_remote_query, query_names
+from exfam.reading.typed_files import key_names, open_json_lines, open_parquet, schema_names
 
 
 def read(
@@ -87,15 +101,7 @@ def read(
     >>> read("SELECT i % 2 AS user, i AS movie FROM range(6) t(i)", group="user", item="movie")
     Groups(2 groups, 6 elements, 6 items)
     """
-    columns = FrameColumns(
-        group=group,
-        order=order,
-        item=item,
-        value=value,
-        attributes=attributes,
-        group_attributes=group_attributes,
-        position=position,
-    )
+    columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
     options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
     return read_with_facts(
         source, columns, options=options, vocabulary=vocabulary, unknown=unknown
@@ -112,17 +118,12 @@ def read_with_facts(
     allocate: Allocate | None = None,
     found: list[UnknownLabels] | None = None,
 ) -> tuple[Groups, ReadingFacts]:
-    """As `read`, and what was met on the way, with columns written into arrays of `allocate`.
+    """As `read`, and what reading came across.
 
     `allocate`: called once for each flat column, before rows come, with a name, a dtype and a
         shape; columns are written from front to back and never held twice. Names are "item",
         "source_row", "observed", "tied", "position", "values.NAME" and "attributes.NAME"
     `found`: a list that takes what labels the vocabularies lack (default None)
-
-    >>> frame = {"user": ["b", "a", "b"], "movie": ["x", "x", "y"]}
-    >>> columns = FrameColumns(group="user", item="movie")
-    >>> read_with_facts(frame, columns, options=ReadingOptions())[1].rows
-    3
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     known, parts = dict(vocabulary or {}), columns.parts
@@ -130,21 +131,18 @@ def read_with_facts(
     _check_rows(source, columns, options)
     with open_database(options) as database:
         table = open_source(database, source, parts, connection=options.database, vocabulary=known)
-        with explained(lambda error: unreadable(error, table.places.where)):
+        with explained(lambda error: unreadable(error, table.origin.where)):
             table = with_sorted_text(database, table, date_format=options.date_format)
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):
-                encodings[part] = encode(
+                encodings[part] = code_labels(
                     database, checked, part, known, unknown=unknown, table=f"labels{k}"
                 )
             if found is not None:
-                found += [
-                    encoding.unknown
-                    for encoding in encodings.values()
-                    if encoding.unknown is not None
-                ]
-            opened = Source(
+                lacking = (encoding.unknown for encoding in encodings.values())
+                found += [labels for labels in lacking if labels is not None]
+            opened = CodedTable(
                 database, checked, encodings, ignores=unknown == "ignore", ordered=columns.ordered
             )
             return assemble(opened, duplicates=options.duplicates, allocate=allocate or _empty)
@@ -182,3 +180,138 @@ def _check_names(columns: FrameColumns) -> None:
         attributes=named("attributes"),
         group_attributes=named("group_attributes"),
     )
+
+
+def open_columns(
+    data: Any,
+    parts: Sequence[Part],
+    *,
+    vocabulary: Mapping[str, Any] | None = None,
+    options: ReadingOptions | None = None,
+) -> Columns:
+    """The columns that `parts` name, of any frame, file, folder or query, in the order of its rows.
+
+    `vocabulary`: known labels by column, which decide how a CSV file's labels are read (default
+        None)
+    `options`: how files and queries are read (default None)
+
+    Raises DataError for what is no source, lacks a column or has no rows.
+
+    >>> part = Part("value", "stars")
+    >>> open_columns({"stars": [1.5, None]}, [part]).arrays[part].to_pylist()
+    [1.5, None]
+    """
+    if isinstance(data, str | os.PathLike):
+        opened = _columns_of(data, parts, dict(vocabulary or {}), options or ReadingOptions())
+    else:
+        opened = Columns.of_frame(data, parts)
+    if not opened.n_rows:
+        raise DataError(f"`data` must have at least one row, got none{opened.origin.where}.")
+    return opened
+
+
+def _columns_of(
+    source: str | os.PathLike[str],
+    parts: Sequence[Part],
+    vocabulary: Mapping[str, Any],
+    options: ReadingOptions,
+) -> Columns:
+    with open_database(options) as database:
+        table = open_source(
+            database, source, parts, connection=options.database, vocabulary=vocabulary
+        )
+        listed = ", ".join(f"{table.columns[part].sql} AS c{k}" for k, part in enumerate(parts))
+        with explained(lambda error: unreadable(error, table.origin.where)):
+            rows = database.table(f"SELECT {listed} FROM {table.relation} ORDER BY row")
+            arrays = {
+                part: plain_array(restored(column.combine_chunks(), table.columns[part].type))
+                for part, column in zip(parts, rows.columns, strict=True)
+            }
+            files = table.origin.files
+            # Rows of each file can be counted only while the database is open.
+            counts = list(table.origin.counts()) if len(files) > 1 else []
+    return Columns(arrays, Origin(files, lambda: counts))
+
+
+def is_query(source: Any) -> bool:
+    """Whether a source is a text that begins as a query does, and no file.
+
+    >>> is_query("select * from baskets"), is_query("from.csv")
+    (True, False)
+    """
+    begins = isinstance(source, str) and re.match(r"\s*(SELECT|WITH|FROM)\s", source, re.IGNORECASE)
+    return bool(begins) and is_utf8(source) and not os.path.exists(source)
+
+
+def open_source(
+    database: Database,
+    source: Any,
+    parts: Sequence[Part],
+    *,
+    connection: str | None,
+    vocabulary: Mapping[str, Any],
+) -> Table:
+    """The source as a table with a column for each part; see `exfam.read` for what it may be.
+
+    Raises DataError for what is no source, or lacks a column.
+    """
+    if connection is not None:
+        if not isinstance(source, str):
+            raise DataError(
+                "`source` must be a query or the name of a table where there is a database, "
+                f"got {type(source).__name__}."
+            )
+        return open_remote_query(database, source, parts, connection=connection)
+    if not isinstance(source, (str, os.PathLike)):
+        return _open_frame(database, source, parts, vocabulary)
+    if is_query(source):
+        return open_duckdb_query(database, str(source), parts)
+    files = find_files(source)
+    if files.kind == "parquet":
+        return open_parquet(files.paths, parts)
+    if files.kind == "json":
+        return open_json_lines(database, files.paths, parts)
+    return open_delimited(database, files.paths, parts, vocabulary)
+
+
+def _open_frame(
+    database: Database, frame: Any, parts: Sequence[Part], known: Mapping[str, Any]
+) -> Table:
+    """A frame as a table that DuckDB scans in place."""
+    opened = Columns.of_frame(frame, parts)
+    columns, held = {}, {"row": pa.array(np.arange(opened.n_rows))}
+    for k, (part, array) in enumerate(opened.arrays.items()):
+        if opened.n_rows and broken_rule(part, array.type, known):
+            array = opened.check(part, known)  # here, where DuckDB might not know its kind
+        columns[part] = SqlColumn(f"c{k}", array.type)
+        if is_time(array.type):  # as the whole numbers it is stored as: DuckDB knows fewer units
+            array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
+        held[f"c{k}"] = array
+    database.con.register("frame", pa.table(held))
+    return Table("frame", columns, Origin())
+
+
+@dataclass(frozen=True)
+class SourceNames:
+    """The names of a source's columns, and whether it says what is text and what is a number."""
+
+    names: tuple[str, ...]
+    typed: bool
+
+
+def source_names(database: Database, source: str) -> SourceNames:
+    """The names of all columns of files or of a query in DuckDB's SQL, in their order.
+
+    Of several files the first one's count: all must have the same.
+    Raises DataError for what is no source.
+    """
+    if is_query(source):
+        return SourceNames(tuple(query_names(database, source)), typed=True)
+    files = find_files(source)
+    if files.kind == "parquet":
+        return SourceNames(tuple(schema_names(files.paths[0])), typed=True)
+    if files.kind == "json":
+        packed = [(str(path), plain_file(path, database.folder)) for path in files.paths]
+        return SourceNames(tuple(key_names(database, packed)), typed=True)
+    first = files.paths[0]
+    return SourceNames(header_names(str(first), plain_file(first, database.folder)), typed=False)

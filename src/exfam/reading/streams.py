@@ -1,27 +1,85 @@
-"""Files of vectors as streams of bytes, gzip-packed or not."""
+"""Files as streams of bytes; what is packed is unpacked up to a limit: it may hold very much."""
 
+import bz2
 import gzip
+import io
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
+from typing import IO, Any
 
 from exfam.checks import DataError
 from exfam.files import atomic_path
-from exfam.reading.packed import unpacking
 
+# Text packs to a third or a tenth of its size; what packs to a hundredth holds next to nothing.
+MOST_TIMES = 100
+# Up to this size a file may unpack to any multiple of its own.
+UNPACKED_ANYWAY = 1 << 28
+
+_OPENERS: Mapping[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 _GZIP = b"\x1f\x8b"
 
 
-def is_packed(path: str | os.PathLike[str]) -> bool:
-    """Whether the file's content, not its name, is that of gzip.
+def opener_of(path: str | os.PathLike[str]) -> Callable[..., Any] | None:
+    """What unpacks a file of this name, None if it is not packed."""
+    return _OPENERS.get(Path(path).suffix.lower())
 
-    >>> import sys
-    >>> is_packed(sys.executable)
-    False
+
+def unpacking(
+    path: str | os.PathLike[str],
+    stored: IO[bytes],
+    *,
+    name: str = "source",
+    opener: Callable[..., Any] | None = None,
+) -> io.BufferedReader:
+    """The bytes packed in `stored`, the open file at `path`, unpacked as they are read.
+
+    `name`: the argument that errors speak of (default "source")
+    `opener`: what unpacks; None for what the file's name says (default None)
+
+    Reading raises DataError beyond 100 times the file's size and 256 MiB, and as `gzip` and `bz2`
+    do for damaged files.
     """
+    chosen = opener or opener_of(path)
+    assert chosen is not None
+    most = max(UNPACKED_ANYWAY, MOST_TIMES * os.stat(path).st_size)
+    return io.BufferedReader(_Limited(chosen(stored), most, f"`{name}`", os.fspath(path)), 1 << 17)
+
+
+class _Limited(io.RawIOBase):
+    """A stream that may not be longer than `most` bytes."""
+
+    def __init__(self, stream: Any, most: int, name: str, path: str) -> None:
+        self._stream, self._most, self._name, self._path = stream, most, name, path
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n_read: int = self._stream.readinto(buffer)
+        if self._stream.tell() > self._most:
+            raise DataError(
+                f"{self._name} must unpack to {self._most:,} bytes at most ({MOST_TIMES} times its "
+                f"size, or {UNPACKED_ANYWAY >> 20} MiB if that is more), got more from "
+                f"{self._path}. Unpack the file first if it is as it should be."
+            )
+        return n_read
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+
+def is_packed(path: str | os.PathLike[str]) -> bool:
+    """Whether the file's content, not its name, is that of gzip."""
     with open(path, "rb") as file:
         return file.read(2) == _GZIP
 
@@ -32,12 +90,6 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
 
     Raises DataError for what is no file, an empty file, or a damaged gzip file (when it is read),
     or one that holds more than a hundred times its size and 256 MiB.
-
-    >>> with opened("vectors.txt") as file:
-    ...     pass
-    Traceback (most recent call last):
-    ...
-    exfam.checks.DataError: `path` must be a file, got no such file at vectors.txt.
     """
     path = Path(path)
     if not os.path.isfile(path):

@@ -14,7 +14,7 @@ from exfam.estimator.base import Estimator, check_fitted, parameter
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
 from exfam.reading.text import PreparedText
-from exfam.reading.text.checks import warn_unknown_words
+from exfam.reading.text.corpus import warn_unknown_words
 from exfam.vectors import WordVectors
 from exfam.words.pair_counts import PairCounts, count_pairs, with_rare_words
 from exfam.words.pmi_matrix import association, largest_eigenpairs, largest_singular_triplets

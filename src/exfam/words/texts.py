@@ -8,7 +8,7 @@ from jaxtyping import Int32
 
 from exfam.checks import DataError
 from exfam.reading.text import PreparedText, Vocabulary, is_prepared_text, open_text, prepare_text
-from exfam.reading.text.checks import warn_unknown_words
+from exfam.reading.text.corpus import warn_unknown_words
 
 
 def coded_text(

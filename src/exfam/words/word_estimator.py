@@ -30,7 +30,7 @@ from exfam.estimator.rules import (
 from exfam.kernels.alias import alias_table
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
 from exfam.reading.text import Vocabulary, keep_probability, noise_probability
-from exfam.reading.text.options import CLEANINGS, SENTENCES
+from exfam.reading.text.text_options import CLEANINGS, SENTENCES
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, Piece, fit_text
 from exfam.training.history import History

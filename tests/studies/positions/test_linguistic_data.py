@@ -51,7 +51,7 @@ def test_sentences_to_change_are_not_of_the_training_part(tasks):
 def test_missing_files_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
     monkeypatch.setattr(linguistic_data, "english_parses", lambda part: [])
-    monkeypatch.setattr("exfam.reading.public_sets.files.cache_folder", lambda: tmp_path)
+    monkeypatch.setattr("exfam.reading.public_sets.published.cache_folder", lambda: tmp_path)
     with pytest.raises(DataError, match="`wikitext-2` must have its train part in the folder"):
         linguistic_tasks(only=TASKS, per_class={})
 

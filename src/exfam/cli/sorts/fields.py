@@ -16,7 +16,7 @@ from exfam.fields.inputs import REQUIRED, field_columns
 from exfam.fields.networks.links import counts
 from exfam.fields.plan import plan_field_fit
 from exfam.groups import Groups
-from exfam.reading.columns import open_columns
+from exfam.reading.reader import open_columns
 
 _SHARED = ("time", "site", "coordinates", "value", "metric", "missing", "standardize", "period")
 

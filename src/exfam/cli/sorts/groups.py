@@ -20,7 +20,8 @@ from exfam.efa.plan import hold_out_groups
 from exfam.estimator.evaluate import total_nats
 from exfam.families import family_to_config
 from exfam.groups import Groups
-from exfam.reading.prepared import is_prepared, prepared_columns
+from exfam.reading.folders import is_prepared
+from exfam.reading.prepared import prepared_columns
 
 _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
 

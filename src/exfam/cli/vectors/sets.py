@@ -4,7 +4,7 @@ from pathlib import Path
 
 from exfam.checks import DataError
 from exfam.reading.public_sets import word_pairs, word_questions
-from exfam.reading.public_sets.files import find_file
+from exfam.reading.public_sets.published import find_file
 from exfam.reading.public_sets.word_pairs import WordPairs, read_word_pairs
 from exfam.reading.public_sets.word_questions import WordQuestions, read_word_questions
 from exfam.reading.streams import opened

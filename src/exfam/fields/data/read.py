@@ -11,13 +11,13 @@ from pyarrow import types
 
 from exfam.checks import DataError, shown
 from exfam.columns.columns import Columns
-from exfam.columns.kinds import is_moment, is_real, is_text
 from exfam.columns.parts import Part
+from exfam.columns.rules import is_moment, is_real, is_text
 from exfam.dates import parse_dates
 from exfam.fields.data.facts import FieldFacts
 from exfam.geometry import check_metric, wrong_coordinate
 from exfam.groups import Groups
-from exfam.reading.columns import open_columns
+from exfam.reading.reader import open_columns
 
 # Names that the columns of a field have for themselves.
 TAKEN = ("coordinates", "item", "time")
@@ -129,7 +129,7 @@ def read_field_with_facts(
     if known is None and np.isnan(values).all():
         raise DataError(
             f"`value` must be observed at least once, got none in the {len(values)} rows of "
-            f"column {value!r}{columns.places.where}."
+            f"column {value!r}{columns.origin.where}."
         )
     order = _checked_order(columns, times, of)
     stop = np.cumsum(np.bincount(times.codes))
@@ -223,7 +223,7 @@ def _read_times(columns: Columns, part: Part, date_format: str | None) -> _Times
     """Dates, timestamps (in UTC if without a zone), dates in text or finite numbers."""
     array = columns.check(part)
     if is_text(array.type):
-        where = columns.places.row
+        where = columns.origin.row
         array = pa.array(parse_dates(array, name=part.name, date_format=date_format, where=where))
     if is_moment(array.type):
         of_rows = columns.moments(part, array).astype(np.int64)
@@ -289,8 +289,8 @@ def _read_coordinates(
         here, there = (tuple(coordinates[index].tolist()) for index in (row, before))
         raise DataError(
             f"`coordinates` must stay the same for a site, got {here} for "
-            f"{shown(sites.names[sites.codes[row]])} at {columns.places.row(row)}, after {there} "
-            f"at {columns.places.row(before)} ({moved.size} of {columns.n_rows} rows). Mend them, "
+            f"{shown(sites.names[sites.codes[row]])} at {columns.origin.row(row)}, after {there} "
+            f"at {columns.origin.row(before)} ({moved.size} of {columns.n_rows} rows). Mend them, "
             "or give what moved a site label of its own."
         )
     return coordinates
@@ -310,7 +310,7 @@ def _read_values(
         advice = "Mend these rows, or declare the number in missing."
         columns.complain(part, "be finite", np.isinf(values) & ~stands, advice)
         array = pc.if_else(pa.array(stands), pa.scalar(None, array.type), array)
-    values = Columns({part: array}, columns.places).numbers(part)
+    values = Columns({part: array}, columns.origin).numbers(part)
     return values.astype(np.float64, copy=False), int(stands.sum())
 
 
@@ -325,7 +325,7 @@ def _checked_order(columns: Columns, times: _Times, sites: _Sites) -> Int64[np.n
         when, site = times.names[times.codes[row]], sites.names[sites.codes[row]]
         raise DataError(
             f"`data` must have one row for each time and site, got {when} and {site!r} at "
-            f"{columns.places.row(row)} again, after {columns.places.row(first)} ({again.size} of "
+            f"{columns.origin.row(row)} again, after {columns.origin.row(first)} ({again.size} of "
             f"{columns.n_rows} rows). Drop one of them or average them."
         )
     return order

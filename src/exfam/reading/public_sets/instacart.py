@@ -8,13 +8,13 @@ import pyarrow as pa
 from pyarrow import csv
 
 from exfam.checks import DataError
-from exfam.reading.public_sets.files import Source, find_file, read_file
+from exfam.reading.public_sets.published import PublicFiles, find_file, read_file
 
 TRAIN, TEST, NAMES = (
     f"instacart/{name}.csv"
     for name in ("data_train_final", "data_test_final", "instacart_items_63")
 )
-SOURCE = Source(
+SOURCE = PublicFiles(
     "instacart",
     how_to_get="The authors of the paper prepared this set: take data_train_final.csv and "
     "data_test_final.csv from the folder instacart of https://github.com/yixinw-lab/EFA, put them "

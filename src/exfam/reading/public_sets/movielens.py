@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from jaxtyping import Float, Int64
 
-from exfam.reading.public_sets.files import Archive, Source, read_file
+from exfam.reading.public_sets.published import Archive, PublicFiles, read_file
 
-SOURCE = Source(
+SOURCE = PublicFiles(
     "movielens-100k",
     how_to_get="Unpack https://files.grouplens.org/datasets/movielens/ml-100k.zip, put u.data, "
     "u.item and u.user into FOLDER/movielens and set EXFAM_DATA=FOLDER.",

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from exfam.checks import DataError, check_choice
-from exfam.reading.public_sets.files import Source, read_file
+from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam.reading.streams import opened
 
 # Name -> file below the folder of data, and the md5 of its content.
@@ -27,7 +27,7 @@ _FILES = {
     "rg-65": ("EN-RG-65.txt", "9135bc37d3c3557666236aa3fb0b5541"),
 }
 PAIR_SETS = tuple(_FILES)
-SOURCE = Source(
+SOURCE = PublicFiles(
     "word pairs",
     how_to_get="They are in the folder data/word-sim of "
     "https://github.com/mfaruqui/eval-word-vectors: put that folder's files into FOLDER/wordsim "

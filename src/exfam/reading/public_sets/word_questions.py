@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exfam.checks import DataError, check_choice
-from exfam.reading.public_sets.files import Source, read_file
+from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam.reading.public_sets.word_pairs import text_lines
 from exfam.reading.streams import opened
 
@@ -15,7 +15,7 @@ _FILES = {
     "msr": ("msr.txt", "4b3ae29c0642c7f47b554bab83659b45"),
 }
 QUESTION_SETS = tuple(_FILES)
-SOURCE = Source(
+SOURCE = PublicFiles(
     "word questions",
     how_to_get="questions-words.txt is in https://github.com/tmikolov/word2vec, and msr.txt in the "
     "folder testsets/en/analogy of hyperwords, https://github.com/jfilter/hyperwords: put them "

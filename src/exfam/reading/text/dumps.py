@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO
 
 from exfam.checks import DataError
-from exfam.reading.packed import opener_of, unpacking
+from exfam.reading.streams import opener_of, unpacking
 
 _START = b"<mediawiki"
 # In this order: entities become characters before tags are removed.

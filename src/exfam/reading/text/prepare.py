@@ -1,31 +1,40 @@
 """A corpus read once, into token ids and a vocabulary."""
 
 import os
+import shutil
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, check_path
-from exfam.files import new_scratch_folder
-from exfam.reading.text.codes import choose_words, write_tokens
-from exfam.reading.text.location import clear, part_folder, put
-from exfam.reading.text.options import TextOptions, recipe
-from exfam.reading.text.prepared import (
+from exfam.files import lock_folder, new_scratch_folder, sync, write_atomically
+from exfam.reading.folders import aside_of, make_folder, unwritable
+from exfam.reading.text.corpus import FileSource, SentenceSource, find_source
+from exfam.reading.text.numbering import (
+    STATE,
+    Pace,
+    Progress,
+    choose_words,
+    read_text,
+    write_tokens,
+)
+from exfam.reading.text.prepared_text import (
     TEXT,
     TOKENS,
     WORDS,
     PreparedText,
     is_prepared_text,
     open_text,
-    recipe_of,
     write_manifest,
 )
-from exfam.reading.text.reading import Pace, Progress, read_text
-from exfam.reading.text.sources import FileSource, SentenceSource, find_source
+from exfam.reading.text.text_options import TextOptions, recipe
 from exfam.reading.text.vocabulary import Vocabulary
+
+RECIPE = "recipe.json"
 
 
 def prepare_text(
@@ -104,8 +113,8 @@ def preparation_of(
             f"`source` must be text, got a prepared text: {os.fspath(source)!r}. Open it: "
             "open_text(source)."
         )
-    found = find_source(source)
-    return Preparation(found, options, known, pace, recipe(options, known, found.fingerprint))
+    corpus = find_source(source)
+    return Preparation(corpus, options, known, pace, recipe(options, known, corpus.fingerprint))
 
 
 def prepare_into(
@@ -113,38 +122,85 @@ def prepare_into(
 ) -> PreparedText:
     """Prepare a text in a folder, or go on; see `prepare_text`."""
     check_path("folder", folder)
-    place = Path(os.path.realpath(folder))
-    if _is_done(place, preparation) and not overwrite:
-        return open_text(place)
-    _check_free(place, overwrite=overwrite)
-    with part_folder(place, recipe=preparation.recipe, resume=resume) as part:
+    path = Path(os.path.realpath(folder))
+    if _is_done(path, preparation) and not overwrite:
+        return open_text(path)
+    _check_free(path, overwrite=overwrite)
+    with _part_folder(path, recipe=preparation.recipe, resume=resume) as part:
         if not _is_done(part, preparation):
             _prepare(preparation, part)
-        clear(part, keep=(TEXT.manifest, TOKENS, WORDS))
-        _check_free(place, overwrite=overwrite)
-        put(part, place)
-    return open_text(place)
+        _clear(part, keep=(TEXT.manifest, TOKENS, WORDS))
+        _check_free(path, overwrite=overwrite)
+        _put(part, path)
+    return open_text(path)
+
+
+@contextmanager
+def _part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
+    """`.NAME.part`, where NAME is prepared, with what a run of the same recipe left if `resume`.
+
+    Stays as it is if a run is interrupted, and is gone after a DataError.
+    """
+    part = folder.with_name(f".{folder.name}.part")
+    make_folder(part, folder)
+    handle = _lock(part)
+    try:
+        file = part / RECIPE
+        if not resume or not file.is_file() or file.read_text(encoding="utf-8") != recipe:
+            _clear(part, keep=())
+            write_atomically(file, recipe)
+        yield part
+    except DataError:  # a run that goes on would meet the same: nothing is worth keeping
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    except OSError as error:  # what is there is kept, to go on from
+        raise unwritable(error, folder, "a text") from error
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _clear(folder: Path, *, keep: Collection[str]) -> None:
+    """Remove all files of a folder but some; the state first, which speaks of the others."""
+    for path in sorted(folder.iterdir(), key=lambda path: path.name != STATE):
+        if path.name not in keep:
+            path.unlink()
+
+
+def _put(part: Path, folder: Path) -> None:
+    """Rename a prepared folder to its path; one that is there makes room only then."""
+    for path in (*part.iterdir(), part):
+        sync(path)
+    aside = aside_of(folder)
+    shutil.rmtree(aside, ignore_errors=True)
+    if folder.exists():
+        os.rename(folder, aside)
+    os.rename(part, folder)
+    shutil.rmtree(aside, ignore_errors=True)
+    sync(folder.parent)
+
+
+def _lock(part: Path) -> int | None:
+    try:
+        return lock_folder(part)
+    except BlockingIOError:
+        raise DataError(
+            f"`folder` must not be prepared by two processes at once, got one at work in {part}."
+        ) from None
 
 
 def _is_done(folder: Path, preparation: Preparation) -> bool:
     """Whether a folder holds what would be prepared; of sentences this is not known unread."""
     is_known = isinstance(preparation.source, FileSource) and is_prepared_text(folder)
-    return is_known and recipe_of(folder) == preparation.recipe
+    return is_known and str(TEXT.read(folder).get("recipe")) == preparation.recipe
 
 
-def _check_free(place: Path, *, overwrite: bool) -> None:
-    if not place.exists() or (place.is_dir() and not any(place.iterdir())):
-        return
-    if not is_prepared_text(place):
-        raise DataError(
-            f"`folder` must be free or a prepared text, got something else at {place}. Choose "
-            "another place, or remove what is there."
-        )
-    if not overwrite:
-        raise DataError(
-            f"`folder` must be free, got a text prepared of another source or with other options "
-            f"at {place}. Open it with open_text, or pass overwrite=True to replace it."
-        )
+def _check_free(folder: Path, *, overwrite: bool) -> None:
+    got = (
+        "a text prepared of another source or with other options at {}. Open it with open_text, "
+        "or pass overwrite=True to replace it."
+    )
+    TEXT.check_free(folder, folder, overwrite=overwrite, got=got)
 
 
 def _prepared_for_now(preparation: Preparation) -> PreparedText:
@@ -152,7 +208,7 @@ def _prepared_for_now(preparation: Preparation) -> PreparedText:
     folder, remove = new_scratch_folder()
     try:
         _prepare(preparation, folder)
-        clear(folder, keep=(TEXT.manifest, TOKENS, WORDS))
+        _clear(folder, keep=(TEXT.manifest, TOKENS, WORDS))
         text = open_text(folder)
     except BaseException:
         remove()
@@ -178,9 +234,5 @@ def _prepare(preparation: Preparation, folder: Path) -> None:
             "`max_distinct` if there is memory.",
             stacklevel=4,  # the caller of `prepare_text`
         )
-    write_manifest(
-        folder,
-        recipe=preparation.recipe,
-        n_tokens=reading.table.n_tokens,
-        forgotten=forgotten,
-    )
+    n_tokens = reading.table.n_tokens
+    write_manifest(folder, recipe=preparation.recipe, n_tokens=n_tokens, forgotten=forgotten)

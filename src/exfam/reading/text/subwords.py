@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError, ExfamError, check_choice, check_whole
-from exfam.reading.text.checks import check_utf8
+from exfam.reading.text.corpus import check_utf8
 
 PAD, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 # How texts that have rare words replaced, such as WikiText, write them.
@@ -25,7 +25,7 @@ _AT_ONCE = 4096
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A sentence in pieces: the code of each, and the place of the word that it is of."""
+    """A sentence in pieces: the code of each, and the index of its word."""
 
     codes: Int32[np.ndarray, "pieces"]
     words: Int32[np.ndarray, "pieces"]
@@ -68,22 +68,22 @@ class Subwords:
         return len(self.labels)
 
     def encode(
-        self, sentences: Sequence[Any], *, places: Sequence[int] | None = None
+        self, sentences: Sequence[Any], *, numbers: Sequence[int] | None = None
     ) -> list[Coded]:
         """Sentences, each a text or a list of words, in pieces.
 
         A text's words are what stands between white space. "<unk>" is unknown, and special pieces
-        that are written out, such as "[MASK]", are these. `places`: what errors call each sentence
-        by (default: its place)
+        that are written out, such as "[MASK]", are these. `numbers`: what errors call each sentence
+        by (default: its index)
 
-        Raises DataError, naming its place, for what is no sentence.
+        Raises DataError for what is no sentence.
         """
         coded: list[Coded] = []
         # What the tokenizer returns for a sentence takes more memory than its codes do.
         for first in range(0, len(sentences), _AT_ONCE):
             some = [
-                sentence_words(sentences[place], place if places is None else places[place])
-                for place in range(first, min(first + _AT_ONCE, len(sentences)))
+                sentence_words(sentences[row], row if numbers is None else numbers[row])
+                for row in range(first, min(first + _AT_ONCE, len(sentences)))
             ]
             encodings = self._tokenizer.encode_batch(
                 [[UNKNOWN if word == _REPLACED else word for word in words] for words in some],
@@ -114,7 +114,7 @@ def learn_subwords(
         read (default 2)
 
     Raises DataError for a text without words, or without any read so often; ExfamError for a size
-    that has no place for all characters, or for any word. Source: Wu et al. (2016); Sennrich,
+    that has no room for all characters, or for any word. Source: Wu et al. (2016); Sennrich,
     Haddow & Birch (2016).
 
     >>> learn_subwords(["a b a", "b c"], kind="word").labels[len(SPECIAL):].tolist()
@@ -131,7 +131,7 @@ def learn_subwords(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What a vocabulary is asked to be; see `learn_subwords`."""
+    """What a vocabulary must be; see `learn_subwords`."""
 
     size: int
     lower: bool
@@ -244,29 +244,26 @@ def _check_size(size: int, least: int, *, what: str = "all characters") -> None:
         )
 
 
-def sentence_words(given: Any, place: int) -> list[str]:
+def sentence_words(given: Any, index: int) -> list[str]:
     """The words of a sentence: a text, or a list of words.
 
     Raises DataError for anything else, and for characters that UTF-8 cannot write.
-
-    >>> sentence_words("a fast car", 0)
-    ['a', 'fast', 'car']
     """
     if isinstance(given, str):
-        check_utf8(f"Sentence {place}", given)
+        check_utf8(f"Sentence {index}", given)
         return given.split()
     if not isinstance(given, list | tuple) or not all(isinstance(word, str) for word in given):
         raise DataError(
-            f"Sentence {place} must be a text or a list of words, got {type(given).__name__}. Give "
+            f"Sentence {index} must be a text or a list of words, got {type(given).__name__}. Give "
             "pairs of sentences as tuples."
         )
     for word in given:
         if len(word.split()) > 1:
             raise DataError(
-                f"Sentence {place} must be a text or a list of words, got {word[:40]!r} as a word. "
+                f"Sentence {index} must be a text or a list of words, got {word[:40]!r} as a word. "
                 "Give pairs of sentences as tuples."
             )
-    check_utf8(f"Sentence {place}", " ".join(given))
+    check_utf8(f"Sentence {index}", " ".join(given))
     return list(given)
 
 

@@ -1,4 +1,4 @@
-"""The words of a corpus, their codes and counts."""
+"""The words of a corpus, their codes and counts; how often each is kept, and drawn as noise."""
 
 import json
 import os
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
-from exfam.checks import DataError, UnknownItemError
+from exfam.checks import DataError, UnknownItemError, check_positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,11 +46,7 @@ class Vocabulary:
 
     @classmethod
     def counted(cls, counts: Mapping[str, int]) -> "Vocabulary":
-        """The vocabulary of all words of a mapping to their counts.
-
-        >>> Vocabulary.counted({"b": 1, "a": 1}).words
-        ('a', 'b')
-        """
+        """The vocabulary of all words of a mapping to their counts."""
         words = sorted(counts, key=lambda word: (-counts[word], word))
         numbers = np.array([counts[word] for word in words], np.int64)
         return cls(tuple(words), numbers, int(numbers.sum()))
@@ -84,23 +80,14 @@ class Vocabulary:
         >>> both.words, both.counts.tolist(), both.n_tokens
         (('a', 'b', 'c'), [2, 2, 9], 13)
         """
-        index = self.index
-        new = tuple(word for word in other.words if word not in index)
-        codes = dict(zip(new, range(len(self), len(self) + len(new)), strict=True))
+        new = tuple(word for word in other.words if word not in self.index)
+        index = self.index | {word: len(self) + k for k, word in enumerate(new)}
         counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
-        at = [index.get(word, -1) if word in index else codes[word] for word in other.words]
-        counts[np.array(at, np.int64)] += other.counts
+        counts[np.array([index[word] for word in other.words], np.int64)] += other.counts
         return Vocabulary(self.words + new, counts, self.n_tokens + other.n_tokens)
 
     def write_json(self, path: str | os.PathLike[str]) -> None:
-        """Write words, counts and `n_tokens`.
-
-        >>> import tempfile
-        >>> path = tempfile.mkdtemp() + "/words.json"
-        >>> Vocabulary.counted({"a": 2}).write_json(path)
-        >>> Vocabulary.read_json(path).words
-        ('a',)
-        """
+        """Write words, counts and `n_tokens`."""
         document = {"n_tokens": self.n_tokens, "words": self.words, "counts": self.counts.tolist()}
         with open(path, "w", encoding="ascii") as file:
             json.dump(document, file)
@@ -121,3 +108,58 @@ class Vocabulary:
                 f"`path` must be a file of a vocabulary, got {os.fspath(path)!r}: {error}."
             ) from error
         return cls(words, counts, n_tokens)
+
+
+def keep_probability(
+    counts: Int64[np.ndarray, "words"], threshold: float | int
+) -> Float64[np.ndarray, "words"]:
+    """The probability that sub-sampling keeps a token of each word.
+
+    With f the word's share of all tokens and t = `threshold`: sqrt(t / f) + t / f, at most 1;
+    1 for words never seen, and for all words with a threshold of 0 (no sub-sampling).
+    Raises ExfamError for a negative threshold, DataError for negative counts or none above 0.
+    Source: word2vec.c, `sample`; Mikolov et al. (2013) have 1 - sqrt(t / f) of being dropped.
+
+    >>> keep_probability(np.array([980, 20]), 0.01).round(3).tolist()
+    [0.111, 1.0]
+    """
+    check_positive("threshold", threshold, zero=True)
+    total = _total(counts)
+    if threshold == 0:
+        return np.ones(len(counts))
+    ratio = threshold * total / np.maximum(counts, 1)
+    return np.where(counts > 0, np.minimum(np.sqrt(ratio) + ratio, 1.0), 1.0)
+
+
+def noise_probability(
+    counts: Int64[np.ndarray, "words"], exponent: float | int
+) -> Float64[np.ndarray, "words"]:
+    """The probability of drawing each word as a negative: counts ** exponent, summing to 1.
+
+    `exponent`: 1 draws as the text does, 0 draws all words alike, 0.75 is word2vec's; words never
+    seen are never drawn, whatever it is
+
+    Raises ExfamError for a negative exponent, DataError for negative counts or none above 0.
+    Source: Mikolov et al. (2013), section 2.2.
+
+    >>> noise_probability(np.array([16, 1, 0]), 0.5).tolist()
+    [0.8, 0.2, 0.0]
+    """
+    check_positive("exponent", exponent, zero=True)
+    _total(counts)
+    # Divided by the largest first: no power overflows.
+    weights = np.where(counts > 0, (counts / counts.max()) ** exponent, 0.0)
+    return weights / weights.sum()
+
+
+def _total(counts: np.ndarray) -> int:
+    if np.any(counts < 0):
+        at = int(np.argmax(counts < 0))
+        raise DataError(f"`counts` must be >= 0, got {counts[at]} at word {at}.")
+    total = int(counts.sum())
+    if total == 0:
+        raise DataError(
+            f"`counts` must have one above 0, got {len(counts)} words without any. Pass the "
+            "counts of a vocabulary."
+        )
+    return total

@@ -11,9 +11,8 @@ from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.columns import Columns
-from exfam.columns.kinds import is_moment, is_number, is_text
 from exfam.columns.parts import Part
-from exfam.columns.rules import FINITE, exact_rule
+from exfam.columns.rules import FINITE, exact_rule, is_moment, is_number, is_text
 from exfam.tables.data.columns import label_array
 
 

@@ -9,12 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exfam.checks import DataError
-from exfam.columns.parts import Part, Places
+from exfam.columns.parts import Origin, Part
 from exfam.columns.rules import GAPS
-from exfam.reading.columns import open_columns
-from exfam.reading.database import open_database
-from exfam.reading.options import ReadingOptions
-from exfam.reading.sources import SourceNames, source_names
+from exfam.reading.database import ReadingOptions, open_database
+from exfam.reading.reader import SourceNames, open_columns, source_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +23,7 @@ class TableFile:
     """
 
     frame: pa.Table
-    places: Places
+    origin: Origin
     n_unnamed: int
 
     def __len__(self) -> int:
@@ -38,7 +36,7 @@ class TableFile:
 
     def where(self, row: int) -> str:
         """The row within its file, and the file if there is one."""
-        number, file = self.places.of(row)
+        number, file = self.origin.of(row)
         return f"row {number}{file}"
 
 
@@ -83,7 +81,7 @@ def read_table_file(
     frame = pa.table({part.name: array for part, array in opened.arrays.items()})
     if not held.typed:
         frame = _without_gaps(frame, texts)
-    return TableFile(frame, opened.places, n_unnamed=held.names.count(""))
+    return TableFile(frame, opened.origin, n_unnamed=held.names.count(""))
 
 
 def _all(held: SourceNames) -> str:

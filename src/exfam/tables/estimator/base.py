@@ -17,7 +17,7 @@ from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
-from exfam.groups.hashing import row_hashes
+from exfam.groups.arrange import row_hashes
 from exfam.tables.data import (
     Cells,
     Column,

@@ -9,7 +9,7 @@ from jaxtyping import Int64
 
 from exfam.checks import DataError
 from exfam.language.tokens import Lexicon, encode_text, learn, lines_of
-from exfam.reading.public_sets.files import find_file
+from exfam.reading.public_sets.published import find_file
 
 PARTS = ("train", "validation", "test")
 

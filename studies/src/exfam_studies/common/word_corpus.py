@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError
-from exfam.reading.public_sets.files import find_file
+from exfam.reading.public_sets.published import find_file
 from exfam.reading.text import (
     PreparedText,
     dump_lines,

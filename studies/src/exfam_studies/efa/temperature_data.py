@@ -14,7 +14,7 @@ from jaxtyping import Int64
 
 from exfam.fields.data import has_history, only_observed, read_field, with_lags
 from exfam.groups import Groups
-from exfam.reading.public_sets.temperature import temperature_table
+from exfam.reading.public_sets.named import temperature_table
 from exfam.simulators import FieldProcess, FieldSettings, simulate_field
 from exfam_studies.common.splits import Splits
 

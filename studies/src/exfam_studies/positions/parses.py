@@ -16,13 +16,13 @@ from conllu.exceptions import ParseException
 from jaxtyping import Int64
 
 from exfam.checks import DataError, check_choice
-from exfam.reading.public_sets.files import Source, read_file
+from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam.reading.streams import opened
 from exfam_studies.positions.files import decoded_lines
 
 PARTS = ("dev", "test")
 _MD5 = {"dev": "cb1da95ff28a449cb9bc286c922e15e1", "test": "01630da0129f8600ef761dbcfd18b9e2"}
-SOURCE = Source(
+SOURCE = PublicFiles(
     "English Web Treebank",
     how_to_get="They are in https://github.com/UniversalDependencies/UD_English-EWT: put them into "
     "FOLDER/parses and set EXFAM_DATA=FOLDER.",

@@ -26,7 +26,7 @@ from sklearn.linear_model import Ridge
 
 from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
 from exfam.positions import identical_word_probe
-from exfam.reading.public_sets.files import find_file
+from exfam.reading.public_sets.published import find_file
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Kept, Key, Measured, Store, metric_row

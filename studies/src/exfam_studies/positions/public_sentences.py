@@ -3,7 +3,7 @@
 import numpy as np
 
 from exfam.checks import check_choice
-from exfam.reading.public_sets.files import Source, read_file
+from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam_studies.positions.files import decoded_lines
 from exfam_studies.positions.sentence_sets import (
     SentencePart,
@@ -40,7 +40,7 @@ _MD5 = {
     "msr_paraphrase_test.txt": "b7e1ed816b22c76d51e0f4bd87768056",
 }
 SENTENCE_SETS = (*_LABELED, *_PARTED)
-SOURCE = Source(
+SOURCE = PublicFiles(
     "sentences",
     how_to_get="rt-polarity.* and {plot,quote}.tok.gt9.5000 are in the packages sentence_polarity "
     "and subjectivity of https://github.com/nltk/nltk_data; TREC.* and mpqa.* in data/raw of "

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from exfam.checks import DataError, check_choice, is_utf8
-from exfam.reading.public_sets.files import Source, read_file
+from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam.reading.streams import opened
 from exfam_studies.positions.files import decoded_lines
 from exfam_studies.positions.trees import Tree, parse_brackets
@@ -27,7 +27,7 @@ _FILES = {
     ),
 }
 PARTS = tuple(_FILES)
-SOURCE = Source(
+SOURCE = PublicFiles(
     "SNLI",
     how_to_get="The corpus is at https://nlp.stanford.edu/projects/snli, and these extracts of it "
     "are in JiachengPang/csci544_project and Deltaus/sBiMPM on GitHub: put them into "

@@ -9,9 +9,9 @@ from jaxtyping import Bool, Shaped
 from pyarrow import csv
 
 from exfam.checks import check_choice
-from exfam.reading.public_sets.files import Source, read_file
+from exfam.reading.public_sets.published import PublicFiles, read_file
 
-SOURCE = Source(
+SOURCE = PublicFiles(
     "tables",
     how_to_get="All are of the UCI Machine Learning Repository, https://archive.ics.uci.edu: put "
     "bike_day.csv and bike_hour.csv (day.csv and hour.csv of Bike Sharing), wine_quality.csv (red, "

@@ -34,15 +34,6 @@ def wikifil(text: bytes) -> bytes:
     return text
 
 
-def lowered(text: bytes) -> bytes:
-    """UTF-8 text in lower case, as `str.lower`.
-
-    >>> lowered("ÉTÉ".encode()).decode()
-    'été'
-    """
-    return text.lower() if text.isascii() else text.decode().lower().encode()
-
-
 CLEANINGS: Mapping[str, Callable[[bytes], bytes]] = {"wikifil": wikifil}
 
 
@@ -60,7 +51,13 @@ class TextOptions:
     def check(self) -> None:
         """Raise ExfamError for an option that is not what it must be."""
         for name in ("min_count", "max_words", "max_distinct"):
-            _check_whole(name, getattr(self, name), none=name == "max_words")
+            value, rule = getattr(self, name), "a whole number >= 1"
+            if name == "max_words":
+                if value is None:
+                    continue
+                rule = f"None or {rule}"
+            if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+                raise ExfamError(f"`{name}` must be {rule}, got {value!r}.")
         check_choice("sentences", self.sentences, SENTENCES)
         check_choice("cleaning", self.cleaning, (None, *CLEANINGS))
         check_choice("lower", self.lower, (False, True))
@@ -70,36 +67,20 @@ class TextOptions:
         return self.max_words is None or self.max_words > n_known
 
     def cleaned(self, text: bytes) -> bytes:
-        """A piece of text as words are cut out of it.
-
-        >>> TextOptions(1, None, "lines", True, None, 100).cleaned(b"The Cat")
-        b'the cat'
-        """
+        """A piece of text as words are cut out of it."""
         if self.cleaning is not None:
             text = CLEANINGS[self.cleaning](text)
-        return lowered(text) if self.lower else text
+        if not self.lower:
+            return text
+        return text.lower() if text.isascii() else text.decode().lower().encode()
 
 
 def recipe(options: TextOptions, known: Vocabulary | None, fingerprint: Any) -> str:
-    """All that decides the bytes of a prepared text, as JSON: equal recipes, equal bytes.
-
-    >>> options = TextOptions(1, None, "lines", True, None, 100)
-    >>> recipe(options, None, None)[:14]
-    '{"min_count": '
-    """
-    digest = None if known is None else _digest(known)
+    """All that decides the bytes of a prepared text, as JSON: equal recipes, equal bytes."""
+    digest = None
+    if known is not None:
+        counts = np.asarray(known.counts, np.int64).tobytes()
+        words = "\n".join(known.words).encode(errors="replace")
+        content = b"%d\n%s\n%s" % (known.n_tokens, words, counts)
+        digest = hashlib.sha256(content).hexdigest()
     return json.dumps({**asdict(options), "vocabulary": digest, "source": fingerprint})
-
-
-def _digest(known: Vocabulary) -> str:
-    counts = np.asarray(known.counts, np.int64).tobytes()
-    words = "\n".join(known.words).encode(errors="replace")
-    return hashlib.sha256(b"%d\n%s\n%s" % (known.n_tokens, words, counts)).hexdigest()
-
-
-def _check_whole(name: str, value: Any, *, none: bool) -> None:
-    if none and value is None:
-        return
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        rule = "None or a whole number >= 1" if none else "a whole number >= 1"
-        raise ExfamError(f"`{name}` must be {rule}, got {value!r}.")

@@ -25,7 +25,7 @@ class Archive:
 
 
 @dataclass(frozen=True)
-class Source:
+class PublicFiles:
     """Where the files of a public data set come from.
 
     `md5`: name of a file below the folder of data, such as "movielens/u.data" -> md5 of its content
@@ -70,7 +70,7 @@ def find_file(name: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def read_file(source: Source, name: str) -> bytes:
+def read_file(source: PublicFiles, name: str) -> bytes:
     """Content of a file of a public data set; what is not found is downloaded into the cache.
 
     Raises DataError, saying what to do, where it cannot be had, or is not the published one.
@@ -97,7 +97,7 @@ def _unpacked(path: Path) -> bytes:
         ) from error
 
 
-def _check_md5(source: Source, name: str, content: bytes, *, where: str) -> None:
+def _check_md5(source: PublicFiles, name: str, content: bytes, *, where: str) -> None:
     md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
     if md5 != source.md5[name]:
         raise DataError(
@@ -106,7 +106,7 @@ def _check_md5(source: Source, name: str, content: bytes, *, where: str) -> None
         )
 
 
-def _download(source: Source, wanted: str) -> dict[str, bytes]:
+def _download(source: PublicFiles, wanted: str) -> dict[str, bytes]:
     """All files of the source's archive, checked and put into the cache."""
     if source.archive is None:
         listed = ", ".join(f"{name} of md5 {md5}" for name, md5 in source.md5.items())
@@ -125,7 +125,7 @@ def _download(source: Source, wanted: str) -> dict[str, bytes]:
     return contents
 
 
-def _fetch(source: Source, url: str, path: Path) -> None:
+def _fetch(source: PublicFiles, url: str, path: Path) -> None:
     import pooch
 
     try:
@@ -140,7 +140,7 @@ def _fetch(source: Source, url: str, path: Path) -> None:
         ) from None
 
 
-def _members(source: Source, archive: Archive, path: Path) -> dict[str, bytes]:
+def _members(source: PublicFiles, archive: Archive, path: Path) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(path) as packed:
             return {name: packed.read(inside) for name, inside in archive.members.items()}

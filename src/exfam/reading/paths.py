@@ -1,5 +1,6 @@
 """Which files a path, a folder or a glob means; packed ones are unpacked and checked whole."""
 
+import csv
 import glob
 import gzip
 import os
@@ -8,10 +9,11 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TextIO
 
 from exfam.checks import DataError, is_utf8
-from exfam.reading.packed import unpacking
-from exfam.reading.quoting import literal
+from exfam.reading.database import literal
+from exfam.reading.streams import unpacking
 
 KINDS = {
     ".csv": "csv",
@@ -23,6 +25,8 @@ KINDS = {
     ".pq": "parquet",
 }
 ENDINGS = ".csv, .tsv, .txt, .jsonl, .ndjson (all of them also with .gz), .parquet or .pq"
+# In letters; DuckDB reads no longer lines of CSV files, nor objects of JSON lines files.
+LONGEST_LINE = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -38,12 +42,6 @@ def find_files(source: str | os.PathLike[str]) -> Files:
 
     Hidden files and those that begin with an underscore do not count.
     Raises DataError where there is none, or where they are not of one kind.
-
-    >>> find_files("no such file.csv")
-    Traceback (most recent call last):
-    ...
-    exfam.checks.DataError: `source` must name a file, a folder or a pattern, got 'no such
-    file.csv', which is not there.
     """
     paths = named_files(source)
     return Files(_one_kind(os.fspath(source), paths), tuple(paths))
@@ -54,9 +52,7 @@ def named_files(
 ) -> list[Path]:
     """The files of any kind that a path, a folder or a pattern means; see `find_files`.
 
-    `below`: whether the folders in a folder count too (default False)
-    `advice`: what to do where there is none (default "")
-
+    `below`: whether the folders in a folder count too; `advice`: what to do where there is none.
     Raises DataError where there is none, or one that cannot be read.
     """
     name = os.fspath(source)
@@ -129,15 +125,12 @@ def _kind(path: Path) -> str | None:
     return None if kind == "parquet" and name.endswith(".gz") else kind
 
 
-def unpacked(path: Path, folder: Path) -> Path:
+def plain_file(path: Path, folder: Path) -> Path:
     """The file itself, or what gzip packed in it, written into `folder`.
 
     DuckDB would read packed files too, but it does not compare their checksums.
     Raises DataError for a file that is not a gzip file, or not all of one, and for one that holds
     more than a hundred times its size and 256 MiB.
-
-    >>> unpacked(Path("a.csv"), Path("there"))
-    PosixPath('a.csv')
     """
     if path.suffix.lower() != ".gz":
         return path
@@ -160,14 +153,30 @@ def unpacked(path: Path, folder: Path) -> Path:
     return target
 
 
+def check_same_columns(first: Any, names: Sequence[str], path: Any, others: Sequence[str]) -> None:
+    """Raise DataError unless a file has the columns of the first one."""
+    if list(others) != list(names):
+        raise DataError(
+            f"`source` must be of files with the same columns, got {list(others)} in {path}, where "
+            f"{first} has {list(names)}."
+        )
+
+
 def scanned(paths: Sequence[Path]) -> str:
     """The argument of DuckDB's readers for just these files.
 
     They would take a bracket or a star in a name for a pattern, and a folder called a=1 for a
     column.
-
-    >>> scanned([Path("a[1].csv")])
-    "['a[[]1].csv'], hive_partitioning = false"
     """
     listed = ", ".join(literal(glob.escape(str(path))) for path in paths)
     return f"[{listed}], hive_partitioning = false"
+
+
+def short_lines(file: TextIO) -> Iterator[str]:
+    """The lines of a file. Raises csv.Error naming the first of more than 16 million letters."""
+    number = 1
+    while line := file.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE:
+            raise csv.Error(f"a line of more than {LONGEST_LINE:,} letters, line {number},")
+        yield line
+        number += 1

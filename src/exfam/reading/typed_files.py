@@ -1,22 +1,85 @@
-"""JSON lines: one object a line, kinds of values taken from all lines."""
+"""Parquet and JSON lines files, which have types of their own; in JSON taken from all lines."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from exfam.checks import DataError
-from exfam.columns.parts import Part, Places, check_named, complaint
-from exfam.reading.database import Database, explained, first_line
-from exfam.reading.files import scanned, unpacked
+from exfam.columns.parts import Origin, Part, check_named
+from exfam.columns.rules import plain_type
+from exfam.reading.database import (
+    Database,
+    SqlColumn,
+    Table,
+    explained,
+    first_line,
+    literal,
+    staged,
+)
 from exfam.reading.lines import bad_object, first_bad
-from exfam.reading.quoting import literal
-from exfam.reading.table import Column, Table, staged
+from exfam.reading.paths import check_same_columns, plain_file, scanned
 
 WHOLE = {"BIGINT", "UBIGINT"}
 # A column of lists or objects: no part takes it, and the error shows it as it is written.
 NESTED = pa.list_(pa.null())
+
+
+def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
+    """Parquet files as one table, read again whenever it is needed.
+
+    Raises DataError for a file that is none, or files whose columns differ.
+    """
+    files = [_parquet_file(path) for path in paths]
+    schema, names = files[0].schema_arrow, files[0].schema_arrow.names
+    check_named(parts, names, where=f" in {paths[0]}")
+    for path, file in zip(paths, files, strict=True):
+        _check_alike(paths[0], schema, path, file.schema_arrow, parts)
+    columns = {
+        part: SqlColumn(f"c{names.index(part.name)}", plain_type(schema.field(part.name).type))
+        for part in parts
+    }
+    origin = Origin([str(path) for path in paths], lambda: [f.metadata.num_rows for f in files])
+    return Table(_relation(paths, names), columns, origin)
+
+
+def schema_names(path: Path) -> list[str]:
+    """The names of a Parquet file's columns. Raises DataError for a file that is none."""
+    return _parquet_file(path).schema_arrow.names
+
+
+def _relation(paths: Sequence[Path], names: Sequence[str]) -> str:
+    """A query for all columns, named by number: DuckDB ignores upper and lower case."""
+    aliases = ", ".join(f"c{k}" for k in range(len(names)))
+    if len(paths) == 1 and "file_row_number" not in {name.lower() for name in names}:
+        return f"(FROM read_parquet({scanned(paths)}, file_row_number = true) AS t({aliases}, row))"
+    # Numbering rows over several files takes one thread, a file's own numbers take none.
+    scan = f"read_parquet({scanned(paths)}) AS t({aliases})"
+    return f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
+
+
+def _parquet_file(path: Path) -> pq.ParquetFile:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file
+    except (pa.ArrowException, OSError) as error:
+        message = f"`source` must be a Parquet file, got {path}: {first_line(error)}."
+        raise DataError(message) from error
+
+
+def _check_alike(
+    first: Path, schema: pa.Schema, path: Path, other: pa.Schema, parts: Sequence[Part]
+) -> None:
+    check_same_columns(first, schema.names, path, other.names)
+    for part in parts:
+        ours, theirs = (plain_type(held.field(part.name).type) for held in (schema, other))
+        if ours != theirs:
+            raise DataError(
+                f"`{part.argument}` must be of one type in all files, got {theirs} in column "
+                f"{part.name!r} of {path}, where {first} has {ours}."
+            )
 
 
 def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[Part]) -> Table:
@@ -25,7 +88,7 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
     Raises DataError naming the file and line of what is no object, and the row of a value of
     another kind than those before it.
     """
-    files = [(str(path), unpacked(path, database.folder)) for path in paths]
+    files = [(str(path), plain_file(path, database.folder)) for path in paths]
     _check_cases(parts)
 
     with explained(lambda error: _unreadable(error, files)):
@@ -33,15 +96,16 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
         kinds = {part: _kinds(database, raw, part) for part in parts}
         absent = [part for part in parts if not kinds[part]]
         if absent and database.row(f"SELECT count(*) FROM {raw.relation}")[0]:
-            check_named(absent, sorted(key_names(database, files)), where=raw.places.where)
+            check_named(absent, sorted(key_names(database, files)), where=raw.origin.where)
         columns = {part: _column(database, raw, part, kinds[part]) for part in parts}
-        return staged(database, raw.relation, columns, raw.places)
+        return staged(database, raw.relation, columns, raw.origin)
 
 
 def _unreadable(error: duckdb.Error, files: Sequence[tuple[str, Path]]) -> DataError:
-    what = f"{first_line(error)}{Places([name for name, _ in files]).where}"
-    found = first_bad(files, bad_object)
-    return found or DataError(f"`source` must be a JSON lines file, got {what}.")
+    what = f"{first_line(error)}{Origin([name for name, _ in files]).where}"
+    return first_bad(files, bad_object) or DataError(
+        f"`source` must be a JSON lines file, got {what}."
+    )
 
 
 def _check_cases(parts: Sequence[Part]) -> None:
@@ -65,9 +129,9 @@ def _raw(database: Database, files: Sequence[tuple[str, Path]], parts: Sequence[
 
     scan = _scan([path for _, path in files], names)
     aliases = ", ".join(f"c{k}" for k in range(len(names)))
-    columns = {part: Column(f"c{names.index(part.name)}", pa.large_string()) for part in parts}
+    columns = {part: SqlColumn(f"c{names.index(part.name)}", pa.large_string()) for part in parts}
     relation = f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan} AS t({aliases}))"
-    return Table(relation, columns, Places([name for name, _ in files], counts))
+    return Table(relation, columns, Origin([name for name, _ in files], counts))
 
 
 def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
@@ -82,22 +146,14 @@ def key_names(database: Database, files: Sequence[tuple[str, Path]]) -> list[str
     """The keys of all lines, in the order in which they first appear; `files` are (name, path).
 
     Raises DataError naming the file and line of what is no object.
-
-    >>> import tempfile
-    >>> from exfam.reading.database import open_database
-    >>> from exfam.reading.options import ReadingOptions
-    >>> path = Path(tempfile.mkdtemp(), "a.jsonl")
-    >>> _ = path.write_text('{"km": 40}\\n{"km": 60, "age": 3}\\n')
-    >>> with open_database(ReadingOptions()) as database:
-    ...     key_names(database, [("a.jsonl", path)])
-    ['km', 'age']
     """
     objects = f"read_ndjson_objects({scanned([path for _, path in files])})"
     lines = f"(SELECT json_keys(json) AS keys, row_number() OVER () AS line FROM {objects})"
-    keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS place, line FROM {lines})"
+    keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS nth, line FROM {lines})"
     with explained(lambda error: _unreadable(error, files)):
-        found = database.table(f"SELECT k FROM {keys} GROUP BY k ORDER BY min((line, place))")
-    names = found["k"].to_pylist()
+        names = database.table(f"SELECT k FROM {keys} GROUP BY k ORDER BY min((line, nth))")[
+            "k"
+        ].to_pylist()
     # DuckDB takes a lone bracket for no line at all.
     if not names and (wrong := first_bad(files, bad_object)):
         raise wrong
@@ -111,24 +167,24 @@ def _kinds(database: Database, raw: Table, part: Part) -> set[str]:
     return set(database.table(query)["kind"].to_pylist()) - {"NULL"}
 
 
-def _column(database: Database, raw: Table, part: Part, kinds: set[str]) -> Column:
+def _column(database: Database, raw: Table, part: Part, kinds: set[str]) -> SqlColumn:
     text = f"({raw.columns[part].sql} ->> '$')"
     if not kinds:
-        return Column(f"CAST({text} AS DOUBLE)", pa.null())
+        return SqlColumn(f"CAST({text} AS DOUBLE)", pa.null())
     if kinds == {"VARCHAR"}:
-        return Column(text, pa.large_string())
+        return SqlColumn(text, pa.large_string())
     if kinds == {"BOOLEAN"}:
-        return Column(f"CAST({text} AS BOOLEAN)", pa.bool_())
+        return SqlColumn(f"CAST({text} AS BOOLEAN)", pa.bool_())
     if kinds <= {"ARRAY", "OBJECT"}:
-        return Column(text, NESTED)
+        return SqlColumn(text, NESTED)
     if not kinds <= WHOLE | {"DOUBLE"}:
         raise _mixture(database, raw, part)
     for kind, name in ((pa.int64(), "BIGINT"), (pa.uint64(), "UBIGINT")):
         wrong = f"{text} IS NOT NULL AND TRY_CAST({text} AS {name}) IS NULL"
         n_wrong = f"SELECT count(*) FROM {raw.relation} WHERE {wrong}"
         if kinds <= WHOLE and database.row(n_wrong)[0] == 0:
-            return Column(f"CAST({text} AS {name})", kind)
-    return Column(f"CAST({text} AS DOUBLE)", pa.float64())
+            return SqlColumn(f"CAST({text} AS {name})", kind)
+    return SqlColumn(f"CAST({text} AS DOUBLE)", pa.float64())
 
 
 def _mixture(database: Database, raw: Table, part: Part) -> DataError:
@@ -138,16 +194,15 @@ def _mixture(database: Database, raw: Table, part: Part) -> DataError:
     is_there = f"{x} IS NOT NULL AND json_type({x}) <> 'NULL'"
     row, value = raw.first(database, kind, where=is_there)
     odd = f"{is_there} AND {kind} <> {literal(value[0].as_py())}"
-    found_row, found = raw.first(database, x, where=odd)
+    odd_row, cell = raw.first(database, x, where=odd)
     count, total = database.row(
         f"SELECT count(*) FILTER (WHERE {odd}), count(*) FROM {raw.relation}"
     )
-    first, where = raw.places.of(row)
-    return complaint(
-        raw.places,
+    first, where = raw.origin.of(row)
+    return raw.origin.error(
         part,
         "hold values of one plain type",
-        found=(found_row, found[0].as_py(), count),
+        found=(odd_row, cell[0].as_py(), count),
         n_rows=total,
         advice=f"Row {first}{where} has a {value[0].as_py().lower()}. Make them alike.",
     )

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError
-from exfam.reading.manifests import Contents, FolderKind, contents_of
+from exfam.reading.folders import Contents, FolderKind, contents_of
 from exfam.reading.text.vocabulary import Vocabulary
 
 TOKENS, WORDS = "tokens.npy", "vocabulary.json"
@@ -101,14 +101,5 @@ def _check_codes(tokens: Int32[np.ndarray, "tokens"], n_words: int, *, file: Pat
 
 
 def is_prepared_text(path: Any) -> bool:
-    """Whether there is a prepared text at `path`, be it whole or damaged.
-
-    >>> is_prepared_text("corpus.txt")
-    False
-    """
+    """Whether there is a prepared text at `path`, be it whole or damaged."""
     return isinstance(path, str | os.PathLike) and TEXT.is_at(Path(path))
-
-
-def recipe_of(folder: Path) -> str:
-    """What a prepared text was made with and of; DataError as `open_text`."""
-    return str(TEXT.read(folder).get("recipe"))

@@ -1,0 +1,216 @@
+"""A table fit for its parts: rules kept, text sorted as what it writes, labels coded."""
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Int64
+from pyarrow import types
+
+from exfam.checks import DataError
+from exfam.columns.columns import dates_in_text, label_names, sortable_text
+from exfam.columns.parts import Part, UnknownLabels, look_up
+from exfam.columns.rules import broken_rule, holds_labels, is_real, is_text, rules_of
+from exfam.reading.database import Database, SqlColumn, Table, restored
+
+
+@dataclass(frozen=True, eq=False)
+class Checked:
+    """A table whose columns are fit for their parts, of their final types.
+
+    `gaps`: the parts that have missing values; `labels`: the parts to be coded.
+    """
+
+    table: Table
+    n_rows: int
+    gaps: frozenset[Part]
+    labels: frozenset[Part]
+
+
+def check_table(database: Database, table: Table, known: Container[str]) -> Checked:
+    """The table with columns of their final types; `known` are the vocabularies that are given.
+
+    Raises DataError naming the first row that breaks a rule of its part.
+    """
+    clean = {part: _without_nan(column) for part, column in table.columns.items()}
+    rules = [
+        (part, rule, rule.sql.format(x=column.sql))
+        for part, column in clean.items()
+        for rule in rules_of(part, column.type, known)
+    ]
+    counted = [f"count({column.sql})" for column in clean.values()]
+    counted += [f"count(*) FILTER (WHERE {wrong})" for _, _, wrong in rules]
+    n_rows, *counts = database.row(f"SELECT count(*), {', '.join(counted)} FROM {table.relation}")
+    if n_rows == 0:
+        raise DataError(f"`source` must have at least one row, got none{table.origin.where}.")
+    gaps = frozenset(part for part, n in zip(clean, counts, strict=False) if n < n_rows)
+    for (part, rule, wrong), n in zip(rules, counts[len(clean) :], strict=True):
+        if n and (part in gaps or not rule.if_gaps):
+            row, value = table.first(database, clean[part].sql, where=wrong)
+            found = (row, restored(value, clean[part].type)[0].as_py(), n)
+            raise table.origin.error(
+                part, rule.text, found=found, n_rows=n_rows, advice=rule.advice
+            )
+    labels = frozenset(p for p, column in clean.items() if holds_labels(p, column.type, known))
+    final = [
+        _final(part, column, part in labels, part in gaps)
+        if broken_rule(part, column.type, known) is None
+        else SqlColumn("CAST(NULL AS DOUBLE)", pa.float64())  # values of any type, all missing
+        for part, column in clean.items()
+    ]
+    listed = ", ".join(f"{column.sql} AS p{k}" for k, column in enumerate(final))
+    named = {part: SqlColumn(f"p{k}", final[k].type) for k, part in enumerate(clean)}
+    relation = f"(SELECT {listed}, row FROM {table.relation})"
+    return Checked(replace(table, relation=relation, columns=named), n_rows, gaps, labels)
+
+
+def _without_nan(column: SqlColumn) -> SqlColumn:
+    x = column.sql
+    if not types.is_floating(column.type):
+        return column
+    return SqlColumn(f"(CASE WHEN isnan({x}) THEN NULL ELSE {x} END)", column.type)
+
+
+def _final(part: Part, column: SqlColumn, is_label: bool, has_gaps: bool) -> SqlColumn:
+    """The column as it is sorted and handed over."""
+    x, kind = column.sql, column.type
+    if is_text(kind):
+        return SqlColumn(f"CAST({x} AS VARCHAR)", kind)  # UUIDs, enumerations and JSON are text
+    if is_label:
+        return SqlColumn(f"CAST({x} AS BIGINT)", pa.int64()) if is_real(kind) else column
+    if part.argument == "order" or types.is_temporal(kind):
+        return column
+    is_whole = types.is_boolean(kind) or (types.is_integer(kind) and kind != pa.uint64())
+    if part.argument in ("value", "position") and is_whole and not has_gaps:
+        return SqlColumn(f"CAST({x} AS BIGINT)", pa.int64())
+    keeps_float = types.is_float32(kind) and part.argument in ("value", "position")
+    return column if keeps_float else SqlColumn(f"CAST({x} AS DOUBLE)", pa.float64())
+
+
+def with_sorted_text(database: Database, table: Table, *, date_format: str | None) -> Table:
+    """The table with text of `order` and `position` as numbers or times that sort as it should.
+
+    The distinct texts of a column are held in memory.
+    Raises DataError naming the first row of a text that has no order, or of an ambiguous date.
+    """
+    for k, (part, column) in enumerate(table.columns.items()):
+        if part.argument in ("order", "position") and is_text(column.type):
+            table = _sorted(database, table, part, date_format=date_format, name=f"texts{k}")
+    return table
+
+
+def _sorted(
+    database: Database, table: Table, part: Part, *, date_format: str | None, name: str
+) -> Table:
+    x = table.columns[part].sql
+    query = f"SELECT {x} AS text, {{row}} AS row FROM {table.relation} WHERE {x} IS NOT NULL"
+    distinct = database.table(f"{query.format(row='min(row)')} GROUP BY ALL ORDER BY row")
+    try:
+        keys = _keys(distinct, table, part, date_format=date_format)
+    except DataError:
+        # Once more with all rows, so that the error counts them.
+        keys = _keys(
+            database.table(f"{query.format(row='row')} ORDER BY row"), table, part, date_format
+        )
+    stored = keys.view(pa.int64()) if types.is_timestamp(keys.type) else keys
+    database.con.register(name, pa.table({"text": distinct["text"], f"{name}_key": stored}))
+    relation = (
+        f"(SELECT s.*, t.{name}_key FROM {table.relation} AS s LEFT JOIN {name} AS t "
+        f"ON s.{x} = t.text)"
+    )
+    columns = {**table.columns, part: SqlColumn(f"{name}_key", keys.type)}
+    return replace(table, relation=relation, columns=columns)
+
+
+def _keys(texts_and_rows: pa.Table, table: Table, part: Part, date_format: str | None) -> pa.Array:
+    """The numbers or times of some texts and their rows, in this order."""
+    texts = texts_and_rows["text"].combine_chunks().cast(pa.large_string())
+    rows = texts_and_rows["row"].to_numpy()
+    if not len(texts):
+        return pa.nulls(0, pa.float64())
+
+    def where(index: int) -> str:
+        return table.origin.row(int(rows[index]))
+
+    read = sortable_text if part.argument == "order" else dates_in_text
+    keys = read(texts, name=part.name, date_format=date_format, where=where)
+    if keys is not None:
+        return keys
+    raise table.origin.error(
+        part,
+        "be numeric",
+        found=(int(rows[0]), texts[0].as_py(), len(texts)),
+        n_rows=len(texts),
+        advice="Convert the column to numbers or dates first.",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctLabels:
+    """The distinct labels of a part: label k is `names[k]`, and row k of a table of DuckDB's."""
+
+    table: str
+    names: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class LabelCodes:
+    """Codes for the labels of a part: label k has code `codes[k]`, -1 if `known` lacks it.
+
+    `unknown`: such labels, if there are any.
+    """
+
+    labels: DistinctLabels
+    codes: Int64[np.ndarray, "labels"]
+    known: np.ndarray
+    unknown: UnknownLabels | None = None
+
+    @property
+    def n_unknown(self) -> int:
+        """How many rows have a label that `known` lacks."""
+        return 0 if self.unknown is None else self.unknown.rows
+
+
+def code_labels(
+    database: Database,
+    checked: Checked,
+    part: Part,
+    vocabulary: Mapping[str, Any],
+    *,
+    unknown: str,
+    table: str,
+) -> LabelCodes:
+    """Codes by the vocabulary if there is one for the part, otherwise by sorted order.
+
+    Groups are coded as they first appear. The labels found are kept as `table`.
+    Raises UnknownItemError (DataError for attributes) naming the first row with an unknown label,
+    if `unknown` is "error".
+    """
+    column, relation = checked.table.columns[part], checked.table.relation
+    is_given = part.argument != "group" and part.key in vocabulary
+    order = "first" if part.argument == "group" else "label"
+    more = ", min(row) AS first" if is_given or order == "first" else ""
+    more += ", count(*) AS count" if is_given else ""
+    database.run(
+        f"CREATE TEMP TABLE {table} AS SELECT {column.sql} AS label{more} FROM {relation} "
+        f"GROUP BY ALL ORDER BY {order}"
+    )
+    rows = database.table(f"SELECT * FROM {table} ORDER BY rowid")
+    names = label_names(restored(rows["label"].combine_chunks(), column.type))
+    labels = DistinctLabels(table, names)
+    if not is_given:
+        return LabelCodes(labels, np.arange(len(names)), names)
+    known = np.asarray(vocabulary[part.key])
+    codes = look_up(names, known, typed=checked.table.typed)
+    lost = np.flatnonzero(codes < 0)
+    if not lost.size:
+        return LabelCodes(labels, codes, known)
+    first, count = (rows[name].to_numpy()[lost] for name in ("first", "count"))
+    got = names.tolist()[lost[first.argmin()]]
+    lacking = UnknownLabels(part.argument, part.key, int(count.sum()), lost.size, got)
+    if unknown == "error":
+        where = checked.table.origin.row(int(first.min()))
+        raise lacking.error(where, n_known=len(known), n_rows=checked.n_rows)
+    return LabelCodes(labels, codes, known, lacking)
