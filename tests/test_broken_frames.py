@@ -1,3 +1,5 @@
+"""A broken frame is refused with its column, its row and what to do, by both readers."""
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,182 +13,102 @@ from exfam.columns.parts import Part
 from exfam.groups import Groups
 from group_cases import FRAME, OPTIONS, day, read
 
-
-def changed(name, row, value):
-    column = list(FRAME[name])
-    column[row] = value
-    return FRAME | {name: column}
-
-
+PLAIN = "must hold values of one plain type, got"
+FOREIGN = "`frame` must be a pandas or polars frame, an Arrow table or a mapping of columns, got"
+EMPTY = "`(frame|source)` must have at least one row, got none"
+LABELS = r"must hold labels \(text, whole numbers, booleans\), got"
+NAMES = "must have names of their own, got"
 READERS = {
     "from_frame": read,
     "read": lambda frame, **changes: exfam.read(
         frame, **OPTIONS | changes, duplicates="keep", threads=1
     ),
 }
+# Names of columns that are wrong for the frame.
+NAMED = [
+    ({"item": "film"}, "`item` must name a column of the frame, got 'film'. Its columns: 'user'"),
+    ({"group": "who"}, "`group` must name a column of the frame, got 'who'"),
+    ({"value": ["stars", "x"]}, "`value` must name a column of the frame, got 'x'"),
+    ({"item": "gap"}, f"`item` {LABELS} 0.5 at row 0"),
+    (
+        {"value": "genre", "attributes": "gap"},
+        "`value` must be numeric, got 'kids' at row 0 of column 'genre' .* Convert the column to",
+    ),
+    (
+        {"attributes": ["genre"], "group_attributes": "genre", "group": "genre"},
+        f"`group_attributes` {NAMES} 'genre' once more",
+    ),
+]
+# One cell of the frame that is wrong: column, row, cell, error.
+CELLS = [
+    ("user", 3, None, r"`group` must not be missing, got nothing at row 3 .*\(1 of 5 rows\). Drop"),
+    ("movie", 1, None, "`item` must not be missing, got nothing at row 1"),
+    ("time", 4, None, "`order` must not be missing, got nothing at row 4"),
+    ("gap", 2, None, "`attributes` must not be missing, got nothing at row 2"),
+    ("genre", 2, None, "`attributes` must not be missing, got nothing at row 2"),
+    ("age", 0, None, "`group_attributes` must not be missing"),
+    ("stars", 2, np.inf, "`value` must be finite, got inf at row 2 of column 'stars'"),
+    ("stars", 2, "bad", rf"`value` {PLAIN} 'bad' \(str\) at row 2 .*, where row 0 has 5.0 \(fl"),
+    ("movie", 3, 7, rf"`item` {PLAIN} 7 \(int\) at row 3"),
+    ("movie", 3, object(), f"`item` {PLAIN} <object"),
+    ("movie", 2, "\ud800", r"`item` must hold text that UTF-8 can write, got '\\ud800' at row 2"),
+    ("age", 4, 31, "`group_attributes` must be constant within .* 'age' in group 'zoe' at row 4"),
+    ("member", 3, True, "second value of 'member' in group 'adam' at row 3"),
+]
+# One column of the frame that is wrong.
+COLUMNS = [
+    ("movie", np.array(["a", "b", "c", "\ud800", "e"]), "`item` must hold text .* at row 3"),
+    ("movie", [day(1)] * 5, f"`item` {LABELS} datetime.date"),
+    ("movie", [[1]] * 5, rf"`item` {LABELS} \[1\] at row 0"),
+    ("movie", [b"a"] * 5, f"`item` {LABELS} b'a'"),
+    ("movie", [1e60] * 5, r"`item` must be below 2\*\*53 .* got 1e.60 at row 0 .*\(5 of 5 rows\)"),
+    ("movie", (i for i in range(5)), "`item` must name a column of values, got generator as"),
+    ("stars", [day(1)] * 5, "`value` must be numeric, got datetime.date"),
+    ("stars", [None, "x", "y", None, None], r"`value` must be numeric, got 'x' .*\(2 of 5 rows\)"),
+    ("stars", [2**80] * 5, f"`value` {PLAIN} 1208925819614629174706176"),
+    ("stars", np.zeros((5, 2)), f"`value` {PLAIN} array"),
+    ("stars", [1, None, 2**53 + 1, 4, 5], r"at most 2\*\*53 in size in a column with gaps, got 9"),
+    ("stars", np.full(5, 2**64 - 1, np.uint64), r"at most 2\*\*53 .* of unsigned integers, got 18"),
+    ("stars", 4, "`value` must name a column of values, got int as column 'stars'. Give a list"),
+    ("stars", [1.0, 2.0], "`value` must have as many rows as 'user', 5, got 2 in column 'stars'"),
+    ("time", [[1]] * 5, "`order` must hold labels"),
+    ("user", [None, *[[2]] * 4], "`group` must not be missing, got nothing at row 0"),
+    ("user", [np.inf] * 5, f"`group` {LABELS} inf at row 0"),
+    ("user", np.array(4), "`group` must name a column of values, got ndarray as column"),
+    ("genre", "kids", "`attributes` must name a column of values, got str as"),
+]
+WHOLE = [
+    (FRAME | {"item": [1] * 5}, {"value": "item"}, f"`values` {NAMES}"),
+    ({name: [] for name in FRAME}, {}, EMPTY),
+    (pd.DataFrame(FRAME).iloc[:0], {}, EMPTY),
+    ([1, 2], {}, f"{FOREIGN} list"),
+    (pd.Series([1, 2]), {}, f"{FOREIGN} Series"),
+]
+
+
+def with_cell(name, row, cell):
+    column = list(FRAME[name])
+    column[row] = cell
+    return FRAME | {name: column}
+
+
+BROKEN = [
+    *((FRAME, changes, match) for changes, match in NAMED),
+    *((with_cell(*cell), {}, match) for *cell, match in CELLS),
+    *((FRAME | {name: column}, {}, match) for name, column, match in COLUMNS),
+    *WHOLE,
+]
 
 
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
-@pytest.mark.parametrize(
-    "broken, changes, match",
-    [
-        (
-            FRAME,
-            {"item": "film"},
-            "`item` must name a column of the frame, got 'film'. Its columns: 'user'",
-        ),
-        (FRAME, {"group": "who"}, "`group` must name a column of the frame, got 'who'"),
-        (FRAME, {"value": ["stars", "x"]}, "`value` must name a column of the frame, got 'x'"),
-        (
-            FRAME | {"movie": np.array(["a", "b", "c", "\ud800", "e"])},
-            {},
-            r"`item` must hold text that UTF-8 can write, got .*at row 3 of column 'movie'",
-        ),
-        (
-            changed("user", 3, None),
-            {},
-            r"`group` must not be missing, got nothing at row 3 of column 'user' "
-            r"\(1 of 5 rows\). Drop or fill",
-        ),
-        (changed("movie", 1, None), {}, "`item` must not be missing, got nothing at row 1"),
-        (changed("time", 4, None), {}, "`order` must not be missing, got nothing at row 4"),
-        (changed("gap", 2, None), {}, "`attributes` must not be missing, got nothing at row 2"),
-        (changed("genre", 2, None), {}, "`attributes` must not be missing, got nothing at row 2"),
-        (changed("age", 0, None), {}, "`group_attributes` must not be missing"),
-        (
-            changed("stars", 2, float("inf")),
-            {},
-            r"`value` must be finite, got inf at row 2 of column 'stars'",
-        ),
-        (
-            changed("stars", 2, "bad"),
-            {},
-            r"`value` must hold values of one plain type, got 'bad' \(str\) at row 2 of "
-            r"column 'stars', where row 0 has 5.0 \(float\)",
-        ),
-        (
-            changed("movie", 3, 7),
-            {},
-            r"`item` must hold values of one plain type, got 7 \(int\) at row 3",
-        ),
-        (
-            changed("movie", 3, object()),
-            {},
-            r"`item` must hold values of one plain type, got <object",
-        ),
-        (
-            FRAME,
-            {"value": "genre", "attributes": "gap"},
-            "`value` must be numeric, got 'kids' at row 0 of column 'genre' .* "
-            "Convert the column to numbers",
-        ),
-        (
-            FRAME,
-            {"item": "gap"},
-            r"`item` must hold labels \(text, whole numbers, booleans\), got 0.5 at row 0",
-        ),
-        (FRAME | {"movie": [day(1)] * 5}, {}, "`item` must hold labels .* got datetime.date"),
-        (FRAME | {"stars": [day(1)] * 5}, {}, "`value` must be numeric, got datetime.date"),
-        (FRAME | {"movie": [[1]] * 5}, {}, r"`item` must hold labels .* got \[1\] at row 0"),
-        (FRAME | {"movie": [b"a"] * 5}, {}, "`item` must hold labels .* got b'a'"),
-        (FRAME | {"time": [[1]] * 5}, {}, "`order` must hold labels"),
-        (
-            FRAME | {"user": [None, *[[2]] * 4]},
-            {},
-            "`group` must not be missing, got nothing at row 0",
-        ),
-        (FRAME | {"user": [np.inf] * 5}, {}, "`group` must hold labels .* got inf at row 0"),
-        (
-            FRAME | {"stars": [None, "x", "y", None, None]},
-            {},
-            r"`value` must be numeric, got 'x' at row 1 of column 'stars' \(2 of 5 rows\)",
-        ),
-        (
-            FRAME | {"item": [1] * 5},
-            {"value": "item"},
-            "`values` must have names of their own, got",
-        ),
-        (
-            FRAME | {"stars": [2**80] * 5},
-            {},
-            "`value` must hold values of one plain type, got 1208925819614629174706176",
-        ),
-        (
-            FRAME | {"stars": np.zeros((5, 2))},
-            {},
-            "`value` must hold values of one plain type, got array",
-        ),
-        (
-            FRAME | {"movie": [1e60] * 5},
-            {},
-            r"`item` must be below 2\*\*53 in size where it is a floating-point number, got 1e.60 "
-            r"at row 0 of column 'movie' \(5 of 5 rows\). Convert the column to integers or text",
-        ),
-        (
-            FRAME | {"stars": [1, None, 2**53 + 1, 4, 5]},
-            {},
-            r"`value` must be at most 2\*\*53 in size in a column with gaps, got "
-            "9007199254740993 at row 2",
-        ),
-        (
-            FRAME | {"stars": np.full(5, 2**64 - 1, dtype=np.uint64)},
-            {},
-            r"`value` must be at most 2\*\*53 in size in a column of unsigned integers, got "
-            "18446744073709551615 at row 0",
-        ),
-        (
-            changed("movie", 2, "\ud800"),
-            {},
-            r"`item` must hold text that UTF-8 can write, got '\\ud800' at row 2 of column 'movie'",
-        ),
-        (
-            FRAME | {"stars": 4},
-            {},
-            "`value` must name a column of values, got int as column 'stars'. Give a list",
-        ),
-        (FRAME | {"user": np.array(4)}, {}, "`group` must name a column .* got ndarray as column"),
-        (FRAME | {"movie": (i for i in range(5))}, {}, "`item` must name .* got generator as"),
-        (FRAME | {"genre": "kids"}, {}, "`attributes` must name a column of values, got str as"),
-        (
-            changed("age", 4, 31),
-            {},
-            "`group_attributes` must be constant within a group, got a second value of "
-            "'age' in group 'zoe' at row 4",
-        ),
-        (changed("member", 3, True), {}, "second value of 'member' in group 'adam' at row 3"),
-        (
-            FRAME | {"stars": [1.0, 2.0]},
-            {},
-            "`value` must have as many rows as 'user', 5, got 2 in column 'stars'",
-        ),
-        ({name: [] for name in FRAME}, {}, "`(frame|source)` must have at least one row, got none"),
-        (pd.DataFrame(FRAME).iloc[:0], {}, "`(frame|source)` must have at least one row, got none"),
-        (
-            [1, 2],
-            {},
-            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of "
-            "columns, got list",
-        ),
-        (
-            pd.Series([1, 2]),
-            {},
-            "`frame` must be a pandas or polars frame, an Arrow table or a mapping of "
-            "columns, got Series",
-        ),
-        (
-            FRAME,
-            {"attributes": ["genre"], "group_attributes": "genre", "group": "genre"},
-            "`group_attributes` must have names of their own, got 'genre' once more",
-        ),
-    ],
-)
+@pytest.mark.parametrize("broken, changes, match", BROKEN)
 def test_a_broken_frame_names_column_and_row(reader, broken, changes, match):
     with pytest.raises(DataError, match=match):
         reader(broken, **changes)
 
 
-def test_a_broken_pandas_frame_names_the_place_not_the_index():
-    frame = pd.DataFrame(changed("movie", 1, None), index=[50, 51, 52, 53, 54])
+def test_errors_of_pandas_frames_count_rows_whatever_the_index():
+    frame = pd.DataFrame(with_cell("movie", 1, None), index=[50, 51, 52, 53, 54])
     with pytest.raises(DataError, match="at row 1 of column 'movie'"):
         read(frame)
     mixed = pd.DataFrame({"g": [1, 1], "item": ["a", 2]}, index=[7, 8])
@@ -225,11 +147,11 @@ def test_options_have_names():
         read(FRAME).to_frame("excel")
 
 
-DATES = [np.datetime64("2024-01-02"), np.int8(3)]
-
-
 @pytest.mark.parametrize("form", [list, lambda cells: pd.Series(cells, dtype=object)])
-@pytest.mark.parametrize("cells", [DATES, [np.timedelta64(1, "D"), np.float16(2)]])
+@pytest.mark.parametrize(
+    "cells",
+    [[np.datetime64("2024-01-02"), np.int8(3)], [np.timedelta64(1, "D"), np.float16(2)]],
+)
 def test_times_of_numpy_beside_its_numbers_are_refused(form, cells):
     frame = {"user": form(cells), "movie": ["a", "b"]}
     with pytest.raises(DataError, match=r"of one plain type, got .* at row 1 of column 'user'"):
@@ -237,9 +159,8 @@ def test_times_of_numpy_beside_its_numbers_are_refused(form, cells):
 
 
 def test_an_empty_column_of_an_odd_type_has_no_labels():
-    period = pd.Series([], dtype="period[D]")
-    for empty in (period, pa.array([], pa.list_(pa.int64()))):
-        part = Part("group", "user")
+    part = Part("group", "user")
+    for empty in (pd.Series([], dtype="period[D]"), pa.array([], pa.list_(pa.int64()))):
         assert Columns.of_frame({"user": empty}, [part]).labels(part).codes.size == 0
 
 
