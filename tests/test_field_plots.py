@@ -4,50 +4,50 @@ import numpy as np
 import pytest
 
 from exfam import plots
-from exfam.checks import DataError, ExfamError
+from exfam.checks import ExfamError
 
 RANDOM = np.random.default_rng(0)
 PLACES = RANDOM.uniform([25, -124], [49, -67], (20, 2))
 NAMES = [f"site {i}" for i in range(20)]
 MEAN, SD = RANDOM.normal(60, 9, 20), RANDOM.uniform(1, 3, 20)
-
-
-def shown(dots):
-    """Place -> the number that colors it."""
-    places = [tuple(place) for place in np.asarray(dots.get_offsets()).round(6).tolist()]
-    return dict(zip(places, dots.get_array().tolist(), strict=True))
+ONES = np.ones((1, 1, 20))
 
 
 def where(coordinates):
     return [tuple(place) for place in coordinates[:, ::-1].round(6).tolist()]
 
 
+def assert_shown(dots, value):
+    """Each place has the color of its number."""
+    places = [tuple(place) for place in np.asarray(dots.get_offsets()).round(6).tolist()]
+    by_place = dict(zip(places, dots.get_array().tolist(), strict=True))
+    assert by_place == dict(zip(where(PLACES), value.tolist(), strict=True))
+
+
+def titles(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes[:3]]
+
+
 def test_a_map_shows_mean_and_sd_at_each_place():
     figure = plots.field_map(PLACES, MEAN, SD, unit="°F", observed=PLACES[:5])
     left, right = figure.axes[:2]
-    assert shown(left.collections[0]) == dict(zip(where(PLACES), MEAN.tolist(), strict=True))
-    assert shown(right.collections[0]) == dict(zip(where(PLACES), SD.tolist(), strict=True))
-    rings = left.collections[1]
-    np.testing.assert_allclose(rings.get_offsets(), PLACES[:5, ::-1])
+    assert_shown(left.collections[0], MEAN)
+    assert_shown(right.collections[0], SD)
+    np.testing.assert_allclose(left.collections[1].get_offsets(), PLACES[:5, ::-1])
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["observed"]
-    assert left.get_aspect() == pytest.approx(
-        1 / np.cos(np.radians((PLACES[:, 0].min() + PLACES[:, 0].max()) / 2))
-    )
+    middle = (PLACES[:, 0].min() + PLACES[:, 0].max()) / 2
+    assert left.get_aspect() == pytest.approx(1 / np.cos(np.radians(middle)))
     bars = [axes.get_xlabel() for axes in figure.axes[2:]]
     assert bars == ["predictive mean (°F)", "standard deviation (°F)"]
 
 
-def test_a_grid_is_drawn_cell_by_cell_in_any_order():
+def test_many_places_make_a_surface_and_grids_are_drawn_cell_by_cell():
     north, east = np.meshgrid(np.arange(30.0, 36.0), np.arange(-90.0, -80.0))
-    places = np.stack([north.ravel(), east.ravel()], axis=1)
-    places = places[RANDOM.permutation(len(places))]
+    places = RANDOM.permutation(np.stack([north.ravel(), east.ravel()], axis=1))
     value = 100 * places[:, 0] + places[:, 1]
     figure = plots.field_map(places, value, value, style="surface")
     cells = figure.axes[0].collections[0].get_array().reshape(6, 10)
     np.testing.assert_array_equal(cells, 100 * np.arange(30.0, 36)[:, None] + np.arange(-90, -80))
-
-
-def test_many_places_make_a_surface():
     places = RANDOM.uniform(size=(500, 2))
     for n, kind in ((400, "PathCollection"), (500, "TriContourSet")):
         some = places[:n]
@@ -58,10 +58,9 @@ def test_many_places_make_a_surface():
 def test_a_map_across_the_date_line_is_one_piece():
     places = np.array([[0.0, 178.0], [1.0, -179.0], [-1.0, -175.0]])
     axes = plots.field_map(places, np.arange(3.0), np.ones(3), observed=places[1:]).axes[0]
-    east = np.sort(np.asarray(axes.collections[0].get_offsets())[:, 0])
-    np.testing.assert_allclose(np.diff(east), [3, 4])
-    rings = np.asarray(axes.collections[1].get_offsets())[:, 0]
-    np.testing.assert_allclose(np.sort(rings), east[1:])
+    dots, rings = (np.sort(np.asarray(c.get_offsets())[:, 0]) for c in axes.collections[:2])
+    np.testing.assert_allclose(np.diff(dots), [3, 4])
+    np.testing.assert_allclose(rings, dots[1:])
     axes.figure.draw_without_rendering()
     ticks = [label.get_text() for label in axes.get_xticklabels()]
     assert any(tick.endswith("E") for tick in ticks) and any(tick.endswith("W") for tick in ticks)
@@ -74,9 +73,8 @@ def test_the_worst_sites_are_named_with_their_scores():
     axes = plots.crps_by_site(PLACES, crps, NAMES, n_labels=2).axes[0]
     assert [text.get_text() for text in axes.texts] == ["site 4 9.50", "site 7 8.25"]
     dots = axes.collections[0]
-    assert shown(dots) == dict(zip(where(PLACES), crps.tolist(), strict=True))
-    sizes = dict(zip(shown(dots), dots.get_sizes(), strict=True))
-    assert max(sizes, key=sizes.get) == where(PLACES)[4]
+    assert_shown(dots, crps)
+    assert dots.get_array()[np.argmax(dots.get_sizes())] == 9.5
 
 
 def test_attention_is_drawn_from_the_site_to_those_with_weight():
@@ -84,14 +82,13 @@ def test_attention_is_drawn_from_the_site_to_those_with_weight():
     weights[:, 0, 4], weights[:, 1, 9], weights[:, 2, 9] = 0.5, 0.3, 0.1
     weights[0, 0, 6] = 0.2
     figure = plots.site_attention_map(PLACES, weights, 2, names=NAMES)
-    titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
-    assert titles == ["2 maps before: 12 %", "1 map before: 32 %", "same map: 62 %"]
+    assert titles(figure) == ["2 maps before: 12 %", "1 map before: 32 %", "same map: 62 %"]
     own = figure.axes[2]
     lines, dots, star = own.collections
     here, *others = PLACES[[2, 4, 6], ::-1].tolist()
     np.testing.assert_allclose(lines.get_segments(), [(here, other) for other in others])
     assert lines.get_linewidths()[0] > 2 * lines.get_linewidths()[1]
-    assert shown(dots)[where(PLACES)[6]] == pytest.approx(0.1005)
+    assert_shown(dots, weights[:, 0].mean(0))
     np.testing.assert_allclose(star.get_offsets(), [here])
     assert [text.get_text() for text in own.texts] == ["site 4", "site 6"]
     assert figure.axes[-1].get_xlabel() == "attention weight (%) of site 2 ★"
@@ -100,54 +97,29 @@ def test_attention_is_drawn_from_the_site_to_those_with_weight():
 def test_each_head_has_a_row_of_panels():
     weights = RANDOM.dirichlet(np.ones(20), size=(3, 1))
     figure = plots.site_attention_map(PLACES, weights, 0, heads="each")
-    titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
-    assert titles == [f"head {head}, same map: 100 %" for head in (1, 2, 3)]
+    assert titles(figure) == [f"head {head}, same map: 100 %" for head in (1, 2, 3)]
     for head, axes in enumerate(figure.axes[:3]):
-        expected = dict(zip(where(PLACES), weights[head, 0].tolist(), strict=True))
-        assert shown(axes.collections[1]) == expected
-
-
-def test_a_coverage_curve_is_the_share_inside_each_central_interval():
-    integral = RANDOM.beta(2, 2, 300)
-    axes = plots.coverage_curve(integral).axes[0]
-    curve = next(line for line in axes.lines if line.get_label() == "this model")
-    for level, share in curve.get_xydata()[::20]:
-        low, high = 0.5 - level / 2, 0.5 + level / 2
-        assert share == pytest.approx(((integral >= low) & (integral <= high)).mean())
-    dots = {line.get_xdata()[0]: line.get_ydata()[0] for line in axes.lines if line is not curve}
-    assert dots[0.8] == ((integral >= 0.1) & (integral <= 0.9)).mean() > 0.85
+        assert_shown(axes.collections[1], weights[head, 0])
 
 
 @pytest.mark.parametrize(
-    "draw, match",
+    ("name", "given", "more", "match"),
     [
         (
-            lambda: plots.field_map(PLACES, MEAN[1:], SD),
-            "`mean` must be one for each of 20 places, got 19",
+            "field_map",
+            (PLACES, MEAN[1:], SD),
+            {},
+            "`mean` must be one for each of 20 places, got 1",
         ),
-        (lambda: plots.field_map(PLACES, MEAN, SD[1:]), "`sd` must be one for each of 20"),
-        (lambda: plots.field_map(PLACES, MEAN, SD, style="dots"), "`style` must be one of 'sites'"),
-        (lambda: plots.field_map(PLACES, MEAN, SD, metric="km"), "`metric` must be one of 'havers"),
-        (lambda: plots.crps_by_site(PLACES, SD, NAMES[1:]), "`labels` must be one for each of 20"),
-        (
-            lambda: plots.crps_by_site(PLACES[:0], SD[:0], []),
-            r"`coordinates` must have two columns and at least one row .* shape \(0, 2\)",
-        ),
-        (
-            lambda: plots.site_attention_map(PLACES, np.ones((1, 1, 20)), 20),
-            "`site` must be a row of `coordinates`, below 20, got 20",
-        ),
-        (
-            lambda: plots.site_attention_map(PLACES, np.ones((1, 1, 19)), 0),
-            "`weights` must be one for each of 20 places, got 19",
-        ),
+        ("field_map", (PLACES, MEAN, SD[1:]), {}, "`sd` must be one for each of 20"),
+        ("field_map", (PLACES, MEAN, SD), {"style": "dots"}, "`style` must be one of 'sites'"),
+        ("field_map", (PLACES, MEAN, SD), {"metric": "km"}, "`metric` must be one of 'havers"),
+        ("crps_by_site", (PLACES, SD, NAMES[1:]), {}, "`labels` must be one for each of 20"),
+        ("crps_by_site", (PLACES[:0], SD[:0], []), {}, r"must have two columns .* shape \(0, 2\)"),
+        ("site_attention_map", (PLACES, ONES, 20), {}, "`site` must be a row of `coordinates`, be"),
+        ("site_attention_map", (PLACES, ONES[..., 1:], 0), {}, "`weights` must be one for each of"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(draw, match):
+def test_what_cannot_be_drawn_is_refused(name, given, more, match):
     with pytest.raises(ExfamError, match=match):
-        draw()
-
-
-def test_no_coverage_without_values():
-    with pytest.raises(DataError, match="`integral` must hold at least one row, got none"):
-        plots.coverage_curve(np.zeros(0))
+        getattr(plots, name)(*given, **more)

@@ -3,12 +3,7 @@ import pytest
 
 from exfam.checks import ExfamError
 from exfam.groups import Groups
-from exfam.simulators import (
-    RATING_CASES,
-    ratings_cases,
-    ratings_true_means,
-    simulate_ratings,
-)
+from exfam.simulators import RATING_CASES, ratings_cases, ratings_true_means, simulate_ratings
 
 
 def movies(groups):

@@ -42,7 +42,7 @@ def test_a_single_output_is_drawn_as_it_is():
     ("cells", "weights", "parts", "outputs", "message"),
     [
         ([], WEIGHTS[:0], PARTS[:0], LABELS, "`cells` must name at least one cell"),
-        (CELLS[1:], WEIGHTS, PARTS, LABELS, "`cells` must be one a weight and a part, got 3 names"),
+        (CELLS[1:], WEIGHTS, PARTS, LABELS, "`weights` must be one for each of 3 cells, got 4"),
         (
             CELLS,
             WEIGHTS,

@@ -9,12 +9,7 @@ from sklearn.linear_model import Ridge
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.networks.climate import Climate, fit_climate
-from exfam.fields.networks.ridge import (
-    RidgeCovariancePart,
-    RidgeSitePart,
-    fit_ridge,
-    time_folds,
-)
+from exfam.fields.networks.ridge import RidgeCovariancePart, RidgeSitePart, fit_ridge, time_folds
 from map_cases import (
     LEVEL,
     N_SITES,

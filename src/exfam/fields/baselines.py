@@ -27,12 +27,7 @@ from exfam.fields.networks.gaussian_process import (
     fit_gaussian_process,
 )
 from exfam.fields.networks.kriging import VARIOGRAMS, KrigingPart, fit_kriging
-from exfam.fields.networks.ridge import (
-    RidgeCovariancePart,
-    RidgePart,
-    RidgeSitePart,
-    fit_ridge,
-)
+from exfam.fields.networks.ridge import RidgeCovariancePart, RidgePart, RidgeSitePart, fit_ridge
 from exfam.fields.plan import FieldPlan
 
 

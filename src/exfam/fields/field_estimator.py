@@ -38,13 +38,7 @@ from exfam.fields.inputs import (
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.networks.climate import Climate, fit_climate
 from exfam.fields.networks.links import counts
-from exfam.fields.plan import (
-    FieldPlan,
-    family_in_units,
-    plan_field_fit,
-    standardized_maps,
-    unit_of,
-)
+from exfam.fields.plan import FieldPlan, family_in_units, plan_field_fit, standardized_maps, unit_of
 from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel

@@ -8,10 +8,7 @@ from exfam.estimator.base import parameter
 from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.factor_network import (
-    FieldLatentFactorPart,
-    build_field_latent_factor,
-)
+from exfam.fields.networks.factor_network import FieldLatentFactorPart, build_field_latent_factor
 from exfam.fields.plan import FieldPlan
 from exfam.groups import Groups
 

@@ -1,15 +1,28 @@
-"""Attention weights as heat maps."""
+"""Attention weights as heat maps: of elements, and between positions."""
+
+from collections.abc import Mapping
 
 import numpy as np
+import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 
-from exfam.checks import check_choice
+from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.efa.explain import Explanation
-from exfam.plots.style import INK, ON_DATA, SHADES, make_figure, name_ticks, plain_axes
+from exfam.plots.style import (
+    INK,
+    ON_DATA,
+    SHADES,
+    color_bar,
+    drawable,
+    make_figure,
+    name_ticks,
+    plain_axes,
+)
+from exfam.positions import position_scores
 
 _SHORT = {"(nothing)": "∅", "(mask)": "?"}
 _LEVELS = np.linspace(0, 1, 21)
@@ -25,7 +38,7 @@ def attention_map(
 
     `part`: "items" or "values"; the first that the model has unless given. Weights are in [0, 1]
     and each row sums to 1 with softmax attention.
-    `heads`: "each", or "mean" for one panel a layer (default "each")
+    `heads`: "each", or "mean" for one panel a layer
 
     >>> weights = np.array([[0.0, 1.0], [1.0, 0.0]])[None, None]
     >>> explanation = Explanation("u", ["a", "b"], ["a", "b"], {"values": weights})
@@ -51,10 +64,7 @@ def attention_map(
         axes.set_title(f"layer {layer + 1}{of_head}", fontsize=10, color=INK)
         _write_numbers(axes, weights[layer, head])
     _name_cells(panels[0, 0], explanation)
-    bar = figure.colorbar(ScalarMappable(norm, SHADES), ax=panels, ticks=[0, 0.5, 1])
-    plain_axes(bar.ax)
-    bar.outline.set_visible(False)
-    bar.minorticks_off()
+    bar = color_bar(ScalarMappable(norm, SHADES), panels, ticks=[0, 0.5, 1])
     bar.set_label("attention weight", color=INK)
     figure.supxlabel("context", color=INK, fontsize=11)
     figure.supylabel("element given its context", color=INK, fontsize=11)
@@ -66,9 +76,7 @@ def layer_map(explanation: Explanation, *, part: str, layer: int, width: float =
 
     The column ∅ is that of "(nothing)", ? that of "(mask)", the hidden element itself. The darkest
     shade is the largest weight that an element has in any layer of the part, or more.
-
     `part`: "items" or "values"; `layer` counts from 1.
-    `width`: of the figure, in inches (default 4.6)
 
     >>> weights = np.array([[0.0, 0.3, 0.7], [1.0, 0.0, 0.0]])[None, None]
     >>> explanation = Explanation("u", ["a", "b"], ["a", "b", "(nothing)"], {"items": weights})
@@ -95,19 +103,63 @@ def layer_map(explanation: Explanation, *, part: str, layer: int, width: float =
     axes.tick_params(length=0)
     axes.tick_params(axis="x", labelsize=10 if n_columns < _MANY_COLUMNS else 8.5)
     axes.spines[["left", "bottom"]].set_visible(False)
-    _short_bar(figure, axes, largest)
+    steps = LinearSegmentedColormap.from_list("steps", SHADES(_LEVELS), N=len(_LEVELS))
+    bar = color_bar(ScalarMappable(norm, steps), axes)
+    bar.ax.set_yticks([0.0, largest], ["0", f"{largest:.2f}"])
+    bar.ax.tick_params(length=0)
     axes.set_xlabel("number of the context element")
     return figure
 
 
-def _short_bar(figure: Figure, axes: Axes, largest: float) -> None:
-    """A color bar of a few steps from 0 to the largest weight."""
-    steps = LinearSegmentedColormap.from_list("steps", SHADES(_LEVELS), N=len(_LEVELS))
-    bar = figure.colorbar(ScalarMappable(Normalize(0.0, largest), steps), ax=axes)
-    plain_axes(bar.ax).set_yticks([0.0, largest], ["0", f"{largest:.2f}"])
-    bar.outline.set_visible(False)
-    bar.minorticks_off()
-    bar.ax.tick_params(length=0)
+def position_matrices(
+    matrices: Mapping[str, Float[np.ndarray, "_ _"]], *, columns: int = 4, panel: float = 2.0
+) -> Figure:
+    """A heat map of each matrix of attention between positions, all shades on one scale.
+
+    Titles have the locality and the symmetry, of both kinds: with and without min-max.
+
+    `matrices`: of encodings, layers or heads, by name; rows sum to 1, or to 0
+    `columns`: panels side by side at most
+    `panel`: side of a panel, in inches
+
+    Raises ExfamError without a matrix, and for less than 3 positions; DataError for rows that are
+    no shares.
+
+    >>> from exfam.positions import encoding_weights
+    >>> from exfam.encodings import ALiBi
+    >>> figure = position_matrices({"ALiBi": encoding_weights(ALiBi(1), 16)[0].numpy()})
+    >>> figure.axes[0].get_title().splitlines()
+    ['ALiBi', 'locality .17', 'symmetry 1.00 (raw 1.00)']
+    """
+    if not matrices:
+        raise ExfamError("`matrices` must hold at least one to draw, got none.")
+    check_positive("columns", columns)
+    titles = {name: f"{drawable(name)}\n{_in_words(rows)}" for name, rows in matrices.items()}
+    n_columns = min(columns, len(matrices))
+    n_rows = -(-len(matrices) // n_columns)
+    figure = make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
+    grid = figure.subplots(n_rows, n_columns, squeeze=False)
+    norm = Normalize(0.0, max(float(matrix.max()) for matrix in matrices.values()))
+    panels = grid.ravel()
+    for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
+        plain_axes(axes).imshow(matrix, cmap=SHADES, norm=norm)
+        axes.set_title(titles[name], fontsize=8, color=INK, parse_math=False)
+        axes.tick_params(length=0, labelsize=7)
+    for axes in panels[len(matrices) :]:
+        axes.set_axis_off()
+    color_bar(ScalarMappable(norm, SHADES), grid).set_label("attention weight", color=INK)
+    figure.supxlabel("position attended to", color=INK, fontsize=10)
+    figure.supylabel("position", color=INK, fontsize=10)
+    return figure
+
+
+def _in_words(matrix: Float[np.ndarray, "query key"]) -> str:
+    scores = position_scores(torch.as_tensor(matrix))
+    locality, symmetry, raw = (
+        f"{score.item():.2f}".removeprefix("0")
+        for score in (scores.locality, scores.symmetry, scores.raw_symmetry)
+    )
+    return f"locality {locality}\nsymmetry {symmetry} (raw {raw})"
 
 
 def _panel(n_cells: int) -> float:

@@ -10,9 +10,10 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from exfam.checks import ExfamError
 from exfam.plots.style import (
     COLORS,
-    draw_curves,
     draw_references,
     legend_above,
+    legend_beside,
+    line_of,
     make_figure,
     plain_axes,
 )
@@ -25,8 +26,6 @@ def learning_curve(
     """Training and validation loss by epoch, in nats per element; a ring marks the epoch kept.
 
     `references`: label -> loss, drawn as dashed lines, such as the best possible one.
-    `width`: of the figure, in inches (default 7.0)
-
     Raises ExfamError for a history without epochs.
 
     >>> from exfam.training.history import Epoch
@@ -64,13 +63,11 @@ def missing_curves(
     references: Mapping[str, float] | None = None,
     width: float = 8.0,
 ) -> Figure:
-    """A score of each model by the share of cells that were hidden from it.
+    """A score of each model by the share of cells that were hidden from it, in [0, 1].
 
-    `shares`: in [0, 1]
     `scores`: by model; NaN where there is none
     `metric`: what the scores are, such as "accuracy"
     `references`: label -> score, drawn as dashed lines, such as that of the most frequent label
-    `width`: of the figure, in inches (default 8.0)
 
     Raises ExfamError without models, for shares outside [0, 1], and unless each model has a score
     for each share.
@@ -84,16 +81,18 @@ def missing_curves(
         raise ExfamError(f"`shares` must be in [0, 1], got {shares.tolist()}.")
     if not scores:
         raise ExfamError("`scores` must hold at least one model to draw, got none.")
-    for name, values in scores.items():
+    order = np.argsort(shares)
+    figure = make_figure(width=width, height=4.0)
+    axes = plain_axes(figure.subplots())
+    for number, (name, values) in enumerate(scores.items()):
         if len(values) != len(shares):
             raise ExfamError(
                 f"`scores` must be one a share, got {len(values)} of {name!r} for {len(shares)}."
             )
-    order = np.argsort(shares)
-    figure = make_figure(width=width, height=4.0)
-    axes = plain_axes(figure.subplots())
-    curves = {name: values[order] for name, values in scores.items()}
-    draw_curves(axes, shares[order], curves, references=references)
+        style, color = line_of(number)
+        axes.plot(shares[order], values[order], style, marker="o", color=color, label=name)
+    draw_references(axes.axhline, references)
+    legend_beside(axes)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("share of cells hidden")
     axes.set_ylabel(metric)

@@ -1,10 +1,11 @@
 """Fields on the map: what is predicted and how surely, what a site attends to, where it is wrong.
 
-Maps are drawn in degrees, a degree of longitude as much shorter than one of latitude as it is in
-their middle, or in the coordinates' own unit.
+Coordinates are (latitude, longitude) in degrees, a degree of longitude being drawn as much shorter
+than one of latitude as it is in the middle; or (east, north) in their own unit if `metric` is
+"euclidean". A `unit` is that of the values, such as "°F".
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int64
@@ -22,6 +23,8 @@ from exfam.plots.style import (
     INK,
     MUTED,
     SHADES,
+    check_as_many,
+    color_bar,
     legend_above,
     make_figure,
     plain_axes,
@@ -40,14 +43,16 @@ _MOST_LINES = 12
 # Lines of less than this share of the largest weight would only hide the others.
 _LEAST = 0.1
 _PALE = "#f6f8fa"
+Points = Float[np.ndarray, "_ _"]
+Values = Float[np.ndarray, "_"]
 
 
 def field_map(
-    coordinates: Float[np.ndarray, "places 2"],
-    mean: Float[np.ndarray, "means"],
-    sd: Float[np.ndarray, "deviations"],
+    coordinates: Points,
+    mean: Values,
+    sd: Values,
     *,
-    observed: Float[np.ndarray, "sites 2"] | None = None,
+    observed: Points | None = None,
     unit: str = "",
     metric: str = "haversine",
     style: str | None = None,
@@ -55,13 +60,9 @@ def field_map(
 ) -> Figure:
     """Two maps: predictive means and their standard deviations. Rings mark what was observed.
 
-    `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
     `observed`: coordinates of the sites whose values were seen, if any
-    `unit`: of the values, such as "°F" (default "")
-    `metric`: "haversine" or "euclidean" (default "haversine")
     `style`: "sites" for a dot per place, "surface" for a surface through the places; the second for
         more than 400 places unless given
-    `width`: of the figure, in inches (default 9.6)
 
     Raises ExfamError unless there are a mean and a standard deviation for each place.
 
@@ -71,8 +72,8 @@ def field_map(
     ['longitude', 'longitude', 'predictive mean (°F)', 'standard deviation (°F)']
     """
     points = _on_plane(coordinates, metric)
-    _check_number("mean", len(mean), len(points))
-    _check_number("sd", len(sd), len(points))
+    check_as_many("mean", len(mean), len(points), of="places")
+    check_as_many("sd", len(sd), len(points), of="places")
     chosen = style or ("surface" if len(points) > _MOST_DOTS else "sites")
     check_choice("style", chosen, ["sites", "surface"])
     figure, panels = _maps(points, metric, shape=(1, 2), width=width)
@@ -86,14 +87,14 @@ def field_map(
         if observed is not None:
             places = _on_plane(observed, metric, like=coordinates)
             _mark_observed(axes, places, on_surface=chosen == "surface")
-        _color_bar(figure, axes, colors, norm, f"{name} ({unit})" if unit else name)
+        _color_bar(axes, colors, norm, f"{name} ({unit})" if unit else name)
     legend_above(panels[0, 0])
     return figure
 
 
 def crps_by_site(
-    coordinates: Float[np.ndarray, "sites 2"],
-    crps: Float[np.ndarray, "scores"],
+    coordinates: Points,
+    crps: Values,
     labels: Sequence[str],
     *,
     unit: str = "",
@@ -103,12 +104,8 @@ def crps_by_site(
 ) -> Figure:
     """A map of scores, lower being better: the worst sites have the largest circles, and names.
 
-    `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
     `crps`: mean continuous ranked probability score of each site, or any other error >= 0
-    `unit`: of the values, such as "°F" (default "")
-    `metric`: "haversine" or "euclidean" (default "haversine")
-    `n_labels`: how many sites are named, where there is room (default 6)
-    `width`: of the figure, in inches (default 7.0)
+    `n_labels`: how many sites are named, where there is room
 
     Raises ExfamError unless there are a score and a label for each site.
 
@@ -118,14 +115,14 @@ def crps_by_site(
     ['Denver 2.00']
     """
     points = _on_plane(coordinates, metric)
-    _check_number("crps", len(crps), len(points))
-    _check_number("labels", len(labels), len(points))
+    check_as_many("crps", len(crps), len(points), of="places")
+    check_as_many("labels", len(labels), len(points), of="places")
     figure, panels = _maps(points, metric, shape=(1, 1), width=width)
     norm, axes = _norm(crps), panels[0, 0]
     worst = np.argsort(-crps, kind="stable")
     area = 24.0 + 120.0 * np.asarray(norm(crps))
     _draw_dots(axes, points, crps, area, colors=SHADES, norm=norm)
-    _color_bar(figure, axes, SHADES, norm, f"mean CRPS ({unit})" if unit else "mean CRPS")
+    _color_bar(axes, SHADES, norm, f"mean CRPS ({unit})" if unit else "mean CRPS")
     names = [f"{shortened(labels[i], most=28)} {crps[i]:.2f}" for i in worst[:n_labels]]
     _fix_layout(figure)
     place_names(axes, points[worst], names, np.sqrt(area[worst]) / 2)
@@ -133,7 +130,7 @@ def crps_by_site(
 
 
 def site_attention_map(
-    coordinates: Float[np.ndarray, "sites 2"],
+    coordinates: Points,
     weights: Float[np.ndarray, "heads maps weights"],
     site: int,
     *,
@@ -147,13 +144,11 @@ def site_attention_map(
     Areas of circles and widths of lines grow with the weights, shown as percentages of all that
     the site attends to; a panel's title has the sum of its own.
 
-    `coordinates`: (latitude, longitude) in degrees, or (east, north) if `metric` is "euclidean"
     `weights`: those of its own map first, then of the maps 1, 2, … before; each in [0, 1]
     `site`: its row in `coordinates`
     `names`: of all sites; the sites with most weight are named
-    `heads`: "mean" over heads, or "each" for a row of panels per head (default "mean")
-    `metric`: "haversine" or "euclidean" (default "haversine")
-    `width`: of each panel, in inches (default 5.2)
+    `heads`: "mean" over heads, or "each" for a row of panels per head
+    `width`: of each panel, in inches
 
     Raises ExfamError unless there are weights, and names if any, for each site, and for a `site`
     that is not there.
@@ -165,8 +160,9 @@ def site_attention_map(
     ['1 map before: 30 %', 'same map: 70 %']
     """
     points = _on_plane(coordinates, metric)
-    _check_number("weights", weights.shape[-1], len(points))
-    _check_number("names", len(points) if names is None else len(names), len(points))
+    check_as_many("weights", weights.shape[-1], len(points), of="places")
+    if names is not None:
+        check_as_many("names", len(names), len(points), of="places")
     check_choice("heads", heads, ["each", "mean"])
     if not 0 <= site < len(points):
         raise ExfamError(f"`site` must be a row of `coordinates`, below {len(points)}, got {site}.")
@@ -183,25 +179,19 @@ def site_attention_map(
         _draw_weights(axes, points, rows[head, back], site, largest)
     whose = "the site" if names is None else shortened(names[site], most=40)
     label = f"attention weight (%) of {whose} ★"
-    _color_bar(figure, list(panels.flat), SHADES, Normalize(0.0, 100 * largest), label)
+    _color_bar(panels, SHADES, Normalize(0.0, 100 * largest), label)
     _fix_layout(figure)
-    if names is not None:
-        for (head, column), axes in np.ndenumerate(panels):
-            _name_heaviest(axes, points, rows[head, shape[1] - 1 - column], names, largest)
+    for (head, column), axes in np.ndenumerate(panels):
+        if names is None:
+            break
+        of_map = rows[head, shape[1] - 1 - column]
+        order = np.argsort(-of_map, kind="stable")
+        texts = [shortened(names[i], most=28) for i in _heaviest(of_map, largest, most=_MOST_NAMES)]
+        place_names(axes, points[order], texts, np.sqrt(_areas(of_map[order], largest)) / 2)
     return figure
 
 
-def _check_number(name: str, got: int, expected: int) -> None:
-    if got != expected:
-        raise ExfamError(f"`{name}` must be one for each of {expected} places, got {got}.")
-
-
-def _on_plane(
-    coordinates: Float[np.ndarray, "places dims"],
-    metric: str,
-    *,
-    like: Float[np.ndarray, "others dims"] | None = None,
-) -> Float[np.ndarray, "places 2"]:
+def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -> Points:
     """(east, north); longitudes go on beyond 180 degrees rather than tear a map apart.
 
     `like`: other places on the same map
@@ -221,7 +211,7 @@ def _on_plane(
 
 
 def _maps(
-    points: Float[np.ndarray, "places 2"], metric: str, *, shape: tuple[int, int], width: float
+    points: Points, metric: str, *, shape: tuple[int, int], width: float
 ) -> tuple[Figure, np.ndarray]:
     """Panels with room around the points, as high as the area needs."""
     low, high = points.min(axis=0), points.max(axis=0)
@@ -257,35 +247,29 @@ def _name_axes(panels: np.ndarray, metric: str) -> None:
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.tick_params(length=0, labelsize=9)
         if is_globe:
-            axes.xaxis.set_major_formatter(FuncFormatter(_longitude))
-            axes.yaxis.set_major_formatter(FuncFormatter(_latitude))
+            axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W")))
+            axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S")))
 
 
-def _longitude(degrees: float, _: int | None) -> str:
-    around = (degrees + 180) % 360 - 180
-    side = "" if around in (0.0, -180.0) else ("E" if around > 0 else "W")
-    return f"{abs(around):g}°{side}"
+def _degrees(above: str, below: str) -> Callable[[float, int | None], str]:
+    """How maps write degrees on both sides of 0."""
+
+    def written(degrees: float, _: int | None) -> str:
+        around = (degrees + 180) % 360 - 180
+        side = "" if around in (0.0, -180.0) else (above if around > 0 else below)
+        return f"{abs(around):g}°{side}"
+
+    return written
 
 
-def _latitude(degrees: float, _: int | None) -> str:
-    side = "" if degrees == 0 else ("N" if degrees > 0 else "S")
-    return f"{abs(degrees):g}°{side}"
-
-
-def _norm(value: Float[np.ndarray, "places"]) -> Normalize:
+def _norm(value: Values) -> Normalize:
     """From the lowest to the highest; some room around a single one."""
     low, high = float(value.min()), float(value.max())
     return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
 
 
 def _draw_dots(
-    axes: Axes,
-    points: Float[np.ndarray, "places 2"],
-    value: Float[np.ndarray, "places"],
-    area: Float[np.ndarray, "places"],
-    *,
-    colors: Colormap,
-    norm: Normalize,
+    axes: Axes, points: Points, value: Values, area: Values, *, colors: Colormap, norm: Normalize
 ) -> None:
     """Circles, the smallest last: they stay to be seen."""
     order = np.argsort(-area, kind="stable")
@@ -296,7 +280,7 @@ def _draw_dots(
     )  # fmt: skip
 
 
-def _mark_observed(axes: Axes, places: Float[np.ndarray, "sites 2"], *, on_surface: bool) -> None:
+def _mark_observed(axes: Axes, places: Points, *, on_surface: bool) -> None:
     """Rings around dots, or light dots that show on every color of a surface."""
     east, north = places.T
     face, area = (_PALE, 18) if on_surface else ("none", 62)
@@ -307,11 +291,7 @@ def _mark_observed(axes: Axes, places: Float[np.ndarray, "sites 2"], *, on_surfa
 
 
 def _draw_surface(
-    axes: Axes,
-    points: Float[np.ndarray, "places 2"],
-    value: Float[np.ndarray, "places"],
-    colors: Colormap,
-    norm: Normalize,
+    axes: Axes, points: Points, value: Values, colors: Colormap, norm: Normalize
 ) -> None:
     """Cells if the places are all those of a grid, else contours between them."""
     east, north = (np.unique(column) for column in points.T)
@@ -323,16 +303,10 @@ def _draw_surface(
         axes.tricontourf(points[:, 0], points[:, 1], value, levels=levels, cmap=colors, norm=norm)
 
 
-def _color_bar(
-    figure: Figure, axes: Axes | list[Axes], colors: Colormap, norm: Normalize, label: str
-) -> None:
+def _color_bar(axes: Axes | np.ndarray, colors: Colormap, norm: Normalize, label: str) -> None:
     """A color bar below."""
-    bar = figure.colorbar(
-        ScalarMappable(norm, colors), ax=axes, location="bottom", aspect=40, fraction=0.05, pad=0.03
-    )
-    plain_axes(bar.ax)
-    bar.outline.set_visible(False)
-    bar.minorticks_off()
+    where = {"location": "bottom", "aspect": 40, "fraction": 0.05, "pad": 0.03}
+    bar = color_bar(ScalarMappable(norm, colors), axes, **where)
     bar.ax.xaxis.set_major_locator(MaxNLocator(6))
     bar.ax.tick_params(length=0, labelsize=9)
     write_name(bar.ax.xaxis.label, label)
@@ -344,18 +318,12 @@ def _fix_layout(figure: Figure) -> None:
     figure.set_layout_engine("none")
 
 
-def _areas(weights: Float[np.ndarray, "sites"], largest: float) -> Float[np.ndarray, "sites"]:
+def _areas(weights: Values, largest: float) -> Values:
     """Of their circles."""
     return 8.0 + 260.0 * weights / largest
 
 
-def _draw_weights(
-    axes: Axes,
-    points: Float[np.ndarray, "sites 2"],
-    weights: Float[np.ndarray, "sites"],
-    site: int,
-    largest: float,
-) -> None:
+def _draw_weights(axes: Axes, points: Points, weights: Values, site: int, largest: float) -> None:
     """Lines from the site to the others, circles at them, and a star at the site."""
     strong = _heaviest(weights, largest, most=_MOST_LINES)
     lines = LineCollection(
@@ -373,21 +341,7 @@ def _draw_weights(
     )
 
 
-def _heaviest(
-    weights: Float[np.ndarray, "sites"], largest: float, *, most: int
-) -> Int64[np.ndarray, "heaviest"]:
+def _heaviest(weights: Values, largest: float, *, most: int) -> Int64[np.ndarray, "heaviest"]:
     """Sites with most weight, the heaviest first, none of little."""
     order = np.argsort(-weights, kind="stable")[:most]
     return order[weights[order] >= _LEAST * largest]
-
-
-def _name_heaviest(
-    axes: Axes,
-    points: Float[np.ndarray, "sites 2"],
-    weights: Float[np.ndarray, "sites"],
-    names: Sequence[str],
-    largest: float,
-) -> None:
-    order = np.argsort(-weights, kind="stable")
-    texts = [shortened(names[i], most=28) for i in _heaviest(weights, largest, most=_MOST_NAMES)]
-    place_names(axes, points[order], texts, np.sqrt(_areas(weights[order], largest)) / 2)

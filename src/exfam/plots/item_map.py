@@ -8,8 +8,15 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, INK, make_figure, name_width, plain_axes, write_name
+from exfam.plots.style import (
+    COLORS,
+    INK,
+    check_as_many,
+    make_figure,
+    name_width,
+    plain_axes,
+    write_name,
+)
 
 _MARGIN = 0.06
 _FONT_SIZE = 9.0
@@ -32,9 +39,7 @@ def item_map(
     """Items as dots in a plane; those named first keep their names where names would overlap.
 
     `weight`: areas of the dots, such as how often items occur; all alike unless given
-    `labels`: of the two axes (default ("", ""))
-    `width`: of the figure, in inches (default 9.0)
-    `height`: of the figure, in inches (default 6.0)
+    `labels`: of the two axes
 
     Raises ExfamError unless there is one name a point.
 
@@ -42,10 +47,7 @@ def item_map(
     >>> len(figure.axes[0].texts)
     3
     """
-    if len(names) != len(points):
-        raise ExfamError(
-            f"`names` must be one a point, got {len(names)} names for {len(points)} points."
-        )
+    check_as_many("names", len(names), len(points), of="points")
     figure = make_figure(width=width, height=height)
     axes = plain_axes(figure.subplots())
     axes.spines[["left", "bottom"]].set_alpha(0.35)
@@ -53,7 +55,9 @@ def item_map(
     axes.set_yticks([])
     axes.set_xlabel(labels[0])
     axes.set_ylabel(labels[1])
-    area = np.full(len(points), 14.0) if weight is None else _areas(weight)
+    area = np.full(len(points), 14.0)
+    if weight is not None:
+        area = 6.0 + 80.0 * weight / (weight.max(initial=0.0) or 1.0)
     axes.scatter(points[:, 0], points[:, 1], s=area, color=COLORS[0], alpha=0.55, lw=0)
     _fit_limits(axes, points)
     figure.draw_without_rendering()
@@ -61,11 +65,6 @@ def item_map(
     figure.set_layout_engine("none")
     place_names(axes, points, names, np.sqrt(area) / 2)
     return figure
-
-
-def _areas(weight: Float[np.ndarray, "items"]) -> Float[np.ndarray, "items"]:
-    largest = weight.max(initial=0.0)
-    return 6.0 + 80.0 * weight / (largest if largest > 0 else 1.0)
 
 
 def _fit_limits(axes: Axes, points: Float[np.ndarray, "items 2"]) -> None:
@@ -108,12 +107,6 @@ def place_names(
 
     Names belong to the first points; those that find no room are left out. `radius` is that of the
     dots, in points. The layout of the figure must be final.
-
-    >>> from exfam.plots.style import make_figure
-    >>> axes = make_figure(width=3.0, height=3.0).subplots()
-    >>> place_names(axes, np.array([[0.5, 0.5]]), ["a"], np.array([3.0]))
-    >>> [text.get_text() for text in axes.texts]
-    ['a']
     """
     figure = axes.figure
     assert isinstance(figure, Figure)
@@ -155,8 +148,8 @@ def _write(axes: Axes, name: str, box: _Box, align: str) -> None:
     figure = axes.figure
     assert isinstance(figure, Figure)
     x = {"left": box.left, "right": box.right, "center": (box.left + box.right) / 2}[align]
-    place = np.array([x, (box.low + box.high) / 2]) * figure.dpi / 72
-    right, up = np.asarray(axes.transData.inverted().transform(place)).tolist()
+    middle = np.array([x, (box.low + box.high) / 2]) * figure.dpi / 72
+    right, up = np.asarray(axes.transData.inverted().transform(middle)).tolist()
     text = axes.text(
         right, up, "",
         ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK,

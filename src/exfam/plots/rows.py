@@ -1,10 +1,11 @@
-"""Results in rows: bars, differences with their intervals, means by case."""
+"""Results in rows: bars, differences with their intervals, means by case, experts."""
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 
 import numpy as np
 from jaxtyping import Float, Shaped
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -13,13 +14,19 @@ from exfam.plots.style import (
     COLORS,
     INK,
     MUTED,
+    check_as_many,
     draw_references,
     legend_above,
+    legend_beside,
     make_figure,
     name_rows,
     plain_axes,
+    shortened,
     write_beside,
 )
+
+_MOST_OUTPUTS = len(COLORS)
+_MOST_LETTERS = 28
 
 
 def result_bars(
@@ -42,10 +49,7 @@ def result_bars(
     >>> figure.axes[0].get_xlabel()
     'MSE'
     """
-    if len(labels) != len(values):
-        raise ExfamError(
-            f"`labels` must be one a value, got {len(labels)} labels for {len(values)} values."
-        )
+    check_as_many("labels", len(labels), len(values), of="values")
     figure = make_figure(width=7.0, height=1.4 + 0.34 * len(values))
     axes = plain_axes(figure.subplots())
     rows = np.arange(len(values))
@@ -75,19 +79,14 @@ def interval_rows(
 ) -> Figure:
     """A row for each difference: a dot at its mean, a line over its interval, zero drawn upright.
 
-    `intervals`: low end, mean, high end of each
-    `width`: of the figure, in inches (default 4.6)
-
-    Raises ExfamError unless there is one label a row.
+    `intervals` are low end, mean and high end of each. Raises ExfamError unless there is one label
+    a row.
 
     >>> figure = interval_rows(["marginal"], np.array([[0.1, 0.2, 0.3]]), metric="nats")
     >>> figure.axes[0].lines[-1].get_xdata().tolist()
     [0.2]
     """
-    if len(labels) != len(intervals):
-        raise ExfamError(
-            f"`labels` must be one a row, got {len(labels)} labels for {len(intervals)} intervals."
-        )
+    check_as_many("labels", len(labels), len(intervals), of="intervals")
     figure = make_figure(width=width, height=1.0 + 0.34 * len(labels))
     axes = plain_axes(figure.subplots())
     rows = np.arange(len(labels))
@@ -142,3 +141,67 @@ def means_by_case(
     axes.grid(axis="x", color=MUTED, alpha=0.3)
     legend_above(axes)
     return figure
+
+
+def expert_bars(
+    cells: Sequence[str],
+    weights: Float[np.ndarray, "_"],
+    parts: Float[np.ndarray, "_ outputs"],
+    *,
+    outputs: Sequence[str],
+    width: float = 9.6,
+) -> Figure:
+    """The experts of one row, largest weight first: their weights, what each adds to the outputs.
+
+    `cells`: a name of each, such as "age = 7"
+    `weights`: of one head, or the mean over heads; their sum is 1
+    `parts`: what each adds to the logits, or to other parameters; the legend has the sums
+    `outputs`: their names, at most five
+
+    Parts are drawn less their mean over the outputs if there are several: what is added to all
+    logits alike changes no probability.
+    Raises ExfamError for other numbers of names, for more outputs, and without cells.
+
+    >>> weights, parts = np.array([0.2, 0.8]), np.array([[0.0, 1.0], [3.0, -1.0]])
+    >>> figure = expert_bars(["age = 7", "km = 90"], weights, parts, outputs=["poor", "good"])
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['km = 90', 'age = 7']
+    """
+    if not len(cells):
+        raise ExfamError("`cells` must name at least one cell to draw, got none.")
+    check_as_many("weights", len(weights), len(cells), of="cells")
+    check_as_many("parts", len(parts), len(cells), of="cells")
+    if not 1 <= len(outputs) <= _MOST_OUTPUTS or len(outputs) != parts.shape[1]:
+        raise ExfamError(
+            f"`outputs` must name each output, at most {_MOST_OUTPUTS}, got {len(outputs)} names "
+            f"for {parts.shape[1]}. Draw those that matter."
+        )
+    order = np.argsort(-weights, kind="stable")
+    figure = make_figure(width=width, height=1.6 + 0.5 * len(cells))
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.6), sharey=True)
+    rows = np.arange(len(cells))
+    plain_axes(left).barh(rows, weights[order], height=0.6, color=MUTED)
+    for row, weight in zip(rows, weights[order], strict=True):
+        write_beside(left, f"{weight:.2f}", x=float(weight), y=float(row))
+    name_rows(left, [shortened(cells[index], most=_MOST_LETTERS) for index in order])
+    left.set_xlim(0, 1.25 * max(float(weights.max()), 1e-3))
+    left.set_xlabel("weight")
+    centered = parts - parts.mean(axis=1, keepdims=True) if len(outputs) > 1 else parts
+    _draw_parts(plain_axes(right), centered[order], outputs)
+    return figure
+
+
+def _draw_parts(
+    axes: Axes, parts: Float[np.ndarray, "cells outputs"], outputs: Sequence[str]
+) -> None:
+    """Bars of all outputs beside each other in each row."""
+    thick = 0.75 / len(outputs)
+    for number, name in enumerate(outputs):
+        at = np.arange(len(parts)) + (number - (len(outputs) - 1) / 2) * thick
+        total = float(parts[:, number].sum())
+        label = f"{shortened(name, most=_MOST_LETTERS)} (sum {total:+.2f})"
+        axes.barh(at, parts[:, number], height=thick, color=COLORS[number], label=label)
+    axes.axvline(0.0, color=MUTED, lw=1)
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlabel("adds to the output")
+    legend_beside(axes)

@@ -12,12 +12,16 @@ import numpy as np
 from jaxtyping import Num
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+
+from exfam.checks import ExfamError
 
 INK = "#24292f"
 ON_DATA = "#10151c"
@@ -27,15 +31,19 @@ SHADES = LinearSegmentedColormap.from_list(
     "weights", ["#eef3fb", "#9cc3ee", "#2f7ed8", "#173f7a", "#0b1f40"]
 )
 _LINES = ("-", "--", ":")
-# Of numbers below, at and above 0.
-SIGNED = LinearSegmentedColormap.from_list("signed", [COLORS[0], "#f6f8fa", COLORS[1]])
 # Starts the gid of a text that stands for a name with letters that the font lacks.
 NAME_MARK = "name:"
 _STAND_IN = "\N{WHITE SQUARE}"
 
 
+def check_as_many(name: str, got: int, expected: int, *, of: str) -> None:
+    """Raise ExfamError unless there is one for each of what is drawn."""
+    if got != expected:
+        raise ExfamError(f"`{name}` must be one for each of {expected} {of}, got {got}.")
+
+
 def make_figure(*, width: float, height: float) -> Figure:
-    """An empty figure of that many inches that makes room for its labels."""
+    """An empty figure that makes room for its labels."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -49,6 +57,16 @@ def plain_axes(axes: Axes) -> Axes:
     axes.xaxis.label.set_color(INK)
     axes.yaxis.label.set_color(INK)
     return axes
+
+
+def color_bar(mappable: ScalarMappable, axes: Axes | np.ndarray, **where: object) -> Colorbar:
+    """A color bar without a frame; `where` goes to matplotlib."""
+    first = np.atleast_1d(np.asarray(axes)).flat[0]
+    bar: Colorbar = first.figure.colorbar(mappable, ax=axes, **where)
+    plain_axes(bar.ax)
+    bar.outline.set_visible(False)
+    bar.minorticks_off()
+    return bar
 
 
 def shortened(name: object, *, most: int) -> str:
@@ -71,23 +89,19 @@ def drawable(name: str) -> str:
         return name
     fonts = _fonts()
 
-    def known(letter: str) -> bool:
-        return any(font.get_char_index(ord(letter)) for font in fonts)
+    def shown(letter: str) -> str:
+        if letter.isprintable() and any(font.get_char_index(ord(letter)) for font in fonts):
+            return letter
+        # Accents, joiners and controls have no width of their own.
+        return "" if unicodedata.category(letter)[0] in "MC" else _STAND_IN
 
-    return "".join(
-        letter if letter.isprintable() and known(letter) else _stand_in(letter) for letter in name
-    )
+    return "".join(map(shown, name))
 
 
 def _fonts() -> list[FT2Font]:
     """Those that matplotlib writes with."""
     families = FontProperties().get_family()
     return [get_font(findfont(FontProperties(family=[family]))) for family in families]
-
-
-def _stand_in(letter: str) -> str:
-    """Nothing for accents, joiners and controls, which have no width of their own."""
-    return "" if unicodedata.category(letter)[0] in "MC" else _STAND_IN
 
 
 def name_width(name: str, *, size: float) -> float:
@@ -120,9 +134,9 @@ def write_name(text: Text, name: str) -> Text:
     return text
 
 
-def name_ticks(axis: Axis, places: Num[np.ndarray, "names"], names: Sequence[str]) -> None:
-    """Names at places of an axis."""
-    axis.set_ticks(places, [drawable(name) for name in names])
+def name_ticks(axis: Axis, at: Num[np.ndarray, "names"], names: Sequence[str]) -> None:
+    """Names at points of an axis."""
+    axis.set_ticks(at, [drawable(name) for name in names])
     for tick, name in zip(axis.get_major_ticks(len(names)), names, strict=True):
         write_name(tick.label1, name)
 
@@ -140,30 +154,8 @@ def write_beside(axes: Axes, text: str, *, x: float, y: float) -> None:
 
 
 def line_of(number: int) -> tuple[str, str]:
-    """Style and color of the curve of that number: colors first, then other dashes.
-
-    >>> line_of(0) == line_of(1), line_of(0)[0]
-    (False, '-')
-    """
+    """Style and color of the curve of that number: colors first, then other dashes."""
     return _LINES[number // len(COLORS) % len(_LINES)], COLORS[number % len(COLORS)]
-
-
-def draw_curves(
-    axes: Axes,
-    x: Num[np.ndarray, "points"],
-    curves: Mapping[str, Num[np.ndarray, "points"]],
-    *,
-    references: Mapping[str, float] | None = None,
-) -> None:
-    """A line with marks for each name, gaps where there is NaN; a legend beside the axes.
-
-    `references`: label -> value, drawn as dashed lines (default None)
-    """
-    for number, (name, y) in enumerate(curves.items()):
-        style, color = line_of(number)
-        axes.plot(x, y, style, marker="o", color=color, label=name)
-    draw_references(axes.axhline, references)
-    legend_beside(axes)
 
 
 def legend_beside(axes: Axes) -> None:

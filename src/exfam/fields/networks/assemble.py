@@ -110,10 +110,7 @@ def build_field_network(
         hidden_dim=dim,
         generator=generator,
     )
-    fields: list[Field | MaskedField] = [
-        where,
-        StepsBack(shape.lags, dim=dim, generator=generator),
-    ]
+    fields: list[Field | MaskedField] = [where, StepsBack(shape.lags, dim=dim, generator=generator)]
     encoding = parts.encoding(settings.n_heads)
     if encoding.embeds:
         fields.append(PlaceVectors(encoding, dim=dim))

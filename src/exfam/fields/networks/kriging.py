@@ -11,13 +11,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.checks import check_choice
-from exfam.fields.networks.anomalies import (
-    Matrices,
-    Patterns,
-    patterns_of,
-    read_anomalies,
-    thinned,
-)
+from exfam.fields.networks.anomalies import Matrices, Patterns, patterns_of, read_anomalies, thinned
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.joint_normal import conditionals
 from exfam.fields.networks.places import chord_distances, great_circle
