@@ -1,7 +1,6 @@
 """Tables in pages are those made from the files kept in docs/results, and say what rows have."""
 
 import dataclasses
-import json
 import math
 
 import pytest
@@ -11,13 +10,8 @@ from exfam_studies.common.documentation import BLOCKS
 from exfam_studies.common.documentation.overview import DIFFERENCE, overview
 from exfam_studies.common.documentation.pages import Block
 from exfam_studies.common.documentation.positions import TABLES
-from exfam_studies.common.documentation.shifts import cars, dropped_cells, simulated, whole_rows
-from exfam_studies.common.documentation.tables import (
-    baskets,
-    reflected_shares,
-    temperatures,
-    vectors,
-)
+from exfam_studies.common.documentation.shifts import dropped_cells, simulated, whole_rows
+from exfam_studies.common.documentation.tables import temperatures
 from exfam_studies.common.rows import Row, write_rows
 
 
@@ -48,29 +42,6 @@ def lines_of(table):
     head, lines = table
     assert all(len(line) == len(head) for line in lines)
     return lines
-
-
-def test_a_line_of_baskets_holds_what_a_model_reached_and_took(tmp_path):
-    rows = [
-        {
-            "model": "item-knn", "ndcg@10": 0.0961, "ndcg@10-error": 0.002, "recall@10": 0.15,
-            "recall@10-error": 0.003, "n_configurations": 12,
-            "cost": {"cpu_seconds": 11.4, "seconds": 20.0, "peak_gigabytes": 1.26},
-        },
-        {"model": "truth", "nats": -6.6, "nats-error": 0.02},
-    ]  # fmt: skip
-    sizes = {"groups": 1000, "elements": 10_000, "items": 500, "targets": 900, "left_out": 3}
-    differences = {"ndcg@10 over item-knn": [0.03, 0.02, 0.04]}
-    (tmp_path / "benchmarks").mkdir()
-    path = tmp_path / "benchmarks" / "baskets.json"
-    path.write_text(json.dumps(sizes | {"rows": rows, "differences": differences}))
-    first, _, _, _, *lines, _, last = baskets(tmp_path).splitlines()
-    assert "1,000 baskets of 10,000 items" in first and "3 more" in first
-    assert lines == [
-        "| item-kNN |  | 0.096 ± 0.002 | 0.150 ± 0.003 | 12 | 11 | 1.3 |",
-        "| truth | -6.600 ± 0.020 |  |  |  |  |  |",
-    ]
-    assert last.endswith("NDCG@10 +0.030 [+0.020, +0.040] over item-kNN.")
 
 
 def wine(model, metric, value, *, error=0.02, **settings):
@@ -161,24 +132,6 @@ def test_means_are_of_models_that_have_all_settings():
     assert (pooled[1], pooled[6]) == ("2.50", "") and (trained[1], trained[6]) == ("", "3.25")
 
 
-def test_cars_have_both_rules_and_the_paper_s_figures():
-    shared = {"task": "autompg", "model": "masked-table", "n_seeds": 20, "cpu_seconds": 1.26}
-    argmax, train = {"bins": "pooled", "rule": "argmax"}, {"bins": "train", "rule": "argmax"}
-    rows = [
-        Row(metric="accuracy", settings=argmax, value=0.76, sd=0.02, paper=0.793, **shared),
-        Row(metric="mse", settings=argmax, value=0.24, sd=0.02, paper=0.207, **shared),
-        Row(metric="accuracy", settings=POOLED, value=0.77, sd=0.01, **shared),
-        Row(metric="accuracy", settings=train, value=0.1, **shared),
-        Row(task="autompg", model="ridge", metric="accuracy", settings=train, value=0.1),
-        Row(task="autompg", model="tabnet", metric="accuracy", settings=argmax, paper=0.6),
-    ]
-    assert lines_of(cars(rows)) == [
-        ["masked-table", "0.760 ± 0.020", "0.240 ± 0.020", "0.770 ± 0.010", "",
-         "0.793 / 0.207", "20", "1.3"],
-        ["tabnet", "", "", "", "", "0.600", "", ""],
-    ]  # fmt: skip
-
-
 def positions(name, rows):
     head, lines = TABLES[name](rows)
     return [list(head), *lines_of((head, lines))]
@@ -213,42 +166,6 @@ def test_the_layer_of_most_validation_accuracy_is_shown():
     assert positions("positions-linguistic", rows)[1] == ["Tense", "96", "60.0"]
 
 
-def test_swaps_are_counted_and_scored_before_and_after():
-    shared = {"task": "roles", "model": "words", "metric": "accuracy"}
-    rows = [
-        Row(task="roles", model="pairs", metric="count-pairs", value=213.0),
-        Row(value=0.6, settings={"words": "before"}, **shared),
-        Row(value=0.25, settings={"words": "after"}, **shared),
-    ]
-    assert positions("positions-swaps", rows) == [
-        ["model", "roles (213 pairs)"],
-        ["words", "60.0 → 25.0"],
-    ]
-
-
-def test_the_choices_of_an_encoding_stand_beside_each_other():
-    def both(model, encoding, value):
-        shared = {"task": "cars", "model": model, "settings": {"encoding": encoding}}
-        return [
-            Row(metric="nats", value=value, **shared),
-            Row(metric="nats-difference-to-default", value=value - 1.0, **shared),
-        ]
-
-    scored = {"encoding": "alibi", "of": "attention"}
-    rows = [
-        *both("chosen-by-attention", "alibi", 1.25),
-        *both("chosen-by-validation", "learned", 1.0),
-        *both("model", "learned", 1.0),
-        *both("model", "alibi", 1.25),
-        Row(task="cars", model="model", metric="position-locality", value=0.1, settings=scored),
-    ]
-    assert [line[1:] for line in positions("positions-fitted", rows)[1:]] == [
-        ["fitted first", "learned", "1.000", "0.000", "", ""],
-        ["least validation nats", "learned", "1.000", "0.000", "", ""],
-        ["nearest attention", "alibi", "1.250", "+0.250", "0.100", ""],
-    ]
-
-
 def test_a_model_of_temperatures_has_one_line():
     shared = {"task": "temperature-same-day", "cpu_seconds": 4.04}
     rows = [
@@ -278,25 +195,6 @@ def test_one_number_of_neighbors_is_shown_and_draws_have_lines_of_their_own():
         ["simulated, a, lags 0", "latent-factor-k5", "**5.000**"],
         ["simulated, b, lags 0", "latent-factor-k1", "**1.000**"],
     ]
-
-
-def test_the_paper_s_figures_of_word_vectors_are_below_ours():
-    shared = {"task": "negatives-25", "model": "sgns", "cpu_seconds": 250.4}
-    rows = [
-        Row(metric="spearman-wordsim-kept", value=0.7, sd=0.01, paper=0.681, **shared),
-        Row(metric="spearman-men-kept", value=0.6, **shared),
-        Row(metric="spearman-men-skipped", value=0.9, **shared),
-    ]
-    assert lines_of(vectors(rows)) == [
-        ["free", "0.700 ± 0.010", "0.600", "", "", "", "", "", "250"],
-        ["free: paper, text8", "0.681", "", "", "", "", "", "", ""],
-    ]
-
-
-def test_a_share_of_reflected_dimensions_has_one_line():
-    shared = {"task": "positive-share", "model": "sgns-wt", "metric": "accuracy-google-kept"}
-    rows = [Row(settings={"percent": p}, value=p / 1000, **shared) for p in (0, 50)]
-    assert lines_of(reflected_shares(rows)) == [["0 %", "0.000"], ["50 %", "0.050"]]
 
 
 def overview_lines(folder, name, rows):

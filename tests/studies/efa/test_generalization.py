@@ -12,7 +12,6 @@ from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import Groups
-from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldSizes,
@@ -30,7 +29,6 @@ from exfam_studies.efa.generalization import (
     model_class,
     parameter_norm,
     rate_term,
-    theorem_network,
 )
 
 SIZES = ClippedFieldSizes(
@@ -151,18 +149,6 @@ def test_any_other_model_is_refused_with_the_reasons(settings, reasons):
         model_class("a model")
 
 
-def test_the_network_is_found_in_the_models_that_have_it():
-    model = network()
-    whole = TwoPartModel(
-        direction="bidirectional", value_part=model, families={"value": Gaussian(scale=1.0)}
-    )
-
-    class Fitted:
-        members_ = (whole,)
-
-    assert theorem_network(whole) is theorem_network(Fitted()) is model
-
-
 def test_losses_are_half_mean_squares_group_by_group():
     model, groups = known(), drawn(5, seed=3)[[4, 0, 2]]
     means = model.eta(groups.pad(np.arange(3)))[..., 0].detach().numpy()
@@ -213,18 +199,15 @@ def fits(slope=-1.0, **changes):
     ]
 
 
-@pytest.mark.parametrize("slope", [-1.0, -0.7, -0.5])
+@pytest.mark.parametrize("slope", [-1.0, -0.5])
 def test_the_check_holds_for_what_falls_as_fast_as_the_rate(slope):
     check = check_theorem_2(fits(slope), OF)
     assert check.applies and check.holds, check
     assert check.measured["slope"] == pytest.approx(slope, abs=0.05)
     assert check.expected["slope at most"] == -0.5
-
-
-def test_the_check_fails_for_what_falls_slower():
-    check = check_theorem_2(fits(-0.2), OF)
-    assert check.applies and not check.holds
-    assert "theorem 2: a slope of at most -1/2, got -0.2" in check.failed_conclusions[0]
+    slower = check_theorem_2(fits(-0.2), OF)
+    assert slower.applies and not slower.holds
+    assert "theorem 2: a slope of at most -1/2, got -0.2" in slower.failed_conclusions[0]
 
 
 @pytest.mark.parametrize(
@@ -250,18 +233,3 @@ def test_the_check_sees_that_a_known_model_is_not_the_best():
     check = check_theorem_2(measured, model_class(known(), norm_bound=9.0))
     assert not check.applies
     assert any("the known model must be the best one" in each for each in check.failed_assumptions)
-
-
-def test_values_beyond_the_bound_are_found_in_data():
-    """Assumption 5 fails where values are drawn with no regard to B_y."""
-    small = replace(KNOWN, value_bound=1.0)
-    model = known(sizes=small)
-    data = drawn(300, seed=5, model=known(), bound=8.0)
-    measured = [
-        replace(
-            measure_fit(known(0.6, 1.0, sizes=small), model, train=data, held_out=data), n_groups=n
-        )
-        for n in (10, 20, 40)
-    ]
-    check = check_theorem_2(measured, model_class(model, norm_bound=9.0))
-    assert any("assumption 5: |y| <= B_y = 1, got" in each for each in check.failed_assumptions)

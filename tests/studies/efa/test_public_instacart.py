@@ -1,12 +1,9 @@
 import gzip
 
-import numpy as np
-import pandas as pd
 import pytest
 from sklearn.model_selection import train_test_split
 
 from exfam.checks import DataError, ExfamError
-from exfam.efa.baselines import Marginal
 from exfam.reading.public_sets import instacart
 from exfam.reading.public_sets.instacart import NAMES
 from exfam.reading.public_sets.named import public
@@ -66,12 +63,8 @@ def test_the_papers_split_is_the_one_that_scikit_learn_draws(data_folder, table)
     train, validation = train_test_split(fit, test_size=0.25, random_state=42)
     test = frame[frame.split == "test"].order.unique()
     assert orders(splits) == [set(train), set(validation), set(test)]
-
-
-def test_the_correct_split_has_a_seed(data_folder):
-    one, same, other = (orders(instacart_baskets("correct", seed=seed)) for seed in (1, 1, 2))
-    assert one == same != other
-    assert one != orders(instacart_baskets())
+    one, other = (orders(instacart_baskets("correct", seed=seed)) for seed in (1, 2))
+    assert one != other != orders(splits)
 
 
 def test_baskets_are_rows_of_the_table_in_order_of_rank(splits, table):
@@ -85,22 +78,6 @@ def test_baskets_are_rows_of_the_table_in_order_of_rank(splits, table):
             assert rows["rank"].tolist() == list(range(1, len(rows) + 1))
             products = groups.vocabulary["item"][group.item[group.elements()]]
             assert products.tolist() == rows["product"].tolist()
-
-
-def test_the_first_basket_is_the_one_of_the_notebook(table):
-    first = table.to_pandas().query("order == 251")
-    assert first["product"].tolist()[:4] == [
-        "Organic Baby Spinach", "Organic Cucumber", "Organic Ginger Root", "Bag of Organic Bananas"
-    ]  # fmt: skip
-    assert set(first.split) == {"train"} and first.department.iloc[0] == "produce"
-
-
-def test_the_table_is_ready_to_be_fitted(table):
-    small = table.slice(0, 2_000)
-    model = Marginal(group="order", item="product", order="rank", support="none").fit(small)
-    share = small["product"].to_pandas().value_counts(normalize=True)
-    reported = pd.Series(model.predict_proba(small)[0], index=model.vocabulary_["item"])
-    assert np.corrcoef(reported[share.index], share)[0, 1] > 0.99
 
 
 def test_a_split_has_a_name():
@@ -141,7 +118,6 @@ def test_names_may_stand_in_any_order(small):
 @pytest.mark.parametrize(
     ("text", "got"),
     [
-        ("code,product_name\n1,a\n2,b\n", "others"),
         ("code,name\n1,a\n", "something else"),
         ("code,product_name\n" + "".join(f"{code},same\n" for code in range(1, 64)), "others"),
         ("", "something else"),

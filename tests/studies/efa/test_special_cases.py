@@ -69,20 +69,16 @@ def test_proposition_1(direction, pooling, conditional, extras):
 
 
 @every_case
-def test_proposition_3(direction, pooling, conditional):
-    part = value_part({"value": Poisson(shift=1)}, direction=direction, pooling=pooling)
-    network = values_from_latent_factor(part, conditional=conditional)
-    assert_same_eta(network, part, whole(make_groups()))
-
-
-@every_case
-def test_proposition_3_with_two_columns_scales_and_intercepts(direction, pooling, conditional):
-    families = {"value": Poisson(shift=1), "other": Gaussian()}
-    part = value_part(families, direction=direction, pooling=pooling, dispersion="item")
+@pytest.mark.parametrize("columns", [1, 2])
+def test_proposition_3(direction, pooling, conditional, columns):
+    families = dict([("value", Poisson(shift=1)), ("other", Gaussian())][:columns])
+    more = {"dispersion": "item"} if columns == 2 else {}
+    part = value_part(families, direction=direction, pooling=pooling, **more)
     network = values_from_latent_factor(part, conditional=conditional)
     random = np.random.default_rng(3)
     values = {"value": random.integers(1, 4, 18), "other": random.normal(size=18)}
-    assert_same_eta(network, part, whole(make_groups(values=values)))
+    groups = make_groups(values={name: values[name] for name in families})
+    assert_same_eta(network, part, whole(groups))
 
 
 def test_as_propositions_state_them():
@@ -170,8 +166,3 @@ def test_a_causal_model_cannot_divide_by_the_final_length(kind):
             families = {"value": Poisson(shift=1)}
             part = value_part(families, direction="causal", pooling="paper")
             values_from_latent_factor(part)
-
-
-def test_two_stream_is_refused_for_both_directions():
-    with pytest.raises(ValueError, match="'two_stream' is for direction='causal'"):
-        items_from_latent_factor(item_part(), conditional="two_stream")

@@ -73,16 +73,11 @@ def test_simulated_fields_have_the_layout_of_the_real_one(groups):
     assert np.std(error) == pytest.approx(1.0, abs=0.03)
 
 
-def test_all_sites_are_drawn_before_any_is_drawn_again():
+def test_no_fit_sees_a_new_site_and_all_are_drawn_before_any_is_drawn_again(groups):
     labels = [f"site {n}" for n in range(44)]
     draws = draw_sites(labels, draws=12, size=4, seed=3)
     assert [len(set(draw)) for draw in draws] == [4] * 12
     assert len({site for draw in draws[:11] for site in draw}) == 44
-    assert draw_sites(labels, draws=5, size=4, seed=3) == draws[:5]
-    assert draw_sites(labels, draws=5, size=4, seed=4) != draws[:5]
-
-
-def test_no_fit_sees_a_new_site(groups):
     reported = new_sites(SITES)
     for part in (reported.splits.train, reported.splits.validation):
         assert len(part.vocabulary["item"]) == 42

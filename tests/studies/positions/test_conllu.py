@@ -48,7 +48,6 @@ def test_line_ends_of_windows_and_a_mark_of_the_byte_order_are_no_text(tmp_path)
     ("line", "wrong", "message"),
     [
         (2, "1\tDo\tdo", r"10 columns apart by tabs in each line, got 3 at line 5 of .*a\.conllu"),
-        (2, "Do", "10 columns apart by tabs in each line, got 1 at line 5 of .*a"),
         (
             2,
             "7" + SENTENCE[2][1:],
@@ -59,14 +58,10 @@ def test_line_ends_of_windows_and_a_mark_of_the_byte_order_are_no_text(tmp_path)
             SENTENCE[2].replace("Do", ""),
             "a word in the second .* empty one for word 1 in the se",
         ),
-        (2, SENTENCE[2].replace("Do", " "), "a word in the second column, got an empty one for w"),
         (2, SENTENCE[2].replace("\t3\t", "\t5\t"), "got 5 for word 1 of 4 in the sentence at lin"),
         (2, SENTENCE[2].replace("\t3\t", "\t1\t"), "got 1 for word 1 of 4 in the sentence at lin"),
-        (2, SENTENCE[2].replace("\t3\t", "\t-1\t"), "got -1 for word 1 of 4 in the sentence at"),
         (2, SENTENCE[2].replace("\t3\t", "\tx\t"), "must be CoNLL-U, got .*'head': 'x' is not"),
         (2, SENTENCE[2].replace("\t3\t", "\t0\t"), "one root in each sentence, got 2 in the sen"),
-        (4, SENTENCE[4].replace("\t0\t", "\t4\t"), "one root in each sentence, got 0 in the sen"),
-        (2, SENTENCE[2].replace("\t3\t", "\t2\t"), None),
     ],
 )
 def test_wrong_lines_are_named(tmp_path, line, wrong, message):
@@ -74,9 +69,6 @@ def test_wrong_lines_are_named(tmp_path, line, wrong, message):
     assert lines[line + 2] != wrong
     lines[line + 2] = wrong
     path = file_of(tmp_path, lines)
-    if message is None:
-        assert read_conllu(path)[0].heads.tolist() == [1, 2, -1, 2]
-        return
     with pytest.raises(DataError, match=message):
         read_conllu(path)
 

@@ -83,14 +83,6 @@ def test_a_word_with_a_blank_is_given_as_several_and_counts_as_one():
     assert hits.hits[:, 0].tolist() == [True, True, True]
 
 
-def test_offsets_are_those_of_the_other_word():
-    hits = offset_hits(PARSES, furthest=2)
-    result = dict(zip(hits.predictors, hits.hits.T, strict=True))
-    for name, relation in (("+1", "r1"), ("-1", "r-1"), ("+0", "root"), ("-2", "r-2")):
-        assert result[f"offset {name} to-head"].tolist() == (hits.relation == relation).tolist()
-    assert (result["offset -1 to-dependent"] == result["offset +1 to-head"]).all()
-
-
 def test_the_best_of_each_relation_is_chosen_and_scored_elsewhere():
     first = [parse([1, -1], ["a", "root"]), parse([-1, 0], ["root", "a"])] * 5
     first += [parse([1, -1], ["a", "root"])] * 5
@@ -148,14 +140,6 @@ def test_attention_to_a_word_is_summed_and_from_it_averaged(encoder):
     close(words[..., 1, 0], tokens[..., 2:5, 1].mean(-1))
     close(words[..., 1, 1], tokens[..., 2:5, 2:5].sum(-1).mean(-1))
     assert (words.sum(-1) < 1).all()
-
-
-def test_company_in_a_batch_changes_no_attention(encoder):
-    sentences = [["the", "cat"], ["the", "dog", "ran", "the", "cats"], ["ran"]]
-    together = encoder.word_attention(sentences)
-    for sentence, result in zip(sentences, together, strict=True):
-        (alone,) = encoder.word_attention([sentence])
-        torch.testing.assert_close(result, alone, atol=1e-6, rtol=0)
 
 
 def test_words_of_byte_level_tokens_stay_apart(tmp_path):

@@ -56,41 +56,24 @@ def test_missing_files_are_named(tmp_path, monkeypatch):
         linguistic_tasks(only=TASKS, per_class={})
 
 
-def sentences(*lines, least=2, most=28):
-    return [
-        " ".join(words)
-        for words in wikitext_sentences(map(str.split, lines), least=least, most=most)
-    ]
-
-
 @pytest.mark.parametrize(
     ("line", "found"),
     [
         ("Cats sleep . Do dogs ? They do !", ["Cats sleep .", "Do dogs ?", "They do !"]),
         ("= = Cats sleep . = =", []),
-        ("", []),
         ("Cats sleep", []),
         ("cats sleep . Dogs bark .", ["Dogs bark ."]),
-        ("5 cats sleep .", ["5 cats sleep ."]),
         ("Cats <unk> . Dogs bark .", ["Dogs bark ."]),
         ("Cats <unk> @-@ like .", []),
         ("Some 1 @,@ 234 @.@ 5 cats .", ["Some 1,234.5 cats ."]),
         ("A cat @-@ like @-@ dog .", ["A cat-like-dog ."]),
         ("It ( a cat sleeps .", []),
-        ("It ( a cat ) sleeps .", ["It ( a cat ) sleeps ."]),
         ('He said " Cats sleep . " They do .', ['He said " Cats sleep . "', "They do ."]),
-        ('" Cats " sleep . Dogs bark .', ['" Cats " sleep .', "Dogs bark ."]),
         ('Cats " sleep . Dogs bark .', ["Dogs bark ."]),
         ("H. americanus sleeps .", ["H. americanus sleeps ."]),
+        ("A b c d e f g . A .", []),
     ],
 )
 def test_whole_sentences_are_cut_out(line, found):
-    assert sentences(line) == found
-
-
-def test_sentences_have_as_many_words_as_wanted():
-    lines = [" ".join(["A", *"b" * n, "."]) for n in range(1, 9)]
-    result = [len(each.split()) for each in sentences(*lines, least=4, most=7)]
-    assert result == [4, 5, 6, 7]
-    # What is joined counts as one word.
-    assert sentences("A b @-@ c .", least=3, most=3) == ["A b-c ."]
+    result = wikitext_sentences([line.split()], least=2, most=7)
+    assert [" ".join(words) for words in result] == found

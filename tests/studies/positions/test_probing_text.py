@@ -36,24 +36,16 @@ MAKERS = {
 
 
 @pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("seed", range(3))
-def test_classes_are_alike_and_parts_share_no_sentence(name, seed):
-    task = MAKERS[name](seed=seed)
+def test_classes_are_alike_and_parts_share_no_sentence(name):
+    task = MAKERS[name]()
     assert task.name == name
     assert_sound(task)
-    assert task == MAKERS[name](seed=seed) != MAKERS[name](seed=seed + 1)
+    assert task == MAKERS[name]() != MAKERS[name](seed=1)
 
 
-@pytest.mark.parametrize("name", ["SentLen", "BShift"])
-def test_a_task_has_as_many_examples_as_wanted(name):
-    task = MAKERS[name](per_class=20)
-    n = len(task.classes)
-    assert task.sizes == {"train": 14 * n, "validation": 3 * n, "test": 3 * n}
-    assert_sound(task)
-
-
-def test_lengths_are_labels():
-    task = sentence_length_task(TEXT, bins=[(5, 6), (9, 14)])
+def test_lengths_are_labels_of_as_many_examples_as_wanted():
+    task = sentence_length_task(TEXT, bins=[(5, 6), (9, 14)], per_class=20)
+    assert task.sizes == {"train": 28, "validation": 6, "test": 6}
     for example in everything(task):
         low, high = map(int, example.label.split("-"))
         assert low <= len(example.words) <= high
@@ -82,13 +74,6 @@ def test_a_shift_is_one_swap_of_neighbors():
         first, second = unlike
         assert second == first + 1 and first > 0 and second < len(source) - 1
         assert (example.words[first], example.words[second]) == (source[second], source[first])
-
-
-def test_sentences_that_cannot_be_shifted_are_left_out():
-    fit = [("It", f"r{at}".replace("0", "o"), "x", "y") for at in "abcdefghijkl"]
-    unfit = [("It", "is", "is", "."), ("It", "1", "is", ".")]
-    result = everything(bigram_shift_task([*fit, *unfit]))
-    assert result and {example.group for example in result} <= {" ".join(words) for words in fit}
 
 
 def test_an_odd_word_is_one_of_like_frequency():
@@ -155,13 +140,6 @@ def test_sentences_that_come_again_are_left_out():
     task = balanced_task("T", ("x", "y"), examples)
     assert sum(task.sizes.values()) == 20
     assert_sound(task)
-
-
-def test_groups_stay_together():
-    examples = [Example((f"w{at}",), "xy"[at % 2], f"group {at // 5}") for at in range(300)]
-    task = balanced_task("T", ("x", "y"), examples)
-    assert_sound(task)
-    assert task.sizes["test"] > 20
 
 
 def test_too_few_sentences_are_named():

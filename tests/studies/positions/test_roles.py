@@ -35,9 +35,7 @@ def swapped(sentence, *roles):
         ("A song is sung by two men.", 3, (5, 6), (0, 1), "Two men is sung by a song."),
         ("I see him.", 1, (0, 0), (2, 2), "He see me."),
         ("They, today, see us.", 4, (0, 0), (5, 5), "We, today, see them."),
-        ("she sees you", 1, (0, 0), (2, 2), "you sees her"),
         ("It sees Ann", 1, (0, 0), (2, 2), "Ann sees it"),
-        ("Her dog sees her", 2, (0, 1), (3, 3), "She sees her dog"),
         ("Today he and I see them.", 4, (1, 3), (5, 5), "Today they see he and I."),
     ],
 )
@@ -65,7 +63,7 @@ def test_the_first_verb_with_both_roles_counts():
     assert swapped(sentence, *one_sided) is None and swapped(sentence) is None
 
 
-@pytest.mark.parametrize("verb", ["Has", "is", "'s", "can"])
+@pytest.mark.parametrize("verb", ["Has", "'s"])
 def test_auxiliaries_do_not_count(verb):
     assert verb.lower() in AUXILIARIES
     assert swapped(plain(f"men {verb} hats"), Roles(1, (0, 0), (2, 2))) is None
@@ -75,12 +73,6 @@ def test_auxiliaries_do_not_count(verb):
 def test_what_cannot_be_swapped_is_left_out(text):
     n = len(text.split())
     assert swapped(plain(text), Roles(1, (0, 0), (2, n - 1))) is None
-
-
-def test_blanks_stay_where_they_are():
-    sentence, _ = parsed('"I\'m hit," he said', "(S (A ``) (B I) (B 'm) (C hit) (D ,) (A '') "
-                         "(E he) (F said))")  # fmt: skip
-    assert swapped(sentence, Roles(7, (1, 1), (6, 6))) == '"Him\'m hit," me said'
 
 
 # From constituents
@@ -96,11 +88,6 @@ TREES = [
     ("A song is sung by us.",
      "(S (NP (DT A) (NN song)) (VP (VBZ is) (VP (VBN sung) (PP (IN by) (NP (PRP us))))) (. .))",
      "We is sung by a song."),
-    ("a song sung by men",
-     "(NP (NP (DT a) (NN song)) (VP (VBN sung) (PP (IN by) (NP (NNS men)))))",
-     "men sung by a song"),
-    ("Men have sung songs", "(S (NP (NNS Men)) (VP (VBP have) (VP (VBN sung) (NP (NNS songs)))))",
-     "Songs have sung men"),
     ("Men sit and, today, play songs",
      "(S (NP (NNS Men)) (VP (VP (VBP sit)) (CC and) (, ,) (NP (NN today)) (, ,) "
      "(VP (VBP play) (NP (NNS songs)))))",
@@ -109,9 +96,6 @@ TREES = [
      "(S (NP (NP (DT the) (NN man)) (PP (IN in) (NP (NNS hats))) (, ,) (SBAR (WHNP (WP who)) "
      "(S (VP (VBZ sees) (NP (NNS dogs))))) (, ,)) (VP (VBZ sits)))",
      "dogs, who sees the man in hats, sits"),
-    ("men sitting and playing songs",
-     "(NP (NP (NNS men)) (VP (VBG sitting)) (CC and) (VP (VBG playing) (NP (NNS songs))))",
-     "songs sitting and playing men"),
     ("men see all day dogs",
      "(S (NP (NNS men)) (VP (VBP see) (NP (DT all) (NN day)) (NP (NNS dogs))))",
      "dogs see all day men"),
@@ -135,15 +119,9 @@ def test_constituents_show_the_roles(text, brackets, result):
          "(NP (NNS dogs)))))))"),
         ("songs are sung on stage", "(S (NP (NNS songs)) (VP (VBP are) (VP (VBN sung) (PP (IN on) "
          "(NP (NN stage))))))"),
-        ("sung by men", "(S (VP (VBN sung) (PP (IN by) (NP (NNS men)))))"),
-        ("see dogs", "(VP (VB see) (NP (NNS dogs)))"),
-        ("when see dogs", "(SBAR (WHADVP (WRB when)) (S (VP (VBP see) (NP (NNS dogs)))))"),
         ("what men, whose see dogs", "(NP (NP (WDT what) (NNS men)) (, ,) (SBAR (WHNP (WP$ whose)) "
          "(S (VP (VBP see) (NP (NNS dogs))))))"),
         ("here seeing dogs", "(NP (ADVP (RB here)) (VP (VBG seeing) (NP (NNS dogs))))"),
-        ("that see dogs", "(PRN (X that) (VP (VBP see) (NP (NNS dogs))))"),
-        ("seeing dogs", "(NP (VBG seeing) (NP (NNS dogs)))"),
-        ("see", "(VB see)"),
         ("men", "(NP (NNS men))"),
     ],
 )  # fmt: skip

@@ -36,7 +36,7 @@ def slow_constituents(tree, first=0):
     return n, [(tree.label(), first, first + n - 1), *below]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_tree_is_what_its_brackets_say(seed):
     text = grown(random.Random(seed), 5)
     tree = read(text)
@@ -57,29 +57,18 @@ def test_words_spans_and_depth():
     ]  # fmt: skip
 
 
-def test_white_space_and_lines_do_not_matter():
-    assert read(f"\n {TEXT} \n".replace(" (", "\n\t (").replace(")", " )")) == read(TEXT)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "`text` must be one tree in brackets, got '' .*'end-of-string'.* at line 3 of a.txt."),
-        (
-            "man",
-            r"must be one tree in brackets, got 'man' \(expected '\(' but got 'man'\) at line 3",
-        ),
         ("(NN man) (NN man)", "expected 'end-of-string'"),
         ("(NP (NN man)", r"expected '\)' but got 'end-of-string'"),
         ("(NP " * 600 + "(NN man)" + ")" * 600, "nesting depth exceeds .*500"),
         ("((NN man))", "must have a label, and a word or constituents, in each bracket, got "),
-        ("()", r"each bracket, got '\( \)' at line 3"),
         (
             "(NP)",
             r"must have a label, and a word or constituents, in each bracket, got '\(NP \)' at",
         ),
-        ("(NP a man)", r"got '\(NP a man\)' at line 3"),
-        ("(NP a (NN man))", r"got '\(NP a \(NN man\)\)' at line 3"),
         ("(NP (NN man) a)", r"got '\(NP \(NN man\) a\)' at line 3"),
     ],
 )

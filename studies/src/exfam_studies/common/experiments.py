@@ -47,11 +47,7 @@ EXPERIMENTS = {
 
 
 def title(name: str) -> str:
-    """The first line of an experiment's module, which is not imported.
-
-    >>> title("efa-synthetic")
-    'Simulated ratings that depend on their order: Exponential Family Attention, Table 1 left.'
-    """
+    """The first line of an experiment's module, which is not imported."""
     spec = find_spec(f"exfam_studies.{EXPERIMENTS[name]}")
     assert spec is not None and spec.origin is not None
     tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))

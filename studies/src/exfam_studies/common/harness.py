@@ -1,10 +1,11 @@
 """Runs an experiment: its rows, their table, their JSON, their pictures."""
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from exfam.checks import check_choice, check_positive
 from exfam.training.optimizer import processor_threads
@@ -62,7 +63,7 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
     # One thread: the processor time of a row is then that of the work alone.
     with processor_threads(1):
         rows = module.run(options)
-    run, settings = this_run(), getattr(module, "parameters", lambda row, options: {})
+    run, settings = this_run(), getattr(module, "parameters", _no_parameters)
     rows = [
         replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
     ]
@@ -77,6 +78,10 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
         plotted = getattr(module, "PLOTTED", {})
         draw_rows(rows, options.out, experiment=name, plotted=plotted)
     return rows
+
+
+def _no_parameters(row: Row, options: Options) -> Mapping[str, Any]:
+    return {}
 
 
 def load_experiment(name: str) -> ModuleType:

@@ -20,11 +20,7 @@ VALIDATION = "validation-"
 
 @dataclass(frozen=True)
 class Key:
-    """Which fit: names from the general to the special, and a seed.
-
-    >>> Key(("cbow", "dim-30"), 1).path.as_posix()
-    'cbow/dim-30/01.json'
-    """
+    """Which fit: names from the general to the special, and a seed."""
 
     names: tuple[str, ...]
     seed: int = 0

@@ -84,12 +84,7 @@ def row_over_seeds(
     cpu_seconds: Sequence[float] = (),
     steps: Sequence[int] = (),
 ) -> Row:
-    """`row` with the figures of a measurement made once per seed.
-
-    >>> row = row_over_seeds(Row(task="t", model="efa", metric="nats"), values=[1.0, 3.0])
-    >>> row.value, round(row.sd, 3), row.n_seeds
-    (2.0, 1.414, 2)
-    """
+    """`row` with the figures of a measurement made once per seed."""
     return replace(
         row,
         value=float(np.mean(values)),
@@ -107,11 +102,7 @@ def interval_settings(interval: Interval) -> dict[str, float]:
 
 
 def higher_is_better(metric: str) -> bool | None:
-    """Which way a metric improves; None where it does not rank models.
-
-    >>> higher_is_better("ndcg@10"), higher_is_better("nats"), higher_is_better("mean-given-1")
-    (True, False, None)
-    """
+    """Which way a metric improves; None where it does not rank models."""
     return None if metric.startswith(_UNRANKED) else metric.startswith(_RISING)
 
 

@@ -77,11 +77,6 @@ class AttentionProcess:
         """Exact log-probability in nats of every own element given the earlier ones of its group.
 
         No model has a higher expected mean. Raises DataError as `contexts`.
-
-        >>> process = draw_attention_process(12, dim=3, seed=0)
-        >>> groups = process.draw(500, length=4, seed=1)
-        >>> bool(process.log_prob(groups).mean() > -np.log(12))
-        True
         """
         nats = self._log_probs(self.contexts(groups))
         return np.take_along_axis(nats, self._items(groups)[:, None], axis=1)[:, 0]

@@ -37,11 +37,6 @@ def draw_auto_normal(
 
     Raises ExfamError for matrices of which no distribution has the conditionals, and for a bound
     that next to no draw keeps.
-
-    >>> pull = np.array([[[0.0, 0.5], [0.5, 0.0]]]).repeat(4000, axis=0)
-    >>> values = draw_auto_normal(pull, bound=9.0, seed=0)
-    >>> np.corrcoef(values.T)[0, 1].round(1)
-    np.float64(0.5)
     """
     apart = float(np.abs(pull - pull.transpose(0, 2, 1)).max(initial=0.0))
     own = float(np.abs(np.einsum("gii->gi", pull)).max(initial=0.0))

@@ -165,11 +165,6 @@ def known_clipped_field(
     symmetric, and for sites of length 1 its eigenvalues are below 1 while both numbers are below
     N / (N - 1): then there is a Gaussian vector of these means and one variance. G1 = (1; -1) and
     G2 = (1, -1) make g(tau) = tau; all matrices that are not needed are 0. In double precision.
-
-    >>> sizes = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4)
-    >>> model = known_clipped_field(sizes, attraction=1.2, repulsion=0.6, column="t")
-    >>> model.place(torch.tensor([[3.0, -2.0]], dtype=torch.float64))
-    tensor([[ 3., -2.]], dtype=torch.float64, grad_fn=<MmBackward0>)
     """
     n = sizes.n_dims
     model = build_clipped_field(sizes, column=column, generator=torch.Generator()).double()

@@ -40,11 +40,7 @@ class Diversity:
 
 
 def diversity_of(points: Float[np.ndarray, "rows points"]) -> Diversity:
-    """Whether some columns of `points`, as many as there are rows, are independent.
-
-    >>> diversity_of(np.array([[3.0, 0.0, 1.0], [0.0, 1.0, 0.0]]))
-    Diversity(needed=2, rank=2, condition=3.0)
-    """
+    """Whether some columns of `points`, as many as there are rows, are independent."""
     needed = len(points)
     values = np.linalg.svd(points, compute_uv=False)
     rank = int((values > RELATIVE_RANK * values.max(initial=0.0)).sum())
@@ -86,12 +82,7 @@ def shift_diversity(embeddings: ItemEmbeddings) -> Diversity:
 
 
 def failed_diversity(embeddings: ItemEmbeddings, *, name: str = "the fit") -> tuple[str, ...]:
-    """Which of K <= D - 1 and assumptions 2 and 3 fail for one fit, in words.
-
-    >>> flat = ItemEmbeddings(np.ones((9, 2)), np.eye(4, 2), np.zeros(4), np.arange(9))
-    >>> failed_diversity(flat)[0]
-    'assumption 3: M = [-log Z; H] of the fit must have rank 3, got 1'
-    """
+    """Which of K <= D - 1 and assumptions 2 and 3 fail for one fit, in words."""
     k, d = embeddings.dim, embeddings.n_items
     matrices = {
         "assumption 2: L = differences of centers": item_diversity(embeddings),
@@ -122,15 +113,6 @@ def check_items(
     half of the groups takes H to H' on the other half, and, inversely transposed, delta to delta',
     both ways. Fits of finite data never have the same conditionals: then the check says nothing,
     and `align` says how near they are.
-
-    >>> random = np.random.default_rng(0)
-    >>> context, turn = random.normal(size=(90, 2)), np.array([[2.0, 1.0], [0.0, 1.0]])
-    >>> center, group = random.normal(size=(5, 2)), np.arange(90)
-    >>> first = ItemEmbeddings(context, center, np.zeros(5), group)
-    >>> second = ItemEmbeddings(context @ turn.T, center @ np.linalg.inv(turn), np.zeros(5), group)
-    >>> check = check_items(first, second)
-    >>> check.applies, check.holds
-    (True, True)
     """
     aligned, apart = align(first, second), mean_divergence(first, second)
     dims = f"one length of vectors: got {first.dim} and {second.dim} dimensions"

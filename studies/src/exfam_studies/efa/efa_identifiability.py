@@ -213,7 +213,8 @@ def _shares(
             # Fewer groups are fewer steps a pass: between as many passes and as many steps.
             epochs = round(parameters["max_epochs"] / share**0.5)
             own = replace(splits, train=splits.train[order[:n]])
-            settings, size = {**parameters, "max_epochs": epochs}, {"model": name, "groups": n}
+            settings = {**parameters, "max_epochs": epochs}
+            size: dict[str, str | int | float] = {"model": name, "groups": n}
             cases.append(Case(TASK + task, own, settings, size, N_CONFIGURATIONS[task]))
     return cases
 

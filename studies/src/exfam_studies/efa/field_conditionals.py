@@ -19,12 +19,6 @@ def true_conditional(process: FieldProcess, groups: Groups) -> Prediction:
     Others are those of the same map and of the maps in its context ranges. A value that is not
     observed has the distribution given all that are. No prediction has a smaller expected squared
     error, no model a higher mean of log-densities.
-
-    >>> from exfam.simulators import simulate_field
-    >>> field = simulate_field(5, 3, seed=0)
-    >>> conditional = true_conditional(field.truth, field.groups)
-    >>> bool((conditional.variance < 1.44 * np.tile(field.truth.scale, 3) ** 2).all())
-    True
     """
     time, (value,) = groups.group_attributes["time"], groups.values.values()
     hidden = np.zeros(len(value), dtype=bool) if groups.observed is None else ~groups.observed

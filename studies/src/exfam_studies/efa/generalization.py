@@ -86,10 +86,6 @@ def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass
 
     Raises ExfamError for any other model, naming what sets it apart, and for a bound below the
     model's norm.
-
-    >>> model_class(torch.nn.LayerNorm(3))
-    Traceback (most recent call last):
-    exfam.checks.ExfamError: `model` must be of the class of theorem 2, a ClippedFieldNetwork, ...
     """
     network = theorem_network(model)
     norm = float(parameter_norm(network).detach())
@@ -148,12 +144,6 @@ def parameter_norm(network: ClippedFieldNetwork) -> Float[Tensor, ""]:
 
     max over layers of {max over heads of |Q|, |K| + sum over heads of |V| + |W1| + |W2|}
     + |G1| + |G2|, all operator norms. Source: section 5.2.2.
-
-    >>> from exfam_studies.efa.clipped_attention import ClippedFieldSizes, known_clipped_field
-    >>> sizes = ClippedFieldSizes(place_dim=2)
-    >>> model = known_clipped_field(sizes, attraction=1.2, repulsion=0.5, column="t")
-    >>> parameter_norm(model).round(decimals=3).item()  # 1 + 1.7 + 2 sqrt(2)
-    5.528
     """
     place = _operator_norm(network.place.first) + _operator_norm(network.place.second)
     return torch.stack([_layer_norm(layer) for layer in network.layers]).max() + place
@@ -268,10 +258,6 @@ def fit_slope(
     """Slope of log excess over log F by least squares, with Student's interval.
 
     Raises DataError for fewer than three fits or two sizes, or an excess that is not above 0.
-
-    >>> n_groups = np.array([10, 100, 1000, 10_000])
-    >>> [round(end, 2) for end in fit_slope(n_groups, 3.0 / n_groups)]
-    [-1.0, -1.0, -1.0]
     """
     if len(n_groups) < 3 or len(set(n_groups.tolist())) < 2 or not (excess > 0).all():
         raise DataError(

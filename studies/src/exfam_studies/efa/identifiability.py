@@ -9,14 +9,13 @@ one half of them; the other half and the items judge it.
 Source: "Exponential Family Attention", section 5.1; Roeder et al. (2021), section 3.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import nn
 
 from exfam.checks import DataError, ExfamError
@@ -133,12 +132,7 @@ def _array(tensor: torch.Tensor) -> Float[np.ndarray, "..."]:
 
 
 def shuffled_names(n_items: int, *, seed: int) -> Int[np.ndarray, "items"]:
-    """A permutation of two items or more that leaves none in its place: the null.
-
-    >>> names = shuffled_names(5, seed=0)
-    >>> sorted(names.tolist()), bool((names == np.arange(5)).any())
-    ([0, 1, 2, 3, 4], False)
-    """
+    """A permutation of two items or more that leaves none in its place: the null."""
     around = np.random.default_rng(seed).permutation(n_items)
     # Each item takes the name of the next one on a random circle of all.
     names = np.empty(n_items, dtype=np.int64)
@@ -191,9 +185,9 @@ class Alignment:
         which needs no inverse
     `center_effect`: as `center_transposed`, directions weighed by how much contexts vary in them:
         of the log-odds of items, not of coordinates
-    `bias`: of the bias, by the map's shift; None where a fit has none
     `rotation_context`, `rotation_center`: `context` and `center_effect` by the best rotation with a
         shift and one scale (orthogonal Procrustes): low where the map is no rotation
+    `bias`: of the bias, by the map's shift; None where a fit has none
 
     Correlations in canonical directions, which do not depend on either fit's coordinates:
     `context_correlations`: of H in directions found on one half, measured on the other
@@ -204,15 +198,11 @@ class Alignment:
     center: BothWays
     center_transposed: BothWays
     center_effect: BothWays
-    bias: BothWays | None
     rotation_context: BothWays
     rotation_center: BothWays
+    bias: BothWays | None
     context_correlations: Float[np.ndarray, "directions"]
     center_correlations: Float[np.ndarray, "directions"]
-
-
-# Of a fit, another, the map from its contexts to the other's and the map back: a share of variance.
-_Share = Callable[[ItemEmbeddings, ItemEmbeddings, AffineMap, AffineMap], float]
 
 
 def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Alignment:
@@ -222,15 +212,6 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
 
     With dim > items - 1, or contexts in a plane, the figures are those of the directions that vary.
     Raises DataError unless both have the same contexts and items, enough contexts, and vary.
-
-    >>> random = np.random.default_rng(0)
-    >>> context, center = random.normal(size=(200, 2)), random.normal(size=(9, 2))
-    >>> turn, group = np.array([[2.0, 1.0], [0.0, 1.0]]), np.arange(200)
-    >>> first = ItemEmbeddings(context, center, np.zeros(9), group)
-    >>> second = ItemEmbeddings(context @ turn.T, center @ np.linalg.inv(turn), np.zeros(9), group)
-    >>> aligned = align(first, second)
-    >>> [round(both.forward, 6) for both in (aligned.context, aligned.center)]
-    [1.0, 1.0]
     """
     if not np.array_equal(first.group, second.group) or first.n_items != second.n_items:
         raise DataError(
@@ -248,36 +229,56 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
             f"`first` must have {dim + 2} contexts or more in each half of its groups for a map of "
             f"{dim} dimensions, got {fewest}. Take more groups."
         )
-    pair = first.context[half], second.context[half]
-    maps = affine_map(*pair), affine_map(*pair[::-1])
-    turns = rotation_map(*pair), rotation_map(*pair[::-1])
-
-    def both(share: _Share, ways: tuple[AffineMap, AffineMap] = maps) -> BothWays:
-        return BothWays(share(first, second, *ways), share(second, first, *ways[::-1]))
-
-    def context_share(
-        given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
-    ) -> float:
-        return explained(wanted.context[~half], into(given.context[~half]))
-
-    whitened = [_whitened(vectors) for vectors in pair]
+    whitened = [_whitened(fit.context[half]) for fit in (first, second)]
     left, _, right = np.linalg.svd(whitened[0].scores.T @ whitened[1].scores, full_matrices=False)
     ways = list(zip((first, second), whitened, (left, right.T), strict=True))
-    has_bias = bool(np.ptp(first.bias) and np.ptp(second.bias))
+    shares = zip(_shares(first, second, half), _shares(second, first, half), strict=True)
+    *both, bias = (BothWays(*own) for own in shares)
     return Alignment(
-        context=both(context_share),
-        center=both(_center_share),
-        center_transposed=both(_center_share_transposed),
-        center_effect=both(_effect_share),
-        bias=both(_bias_share) if has_bias else None,
-        rotation_context=both(context_share, turns),
-        rotation_center=both(_effect_share, turns),
+        *both,
+        bias=bias if np.ptp(first.bias) and np.ptp(second.bias) else None,
         context_correlations=_columns_correlation(
             *(fit.context[~half] @ white.into @ turn for fit, white, turn in ways)
         ),
         center_correlations=_columns_correlation(
             *(fit.center @ white.back @ turn for fit, white, turn in ways)
         ),
+    )
+
+
+def _shares(
+    given: ItemEmbeddings, wanted: ItemEmbeddings, half: Bool[np.ndarray, "contexts"]
+) -> tuple[float, ...]:
+    """Of `wanted`, what `given` explains, in the order of an alignment's fields.
+
+    From H = B H' + s: H . delta + b = H' . B' delta + (s . delta + b). "Effect" is of the variance
+    of (H - mean) . delta: products with H's principal axes, scaled by it.
+    """
+    pair = given.context[half], wanted.context[half]
+    into, back = affine_map(*pair), affine_map(*pair[::-1])
+    turn, turn_back = rotation_map(*pair), rotation_map(*pair[::-1])
+    axes = _whitened(wanted.context).back
+
+    def context(way: AffineMap) -> float:
+        return explained(wanted.context[~half], way(given.context[~half]))
+
+    def center(matrix: np.ndarray, axes: np.ndarray | None = None) -> float:
+        carried, own = given.center @ matrix, wanted.center
+        if axes is not None:
+            carried, own = carried @ axes, own @ axes
+        return explained(own, carried, shift=True)
+
+    bias = given.bias + given.center @ back.shift
+    varies = bool(np.ptp(wanted.bias))
+    return (
+        context(into),
+        # Of a map that is singular or not square, its pseudo-inverse.
+        center(np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)),
+        center(back.matrix),
+        center(back.matrix, axes),
+        context(turn),
+        center(turn_back.matrix, axes),
+        explained(wanted.bias[:, None], bias[:, None], shift=True) if varies else np.nan,
     )
 
 
@@ -310,36 +311,6 @@ def explained(wanted: Vectors, given: Vectors, *, shift: bool = False) -> float:
     if total == 0:
         raise DataError("`wanted` must vary for a share of its variance, got rows all alike.")
     return 1 - float((left**2).sum()) / total
-
-
-def _center_share(
-    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
-) -> float:
-    """By the inverse transposed; of a map that is singular or not square, its pseudo-inverse."""
-    matrix = np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)
-    return explained(wanted.center, given.center @ matrix, shift=True)
-
-
-def _center_share_transposed(
-    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
-) -> float:
-    return explained(wanted.center, given.center @ back.matrix, shift=True)
-
-
-def _effect_share(
-    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
-) -> float:
-    """Of the variance of (H - mean) . delta: products with H's principal axes, scaled by it."""
-    axes = _whitened(wanted.context).back
-    return explained(wanted.center @ axes, given.center @ back.matrix @ axes, shift=True)
-
-
-def _bias_share(
-    given: ItemEmbeddings, wanted: ItemEmbeddings, into: AffineMap, back: AffineMap
-) -> float:
-    """From H = B H' + s: H . delta + b = H' . B' delta + (s . delta + b)."""
-    carried = given.bias + given.center @ back.shift
-    return explained(wanted.bias[:, None], carried[:, None], shift=True)
 
 
 class _Whitened(NamedTuple):

@@ -69,12 +69,6 @@ def value_embeddings(model: TwoPartModel, groups: Groups) -> ValueEmbeddings:
     one entry more, by which L is 1: the head's constant and the intercept of the context's item.
     Rows follow as elements do in the columns. `model` is a member of a fitted estimator with
     `head_hidden_dim=0`. Raises ExfamError for any other: assumption 1 is not made by its head.
-
-    >>> groups = Groups(start=[0, 3], stop=[3, 5], values={"y": np.arange(5.0)})
-    >>> model = EFA(embed_dim=2, head_hidden_dim=0, max_epochs=1, progress=False).fit(groups)
-    >>> fit = value_embeddings(model.members_[0], groups)
-    >>> fit.context.shape, bool(np.allclose(fit.context @ fit.vector, fit.mean))
-    ((5, 3), True)
     """
     part, head = model.value_part, getattr(model.value_part, "head", None)
     families = [family.name for family in model.families.values()]

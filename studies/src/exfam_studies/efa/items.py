@@ -212,7 +212,7 @@ def _recommender_rows(table: _Table) -> list[Row]:
     rows = []
     for model, choices in tried.items():
         validation = {name: figures(own, table.splits.validation) for name, own in choices.items()}
-        best = max(validation, key=lambda name, of=validation: of[name]["ndcg@10"])
+        best = max(validation.items(), key=lambda item: item[1]["ndcg@10"])[0]
         rows += [
             Row(
                 task=table.task,

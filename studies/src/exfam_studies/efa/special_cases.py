@@ -129,8 +129,14 @@ def zeroed_attention(
     embed_dim: int, *, head_dim: int, kernel: ScoreKernel, like: Tensor, n_heads: int = 1
 ) -> Attention:
     """Attention with all weights 0, to be filled in, in the precision of `like`."""
-    sizes = {"n_heads": n_heads, "head_dim": head_dim}
-    attention = Attention(embed_dim, **sizes, generator=torch.Generator(), scale=1.0, kernel=kernel)
+    attention = Attention(
+        embed_dim,
+        n_heads=n_heads,
+        head_dim=head_dim,
+        generator=torch.Generator(),
+        scale=1.0,
+        kernel=kernel,
+    )
     for parameter in attention.parameters():
         nn.init.zeros_(parameter)
     return attention.to(device=like.device, dtype=like.dtype)

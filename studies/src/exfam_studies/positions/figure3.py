@@ -179,7 +179,7 @@ def _common(options: Options) -> dict[str, Any]:
 def _measure(
     setting: _Setting, task: SentenceTask, vectors: WordVectors, seed: int, options: Options
 ) -> Measured:
-    weights = {"w": setting.w, "s": setting.s, "padding": setting.padding}
+    weights: dict[str, Any] = {"w": setting.w, "s": setting.s, "padding": setting.padding}
     model = PositionalSentenceClassifier(**weights, **_common(options), seed=seed, progress=False)
     held = (task.validation.sentences, task.validation.targets)
     model.fit(task.train.sentences, task.train.targets, vectors=vectors, validation=held)

@@ -11,9 +11,6 @@ def decoded_lines(content: bytes, *, where: str, latin: bool = False) -> Iterato
     `latin`: whether a file that is not UTF-8 is Latin-1
 
     Raises DataError, naming file and line, for what is not UTF-8 but should be.
-
-    >>> list(decoded_lines(b"a\\r\\nb", where="a.txt"))
-    [(1, 'a'), (2, 'b')]
     """
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:

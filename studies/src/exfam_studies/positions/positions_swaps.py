@@ -96,7 +96,7 @@ def _baseline_rows(read: Callable[[], list[SwapSet]], learn: Callable[[], _Train
         for own in read()
     ]
     for model, predict in contenders.items():
-        accuracy = float((np.array(predict(held_texts)) == held).mean())
+        accuracy = float((np.array(list(predict(held_texts))) == held).mean())
         own_rows = _rows(model, [(predict, accuracy)], read())
         rows += [replace(row, n_seeds=None) for row in own_rows]
     return rows

@@ -71,8 +71,8 @@ def sentence_task(name: str, *, seed: int) -> SentenceTask:
         parts = draw_parts(labeled_part(files), fractions=(0.1, 0.1), by_label=True, seed=seed)
         return SentenceTask(name, "classification", "accuracy", *parts)
     given, test = (_given(name, *_content(file)) for file in _PARTED[name])
-    parts = draw_parts(without(given, test), fractions=(0.1,), by_label=True, seed=seed)
-    return SentenceTask(name, "classification", "accuracy", *parts, test)
+    train, validation = draw_parts(without(given, test), fractions=(0.1,), by_label=True, seed=seed)
+    return SentenceTask(name, "classification", "accuracy", train, validation, test)
 
 
 def _content(file: str) -> tuple[str, bytes]:

@@ -77,10 +77,6 @@ def draw_parts(
 
     Copies of a sentence, or of a pair, stay together; white space does not make two different.
     `by_label`: each part has its fraction of the sentences of every label (by their first copy)
-
-    >>> part = SentencePart(tuple("abcdefghij"), np.array(["x", "y"] * 5))
-    >>> [len(drawn) for drawn in draw_parts(part, fractions=[0.2, 0.4], by_label=True, seed=0)]
-    [4, 2, 4]
     """
     check_whole("seed", seed, least=0)
     number: dict[Sentence, int] = {}

@@ -80,12 +80,7 @@ def seeds_note(rows: Iterable[Row | None]) -> str:
 
 
 def all_of(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """The rows whose fields, or settings, are as wanted; None for a setting that is not there.
-
-    >>> rows = [Row(task="t", model=m, metric="nats", settings={"k": 1}) for m in ("a", "b")]
-    >>> [row.model for row in all_of(rows, task="t", k=1, days=None)]
-    ['a', 'b']
-    """
+    """The rows whose fields, or settings, are as wanted; None for a setting that is not there."""
     return [
         row
         for row in rows
@@ -113,11 +108,7 @@ def least_validation(row: Row) -> float:
 def number(
     row: Row | None, form: str = ".3f", *, spread: float | None | str = "sd", bold: bool = False
 ) -> str:
-    """A row's figure and its spread, by default over seeds; nothing where there is none.
-
-    >>> number(Row(task="t", model="efa", metric="mse", value=1.0, sd=0.25), ".2f", bold=True)
-    '**1.00 ± 0.25**'
-    """
+    """A row's figure and its spread, by default over seeds; nothing where there is none."""
     if row is None or row.value is None:
         return ""
     wide = row.sd if spread == "sd" else spread

@@ -88,8 +88,8 @@ def balanced_task(
         by_class: dict[str, list[Example]] = {label: [] for label in classes}
         for example in divided[part]:
             by_class[example.label].append(example)
-        rarest = min(by_class, key=lambda label, of=by_class: len(of[label]))
-        most = len(by_class[rarest])
+        rarest, fewest = min(by_class.items(), key=lambda item: len(item[1]))
+        most = len(fewest)
         wanted = most if per_class is None else (held_out | rest)[part]
         if most < max(wanted, 1):
             raise DataError(

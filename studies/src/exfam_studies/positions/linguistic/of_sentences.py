@@ -158,7 +158,7 @@ def kinds_of_words(parses: Iterable[DependencyParse]) -> dict[str, str]:
         tag, n = counted.most_common(1)[0]
         if tag in _FEATURES and n >= _SHARE * counted.total():
             counts = {kind: n for kind, n in kinds[word].items() if kind.split()[0] == tag}
-            chosen[word] = min(counts, key=lambda kind, of=counts: (-of[kind], kind))
+            chosen[word] = min(counts.items(), key=lambda item: (-item[1], item[0]))[0]
     return chosen
 
 

@@ -66,11 +66,6 @@ def swap_roles(sentence: Sentence, roles: Sequence[Roles]) -> RoleSwap | None:
     agent or patient is a reflexive pronoun, or whose sentence stays the same. Pronouns that are a
     span by themselves change their case ("I" <-> "me"), verbs do not change their number, and the
     sentence begins with a capital if it did before. None if no verb is left.
-
-    >>> words = ("She", "sees", "a", "man", ".")
-    >>> sentence = Sentence(words, (True, False, False, False, True), (False,) * 5)
-    >>> str(swap_roles(sentence, [Roles(1, agent=(0, 0), patient=(2, 3))]).sentence)
-    'A man sees her.'
     """
     for verb, agent, patient in roles:
         if sentence.words[verb].lower() in AUXILIARIES or agent is None or patient is None:

@@ -24,9 +24,6 @@ class Sentence:
 
     `glued`: whether there is no blank before a word
     `names`: whether a word is a name, which keeps its capital inside a sentence
-
-    >>> str(Sentence(("I", "'m", "here", "."), (True, True, False, True), (False,) * 4))
-    "I'm here."
     """
 
     words: tuple[str, ...]
@@ -99,11 +96,6 @@ def written_words(sentence: Sentence) -> tuple[Sentence, tuple[int, ...]]:
     """The sentence by what stands between blanks and punctuation, and where each word went.
 
     What a parser takes apart, such as "man" and "'s", is one word again.
-
-    >>> sentence = Sentence(("I", "'m", "here", "."), (True, True, False, True), (False,) * 4)
-    >>> whole, index = written_words(sentence)
-    >>> whole.words, index
-    (("I'm", 'here', '.'), (0, 0, 1, 2))
     """
     words: list[str] = []
     heads: list[int] = []

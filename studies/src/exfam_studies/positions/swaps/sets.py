@@ -6,7 +6,7 @@ Source: Chen, Varoquaux & Suchanek (2023), sections 3.5 and A.3.
 """
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ VERSION = "swaps-1"
 LENGTHS = (3, 4, 5)
 _ANY_LENGTH = (2, 3, 4, 5)
 # Pairs (premise, hypothesis) -> the label of each.
-Predictor = Callable[[list[tuple[str, str]]], Sequence[str]]
+Predictor = Callable[[list[tuple[str, str]]], Iterable[object]]
 _Change = Callable[[Sentence, Tree, np.random.Generator], str | None]
 
 
