@@ -36,11 +36,6 @@ def test_a_smoke_run_has_all_rows_and_is_kept(tmp_path, monkeypatch):
     assert experiment.run(options) == without_run(rows)
 
 
-def test_one_fit_a_size_has_no_slope_if_there_are_few_sizes():
-    rows = experiment.run(Options(fast=True))
-    assert {row.metric for row in rows}.isdisjoint({"slope-excess", "slope-rate-term"})
-
-
 def test_the_known_model_is_as_good_as_the_best_there_is():
     """The bound of values moves the best prediction by next to nothing."""
     maps = experiment.simulated_maps(500, seed=1)

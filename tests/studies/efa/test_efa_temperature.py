@@ -102,22 +102,6 @@ def test_only_what_the_paper_ran_has_the_papers_figures(rows):
     assert {row.metric for row in rows if row.paper} == {"mse"}
 
 
-def test_the_verdict_is_that_of_the_better_ridge_of_the_same_days(rows):
-    judged = [row for row in rows if "beat" in row.note]
-    assert {row.task for row in judged} == {SAME_DAY, ONE_LAG, SIMULATED}
-    for row in judged:
-        assert row.metric == "mse" and row.model.startswith("efa")
-        place = {name: row.settings.get(name) for name in ("days", "draw", "lags")}
-        ridges = [
-            each.value
-            for model in ("ridge", "ridge-covariance")
-            for each in find(rows, task=row.task, metric="mse", model=model)
-            if {name: each.settings.get(name) for name in place} == place
-        ]
-        assert len(ridges) == 2 and f"{min(ridges):.2f}" in row.note
-        assert row.note.startswith("beats") == (row.value < min(ridges))
-
-
 def test_nobody_is_ahead_of_the_truth(others):
     for lags in (0, 1):
         reported = find(others, task=SIMULATED, draw="fresh-1", lags=lags)

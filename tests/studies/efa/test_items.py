@@ -33,7 +33,7 @@ def read(split):
     return Splits(*(partners(60, seed=len(split) + part) for part in range(3)))
 
 
-def experiment(**more):
+def experiment():
     return ItemExperiment(
         task="pairs-",
         read=read,
@@ -53,20 +53,12 @@ def experiment(**more):
         ridges=(1.0, 10.0),
         seeds=2,
         correct_seeds=1,
-        **more,
     )
 
 
 @pytest.fixture(scope="module")
 def results():
-    """The rows, and the models that were handed over for further ones."""
-    further = []
-
-    def more(contender, fits, task):
-        further.append((contender.model, contender.settings["split"], len(fits), task))
-        return []
-
-    return item_rows(experiment(more=more), Brief(only=["pairs-causal"], fast=True)), further
+    return item_rows(experiment(), Brief(only=["pairs-causal"], fast=True))
 
 
 def find(rows, **wanted):
@@ -83,48 +75,30 @@ def value(rows, **wanted):
 
 
 def test_fits_are_counted_by_split(results):
-    assert {row.task for row in results[0]} == {"pairs-causal"}
-    unseen = find(results[0], split="correct")
+    assert {row.task for row in results} == {"pairs-causal"}
+    unseen = find(results, split="correct")
     assert {row.metric for row in unseen} == {"nats"}
     assert {row.model for row in unseen} == {
         "marginal", "latent-factor", "efa-positions", "efa-defaults"
     }  # fmt: skip
     for split, n_fits in (("paper", 2), ("correct", 1)):
         for model in ("efa-positions", "efa-defaults", "latent-factor"):
-            assert {row.n_seeds for row in find(results[0], model=model, split=split)} == {n_fits}
-    assert {row.n_seeds for row in find(results[0], model="marginal")} == {None}
-    assert {
-        row.settings["members"] for row in find(results[0], model="efa-positions-ensemble")
-    } == {2}
-
-
-def test_further_rows_are_of_models_on_the_papers_split(results):
-    models = ["marginal", "latent-factor-notebook", "latent-factor"]
-    models = [*models, "efa-positions", "efa-defaults"] * 2
-    assert [each[0] for each in results[1]] == models
-    assert {each[1:] for each in results[1]} == {("paper", n, "pairs-causal") for n in (1, 2)}
+            assert {row.n_seeds for row in find(results, model=model, split=split)} == {n_fits}
+    assert {row.n_seeds for row in find(results, model="marginal")} == {None}
+    assert {row.settings["members"] for row in find(results, model="efa-positions-ensemble")} == {2}
 
 
 def test_who_sees_the_partner_ranks_it_first(results):
     for support in SUPPORTS:
         both = [
-            value(results[0], model=m, support=support, metric="mrr")
+            value(results, model=m, support=support, metric="mrr")
             for m in ("marginal", "popularity")
         ]
         assert both[0] == pytest.approx(both[1])
         where = {"support": support, "metric": "ndcg@10"}
-        ranked = {
-            m: value(results[0], model=m, **where) for m in ("popularity", "item-knn", "ease")
-        }
+        ranked = {m: value(results, model=m, **where) for m in ("popularity", "item-knn", "ease")}
         assert min(ranked["item-knn"], ranked["ease"]) > ranked["popularity"]
-        assert {row.n_configurations for row in find(results[0], model="ease", **where)} == {2}
-
-
-def test_the_ratio_is_that_of_the_authors_seconds(results):
-    ratios = find(results[0], metric="cpu-ratio-to-reference")
-    assert [row.model for row in ratios] == ["efa-positions"] * 2
-    assert {row.settings["split"] for row in ratios} == {"paper"}
-    assert all(row.value > 1 for row in ratios)
+        assert {row.n_configurations for row in find(results, model="ease", **where)} == {2}
 
 
 def test_a_set_and_a_sequence_stand_beside_each_other():

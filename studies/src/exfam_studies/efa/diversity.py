@@ -106,13 +106,9 @@ def check_items(
     `nats`: mean KL divergence up to which conditionals count as the same
     `tolerance`: share of variance that a map may leave unexplained
 
-    Assumes the same conditionals p(x_i | context), vectors of one length K <= D - 1 (Remark 13),
-    items that differ in all directions (Assumption 2) and contexts that do (Assumption 3), and,
-    since outputs have a bias and Definition 1 holds up to a vector added to every center only, that
-    contexts lie in no plane. Concludes that one invertible affine map found from the contexts of
-    half of the groups takes H to H' on the other half, and, inversely transposed, delta to delta',
-    both ways. Fits of finite data never have the same conditionals: then the check says nothing,
-    and `align` says how near they are.
+    Assumes the same conditionals, vectors of one length K <= D - 1 (Remark 13), assumptions 2, 3
+    and, since outputs have a bias, that contexts lie in no plane. Fits of finite data never have
+    the same conditionals: then the check says nothing, and `align` says how near they are.
     """
     aligned, apart = align(first, second), mean_divergence(first, second)
     dims = f"one length of vectors: got {first.dim} and {second.dim} dimensions"

@@ -1,12 +1,9 @@
 """Theorem 2 of Exponential Family Attention, measured: excess loss by the number of groups F.
 
-Maps of four sites are drawn from a known model of the theorem's class, so that the least loss of
-the class is known. To F of them models of the class are fitted by minimizing half the squared
-error: L-BFGS from the known model's neighborhood and from random weights, of which the one of least
-training loss is kept, since the theorem is about the minimizer and not about a search for it.
-"excess-loss" is against the known model's loss on maps drawn anew. "slope-excess" is the slope of
-its logarithm over that of F, with a 95% interval; that of the theorem's rate term is -1/2. The term
-itself, "rate-term", is no bound: O() hides a constant.
+To maps of a known model of the theorem's class models of the class are fitted by L-BFGS, from the
+known model's neighborhood and from random weights; the one of least training loss is kept.
+"excess-loss" is against the known model's loss on maps drawn anew; "slope-excess" the slope of its
+logarithm over that of F. The theorem's term, "rate-term", is no bound: O() hides a constant.
 """
 
 import copy

@@ -1,15 +1,10 @@
 """Whether fits of one model have the same embeddings: Theorem 1 of Exponential Family Attention.
 
-Context embeddings H of test contexts and center embeddings delta of fits that differ in their seed
-alone are compared up to one affine map, found from one half of the contexts and judged on the other
-and on the items. "against" says with what: "seeds" (all pairs of fits), "truth" (of simulated data,
-forward from it), "shuffled-items" (the other fit with its items' names shuffled, in contexts as at
-the head) and "shuffled-contexts" (each context another's): nulls. `sd` is over pairs, of which
-several share a fit. "alike-" figures are 1 where the theorem's conclusion is exact; its premise,
-the same conditionals, is measured by "divergence-nats" (0 where it is exact).
-
-The task "identifiability-values" is the other half of the theorem, which fails where embeddings
-have two dimensions or more: see `exfam_studies.efa.identifiability_values`.
+Embeddings of fits that differ in their seed alone are compared up to one affine map. "against" says
+with what: "seeds" (all pairs of fits), "truth" (of simulated data), and the nulls "shuffled-items"
+(the other fit with its items' names shuffled) and "shuffled-contexts" (each context another's).
+`sd` is over pairs, of which several share a fit. "alike-" figures are 1 where the theorem's
+conclusion is exact; "divergence-nats" measures its premise, the same conditionals.
 """
 
 from collections.abc import Callable, Mapping, Sequence

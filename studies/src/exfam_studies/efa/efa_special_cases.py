@@ -1,9 +1,7 @@
 """Latent factor models are special cases of attention: propositions 1, 2 and 3, by construction.
 
-For latent factor models of random weights, the EFA weights of the proposition are written down and
-both are computed on random groups of unequal lengths. "max-difference" is the largest absolute
-difference, over all seeds, of the natural parameters and of the log-probabilities in nats, in
-double precision: nothing is fitted.
+Nothing is fitted: "max-difference" is the largest difference, over random groups and weights, of
+natural parameters and of log-probabilities in nats, in double precision.
 """
 
 from collections.abc import Callable

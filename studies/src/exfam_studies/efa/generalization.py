@@ -15,7 +15,6 @@ Source: section 5.2 and appendix D of the paper.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.stats
@@ -82,12 +81,16 @@ class ModelClass:
 def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass:
     """The class that a model is of, with its own norm as B unless a larger bound is given.
 
-    `model`: a `ClippedFieldNetwork`, or a model or estimator that has one as its part
-
-    Raises ExfamError for any other model, naming what sets it apart, and for a bound below the
-    model's norm.
+    Raises ExfamError for any model but a `ClippedFieldNetwork`, naming what sets it apart, and for
+    a bound below the model's norm.
     """
-    network = theorem_network(model)
+    network = getattr(model, "members_", [model])[0]
+    if not isinstance(network, ClippedFieldNetwork):
+        raise ExfamError(
+            "`model` must be of the class of theorem 2, a ClippedFieldNetwork, got "
+            f"{type(network).__name__} with {'; '.join(_differences(network))}. The theorem says "
+            "nothing of it."
+        )
     norm = float(parameter_norm(network).detach())
     bound = norm if norm_bound is None else float(norm_bound)
     if bound < norm:
@@ -106,23 +109,6 @@ def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass
         token_bound=network.token_bound,
         value_bound=network.value_bound,
     )
-
-
-def theorem_network(model: object) -> ClippedFieldNetwork:
-    """The network of theorem 2 in a model or estimator that has one.
-
-    Raises ExfamError for any other model, with the reasons.
-    """
-    network: Any = getattr(model, "model_", model)
-    network = next(iter(getattr(network, "members_", [network])))
-    network = getattr(network, "value_part", None) or network
-    if not isinstance(network, ClippedFieldNetwork):
-        raise ExfamError(
-            "`model` must be of the class of theorem 2, a ClippedFieldNetwork, got "
-            f"{type(network).__name__} with {'; '.join(_differences(network))}. The theorem says "
-            "nothing of it."
-        )
-    return network
 
 
 def _differences(network: object) -> Iterator[str]:
@@ -272,12 +258,9 @@ def fit_slope(
 def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
     """Theorem 2: the excess loss falls with F at least as the rate does, as F^(-1/2).
 
-    Assumes |y| <= B_y (assumption 5), fits and known model of norm at most B, fits that minimize
-    the training loss (whose loss is then at most the known model's), and, to measure the excess, a
-    known model that is the best of all. That groups are drawn alike and independently is assumed
-    unseen. Concludes that the slope of log excess over log F is at most -1/2, within its interval,
-    and that the logarithm in appendix D is at most 43 L iota. The constant in O() is unknown, so
-    that no single excess can contradict the theorem.
+    Assumes |y| <= B_y (assumption 5), norms of at most B, fits that minimize the training loss, and
+    a known model that is the best of all. Concludes that the slope of log excess over log F is at
+    most -1/2, within its interval, and that the logarithm in appendix D is at most 43 L iota.
     """
     sizes = np.array([fit.n_groups for fit in fits])
     slope = fit_slope(sizes, np.array([fit.excess for fit in fits]))

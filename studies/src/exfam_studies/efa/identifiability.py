@@ -79,13 +79,6 @@ def item_embeddings(
     `names`: the model's item that stands for each item of `groups`, a permutation
 
     Raises ExfamError for a model whose items are not given by attention.
-
-    >>> from exfam.efa.efa import EFA
-    >>> groups = Groups(start=[0, 3], stop=[3, 5], item=[0, 1, 2, 2, 0])
-    >>> model = EFA(embed_dim=2, max_epochs=1, progress=False).fit(groups)
-    >>> fit = item_embeddings(model.members_[0], groups)
-    >>> fit.context.shape, fit.center.shape, fit.group
-    ((5, 2), (3, 2), array([0, 0, 0, 1, 1]))
     """
     part = model.item_part
     if not isinstance(part, EFANetwork):
@@ -179,19 +172,13 @@ class Alignment:
 
     Shares of variance explained (R^2, at most 1, below 0 if worse than the mean), both ways:
     `context`: of H, by the affine map, on the other half of the contexts
-    `center`: of delta, by the inverse transposed of that map: what the theorem says. An error in a
-        direction in which H hardly varies is blown up by the inverse
-    `center_transposed`: of delta, by the transposed map of the other way, the same without noise,
-        which needs no inverse
-    `center_effect`: as `center_transposed`, directions weighed by how much contexts vary in them:
-        of the log-odds of items, not of coordinates
-    `rotation_context`, `rotation_center`: `context` and `center_effect` by the best rotation with a
-        shift and one scale (orthogonal Procrustes): low where the map is no rotation
+    `center`: of delta, by the inverse transposed of that map: what the theorem says
+    `center_transposed`: of delta, by the transposed map of the other way, which needs no inverse
+    `center_effect`: as that, directions weighed by how much contexts vary in them
+    `rotation_context`, `rotation_center`: `context` and `center_effect` by the best rotation
     `bias`: of the bias, by the map's shift; None where a fit has none
-
-    Correlations in canonical directions, which do not depend on either fit's coordinates:
-    `context_correlations`: of H in directions found on one half, measured on the other
-    `center_correlations`: of delta over items, in the dual directions
+    `context_correlations`, `center_correlations`: of H on the other half and of delta over items,
+        in canonical directions, which do not depend on either fit's coordinates
     """
 
     context: BothWays

@@ -1,14 +1,9 @@
 """Theorem 1 for values, and why it holds for the scalar mean alone: its counterexample, and fits.
 
-Assumption 1 writes the mean of a value as J(c) = K(c) . L, L one vector for all contexts. Only the
-projection of K on L enters the distribution: what K does across L is free, whatever assumption 4
-says. The paper's proof (appendix C) finds C from as many contexts as K has dimensions, where
-K' = C K* holds by construction, and takes it to hold at all others.
-
-Of the rows "counterexample" is one distribution with two embeddings. "efa" are fits of simulated
-ratings that differ in their seed alone: of each pair, how far their means are alike
-("alike-means"), and how far their embeddings are up to one affine map ("alike-context"), found on
-one half of the test users and measured on the other, both ways.
+Assumption 1 writes the mean of a value as J(c) = K(c) . L, L one vector for all contexts: what K
+does across L is free, whatever assumption 4 says. The paper's proof (appendix C) finds C from as
+many contexts as K has dimensions, where K' = C K* holds by construction, and takes it to hold at
+all others.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,8 @@
 """Which product is added to which basket: Exponential Family Attention, section 6.3.
 
-Nats and rankings of both directions, and the items bought together. Table 3 ranks items j by
-delta_i . beta_j + delta_j . beta_i, delta the center and beta the context vectors; as printed the
-rule repeats the first product, a misprint. "Lift" ranks them by what the model itself says of
-baskets of one item: how much i makes j likelier, plus how much j does i.
+Of the items bought together, Table 3 ranks items j by delta_i . beta_j + delta_j . beta_i, delta
+the center and beta the context vectors. "Lift" ranks them by what the model itself says of baskets
+of one item: how much i makes j likelier, plus how much j does i.
 """
 
 from collections.abc import Sequence

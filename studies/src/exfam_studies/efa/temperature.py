@@ -3,16 +3,9 @@
 Squared errors (degrees Fahrenheit, squared), nats, CRPS and the share of values in the central 90%
 interval, of each value given all others of its day, and of one or two days before. "efa-site" has a
 vector for each city, "efa-coordinates" can predict anywhere; "efa-ensemble" is the better of them
-on validation, three fits together. "efa-l1" and so on are the paper's own choices, as near as our
-parts allow. Ridges choose their penalties on validation; the other closed forms choose nothing.
-
-The paper's figures with lags include 1 October, whose day before is not in our file: we leave such
-days out (3,960 test targets with one lag, 3,828 with two, the paper's 4,092). Rows with "days" say
-how models without lags do on those very days.
-
-"temperature-new-sites" predicts at cities that no fit has seen and of which no value is known.
-"temperature-simulated" has the models with the same settings on fields whose truth is known, drawn
-with seeds that were never used while anything was chosen.
+on validation, three fits together; "efa-l1" and so on are the paper's own choices. The day before
+1 October is not in our file: such days are left out, and rows with "days" say how models without
+lags do on those that have a history.
 """
 
 from collections.abc import Mapping, Sequence

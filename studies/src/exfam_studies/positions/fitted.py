@@ -1,17 +1,11 @@
 """Locality and symmetry of fitted models' attention, and encodings chosen by them.
 
-EFA of movies and of baskets, with the settings of "efa-movielens-items" and "efa-instacart", and a
-linear table model of the cars of "table-autompg", first with each model's default encoding, then
-with others. "of" says whose "position-" scores a row has: "attention" is that of the fitted models
-between the first elements of validation groups (a table's columns, on validation rows), the mean
-over layers, heads and seeds; "encoding" is that of the encoding by itself before training. Elements
-do not see themselves; causal ones see earlier ones alone, where symmetry means nothing and has no
-rows.
-
-"chosen-by-validation" has the least validation nats of all encodings tried;
-"chosen-by-attention" the locality (and raw symmetry, where there is one) nearest to what the
-default learned, with no further fit to choose it. "nats-difference-to-default" is a mean over seeds
-of differences between fits of the same seed.
+EFA of movies and of baskets, and a linear table model of the cars of "table-autompg", first with
+each model's default encoding, then with others. "of" says whose scores a row has: "attention" is
+that of the fitted models between the first elements of validation groups, the mean over layers,
+heads and seeds; "encoding" that of the encoding by itself. Causal elements see earlier ones alone:
+symmetry means nothing and has no rows. "chosen-by-attention" has the locality and raw symmetry
+nearest to what the default learned.
 """
 
 from collections.abc import Callable, Mapping, Sequence

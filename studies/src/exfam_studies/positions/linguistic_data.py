@@ -1,9 +1,7 @@
 """The ten linguistic probing tasks, made of WikiText-2, SNLI and the English Web Treebank.
 
-SentLen and WC are made of all of WikiText-2. BShift and SOMO are made of its validation and test
-parts, since an encoder may have learned the training part by heart, and would know a sentence that
-was changed; the pairs of words that SOMO goes by are counted in the training part. The others need
-parses, and are as small as the public ones: see the sizes and intervals.
+BShift and SOMO are made of WikiText-2's validation and test parts, since an encoder may have
+learned the training part by heart; the pairs of words that SOMO goes by are counted in that.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

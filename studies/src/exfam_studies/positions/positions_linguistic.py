@@ -1,12 +1,9 @@
 """What encoders know of language by content and by position: Figure A2 of locality and symmetry.
 
 Ten probing tasks on the vectors of every layer of masked language models of our own (see
-`masked_lms`): one whose positions are added to tokens and one that compares positions apart from
-them (TUPE), with attention as it is ("both"), by content alone and by position alone. Beside them
-the majority class, the length of a sentence and its words without their order;
-"shuffled-accuracy" is what the same classifier finds in labels of chance. Most sets are small: see
-"count-" rows, and "low" and "high", between which 95 % of accuracies are when test sentences are
-redrawn. Source: Chen, Varoquaux & Suchanek (2023), A.6.1.
+`masked_lms`), with attention as it is ("both"), by content alone and by position alone.
+"shuffled-accuracy" is what the same classifier finds in labels of chance; between "low" and "high"
+95 % of accuracies are when test sentences are redrawn.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,15 +1,11 @@
 """Masked language models that differ in their encoding alone: section 3.3.2 of the paper.
 
-That is "Locality and symmetry of positional encodings".
-
 All take equal steps on WikiText-2. Nats are of masked tokens of its test part; locality and
-symmetry are those of words repeated, before and after training. Sentences are classified by a
-logistic regression on the encoder's vectors ("frozen"), and by an encoder that is trained along
-("tuned"). "small" is the usual size; "large" and "paper" (BERT-base, see `masked_lms`) have to be
-named by `--only`, as "small-five-rates", which tunes at five learning rates and has their
-mean, as the paper does. Where the folder that EXFAM_DATA names has files of GLUE or SentEval below
-"glue", the paper's other tasks are scored as well. With `--folder` every model and figure is kept
-there. Scores of sentences are the accuracy of labels and Spearman's correlation with numbers.
+symmetry are those of words repeated. Sentences are classified by a logistic regression on the
+encoder's vectors ("frozen"), and by an encoder that is trained along ("tuned"). "large" and "paper"
+(see `masked_lms`) have to be named by `--only`, as "small-five-rates", which has the mean of five
+learning rates. Where the folder that EXFAM_DATA names has files of GLUE or SentEval below "glue",
+the paper's other tasks are scored as well.
 """
 
 import time
