@@ -80,7 +80,7 @@ class Fits:
         efa.save(self.folder / "model")
 
     def refusals(self):
-        """Every rank is told what no rank may do."""
+        """Every rank hears what no rank may do."""
         said = []
         for options in (
             {"model": ToyModel(seed=RANK)},

@@ -111,7 +111,7 @@ def test_dropout_is_torchs_from_a_generator_of_its_own(dtype):
         torch.default_generator.manual_seed(5)
         witness = nn.functional.dropout(x, 0.3)
     assert torch.equal(own, witness)
-    assert torch.equal(*(torch.autograd.grad(each.sum(), x)[0] for each in (own, witness)))
+    assert torch.equal(*(torch.autograd.grad(part.sum(), x)[0] for part in (own, witness)))
     assert torch.equal(part.eval()(x), x) and torch.equal(Dropout(0.0)(x), x)
 
 

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -400,13 +399,6 @@ def test_a_file_of_another_length_or_none_is_noticed(saved, name):
         refused(saved, match=f"{re.escape(name)}.*damaged")
     (saved / name).unlink()
     refused(saved, match=f"must be.*{re.escape(name)}|{re.escape(name)} must be")
-
-
-@pytest.mark.parametrize("name", FILES[1:])
-def test_a_file_of_another_model_is_noticed(saved, tmp_path, name):
-    save_folder(tmp_path / "other", **model(1) | {"vocabulary": {"item": np.array(["c"])}})
-    shutil.copy(tmp_path / "other" / name, saved / name)
-    refused(saved, match=f"{re.escape(name)}.*damaged or changed")
 
 
 @pytest.mark.parametrize("text", ["", "{", "null", "[]", "3", '"exfam-model"', '{"a": 1}', "\xff"])

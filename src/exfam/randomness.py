@@ -20,8 +20,6 @@ class Dropout(RandomPart):
 
     What `torch.nn.Dropout` does, which draws from torch's default generator and takes no other.
 
-    >>> Dropout(0.5).eval()(torch.ones(2))
-    tensor([1., 1.])
     >>> with lend_generator(torch.Generator().manual_seed(0), part := Dropout(0.5)):
     ...     sorted(set(part(torch.ones(100)).tolist()))
     [0.0, 2.0]
@@ -40,25 +38,12 @@ class Dropout(RandomPart):
         )
 
     def extra_repr(self) -> str:
-        """The probability.
-
-        >>> Dropout(0.5)
-        Dropout(p=0.5)
-        """
         return f"p={self.p}"
 
 
 @contextmanager
 def lend_generator(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
-    """Within it, all parts of `module` draw from `generator`, which is on the module's device.
-
-    >>> part = Dropout(0.5)
-    >>> with lend_generator(torch.Generator(), part):
-    ...     part.generator is None
-    False
-    >>> part.generator is None
-    True
-    """
+    """Within it, all parts of `module` draw from `generator`, which is on the module's device."""
     parts = [part for part in module.modules() if isinstance(part, RandomPart)]
     for part in parts:
         part.generator = generator
@@ -76,15 +61,6 @@ def drawing_again(
 
     After that the generator goes on from where it stood. For `torch.utils.checkpoint`, which knows
     no other generators than torch's default ones.
-
-    >>> part = Dropout(0.5)
-    >>> with lend_generator(torch.Generator().manual_seed(0), part):
-    ...     first, second = drawing_again(part)
-    ...     with first:
-    ...         drawn = part(torch.ones(9))
-    ...     with second:
-    ...         torch.equal(part(torch.ones(9)), drawn)
-    True
     """
     generator = torch.default_generator if part.generator is None else part.generator
     states: list[Tensor] = []

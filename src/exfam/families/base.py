@@ -309,7 +309,12 @@ class PlainFamily(Family):
 
 
 class ExponentialFamily(PlainFamily):
-    """p(y; eta) = h(y) exp(natural(eta)^T T(y) - A(natural)), and the mean of T is grad A."""
+    """p(y; eta) = h(y) exp(natural(eta)^T T(y) - A(natural)), and the mean of T is grad A.
+
+    >>> from exfam.families import Poisson
+    >>> Poisson().natural(torch.zeros(1)), Poisson().log_normalizer(torch.zeros(1))
+    (tensor([0.]), tensor(1.))
+    """
 
     @abstractmethod
     def natural(self, eta: Eta) -> Statistics:
@@ -326,31 +331,6 @@ class ExponentialFamily(PlainFamily):
     def log_base_measure(self, value: Values) -> Numbers:
         """log h(y), in nats; 0 unless a family says otherwise."""
         return torch.zeros_like(value)
-
-    def mean_statistic(self, eta: Eta) -> Statistics:
-        """The mean of T: grad A at natural(eta), by automatic differentiation.
-
-        >>> from exfam.families import Bernoulli
-        >>> Bernoulli().mean_statistic(torch.zeros(1))
-        tensor([0.5000])
-        """
-        return torch.func.grad(lambda natural: self.log_normalizer(natural).sum())(
-            self.natural(eta)
-        )
-
-    def paper_loss(self, value: Values, eta: Eta) -> Numbers:
-        """A(natural) - natural^T T(y): minus the log-likelihood without log h, as papers print.
-
-        Not a likelihood: it differs from -log_prob by a term of the value alone.
-
-        >>> from exfam.families import Poisson
-        >>> Poisson(shift=1).paper_loss(torch.tensor([3.0]), torch.zeros(1, 1))
-        tensor([1.])
-        """
-        self.check_eta(eta)
-        natural = self.natural(eta)
-        statistic = self.sufficient_statistic(value.to(eta.dtype))
-        return self.log_normalizer(natural) - (natural * statistic).sum(-1)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         natural = self.natural(eta)

@@ -1,7 +1,7 @@
 """Whether predicted probabilities come true: of values, by their cdf; of items, by how often."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import torch
@@ -101,12 +101,8 @@ class Reliability:
     variance: Float[np.ndarray, "bins"]
 
     def __add__(self, other: "Reliability") -> "Reliability":
-        return Reliability(
-            self.pairs + other.pairs,
-            self.predicted + other.predicted,
-            self.observed + other.observed,
-            self.variance + other.variance,
-        )
+        names = [field.name for field in fields(self)]
+        return Reliability(*(getattr(self, name) + getattr(other, name) for name in names))
 
     @property
     def error(self) -> float:
@@ -127,10 +123,6 @@ def reliability(
 
     Probabilities below 2^-19 share the last bin; pairs of exactly 0 (excluded items) are left out.
     Raises ExfamError for a target without an item.
-
-    >>> pairs = reliability(np.array([[0.8, 0.2], [0.7, 0.3]]), np.array([0, 1]))
-    >>> pairs.pairs[:3], pairs.predicted[:3], pairs.observed[:3]
-    (array([2, 1, 1]), array([1.5, 0.3, 0.2]), array([1., 1., 0.]))
     """
     if (item < 0).any():
         raise ExfamError("`item` must be known for every target, got code -1. Leave it out.")
@@ -180,11 +172,7 @@ class TopItem:
 def top_item(
     probability: Float[np.ndarray, "targets items"], item: Int[np.ndarray, "targets"]
 ) -> TopItem:
-    """The most probable item of each row and whether it was the row's own.
-
-    >>> top_item(np.array([[0.8, 0.2], [0.4, 0.6]]), np.array([0, 0])).correct
-    array([ True, False])
-    """
+    """The most probable item of each row and whether it was the row's own."""
     best = probability.argmax(axis=1)
     confidence = np.take_along_axis(probability, best[:, None], axis=1)[:, 0]
     return TopItem(confidence, best == item)

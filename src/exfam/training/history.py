@@ -3,13 +3,10 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 @dataclass(frozen=True)
@@ -69,14 +66,6 @@ class History:
         return {
             field.name: [getattr(row, field.name) for row in self.rows] for field in fields(Epoch)
         }
-
-    def to_arrow(self) -> "pa.Table":
-        """One row an epoch."""
-        import pyarrow as pa
-
-        whole = dict.fromkeys(("epoch", "steps"), pa.int64()) | {"best": pa.bool_()}
-        types = [(field.name, whole.get(field.name, pa.float64())) for field in fields(Epoch)]
-        return pa.table(self.to_dict(), schema=pa.schema(types))
 
     def to_config(self) -> dict[str, Any]:
         """Plain JSON."""
