@@ -118,20 +118,6 @@ def test_a_simulated_setting_has_figures_of_the_mean_rule_with_standard_errors()
     assert trained == ["mean, training bins", *[""] * 10]
 
 
-def test_means_are_of_models_that_have_all_settings():
-    other, train = {"task": "simulation-1-0-0.1"}, {"settings": {"bins": "train"}}
-    rows = [
-        simulation("masked-table", 1.0),
-        simulation("masked-table", 4.0, **other),
-        simulation("ridge", 2.0),
-        simulation("ridge", 3.0, **train),
-        simulation("ridge", 3.5, **train, **other),
-    ]
-    *settings, pooled, trained = lines_of(simulated(rows))
-    assert [line[0] for line in settings] == ["5, 0.5, 0.9", "1, 0, 0.1"]
-    assert (pooled[1], pooled[6]) == ("2.50", "") and (trained[1], trained[6]) == ("", "3.25")
-
-
 def positions(name, rows):
     head, lines = TABLES[name](rows)
     return [list(head), *lines_of((head, lines))]

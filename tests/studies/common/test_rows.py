@@ -60,6 +60,8 @@ def test_a_single_seed_has_no_spread():
     row = row_over_seeds(FULL, values=[2.0], validations=[3.0], cpu_seconds=[1.5], steps=[7])
     assert (row.value, row.sd, row.validation, row.n_seeds) == (2.0, None, 3.0, 1)
     assert (row.cpu_seconds, row.steps, row.paper) == (1.5, 7, FULL.paper)
+    assert row.is_of_one_seed and not FULL.is_of_one_seed
+    assert not dataclasses.replace(row, settings={"members": 4}).is_of_one_seed
 
 
 def row(model, value, metric="nats", support="all"):
@@ -124,9 +126,3 @@ def test_settings_that_differ_from_the_defaults_are_found():
         "group_offset": True,
     }
     assert changed_parameters(EFA()) == {"estimator": "EFA"}
-
-
-def test_one_seed_is_known_as_such():
-    single = dataclasses.replace(FULL, n_seeds=1, sd=None)
-    assert single.is_of_one_seed and not FULL.is_of_one_seed
-    assert not dataclasses.replace(single, settings={"members": 4}).is_of_one_seed

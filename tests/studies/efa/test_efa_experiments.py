@@ -59,14 +59,6 @@ def test_the_excess_is_what_a_model_adds_to_the_best_possible_error(simulated):
             assert row.value == pytest.approx(error - bayes) and row.value > 0
 
 
-def test_the_nats_of_a_known_scale_follow_from_the_error(simulated):
-    for row in find(simulated, draw="fresh-1", metric="mse"):
-        if row.model == "efa-ensemble":
-            continue  # a mixture of normals is not normal
-        nats = value(simulated, model=row.model, draw="fresh-1", metric="nats")
-        assert nats == pytest.approx(0.5 * row.value + 0.9189385, rel=1e-5)
-
-
 def test_exclusion_helps_where_items_do_not_repeat(items):
     for split in ("paper", "correct"):
         everything, excluded = (

@@ -38,7 +38,7 @@ def small(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(instacart, "SOURCE", instacart.Source("instacart", how_to_get=""))
+    monkeypatch.setattr(instacart, "SOURCE", instacart.PublicFiles("instacart", how_to_get=""))
     return tmp_path
 
 
@@ -104,9 +104,7 @@ def test_without_a_file_of_names_products_have_numbers(small):
         "rank": [1, 2, 1],
         "split": ["train", "train", "test"],
     }
-
-
-def test_names_may_stand_in_any_order(small):
+    # Names may stand in any order.
     lines = [f"{code},item {code},here" for code in range(63, 0, -1)]
     text = "\n".join(["code,product_name,aisle", *lines])
     (small / f"{NAMES}.gz").write_bytes(gzip.compress(text.encode()))

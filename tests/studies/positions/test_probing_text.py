@@ -127,13 +127,6 @@ def test_kinds_of_words_are_those_of_nearly_all_occurrences():
     assert kinds_of_words(both) == {"dogs": "NOUN Plur"}
 
 
-def test_bigrams_are_counted_in_lower_case():
-    counts = count_bigrams([["A", "cat", "a", "cat"], ["cat"]])
-    assert counts.words == {"a": 2, "cat": 3}
-    assert counts.after == {"a": {"cat": 2}, "cat": {"a": 1}}
-    assert counts.before == {"cat": {"a": 2}, "a": {"cat": 1}}
-
-
 def test_sentences_that_come_again_are_left_out():
     assert distinct([("A", "b"), ("a", "B"), ("c",)]) == [("A", "b"), ("c",)]
     examples = [Example((f"w{at // 2}",), "xy"[at // 2 % 2], f"{at}") for at in range(40)]

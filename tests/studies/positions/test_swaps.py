@@ -26,18 +26,15 @@ PAIRS = [
 
 
 def test_premises_change_and_labels_and_hypotheses_stay():
-    for length, changed in ((2, PAIRS[:4]), (3, PAIRS[:2]), (4, PAIRS[:2]), (5, [])):
+    for length, changed in ((2, PAIRS[:4]), (3, PAIRS[:2]), (5, [])):
         swaps = phrase_shuffles(PAIRS, length=length)
         assert swaps.name == f"shuffle-{length}"
         # Without a label, a parse, or a parse of these words nothing can be tried.
         assert swaps.n_tried == 4 and [each.before for each in swaps.pairs] == changed
         for each in swaps.pairs:
             old = each.before
-            assert (each.side, each.label, each.hypothesis) == (
-                "premise",
-                old.label,
-                old.hypothesis,
-            )
+            unchanged = ("premise", old.label, old.hypothesis)
+            assert (each.side, each.label, each.hypothesis) == unchanged
             assert words_of(each.premise) != words_of(old.premise)
             assert sorted(words_of(each.premise)) == sorted(words_of(old.premise))
 
@@ -65,9 +62,7 @@ def test_a_premise_is_shuffled_in_the_same_way_in_any_company():
     assert len({each.premise for each in swaps.pairs}) == 1
     alone = phrase_shuffles(PAIRS[:0:-1], length=4)
     assert alone.pairs == swaps.pairs[1:] and len(alone) == 1
-    result = {phrase_shuffles(PAIRS, length=4, seed=seed).pairs for seed in range(8)}
-    assert len(result) > 3
-    assert phrase_shuffles(PAIRS, length=4, seed=3) == phrase_shuffles(PAIRS, length=4, seed=3)
+    assert len({phrase_shuffles(PAIRS, length=4, seed=seed).pairs for seed in range(8)}) > 3
 
 
 def test_all_sets_of_the_paper_are_made():

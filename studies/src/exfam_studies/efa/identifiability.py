@@ -219,11 +219,12 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
     whitened = [_whitened(fit.context[half]) for fit in (first, second)]
     left, _, right = np.linalg.svd(whitened[0].scores.T @ whitened[1].scores, full_matrices=False)
     ways = list(zip((first, second), whitened, (left, right.T), strict=True))
-    shares = zip(_shares(first, second, half), _shares(second, first, half), strict=True)
-    *both, bias = (BothWays(*own) for own in shares)
+    forward, backward = _shares(first, second, half), _shares(second, first, half)
+    shares: dict[str, Any] = {name: BothWays(forward[name], backward[name]) for name in forward}
+    if not (np.ptp(first.bias) and np.ptp(second.bias)):
+        shares["bias"] = None
     return Alignment(
-        *both,
-        bias=bias if np.ptp(first.bias) and np.ptp(second.bias) else None,
+        **shares,
         context_correlations=_columns_correlation(
             *(fit.context[~half] @ white.into @ turn for fit, white, turn in ways)
         ),
@@ -235,8 +236,8 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
 
 def _shares(
     given: ItemEmbeddings, wanted: ItemEmbeddings, half: Bool[np.ndarray, "contexts"]
-) -> tuple[float, ...]:
-    """Of `wanted`, what `given` explains, in the order of an alignment's fields.
+) -> dict[str, float]:
+    """Of `wanted`, what `given` explains, by an alignment's fields.
 
     From H = B H' + s: H . delta + b = H' . B' delta + (s . delta + b). "Effect" is of the variance
     of (H - mean) . delta: products with H's principal axes, scaled by it.
@@ -257,16 +258,16 @@ def _shares(
 
     bias = given.bias + given.center @ back.shift
     varies = bool(np.ptp(wanted.bias))
-    return (
-        context(into),
+    return {
+        "context": context(into),
         # Of a map that is singular or not square, its pseudo-inverse.
-        center(np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)),
-        center(back.matrix),
-        center(back.matrix, axes),
-        context(turn),
-        center(turn_back.matrix, axes),
-        explained(wanted.bias[:, None], bias[:, None], shift=True) if varies else np.nan,
-    )
+        "center": center(np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)),
+        "center_transposed": center(back.matrix),
+        "center_effect": center(back.matrix, axes),
+        "rotation_context": context(turn),
+        "rotation_center": center(turn_back.matrix, axes),
+        "bias": explained(wanted.bias[:, None], bias[:, None], shift=True) if varies else np.nan,
+    }
 
 
 def affine_map(
