@@ -39,16 +39,14 @@ from exfam_studies.experts.factorized_attention import (
     attention_matrix,
     gamma_sums,
 )
-from exfam_studies.experts.paraphrases import (
+from exfam_studies.experts.paraphrases.analogies import (
     TERMS,
     Factors,
-    WordSets,
     analogy_errors,
-    factorized_matrix,
-    sentence_windows,
-    text_windows,
     truncated_factors,
 )
+from exfam_studies.experts.paraphrases.windows import sentence_windows, text_windows
+from exfam_studies.experts.paraphrases.word_sets import WordSets, factorized_matrix
 from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
 from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention
 

@@ -4,13 +4,9 @@ import itertools
 
 import numpy as np
 
-from exfam_studies.experts.paraphrases import (
-    Factors,
-    WordSets,
-    attention_scales,
-    attention_windows,
-    sentence_windows,
-)
+from exfam_studies.experts.paraphrases.analogies import Factors, attention_scales
+from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
+from exfam_studies.experts.paraphrases.word_sets import WordSets
 from exfam_studies.experts.toy_sentences import toy_population
 
 MASK = 0.7

@@ -29,7 +29,9 @@ from exfam_studies.experts.offsets import (
     single_words,
     words_in_common,
 )
-from exfam_studies.experts.paraphrases import TERMS, WordSets, attention_windows, text_windows
+from exfam_studies.experts.paraphrases.analogies import TERMS
+from exfam_studies.experts.paraphrases.windows import attention_windows, text_windows
+from exfam_studies.experts.paraphrases.word_sets import WordSets
 from words.vector_cases import some_vectors
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]

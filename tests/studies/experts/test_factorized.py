@@ -28,12 +28,9 @@ from exfam_studies.experts.factorized_attention import (
     attention_matrix,
     gamma_sums,
 )
-from exfam_studies.experts.paraphrases import (
-    WordSets,
-    attention_scales,
-    attention_windows,
-    sentence_windows,
-)
+from exfam_studies.experts.paraphrases.analogies import attention_scales
+from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
+from exfam_studies.experts.paraphrases.word_sets import WordSets
 from exfam_studies.experts.word_attention import WordAttention, word_nats
 
 WORDS = "abcde"

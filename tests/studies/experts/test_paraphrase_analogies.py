@@ -12,21 +12,25 @@ from exfam.checks import DataError, ExfamError
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam_studies.experts.factorized import asymmetry
 from exfam_studies.experts.paraphrase import toy_questions
-from exfam_studies.experts.paraphrases import (
+from exfam_studies.experts.paraphrases.analogies import (
     TERMS,
     AnalogyErrors,
-    WordSets,
     analogy_errors,
     attention_scales,
-    attention_windows,
-    check_proposition_4,
-    check_proposition_5,
-    factorized_matrix,
-    failure_predictors,
-    paraphrase_terms,
     truncated_factors,
 )
-from exfam_studies.experts.paraphrases.propositions import context_gap
+from exfam_studies.experts.paraphrases.failures import failure_predictors
+from exfam_studies.experts.paraphrases.propositions import (
+    check_proposition_4,
+    check_proposition_5,
+    context_gap,
+)
+from exfam_studies.experts.paraphrases.windows import attention_windows
+from exfam_studies.experts.paraphrases.word_sets import (
+    WordSets,
+    factorized_matrix,
+    paraphrase_terms,
+)
 from studies.experts.paraphrase_cases import independent_windows, toy_scales, toy_sets, unscaled
 
 RESIDUAL = TERMS.index("residual")

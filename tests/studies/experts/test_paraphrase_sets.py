@@ -9,17 +9,18 @@ from exfam.checks import DataError, ExfamError
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import prepare_text
 from exfam.vectors.queries import UnknownWordError
-from exfam_studies.experts.paraphrases import (
-    WordSets,
-    attention_scales,
+from exfam_studies.experts.paraphrases.analogies import attention_scales
+from exfam_studies.experts.paraphrases.lemmas import check_lemma_11, disjoint_pairs, enumerate_sets
+from exfam_studies.experts.paraphrases.windows import (
     attention_windows,
-    check_lemma_11,
-    factorized_matrix,
-    paraphrase_terms,
     sentence_windows,
     text_windows,
 )
-from exfam_studies.experts.paraphrases.lemmas import disjoint_pairs, enumerate_sets
+from exfam_studies.experts.paraphrases.word_sets import (
+    WordSets,
+    factorized_matrix,
+    paraphrase_terms,
+)
 from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
 from studies.experts.paraphrase_cases import (
     MASK,

@@ -33,6 +33,7 @@ def options(tmp_path, monkeypatch):
     monkeypatch.setattr(expert_weights, "FAST_SENTENCES", 20)
     monkeypatch.setattr(expert_weights, "N_WORDS", 5)
     expert_weights._parts.cache_clear()
+    factorization._texts.cache_clear()
     return Options(fast=True, seeds=2, folder=tmp_path / "kept")
 
 
@@ -76,7 +77,7 @@ def test_agreements_are_by_matrix_and_band(options):
     assert {row.settings["band"] for row in shown} == {"all pairs", "below 50", "50 and more"}
     assert all(row.settings["cells"] >= row.settings["defined"] > 1 for row in shown)
     assert all(-1 <= row.value <= 1 for row in shown) and len({row.value for row in shown}) > 20
-    train, test = (factorization._ptb(Options(fast=True), part) for part in ("train", "test"))
+    train, test = factorization._texts("ptb", 0, fast=True)
     assert test.vocabulary.words == train.vocabulary.words and len(test.tokens) > 100
 
 
@@ -112,10 +113,11 @@ def toy():
 
 def test_skipgram_factorizes_mutual_information(toy):
     """Vectors of as many numbers as words fit every pair; with own noise excused, to .1 nats."""
-    judged = factorization._skipgram(toy, {"dim": 12, "window": 4, "epochs": 30}, seed=0)
+    settings = {"dim": 12, "window": 4, "epochs": 30}
+    compared, _ = factorization._skipgram((toy, toy), settings, 0)
     plain, excused = (
         float(np.sqrt(((products - matrix.values)[matrix.defined] ** 2).mean()))
-        for products, matrix in judged.compared.values()
+        for products, matrix in compared.values()
     )
     assert excused < 0.15 < plain < 0.3
 
@@ -125,14 +127,15 @@ def test_attention_that_starts_as_cbow_is_better_than_words_frequencies(toy):
         toy_sentences(1_000, seed=1), vocabulary=toy.vocabulary, max_words=12, min_count=1
     )
     recipe = AttentionRecipe(apart=20, together=10, rate=3e-4)
-    judged = factorization._attention(toy, 16, recipe, held_out=held_out, seed=0)
+    texts, settings = (toy, held_out), {"dim": 16, "recipe": recipe}
+    compared, figures = factorization._attention(texts, settings, 0)
     share = toy.vocabulary.counts / toy.vocabulary.counts.sum()
-    baseline = factorization._by_frequency(toy, window=None, held_out=held_out)
-    assert baseline.figures["nats"] == pytest.approx(-(share @ np.log(share)), abs=0.05)
-    assert judged.figures["nats"] < baseline.figures["nats"] - 1
-    assert 0.005 < judged.figures["factor-asymmetry"] < 0.3
+    of_baseline, baseline = factorization._by_frequency(texts, {"window": None}, 0)
+    assert baseline["nats"] == pytest.approx(-(share @ np.log(share)), abs=0.05)
+    assert figures["nats"] < baseline["nats"] - 1
+    assert 0.005 < figures["factor-asymmetry"] < 0.3
     result, lonely = (
-        [agreement(*pair).spearman for pair in own.compared.values()] for own in (judged, baseline)
+        [agreement(*pair).spearman for pair in own.values()] for own in (compared, of_baseline)
     )
     assert min(result) > max(lonely[1:]) + 0.1
     groups = word_groups(toy)
@@ -140,26 +143,26 @@ def test_attention_that_starts_as_cbow_is_better_than_words_frequencies(toy):
     np.testing.assert_array_equal(groups[1].pad([0]).item[0].numpy(), toy.tokens[6:11])
 
 
-def figures(rows, model):
+def figures_of(rows, model):
     return {row.metric: row.value for row in rows if row.model == model}
 
 
 def test_the_identities_of_paraphrases_hold_to_rounding():
     rows = paraphrase.run(Options(fast=True, only=["toy-grammar"]))
     for model in ("cbow", "attention"):
-        result = figures(rows, model)
+        result = figures_of(rows, model)
         assert result["max-difference-lemma"] < 1e-8
         assert max(result[f"max-difference-proposition-{dim}"] for dim in paraphrase.DIMS) < 1e-6
         assert (result["count-finite-cells"], result["count-cells"]) == (5549, 17820)
-    assert figures(rows, "cbow")["paraphrase-asymmetry"] < 1e-12
-    assert figures(rows, "attention")["paraphrase-asymmetry"] > 0.1
+    assert figures_of(rows, "cbow")["paraphrase-asymmetry"] < 1e-12
+    assert figures_of(rows, "attention")["paraphrase-asymmetry"] > 0.1
 
 
 def test_fitted_vectors_have_a_residual_and_truncated_ones_none(tmp_path, monkeypatch):
     options = Options(fast=True, only=["toy-corpus"], folder=tmp_path)
     rows = paraphrase.run(options)
-    assert figures(rows, "truncated-svd")["paraphrase-norm-residual"] < 1e-10
-    result = figures(rows, "cbow-softmax")
+    assert figures_of(rows, "truncated-svd")["paraphrase-norm-residual"] < 1e-10
+    result = figures_of(rows, "cbow-softmax")
     assert result["paraphrase-norm-residual"] > 0.01
     assert sum(result[f"paraphrase-share-{name}"] for name in paraphrase.TERMS) == pytest.approx(1)
     monkeypatch.setattr(Store, "put", lambda *_: pytest.fail("fitted again"))

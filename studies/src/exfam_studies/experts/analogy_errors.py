@@ -36,14 +36,10 @@ from exfam_studies.experts.analogy_sets import VectorSet, text_lines
 from exfam_studies.experts.factorized import asymmetry, count_word_pairs
 from exfam_studies.experts.factorized_attention import attention_factors, gamma_sums
 from exfam_studies.experts.offsets import answer_by_offsets, common_questions
-from exfam_studies.experts.paraphrases import (
-    TERMS,
-    Factors,
-    WordSets,
-    analogy_errors,
-    failure_predictors,
-    text_windows,
-)
+from exfam_studies.experts.paraphrases.analogies import TERMS, Factors, analogy_errors
+from exfam_studies.experts.paraphrases.failures import failure_predictors
+from exfam_studies.experts.paraphrases.windows import text_windows
+from exfam_studies.experts.paraphrases.word_sets import WordSets
 from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention, mean_nats
 from exfam_studies.positions.masked_lms import short_digest
 
@@ -171,13 +167,7 @@ def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], see
 def stretches(
     text: PreparedText, *, n_words: int, n_tokens: int, length: int = _STRETCH
 ) -> PreparedText:
-    """The head of a text, of its most frequent words alone, in sentences of `length` words.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> cut = stretches(prepare_text(["a b c a b a"], min_count=1), n_words=2, n_tokens=6, length=3)
-    >>> cut.tokens.tolist(), cut.vocabulary.words
-    ([0, 1, 0, -1, 1, 0, -1], ('a', 'b'))
-    """
+    """The head of a text, of its most frequent words alone, in sentences of `length` words."""
     head = list(islice(chain.from_iterable(text_lines(text)), n_tokens))
     kept = prepare_text([head], min_count=2, max_words=n_words)
     words = kept.tokens[kept.tokens >= 0]

@@ -172,12 +172,7 @@ def _opened(path: Path) -> WordVectors:
 
 
 def text_lines(text: PreparedText) -> Iterator[list[str]]:
-    """A prepared text as words: a line a sentence, long ones in lines of 1,000.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> list(text_lines(prepare_text(["a b a", "b c a"], min_count=2)))
-    [['a', 'b', 'a'], ['b', 'a']]
-    """
+    """A prepared text as words: a line a sentence, long ones in lines of 1,000."""
     words = np.array(text.vocabulary.words, dtype=object)
     ends = np.flatnonzero(text.tokens == -1)
     for first, last in zip([0, *(ends + 1)], [*ends, len(text.tokens)], strict=True):

@@ -201,12 +201,7 @@ def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
 def as_sentences(
     sentences: Sequence[Sequence[str]], vocabulary: Sequence[str], *, other: int = -1
 ) -> Groups:
-    """Sentences as groups of words; `other` is the code of those that the vocabulary does not have.
-
-    >>> groups = as_sentences([["a", "b"], ["c"]], ["a", "b"], other=1)
-    >>> groups.item.tolist(), groups.start.tolist()
-    ([0, 1, 1], [0, 2])
-    """
+    """Sentences as groups of words; `other` is the code of words out of the vocabulary."""
     number = {word: code for code, word in enumerate(vocabulary)}
     stop = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
     item = [number.get(word, other) for sentence in sentences for word in sentence]

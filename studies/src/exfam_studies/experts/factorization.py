@@ -16,8 +16,8 @@ alone do by Pearson: contexts are of 1 to 10 words, and of all pairs read two th
 the linear form beyond 1, where the proof's expansions fail.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import cache, partial
 from typing import Any
 
@@ -75,18 +75,23 @@ _HELD_OUT = 1000
 _JOIN = " | "
 
 
-@dataclass(frozen=True, eq=False)
-class Judged:
-    """Products of a model, centers in rows, beside the matrices they should be, and its figures."""
-
-    compared: Mapping[str, tuple[np.ndarray, FactorMatrix]]
-    figures: dict[str, float] = field(default_factory=dict)
+# Products of a model, centers in rows, beside the matrices they should be, by name.
+Compared = Mapping[str, tuple[np.ndarray, FactorMatrix]]
+Texts = tuple[PreparedText, PreparedText]
 
 
 def run(options: Options) -> list[Row]:
     """Fit each model to each corpus, and compare products with matrices counted from it."""
-    parts = {"toy": _toy_jobs, "ptb": _ptb_jobs}
-    return gather([job for task in TASKS if options.wants(task) for job in parts[task](options)])
+    return gather(
+        [
+            Job(
+                f"{task} {model} {shown.get('dim', '')}".strip(),
+                partial(_rows, task, model, shown, settings, options),
+            )
+            for task in filter(options.wants, TASKS)
+            for model, shown, settings in _models(task, options)
+        ]
+    )
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -100,96 +105,35 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {} if recipe is None else {"network": "word attention", **own, **asdict(recipe)}
 
 
-def _toy_jobs(options: Options) -> list[Job]:
-    n = FAST_SENTENCES if options.fast else N_SENTENCES
-    epochs = 2 if options.fast else TOY_EPOCHS
-
-    def sgns(dim: int, seed: int) -> Judged:
-        settings = {"dim": dim, "window": TOY_WINDOW, "epochs": epochs}
-        return _skipgram(_toy(n, seed), settings, seed=seed)
-
-    def attention(model: str, dim: int, seed: int) -> Judged:
-        recipe = RECIPES[model]
+def _models(task: str, options: Options) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+    """Models with the settings that rows show, and with all."""
+    if task == "ptb":
+        settings: dict[str, Any] = {"dim": PTB_DIM, "window": PTB_WINDOW, "epochs": PTB_EPOCHS}
         if options.fast:
-            recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
-        return _attention(_toy(n, seed), dim, recipe, held_out=_toy_held_out(n, seed), seed=seed)
-
-    def frequencies(seed: int) -> Judged:
-        return _by_frequency(_toy(n, seed), window=None, held_out=_toy_held_out(n, seed))
-
-    jobs = [_job("toy", "frequencies", {}, frequencies, options)]
+            settings |= {"dim": 4, "epochs": 1}
+        yield "frequencies", {}, {"window": PTB_WINDOW}
+        yield "sgns", settings, settings
+        yield "cbow-softmax", settings, settings
+        return
+    yield "frequencies", {}, {"window": None}
     for dim in TOY_DIMS:
-        settings = {"dim": dim, "epochs": epochs}
-        jobs.append(_job("toy", "sgns", settings, partial(sgns, dim), options))
-        for model in RECIPES:
-            judge = partial(attention, model, dim)
-            jobs.append(_job("toy", model, {"dim": dim}, judge, options))
-    return jobs
+        shown = {"dim": dim, "epochs": 2 if options.fast else TOY_EPOCHS}
+        yield "sgns", shown, {**shown, "window": TOY_WINDOW}
+        for model, recipe in RECIPES.items():
+            if options.fast:
+                recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
+            yield model, {"dim": dim}, {"dim": dim, "recipe": recipe}
 
 
-def _ptb_jobs(options: Options) -> list[Job]:
-    read = cache(partial(_ptb, options))
-    settings = {"dim": PTB_DIM, "window": PTB_WINDOW, "epochs": PTB_EPOCHS}
-    if options.fast:
-        settings |= {"dim": 4, "epochs": 1}
-    text, held_out = partial(read, "train"), partial(read, "test")
-    models: dict[str, tuple[dict[str, Any], Callable[[int], Judged]]] = {
-        "frequencies": (
-            {},
-            lambda seed: _by_frequency(text(), window=PTB_WINDOW, held_out=held_out()),
-        ),
-        "sgns": (settings, lambda seed: _skipgram(text(), settings, seed=seed)),
-        "cbow-softmax": (
-            settings,
-            lambda seed: _cbow(text(), settings, held_out=held_out(), seed=seed),
-        ),
-    }
-    return [
-        _job("ptb", model, own, judge, options, text=text) for model, (own, judge) in models.items()
-    ]
-
-
-def _job(
-    task: str,
-    model: str,
-    settings: dict[str, Any],
-    judge: Callable[[int], Judged],
-    options: Options,
-    *,
-    text: Callable[[], PreparedText] | None = None,
-) -> Job:
-    """The rows of a model; of a given text, also by bands of frequency."""
-    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=_TRIED[model])
-    shown = "-".join(f"{name}-{value}" for name, value in settings.items()) or "none"
-    names = (task, model, shown, "fast" if options.fast else "whole")
-
-    def measure(seed: int) -> Measured:
-        judged = judge(seed)
-        figures: dict[str, float] = dict(judged.figures)
-        for name, (products, matrix) in judged.compared.items():
-            agreed = [agreement(products, matrix)]
-            if text is not None:
-                counts, bounds = text().vocabulary.counts, FAST_BANDS if options.fast else BANDS
-                agreed += agreement_by_band(products, matrix, frequency=counts, bounds=bounds)
-            for band in agreed:
-                own = {
-                    "spearman": band.spearman,
-                    "pearson": band.pearson,
-                    "count-cells": float(band.n_cells),
-                    "count-defined": float(band.n_defined),
-                }
-                figures |= {
-                    _JOIN.join([metric, name, band.band]): value
-                    for metric, value in own.items()
-                    if np.isfinite(value)
-                }
-        return Measured(figures)
-
-    def rows() -> list[Row]:
-        kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS[task]), measure)
-        return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
-
-    return Job(f"{task} {model} {settings.get('dim', '')}".strip(), rows)
+def _rows(
+    task: str, model: str, shown: dict[str, Any], settings: dict[str, Any], options: Options
+) -> list[Row]:
+    named = "-".join(f"{name}-{value}" for name, value in shown.items()) or "none"
+    names = (task, model, named, "fast" if options.fast else "whole")
+    measure = partial(_measure, task, model, settings, options)
+    kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS[task]), measure)
+    row = Row(task=task, model=model, settings=shown, metric="", n_configurations=_TRIED[model])
+    return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
 
 
 def _row(row: Row, name: str, kept: list[Kept]) -> Row:
@@ -205,98 +149,113 @@ def _row(row: Row, name: str, kept: list[Kept]) -> Row:
     return replace(whole, metric=metric)
 
 
-def _by_frequency(text: PreparedText, *, window: int | None, held_out: PreparedText) -> Judged:
+def _measure(
+    task: str, model: str, settings: dict[str, Any], options: Options, seed: int
+) -> Measured:
+    """Figures of a model, and its agreement with its matrices, of Penn Treebank also by bands."""
+    texts = _texts(task, 0 if task == "ptb" else seed, options.fast)
+    compared, figures = JUDGES[model](texts, settings, seed)
+    for name, (products, matrix) in compared.items():
+        agreed = [agreement(products, matrix)]
+        if task == "ptb":
+            counts, bounds = texts[0].vocabulary.counts, FAST_BANDS if options.fast else BANDS
+            agreed += agreement_by_band(products, matrix, frequency=counts, bounds=bounds)
+        for band in agreed:
+            own = {
+                "spearman": band.spearman,
+                "pearson": band.pearson,
+                "count-cells": float(band.n_cells),
+                "count-defined": float(band.n_defined),
+            }
+            figures |= {
+                _JOIN.join([metric, name, band.band]): value
+                for metric, value in own.items()
+                if np.isfinite(value)
+            }
+    return Measured(figures)
+
+
+def _by_frequency(
+    texts: Texts, settings: dict[str, Any], seed: int
+) -> tuple[Compared, dict[str, float]]:
     """No model: words predicted by their frequencies alone, whatever is near."""
-    pairs = count_word_pairs(text, window=window)
+    text, held_out = texts
+    pairs = count_word_pairs(text, window=settings["window"])
     log_p = np.log(text.vocabulary.counts / text.vocabulary.counts.sum())
     products = np.repeat(log_p[:, None], len(log_p), axis=1)
     # Models are scored on words of sentences of two or more.
     sentence, length = by_sentence(held_out.tokens)
     own = log_p[held_out.tokens[held_out.tokens >= 0][length[sentence] > 1]]
-    return Judged(
-        {
-            "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
-            "CBOW, log": (products, cbow_log_matrix(pairs)),
-            "CBOW, linear": (products, cbow_linear_matrix(pairs)),
-        },
-        {"nats": -float(own.mean()), "factor-asymmetry": asymmetry(pairs.joint)},
-    )
+    return {
+        "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
+        "CBOW, log": (products, cbow_log_matrix(pairs)),
+        "CBOW, linear": (products, cbow_linear_matrix(pairs)),
+    }, {"nats": -float(own.mean()), "factor-asymmetry": asymmetry(pairs.joint)}
 
 
-def _skipgram(text: PreparedText, settings: dict[str, Any], *, seed: int) -> Judged:
-    model = SkipGram(**settings, **SKIPGRAM, seed=seed, progress=False).fit(text)
-    pairs = count_word_pairs(text, window=settings["window"], weights="dynamic")
+def _skipgram(
+    texts: Texts, settings: dict[str, Any], seed: int
+) -> tuple[Compared, dict[str, float]]:
+    model = SkipGram(**settings, **SKIPGRAM, seed=seed, progress=False).fit(texts[0])
+    pairs = count_word_pairs(texts[0], window=settings["window"], weights="dynamic")
     products = model.output_vectors_ @ model.input_vectors_.T
     excused = sgns_matrix(pairs, negatives=NEGATIVES, excused=True)
-    return Judged(
-        {
-            "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
-            "PMI - log k, own noise excused": (products, excused),
-        }
-    )
+    return {
+        "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
+        "PMI - log k, own noise excused": (products, excused),
+    }, {}
 
 
-def _cbow(
-    text: PreparedText, settings: dict[str, Any], *, held_out: PreparedText, seed: int
-) -> Judged:
-    model = CBOW(**settings, **CBOW_SETTINGS, seed=seed, progress=False).fit(text)
-    pairs = count_word_pairs(text, window=settings["window"])
+def _cbow(texts: Texts, settings: dict[str, Any], seed: int) -> tuple[Compared, dict[str, float]]:
+    model = CBOW(**settings, **CBOW_SETTINGS, seed=seed, progress=False).fit(texts[0])
+    pairs = count_word_pairs(texts[0], window=settings["window"])
     products = model.output_vectors_ @ model.input_vectors_.T
-    return Judged(
-        {
-            "CBOW, log": (products, cbow_log_matrix(pairs)),
-            "CBOW, linear": (products, cbow_linear_matrix(pairs)),
-        },
-        {"nats": -model.score(held_out)},
-    )
+    return {
+        "CBOW, log": (products, cbow_log_matrix(pairs)),
+        "CBOW, linear": (products, cbow_linear_matrix(pairs)),
+    }, {"nats": -model.score(texts[1])}
 
 
 def _attention(
-    text: PreparedText, dim: int, recipe: AttentionRecipe, *, held_out: PreparedText, seed: int
-) -> Judged:
+    texts: Texts, settings: dict[str, Any], seed: int
+) -> tuple[Compared, dict[str, float]]:
     """The masked model of proposition 6, its c, and its c-tilde."""
-    model = fit_attention(text, dim, recipe, seed=seed)
+    model = fit_attention(texts[0], settings["dim"], settings["recipe"], seed=seed)
     factors = attention_factors(model)
-    sums = gamma_sums(text, factors.log_tau)
+    sums = gamma_sums(texts[0], factors.log_tau)
     transformed = factors.words @ sums.c_tilde(factors.contexts).T
-    return Judged(
-        {
-            "proposition 6": (factors.products, attention_matrix(sums)),
-            "c-tilde, log": (transformed, attention_log_matrix(sums)),
-        },
-        {
-            "nats": mean_nats(model, held_out),
-            "factor-asymmetry": asymmetry(sums.p_bar),
-            "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
-            "factor-log-tau-sd": float(factors.log_tau.std()),
-        },
-    )
+    return {
+        "proposition 6": (factors.products, attention_matrix(sums)),
+        "c-tilde, log": (transformed, attention_log_matrix(sums)),
+    }, {
+        "nats": mean_nats(model, texts[1]),
+        "factor-asymmetry": asymmetry(sums.p_bar),
+        "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
+        "factor-log-tau-sd": float(factors.log_tau.std()),
+    }
+
+
+JUDGES = {
+    "frequencies": _by_frequency,
+    "sgns": _skipgram,
+    "cbow-softmax": _cbow,
+    **dict.fromkeys(RECIPES, _attention),
+}
 
 
 @cache
-def _toy(n_sentences: int, seed: int) -> PreparedText:
-    return prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
-
-
-@cache
-def _toy_held_out(n_sentences: int, seed: int) -> PreparedText:
-    """Sentences that no fit has seen, in the codes of those it has."""
-    known = _toy(n_sentences, seed).vocabulary
-    drawn = toy_sentences(n_sentences, seed=_HELD_OUT + seed)
-    return prepare_text(drawn, vocabulary=known, max_words=len(known), min_count=1)
-
-
-def _ptb(options: Options, part: str) -> PreparedText:
-    """Words of the training part read often enough, in a part."""
-    train = prepare_text(
-        _lines("train", options), min_count=FAST_MIN_COUNT if options.fast else MIN_COUNT
-    )
-    if part == "train":
-        return train
+def _texts(task: str, seed: int, fast: bool) -> Texts:
+    """A text, and one that no fit has seen, in the codes of the words it has."""
+    if task == "toy":
+        n = FAST_SENTENCES if fast else N_SENTENCES
+        lines = [toy_sentences(n, seed=own) for own in (seed, _HELD_OUT + seed)]
+        min_count = 1
+    else:
+        paths = [corpus_path(CORPORA["ptb"], part) for part in ("train", "test")]
+        lines = [[line for _, line in lines_of(path)] for path in paths]
+        lines = [part[:FAST_LINES] if fast else part for part in lines]
+        min_count = FAST_MIN_COUNT if fast else MIN_COUNT
+    train = prepare_text(lines[0], min_count=min_count)
     known = train.vocabulary
-    return prepare_text(_lines(part, options), vocabulary=known, max_words=len(known), min_count=1)
-
-
-def _lines(part: str, options: Options) -> list[list[str]]:
-    words = [line for _, line in lines_of(corpus_path(CORPORA["ptb"], part))]
-    return words[:FAST_LINES] if options.fast else words
+    held_out = prepare_text(lines[1], vocabulary=known, max_words=len(known), min_count=1)
+    return train, held_out

@@ -75,11 +75,7 @@ def count_word_pairs(
 def by_sentence(
     tokens: Int32[np.ndarray, "tokens"],
 ) -> tuple[Int64[np.ndarray, "words"], Int64[np.ndarray, "sentences"]]:
-    """The sentence of every word, from 0, and the number of words of every sentence.
-
-    >>> by_sentence(np.array([4, 2, -1, 2, -1], np.int32))
-    (array([0, 0, 1]), array([2, 1]))
-    """
+    """The sentence of every word, from 0, and the number of words of every sentence."""
     sentence = np.cumsum(tokens < 0)[tokens >= 0]
     return sentence, np.bincount(sentence)
 
@@ -175,9 +171,6 @@ def asymmetry(joint: Float64[np.ndarray, "words words"]) -> float:
 
     Counts of pairs are symmetric; p-bar, whose pairs are weighted by attention, is not, as
     proposition 8 assumes it to be.
-
-    >>> asymmetry(np.array([[0.2, 0.5], [0.3, 0.0]]))
-    0.2
     """
     return float(np.abs(joint - joint.T).sum() / 2)
 
@@ -246,12 +239,7 @@ def agreement(
     band: str = "all pairs",
     chosen: Bool[np.ndarray, "words contexts"] | None = None,
 ) -> Agreement:
-    """The agreement of `products`, centers in rows, with a matrix, over all pairs or those chosen.
-
-    >>> matrix = FactorMatrix(np.array([[0.0, 0.7], [-np.inf, 1.4]]), "log i", ())
-    >>> print(agreement(np.array([[0.1, 0.2], [0.0, 0.4]]), matrix))
-    all pairs: Spearman 1.000 of 4 cells, Pearson 0.982 of the 3 defined
-    """
+    """The agreement of products, centers in rows, with a matrix, over all pairs or those chosen."""
     chosen = np.ones(products.shape, bool) if chosen is None else chosen
     ranked, defined = chosen & ~np.isnan(matrix.values), chosen & matrix.defined
     return Agreement(

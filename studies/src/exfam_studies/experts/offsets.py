@@ -138,12 +138,7 @@ def common_questions(sets: Sequence[WordVectors], questions: WordQuestions) -> W
 
 
 def single_words(vectors: WordVectors) -> WordVectors:
-    """Without what is not a single word in lower case: phrases, names, signs, digits, pieces.
-
-    >>> words = ("[mask]", "##ing", "cat", "New_York", "café", "2014", "Paris")
-    >>> single_words(WordVectors(words, np.eye(7, dtype=np.float32))).words
-    ('cat', 'café')
-    """
+    """Without what is not a single word in lower case: phrases, names, signs, digits, pieces."""
     return _chosen(vectors, [word.isalpha() and word == word.lower() for word in vectors.words])
 
 

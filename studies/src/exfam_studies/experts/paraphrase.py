@@ -37,22 +37,23 @@ from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.experts.factorized import asymmetry
-from exfam_studies.experts.paraphrases import (
+from exfam_studies.experts.paraphrases.analogies import (
     TERMS,
     AnalogyErrors,
     Factors,
-    WordSets,
     analogy_errors,
     attention_scales,
-    attention_windows,
-    check_lemma_11,
-    check_proposition_4,
-    factorized_matrix,
-    failure_predictors,
-    sentence_windows,
-    text_windows,
     truncated_factors,
 )
+from exfam_studies.experts.paraphrases.failures import failure_predictors
+from exfam_studies.experts.paraphrases.lemmas import check_lemma_11
+from exfam_studies.experts.paraphrases.propositions import check_proposition_4
+from exfam_studies.experts.paraphrases.windows import (
+    attention_windows,
+    sentence_windows,
+    text_windows,
+)
+from exfam_studies.experts.paraphrases.word_sets import WordSets, factorized_matrix
 from exfam_studies.experts.toy_sentences import ADJECTIVES, SUBJECTS, toy_population, toy_sentences
 
 TASKS = ("toy-grammar", "toy-corpus", "corpus")

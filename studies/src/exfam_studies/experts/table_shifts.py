@@ -18,6 +18,7 @@ other are not. Validation figures are those of one more fit, to four fifths of t
 the others. Give `--folder` to keep each fit and to go on after a break.
 """
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -42,7 +43,13 @@ from exfam_studies.experts.tables.fits import (
 )
 from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
 from exfam_studies.experts.tables.predictions import Fitted, row_losses
-from exfam_studies.experts.tables.public import TableShift, adult, bike_sharing, wine_quality
+from exfam_studies.experts.tables.public import (
+    Columns,
+    TableShift,
+    adult,
+    bike_sharing,
+    wine_quality,
+)
 
 SEEDS = 5
 # Draws of the cells that are dropped, for each fit.
@@ -70,13 +77,6 @@ class ShiftTask:
     n_rows: int | None = None
     options: Options = Options()
 
-    @property
-    def shares(self) -> tuple[str, ...]:
-        """How many cells are dropped at test, and by what: "0", "0.1 cell", …"""
-        if not self.dropped:
-            return (WHOLE,)
-        return (WHOLE, *(f"{share:g} {by}" for share in SHARES[1:] for by in ("cell", "column")))
-
     def models(self) -> Mapping[str, Contender]:
         """The models of the kind of table, those of dropped cells where cells are dropped."""
         models = shift_models(self.kind, fast=self.options.fast)
@@ -101,38 +101,44 @@ class ShiftTask:
         table = self.read()
         train, test = np.arange(len(table.train_y)), np.arange(len(table.test_y))
         if self.options.fast:
-            table = _rows_of(table, train[:FAST_ROWS], test[:FAST_ROWS])
+            train, test = train[:FAST_ROWS], test[:FAST_ROWS]
         elif self.n_rows is not None:
-            drawn = np.random.default_rng(0).permutation(train)[: self.n_rows]
-            table = _rows_of(table, np.sort(drawn), test)
-        return _held_out(table) if VALIDATION in key.names else table
+            train = np.sort(np.random.default_rng(0).permutation(train)[: self.n_rows])
+        if VALIDATION not in key.names:
+            return _rows_of(table, train, test)
+        # Four fifths of the training rows to fit to, the others to report on.
+        order = np.random.default_rng(len(train)).permutation(len(train))
+        held, rest = np.split(order, [round(HELD_OUT * len(train))])
+        whole = replace(table, test=table.train, test_y=table.train_y)
+        return _rows_of(whole, train[np.sort(rest)], train[np.sort(held)])
 
     def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
-        """The losses of all test rows, means over draws of what is dropped."""
-        losses = {}
-        for share in self.shares:
-            drawn = [
-                row_losses(fitted.predict(columns), table.test_y, table=table)
-                for columns in _columns(table, share, key.seed)
+        """The losses of all test rows by share dropped: "0", "0.1 cell", …; means over draws."""
+        losses, draws = {}, range(key.seed * DRAWS, (key.seed + 1) * DRAWS)
+        parts: dict[str, list[Columns]] = {WHOLE: [table.test]}
+        for share, by in itertools.product(SHARES[1:] if self.dropped else (), ("cell", "column")):
+            parts[f"{share:g} {by}"] = [
+                with_missing(table.test, share=share, by=by, seed=draw) for draw in draws
             ]
-            for name in drawn[0]:
-                losses[f"{share} | {name}"] = np.mean([draw[name] for draw in drawn], axis=0)
+        for share_by, drawn in parts.items():
+            of_draws = [
+                row_losses(fitted.predict(columns), table.test_y, table=table) for columns in drawn
+            ]
+            for name in of_draws[0]:
+                losses[f"{share_by} | {name}"] = np.mean([own[name] for own in of_draws], axis=0)
         return losses
 
     def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
         """One row for each loss and share; "error" is the standard error over the test rows."""
         test, held = _of(TEST, results), _of(VALIDATION, results)
-        if not test:
-            return []
         note = "" if self.n_rows is None else f"{self.n_rows:,} training rows drawn"
         tried = self.models()[name].n_configurations
         model = Row(task=self.label, model=name, metric="", n_configurations=tried, note=note)
         rows = []
-        for loss in test[0].arrays:
+        for loss in test[0].arrays if test else ():
             row = loss_row(_named(model, loss), test, loss, held=held)
             if row.value is not None:
-                by_row = np.mean([result.arrays[loss] for result in test], axis=0)
-                row, _ = _with_error_setting(row, by_row)
+                row, _ = _with_error(row, np.mean([own.arrays[loss] for own in test], axis=0))
             rows.append(row)
         return rows
 
@@ -141,32 +147,28 @@ class ShiftTask:
 
         Metrics "minus-…" are ours less theirs. The setting "error" is the standard error over rows
         of the mean difference over fits, and `sd` is over fits, which have other seeds and other
-        cells dropped. Infinite losses make no row; where cells are dropped, only models fitted to
-        rows with cells dropped are compared.
+        cells dropped. Infinite losses make no row.
         """
-        test = {name: _of(TEST, some) for name, some in results.items()}
-        return [row for ours in OURS for name in test for row in self._apart(ours, name, test)]
+        test, rows = {name: _of(TEST, some) for name, some in results.items()}, []
+        for ours, name in itertools.product(OURS, test):
+            pairs = pairs_of(test.get(ours, ()), test[name])
+            if name.startswith(OURS[0]) or not pairs:
+                continue
+            for loss in pairs[0][0].arrays:
+                row = _named(Row(task=self.label, model=ours, metric=""), loss)
+                # Where cells are missing, only models fitted to rows with cells dropped count.
+                if row.settings["dropped"] and not name.endswith("-dropped"):
+                    continue
+                settings = {**row.settings, "against": name}
+                row = replace(row, metric=f"minus-{row.metric}", settings=settings)
+                row, by_row = difference_row(row, pairs, loss)
+                if row.value is not None:
+                    rows.append(with_error(*_with_error(row, by_row)))
+        return rows
 
     def not_installed(self, name: str) -> Row:
         """One row, of the nats."""
         return Row(task=self.label, model=name, metric="nats", note="not installed")
-
-    def _apart(self, ours: str, name: str, test: Results) -> list[Row]:
-        pairs = pairs_of(test.get(ours, ()), test[name])
-        if name.startswith(OURS[0]) or not pairs:
-            return []
-        rows = []
-        for loss in pairs[0][0].arrays:
-            row = _named(Row(task=self.label, model=ours, metric=""), loss)
-            # Of whole rows against all; where cells are missing, against who was prepared for it.
-            if row.settings["dropped"] and not name.endswith("-dropped"):
-                continue
-            settings = {**row.settings, "against": name}
-            row = replace(row, metric=f"minus-{row.metric}", settings=settings)
-            row, by_row = difference_row(row, pairs, loss)
-            if row.value is not None:
-                rows.append(with_error(*_with_error_setting(row, by_row)))
-        return rows
 
 
 def _wine() -> TableShift:
@@ -198,26 +200,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return model_parameters(row.model, task=_TASKS[row.task].kind)
 
 
-def _columns(table: TableShift, share: str, number: int) -> list[Mapping[str, np.ndarray]]:
-    """The test rows, or draws of them with cells missing."""
-    dropped, *by = share.split()
-    if not by:
-        return [table.test]
-    return [
-        with_missing(table.test, share=float(dropped), by=by[0], seed=number * DRAWS + draw)
-        for draw in range(DRAWS)
-    ]
-
-
-def _held_out(table: TableShift) -> TableShift:
-    """Four fifths of the training rows to fit to, the others to report on."""
-    n_rows = len(table.train_y)
-    order = np.random.default_rng(n_rows).permutation(n_rows)
-    held, rest = np.split(order, [round(HELD_OUT * n_rows)])
-    whole = replace(table, test=table.train, test_y=table.train_y)
-    return _rows_of(whole, np.sort(rest), np.sort(held))
-
-
 def _rows_of(
     table: TableShift, train: Int64[np.ndarray, "train"], test: Int64[np.ndarray, "test"]
 ) -> TableShift:
@@ -243,7 +225,7 @@ def _named(row: Row, loss: str) -> Row:
     return replace(row, metric=metric, settings=settings)
 
 
-def _with_error_setting(row: Row, by_row: np.ndarray) -> tuple[Row, float]:
+def _with_error(row: Row, by_row: np.ndarray) -> tuple[Row, float]:
     """`row` with the standard error over rows among its settings, and that error."""
     error = float(by_row.std(ddof=1) / np.sqrt(len(by_row)))
     return replace(row, settings={**row.settings, "error": float(f"{error:.4g}")}), error

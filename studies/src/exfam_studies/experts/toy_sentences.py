@@ -25,12 +25,7 @@ _LIKED = np.array([4, 5, 1, 1]) / 11
 
 
 def toy_sentences(n_sentences: int = 10_000, *, seed: int) -> list[list[str]]:
-    """Draw sentences; the paper draws ten thousand.
-
-    >>> sentences = toy_sentences(100, seed=0)
-    >>> {len(sentence) for sentence in sentences}, len({*sum(sentences, [])})
-    ({5}, 12)
-    """
+    """Draw sentences; the paper draws ten thousand."""
     random = np.random.default_rng(seed)
     return [_drawn(random, kind) for kind in random.integers(3, size=n_sentences).tolist()]
 
@@ -61,12 +56,7 @@ class Population(NamedTuple):
 
 
 def toy_population() -> Population:
-    """What `toy_sentences` draws from: every sentence that it may say, with its probability.
-
-    >>> population = toy_population()
-    >>> len(population.sentences), round(float(population.probability.sum()), 12)
-    (122, 1.0)
-    """
+    """What `toy_sentences` draws from: every sentence that it may say, with its probability."""
     listed = [(words, p / 3) for words, p in _every() if p > 0]
     sentences, probability = zip(*listed, strict=True)
     return Population(sentences, np.array(probability))
@@ -91,9 +81,6 @@ def toy_conditionals(sentences: Sequence[Sequence[str]]) -> Float[np.ndarray, "s
     """log p(word | all others of its sentence) in nats, exactly: no model has a higher mean.
 
     Raises ExfamError for a sentence that the grammar does not allow.
-
-    >>> toy_conditionals([["I", "like", "statistics", "and", "history"]]).round(3)
-    array([[ 0.   ,  0.   , -0.788,  0.   , -2.398]])
     """
     probability = dict(zip(*toy_population(), strict=True))
     words = sorted({word for sentence in probability for word in sentence})

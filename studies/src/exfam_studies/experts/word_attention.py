@@ -34,10 +34,6 @@ class WordAttention(nn.Module):
 
     `words`: c_a of all words, that of MASK last; `query` and `key` together are W^KQ; `readout` is
     W^LOV. It attends to all and predicts all alike, until it is fitted: W^Q and W^LOV start at 0.
-
-    >>> model = WordAttention(4, embed_dim=3, generator=torch.Generator().manual_seed(0))
-    >>> model(torch.tensor([[0, 1, 1]]), torch.tensor([[True, True, False]])).shape
-    torch.Size([1, 3, 4])
     """
 
     def __init__(self, n_words: int, *, embed_dim: int, generator: torch.Generator) -> None:

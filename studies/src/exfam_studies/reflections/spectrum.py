@@ -43,9 +43,6 @@ def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
     take 1.2 GB.
     Raises DataError for a matrix that is not square, symmetric and finite.
     Source: Section 3.1 of the paper on reflections.
-
-    >>> spectrum(np.diag([3.0, -2.0, 1.0]), top=2).signs
-    SignCounts(positive=2, negative=1, zero=0)
     """
     check_symmetric(matrix)
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix

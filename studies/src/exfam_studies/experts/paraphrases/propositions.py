@@ -15,7 +15,6 @@ numbers them 12, 13, 16 and 17.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
@@ -36,6 +35,14 @@ from exfam_studies.experts.paraphrases.word_sets import WordSets, factorized_mat
 TOLERANCE = 1e-6
 # What the gap of context vectors is a sum of.
 PARTS = ("words", "kappa", "asymmetry", "residual")
+# What must be about 0 for a statement on context vectors; the last for attention alone.
+ASSUMED = {
+    "delta": "p(W) = p(W*): got {:.3g} nats apart",
+    "dependence": "words of W must be independent: got {:.3g} nats from that",
+    "dependence_star": "words of W* must be independent: got {:.3g} nats from that",
+    "word_gap": "w_r + w_s = w_t + w_u: got {:.3g} of a vector's length apart",
+    "asymmetry": "p_bar(w_i, c_j) = p_bar(w_j, c_i): got these words' pairs {:.3g} nats apart",
+}
 
 # a, a*, b, b*: the u, s, r and t of Propositions 5 and 8.
 Question = tuple[str, str, str, str]
@@ -70,28 +77,21 @@ def check_proposition_4(
     residual = float(errors.norms[:, TERMS.index("residual")].max())
     matrix = factorized_matrix(sets)
     off_best = _apart(factors.words, matrix @ factors.words_of_contexts.T)
+    measured = {
+        "max residual": residual,
+        "distance from M": _apart(matrix, factors.words @ factors.context.T),
+        "distance from C^+ M": off_best,
+        "questions": float(len(errors)),
+        **spread,
+    }
+    best = f"each w_i must be C^+ M_i (W C^T = M), got W {off_best:.2g} of its length off"
+    equation = f"the equation, got a residual of {residual:.2g} answers' lengths"
     return Check(
         statement=name,
-        measured={
-            "max residual": residual,
-            "distance from M": _apart(matrix, factors.words @ factors.context.T),
-            "distance from C^+ M": off_best,
-            "questions": float(len(errors)),
-            **spread,
-        },
+        measured=measured,
         expected={"max residual": 0.0},
-        failed_assumptions=unmet(
-            (
-                off_best <= TOLERANCE,
-                f"each w_i must be C^+ M_i (W C^T = M), got W {off_best:.2g} of its length off",
-            )
-        ),
-        failed_conclusions=unmet(
-            (
-                residual <= TOLERANCE,
-                f"the equation, got a residual of {residual:.2g} answers' lengths",
-            )
-        ),
+        failed_assumptions=unmet((off_best <= TOLERANCE, best)),
+        failed_conclusions=unmet((residual <= TOLERANCE, equation)),
     )
 
 
@@ -122,53 +122,27 @@ def check_proposition_5(
     numbers = context_gap(factors, sets, question)
     left = sum(numbers[f"part: {part}"] for part in PARTS if part != "residual")
     distance = _apart(factorized_matrix(sets), factors.words @ factors.context.T)
-    is_about_zero = {name: abs(number) <= tolerance for name, number in numbers.items()}
-    check = Check(
-        statement=name,
-        measured={
-            **numbers,
-            **spread,
-            "condition": float(np.linalg.cond(factors.words)),
-            "distance from M": distance,
-        },
-        expected={"context_gap at most": left},
-        failed_assumptions=unmet(
-            (
-                is_about_zero["delta"],
-                f"p(W) = p(W*): got {abs(numbers['delta']):.3g} nats apart",
-            ),
-            (
-                is_about_zero["dependence"],
-                "words of W must be independent: got log p(W) / p(r) p(s) = "
-                f"{numbers['dependence']:.3g}",
-            ),
-            (
-                is_about_zero["dependence_star"],
-                "words of W* must be independent: got log p(W*) / p(t) p(u) = "
-                f"{numbers['dependence_star']:.3g}",
-            ),
-            (
-                is_about_zero["word_gap"],
-                f"w_r + w_s = w_t + w_u: got {numbers['word_gap']:.3g} of a vector's length apart",
-            ),
-            (distance <= TOLERANCE, f"W C^T = M: got {distance:.2g} of its length off"),
-            (
-                scales is None or is_about_zero["asymmetry"],
-                "p_bar(w_i, c_j) = p_bar(w_j, c_i): got these words' pairs "
-                f"{numbers['asymmetry']:.3g} nats apart",
-            ),
-        ),
-        failed_conclusions=unmet(
-            (
-                numbers["context_gap"] <= left + TOLERANCE,
-                f"a gap of contexts of at most {left:.3g}, got {numbers['context_gap']:.3g}",
-            )
-        ),
-    )
+    measured = {
+        **numbers,
+        **spread,
+        "condition": float(np.linalg.cond(factors.words)),
+        "distance from M": distance,
+    }
+    rules = dict(ASSUMED)
     if scales is None:
-        return check
-    variation = asymmetry(sets.pairs * sets.context)
-    return replace(check, measured={**check.measured, "total variation": variation})
+        del rules["asymmetry"]
+    else:
+        measured["total variation"] = asymmetry(sets.pairs * sets.context)
+    failed = unmet(
+        *(
+            (abs(numbers[key]) <= tolerance, rule.format(abs(numbers[key])))
+            for key, rule in rules.items()
+        ),
+        (distance <= TOLERANCE, f"W C^T = M: got {distance:.2g} of its length off"),
+    )
+    gap = f"a gap of contexts of at most {left:.3g}, got {numbers['context_gap']:.3g}"
+    conclusions = unmet((numbers["context_gap"] <= left + TOLERANCE, gap))
+    return Check(name, measured, {"context_gap at most": left}, failed, conclusions)
 
 
 def context_gap(factors: Factors, sets: WordSets, question: Question) -> dict[str, float]:

@@ -97,9 +97,6 @@ def sentence_windows(
 
     `probability`: what each sentence weighs; None for 1
     `window`: the largest distance of words that see each other; None for whole sentences
-
-    >>> sentence_windows([["I", "like", "history"], ["like", "history"]]).words
-    ('I', 'history', 'like')
     """
     words = tuple(sorted({word for sentence in sentences for word in sentence}))
     code = {word: number for number, word in enumerate(words)}
@@ -116,10 +113,6 @@ def text_windows(
 
     `n_words`: words that are counted, the most frequent ones; others keep their positions and are
         neither center nor context. None for all
-
-    >>> from exfam.reading.text import prepare_text
-    >>> text_windows(prepare_text(["a b a c"], min_count=1), window=2, n_words=2).tokens
-    array([ 0,  1,  0, -1, -1])
     """
     tokens = np.asarray(text.tokens, dtype=np.int64)
     return _windows(text.vocabulary.words[:n_words], tokens, np.ones(len(tokens)), window)
@@ -132,10 +125,6 @@ def attention_windows(windows: Windows, tau: Float[np.ndarray, "words"], *, mask
     `mask`: of MASK itself, which stands at the center and takes its part of the attention
 
     Raises DataError unless there is a finite `tau` above 0 for each word.
-
-    >>> plain = sentence_windows([["a", "b", "c"]])
-    >>> attention_windows(plain, np.array([1.0, 2.0, 3.0]), mask=1.0).as_center[:3]
-    array([0.16666667, 0.2       , 0.25      ])
     """
     check_positive("mask", mask)
     if len(tau) != len(windows.words) or not (np.isfinite(tau) & (tau > 0)).all():

@@ -100,10 +100,6 @@ def with_missing(
     """The columns with a share of their cells made missing, NaN or None, at random.
 
     `by`: "cell": each cell by itself; "column": whole columns, the nearest number of them
-
-    >>> hidden = with_missing({"a": np.arange(4.0)}, share=0.5, by="cell", seed=0)
-    >>> bool(np.isnan(hidden["a"]).any())
-    True
     """
     check_choice("by", by, ["cell", "column"])
     random = np.random.default_rng(seed)

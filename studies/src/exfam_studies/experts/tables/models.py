@@ -1,20 +1,36 @@
 """All models of tables, by the name that rows give them.
 
-To add one: a function from a table and a seed to `Fitted`, and a line in `coded_models` or
-`shift_models`.
+Nothing was tuned for ours: `masked-table` has all defaults, whose choices each fit makes by
+validation on its training rows; others have their parts set by hand.
 """
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from exfam_studies.common.fits import Contender
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
 from exfam_studies.experts.tables.features import with_dropped
-from exfam_studies.experts.tables.masked import CODED_SETTINGS, SHIFT_SETTINGS, fit_masked
-from exfam_studies.experts.tables.ordered_probit import fit_ordered_probit
-from exfam_studies.experts.tables.peers import GRIDS, fit_one_hot, fit_ridge
-from exfam_studies.experts.tables.predictions import Fitted
+from exfam_studies.experts.tables.peers import (
+    CLASSIFIERS,
+    GRIDS,
+    fit_one_hot,
+    fit_ordered_probit,
+    fit_ridge,
+)
+from exfam_studies.experts.tables.predictions import (
+    Columns,
+    Fitted,
+    Predicted,
+    spread,
+    y_codes,
+    y_levels,
+    y_numbers,
+)
 from exfam_studies.experts.tables.public import TableShift
 from exfam_studies.experts.tables.reference import fit_reference
 
@@ -23,75 +39,107 @@ OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
 # On how many data sets of a simulated setting slow models are fitted, from the first.
 _FEW, _TUNED = 5, 2
 
+_ENSEMBLE = {"ensemble": 10}
+# As the paper's model: one space of categories for all columns, and MASK tokens in the context.
+_SHARED: Mapping[str, Any] = {
+    "categories": "shared", "ordinal": False, "extra_masking": 0.7, "masked_as": "mask",
+}  # fmt: skip
+# What differs from the defaults, by model: of tables of codes, and of those with a natural shift.
+CODED_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "masked-table": {},
+    "masked-table-ensemble": _ENSEMBLE,
+    "masked-table-linear": {"ordinal": False, "extra_masking": 0.0},
+    "masked-table-ordinal": {"ordinal": True, "extra_masking": 0.0},
+    "masked-table-shared": _SHARED,
+    "masked-table-shared-ensemble": {**_SHARED, **_ENSEMBLE},
+}
+SHIFT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "masked-table": {},
+    "masked-table-missing": {"extra_masking": 0.7},
+    "masked-table-deep": {"network": "deep", "ordinal": True, "extra_masking": 0.5},
+    "masked-table-ensemble": _ENSEMBLE,
+}
+
+
+def fit_masked(
+    table: TableShift, *, seed: int, settings: Mapping[str, Any], classes: bool = True
+) -> Fitted:
+    """A masked table of the training rows; categories unseen there are like missing cells.
+
+    `classes`: predict chances of levels; else a number, or of levels the chances of what lies
+        nearest to each code
+    """
+    from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
+
+    levels = y_levels(table) if table.task != "regression" else []
+    kinds: dict[str, Any] = {
+        name: list(table.levels.get(name, ())) or kind for name, kind in table.kinds.items()
+    }
+    if classes and table.task == "ordinal":
+        # Only labels in order can be declared before they are seen.
+        kinds["y"] = levels
+    estimator = MaskedTableClassifier if classes else MaskedTableRegressor
+    model: Any = estimator(kinds=kinds, seed=seed, progress=False, **settings)
+    model.fit(dict(table.train), table.train_y if classes else y_numbers(table))
+
+    def predict(columns: Columns) -> Predicted:
+        if classes:
+            codes = y_codes(model.classes_, levels)
+            chances = model.predict_proba(dict(columns))
+            return Predicted(chances=spread(chances, codes, n_levels=len(levels)))
+        distribution = model.predict_dist(dict(columns))
+        if not levels:
+            return Predicted(mean=distribution.mean, log_prob=distribution.log_prob)
+        n_rows = len(distribution)
+        edges = np.arange(1, len(levels)) - 0.5
+        below = [distribution.cdf(np.full(n_rows, edge)) for edge in edges]
+        ends = np.stack([np.zeros(n_rows), *below, np.ones(n_rows)], axis=1)
+        return Predicted(chances=np.clip(np.diff(ends, axis=1), 0, 1))
+
+    return Fitted(predict, asdict(model.recipe_))
+
 
 def coded_models(*, fast: bool) -> dict[str, Contender]:
     """The models of tables of codes, or those of a smoke run."""
-    models = [
-        Contender(
-            model=name,
-            fit=partial(fit_masked, settings=settings),
-            n_configurations=None if "ordinal" in settings else _n_recipes(settings),
-            fast=name == OURS[0],
-        )
-        for name, settings in CODED_SETTINGS.items()
-    ]
-    models.append(Contender(model="reference", fit=fit_reference, fast=False, most_fits=_FEW))
-    models += [
-        Contender(
-            model=name,
-            fit=partial(fit_one_hot, model=name),
-            chance=name in GRIDS,
-            fast=name != "gradient-boosting",
-        )
-        for name in ("logistic-regression", *GRIDS)
-    ]
-    models += [
-        Contender(
-            model=f"{name}-tuned",
-            fit=partial(fit_one_hot, model=name, tuned=True),
-            n_configurations=grid.n_configurations,
-            fast=False,
-            most_fits=_TUNED,
-        )
-        for name, grid in GRIDS.items()
-    ]
-    models += [
-        Contender(
-            model=name,
-            fit=partial(fit_boosting, library=LIBRARIES[name], classes=True),
-            chance=name == "catboost",
-            package=name,
-            fast=name != "catboost",
-        )
-        for name in ("lightgbm", "xgboost", "catboost")
-    ]
+    models = []
+    for name, settings in CODED_SETTINGS.items():
+        fit, n = partial(fit_masked, settings=settings), _n_recipes(settings)
+        tried = None if "ordinal" in settings else n
+        models.append(Contender(model=name, fit=fit, n_configurations=tried, fast=name == OURS[0]))
+    slow = partial(Contender, fast=False)
+    models.append(slow(model="reference", fit=fit_reference, most_fits=_FEW))
+    for name in CLASSIFIERS:
+        fit, quick = partial(fit_one_hot, model=name), name != "gradient-boosting"
+        models.append(Contender(model=name, fit=fit, chance=name in GRIDS, fast=quick))
+    for name, grid in GRIDS.items():
+        fit, n = partial(fit_one_hot, model=name, tuned=True), math.prod(map(len, grid.values()))
+        models.append(slow(model=f"{name}-tuned", fit=fit, n_configurations=n, most_fits=_TUNED))
+    for name in ("lightgbm", "xgboost", "catboost"):
+        fit = partial(fit_boosting, library=LIBRARIES[name], classes=True)
+        chance = name == "catboost"
+        models.append(Contender(model=name, fit=fit, chance=chance, package=name, fast=not chance))
     ridge = partial(fit_ridge, standardized=False)
     models.append(Contender(model="ridge", fit=ridge, chance=False))
     models.append(Contender(model="ordered-probit", fit=fit_ordered_probit, chance=False))
-    return _wanted(models, fast)
+    return {model.model: model for model in models if model.fast or not fast}
 
 
 def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
-    """The models of tables with a natural shift, or those of a smoke run.
-
-    >>> list(shift_models("regression", fast=True))
-    ['masked-table', 'ridge']
-    """
+    """The models of tables with a natural shift, or those of a smoke run."""
     classes, more = task != "regression", {"max_epochs": 2} if fast else {}
     ours = {name: (settings, classes) for name, settings in SHIFT_SETTINGS.items()}
     if task == "ordinal":
         ours["masked-table-regression"] = ({}, False)
-    models = [
-        Contender(
-            model=name,
-            fit=partial(fit_masked, settings={**settings, **more}, classes=of_classes),
-            n_configurations=_n_recipes(settings) + 2,
-            fast=name == OURS[0],
-        )
-        for name, (settings, of_classes) in ours.items()
+    models = []
+    for name, (settings, of_classes) in ours.items():
+        fit = partial(fit_masked, settings={**settings, **more}, classes=of_classes)
+        n = _n_recipes(settings) + 2
+        models.append(Contender(model=name, fit=fit, n_configurations=n, fast=name == OURS[0]))
+    slow = partial(Contender, fast=False)
+    models += [
+        Contender(model="ridge", fit=fit_ridge),
+        slow(model="ridge-dropped", fit=_fit_ridge_dropped),
     ]
-    models.append(Contender(model="ridge", fit=fit_ridge))
-    models.append(Contender(model="ridge-dropped", fit=_fit_ridge_dropped, fast=False))
     for name in ("lightgbm", "catboost"):
         variants: dict[str, dict[str, bool]] = {
             f"{name}-tuned": {"tuned": True},
@@ -100,19 +148,12 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
         }
         if task == "ordinal":
             variants[f"{name}-tuned-regression"] = {"tuned": True, "classes": False}
-        models += [
-            Contender(
-                model=model,
-                fit=partial(
-                    fit_boosting, library=LIBRARIES[name], **{"classes": classes, **variant}
-                ),
-                package=name,
-                n_configurations=LIBRARIES[name].n_configurations if variant else None,
-                fast=False,
-            )
-            for model, variant in variants.items()
-        ]
-    return _wanted(models, fast)
+        library = LIBRARIES[name]
+        for model, variant in variants.items():
+            fit = partial(fit_boosting, library=library, **{"classes": classes, **variant})
+            tried = library.n_configurations if variant else None
+            models.append(slow(model=model, fit=fit, package=name, n_configurations=tried))
+    return {model.model: model for model in models if model.fast or not fast}
 
 
 def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
@@ -129,7 +170,8 @@ def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
         return {"estimator": estimator, **SHIFT_SETTINGS.get(model, {})}
     grid: Mapping[str, Sequence[Any]] = {}
     if task is None and model.endswith("-tuned"):
-        grid = {k: list(map(str, v)) for k, v in GRIDS[model.removesuffix("-tuned")].values.items()}
+        own = GRIDS[model.removesuffix("-tuned")].items()
+        grid = {k: list(map(str, v)) for k, v in own if k != "n_estimators"}
     elif task is not None and "-" in model and model.partition("-")[0] in LIBRARIES:
         grid = {k: list(v) for k, v in LIBRARIES[model.partition("-")[0]].grid.items()}
     return {"grid": grid} if grid else {}
@@ -142,7 +184,3 @@ def _n_recipes(settings: Mapping[str, Any]) -> int:
 
 def _fit_ridge_dropped(table: TableShift, *, seed: int) -> Fitted:
     return fit_ridge(with_dropped(table, seed=seed), seed=seed)
-
-
-def _wanted(models: Sequence[Contender], fast: bool) -> dict[str, Contender]:
-    return {contender.model: contender for contender in models if contender.fast or not fast}

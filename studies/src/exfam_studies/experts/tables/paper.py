@@ -56,11 +56,7 @@ _AUTOMPG = {
 
 
 def task_name(n_informative: int, noise: float, corr: float) -> str:
-    """The name of a simulated setting.
-
-    >>> task_name(5, 0.0, 0.9)
-    'simulation-5-0-0.9'
-    """
+    """The name of a simulated setting."""
     return f"simulation-{n_informative}-{noise:g}-{corr:g}"
 
 

@@ -48,11 +48,7 @@ def y_levels(table: TableShift) -> list[Any]:
 
 
 def y_codes(y: Shaped[np.ndarray, "rows"], levels: Sequence[Any]) -> Int64[np.ndarray, "rows"]:
-    """The index of each value among the levels.
-
-    >>> y_codes(np.array([5, 3]), [3, 4, 5])
-    array([2, 0])
-    """
+    """The index of each value among the levels."""
     index = {level: code for code, level in enumerate(levels)}
     return np.array([index[value] for value in y.tolist()], dtype=np.int64)
 
@@ -91,11 +87,7 @@ def _normal_log_prob(mean: np.ndarray, sd: float, y: np.ndarray) -> np.ndarray:
 def gaussian_bins(
     mean: Float[np.ndarray, "rows"], sd: float, edges: Float[np.ndarray, "edges"]
 ) -> Float[np.ndarray, "rows levels"]:
-    """Probabilities of the intervals between increasing edges, and of those beyond them.
-
-    >>> gaussian_bins(np.zeros(1), 1.0, np.zeros(1))
-    array([[0.5, 0.5]])
-    """
+    """Probabilities of the intervals between increasing edges, and of those beyond them."""
     z = (np.concatenate([[-np.inf], edges, [np.inf]]) - mean[:, None]) / sd
     low, high = z[:, :-1], z[:, 1:]
     # Beyond the mean the upper tail is the exact one: 1 - tiny leaves no digits to subtract.
@@ -107,11 +99,7 @@ def gaussian_bins(
 def nats(
     chances: Float[np.ndarray, "rows levels"], codes: Int64[np.ndarray, "rows"], *, mixed_in: float
 ) -> Float[np.ndarray, "rows"]:
-    """-log p(y) with a share of a uniform distribution mixed in.
-
-    >>> nats(np.array([[0.5, 0.5]]), np.array([0]), mixed_in=0.1).round(4)
-    array([0.6931])
-    """
+    """-log p(y) with a share of a uniform distribution mixed in."""
     p = chances[np.arange(len(codes)), codes] * (1 - mixed_in) + mixed_in / chances.shape[1]
     with np.errstate(divide="ignore"):
         return -np.log(p)

@@ -67,10 +67,6 @@ def simulate_shifted_tables(
 
     `bins`: whether quantiles are of both tables together ("pooled": the paper's code) or of the
         training rows alone ("train")
-
-    >>> table = simulate_shifted_tables(n_informative=5, noise=0.5, corr=0.9, seed=0)
-    >>> list(table.train), int(table.train_y.max())
-    (['x0', 'x1', 'x2', 'x3', 'x4'], 9)
     """
     check_choice("bins", bins, BINS)
     numbers = simulate_numbers(
