@@ -5,17 +5,14 @@ import json
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from encoder_cases import save_tiny_bert
-from exfam import Marginal
 from exfam.checks import DataError
 from exfam.language import MaskedLanguageModel
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
 from exfam.vectors import WordVectors, evaluate_analogies
-from exfam.words import SkipGram
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.kept import Store
 from exfam_studies.common.word_corpus import read_corpus
@@ -36,8 +33,7 @@ from words.vector_cases import some_vectors
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
 NEEDS_TOKENIZERS = pytest.mark.skipif(
-    importlib.util.find_spec("tokenizers") is None,
-    reason="tokenizers (extra hf) is not installed",
+    importlib.util.find_spec("tokenizers") is None, reason="tokenizers (extra hf) is not installed"
 )
 
 
@@ -233,35 +229,17 @@ def test_vectors_of_all_kinds_can_be_given(options, tmp_path):
     WordVectors(tuple(WORDS), matrix).save(folder / "glove.txt")
     (folder / ".hidden").write_text("not looked at")
     save_tiny_bert(folder / "bert", WORDS)
-    text = [" ".join(random.choice(WORDS, size=200)) for _ in range(3)]
-    own = SkipGram(dim=4, epochs=1, min_count=1, progress=False).fit(text)
-    own.save(folder / "own")
     result = {given.model: given for given in given_sets(folder)}
-    assert list(result) == ["bert", "glove.txt", "own"]
-    np.testing.assert_array_equal(result["own"].vectors[0]["ban"], own.vectors_["ban"])
+    assert list(result) == ["bert", "glove.txt"]
     np.testing.assert_allclose(result["glove.txt"].vectors[0]["ban"], matrix[0], rtol=1e-5)
     assert result["bert"].settings["corpus"] == "not known"
     rows = analogies.run(replace(options, only=("words",), vectors=folder))
-    assert {"bert", "glove.txt", "own", "bert-c-alone"} <= {row.model for row in rows}
+    assert {"bert", "glove.txt", "bert-c-alone"} <= {row.model for row in rows}
     (alone,) = given_sets(folder / "bert")
     assert alone.vectors[0].words == tuple(WORDS) and list(given_sets(None)) == []
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="got an empty folder at"):
         list(given_sets(tmp_path / "empty"))
-    frame = pd.DataFrame({"u": [0, 0, 1], "i": ["a", "b", "a"]})
-    Marginal(group="u", item="i").fit(frame).save(tmp_path / "model")
-    with pytest.raises(DataError, match="`vectors` must be a model of words, got a Marginal"):
-        list(given_sets(tmp_path / "model"))
-
-
-@NEEDS_TOKENIZERS
-def test_a_saved_masked_language_model_can_be_given(tmp_path):
-    MaskedLanguageModel(
-        subwords="word", embed_dim=8, n_heads=2, n_layers=1, feed_forward_dim=8, length=16,
-        max_epochs=1, progress=False,
-    ).fit([" ".join(WORDS)] * 9).save(tmp_path / "model")  # fmt: skip
-    (given,) = given_sets(tmp_path / "model")
-    assert sorted(given.vectors[0].words) == sorted(WORDS)
 
 
 def test_lines_are_the_text_that_word_vectors_are_fitted_to():

@@ -116,17 +116,6 @@ def test_probabilities_sum_to_one_without_a_look_at_the_center(settings):
         assert (change > 1e-9).tolist() == expected
 
 
-def test_the_true_centers_weights_for_all_candidates_would_be_no_distribution():
-    """What the model does not do: weights of the answer itself leave a sum that is not 1."""
-    experts, at = model(weights="center", window=2).experts(batch()), (0, 2)
-    of_each = [
-        (experts.weights[at][:, b, None] * experts.contributions[at]).sum(0) + experts.constant
-        for b in range(N_WORDS)
-    ]
-    improper = sum(float(eta.softmax(-1)[b]) for b, eta in enumerate(of_each))
-    assert abs(improper - 1) > 1e-3
-
-
 @pytest.mark.parametrize("settings", KINDS, ids=str)
 def test_removal_is_what_the_network_says_without_the_word(settings):
     network = model(**settings)
@@ -169,13 +158,6 @@ def test_even_weights_are_cbow_and_the_latent_factor_model():
     result = [log_p[0, i, w] for i, w in enumerate(tokens[:6])]
     result += [log_p[1, i, w] for i, w in enumerate(tokens[7:])]
     np.testing.assert_allclose(result, expected, atol=1e-5)
-
-
-def test_center_weights_without_queries_are_even():
-    network, even = model(weights="center", window=2), model(weights="even", window=2)
-    even.load_state_dict({n: p for n, p in network.state_dict().items() if "scores" not in n})
-    network.scores["query"].zero_()
-    torch.testing.assert_close(network.eta(batch()), even.eta(batch()), **EXACT)
 
 
 def test_choices_that_do_not_fit_are_refused():

@@ -10,8 +10,6 @@ import torch
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
 from exfam.reading.text import prepare_text
-from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
 from exfam_studies.experts.factorized import (
     FactorMatrix,
     agreement,
@@ -28,9 +26,6 @@ from exfam_studies.experts.factorized_attention import (
     attention_matrix,
     gamma_sums,
 )
-from exfam_studies.experts.paraphrases.analogies import attention_scales
-from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
-from exfam_studies.experts.paraphrases.word_sets import WordSets
 from exfam_studies.experts.word_attention import WordAttention, word_nats
 
 WORDS = "abcde"
@@ -280,21 +275,6 @@ def test_attention_to_all_alike_is_cbow():
     assert asymmetry(gamma_sums(text, np.array([2.0, -1, 0, 0, 0, 0])).p_bar) > 0.1
 
 
-def test_gamma_is_that_of_paraphrases_of_words():
-    """Two ways through the sentences, which share no code."""
-    drawn = sentences(60, lengths=[2, 3, 6])
-    text, log_tau = text_of(drawn), np.random.default_rng(2).standard_normal(6)
-    sums, windows = gamma_sums(text, log_tau), sentence_windows(drawn)
-    order = [windows.words.index(word) for word in text.vocabulary.words]
-    tau, mask = np.empty(5), float(np.exp(log_tau[-1]))
-    tau[order] = np.exp(log_tau[:-1])
-    scales = attention_scales(windows, tau, mask=mask)
-    np.testing.assert_allclose(scales.zeta[order], sums.zeta)
-    np.testing.assert_allclose(scales.scale[order, None], sums.c_tilde(np.ones((5, 1))))
-    sets = WordSets(attention_windows(windows, tau, mask=mask))
-    assert asymmetry(sets.pairs * sets.context) == pytest.approx(asymmetry(sums.p_bar))
-
-
 def random_case(seed=0, n=40):
     random = np.random.default_rng(seed)
     values = random.standard_normal((n, n))
@@ -384,15 +364,3 @@ def test_the_objective_is_of_words_that_have_a_context(model):
     expected = model(batch.item[:1], batch.present[:1])[0].log_softmax(-1)
     torch.testing.assert_close(nats, -expected[range(3), [0, 3, 5]].sum())
     assert int(n) == 3
-
-
-def test_a_fit_learns_what_goes_with_what():
-    item = np.array([[0, 1, 2], [3, 4, 5]] * 40)
-    groups = Groups(start=np.arange(0, 240, 3), stop=np.arange(3, 243, 3), item=item.ravel())
-    model = WordAttention(6, embed_dim=4, generator=torch.Generator().manual_seed(0))
-    assert not model.log_tau().any() and not model.readout.weight.any()
-    settings = TrainingSettings(learning_rate=0.03, max_epochs=30, batch_size=16)
-    history = fit(model, objective=word_nats, train=groups, settings=settings, progress=False)
-    assert history.rows[0].train_nats > 1.5 and history.rows[-1].train_nats < 0.2
-    products = attention_factors(model).products
-    assert products[0, 1] > products[0, 4] and products[5, 3] > products[5, 2]

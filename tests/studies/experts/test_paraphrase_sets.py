@@ -88,28 +88,12 @@ def test_probabilities_belong_to_one_distribution(attention):
     np.testing.assert_allclose(sets.pairs @ sets.context, sets.center)
 
 
-def test_the_first_of_two_words_is_drawn_as_a_single_one():
-    """With equal weights; "like" stands in a sentence once."""
-    sets = WordSets(toy_windows())
-    total = sum(given(sets, ["like", other]) for other in sets.words if other != "like")
-    np.testing.assert_allclose(total, given(sets, ["like"]), atol=1e-14)
-
-
 def test_independent_words_have_no_dependence():
     sets = WordSets(independent_windows([0.4, 0.1, 0.2, 0.3]))
     terms = paraphrase_terms(sets, ["a", "b"], ["c", "d"])
     np.testing.assert_allclose([terms.sigma, terms.sigma_star, terms.rho], 0, atol=1e-12)
     assert terms.delta == pytest.approx(np.log(0.06 / 0.04))
     np.testing.assert_allclose(terms.xi, terms.delta)
-
-
-def test_gamma_is_the_attention_of_the_masked_word():
-    plain = sentence_windows([["a", "b", "c", "a"]])
-    windows = attention_windows(plain, np.array([1.0, 2.0, 5.0]), mask=0.5)
-    gamma = np.outer(windows.as_center[:4], windows.as_context[:4])
-    # "b" masked: a, c, a and MASK are left.
-    assert gamma[1, 2] == pytest.approx(5 / (1 + 5 + 1 + 0.5))
-    assert gamma[0, 3] == pytest.approx(1 / (2 + 5 + 1 + 0.5))
 
 
 def test_attention_to_all_alike_is_cbow():
@@ -155,20 +139,6 @@ def test_shrinkage_moves_sets_towards_words_independent_given_the_context():
     np.testing.assert_allclose(given(toy_sets(shrinkage=1.0), ["fun"]), given(singles, ["fun"]))
 
 
-def test_terms_are_those_of_their_formulas():
-    sets = toy_sets(attention=True)
-    w, star = ("fun", "history"), ("boring", "statistics")
-    terms = paraphrase_terms(sets, w, star)
-    singles = given(sets, ["fun"]) * given(sets, ["history"])
-    np.testing.assert_allclose(terms.sigma, np.log(given(sets, w) / singles))
-    of_context, of_star = (
-        given(sets, own) * sets.context / sets.probability(own) for own in (w, star)
-    )
-    np.testing.assert_allclose(terms.rho, np.log(of_star / of_context))
-    np.testing.assert_allclose(terms.xi, terms.rho + terms.delta)
-    assert np.abs(terms.rho).max() > 0.1
-
-
 def test_the_matrix_needs_all_pairs():
     sets = toy_sets()
     np.testing.assert_allclose(factorized_matrix(sets), np.log(sets.pairs) + np.log(12))
@@ -187,12 +157,12 @@ def test_the_lemmas_are_identities_on_the_toy_grammar(attention):
     assert (check.measured["cells"], check.measured["finite cells"]) == (1485 * 12, 5549)
 
 
-@pytest.mark.parametrize(("size", "window"), [(1, 1), (2, 2), (3, None)])
+@pytest.mark.parametrize("size", [1, 3])
 @pytest.mark.parametrize("attention", [False, True])
-def test_the_identities_hold_for_larger_sets_and_narrow_windows(size, window, attention):
+def test_the_identities_hold_for_sets_of_all_sizes(size, attention):
     tau = tau_of(toy_windows().words) if attention else None
     pairs = disjoint_pairs(["mathematics", "history", "fun", "boring", "is", "and"], size)
-    check = check_lemma_11(*toy_population(), tau=tau, pairs=pairs, window=window)
+    check = check_lemma_11(*toy_population(), tau=tau, pairs=pairs)
     assert check.holds and check.measured["finite cells"] > 0
 
 

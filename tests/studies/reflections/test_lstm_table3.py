@@ -31,7 +31,7 @@ def corpora(tmp_path, monkeypatch):
     return folder
 
 
-def test_both_tyings_are_fitted_by_equal_steps_beside_counts(corpora, tmp_path, capsys):
+def test_both_tyings_are_fitted_by_equal_steps_and_kept(corpora, tmp_path, capsys, monkeypatch):
     options = Options(fast=True, seeds=2, folder=tmp_path / "kept")
     rows = reproduce(NAME, options=options)
     printed = capsys.readouterr().out
@@ -45,6 +45,9 @@ def test_both_tyings_are_fitted_by_equal_steps_beside_counts(corpora, tmp_path, 
     assert tied.cpu_seconds > 0 and tied.validation > 1 and tied.value != reflected.value
     differences = [row.value for row in rows if row.metric == "max-difference-to-tied"]
     assert len(differences) == 2 and max(differences) < 1e-5
+    monkeypatch.setattr(LSTMLanguageModel, "fit", None)
+    again = reproduce(NAME, options=options)
+    assert [row.value for row in again] == [row.value for row in rows]
 
 
 @pytest.mark.parametrize(("knows", "precision"), [(True, "bfloat16"), (False, "float32")])
@@ -55,32 +58,6 @@ def test_products_are_rounded_where_the_processor_multiplies_that(
     rows = reproduce(NAME, options=Options(fast=True, only=["ptb"], folder=tmp_path / "kept"))
     assert {row.settings["precision"] for row in rows if row.model == "lstm-tied"} == {precision}
     assert (tmp_path / "kept" / "ptb-fast" / f"2-epochs-{precision}").is_dir()
-
-
-def test_fits_are_kept_and_go_on(corpora, tmp_path, monkeypatch):
-    options = Options(fast=True, only=["ptb"], folder=tmp_path / "kept")
-    whole = reproduce(NAME, options=replace(options, folder=tmp_path / "whole"))
-    fits = []
-    real = LSTMLanguageModel.fit
-
-    def fit(self, *texts, **options):
-        fits.append(self.tie)
-        if len(fits) == 2:
-            monkeypatch.setattr(lstm_table3, "metric_row", interrupted)
-        return real(self, *texts, **options)
-
-    def interrupted(*arguments):
-        raise KeyboardInterrupt("Ctrl-C")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LSTMLanguageModel, "fit", fit)
-        rows = reproduce(NAME, options=options)
-        assert len(rows) == 3 and fits == ["tied", "reflection"]
-    monkeypatch.undo()
-    monkeypatch.setenv("EXFAM_DATA", str(corpora.parent))
-    monkeypatch.setattr(LSTMLanguageModel, "fit", None)
-    rows = reproduce(NAME, options=options)
-    assert [row.value for row in rows] == [row.value for row in whole]
 
 
 def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):

@@ -128,18 +128,3 @@ def test_theorem_1_says_that_vectors_are_not_gaussian(truth):
     check = check_theorem_1(words, words @ truth.transform @ words.T)
     assert "assumption 1" in check.failed_assumptions[0]
     assert {text[:6] for text in check.failed_conclusions} >= {"eq. 31", "eq. 32"}
-
-
-def test_simulated_counts_have_the_probabilities_of_the_model():
-    truth = simulate_words(30, dim=4, seed=0)
-    counts = truth.draw_counts(400_000, seed=1).toarray()
-    assert counts.sum() == 400_000
-    expected = 400_000 * truth.probability[:, None] * np.exp(truth.log_conditional())
-    statistic = ((counts - expected) ** 2 / expected).sum()
-    assert scipy.stats.chi2(899).ppf(1e-4) < statistic < scipy.stats.chi2(899).ppf(1 - 1e-4)
-
-
-def test_simulated_frequencies_fall_with_rank():
-    zipf = simulate_words(50, dim=4, alpha=0.25, seed=0).probability
-    np.testing.assert_allclose(zipf[0] / zipf, np.arange(1, 51) ** 0.75)
-    np.testing.assert_allclose(simulate_words(50, dim=4, alpha=1.0, seed=0).probability, 0.02)

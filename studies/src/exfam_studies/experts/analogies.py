@@ -9,11 +9,11 @@ questions. The baseline of each set is the word nearest to c alone.
 
 "words" compares skip-gram with free and with reflected contexts and CBOW, of one pass each over the
 same corpus, the token embeddings of the encoder MiniLM, and what --vectors names: a file
-(word2vec's, GloVe's), the folder of an encoder or of a model of exfam's, or a folder of several of
-these. "masked-lm" adds a masked language model of whole words, of one pass over that corpus too,
-whose vocabulary is smaller, and so its questions. "tokens" are those of one pass, rare words left
-out. The paper's figures are of its own models and 9,522 questions: of other corpora and larger
-vocabularies, its CBOW of 3 million words. "explanation" and "symmetry": see `analogy_errors`.
+(word2vec's, GloVe's), the folder of an encoder, or a folder of several of these. "masked-lm" adds a
+masked language model of whole words, of one pass over that corpus too, whose vocabulary is smaller,
+and so its questions. "tokens" are those of one pass, rare words left out. The paper's figures are
+of its own models and 9,522 questions, of other corpora and larger vocabularies. "explanation" and
+"symmetry": see `analogy_errors`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,12 +28,7 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT
-from exfam_studies.experts.analogy_errors import (
-    EXPLAINED,
-    explained_rows,
-    symmetry_rows,
-    word_sets,
-)
+from exfam_studies.experts.analogy_errors import EXPLAINED, explained_rows, symmetry_rows, word_sets
 from exfam_studies.experts.analogy_sets import (
     FITTED,
     MASKED_LM,

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError
-from exfam.estimator.saving import load_estimator
 from exfam.language import MaskedLanguageModel
 from exfam.language.pretrained import PretrainedEncoder
 from exfam.reading.text import PreparedText
@@ -130,9 +129,8 @@ def packaged_set() -> VectorSet:
 def given_sets(path: Path | None) -> Iterator[VectorSet]:
     """The vectors at a path, each named as its file or folder is.
 
-    A file of vectors; the folder of an encoder of transformers, or of a model of exfam's; or a
-    folder of several of these.
-    Raises DataError for anything else.
+    A file of vectors, the folder of an encoder of transformers, or a folder of several of these.
+    Raises DataError for an empty folder.
     """
     if path is None:
         return
@@ -141,34 +139,22 @@ def given_sets(path: Path | None) -> Iterator[VectorSet]:
         files = sorted(own for own in path.iterdir() if not own.name.startswith("."))
     if not files:
         raise DataError(
-            f"`vectors` must be a file of vectors, the folder of a model, or a folder of "
+            f"`vectors` must be a file of vectors, the folder of an encoder, or a folder of "
             f"these, got an empty folder at {path}."
         )
     for own in files:
-        yield _outside(own.name, _opened(own))
+        if own.is_dir():
+            vectors = PretrainedEncoder.load(own).word_vectors()
+        else:
+            # Published files repeat words, and have some that are no UTF-8.
+            vectors = WordVectors.load(own, errors="replace", duplicates="first")
+        yield _outside(own.name, vectors)
 
 
 def _outside(model: str, vectors: WordVectors) -> VectorSet:
     """A set of which nothing is known but itself."""
     size: dict[str, str | int | float | bool] = {"words": len(vectors), "dim": vectors.dim}
     return VectorSet(model, {"corpus": _UNKNOWN, "tokens": _UNKNOWN, **size}, (vectors,))
-
-
-def _opened(path: Path) -> WordVectors:
-    if not path.is_dir():
-        # Published files repeat words, and have some that are no UTF-8.
-        return WordVectors.load(path, errors="replace", duplicates="first")
-    if not (path / "vocabulary.parquet").is_file():
-        return PretrainedEncoder.load(path).word_vectors()
-    model = load_estimator(path)
-    if isinstance(model, MaskedLanguageModel):
-        return model.encoder().word_vectors()
-    vectors = getattr(model, "vectors_", None)
-    if not isinstance(vectors, WordVectors):
-        raise DataError(
-            f"`vectors` must be a model of words, got a {type(model).__name__} at {path}."
-        )
-    return vectors
 
 
 def text_lines(text: PreparedText) -> Iterator[list[str]]:

@@ -23,6 +23,8 @@ from exfam.words.pmi_matrix import association
 _LARGE = 0.05
 NO_PAIRS = "`text` must hold a sentence of two words or more, got none. Prepare longer sentences."
 
+Matrix = Float[np.ndarray, "words contexts"]
+
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
@@ -36,12 +38,12 @@ class CountedPairs:
     context_sizes: Int64[np.ndarray, "sizes"]
 
     @property
-    def weights(self) -> Float64[np.ndarray, "words contexts"]:
+    def weights(self) -> Matrix:
         """The counts as a full matrix: 8 bytes for each two words."""
         return self.counts.toarray().astype(np.float64)
 
     @property
-    def joint(self) -> Float64[np.ndarray, "words contexts"]:
+    def joint(self) -> Matrix:
         """p(w_i, c_j) of all pairs, which sum to 1."""
         return self.weights / self.counts.sum()
 
@@ -88,7 +90,7 @@ class FactorMatrix:
     `equation`: the entry (i, j) in words
     """
 
-    values: Float64[np.ndarray, "words contexts"]
+    values: Matrix
     equation: str
     failed_assumptions: tuple[str, ...]
 
@@ -233,7 +235,7 @@ class Agreement:
 
 
 def agreement(
-    products: Float[np.ndarray, "words contexts"],
+    products: Matrix,
     matrix: FactorMatrix,
     *,
     band: str = "all pairs",
@@ -252,7 +254,7 @@ def agreement(
 
 
 def agreement_by_band(
-    products: Float[np.ndarray, "words contexts"],
+    products: Matrix,
     matrix: FactorMatrix,
     *,
     frequency: Shaped[np.ndarray, "words"],

@@ -8,9 +8,9 @@ Source: "Bidirectional attention as a mixture of continuous word experts", secti
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Float64, Int64
+from scipy.sparse import coo_array, csr_array, diags_array
 from torch import Tensor
 
 from exfam.checks import DataError
@@ -26,6 +26,11 @@ from exfam_studies.experts.factorized import (
 )
 from exfam_studies.experts.word_attention import WordAttention
 
+Matrix = Float64[np.ndarray, "words contexts"]
+Contexts = Float64[np.ndarray, "contexts"]
+Vectors = Float64[np.ndarray, "contexts dim"]
+Entries = Float64[np.ndarray, "entries"]
+
 
 @dataclass(frozen=True, eq=False)
 class AttentionFactors:
@@ -36,11 +41,11 @@ class AttentionFactors:
     """
 
     words: Float64[np.ndarray, "words dim"]
-    contexts: Float64[np.ndarray, "contexts dim"]
+    contexts: Vectors
     log_tau: Float64[np.ndarray, "tokens"]
 
     @property
-    def products(self) -> Float64[np.ndarray, "words contexts"]:
+    def products(self) -> Matrix:
         """w_i . c_j, centers in rows."""
         return self.words @ self.contexts.T
 
@@ -68,18 +73,18 @@ class GammaSums:
     `lengths`: how many sentences have 0, 1, 2, … words
     """
 
-    total: Float64[np.ndarray, "words contexts"]
-    squares: Float64[np.ndarray, "contexts"]
-    bounds: Float64[np.ndarray, "contexts"]
+    total: Matrix
+    squares: Contexts
+    bounds: Contexts
     lengths: Int64[np.ndarray, "lengths"]
 
     @property
-    def p_bar(self) -> Float64[np.ndarray, "words contexts"]:
+    def p_bar(self) -> Matrix:
         """p-bar(w_i, c_j): gamma's share of all pairs' gamma; not symmetric as p is."""
         return self.total / self.total.sum()
 
     @property
-    def zeta(self) -> Float64[np.ndarray, "contexts"]:
+    def zeta(self) -> Contexts:
         """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is.
 
         Analogies of c-tilde are analogies of c where all are alike.
@@ -87,9 +92,7 @@ class GammaSums:
         with np.errstate(invalid="ignore"):
             return self.squares / self.total.sum(axis=0)
 
-    def c_tilde(
-        self, contexts: Float64[np.ndarray, "contexts dim"]
-    ) -> Float64[np.ndarray, "contexts dim"]:
+    def c_tilde(self, contexts: Vectors) -> Vectors:
         """c-tilde_j = S zeta_j c_j: the vectors whose products are about |V| p-bar / p-bar(c) - 1.
 
         With sentences of several lengths S is that of each pair's own.
@@ -117,7 +120,7 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
         raise DataError(NO_PAIRS)
     words = text.tokens[text.tokens >= 0]
     # How often each sentence, a row, has each word.
-    counts = scipy.sparse.coo_array(
+    counts = coo_array(
         (np.ones(len(words)), (sentence, words)), shape=(len(length), n_words)
     ).tocsr()
     of_entry = np.repeat(np.arange(len(length)), np.diff(counts.indptr))
@@ -166,10 +169,8 @@ def _uneven_sentences(sums: GammaSums) -> tuple[str, ...]:
 
 
 def _others(
-    counts: scipy.sparse.csr_array,
-    sentence: Int64[np.ndarray, "entries"],
-    tau: Float64[np.ndarray, "words"],
-) -> Float64[np.ndarray, "entries"]:
+    counts: csr_array, sentence: Int64[np.ndarray, "entries"], tau: Float64[np.ndarray, "words"]
+) -> Entries:
     """The sum of tau over a sentence but one occurrence of a word, for every entry of `counts`."""
     own = tau[counts.indices]
     whole = (counts @ tau)[sentence]
@@ -180,18 +181,14 @@ def _others(
     return np.where(most, without[sentence], whole - own)
 
 
-def _with_data(
-    counts: scipy.sparse.csr_array, data: Float64[np.ndarray, "entries"]
-) -> scipy.sparse.csr_array:
-    return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+def _with_data(counts: csr_array, data: Entries) -> csr_array:
+    return csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _between(
-    weighted: scipy.sparse.csr_array, counts: scipy.sparse.csr_array
-) -> scipy.sparse.csr_array:
+def _between(weighted: csr_array, counts: csr_array) -> csr_array:
     """Sums over sentences of each center's weight times the *other* words there."""
     # A word is no context of itself, but of its like in the sentence.
     own = _with_data(weighted, weighted.data * (counts.data - 1)).sum(axis=0)
     pairs = (weighted.T @ counts).tocsr()
-    off = pairs - scipy.sparse.diags_array(pairs.diagonal())
-    return (off + scipy.sparse.diags_array(np.asarray(own))).tocsr()
+    off = pairs - diags_array(pairs.diagonal())
+    return (off + diags_array(np.asarray(own))).tocsr()

@@ -13,6 +13,9 @@ from exfam_studies.reflections.spectrum import SignCounts, sign_counts
 _MOST_PAIRS = 1_000_000
 _PAIRS_AT_ONCE = 50_000
 
+Vectors = Float[np.ndarray, "_ _"]
+Pairs = Float[np.ndarray, "pairs"]
+
 
 class SquareSummary(NamedTuple):
     """Entries of a square matrix on and off its diagonal.
@@ -40,7 +43,7 @@ class InvolutionReport:
     vectors and of the cosines of pairs, NaN where all are alike.
     """
 
-    transform: Float[np.ndarray, "dim dim"]
+    transform: Vectors
     squared: SquareSummary
     asymmetry: float
     residual: float
@@ -51,11 +54,7 @@ class InvolutionReport:
 
 
 def involution_report(
-    words: Float[np.ndarray, "words dim"],
-    context: Float[np.ndarray, "contexts context_dim"],
-    *,
-    max_pairs: int = _MOST_PAIRS,
-    seed: int = 0,
+    words: Vectors, context: Vectors, *, max_pairs: int = _MOST_PAIRS, seed: int = 0
 ) -> InvolutionReport:
     """Q by least squares, whether it is an involution, and how alike the two vectors are.
 
@@ -100,9 +99,7 @@ def involution_report(
     )
 
 
-def linear_map(
-    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
-) -> Float[np.ndarray, "dim dim"]:
+def linear_map(words: Vectors, context: Vectors) -> Vectors:
     """Q with the least |C - W Q'|: the pseudo-inverse of W times C, transposed.
 
     Raises DataError unless there are as many finite vectors of each kind, of one length, and those
@@ -120,9 +117,7 @@ def linear_map(
     return scipy.linalg.solve_triangular(triangle, basis.T @ context).T
 
 
-def check_pair(
-    words: Float[np.ndarray, "words dim"], context: Float[np.ndarray, "contexts context_dim"]
-) -> None:
+def check_pair(words: Vectors, context: Vectors) -> None:
     """Raise DataError unless there is one finite context vector for each finite word vector."""
     if words.shape != context.shape:
         raise DataError(
@@ -134,13 +129,7 @@ def check_pair(
             raise DataError(f"`{name}` must be finite, got others in row {int(finite.argmin())}.")
 
 
-def _cosines(
-    words: Float[np.ndarray, "words dim"],
-    context: Float[np.ndarray, "words dim"],
-    *,
-    max_pairs: int,
-    seed: int,
-) -> tuple[Float[np.ndarray, "pairs"], Float[np.ndarray, "pairs"]]:
+def _cosines(words: Vectors, context: Vectors, *, max_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
     """Cosines of the same pairs of different words, as words and as contexts."""
     n = len(words)
     if n * (n - 1) // 2 <= max_pairs:
@@ -161,7 +150,7 @@ def _cosines(
     return both[0], both[1]
 
 
-def _correlation(one: Float[np.ndarray, "pairs"], other: Float[np.ndarray, "pairs"]) -> float:
+def _correlation(one: Pairs, other: Pairs) -> float:
     if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
         return float("nan")
     return float(np.corrcoef(one, other)[0, 1])

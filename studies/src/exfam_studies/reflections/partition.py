@@ -7,9 +7,11 @@ import scipy.special
 from jaxtyping import Float
 
 from exfam.checks import DataError
-from exfam_studies.reflections.linear_map import check_pair
+from exfam_studies.reflections.linear_map import Vectors, check_pair
 
 _LOGITS_AT_ONCE = 16_000_000
+
+Probability = Float[np.ndarray, "_"]
 
 
 class PartitionReport(NamedTuple):
@@ -25,9 +27,9 @@ class PartitionReport(NamedTuple):
 
 
 def partition_report(
-    words: Float[np.ndarray, "words dim"],
-    context: Float[np.ndarray, "contexts context_dim"],
-    probability: Float[np.ndarray, "probabilities"],
+    words: Vectors,
+    context: Vectors,
+    probability: Probability,
     *,
     n_words: int | None = None,
     shift: float = 0.0,
@@ -47,11 +49,7 @@ def partition_report(
 
 
 def log_partition(
-    words: Float[np.ndarray, "words dim"],
-    context: Float[np.ndarray, "contexts context_dim"],
-    probability: Float[np.ndarray, "probabilities"],
-    *,
-    n_words: int | None = None,
+    words: Vectors, context: Vectors, probability: Probability, *, n_words: int | None = None
 ) -> Float[np.ndarray, "chosen"]:
     """log Z_j = log of the sum over i of p_i exp(w_j . c_i), in nats, of all or the first words.
 

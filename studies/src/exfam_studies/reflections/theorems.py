@@ -16,10 +16,12 @@ _LARGE = 0.05
 # Figure 4 of the paper: nothing changes while the share of +1 is within this of a half.
 _FLAT = 0.15
 
+Words = Float[np.ndarray, "words dim"]
+Transform = Float[np.ndarray, "dim dim"]
+Information = Float[np.ndarray, "words words"]
 
-def check_lemma_1(
-    words: Float[np.ndarray, "words dim"], transform: Float[np.ndarray, "rows columns"], *, t: float
-) -> Check:
+
+def check_lemma_1(words: Words, transform: Transform, *, t: float) -> Check:
     """Lemma 1: w'Qw concentrates at trace(Q) / dim.
 
     Concludes that w'Qw is more than t sqrt(2 / dim) away for at most 1 / t^2 of all words (eq. 10),
@@ -38,28 +40,22 @@ def check_lemma_1(
     variance, expected = float(form.var()), float(dim + np.trace(transform @ transform)) / dim**2
     error = _variance_error((transform + transform.T) / 2, n)
     bound = min(1.0, 1 / t**2)
+    is_bounded = share <= bound + ERRORS * np.sqrt(bound * (1 - bound) / n)
+    is_near = abs(variance - expected) <= ERRORS * error + 1e-12
     return Check(
         statement="Lemma 1",
         measured={"exceeding share": share, "variance": variance, "mean": float(form.mean())},
         expected={"exceeding share at most": bound, "variance": expected, "mean": center},
         failed_assumptions=_not_gaussian(words) + _not_orthogonal(transform),
         failed_conclusions=unmet(
-            (
-                share <= bound + ERRORS * np.sqrt(bound * (1 - bound) / n),
-                f"eq. 10: a share of at most {bound:.3g}, got {share:.3g}",
-            ),
-            (
-                abs(variance - expected) <= ERRORS * error + 1e-12,
-                f"eq. 9: variance {expected:.3g}, got {variance:.3g}",
-            ),
+            (is_bounded, f"eq. 10: a share of at most {bound:.3g}, got {share:.3g}"),
+            (is_near, f"eq. 9: variance {expected:.3g}, got {variance:.3g}"),
         ),
     )
 
 
 def check_lemma_2(
-    words: Float[np.ndarray, "words dim"],
-    transform: Float[np.ndarray, "rows columns"],
-    probability: Float[np.ndarray, "probabilities"],
+    words: Words, transform: Transform, probability: Float[np.ndarray, "words"]
 ) -> Check:
     """Lemma 2: the partition functions Z_j all are about 1 + 1 / (2 dim).
 
@@ -77,28 +73,24 @@ def check_lemma_2(
     own = abs(np.exp(np.trace(transform) / dim) - expected) / n
     off = ERRORS * most / np.sqrt(n) + 2 * own + 1 / dim**2
     zipfian = (
-        misfit <= _LARGE,
         "assumption 3: frequencies must fall as 1 / rank^(1 - a), a in (0, 1], "
-        f"got ones {misfit:.2g} off in logarithms",
+        f"got ones {misfit:.2g} off in logarithms"
     )
+    failed = _not_gaussian(words) + _not_orthogonal(transform) + unmet((misfit <= _LARGE, zipfian))
+    at_most = f"eq. 25: spread of at most about {most:.3g}, got {spread:.3g}"
     return Check(
         statement="Lemma 2",
         measured={"mean": mean, "spread": spread, "alpha": alpha},
         expected={"mean": expected, "spread at most about": most},
-        failed_assumptions=_not_gaussian(words) + _not_orthogonal(transform) + unmet(zipfian),
+        failed_assumptions=failed,
         failed_conclusions=unmet(
             (abs(mean - expected) <= off, f"eq. 18: mean {expected:.4f}, got {mean:.4f}"),
-            (
-                spread <= 1.5 * most,
-                f"eq. 25: spread of at most about {most:.3g}, got {spread:.3g}",
-            ),
+            (spread <= 1.5 * most, at_most),
         ),
     )
 
 
-def check_lemma_3(
-    words: Float[np.ndarray, "words dim"], information: Float[np.ndarray, "rows columns"]
-) -> Check:
+def check_lemma_3(words: Words, information: Information) -> Check:
     """Lemma 3: Q is about an involution.
 
     `information` is log p(i | j) / p_i, about W Q W' (eq. 26), from which Q is found by least
@@ -106,9 +98,7 @@ def check_lemma_3(
     (eq. 27): |Q Q - 1| / sqrt(dim) is small.
     """
     transform = _transform_of(words, information)
-    root = np.sqrt(len(transform))
-    apart = float(np.linalg.norm(transform @ transform - np.eye(len(transform))) / root)
-    asymmetry = _asymmetry(information)
+    apart, asymmetry = _from_identity(transform @ transform), _asymmetry(information)
     return Check(
         statement="Lemma 3",
         measured={"|QQ - 1| / sqrt(dim)": apart, "asymmetry": asymmetry},
@@ -118,9 +108,7 @@ def check_lemma_3(
     )
 
 
-def check_theorem_1(
-    words: Float[np.ndarray, "words dim"], information: Float[np.ndarray, "rows columns"]
-) -> Check:
+def check_theorem_1(words: Words, information: Information) -> Check:
     """Theorem 1: context vectors are word vectors reflected in about half the dimensions.
 
     Assumes a symmetric `information` of about W Q W', and that its trace is about 0 (eq. 36).
@@ -139,10 +127,9 @@ def check_theorem_1(
     gap = float(scipy.stats.kstest(off, scipy.stats.norm(scale=dim**-0.5).cdf).statistic)
     variance, expected = float(diagonal.var()), 2 / dim
     error = ERRORS * _variance_error(np.diag(np.where(signs, 1.0, -1.0)), n)
-    traceless = (
-        abs(trace) <= 2 * _FLAT,
-        f"equation 36: the trace over n must be about 0, got {trace:.2g}",
-    )
+    is_near = abs(variance - expected) <= error + _LARGE * expected
+    traceless = f"equation 36: the trace over n must be about 0, got {trace:.2g}"
+    half = f"theorem 1: about half of the signs +1, got a share of {share:.2g}"
     return Check(
         statement="Theorem 1",
         measured={
@@ -161,45 +148,39 @@ def check_theorem_1(
         },
         failed_assumptions=_not_gaussian(words)
         + _not_symmetric(_asymmetry(information))
-        + unmet(traceless),
+        + unmet((abs(trace) <= 2 * _FLAT, traceless)),
         failed_conclusions=unmet(
-            (
-                abs(share - 0.5) <= _FLAT,
-                f"theorem 1: about half of the signs +1, got a share of {share:.2g}",
-            ),
+            (abs(share - 0.5) <= _FLAT, half),
             (gap <= _LARGE, f"eq. 31: entries N(0, 1 / dim), got ones {gap:.2g} off"),
-            (
-                abs(variance - expected) <= error + _LARGE * expected,
-                f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}",
-            ),
+            (is_near, f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}"),
         ),
     )
 
 
-def _not_gaussian(words: Float[np.ndarray, "words dim"]) -> tuple[str, ...]:
+def _not_gaussian(words: Words) -> tuple[str, ...]:
     """Assumption 1, of single coordinates and of lengths."""
     n, dim = words.shape
     scaled = words * np.sqrt(dim)
     entries = scipy.stats.kstest(scaled.ravel(), scipy.stats.norm.cdf).statistic
     lengths = scipy.stats.kstest((scaled**2).sum(axis=1), scipy.stats.chi2(dim).cdf).statistic
+    square = f"must be N(0, 1), got mean square {(scaled**2).mean():.3g}"
+    chi = f"must be chi-squared, got ones {lengths:.2g} off"
     # Below 1.95 / sqrt(n), Kolmogorov's distance is chance in 999 cases of 1000.
     return unmet(
         (
             entries <= _LARGE + 1.95 / np.sqrt(n * dim),
-            "assumption 1: coordinates times sqrt(dim) must be N(0, 1), "
-            f"got mean square {(scaled**2).mean():.3g}",
+            f"assumption 1: coordinates times sqrt(dim) {square}",
         ),
-        (
-            lengths <= _LARGE + 1.95 / np.sqrt(n),
-            "assumption 1: squared lengths times dim must be chi-squared, "
-            f"got ones {lengths:.2g} off",
-        ),
+        (lengths <= _LARGE + 1.95 / np.sqrt(n), f"assumption 1: squared lengths times dim {chi}"),
     )
 
 
-def _not_orthogonal(transform: Float[np.ndarray, "dim dim"]) -> tuple[str, ...]:
-    dim = len(transform)
-    apart = float(np.linalg.norm(transform @ transform.T - np.eye(dim)) / np.sqrt(dim))
+def _from_identity(matrix: Transform) -> float:
+    return float(np.linalg.norm(matrix - np.eye(len(matrix))) / np.sqrt(len(matrix)))
+
+
+def _not_orthogonal(transform: Transform) -> tuple[str, ...]:
+    apart = _from_identity(transform @ transform.T)
     words = f"assumption 2: Q must be orthogonal, got |QQ' - 1| / sqrt(dim) = {apart:.2g}"
     return unmet((apart <= 3 * _LARGE, words))
 
@@ -209,7 +190,7 @@ def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
     return unmet((asymmetry <= 2 * _LARGE, words))
 
 
-def _variance_error(form: Float[np.ndarray, "dim dim"], n: int) -> float:
+def _variance_error(form: Transform, n: int) -> float:
     """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric.
 
     From the cumulants 2 trace(S^2) / dim^2 and 48 trace(S^4) / dim^4 of a Gaussian's form.
@@ -220,7 +201,7 @@ def _variance_error(form: Float[np.ndarray, "dim dim"], n: int) -> float:
     return float(np.sqrt((2 * variance**2 + fourth) / n))
 
 
-def _asymmetry(information: Float[np.ndarray, "words words"]) -> float:
+def _asymmetry(information: Information) -> float:
     """|M - M'| / (2 |M|): from 0 to 1."""
     norm = np.linalg.norm
     return float(norm(information - information.T) / (2 * norm(information)))
@@ -230,8 +211,7 @@ def _smoothing(probability: Float[np.ndarray, "words"]) -> tuple[float, float]:
     """The exponent a in (0, 1] of 1 / rank^(1 - a), and how far off logarithms are from it."""
     falling = np.log(np.sort(np.maximum(probability, np.finfo(float).tiny))[::-1])
     rank = np.log(np.arange(1, len(falling) + 1))
-    slope = np.polyfit(rank, falling, 1)[0] if len(falling) > 1 else 0.0
-    alpha = float(np.clip(1 + slope, np.finfo(float).tiny, 1.0))
+    alpha = float(np.clip(1 + np.polyfit(rank, falling, 1)[0], np.finfo(float).tiny, 1.0))
     rest = falling - (alpha - 1) * rank
     return alpha, float(np.abs(rest - rest.mean()).max())
 
@@ -243,8 +223,6 @@ def _partition_spread(probability: Float[np.ndarray, "words"], dim: int) -> floa
     return float(np.sqrt(given + 1 / (2 * dim**3)))
 
 
-def _transform_of(
-    words: Float[np.ndarray, "words dim"], information: Float[np.ndarray, "rows columns"]
-) -> Float[np.ndarray, "dim dim"]:
+def _transform_of(words: Words, information: Information) -> Transform:
     inverse = np.linalg.pinv(words)
     return inverse @ information @ inverse.T

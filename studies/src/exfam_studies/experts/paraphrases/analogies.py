@@ -34,6 +34,9 @@ TERMS = ("rho", "Delta", "delta", "residual")
 # Iteration is the quicker way to the largest singular values if they are fewer than 1 in so many.
 _FEW = 10
 
+Questions = Float[np.ndarray, "questions"]
+Terms = Float[np.ndarray, "questions terms"]
+
 
 @dataclass(frozen=True, eq=False)
 class Factors:
@@ -149,31 +152,31 @@ class AnalogyErrors:
     pair: Int64[np.ndarray, "questions"]
     gap: Float[np.ndarray, "questions dim"]
     terms: Float[np.ndarray, "questions terms dim"]
-    answer: Float[np.ndarray, "questions"]
-    seen: Float[np.ndarray, "questions"]
-    log_frequency: Float[np.ndarray, "questions"]
+    answer: Questions
+    seen: Questions
+    log_frequency: Questions
 
     def __len__(self) -> int:
         return len(self.question)
 
     @property
-    def norms(self) -> Float[np.ndarray, "questions terms"]:
+    def norms(self) -> Terms:
         """Lengths of the terms, 1 for one as long as the answer's vector."""
         return np.linalg.norm(self.terms, axis=2) / self.answer[:, None]
 
     @property
-    def gap_norm(self) -> Float[np.ndarray, "questions"]:
+    def gap_norm(self) -> Questions:
         """Length of the gap, in the same unit."""
         return np.linalg.norm(self.gap, axis=1) / self.answer
 
     @property
-    def statistics_norm(self) -> Float[np.ndarray, "questions"]:
+    def statistics_norm(self) -> Questions:
         """Length of rho + Delta + delta together, all but the residual, in the same unit."""
         known = self.terms.sum(axis=1) - self.terms[:, TERMS.index("residual")]
         return np.linalg.norm(known, axis=1) / self.answer
 
     @property
-    def shares(self) -> Float[np.ndarray, "questions terms"]:
+    def shares(self) -> Terms:
         """Part of each term in the gap, along the gap: they sum to 1, or are 0 without a gap.
 
         Terms may cancel: a share may be below 0 or above 1.

@@ -13,6 +13,11 @@ from exfam_studies.experts.paraphrases.analogies import TERMS, AnalogyErrors
 _DRAWS_AT_ONCE = 50
 _ROUNDING = 1e-9
 
+Numbers = Float[np.ndarray, "questions"]
+Failed = Bool[np.ndarray, "questions"]
+Weights = Float[np.ndarray, "draws questions"]
+Draws = Float[np.ndarray, "draws"]
+
 
 @dataclass(frozen=True)
 class FailurePredictor:
@@ -73,7 +78,7 @@ def failure_predictors(
     return tuple(predictors)
 
 
-def _interval(figure: float, drawn: Float[np.ndarray, "draws"]) -> Interval:
+def _interval(figure: float, drawn: Draws) -> Interval:
     # Redrawings without one of the kinds have no figure.
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Interval(float(figure), float(low), float(high))
@@ -81,7 +86,7 @@ def _interval(figure: float, drawn: Float[np.ndarray, "draws"]) -> Interval:
 
 def _redrawn(
     group: Int64[np.ndarray, "questions"], n: int, random: np.random.Generator
-) -> Iterator[Float[np.ndarray, "draws questions"]]:
+) -> Iterator[Weights]:
     """How often each question is drawn, whole groups at a time."""
     _, which = np.unique(group, return_inverse=True)
     size = int(which.max()) + 1
@@ -92,10 +97,7 @@ def _redrawn(
 
 
 def _figures(
-    number: Float[np.ndarray, "questions"],
-    failed: Bool[np.ndarray, "questions"],
-    category: Int64[np.ndarray, "questions"],
-    weight: Float[np.ndarray, "draws questions"],
+    number: Numbers, failed: Failed, category: Int64[np.ndarray, "questions"], weight: Weights
 ) -> Float[np.ndarray, "figures draws"]:
     """`auc`, `auc_within` and `correlation` of each redrawing of the questions."""
     won, pairs = _won(number, failed, weight)
@@ -109,11 +111,7 @@ def _figures(
         return np.stack([won / pairs, won_within / pairs_within, correlation])
 
 
-def _won(
-    number: Float[np.ndarray, "questions"],
-    failed: Bool[np.ndarray, "questions"],
-    weight: Float[np.ndarray, "draws questions"],
-) -> tuple[Float[np.ndarray, "draws"], Float[np.ndarray, "draws"]]:
+def _won(number: Numbers, failed: Failed, weight: Weights) -> tuple[Draws, Draws]:
     """Pairs of a failure and a success in which the failure has more, and all such pairs."""
     values, which = np.unique(number, return_inverse=True)
     order = np.argsort(which, kind="stable")
@@ -126,11 +124,7 @@ def _won(
     return won, sums[0].sum(axis=1) * sums[1].sum(axis=1)
 
 
-def _correlation(
-    number: Float[np.ndarray, "questions"],
-    failed: Bool[np.ndarray, "questions"],
-    weight: Float[np.ndarray, "draws questions"],
-) -> Float[np.ndarray, "draws"]:
+def _correlation(number: Numbers, failed: Failed, weight: Weights) -> Draws:
     total = weight.sum(axis=1)
     # Centered first: numbers may be large against their spread.
     x, y = number - number.mean(), failed - failed.mean()

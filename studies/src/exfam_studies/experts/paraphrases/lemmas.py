@@ -25,6 +25,7 @@ TOLERANCE = 1e-8
 Tau = tuple[Mapping[str, float], float]
 # p(W, c) of every word set W that occurs around c.
 Joint = Mapping[tuple[frozenset[str], str], float]
+Contexts = Float[np.ndarray, "contexts"]
 SetPair = tuple[Collection[str], Collection[str]]
 
 
@@ -34,14 +35,12 @@ def check_lemma_11(
     *,
     tau: Tau | None = None,
     pairs: Iterable[SetPair] | None = None,
-    window: int | None = None,
 ) -> Check:
     """Lemma 11: sum of M over W* = sum of M over W + rho + sigma^W - sigma^W* + delta.
 
     `sentences`, `probability`: a grammar's, or different sentences of a corpus with their counts
     `tau`: of each word, and of MASK: makes it Lemma 15, of N, p_bar and the barred terms
     `pairs`: of word sets W and W*; None for all disjoint pairs of sets of two
-    `window`: the largest distance; None for whole sentences
 
     M_ij = log p(w_i, c_j) / p(c_j) + log |V|, and rho + delta = xi. Assumes that W and W* have as
     many words (otherwise log |V| does not cancel), and that p(W) and p(W*) are above 0; sets that
@@ -50,16 +49,13 @@ def check_lemma_11(
     Measured: "max difference", "finite cells" among "cells", and "pairs of sets".
     Source: Lemmas 11 and 15 of the paper on bidirectional attention as a mixture of experts.
     """
-    windows = sentence_windows(sentences, probability=probability, window=window)
+    windows = sentence_windows(sentences, probability=probability)
     if tau is not None:
         of_words = np.array([tau[0][word] for word in windows.words])
         windows = attention_windows(windows, of_words, mask=tau[1])
     sets = WordSets(windows)
-    slow = cache(
-        lambda size: enumerate_sets(
-            sentences, probability.tolist(), size=size, tau=tau, window=window
-        )
-    )
+    listed_p = probability.tolist()
+    slow = cache(lambda size: enumerate_sets(sentences, listed_p, size=size, tau=tau))
     listed = disjoint_pairs(sets.words) if pairs is None else list(pairs)
     occurs = cache(lambda words: sets.probability(words) > 0)
     matrix, failed = _enumerated_matrix(sets.words, slow(1)), dict[str, None]()
@@ -95,9 +91,7 @@ def disjoint_pairs(words: Sequence[str], size: int = 2) -> list[SetPair]:
     return [(a, b) for a, b in itertools.combinations(sets, 2) if not set(a) & set(b)]
 
 
-def _enumerated_matrix(
-    words: Sequence[str], singles: Joint
-) -> Mapping[str, Float[np.ndarray, "contexts"]]:
+def _enumerated_matrix(words: Sequence[str], singles: Joint) -> Mapping[str, Contexts]:
     """Rows of M by their word."""
     joint = np.array(
         [[singles.get((frozenset([word]), other), 0.0) for other in words] for word in words]
@@ -109,10 +103,7 @@ def _enumerated_matrix(
 
 
 def _apart(
-    sets: WordSets,
-    slow: Callable[[int], Joint],
-    matrix: Mapping[str, Float[np.ndarray, "contexts"]],
-    pair: SetPair,
+    sets: WordSets, slow: Callable[[int], Joint], matrix: Mapping[str, Contexts], pair: SetPair
 ) -> Float[np.ndarray, "forms contexts"]:
     """How far the forms of the identity are off around each context word."""
     words, star = pair

@@ -163,11 +163,7 @@ def context_gap(factors: Factors, sets: WordSets, question: Question) -> dict[st
     across = (joint[:, codes] - joint[codes].T) @ sign
     word_gap, gap = sign @ factors.words[codes], sign @ factors.context[codes]
     inverse = factors.contexts_of_words
-    parts = [
-        inverse @ (factors.context @ word_gap),
-        kappa * inverse.sum(axis=1),
-        inverse @ across,
-    ]
+    parts = [inverse @ (factors.context @ word_gap), kappa * inverse.sum(axis=1), inverse @ across]
     parts.append(gap - sum(parts))
     word_length, length = (
         np.linalg.norm(vectors[codes], axis=1).mean()

@@ -21,6 +21,9 @@ from exfam.checks import DataError, check_positive
 from exfam.reading.text.prepared_text import PreparedText
 from exfam.vectors.queries import unknown_word
 
+Weights = Float[np.ndarray, "positions"]
+Codes = Int64[np.ndarray, "positions"]
+
 
 @dataclass(frozen=True, eq=False)
 class Windows:
@@ -36,11 +39,11 @@ class Windows:
     """
 
     words: tuple[str, ...]
-    tokens: Int64[np.ndarray, "positions"]
-    first: Int64[np.ndarray, "positions"]
-    last: Int64[np.ndarray, "positions"]
-    as_context: Float[np.ndarray, "positions"]
-    as_center: Float[np.ndarray, "positions"]
+    tokens: Codes
+    first: Codes
+    last: Codes
+    as_context: Weights
+    as_center: Weights
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -59,7 +62,7 @@ class Windows:
         return order[start[code] : start[code + 1]]
 
     @cached_property
-    def around(self) -> Float[np.ndarray, "positions"]:
+    def around(self) -> Weights:
         """Weight of all centers in each position's window, but for itself."""
         return self.sums(self.as_center)
 
@@ -69,7 +72,7 @@ class Windows:
         start = np.searchsorted(self.tokens[order], np.arange(len(self.words) + 1))
         return order, start
 
-    def sums(self, weight: Float[np.ndarray, "positions"]) -> Float[np.ndarray, "positions"]:
+    def sums(self, weight: Weights) -> Weights:
         """Sum of a weight over each position's window, but for itself."""
         total = np.concatenate([[0.0], np.cumsum(weight)])
         own = total[1:] - total[:-1]
@@ -138,12 +141,7 @@ def attention_windows(windows: Windows, tau: Float[np.ndarray, "words"], *, mask
     return replace(windows, as_context=windows.as_context * own, as_center=center)
 
 
-def _windows(
-    words: tuple[str, ...],
-    tokens: Int64[np.ndarray, "positions"],
-    weight: Float[np.ndarray, "positions"],
-    window: int | None,
-) -> Windows:
+def _windows(words: tuple[str, ...], tokens: Codes, weight: Weights, window: int | None) -> Windows:
     position = np.arange(len(tokens))
     ends = np.concatenate([[-1], np.flatnonzero(tokens == -1), [len(tokens)]])
     sentence = np.searchsorted(ends, position, side="left")

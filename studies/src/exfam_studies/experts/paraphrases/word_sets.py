@@ -31,6 +31,9 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import DataError, check_fraction
 from exfam_studies.experts.paraphrases.windows import Windows
 
+Contexts = Float[np.ndarray, "contexts"]
+Positions = Int64[np.ndarray, "sets"]
+
 
 @dataclass(frozen=True, eq=False)
 class WordSets:
@@ -70,7 +73,7 @@ class WordSets:
         return self.windows.words
 
     @cached_property
-    def context(self) -> Float[np.ndarray, "contexts"]:
+    def context(self) -> Contexts:
         """p(c_j) = sum over i of p(w_i, c_j)."""
         return self._context_weight / self._context_weight.sum()
 
@@ -89,7 +92,7 @@ class WordSets:
 
     def given_context(
         self, words: Collection[str]
-    ) -> tuple[Float[np.ndarray, "contexts"], Bool[np.ndarray, "contexts"]]:
+    ) -> tuple[Contexts, Bool[np.ndarray, "contexts"]]:
         """p(W | c_j) of all contexts j, smoothed, and whether W was counted around c_j at all.
 
         Raises DataError for a word twice, UnknownWordError, with near spellings, for unknown words.
@@ -102,7 +105,7 @@ class WordSets:
             return self._shrunk(counted, codes), counted > 0
         return self._mixed(counted, codes), counted > 0
 
-    def single(self, code: int) -> Float[np.ndarray, "contexts"]:
+    def single(self, code: int) -> Contexts:
         """p(w | c_j) of one word, a row of `pairs`; computed once, and kept."""
         if code not in self._singles:
             self._singles[code] = self._mixed(self._counted([code]), [code])
@@ -116,15 +119,11 @@ class WordSets:
         """p(W) = sum over j of p(W | c_j) p(c_j)."""
         return float(self.given_context(words)[0] @ self.context)
 
-    def _mixed(
-        self, counted: Float[np.ndarray, "contexts"], codes: Sequence[int]
-    ) -> Float[np.ndarray, "contexts"]:
+    def _mixed(self, counted: Contexts, codes: Sequence[int]) -> Contexts:
         independent = float(np.prod(self.center[codes]))
         return (1 - self.smoothing) * counted + self.smoothing * independent
 
-    def _shrunk(
-        self, counted: Float[np.ndarray, "contexts"], codes: Sequence[int]
-    ) -> Float[np.ndarray, "contexts"]:
+    def _shrunk(self, counted: Contexts, codes: Sequence[int]) -> Contexts:
         """A gamma prior, of mean 1 and weight K, on how often sets are seen against expectation."""
         apart = np.prod([self.single(code) for code in codes], axis=0)
         n_pairs = self._context_weight / self._pair_weight
@@ -138,20 +137,18 @@ class WordSets:
         return float(self._context_weight.sum() / n_pairs)
 
     @cached_property
-    def _context_weight(self) -> Float[np.ndarray, "contexts"]:
+    def _context_weight(self) -> Contexts:
         """Weight of all pairs of each context word."""
         weight = self.windows.as_context * self.windows.around
         return self.windows.by_word(np.arange(len(weight)), weight)
 
-    def _counted(self, codes: Sequence[int]) -> Float[np.ndarray, "contexts"]:
+    def _counted(self, codes: Sequence[int]) -> Contexts:
         """p(W | c_j) as counted."""
         context, members = _positions_of_sets(self.windows, codes)
         weight = self.windows.as_context[context] * self._drawn(context, members)
         return self.windows.by_word(context, weight) / self._context_weight
 
-    def _drawn(
-        self, context: Int64[np.ndarray, "sets"], members: list[Int64[np.ndarray, "sets"]]
-    ) -> Float[np.ndarray, "sets"]:
+    def _drawn(self, context: Positions, members: list[Positions]) -> Float[np.ndarray, "sets"]:
         """All weight around each context times the chance to draw its members, mean over orders."""
         around = self.windows.around[context]
         own = [self.windows.as_center[member] for member in members]
@@ -165,9 +162,7 @@ class WordSets:
         return chance / math.factorial(len(own))
 
 
-def _positions_of_sets(
-    windows: Windows, codes: Sequence[int]
-) -> tuple[Int64[np.ndarray, "sets"], list[Int64[np.ndarray, "sets"]]]:
+def _positions_of_sets(windows: Windows, codes: Sequence[int]) -> tuple[Positions, list[Positions]]:
     """Every position with the whole set in its window, and where its words stand there.
 
     Starts from the rarest word: positions with no other of the set in reach are dropped before
@@ -205,11 +200,11 @@ def _ranges(
 class ParaphraseTerms(NamedTuple):
     """The terms of two sets W and W*, in nats, one number a context word but for `delta`."""
 
-    rho: Float[np.ndarray, "contexts"]
-    sigma: Float[np.ndarray, "contexts"]
-    sigma_star: Float[np.ndarray, "contexts"]
+    rho: Contexts
+    sigma: Contexts
+    sigma_star: Contexts
     delta: float
-    xi: Float[np.ndarray, "contexts"]
+    xi: Contexts
 
 
 def paraphrase_terms(
