@@ -164,10 +164,3 @@ def test_ranking_needs_items_and_numbers(call, options, both):
     schema = Schema.of(make_groups(), families={"value": Gaussian()})
     with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
         list(call([small_model(schema, items=False)], make_groups(), **options))
-
-
-def test_batches_are_cut_by_elements_where_items_are_many(both):
-    wide = make_groups().with_(vocabulary={"item": np.arange(10_000)})
-    models = [latent_factor("causal", "none")]
-    cut = both(lambda: list(evaluate.evaluation_batches(wide, models, max_numbers=10_000)))
-    assert [len(batches) for batches in cut] == [5, 1]

@@ -111,17 +111,6 @@ def test_padding_and_company_change_nothing(name, encoding):
     torch.testing.assert_close(together, by_itself, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("name", ["copies", "exact", "static"])
-def test_order_does_not_matter_without_positions(name):
-    blocks, tokens = network(), random_tokens(lengths=(6,))
-    order = torch.tensor([3, 1, 0, 5, 4, 2])
-    shuffled = tokens._replace(content=tokens.content[:, order], center=tokens.center[:, order])
-    before, after = (
-        hide(CONDITIONALS[name](), blocks, given).state for given in (tokens, shuffled)
-    )
-    torch.testing.assert_close(after, before[:, order], atol=1e-5, rtol=1e-5)
-
-
 def test_gradients_of_exact_equal_those_of_copies():
     blocks, tokens = network("relative", null=True), random_tokens()
     parameters = [p for block in blocks for p in block.parameters()]

@@ -49,12 +49,12 @@ def item_field():
 
 
 def value_field(kind):
-    made = {"dim": DIM, "generator": generator()}
+    sizes = {"dim": DIM, "generator": generator()}
     if kind == "raw":
         return RawValue("value", Gaussian())
     if kind == "table":
-        return TableValue("value", Categorical(3, start=1), **made)
-    return NumberValue("value", Gaussian(), center=2.0, spread=0.5, **made)
+        return TableValue("value", Categorical(3, start=1), **sizes)
+    return NumberValue("value", Gaussian(), center=2.0, spread=0.5, **sizes)
 
 
 def test_item_vectors_are_the_rows_of_known_items():

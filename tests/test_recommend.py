@@ -217,11 +217,6 @@ class TestRelations:
             with pytest.raises(UnknownItemError, match="`item` must be one seen in training, got"):
                 call(wrong)
 
-    def test_with_attributes_and_hard_support(self):
-        columns = {"attributes": ["genre", "gap"], "group_attributes": ["age", "user"]}
-        relations = make("efa", **columns, support="hard").fit(FRAME).complements("a", k=10)
-        assert len(relations.items) == 5 and np.isfinite(relations.strength).all()
-
     def test_a_catalog_of_one_item(self):
         frame = {"user": [1, 2], "movie": ["a", "a"], "stars": [1.0, 2.0]}
         estimator = make("marginal").fit(frame)

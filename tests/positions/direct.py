@@ -16,9 +16,7 @@ def symmetry_by_loops(weights: list[list[float]], *, average: str = "micro") -> 
         if not apart:
             continue
         least, span = min(apart), max(apart) - min(apart)
-        rows.append(
-            [(each - least) / span if span > 1e-5 * max(weights[i]) else 0.0 for each in apart]
-        )
+        rows.append([(x - least) / span if span > 1e-5 * max(weights[i]) else 0.0 for x in apart])
     if average == "macro":
         return 1.0 - sum(sum(row) / len(row) for row in rows) / len(rows)
     return 1.0 - sum(map(sum, rows)) / sum(map(len, rows))

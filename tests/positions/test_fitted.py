@@ -42,9 +42,9 @@ def first_rows(frame, n):
 def test_it_is_the_mean_of_what_groups_explain(direction, sees_mask):
     model = fitted(direction, sees_mask=sees_mask)
     result = model.position_attention(FRAME, length=LENGTH, part="values")
-    each = [one.weights["values"] for one in model.explain(first_rows(FRAME, LENGTH))]
-    mean = torch.from_numpy(np.mean(each, axis=0)).double()
-    assert result.n_averaged == len(each) > 2 and result.direction == direction
+    groups = [one.weights["values"] for one in model.explain(first_rows(FRAME, LENGTH))]
+    mean = torch.from_numpy(np.mean(groups, axis=0)).double()
+    assert result.n_averaged == len(groups) > 2 and result.direction == direction
     expected = renormalized(mean[..., :LENGTH])
     torch.testing.assert_close(result.weights, expected, atol=1e-6, rtol=0)
     torch.testing.assert_close(result.elsewhere, mean[..., LENGTH:].sum(-1), atol=1e-6, rtol=0)
@@ -128,7 +128,6 @@ def test_a_tables_contextual_term_is_that_of_tokens_without_places(network, enco
     [
         ({}, {"length": 6}, "`length` must be at most that of the longest group, 5"),
         ({}, {"part": None}, "`part` must be one of 'items', 'values', got None"),
-        ({}, {"member": 1}, r"`member` must be in 0 \.\. 0, got 1"),
         ({}, {"term": "positional"}, "`term` must be one of 'both', 'contextual', got 'posi"),
         ({"attention": "linear"}, {}, "`model` must have weights that are shares, got linear"),
         (
@@ -143,7 +142,7 @@ def test_what_cannot_be_averaged_is_refused(kind, options, message):
     model = fitted(**kind)
     groups = model._inputs(FRAME).groups
     with pytest.raises(ExfamError, match=message):
-        group_attention(model, groups, **{"length": 3, "part": "items"} | options)
+        group_attention(model.members_[0], groups, **{"length": 3, "part": "items"} | options)
 
 
 def fitted_table(kind=JOINT, **options):
@@ -208,5 +207,5 @@ def test_models_of_other_data_are_refused():
     with pytest.raises(ExfamError, match="`cells` must hold at least one row, got none"):
         table_attention(model, cells[:0])
     marginal = make("marginal").fit(FRAME)
-    with pytest.raises(ExfamError, match="`model` must be EFA of groups, got Marginal"):
-        group_attention(marginal, marginal._inputs(FRAME).groups, length=3, part="items")
+    with pytest.raises(ExfamError, match="`explain` needs a model with attention, got one without"):
+        group_attention(marginal.members_[0], marginal._inputs(FRAME).groups, length=3)

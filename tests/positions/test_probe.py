@@ -87,7 +87,7 @@ def test_random_weights_are_drawn_from_the_seed_alone(encoder):
     before = torch.get_rng_state()
     one, same, other = (encoder.randomized(seed) for seed in (0, 0, 1))
     assert torch.equal(torch.get_rng_state(), before)
-    result = [identical_word_probe(each, words=1, length=6).weights for each in (one, same, other)]
+    result = [identical_word_probe(x, words=1, length=6).weights for x in (one, same, other)]
     assert torch.equal(result[0], result[1]) and not torch.equal(result[0], result[2])
 
 

@@ -185,7 +185,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
                 "`order` must be given for attention by position, got none: groups without it are "
                 "sets. Name the column to sort by, or pass order='rows'."
             )
-        return group_attention(self, groups, length=length, part=part, term=term)
+        return group_attention(self.members_[0], groups, length=length, part=part, term=term)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the hidden state of a further, hidden element (first member)."""

@@ -17,7 +17,7 @@ from exfam.estimator.evaluate import evaluation_batches
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.positions.attention import PositionAttention, member_of, own_weights, with_term
+from exfam.positions.attention import PositionAttention, own_weights, with_term
 from exfam.positions.metrics import renormalized
 
 
@@ -140,13 +140,12 @@ def _sums_of_groups(
 
 
 def group_attention(
-    model: object,
+    model: TwoPartModel,
     groups: Groups,
     *,
     length: int,
     part: str | None = None,
     term: str = "both",
-    member: int = 0,
 ) -> PositionAttention:
     """Attention of a fitted EFA model between the first `length` elements of groups.
 
@@ -154,23 +153,16 @@ def group_attention(
     Positions that come with the groups (times, say) act as in the model, but elements are aligned
     by their order.
 
-    `model`: a fitted EFA estimator, or a model of one
     `part`: "items" or "values" of a model that has both, or None for the one it has
     `term`: "both", or "contextual" for attention without the encoding, which is taken out of all
         layers; what it makes alone is `positional`
-    `member`: which of an ensemble
 
     Raises ExfamError for a model without attention, for one whose weights are no shares, for a
     length that no group has, and for the contextual term of an encoding that leaves none.
     """
     check_whole("length", length)
-    fitted = member_of(model, member)
-    if not isinstance(fitted, TwoPartModel) or not isinstance(fitted.part(part), EFANetwork):
-        raise ExfamError(
-            f"`model` must be EFA of groups, got {type(model).__name__}. Use `table_attention` for "
-            "tables; other models have no attention."
-        )
-    network = cast(EFANetwork, fitted.part(part))
+    _networks(model)
+    network = cast(EFANetwork, model.part(part))
     attention = network.layers[0].attention
     if not attention.kernel.normalizes:
         raise ExfamError(
@@ -185,7 +177,7 @@ def group_attention(
             f"{length}. Take fewer positions."
         )
     cut = cut.with_(stop=cut.start + length, context_start=None, context_stop=None)
-    seen = with_term(fitted, term)
+    seen = with_term(model, term)
     weights = _mean_weights(seen, cast(EFANetwork, seen.part(part)), cut)
     return PositionAttention(
         weights=renormalized(weights[..., :length]),

@@ -153,16 +153,6 @@ def _scores(encoding: Encoding, position: Tensor, head_dim: int) -> Tensor:
     return total if bias is None else total + bias
 
 
-def member_of(model: object, member: int) -> object:
-    """One of a fitted estimator's members; a model that is no estimator, as it is."""
-    members = getattr(model, "members_", None)
-    if members is None:
-        return model
-    if not 0 <= member < len(members):
-        raise ExfamError(f"`member` must be in 0 .. {len(members) - 1}, got {member}.")
-    return members[member]
-
-
 def with_term(model: Model, term: str) -> Model:
     """The model, or a copy without any encoding."""
     check_choice("term", term, TERMS)

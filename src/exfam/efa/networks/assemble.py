@@ -247,8 +247,7 @@ class _Builder:
         if family.n_categories and kind in ("auto", "table"):
             field = TableValue(column, family, **sizes)
         elif kind != "raw":
-            moments = {"center": spec.center, "spread": spec.spread}
-            field = NumberValue(column, family, **moments, **sizes)
+            field = NumberValue(column, family, center=spec.center, spread=spec.spread, **sizes)
         return MaskedField(field, generator=self.generator)
 
     def _attribute_field(self, spec: AttributeSpec) -> Field:

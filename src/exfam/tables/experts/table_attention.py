@@ -21,7 +21,7 @@ from exfam.experts import (
     score_components,
     similarity_components,
 )
-from exfam.positions.attention import PositionAttention, encoding_weights, member_of, with_term
+from exfam.positions.attention import PositionAttention, encoding_weights, with_term
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.table_network import TableModel
@@ -183,7 +183,7 @@ def table_attention(
     Raises ExfamError for another model, for a member that the ensemble does not have, and for the
     contextual term of an encoding that leaves none.
     """
-    fitted = member_of(model, 0)
+    fitted = getattr(model, "members_", [model])[0]
     if not isinstance(fitted, MaskedTableModel):
         raise ExfamError(
             f"`model` must be one of tables, got {type(model).__name__}. Use `group_attention` for "
