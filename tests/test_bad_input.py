@@ -19,35 +19,11 @@ def model(kind, **more):
 MISTAKES = {
     "missing column": ({}, FRAME.drop(columns="movie"), "`item` must name a column .* 'movie'"),
     "no group": ({"group": None}, FRAME, "`group` must name the column of groups"),
-    "no such group": ({"group": "client"}, FRAME, "`group` must name a column.* got 'client'"),
-    "empty frame": ({}, FRAME[:0], "`frame` must have at least one row, got none"),
-    "gap in group": (
-        {},
-        FRAME.assign(user=FRAME["user"].where(FRAME["user"] != "u3")),
-        "`group` must not be missing, got nothing at row",
-    ),
-    "gap in item": (
-        {},
-        FRAME.assign(movie=FRAME["movie"].where(FRAME["movie"] != "c")),
-        "`item` must not be missing, got nothing at row",
-    ),
     "text in value": ({}, FRAME.assign(stars="many"), "`value` must be numeric, got 'many' at row"),
-    "infinite value": ({}, FRAME.assign(stars=np.inf), "`value` must be finite, got inf at row 0"),
     "no values": (
         {"parts": "values"},
         FRAME.assign(stars=np.nan),
         "`stars` must have at least one observed value, got none",
-    ),
-    "not a frame": ({}, [1, 2, 3], "`frame` must be a pandas or polars frame"),
-    "a gap in an attribute": (
-        {"attributes": ["gap"]},
-        FRAME.assign(gap=np.nan),
-        "`attributes` must not be missing",
-    ),
-    "group attribute that varies": (
-        {"group_attributes": ["gap"]},
-        FRAME,
-        "`group_attributes` must be constant within a group",
     ),
     "nothing to model": (
         {"item": None, "value": None},
@@ -73,10 +49,7 @@ MISTAKES = {
 WRONG = {
     "family": [
         ("gausian", "`family` must be one of 'bernoulli', .* got 'gausian'"),
-        (
-            "binomial",
-            "`family` must be an instance where it has arguments .* got 'binomial'.*Binom",
-        ),
+        ("binomial", "`family` must be an instance where it has arguments .* got 'binomial'.*Bino"),
         ({"stars": "poison"}, "`family` must be one of .* got 'poison'"),
         ({"star": "poisson"}, "`family` must name a family for every value column.* for 'stars'"),
         ({"stars": "gaussian", "x": "poisson"}, "`family` must name value columns .* got 'x'"),
@@ -216,10 +189,6 @@ class TestBadInput:
         with pytest.raises(ExfamError, match="`X` must hold a target element"):
             make("marginal").fit(Groups(start=[], stop=[], item=np.zeros(0, np.int32)))
 
-    def test_reflection_beside_wider_tokens(self):
-        with pytest.raises(ExfamError, match="tie"):
-            make("efa", tie="reflection", join="concatenate", item_sees_values=True).fit(FRAME)
-
     def test_columns_that_the_model_needs_at_predict_time(self):
         with pytest.raises(DataError, match="`value` must name a column of the frame, got 'stars'"):
             model("efa").score(FRAME.drop(columns="stars"))
@@ -231,12 +200,12 @@ class TestBadInput:
 @pytest.mark.parametrize(
     ("name", "wrong", "rule"),
     [
-        ("quantiles", ["a"], "strictly between 0 and 1"),
-        ("quantiles", ([1, 2], 0.5), "strictly between 0 and 1"),
-        ("quantiles", [np.complex64(0.5)], "strictly between 0 and 1"),
-        ("quantiles", [[0.5]], "strictly between 0 and 1"),
-        ("quantiles", [0.5, 1.0], "strictly between 0 and 1"),
-        ("interval", 0.0, "strictly between 0 and 1"),
+        ("quantiles", ["a"], "a number strictly between 0 and 1"),
+        ("quantiles", ([1, 2], 0.5), "a number strictly between 0 and 1"),
+        ("quantiles", [np.complex64(0.5)], "a number strictly between 0 and 1"),
+        ("quantiles", [[0.5]], "a number strictly between 0 and 1"),
+        ("quantiles", [0.5, 1.0], "a number strictly between 0 and 1"),
+        ("interval", 0.0, "a number strictly between 0 and 1"),
         *(("quantiles", wrong, "a list of levels") for wrong in (0.5, "0.5", {}, {0.5}, [])),
         *(("quantiles", wrong, "a list of levels") for wrong in (np.array(0.5), iter([0.5]))),
     ],

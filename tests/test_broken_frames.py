@@ -149,8 +149,7 @@ def test_options_have_names():
 
 @pytest.mark.parametrize("form", [list, lambda cells: pd.Series(cells, dtype=object)])
 @pytest.mark.parametrize(
-    "cells",
-    [[np.datetime64("2024-01-02"), np.int8(3)], [np.timedelta64(1, "D"), np.float16(2)]],
+    "cells", [[np.datetime64("2024-01-02"), np.int8(3)], [np.timedelta64(1, "D"), np.float16(2)]]
 )
 def test_times_of_numpy_beside_its_numbers_are_refused(form, cells):
     frame = {"user": form(cells), "movie": ["a", "b"]}

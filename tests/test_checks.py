@@ -71,11 +71,11 @@ def test_a_whole_number_is_one_that_64_bits_hold():
 
 
 def test_a_value_outside_the_support_is_named_with_its_row():
-    told = {"support": "an integer >= 1", "row": 70, "counts": (2, 4)}
-    assert str(support_error("value", np.float64(0), hint="Use Poisson.", **told)) == (
+    where = {"support": "an integer >= 1", "row": 70, "counts": (2, 4)}
+    assert str(support_error("value", np.float64(0), hint="Use Poisson.", **where)) == (
         "`value` must be an integer >= 1, got 0 at row 70 (2 of 4 rows). Use Poisson."
     )
-    assert str(support_error("value", 0.5, **told)).endswith("got 0.5 at row 70 (2 of 4 rows).")
+    assert str(support_error("value", 0.5, **where)).endswith("got 0.5 at row 70 (2 of 4 rows).")
 
 
 @dataclass

@@ -49,10 +49,6 @@ class TestChunks:
         after = [int(part.lengths[0]) for part in parts[1:]]
         assert all(size + more > most for size, more in zip(sizes[:-1], after, strict=True))
 
-    def test_nothing_is_copied(self):
-        groups = full_groups()
-        assert all(part.item is groups.item for part in groups.chunks(2))
-
     def test_of_at_least_one_element(self):
         with pytest.raises(ExfamError, match="`max_elements` must be a number > 0, got 0"):
             list(full_groups().chunks(0))

@@ -11,7 +11,6 @@ from exfam import DataError, open_prepared, prepare
 from exfam.reading import prepared as folders
 from exfam.reading.folders import PREPARED
 from exfam.reading.prepared import prepared_columns, prepared_facts
-from exfam.reading.shards import check_shards
 from exfam.reading.text import open_text, prepare_text
 from exfam.reading.text import prepared_text as texts
 from exfam.reading.text.prepared_text import TEXT, TOKENS
@@ -184,8 +183,7 @@ def test_numbers_fit_each_other(folder, document, monkeypatch):
     changed.unlink()
     file.write_bytes(content)
     craft(
-        folder,
-        set_in(document, ["shards", number, "sha256"], hashlib.sha256(content).hexdigest()),
+        folder, set_in(document, ["shards", number, "sha256"], hashlib.sha256(content).hexdigest())
     )
     with pytest.raises(DataError, match="must hold columns that fit each other: `item` must be"):
         open_prepared(folder)
@@ -214,9 +212,7 @@ def test_damaged_labels(folder, document):
         for shard in document["shards"]
     ]
     craft(folder, document | {"shards": shards})
-    with pytest.raises(
-        DataError, match=r"vocabulary.parquet must hold labels as they were written"
-    ):
+    with pytest.raises(DataError, match="vocabulary.parquet must hold labels as they were written"):
         open_prepared(folder)
     file.write_bytes(whole)
 
@@ -296,7 +292,3 @@ def test_links_to_files_elsewhere_are_not_followed(tmp_path, maker, opener, name
     file.unlink()
     (tmp_path / "outside.npy").rename(file)
     opener(tmp_path / "link")
-
-
-def test_the_columns_of_real_folders_pass(folder):
-    check_shards(folders.Manifest.read(folder).shards)

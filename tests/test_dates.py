@@ -80,11 +80,6 @@ def test_a_format_without_a_year_is_refused(date_format):
         parse_dates(["01/02"], name="day", date_format=date_format)
 
 
-def test_rows_are_named_as_the_caller_says():
-    with pytest.raises(DataError, match=r"at row 1 of a.csv"):
-        parse_dates(["2024-01-31", "x"], name="day", where="row {} of a.csv".format)
-
-
 def test_a_column_is_dates_only_if_all_of_it_is():
     assert find_date_format(["2024-01-31", "Oslo"], name="day") is None
     assert find_date_format([None], name="day") is None

@@ -150,7 +150,7 @@ REFUSED = (
 
 
 @pytest.mark.parametrize("rank", [0, 1])
-def test_what_no_rank_may_do_is_told_to_all(folder, rank):
+def test_what_no_rank_may_do_is_known_to_all(folder, rank):
     said = json.loads((folder / f"refusals.{rank}.json").read_text())
     assert len(said) == len(REFUSED)
     for message, expected in zip(said, REFUSED, strict=True):

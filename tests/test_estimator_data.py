@@ -1,7 +1,6 @@
 """The leak law of estimators, and data with fewer or stranger columns."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 
@@ -17,7 +16,6 @@ from estimator_cases import (
     ratings,
 )
 from exfam import ExfamError, Groups, Marginal
-from exfam.estimator.schema import Schema
 
 FRAME = ratings()
 
@@ -88,20 +86,6 @@ class TestNoLeak:
         assert not items("movie", movie)[elsewhere].any()
         assert not values("stars", 7.5)[elsewhere].any()
 
-    def test_items_see_values_only_if_chosen(self, direction, conditional, encoding):
-        estimator = self.model(direction, conditional, encoding)
-        assert not self.mover(estimator.predict_proba, 1)("stars", 7.5).any()
-
-    def test_appended_elements_change_nothing_earlier(self, direction, conditional, encoding):
-        estimator = self.model(direction, conditional, encoding)
-        more = pd.concat([self.frame, self.frame[:1].assign(movie="f", stars=9.0)])
-        for call in (estimator.predict_proba, estimator.predict):
-            before, after = call(self.frame), call(more)[:-1]
-            own = (self.frame["user"] == "u0").to_numpy()
-            np.testing.assert_allclose(after[~own], before[~own], rtol=1e-5, atol=1e-5)
-            same = np.allclose(after[own], before[own], rtol=1e-5, atol=1e-5)
-            assert same == (direction == "causal")
-
 
 class TestData:
     """Groups and frames with fewer or stranger columns."""
@@ -136,13 +120,6 @@ class TestData:
         estimator.fit(gaps)
         assert np.isfinite(estimator.predict(gaps)).all()
         assert np.isfinite(estimator.score(gaps))
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_values_in_double_precision(self, kind):
-        frame = FRAME.assign(stars=FRAME["stars"].astype(np.float64) + 1e-9)
-        groups = Groups.from_frame(frame, **COLUMNS)
-        assert groups.values["stars"].dtype == np.float64
-        assert np.isfinite(make(kind).fit(groups).score(groups))
 
     def test_groups_with_context_ranges(self):
         item = np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)
@@ -205,16 +182,6 @@ class TestData:
         times = FRAME.assign(day=day + 10**9)
         with pytest.raises(ExfamError, match="`position` must be below 1,000,000 for encoding='l"):
             make("efa", encoding="learned", position="day").fit(times)
-
-    def test_items_that_repeat_are_allowed_by_default(self):
-        frame = ratings(repeats=True, seed=3)
-        estimator = make("efa").fit(frame)
-        assert estimator.support_ == "none" and np.isfinite(estimator.score(frame))
-
-    def test_schema_holds_what_was_fitted(self):
-        estimator = make("efa", attributes="genre", group_attributes="age").fit(FRAME)
-        assert isinstance(estimator.schema_, Schema)
-        assert [spec.name for spec in estimator.schema_.attributes] == ["genre", "age"]
 
     def test_group_attributes_enter(self):
         estimator = random_weights(

@@ -68,12 +68,6 @@ class TestFit:
         assert same_bits(first, resumed)
         assert resumed.history_.rows == first.history_.rows  # CPU seconds too: it is the same fit
 
-    def test_weights(self, file, folder):
-        groups = exfam.read(file, **COLUMNS)
-        weight = np.random.default_rng(0).random(groups.n_elements)
-        mapped = make("efa").fit(folder, sample_weight=weight)
-        assert same_bits(mapped, make("efa").fit(groups, sample_weight=weight))
-
 
 class TestAnswers:
     def test_of_a_file_have_one_entry_a_row(self, file):
@@ -88,17 +82,17 @@ class TestAnswers:
         estimator = fitted_on(FRAME, "efa", noise=0.3).set_params(unknown="ignore")
         unseen = FRAME.assign(movie=FRAME["movie"].replace("b", "new"))
         unseen.to_csv(tmp_path / "unseen.csv", index=False)
-        told = estimator.log_prob(tmp_path / "unseen.csv")
-        np.testing.assert_array_equal(np.isnan(told), (unseen["movie"] == "new").to_numpy())
-        np.testing.assert_allclose(told, estimator.log_prob(unseen), rtol=1e-5)
+        nats = estimator.log_prob(tmp_path / "unseen.csv")
+        np.testing.assert_array_equal(np.isnan(nats), (unseen["movie"] == "new").to_numpy())
+        np.testing.assert_allclose(nats, estimator.log_prob(unseen), rtol=1e-5)
 
     def test_duplicate_rows_keep_their_places(self, tmp_path):
         estimator = fitted_on(FRAME, "efa", noise=0.3, support="none")
         twice = FRAME.iloc[[0, *range(len(FRAME))]]
         twice.to_csv(tmp_path / "twice.csv", index=False)
-        told = estimator.log_prob(tmp_path / "twice.csv")
-        assert told.shape == (len(FRAME) + 1,)
-        np.testing.assert_allclose(told, estimator.log_prob(twice), rtol=1e-5)
+        nats = estimator.log_prob(tmp_path / "twice.csv")
+        assert nats.shape == (len(FRAME) + 1,)
+        np.testing.assert_allclose(nats, estimator.log_prob(twice), rtol=1e-5)
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_of_a_prepared_folder_have_one_entry_an_element(self, kind, file, folder):

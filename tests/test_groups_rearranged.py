@@ -7,7 +7,6 @@ from sklearn.utils import _safe_indexing
 
 from exfam.checks import DataError, ExfamError
 from exfam.groups import CONTEXT, Groups
-from exfam.groups.arrange import ELEMENTS_PER_CHUNK
 from group_cases import assert_same, bounds, full_groups, seen
 
 # ---------------------------------------------------------------------------- rearranging
@@ -123,17 +122,6 @@ def test_an_item_of_the_context_repeats():
     group, item, elements = groups.first_repeat()
     assert (group, item, sorted(elements.tolist())) == (1, 1, [1, 2])
     assert not groups.with_(context_start=None, context_stop=None).repeats_items()
-
-
-def test_repeats_are_found_beyond_one_chunk():
-    lengths = np.full(40, ELEMENTS_PER_CHUNK // 10)
-    item = np.concatenate([np.arange(n) for n in lengths])
-    groups = Groups(**bounds(lengths), item=item)
-    assert not groups.repeats_items()
-    item[groups.start[35] + 7] = 3
-    group, code, elements = groups.with_(item=item).first_repeat()
-    assert (group, code) == (35, 3)
-    assert elements.tolist() == [groups.start[35] + 3, groups.start[35] + 7]
 
 
 # ---------------------------------------------------------------------------- laws

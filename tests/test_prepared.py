@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,28 +18,19 @@ from hypothesis import strategies as st
 import exfam
 from exfam import DataError, Groups, open_prepared, prepare
 from exfam.columns.parts import FrameColumns
-from exfam.reading import folders as places
 from exfam.reading.database import ReadingFacts
-from exfam.reading.folders import PREPARED, is_prepared
+from exfam.reading.folders import PREPARED, is_prepared, new_folder
 from exfam.reading.prepared import Manifest, prepared_columns, prepared_facts
 from group_cases import FRAME, OPTIONS, assert_same, full_groups
+from reading.cases import assert_identical
 
 COLUMNS = OPTIONS | {"order": ["time"]}
 FLAT = ("item", "position", "observed", "role", "source_row")
-NAMED = ("values", "attributes", "group_attributes")
 
 
 @pytest.fixture
 def folder(tmp_path):
     return tmp_path / "prepared"
-
-
-def arrays(groups):
-    """All arrays of the groups by what they are, but for labels."""
-    named = {name: getattr(groups, name) for name in ("start", "stop", "ignored", *FLAT)}
-    for kind in NAMED:
-        named |= {f"{kind}.{name}": column for name, column in getattr(groups, kind).items()}
-    return {name: array for name, array in named.items() if array is not None}
 
 
 def is_mapped(array):
@@ -49,18 +40,15 @@ def is_mapped(array):
 
 
 def assert_equal(one, other):
-    """Equal in every column, dtypes included."""
-    ours, theirs = arrays(one), arrays(other)
-    assert ours.keys() == theirs.keys()
-    for name, array in ours.items():
-        assert array.dtype == theirs[name].dtype, name
-        np.testing.assert_array_equal(array, theirs[name])
-    assert one.vocabulary.keys() == other.vocabulary.keys()
-    for name, labels in one.vocabulary.items():
-        assert labels.dtype == other.vocabulary[name].dtype, name
-        assert labels.tolist() == other.vocabulary[name].tolist()
+    """Equal in every column, dtypes included, but for that of names."""
+    assert_identical(one.with_(group_names=None), other.with_(group_names=None))
     names = [None if g.group_names is None else g.group_names.tolist() for g in (one, other)]
     assert names[0] == names[1]
+
+
+def assert_alone(folder):
+    """Nothing is left beside the folder."""
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
 
 
 class TestWhatIsThere:
@@ -69,21 +57,12 @@ class TestWhatIsThere:
         assert_equal(groups, exfam.read(FRAME, **COLUMNS))
         assert_equal(open_prepared(folder, verify=True), groups)
 
-    def test_a_file_comes_back_as_it_is_read(self, folder, tmp_path):
-        file = tmp_path / "frame.parquet"
-        pq.write_table(exfam.read(FRAME, **COLUMNS).to_frame("arrow"), file)
-        named = {"group": "group", "item": "item", "value": "stars"}
-        assert_equal(prepare(file, folder, **named), exfam.read(file, **named))
-
     @pytest.mark.parametrize("lags", [0, 2])
     def test_groups_come_back(self, folder, lags):
         groups = full_groups(lags=lags)
         again = prepare(groups, folder)
         assert_same(again, groups)
         assert_same(again, open_prepared(folder, verify=True))
-        assert {name: a.dtype for name, a in arrays(again).items()} == {
-            name: a.dtype for name, a in arrays(groups).items()
-        }
         if not lags:
             assert_equal(again, groups)
 
@@ -101,11 +80,6 @@ class TestWhatIsThere:
         assert_same(again, view)
         assert again.n_rows == view.compact().n_rows
 
-    def test_groups_without_any_column(self, folder):
-        groups = Groups(start=[0, 2], stop=[2, 5])
-        again = prepare(groups, folder)
-        assert again.columns == () and again.lengths.tolist() == [2, 3]
-
     def test_one_array_a_file_that_numpy_reads(self, folder):
         groups = prepare(FRAME, folder, **COLUMNS)
         item = np.load(folder / "item.npy", allow_pickle=False)
@@ -113,12 +87,7 @@ class TestWhatIsThere:
         for file in folder.glob("*.npy"):
             np.load(file, allow_pickle=False)
         names = {file.name for file in folder.iterdir()}
-        assert {
-            PREPARED.manifest,
-            "vocabulary.parquet",
-            "values-0.npy",
-            "attributes-1.npy",
-        } <= names
+        assert {PREPARED.manifest, "vocabulary.parquet", "attributes-1.npy"} <= names
         assert not any(name.startswith("allocated") for name in names)
 
     def test_columns_and_facts_are_kept(self, folder):
@@ -132,9 +101,7 @@ class TestWhatIsThere:
         )
         facts = prepared_facts(folder)
         assert isinstance(facts, ReadingFacts) and (facts.rows, facts.groups) == (5, 2)
-
-    def test_groups_were_read_from_no_columns(self, folder):
-        prepare(full_groups(), folder)
+        prepare(full_groups(), folder, overwrite=True)
         assert prepared_columns(folder) is None and prepared_facts(folder) is None
 
     def test_a_vocabulary_given_is_the_one_kept(self, folder):
@@ -142,10 +109,6 @@ class TestWhatIsThere:
         groups = prepare(FRAME, folder, **COLUMNS, vocabulary=labels, unknown="ignore")
         assert groups.vocabulary["item"].tolist() == ["up", "heat", "alien"]
         assert groups.ignored.tolist() == [1, 0] and groups.n_elements == 4
-
-    def test_duplicates_are_told_of(self, folder):
-        twice = {name: [*column, column[0]] for name, column in FRAME.items()}
-        assert prepare(twice, folder, **COLUMNS, duplicates="keep").n_elements == 6
 
 
 class TestLabels:
@@ -166,11 +129,7 @@ class TestLabels:
 
     @pytest.mark.parametrize(
         ("names", "is_text_array"),
-        [
-            (["ann", "b", ""], True),
-            (["ann", "x" * 200, "b"], False),
-            (["ann", "zero\0", "b"], False),
-        ],
+        [(["ann", "b", ""], True), (["ann", "x" * 200, "b"], False), (["a", "zero\0", "b"], False)],
     )
     def test_names_of_groups(self, folder, names, is_text_array):
         names = np.array(names, dtype=object)
@@ -248,12 +207,7 @@ def test_damage_in_a_large_file_is_found_where_it_is_verified(folder, monkeypatc
         open_prepared(folder, verify=True)
 
 
-def test_a_name_with_a_nul_is_no_path():
-    with pytest.raises(DataError, match="`folder` must be a path of .* without NUL, got 'a.*b'"):
-        open_prepared("a\0b")
-
-
-class TestPlace:
+class TestReplacing:
     def test_a_prepared_folder_is_replaced_only_if_asked(self, folder):
         prepare(full_groups(seed=1), folder)
         with pytest.raises(DataError, match="must be free, got a prepared .* Pass overwrite=True"):
@@ -268,24 +222,21 @@ class TestPlace:
         assert (folder / "notes.md").read_text() == "mine"
         assert (folder / "more" / "a").read_text() == "mine too"
         assert not (folder / "stale.npy").exists()
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
     @pytest.mark.parametrize("overwrite", [False, True])
     def test_nothing_else_is_replaced(self, tmp_path, overwrite):
         file = tmp_path / "thesis.tex"
         file.write_text("years of work")
-        for place in (tmp_path, file):
+        for path in (tmp_path, file):
             with pytest.raises(DataError, match="must be free or a prepared folder, got something"):
-                prepare(full_groups(), place, overwrite=overwrite)
+                prepare(full_groups(), path, overwrite=overwrite)
         assert file.read_text() == "years of work"
         with pytest.raises(DataError, match="must be where a folder can be made, got .*thesis"):
             prepare(full_groups(), file / "prepared", overwrite=overwrite)
 
-    def test_an_empty_folder_is_free(self, folder):
-        folder.mkdir()
-        assert len(prepare(full_groups(), folder)) == 4
-
     def test_mapped_groups_outlive_their_folder(self, folder):
+        folder.mkdir()  # an empty one is free
         groups = prepare(full_groups(seed=1), folder)
         prepare(full_groups(), folder, overwrite=True)
         assert_equal(groups, full_groups(seed=1))
@@ -296,23 +247,21 @@ class TestPlace:
         with pytest.raises(DataError, match="stars"):
             prepare(broken, folder, **COLUMNS, overwrite=True)
         assert_equal(open_prepared(folder), full_groups())
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
-    def test_a_full_disk_is_told_of(self, folder, monkeypatch):
-        def full(handle, offset, size):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(os, "posix_fallocate", full)
-        with pytest.raises(DataError, match="room for its columns, got No space left .* bytes"):
-            prepare(FRAME, folder, **COLUMNS)
-        assert not list(folder.parent.iterdir())
-
-    def test_a_disk_that_fills_up_is_named_with_the_remedy(self, folder, monkeypatch):
+    @pytest.mark.parametrize(
+        ("of", "name", "match"),
+        [
+            (os, "posix_fallocate", "room for its columns, got No space left .* bytes"),
+            (Manifest, "write", "got .*prepared: No space left on device. Free some"),
+        ],
+    )
+    def test_a_disk_that_is_full_is_named(self, folder, monkeypatch, of, name, match):
         def full(*_):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(Manifest, "write", full)
-        with pytest.raises(DataError, match="got .*prepared: No space left on device. Free some"):
+        monkeypatch.setattr(of, name, full)
+        with pytest.raises(DataError, match=match):
             prepare(FRAME, folder, **COLUMNS)
         assert not list(folder.parent.iterdir())
 
@@ -321,14 +270,16 @@ class TestPlace:
         monkeypatch.chdir(tmp_path)
         with pytest.raises(DataError, match="`folder` must be a path"):
             prepare(FRAME, name, **COLUMNS)
+        with pytest.raises(DataError, match="`folder` must be a path"):
+            open_prepared(name)
         assert not list(tmp_path.iterdir())
 
     def test_a_folder_that_came_meanwhile_stays(self, folder):
         with pytest.raises(DataError, match="got a prepared folder at"):  # noqa: SIM117
-            with places.new_folder(folder, overwrite=False):
+            with new_folder(folder, overwrite=False):
                 prepare(full_groups(), folder)
         assert_equal(open_prepared(folder), full_groups())
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
     def test_a_rename_that_fails_puts_the_old_folder_back(self, folder, monkeypatch):
         prepare(full_groups(seed=1), folder)
@@ -343,7 +294,7 @@ class TestPlace:
         with pytest.raises(DataError, match="can be written, got .*prepared: Input/output.* Free"):
             prepare(Groups(start=[0], stop=[1]), folder, overwrite=True)
         assert_equal(open_prepared(folder), full_groups(seed=1))
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
 
 class TestSource:
@@ -376,16 +327,10 @@ prepare(Groups(start=[0], stop=[2], item=[0, 1]), sys.argv[1], overwrite=True)
 
 
 class TestKilled:
-    def killed(self, folder):
-        """A run that is killed while it writes."""
-        run = subprocess.Popen(
-            [sys.executable, "-c", SLOW_READER, str(folder)], stdout=subprocess.PIPE, text=True
-        )
-        assert run.stdout.readline() == "writing\n"
-        return run
-
     def test_a_killed_run_changes_nothing_and_is_cleared_away(self, folder):
-        run = self.killed(folder)
+        command = [sys.executable, "-c", SLOW_READER, str(folder)]
+        run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert run.stdout.readline() == "writing\n"
         assert not folder.exists()
         left = [path for path in folder.parent.iterdir() if path != folder]
         assert len(left) == 1 and left[0].name.startswith(".prepared.new-")
@@ -397,7 +342,7 @@ class TestKilled:
         assert_equal(open_prepared(folder), full_groups())
         prepare(full_groups(seed=2), folder, overwrite=True)
         assert_equal(open_prepared(folder), full_groups(seed=2))
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
     def test_between_two_renames_the_old_folder_is_found(self, folder):
         prepare(full_groups(seed=1), folder)
@@ -410,19 +355,17 @@ class TestKilled:
         prepare(full_groups(), folder, overwrite=True)
         assert_equal(open_prepared(folder), full_groups())
         assert (folder / "notes.md").read_text() == "mine"
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
     def test_after_them_the_old_folder_is_gone_for_good(self, folder):
         prepare(full_groups(seed=1), folder)
         shutil.copytree(folder, folder.parent / ".prepared.old")
         prepare(full_groups(), folder, overwrite=True)
-        assert [path.name for path in folder.parent.iterdir()] == ["prepared"]
+        assert_alone(folder)
 
 
 def test_opening_costs_nothing_an_element(folder):
     """Time and memory of opening 100 MB are those of opening a file."""
-    import tracemalloc
-
     n = 4_000_000
     ten = np.arange(0, n, 10)
     groups = Groups(

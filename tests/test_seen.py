@@ -12,7 +12,7 @@ import exfam
 from estimator_cases import make, ratings
 from exfam import Groups, ModelFileError
 from exfam.estimator.registry import kinds_of
-from exfam.estimator.seen import Overlap, Seen, SeenElements, seen_groups
+from exfam.estimator.seen import Seen, SeenElements, seen_groups
 from exfam.groups.arrange import group_hashes, row_hashes
 from fields import field_cases
 from tables import table_estimator_cases as table_cases
@@ -209,20 +209,7 @@ class TestChangedGroups:
         new, _ = baskets(200, labels=range(200, 400), seed=1)
         assert np.isnan(kept.among(new).seen).any() and not kept.among(new).n_seen
 
-    def test_saved_models_know_them(self, tmp_path):
-        make("efa").fit(FRAME).save(tmp_path / "model")
-        loaded = exfam.load(tmp_path / "model")
-        unseen = [set("abcdef") - set(own) for _, own in FRAME.groupby("user")["movie"]]
-        users = [user for user, _ in FRAME.groupby("user")["movie"]]
-        more = pd.DataFrame({"user": users, "movie": [min(each) for each in unseen], "stars": 3.0})
-        found = loaded.seen_in_fit(pd.concat([FRAME, more]))
-        assert (found.seen == 1).all() and not found.is_chance
-
     def test_groups_without_labels_are_compared_as_wholes(self):
         groups = self.FITTED.with_(group_names=None)
         seen = seen_groups([groups])
         assert seen.elements is None and list(seen.arrays()) == ["seen"]
-
-
-def test_nothing_is_said_where_nothing_was_seen():
-    assert Overlap(np.array([0.0, np.nan]), 0.0).words("rows") == ""

@@ -128,15 +128,6 @@ def test_errors_count_all_rows_and_name_the_file(tmp_path):
         read(tmp_path, group="user", order="when", item="rank")
 
 
-@pytest.mark.parametrize("read_in", READERS[:-1])
-def test_missing_text_in_order_is_refused_as_ever(tmp_path, read_in):
-    frame = {"user": ["a", "a"], "when": ["15/01/2024", None], "rank": [0, 1]}
-    with pytest.raises(DataError, match="`order` must not be missing, got nothing at row 1"):
-        read_in(frame, tmp_path)
-    with pytest.raises(DataError, match="`order` must not be missing"):
-        read_in({"user": ["a"], "when": [None], "rank": [0]}, tmp_path)
-
-
 @pytest.mark.parametrize("read_in", [in_frame, IN_CSV, IN_JSON])
 def test_a_format_of_digits_alone_is_refused(tmp_path, read_in):
     match = "`date_format` must have something between its numbers, got '%d%m%Y'"
@@ -146,19 +137,6 @@ def test_a_format_of_digits_alone_is_refused(tmp_path, read_in):
         read_in(frame_of(["1/2/2024"]), tmp_path, date_format="\ud800")
     with pytest.raises(DataError, match="`date_format` must be 'iso' or a format of"):
         read_in(frame_of(["1/2/2024"]), tmp_path, date_format="%Q")
-
-
-def test_several_columns_of_order_are_each_read_by_themselves(tmp_path):
-    frame = {
-        "user": ["a"] * 4,
-        "day": ["02/01/2024", "31/12/2023", "02/01/2024", "31/12/2023"],
-        "step": ["t10", "t10", "t9", "t9"],
-        "rank": [3, 1, 2, 0],
-    }
-    pd.DataFrame(frame).to_csv(tmp_path / "a.csv", index=False)
-    names = dict(group="user", order=["day", "step"], item="rank")
-    for groups in (Groups.from_frame(frame, **names), read(tmp_path / "a.csv", **names)):
-        assert groups.item.tolist() == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("form", ["csv", "json lines", "parquet"])
@@ -185,17 +163,6 @@ def test_other_text_in_position_is_refused(tmp_path, texts):
     pd.DataFrame({**frame, "when": [None, None]}).to_csv(tmp_path / "a.csv", index=False)
     with pytest.raises(DataError, match="`position` must not be missing"):
         read(tmp_path / "a.csv", **names)
-
-
-def test_times_of_fields_are_read_alike():
-    frame = {"day": ["31/12/2023", "02/01/2024"], "city": ["Oslo"] * 2, "x": [0, 0], "t": [1, 2]}
-    columns = dict(time="day", site="city", coordinates="x", value="t", metric="euclidean")
-    assert read_field(frame, **columns).group_attributes["time"].tolist() == [19722, 19724]
-    frame["day"] = ["01/02/2024", "02/01/2024"]
-    with pytest.raises(DataError, match="'day' must hold dates that can be read in one way"):
-        read_field(frame, **columns)
-    groups = read_field(frame, date_format="%d/%m/%Y", **columns)
-    assert groups.group_names.astype(str).tolist() == ["2024-01-02", "2024-02-01"]
 
 
 def test_distinct_texts_may_share_a_key():

@@ -3,12 +3,11 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import exfam
 from estimator_cases import COLUMNS, make, random_weights, ratings
-from exfam import EFA, ExfamWarning, Groups
+from exfam import ExfamWarning, Groups
 from exfam.efa.blanks import insert_blank
 from exfam.estimator.schema import Schema
 
@@ -143,14 +142,6 @@ class TestBlanks:
         schema = Schema.of(groups, families={})
         assert positions(insert_blank(groups, schema, at=np.array(at))) == expected
 
-    def test_recommendations_are_those_of_the_group_alone(self):
-        estimator = fit(value=None)
-        few = FRAME.assign(day=np.arange(len(FRAME)))
-        some = pd.concat([few, FRAME.assign(user=FRAME["user"] + " again")])
-        alone, beside = estimator.recommend(few, k=3), estimator.recommend(some, k=3)
-        rows = [beside.groups.tolist().index(group) for group in alone.groups]
-        np.testing.assert_allclose(beside.probabilities[rows], alone.probabilities, atol=1e-5)
-
 
 class TestCausal:
     def test_ties_are_counted_in_a_warning_with_the_remedy(self):
@@ -169,18 +160,3 @@ class TestCausal:
             make("efa", order="rows", direction="causal").fit(FRAME).score(FRAME)
             finer = FRAME.assign(day=np.arange(len(FRAME)))
             make("efa", order="day", direction="causal").fit(finer).score(finer)
-
-
-def test_shuffled_receipts_score_alike():
-    """Receipts with one date each, their lines in order: the last lines went by the first."""
-    random = np.random.default_rng(0)
-    rows = [
-        (receipt, item, f"2024-01-{1 + receipt % 28:02}")
-        for receipt in range(60)
-        for item in sorted(random.choice(20, 5, replace=False))
-    ]
-    lines = pd.DataFrame(rows, columns=["group", "item", "date"])
-    estimator = EFA(group="group", item="item", order="date", max_epochs=5, progress=False).fit(
-        lines
-    )
-    assert estimator.score(shuffled(lines)) == pytest.approx(estimator.score(lines), abs=1e-6)

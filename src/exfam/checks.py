@@ -59,10 +59,7 @@ class ExfamWarning(UserWarning):
 
 
 def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
-    """Raise unless `value` is one of `choices`.
-
-    >>> check_choice("direction", "causal", ["causal", "bidirectional"])
-    """
+    """Raise unless `value` is one of `choices`."""
     allowed = list(choices)
     # What is no single value, such as an array, may not say whether it equals one.
     single = value is None or isinstance(value, str | bool | int | float | np.generic)
@@ -75,11 +72,7 @@ def check_choice(name: str, value: Any, choices: Iterable[Any]) -> None:
 
 
 def shown(value: Any) -> str:
-    """A value as an error names it: Python's text of it, cut where it is very long.
-
-    >>> shown("a"), len(shown(10**5000)) < 100
-    ("'a'", True)
-    """
+    """A value as an error names it: Python's text of it, cut where it is very long."""
     try:
         # NumPy's own numbers and texts as Python's: 1, not np.int64(1).
         text = repr(value.item() if isinstance(value, np.number | np.str_) else value)
@@ -89,10 +82,7 @@ def shown(value: Any) -> str:
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
-    """Raise unless `value` is a finite number above 0 (from 0 with `zero=True`).
-
-    >>> check_positive("embed_dim", 32)
-    """
+    """Raise unless `value` is a finite number above 0 (from 0 with `zero=True`)."""
     is_number = isinstance(value, (int, float, np.integer, np.floating))
     is_whole = isinstance(value, (int, np.integer))  # finite, though floats may not hold it
     is_number = is_number and not isinstance(value, bool) and (is_whole or math.isfinite(value))
@@ -102,10 +92,7 @@ def check_positive(name: str, value: Any, *, zero: bool = False) -> None:
 
 
 def check_whole(name: str, value: Any, *, least: int = 1) -> None:
-    """Raise unless `value` is an integer of at least `least`, and one that 64 bits hold.
-
-    >>> check_whole("window", 5)
-    """
+    """Raise unless `value` is an integer of at least `least`, and one that 64 bits hold."""
     is_whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_whole or value < least:
         raise ExfamError(f"`{name}` must be an integer >= {least}, got {value!r}.")
@@ -114,38 +101,26 @@ def check_whole(name: str, value: Any, *, least: int = 1) -> None:
 
 
 def check_seed(name: str, value: Any) -> None:
-    """Raise unless `value` is an integer that generators take: from 0 to 2^63 - 1.
-
-    >>> check_seed("seed", 0)
-    """
+    """Raise unless `value` is an integer that generators take: from 0 to 2^63 - 1."""
     check_whole(name, value, least=0)
 
 
 def check_fraction(name: str, value: Any) -> None:
-    """Raise unless 0 <= `value` < 1.
-
-    >>> check_fraction("dropout", 0.1)
-    """
+    """Raise unless 0 <= `value` < 1."""
     is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
     if not is_number or not 0 <= value < 1:
         raise ExfamError(f"`{name}` must be a number in [0, 1), got {value!r}.")
 
 
 def check_inside(name: str, value: Any) -> None:
-    """Raise unless 0 < `value` < 1.
-
-    >>> check_inside("level", 0.9)
-    """
+    """Raise unless 0 < `value` < 1."""
     is_number = isinstance(value, int | float | np.integer | np.floating)
     if not is_number or not 0 < value < 1:
         raise ExfamError(f"`{name}` must be a number strictly between 0 and 1, got {value!r}.")
 
 
 def check_path(name: str, path: Any) -> None:
-    """Raise unless a file or folder of this name can be written.
-
-    >>> check_path("checkpoint", "fits/first")
-    """
+    """Raise unless a file or folder of this name can be written."""
     rule = f"`{name}` must be"
     if not isinstance(path, str | os.PathLike):
         raise ExfamError(f"{rule} a path, got {shown(path)} of type {type(path).__name__}.")
@@ -204,11 +179,7 @@ def _is_of(value: Any, declared: Any) -> bool:
 
 
 def is_utf8(text: str) -> bool:
-    """Whether UTF-8 can write a text: halves of surrogate pairs it cannot.
-
-    >>> is_utf8("a man"), is_utf8("\\ud800")
-    (True, False)
-    """
+    """Whether UTF-8 can write a text: halves of surrogate pairs it cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -217,11 +188,7 @@ def is_utf8(text: str) -> bool:
 
 
 def regular_array(given: Any, *, otherwise: str) -> np.ndarray:
-    """What is given as an array; DataError, saying `otherwise`, for lists of unlike lengths.
-
-    >>> regular_array([[1, 2], [3, 4]], otherwise="`y` must be a matrix.").shape
-    (2, 2)
-    """
+    """What is given as an array; DataError, saying `otherwise`, for lists of unlike lengths."""
     try:
         return np.asarray(given)
     except ValueError as error:  # NumPy's own rule

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import chain, product
 from re import ASCII, compile, sub
@@ -66,16 +67,15 @@ def parse_dates(
     >>> parse_dates(["15/01/2024", None, "01/02/2024"], name="day").astype("datetime64[D]").tolist()
     [datetime.date(2024, 1, 15), None, datetime.date(2024, 2, 1)]
     """
-    codes, distinct = _coded(texts)
+    column = _Column.of(texts, name, where)
     if date_format is None:
-        date_format = _fitting(codes, distinct, name, where)[0]
+        date_format = column.fitting(_FORMATS)[0]
     _check_format(date_format)
-    moments = [microseconds(text, date_format) for text in distinct]
-    wrong = np.append([moment is None for moment in moments], False)[codes]
-    if wrong.any():
-        raise _not_in_format(codes, distinct, name, where, wrong=wrong, date_format=date_format)
+    moments = [microseconds(text, date_format) for text in column.distinct]
+    if None in moments:
+        raise column.not_in_format([moment is None for moment in moments], date_format)
     known = np.array([*moments, np.iinfo(np.int64).min], dtype=np.int64)  # the last is NaT
-    return known[codes].astype("datetime64[us]")
+    return known[column.codes].astype("datetime64[us]")
 
 
 def find_date_format(
@@ -96,23 +96,22 @@ def find_date_format(
     >>> find_date_format(["Oslo", "Bonn"], name="city") is None
     True
     """
-    codes, distinct = _coded(texts)
+    column = _Column.of(texts, name, where)
     possible = []
     n_wrong = 0
-    for text in distinct:
+    for text in column.distinct:
         possible.append(_possible(text, _ALL))
         n_wrong += not possible[-1]
-        if n_wrong > (1 - NEARLY_ALL) * len(distinct):
+        if n_wrong > (1 - NEARLY_ALL) * len(column.distinct):
             return None
-    if not distinct:
+    if not possible:
         return None
     if n_wrong:
         commonest = Counter(chain(*possible)).most_common(1)[0][0]
-        wrong = np.append([not formats for formats in possible], False)[codes]
-        raise _not_in_format(codes, distinct, name, where, wrong=wrong, date_format=commonest)
-    fitting = _fitting(codes, distinct, name, where, formats=_ALL)
+        raise column.not_in_format([not formats for formats in possible], commonest)
+    fitting = column.fitting(_ALL)
     if len(_readings(_PROBE.strftime(fitting[0]), fitting)) > 1:
-        raise _in_several_ways(distinct[0], where(int(np.argmax(codes >= 0))), name, fitting)
+        raise column.in_several_ways(0, fitting)
     return fitting[0]
 
 
@@ -120,39 +119,28 @@ def date_share(texts: pa.Array | Sequence[str | None], *, date_format: Any) -> f
     """The share of the distinct texts of a column that are dates of a format; 0 without texts.
 
     Raises DataError for a format without a year.
-
-    >>> date_share(["31.01.2024", "31.01.2024", "soon"], date_format="%d.%m.%Y")
-    0.5
     """
     _check_format(date_format)
-    distinct = _coded(texts)[1]
+    distinct = _Column.of(texts, "", str).distinct
     n_dates = sum(microseconds(text, date_format) is not None for text in distinct)
     return n_dates / max(1, len(distinct))
 
 
 def microseconds(text: str, date_format: str) -> int | None:
-    """Microseconds since 1970, in UTC if the text names no zone; None if it is not so written.
-
-    >>> microseconds("1970-01-02", ISO), microseconds("02.01.1970", "%d.%m.%Y")
-    (86400000000, 86400000000)
-    """
+    """Microseconds since 1970, in UTC if the text names no zone; None if it is not so written."""
     try:
         if date_format == ISO:
             moment = datetime.fromisoformat(text) if _ISO.fullmatch(text) else None
         else:
             moment = datetime.strptime(text, date_format)
-            if date_format in _COMPACT and not _is_compact(text, moment):
+            is_compact = len(text) == 8 and moment.year in _COMPACT_YEARS
+            if date_format in _COMPACT and not is_compact:  # strptime reads 1112024, too
                 return None
     except ValueError:  # such as a 31st of June
         return None
     if moment is None:
         return None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
-
-
-def _is_compact(text: str, moment: datetime) -> bool:
-    # strptime reads 1112024, too.
-    return len(text) == 8 and moment.year in _COMPACT_YEARS
 
 
 def _check_format(date_format: Any) -> None:
@@ -168,14 +156,6 @@ def _check_format(date_format: Any) -> None:
             f"`date_format` must be 'iso' or a format of datetime.strptime with a year, got "
             f"{date_format!r}. Write for instance '%d/%m/%Y' for 31/01/2024."
         )
-
-
-def _coded(texts: pa.Array | Sequence[str | None]) -> tuple[Int64[np.ndarray, "rows"], list[str]]:
-    """The distinct texts, and for each row which one it has; -1 where it is missing."""
-    array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
-    coded = array.cast(pa.large_string()).dictionary_encode()
-    codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return codes, coded.dictionary.to_pylist()
 
 
 def _possible(text: str, formats: Iterable[str]) -> tuple[str, ...]:
@@ -201,59 +181,62 @@ _WITH_MARKS = {
 
 def _readings(text: str, formats: Iterable[str]) -> set[int]:
     """The moments that a text may be."""
-    moments = (microseconds(text, each) for each in formats)
+    moments = (microseconds(text, date_format) for date_format in formats)
     return {moment for moment in moments if moment is not None}
 
 
-def _fitting(
-    codes: Int64[np.ndarray, "rows"],
-    distinct: list[str],
-    name: str,
-    where: Callable[[int], str],
-    *,
-    formats: tuple[str, ...] = _FORMATS,
-) -> tuple[str, ...]:
-    """The formats that all texts fit. Raises DataError for none, and if they disagree on a text."""
-    if all(_ISO.fullmatch(text) for text in distinct):
-        return (ISO,)
-    fitting = formats
-    for code, text in enumerate(distinct):
-        left = _possible(text, fitting)
-        if not left:
-            wrong, named = codes == code, fitting[0] if code else ISO
-            raise _not_in_format(codes, distinct, name, where, wrong=wrong, date_format=named)
-        fitting = left
-    if len(fitting) > 1:
-        for code, text in enumerate(distinct):
+@dataclass(frozen=True)
+class _Column:
+    """The distinct texts, and for each row which one it has, -1 where it is missing."""
+
+    codes: Int64[np.ndarray, "rows"]
+    distinct: list[str]
+    name: str
+    where: Callable[[int], str]
+
+    @classmethod
+    def of(
+        cls, texts: pa.Array | Sequence[str | None], name: str, where: Callable[[int], str]
+    ) -> "_Column":
+        array = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.large_string())
+        coded = array.cast(pa.large_string()).dictionary_encode()
+        codes = coded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        return cls(codes, coded.dictionary.to_pylist(), name, where)
+
+    def fitting(self, formats: tuple[str, ...]) -> tuple[str, ...]:
+        """The formats that all texts fit; DataError for none, and if they disagree on a text."""
+        if all(_ISO.fullmatch(text) for text in self.distinct):
+            return (ISO,)
+        fitting = formats
+        for code, text in enumerate(self.distinct):
+            left = _possible(text, fitting)
+            if not left:
+                wrong = [other == code for other in range(len(self.distinct))]
+                raise self.not_in_format(wrong, fitting[0] if code else ISO)
+            fitting = left
+        for code, text in enumerate(self.distinct if len(fitting) > 1 else ()):
             if len(_readings(text, fitting)) > 1:
-                raise _in_several_ways(text, where(int(np.argmax(codes == code))), name, fitting)
-    return fitting
+                raise self.in_several_ways(code, fitting)
+        return fitting
 
+    def in_several_ways(self, code: int, fitting: Sequence[str]) -> DataError:
+        either = " or ".join(map(repr, fitting))
+        row = self.where(int(np.argmax(self.codes == code)))
+        return DataError(
+            f"Column {self.name!r} must hold dates that can be read in one way, got "
+            f"{self.distinct[code]!r} at {row}, and all of the column fits {either}. Name the "
+            "right one in `date_format`, or write dates as 2024-01-31."
+        )
 
-def _in_several_ways(text: str, row: str, name: str, fitting: Sequence[str]) -> DataError:
-    either = " or ".join(repr(each) for each in fitting)
-    return DataError(
-        f"Column {name!r} must hold dates that can be read in one way, got {text!r} at {row}, and "
-        f"all of the column fits {either}. Name the right one in `date_format`, or write dates as "
-        "2024-01-31."
-    )
-
-
-def _not_in_format(
-    codes: Int64[np.ndarray, "rows"],
-    distinct: list[str],
-    name: str,
-    where: Callable[[int], str],
-    *,
-    wrong: Shaped[np.ndarray, "rows"],
-    date_format: str,
-) -> DataError:
-    row = int(np.flatnonzero(wrong)[0])
-    written = "such as '2024-01-31' or '2024-01-31T12:30'"
-    if date_format != ISO:
-        written = f"of one format, here {date_format!r}"
-    return DataError(
-        f"Column {name!r} must hold dates {written}, got {distinct[codes[row]]!r} at {where(row)} "
-        f"({int(wrong.sum())} of {len(codes)} rows). Mend these cells, or name the format of the "
-        "column in `date_format`, such as '%d/%m/%Y'."
-    )
+    def not_in_format(self, wrong: Sequence[bool], date_format: str) -> DataError:
+        """The error for the first row whose text is `wrong`."""
+        rows = np.flatnonzero(np.append(wrong, False)[self.codes])
+        written = "such as '2024-01-31' or '2024-01-31T12:30'"
+        if date_format != ISO:
+            written = f"of one format, here {date_format!r}"
+        return DataError(
+            f"Column {self.name!r} must hold dates {written}, got "
+            f"{self.distinct[self.codes[rows[0]]]!r} at {self.where(int(rows[0]))} "
+            f"({len(rows)} of {len(self.codes)} rows). Mend these cells, or name the format of the "
+            "column in `date_format`, such as '%d/%m/%Y'."
+        )

@@ -17,7 +17,7 @@ from reading.cases import FEW, ROWS, pack, read, write_csv, write_folder, write_
 
 HEAD = "user,movie,stars,time\n"
 GOOD = HEAD + "zoe,up,5,1\nadam,heat,3,2\n"
-ASKED = {"group": "user", "item": "movie", "value": "stars", "order": "time"} | FEW
+NAMED = {"group": "user", "item": "movie", "value": "stars", "order": "time"} | FEW
 
 
 def changed(name, row, value):
@@ -29,17 +29,12 @@ def changed(name, row, value):
 TEXTS = [
     ("", "`source` must have a header, got an empty file: .*a.csv"),
     (HEAD, r"`source` must have at least one row, got none in .*a\.csv"),
-    (
-        "user,film,stars,time\nzoe,up,5,1\n",
-        r"`item` must name a column of the source, got 'movie' in .*a\.csv. "
-        "Its columns: 'user', 'film', 'stars', 'time'",
-    ),
+    ("user,film,stars,time\nzoe,up,5,1\n", "`item` must name a column of the source, got 'movie'"),
     ("zoe\n", r"`group` must name a column of the source, got 'user' .* Its columns: 'zoe'"),
     ("user,movie,stars,user,time\n", "`source` must have one column of each name, got 'user' twic"),
     (
         GOOD + ",up,1,1\n",
-        r"`group` must not be missing, got nothing at row 2 of column 'user' in .*a\.csv "
-        r"\(1 of 3 rows\). Drop or fill",
+        r"got nothing at row 2 of column 'user' in .*a\.csv \(1 of 3 rows\). Drop or",
     ),
     (GOOD + "zoe,,1,1\nzoe,,1,2\n", r"`item` must not be missing, got nothing at row 2 .*\(2 of 4"),
     (GOOD + "zoe,up,1,\n", "`order` must not be missing, got nothing at row 2 of column 'time'"),
@@ -49,42 +44,21 @@ TEXTS = [
     (GOOD + "zoe,up,0x1F,3\n", "`value` must be numeric, got '0x1F' at row 2"),
     (GOOD + "zoe,up,-inf,3\n", "`value` must be finite, got -inf at row 2 of column 'stars'"),
     (GOOD + "zoe,up,1e999,3\n", "`value` must be finite, got inf at row 2"),
-    (
-        GOOD + "zoe,up,9007199254740993,3\nzoe,up,,4\n",
-        r"`value` must be at most 2\*\*53 in size in a column with gaps, got 9007199254740993 at r",
-    ),
+    (GOOD + "zoe,up,9007199254740993,3\nzoe,up,,4\n", r"at most 2\*\*53 .* got 90071"),
     (GOOD + "zoe,up,1,later\n", "`order` must be all numbers or all text, got 'later' at row 2"),
-    (
-        GOOD + "zoe,up,1\n",
-        r"as many cells in a line as in its header, 4, got 3 on line 4 of .*a\.csv. Mend the line",
-    ),
+    (GOOD + "zoe,up,1\n", r"as many cells in a line as in its header, 4, got 3 on line 4 of .*a\."),
     (GOOD + "zoe,up,1,1,1\n", "as many cells in a line as in its header, 4, got 5 on line 4 of"),
-    (
-        GOOD + '"zoe,up,1,1\n' * 1,
-        "`source` must be a CSV file, got unexpected end of data in the cells that begin on line 4",
-    ),
+    (GOOD + '"zoe,up,1,1\n' * 1, "unexpected end of data in the cells that begin on line 4"),
     (GOOD + '"zoe"x,up,1,1\n', "`source` must be a CSV file, got .* that begin on line 4 of"),
     (
         HEAD.replace("\n", "\r\n") + "zoe,up,5,1\nadam,heat,3,2\r\n",
         "`source` must end all lines alike, got another end on line 2 of .*a.csv than",
     ),
-    (
-        GOOD.encode() + b"zo\xeb,up,1,1\n",
-        r"`source` must be encoded in UTF-8, got byte 0xeb at byte 49 \(line 4\) of .*a\.csv",
-    ),
-    (
-        "us\u00e9r,movie\n".encode("latin-1"),
-        r"`source` must be encoded in UTF-8, got byte 0xe9 at byte 2 \(line 1\)",
-    ),
+    (GOOD.encode() + b"zo\xeb,up,1,1\n", r"got byte 0xeb at byte 49 \(line 4\) of .*a\.csv"),
+    ("us\u00e9r,movie\n".encode("latin-1"), r"got byte 0xe9 at byte 2 \(line 1\)"),
     (GOOD.encode("utf-16"), r"must be encoded in UTF-8, got byte 0xff at byte 0 \(line 1\)"),
-    (
-        HEAD + f"zoe,{'x' * 3_000_000},1,1\n",
-        r"`source` must be a CSV file, got .*line 2|Maximum line size",
-    ),
-    (
-        '"' + "x" * 200_000 + '",user\n',
-        "`source` must be a CSV file, got field larger than field limit .* in the header of",
-    ),
+    (HEAD + f"zoe,{'x' * 3_000_000},1,1\n", "got .*line 2|Maximum line size"),
+    ('"' + "x" * 200_000 + '",user\n', "field larger than field limit .* in the header of"),
 ]
 
 
@@ -93,7 +67,7 @@ def test_a_broken_csv_file(content, match, tmp_path):
     path = tmp_path / "a.csv"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(DataError, match=match) as found:
-        exfam.read(path, **ASKED)
+        exfam.read(path, **NAMED)
     assert str(found.value).count("\n") == 0
 
 
@@ -117,10 +91,7 @@ def test_an_encoding_that_breaks_between_chunks_is_found(end, chunk, tmp_path, m
 
 JSONS = [
     ("", r"`source` must have at least one row, got none in .*a\.jsonl"),
-    (
-        '{"user": 1}\n{"user": }\n',
-        r"one JSON object a line, got Expecting value on line 2 of .*l\.",
-    ),
+    ('{"user": 1}\n{"user":}\n', r"one JSON object a line, got Expecting value on line 2 of .*l\."),
     ('{"user": 1}\n\n[1]\n', "one JSON object a line, got a list on line 3 of"),
     ('{"user": 1} {"user": 2}\n', "one JSON object a line, got Extra data on line 1 of"),
     ('{"user": 1, "user": 2}\n', "one JSON object a line, got the key 'user' twice on line 1 of"),
@@ -128,18 +99,11 @@ JSONS = [
     (b'{"user": "\xe9"}\n', r"encoded in UTF-8, got byte 0xe9 at byte 10 \(line 1\) of"),
     ('{"who": 1}\n{"User": 2}\n', "`group` must name a column .* got 'user' .* 'User', 'who'"),
     ('{"user": 1}\n{"item": 2}\n', "`group` must not be missing, got nothing at row 1 of column"),
-    (
-        '{"user": null}\n{"user": 7}\n{"user": "7"}\n{"user": 8}\n',
-        "`group` must hold values of one plain type, got '\"7\"' at row 2 of column 'user' in .* "
-        r"\(1 of 4 rows\). Row 1 in .*a\.jsonl has a number. Make them alike",
-    ),
+    ('{"user": null}\n{"user": 7}\n{"user": "7"}\n{"user": 8}\n', "`group` must hold values of on"),
     ('{"user": true}\n{"user": 1}\n', "one plain type, got '1' at row 1 .* has a boolean"),
     ('{"user": {"name": "zoe"}}\n', '`group` must hold labels .* got \'{"name":"zoe"}\' at row 0'),
     ('{"user": 1.5}\n', r"`group` must hold labels .*, got 1.5 at row 0"),
-    (
-        '{"user": 9007199254740993}\n{"user": 1.0}\n',
-        r"`group` must be below 2\*\*53 in size where it is a floating-point number",
-    ),
+    ('{"user": 9007199254740993}\n{"user": 1.0}\n', r"`group` must be below 2\*\*53 in size where"),
     ('{"user": 1e300}\n', r"`group` must be below 2.* in size .*, got 1e\+300 at row 0"),
 ]
 
@@ -203,9 +167,7 @@ class TestFiles:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr("shutil.copyfileobj", full)
-        match = (
-            "`TMPDIR` must name a folder with room for what is packed in .*a.csv.gz, got .*space"
-        )
+        match = "`TMPDIR` must name a folder with room for what is packed in .*a.csv.gz, got .*spac"
         with pytest.raises(DataError, match=match):
             read(path)
 
@@ -242,11 +204,11 @@ class TestFiles:
 class TestFolders:
     def test_name_the_file_and_the_row_in_it(self, tmp_path):
         for ending in (".csv", ".jsonl", ".parquet"):
-            for row, place in ((1, "row 1 .*part-1"), (4, "row 2 .*part-2")):
+            for row, where in ((1, "row 1 .*part-1"), (4, "row 2 .*part-2")):
                 folder = write_folder(
                     changed("user", row, None), tmp_path / f"{row}{ending}", ending
                 )
-                match = f"`group` must not be missing, got nothing at {place}{ending}"
+                match = f"`group` must not be missing, got nothing at {where}{ending}"
                 with pytest.raises(DataError, match=match):
                     read(folder)
 
@@ -287,14 +249,10 @@ def test_values_all_missing_may_be_of_any_kind(tmp_path):
 class TestLabels:
     def test_unknown_ones_name_the_first_row(self, tmp_path):
         path = write_csv(ROWS, tmp_path / "a.csv")
-        match = (
-            r"`item` must be in the vocabulary \(1 labels\), got 'heat' at row 2 in .*a\.csv \(3"
-        )
+        match = r"`item` must be in the vocabulary \(1 labels\), got 'heat' at row 2 in .*a\.csv \("
         with pytest.raises(UnknownItemError, match=match):
             read(path, vocabulary={"item": ["007"]})
-        match = (
-            r"`attributes` must be in the vocabulary of 'genre' \(1 labels\), got 'crime' at row"
-        )
+        match = r"`attributes` must be in the vocabulary of 'genre' \(1 labels\), got 'crime' at ro"
         with pytest.raises(DataError, match=match) as found:
             read(path, vocabulary={"genre": ["kids"]})
         assert not isinstance(found.value, UnknownItemError)
@@ -306,16 +264,10 @@ class TestOptions:
         [
             ({"duplicates": "maybe"}, "`duplicates` must be one of 'error', 'drop', 'keep'"),
             ({"unknown": "maybe"}, "`unknown` must be one of 'error', 'ignore', 'unk'"),
-            (
-                {"memory_limit": "plenty"},
-                "`memory_limit` must be a size such as '2GB', got 'plenty'",
-            ),
+            ({"memory_limit": "plenty"}, "`memory_limit` must be a size such as '2GB', got 'plent"),
             ({"threads": 0}, "`threads` must be an integer >= 1, got 0"),
             ({"threads": True}, "`threads` must be an integer >= 1, got True"),
-            (
-                {"database": "mysql://x"},
-                "`database` must begin with sqlite:/// or postgresql://",
-            ),
+            ({"database": "mysql://x"}, "`database` must begin with sqlite:/// or postgresql://"),
         ],
         ids=str,
     )

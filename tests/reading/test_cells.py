@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -182,29 +181,3 @@ def test_times_in_parquet_are_times(times, tmp_path):
     by_time = {"group": "t", "value": "g"}
     groups = Groups.from_frame(pq.read_table(path), **by_time)
     assert_identical(exfam.read(path, **by_time, **FEW), groups)
-
-
-def test_what_pandas_writes_and_reads_again_is_the_same(tmp_path):
-    frame = pd.DataFrame(
-        {
-            "g": [3, 1, 3, 2],
-            "item": ["b", "a", "c", "a"],
-            "y": [1.5, np.nan, 2.0, 3.0],
-            "flag": [True, False, False, True],
-            "n": [1, 2, 3, 4],
-            "t": ["2024-01-02", "2024-01-01", "2024-01-01", "2024-01-03"],
-        }
-    )
-    columns = {
-        "group": "g",
-        "item": "item",
-        "value": ["y", "n"],
-        "attributes": "flag",
-        "order": "t",
-    }
-    path = write_csv(frame, tmp_path / "a.csv")
-    assert_identical(
-        exfam.read(path, **columns, **FEW), Groups.from_frame(pd.read_csv(path), **columns)
-    )
-    path = write_json(frame, tmp_path / "a.jsonl")
-    assert_identical(exfam.read(path, **columns, **FEW), Groups.from_frame(frame, **columns))

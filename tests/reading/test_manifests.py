@@ -14,11 +14,7 @@ from words.text_cases import LINES
 
 # kind -> what writes a folder, opens it, and says whether there is one
 KINDS = {
-    PREPARED: (
-        lambda folder: prepare(full_groups(lags=1), folder),
-        open_prepared,
-        is_prepared,
-    ),
+    PREPARED: (lambda folder: prepare(full_groups(lags=1), folder), open_prepared, is_prepared),
     TEXT: (
         lambda folder: prepare_text(LINES, min_count=1, folder=folder),
         open_text,

@@ -4,14 +4,13 @@ import os
 import socket
 import sqlite3
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import exfam
-from exfam import DataError, ExfamError, Groups
+from exfam import DataError, ExfamError
 from exfam.reading.database import ReadingOptions
 from exfam.reading.text import prepare_text
 from exfam.vectors.files import read_vectors
@@ -126,14 +125,3 @@ def test_headers_with_a_line_break(tmp_path, end, name):
     assert read(path).n_elements == 1
     groups = read(path, value=name.format(end).replace('""', '"'))
     assert next(iter(groups.values.values())).tolist() == [3]
-
-
-@pytest.mark.parametrize("kind", ["datetime64[ns]", "timedelta64[ns]"])
-def test_values_that_are_all_missing_may_be_of_any_kind(kind):
-    frame = pd.DataFrame({"user": [1, 2], "movie": [1, 2], "t": np.array(["NaT"] * 2, kind)})
-    for groups in (Groups.from_frame(frame, value="t", **NAMES), read(frame, value="t")):
-        assert np.isnan(groups.values["t"]).all()
-        assert not groups.observed.any()
-    for part in ("order", "position"):
-        with pytest.raises(DataError, match=f"`{part}` must not be missing, got nothing at row 0"):
-            Groups.from_frame(frame, **{part: "t"}, **NAMES)

@@ -51,20 +51,11 @@ class TestDuckDB:
         [
             ("SELECT 1 AS user; SELECT 2 AS user", "`source` must be one query, got 'SELECT 1 AS"),
             ("WITH a AS (SELECT 1) DELETE FROM b", "`source` must be one query, got 'WITH a"),
-            (
-                "SELECT nothing FROM nowhere",
-                "must be a query that can be run, .*: Catalog Error: T",
-            ),
+            ("SELECT nothing FROM nowhere", "must be a query that can be run, .*: Catalog Error:"),
             ("SELECT (", "must be a query that can be run, got 'SELECT .*: Parser Error"),
             ("SELECT 'x'::INT AS user", "must be a query that can be run, .*: Conversion Error"),
-            (
-                "SELECT 1 AS who",
-                "`group` must name a column of the source, got 'user' in the query",
-            ),
-            (
-                "FROM range(9) SELECT range AS user WHERE false",
-                "must have at least one row, got non",
-            ),
+            ("SELECT 1 AS who", "`group` must name a column of the source, got 'user' in the quer"),
+            ("FROM range(9) SELECT range AS user WHERE false", "must have at least one row, got n"),
             ("FROM 'https://example.org/a.parquet'", "must be a query that can be run, .*httpfs"),
         ],
     )
@@ -124,16 +115,10 @@ class TestSQLite:
             ("SELECT (", "must be a query that can be run, got 'SELECT .*: incomplete input"),
             ("SELECT 1 AS user; SELECT 2 AS user", "one statement at a time"),
             ("SELECT 1 AS who", "`group` must name a column .* got 'user' in the query"),
-            (
-                "SELECT 1 AS user, 2 AS user",
-                "one column of each name, got 'user' twice in the query",
-            ),
+            ("SELECT 1 AS user, 2 AS user", "one column of each name, got 'user' twice in the que"),
             ("SELECT 1 AS user WHERE 0", "must have at least one row, got none"),
             ("SELECT x'00' AS user", r"`group` must hold labels .* got b'\\x00' at row 0"),
-            (
-                "SELECT CAST(x'ff' AS TEXT) AS user",
-                "query that can be run, .*Could not decode to UTF",
-            ),
+            ("SELECT CAST(x'ff' AS TEXT) AS user", "query that can be run, .*Could not decode to"),
             (
                 "SELECT NULL AS user UNION ALL SELECT 7 UNION ALL SELECT 7.0 UNION ALL SELECT 'x'",
                 "`group` must hold values of one plain type, got 'x' at row 3 of column 'user', "
@@ -161,8 +146,8 @@ class TestSQLite:
 
 def postgres_programs():
     """The folder of initdb and pg_ctl, or None."""
-    places = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.get_exec_path())]
-    return next((place for place in places if (place / "initdb").exists()), None)
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.get_exec_path())]
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
 def as_nobody():
@@ -245,10 +230,7 @@ class TestPostgres:
     @pytest.mark.parametrize(
         "query, match",
         [
-            (
-                "nowhere",
-                "query that can be run, got 'nowhere': .*relation \"nowhere\" does not exist",
-            ),
+            ("nowhere", "query that can be run, got 'nowhere': .*relation"),
             ("SELECT (", "query that can be run, got 'SELECT .*syntax error"),
             ("SELECT 1 AS user", "`group` must name a column .* got 'g' in the query"),
             ("SELECT 1 AS g WHERE false", "must have at least one row, got none"),

@@ -126,12 +126,7 @@ def _as_arrays(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_array(
-    name: str,
-    column: Any,
-    *,
-    kind: str,
-    dtype: type | None = None,
-    ndims: tuple[int, ...] = (1,),
+    name: str, column: Any, *, kind: str, dtype: type | None = None, ndims: tuple[int, ...] = (1,)
 ) -> np.ndarray:
     array = np.asarray(column)
     if array.size == 0 and dtype is not None:

@@ -260,9 +260,6 @@ class Groups:
         """One row an own element, labels written out: a pandas, polars or arrow frame.
 
         Raises DataError where a value or attribute is called as a column of the frame's own.
-
-        >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_frame("arrow")["group"].to_pylist()
-        [0, 0, 1]
         """
         from exfam.groups.frames import to_frame
 
@@ -273,9 +270,6 @@ class Groups:
 
         Elements that only context ranges show are in one more row at the end; the vocabulary is in
         the schema's metadata.
-
-        >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 0, 1]).to_arrow()["item"].to_pylist()
-        [[4, 0], [1]]
         """
         from exfam.groups.frames import to_arrow
 
@@ -325,10 +319,6 @@ class Groups:
         """Disjoint random parts, by group, each in the original order.
 
         `fractions` are positive and sum to 1; sizes are rounded so that they add up.
-
-        >>> groups = Groups(start=np.arange(10), stop=np.arange(10) + 1)
-        >>> [len(part) for part in groups.split((0.6, 0.2, 0.2), seed=0)]
-        [6, 2, 2]
         """
         from exfam.groups.arrange import split
 
@@ -342,9 +332,6 @@ class Groups:
         """The first group that sees an item twice: group, item code, rows of the flat columns.
 
         Elements of context ranges count, unknown items do not. None where no item repeats.
-
-        >>> Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 2]).first_repeat()
-        (1, 2, array([2, 4]))
         """
         from exfam.groups.arrange import first_repeat
 

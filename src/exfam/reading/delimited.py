@@ -53,10 +53,7 @@ class _Header:
 
 
 def open_delimited(
-    database: Database,
-    paths: Sequence[Path],
-    parts: Sequence[Part],
-    vocabulary: Mapping[str, Any],
+    database: Database, paths: Sequence[Path], parts: Sequence[Part], vocabulary: Mapping[str, Any]
 ) -> Table:
     """CSV files with headers as one table.
 

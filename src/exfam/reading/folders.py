@@ -157,11 +157,7 @@ PREPARED = FolderKind(
 
 
 def is_prepared(path: Any) -> bool:
-    """Whether there is a prepared folder at `path`, be it whole or damaged.
-
-    >>> is_prepared("SELECT * FROM baskets")
-    False
-    """
+    """Whether there is a prepared folder at `path`, be it whole or damaged."""
     try:
         return isinstance(path, str | os.PathLike) and PREPARED.is_at(find_prepared(path))
     except (OSError, DataError):  # queries are no names of files

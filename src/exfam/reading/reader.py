@@ -234,11 +234,7 @@ def _columns_of(
 
 
 def is_query(source: Any) -> bool:
-    """Whether a source is a text that begins as a query does, and no file.
-
-    >>> is_query("select * from baskets"), is_query("from.csv")
-    (True, False)
-    """
+    """Whether a source is a text that begins as a query does, and no file."""
     begins = isinstance(source, str) and re.match(r"\s*(SELECT|WITH|FROM)\s", source, re.IGNORECASE)
     return bool(begins) and is_utf8(source) and not os.path.exists(source)
 

@@ -169,9 +169,7 @@ def _bits(column: np.ndarray) -> UInt64[np.ndarray, "rows"]:
     return column.astype(np.int64).view(np.uint64)
 
 
-def _equal(
-    keys: list[np.ndarray],
-) -> tuple[Int64[np.ndarray, "pairs"], Int64[np.ndarray, "pairs"]]:
+def _equal(keys: list[np.ndarray]) -> tuple[Int64[np.ndarray, "pairs"], Int64[np.ndarray, "pairs"]]:
     """Indices of keys that were there before, and where they were last."""
     mixed = np.zeros(len(keys[0]), dtype=np.uint64)
     for key in keys:

@@ -22,10 +22,7 @@ SOURCE = PublicFiles(
     "instacart_items_63.csv with columns code,product_name[,aisle,department]: the code is 1 + the "
     "product's place in `unique_product_ids` of that folder's data_prep.ipynb, its name is in "
     "products.csv of https://www.kaggle.com/c/instacart-market-basket-analysis/data.",
-    md5={
-        TRAIN: "8fe213a4fe98291edfcf3197c90e9d63",
-        TEST: "80893da5ef64aff6a21c4f920ba0a42a",
-    },
+    md5={TRAIN: "8fe213a4fe98291edfcf3197c90e9d63", TEST: "80893da5ef64aff6a21c4f920ba0a42a"},
 )
 N_PRODUCTS = 63
 

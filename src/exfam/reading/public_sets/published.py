@@ -40,11 +40,7 @@ class PublicFiles:
 
 
 def cache_folder() -> Path:
-    """The folder of downloaded data sets, in the user's cache.
-
-    >>> cache_folder().name
-    'exfam'
-    """
+    """The folder of downloaded data sets, in the user's cache."""
     import pooch
 
     return Path(pooch.os_cache("exfam"))
@@ -54,8 +50,6 @@ def find_file(name: str) -> Path | None:
     """The file, gzip-packed (NAME.gz) or not, in EXFAM_DATA's folder or the user's cache.
 
     Raises DataError if EXFAM_DATA names something else than a folder.
-
-    >>> find_file("no/such.file")
     """
     folders = [cache_folder()]
     named = os.environ.get("EXFAM_DATA", "")

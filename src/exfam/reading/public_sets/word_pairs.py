@@ -38,11 +38,7 @@ SOURCE = PublicFiles(
 
 @dataclass(frozen=True, eq=False)
 class WordPairs:
-    """Pairs of words, and what people say of each: the higher, the more alike.
-
-    >>> WordPairs("pets", (("cat", "dog"),), np.array([7.5])).scores
-    array([7.5])
-    """
+    """Pairs of words, and what people say of each: the higher, the more alike."""
 
     name: str
     pairs: tuple[tuple[str, str], ...]
@@ -58,9 +54,6 @@ def word_pairs(name: str) -> WordPairs:
     Files are looked for in the folder `wordsim` of the one that EXFAM_DATA names, then in the
     user's cache. Raises ExfamError for an unknown name; DataError, saying how to obtain the file,
     where it cannot be had or is not the published one.
-
-    >>> PAIR_SETS[:2]
-    ('wordsim-353', 'wordsim-353-similarity')
     """
     check_choice("name", name, PAIR_SETS)
     file = f"wordsim/{_FILES[name][0]}"
@@ -83,11 +76,7 @@ def read_word_pairs(path: str | os.PathLike[str]) -> WordPairs:
 
 
 def text_lines(content: bytes, *, file: str) -> Iterator[tuple[int, str]]:
-    """Number and text of each line that is not blank. Raises DataError for what is not UTF-8.
-
-    >>> list(text_lines(b"cat dog\\n\\n", file="a.txt"))
-    [(1, 'cat dog')]
-    """
+    """Number and text of each line that is not blank. Raises DataError for what is not UTF-8."""
     for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
         try:
             text = line.decode().strip()

@@ -29,9 +29,6 @@ class WordQuestions:
     """Questions (a, b, c, d) with the category of each.
 
     `kinds`: category -> "semantic" or "syntactic"
-
-    >>> WordQuestions("pets", (("cat", "cats", "dog", "dogs"),), ("plural",), {}).kinds
-    {}
     """
 
     name: str
@@ -49,9 +46,6 @@ def word_questions(name: str) -> WordQuestions:
     Files are looked for in the folder `wordsim` of the one that EXFAM_DATA names, then in the
     user's cache. Raises ExfamError for an unknown name; DataError, saying how to obtain the file,
     where it cannot be had or is not the published one.
-
-    >>> QUESTION_SETS
-    ('google', 'msr')
     """
     check_choice("name", name, QUESTION_SETS)
     file = f"wordsim/{_FILES[name][0]}"

@@ -105,10 +105,6 @@ class SentenceSource:
         Raises DataError naming the sentence that is neither text nor a list of words without white
         space, that has a NUL, half of a character or a word longer than a megabyte; CheckpointError
         if the sentences before `start` are others than those once read.
-
-        >>> source = SentenceSource(iter(["a b", ["c", "d"]]))
-        >>> [piece.text for piece in source.pieces(start=Position())]
-        [b'a b\nc d\n', b'']
         """
         checksum = _skipped(self.sentences, start)
         number = start.sentence

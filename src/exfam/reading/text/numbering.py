@@ -200,12 +200,7 @@ def _check_enough(vocabulary: Vocabulary, table: WordTable, options: TextOptions
 
 
 def write_tokens(
-    reading: Reading,
-    folder: Path,
-    file: Path,
-    *,
-    numbers: Int64[np.ndarray, "codes"],
-    pace: Pace,
+    reading: Reading, folder: Path, file: Path, *, numbers: Int64[np.ndarray, "codes"], pace: Pace
 ) -> int:
     """Write the codes of a reading in `folder` as a NumPy file, -1 after each sentence; how many.
 
