@@ -95,15 +95,15 @@ def test_conditionals_with_lags_and_gaps_are_those_of_the_joint_normal():
     checked = set()
     for group in range(6):
         rows, mean, joint = dense_normal(field, group)
-        for place in range(5):
-            given = [i for i in np.flatnonzero(groups.observed[rows]) if i != place]
-            pull = np.linalg.solve(joint[np.ix_(given, given)], joint[given, place])
-            at = 5 * group + place
-            expected = mean[place] + pull @ (value[rows] - mean)[given]
+        for index in range(5):
+            given = [i for i in np.flatnonzero(groups.observed[rows]) if i != index]
+            pull = np.linalg.solve(joint[np.ix_(given, given)], joint[given, index])
+            at = 5 * group + index
+            expected = mean[index] + pull @ (value[rows] - mean)[given]
             assert exact.mean[at] == pytest.approx(expected)
-            left = joint[place, place] - pull @ joint[given, place]
+            left = joint[index, index] - pull @ joint[given, index]
             assert exact.variance[at] == pytest.approx(left)
-            both = [*given, place]
+            both = [*given, index]
             logs = [
                 multivariate_normal(mean[i], joint[np.ix_(i, i)]).logpdf(value[rows][i])
                 for i in (both, given)
