@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
-from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
 
 from exfam.checks import ExfamError
 from exfam.estimator.base import settings_from
@@ -68,31 +66,12 @@ def _by_code(family: Family, labels: np.ndarray | None) -> Family:
     return PerItem({codes[label]: own for label, own in family.families.items()}, family.default)
 
 
-@runtime_checkable
-class Training(Protocol):
-    """What training needs of a plan: groups, weights of their elements, a folder to go on from."""
-
-    @property
-    def train(self) -> Groups: ...
-
-    @property
-    def validation(self) -> Groups | None: ...
-
-    @property
-    def weight(self) -> Float[np.ndarray, "elements"] | None: ...
-
-    @property
-    def validation_weight(self) -> Float[np.ndarray, "elements"] | None: ...
-
-    @property
-    def checkpoint(self) -> Path | None: ...
-
-
 def train_members(
-    estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: Training
+    estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: Any
 ) -> tuple[list[TwoPartModel], list[History]]:
     """Members with seeds `seed`, + 1, … for initial weights and batches; one split for all.
 
+    `plan`: of groups or of fields: parts, the weights of their elements, a folder to go on from
     Ctrl-C ends the member at hand with its best weights, and the ensemble with it.
     """
     settings = settings_from(estimator, TrainingSettings)

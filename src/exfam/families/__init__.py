@@ -6,15 +6,9 @@
 tensor([-1., -1.])
 """
 
-from exfam.families.base import ExponentialFamily, Family, PlainFamily
+from exfam.families.base import FAMILIES, ExponentialFamily, Family, PlainFamily, choose_family
 from exfam.families.categories import Categorical, Ordinal
-from exfam.families.config import (
-    FAMILIES,
-    choose_family,
-    family_from_config,
-    family_to_config,
-    register_family,
-)
+from exfam.families.config import family_from_config, family_to_config, register_family
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem

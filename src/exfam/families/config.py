@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exfam.checks import ExfamError, ModelFileError, check_choice
-from exfam.families.base import Family
+from exfam.families.base import FAMILIES, Family
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
@@ -77,32 +77,6 @@ def register_family(kind: Kind) -> Kind:
 
 def _path(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
-
-
-def choose_family(given: Any) -> Family:
-    """A family from an instance or a name.
-
-    Raises ExfamError for a class, an unknown name, or one that needs arguments.
-
-    >>> choose_family("gaussian")
-    Gaussian(scale=None)
-    """
-    if isinstance(given, Family):
-        return given
-    if isinstance(given, type) and issubclass(given, Family):
-        raise ExfamError(
-            f"`family` must be an instance or a name, got the class {given.__name__}. "
-            f"Pass an instance, {given.__name__}()."
-        )
-    check_choice("family", given, FAMILIES)
-    try:
-        return FAMILIES[given]()
-    except TypeError as error:
-        name = FAMILIES[given].__name__
-        raise ExfamError(
-            f"`family` must be an instance where it has arguments of its own, got {given!r}. "
-            f"Pass exfam.families.{name}(…)."
-        ) from error
 
 
 def family_to_config(family: Family) -> dict[str, Any]:
@@ -247,4 +221,4 @@ _OURS: tuple[type[Family], ...] = (
     Poisson,
     StudentT,
 )
-FAMILIES: dict[str, type[Family]] = {family.name: family for family in _OURS}
+FAMILIES.update({family.name: family for family in _OURS})

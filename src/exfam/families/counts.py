@@ -125,12 +125,10 @@ class Binomial(Successes):
 
     @property
     def hint(self) -> str:
-        return (
-            "Use a larger n, Poisson() for counts without an end, or "
-            f"Ordinal({self.n}, start=1) for ratings 1 to {self.n}."
-            if self.n > 1
-            else "Use a larger n, or Poisson() for counts without an end."
-        )
+        if self.n == 1:
+            return "Use a larger n, or Poisson() for counts without an end."
+        ratings = f"Ordinal({self.n}, start=1) for ratings 1 to {self.n}"
+        return f"Use a larger n, Poisson() for counts without an end, or {ratings}."
 
     @property
     def categories(self) -> tuple[int, ...]:

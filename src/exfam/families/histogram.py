@@ -41,9 +41,19 @@ class Histogram(PlainFamily):
 
     def __post_init__(self) -> None:
         # A family can be a key only if it holds tuples, and not tensors or lists.
-        object.__setattr__(self, "edges", _edges(self.edges))
+        object.__setattr__(self, "edges", tuple(map(float, self.edges)))
+        steps = [right - left for left, right in zip(self.edges, self.edges[1:], strict=False)]
+        finite = all(math.isfinite(number) for number in (*self.edges, *steps))
+        if not self.edges or not finite or any(step <= 0 for step in steps):
+            raise ExfamError(
+                f"`edges` must be finite numbers that increase, at least one, got {self.edges}."
+            )
         if self.tails is not None:
-            object.__setattr__(self, "tails", _tails(self.tails))
+            if len(self.tails) != 2:
+                raise ExfamError(f"`tails` must be two numbers, below and above, got {self.tails}.")
+            for tail in self.tails:
+                check_positive("tails", tail)
+            object.__setattr__(self, "tails", tuple(map(float, self.tails)))
         elif len(self.edges) < 2:
             raise ExfamError(
                 f"`tails` must be given for a single edge, got {self.edges[0]:g}, which has no bin "
@@ -137,22 +147,3 @@ class Histogram(PlainFamily):
         counts = torch.bincount(self._bin(value, value), minlength=self.n_params).double()
         counts = counts.clamp(min=0.5)
         return (counts / counts.sum()).log()
-
-
-def _edges(given: Sequence[float]) -> tuple[float, ...]:
-    edges = tuple(float(edge) for edge in given)
-    steps = [right - left for left, right in zip(edges, edges[1:], strict=False)]
-    finite = all(math.isfinite(number) for number in (*edges, *steps))
-    if not edges or not finite or any(step <= 0 for step in steps):
-        raise ExfamError(
-            f"`edges` must be finite numbers that increase, at least one, got {given}."
-        )
-    return edges
-
-
-def _tails(given: Sequence[float]) -> tuple[float, float]:
-    if len(given) != 2:
-        raise ExfamError(f"`tails` must be two numbers, below and above, got {given!r}.")
-    for tail in given:
-        check_positive("tails", tail)
-    return float(given[0]), float(given[1])

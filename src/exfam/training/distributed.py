@@ -1,9 +1,9 @@
 """Ranks as torchrun starts them: gloo on CPUs, NCCL on GPUs.
 
-torch's DistributedDataParallel is not used. It divides every rank's gradients alike, where our loss
-is one sum over the batch of all ranks, divided by one number; and it follows a module's `forward`,
-where an objective may call any method of a model. So gradients are summed here, after the backward
-pass, in one message that also carries the nats, the weights and the request to stop.
+torch's DistributedDataParallel divides every rank's gradients alike, where our loss is one sum over
+the batch of all ranks divided by one number, and follows a module's `forward`, where an objective
+may call any method. So gradients are summed here, after the backward pass, in one message that also
+carries the nats, the weights and the request to stop.
 """
 
 import atexit
@@ -48,10 +48,7 @@ class ManyRanks:
         return share_of(index, lengths, rank=self.rank, size=self.size)
 
     def sum(self, numbers: Sequence[float], parameters: Sequence[nn.Parameter] = ()) -> list[float]:
-        """Each number summed over the ranks, and so, in place, the gradients of `parameters`.
-
-        A parameter has no gradient after it only if it had none on any rank.
-        """
+        """As `Ranks.sum`; a parameter has no gradient after it only if it had none on any rank."""
         has_gradient = [float(p.grad is not None) for p in parameters]
         flags = [*has_gradient, *numbers, float(self._requested)]
         sizes = [p.numel() for p in parameters]
