@@ -45,11 +45,7 @@ _UNKNOWN = "not known"
 
 @dataclass(frozen=True, eq=False)
 class VectorSet:
-    """A model's vectors, one set a seed; none where its package is not installed.
-
-    `settings`: of its rows, among them how many tokens it has seen
-    `cpu_seconds`: of each fit
-    """
+    """A model's vectors, one set a seed, or none, with the settings of its rows."""
 
     model: str
     settings: Mapping[str, str | int | float | bool]
@@ -60,10 +56,7 @@ class VectorSet:
 
 @dataclass(frozen=True)
 class _Fit:
-    """How a model's vectors are made of a text.
-
-    `seeds`: how many fits unless `--seeds` says otherwise
-    """
+    """How a model's vectors are made of a text; `seeds`: how many fits unless the options say."""
 
     vectors: Callable[[PreparedText, Mapping[str, Any], int, Options], WordVectors]
     settings: Callable[[Options], dict[str, Any]]

@@ -45,10 +45,8 @@ class Window(NamedTuple):
 class ContextWords(nn.Module):
     """Outputs of all words for each element of a sentence, given those around it.
 
-    `weights`: one of `CONTEXT_WEIGHTS`; `key_dim` is for "center" alone
     `window`: the largest distance, None for the whole sentence
-    `offsets`: whether weights also have a learned factor for each distance, before and after: what
-        is weighed is then a (word, position) pair
+    `offsets`: whether weights also have a learned factor for each distance, before and after
 
     Outputs start at 0. Words that the vocabulary does not know are no context; without any, eta is
     g. Raises ExfamError for other choices.
@@ -149,11 +147,9 @@ class ContextWords(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class WordExperts:
-    """eta of every element as g plus weights times experts, summed over the words around it.
+    """eta of every element as g plus weights alpha_j(b) times experts u_b . v_(x_j) around it.
 
-    `weights` alpha_j(b) have a column a candidate b, all alike unless they depend on the center
-    word; they sum to 1 over the window, or are 0 where there is nothing around. `contributions`
-    are u_b . v_(x_j).
+    Weights sum to 1 over the window, or are 0 where there is nothing around.
     """
 
     weights: Float[Tensor, "batch length window words"]

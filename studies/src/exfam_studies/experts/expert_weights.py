@@ -195,7 +195,8 @@ def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
     words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
     often = words[np.argsort(-counts, kind="stable")]
     vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
-    return _Parts(*(as_sentences(own, vocabulary, other=0) for own in read))
+    train, validation, test = (as_sentences(own, vocabulary, other=0) for own in read)
+    return _Parts(train, validation, test)
 
 
 def as_sentences(

@@ -28,9 +28,8 @@ Matrix = Float[np.ndarray, "words contexts"]
 
 @dataclass(frozen=True, eq=False)
 class CountedPairs:
-    """How often word i was a center with word j in its context, and what contexts were like.
+    """How often word i (rows) was a center with word j (columns) in its context.
 
-    `counts`: centers i in rows, words j of their contexts in columns
     `context_sizes`: how many centers had a context of 0, 1, 2, … words
     """
 
@@ -54,15 +53,9 @@ def count_word_pairs(
     """Count the pairs of a corpus; words out of its vocabulary are as if not written.
 
     `window`: the largest distance of two words of a sentence; None for the whole sentence
-    `weights`: of a pair by its distance: "flat", "harmonic" or "dynamic", which is what windows
-        drawn from 1 to `window` come to, as those of `SkipGram`
+    `weights`: "flat", "harmonic" or, as windows drawn from 1 to `window` weigh pairs, "dynamic"
 
     Raises DataError for a text without any pair.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> text = prepare_text(["a b a c"], min_count=1)
-    >>> count_word_pairs(text, window=1).counts.toarray().tolist()
-    [[0, 2, 1], [2, 0, 0], [1, 0, 0]]
     """
     sentence, length = by_sentence(text.tokens)
     if length.max(initial=0) < 2:
@@ -86,8 +79,7 @@ def by_sentence(
 class FactorMatrix:
     """Entries that products w_i . c_j should be, and what failed of all that this assumes.
 
-    `values`: centers in rows, contexts in columns; -inf is log 0, nan not defined
-    `equation`: the entry (i, j) in words
+    `equation`: the entry (i, j) in words; values of -inf are log 0, those of nan not defined
     """
 
     values: Matrix
@@ -125,16 +117,14 @@ def cbow_log_matrix(pairs: CountedPairs) -> FactorMatrix:
 
 
 def sgns_matrix(pairs: CountedPairs, *, negatives: int, excused: bool = False) -> FactorMatrix:
-    """What skip-gram with negative sampling factorizes: PMI - log k, in nats.
+    """What skip-gram with k negatives factorizes: PMI - log k, in nats.
 
-    `negatives`: k, the words drawn as noise for each pair, as they are frequent
-    `excused`: whether noise that is the predicted word itself is not counted, as by `SkipGram`. It
-        is then noise for context j only beside other words, a share 1 - p(w_i | c_j) of all, and
-        the entry is PMI - log k - log(1 - p(w_i | c_j)): +inf for a word alone near its context
+    `excused`: whether noise that is the predicted word itself is not counted, as by `SkipGram`:
+        then a share 1 - p(w_i | c_j) of noise is left, and log(1 - p(w_i | c_j)) is taken from
+        entries
 
-    Assumes dimensions enough to fit every pair, that noise is drawn for all pairs alike, and that
-    every pair occurs. `SkipGram` draws windows (`weights="dynamic"`), and leaves out frequent words
-    unless `subsample` is 0.
+    Assumes dimensions enough to fit every pair, noise drawn as words are frequent and for all pairs
+    alike, and that every pair occurs.
     Source: Levy & Goldberg (2014), eqs. 5 to 11.
     """
     check_whole("negatives", negatives)
@@ -171,8 +161,7 @@ def log_form(joint: np.ndarray) -> np.ndarray:
 def asymmetry(joint: Float64[np.ndarray, "words words"]) -> float:
     """How far p(w_i, c_j) is from p(w_j, c_i): half the sum of |p - p'|, in [0, 1).
 
-    Counts of pairs are symmetric; p-bar, whose pairs are weighted by attention, is not, as
-    proposition 8 assumes it to be.
+    Counts of pairs are symmetric; p-bar is not, as proposition 8 assumes it to be.
     """
     return float(np.abs(joint - joint.T).sum() / 2)
 
@@ -213,12 +202,10 @@ def _are(n: int) -> str:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Correlations of products with the entries of a matrix, each from -1 to 1.
+    """Correlations of products with the entries of a matrix; nan where all are equal.
 
     `spearman`: of the ranks of all cells whose context occurs, of which pairs that never occur are
-        the lowest
-    `pearson`: of the cells that are defined, finite numbers
-    Either is nan for fewer than 2 cells or where all are equal.
+        the lowest; `pearson`: of the cells that are finite numbers
     """
 
     band: str

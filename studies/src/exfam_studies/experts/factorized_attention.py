@@ -34,11 +34,7 @@ Entries = Float64[np.ndarray, "entries"]
 
 @dataclass(frozen=True, eq=False)
 class AttentionFactors:
-    """W^LOV, C and tau of a model that proposition 6 speaks of.
-
-    `words`: w_i of the words that are predicted; `contexts`: c_j of the words that predict
-    `log_tau`: log of tau_j of every word, and last of MASK
-    """
+    """W^LOV (words in rows), C and log tau (of every word, last of MASK) of a model."""
 
     words: Float64[np.ndarray, "words dim"]
     contexts: Vectors
@@ -104,8 +100,7 @@ class GammaSums:
 def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> GammaSums:
     """Attention over whole sentences of a corpus, summed by pairs of a center and a context word.
 
-    `log_tau`: of all words of the text's vocabulary, and last of MASK; adding a constant to all
-        changes nothing
+    `log_tau`: of all words of the text's vocabulary, and last of MASK
 
     Raises DataError for a text without any pair, or `log_tau` that does not go with it.
     """

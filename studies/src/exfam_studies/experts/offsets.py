@@ -17,10 +17,8 @@ from exfam.vectors.word_vectors import WordVectors
 class OffsetScore:
     """Questions of a category: how many, the share answered rightly, mean cosines.
 
-    `cosine`: of b + c - a and the right answer, mean over questions; it does not depend on how many
-        other words there are, as `accuracy` does
-    `cosine_others`: the same with the right answers of all questions of the set in place of its
-        own: near `cosine` where all vectors point one way, and `cosine` then means little
+    `cosine`: of b + c - a and the right answer; `cosine_others`: with the right answers of all
+        questions, near `cosine` where all vectors point one way and `cosine` means little
     """
 
     category: str
@@ -32,12 +30,7 @@ class OffsetScore:
 
 @dataclass(frozen=True, eq=False)
 class OffsetAnswers:
-    """What b + c - a, or c alone, is nearest to, question by question.
-
-    `answer`: the word found, "" where there was none to choose
-    `cosine`: of b + c - a and the right answer; 0 where the sum is zero
-    `cosine_others`: of b + c - a and the right answers of all questions, each word once, mean
-    """
+    """What b + c - a, or c alone, is nearest to, question by question: "" if there is none."""
 
     questions: WordQuestions
     answer: tuple[str, ...]
@@ -77,15 +70,8 @@ def answer_by_offsets(
 
     `c_alone`: the word nearest to c instead: what of the answers owes nothing to a and b
 
-    Raises DataError for a question with a word that has no vector, or one of zeros: see
-    `common_questions`. Source: "Bidirectional attention as a mixture of continuous word experts",
-    appendix F.
-
-    >>> plane = np.array([[1, 0], [0, 1], [1, 2], [0, 3]], dtype=np.float32)
-    >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
-    >>> questions = WordQuestions("x", (("one", "two", "three", "four"),), ("x",), {})
-    >>> answer_by_offsets(vectors, questions).answer
-    ('four',)
+    Raises DataError for a question with a word that has no vector, or one of zeros.
+    Source: "Bidirectional attention as a mixture of continuous word experts", appendix F.
     """
     rows, matrix = known_rows(vectors, questions.questions), vectors.matrix()
     if (rows < 0).any():

@@ -16,12 +16,11 @@ def attention_as_experts(
     """A fitted model as a mixture of experts, exactly: theorem 2 with the model's own weights.
 
     `model`: a table model, an EFA model or one of its networks, a fitted estimator of either, or a
-        model of words
-    `member`: which of an ensemble
+        model of words; `member`: which of an ensemble
     `part`: "items" or "values" of an EFA model that has both, or None for the one it has
 
-    Raises ExfamError for a model that is no such mixture, naming what makes it inexact (layer norm,
-    ReLU or GELU, more layers, ...) and what to fit instead.
+    Raises ExfamError for a model that is no such mixture, naming what makes it inexact and what to
+    fit instead.
     Source: "Bidirectional attention as a mixture of continuous word experts", theorem 2.
     """
     network: Any = getattr(model, "model_", model)

@@ -76,12 +76,10 @@ def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], In
 
 @dataclass(frozen=True)
 class AttentionRecipe:
-    """How the model is trained: all but W^KQ first, attending to all alike, then all.
+    """How it is trained: `apart` epochs of all but W^KQ at rate 1e-3, then `together` of all.
 
     Trained together from the start, attention may settle on single words long before these say
     much of others; training the rest first, as CBOW, avoids that.
-
-    `apart`: epochs of the first part, at rate 1e-3; `together`: those of the second, at `rate`
     """
 
     apart: int

@@ -18,11 +18,9 @@ Pairs = Float[np.ndarray, "pairs"]
 
 
 class SquareSummary(NamedTuple):
-    """Entries of a square matrix on and off its diagonal.
+    """Entries of a square matrix on and off its diagonal, norms in the sense of Frobenius.
 
-    `off_diagonal_norm`: Frobenius norm of those off it; `off_diagonal_share`: its square over that
-    of the whole matrix, in [0, 1]. Of many entries each may be near 0 while together they weigh
-    more than the diagonal, which their spread alone does not show.
+    Of many entries off it each may be near 0 while together they weigh more than the diagonal.
     """
 
     diagonal_mean: float
@@ -36,11 +34,10 @@ class SquareSummary(NamedTuple):
 class InvolutionReport:
     """What is known of Q, where context vectors are about Q times word vectors.
 
-    `transform`: Q; `squared`: the entries of Q times Q; `asymmetry`: |Q - Q'| / |Q| in Frobenius
-    norms, from 0 (symmetric) to 2; `residual`: |C - W Q'| / |C|, what Q leaves unexplained;
-    `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W C', without its
-    zeros; `norm_correlation`, `cosine_correlation`: Pearson's, of the lengths of word and context
-    vectors and of the cosines of pairs, NaN where all are alike.
+    `transform`: Q; `squared`: the entries of Q times Q; `asymmetry`: |Q - Q'| / |Q|; `residual`:
+    |C - W Q'| / |C|; `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W
+    C', without its zeros; correlations: Pearson's, of the lengths of word and context vectors and
+    of the cosines of pairs, NaN where all are alike.
     """
 
     transform: Vectors
@@ -58,19 +55,11 @@ def involution_report(
 ) -> InvolutionReport:
     """Q by least squares, whether it is an involution, and how alike the two vectors are.
 
-    `max_pairs`: pairs of different words that cosines are compared of: all where there are no more,
-        drawn with `seed` otherwise
+    `max_pairs`: pairs of words that cosines are compared of, drawn with `seed` where there are more
 
     Theory says Q Q = 1, and half of Q's signs +. Q depends on the gauge: words W A with contexts
-    C inverse(A') make the same model with another Q. Eigenvalues of W C', so `product_signs`, do
-    not.
-    Raises DataError as `linear_map`.
-    Source: Section 3.2 and Figure 3 of the paper on reflections.
-
-    >>> words = np.random.default_rng(0).standard_normal((50, 4))
-    >>> report = involution_report(words, words * [1.0, 1.0, -1.0, -1.0])
-    >>> report.signs, round(report.squared.diagonal_mean, 6), round(report.cosine_correlation, 6)
-    (SignCounts(positive=2, negative=2, zero=0), 1.0, 1.0)
+    C inverse(A') make the same model with another Q. Eigenvalues of W C' do not.
+    Raises DataError as `linear_map`. Source: Section 3.2 and Figure 3 of the paper on reflections.
     """
     transform = linear_map(words, context)
     eigenvalues = np.linalg.eigvals(transform).real

@@ -93,7 +93,12 @@ def _model_rows(
 ) -> list[Row]:
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
     fast = _FAST if options.fast else {}
-    settings = {"tie": MODELS[model], "dim": DIM, "epochs": epochs, "precision": precision}
+    settings: dict[str, Any] = {
+        "tie": MODELS[model],
+        "dim": DIM,
+        "epochs": epochs,
+        "precision": precision,
+    }
     settings |= {name: fast[name] for name in settings if name in fast}
     text = _TASKS[task][0]
     names = (text + "-fast" * options.fast, f"{settings['epochs']}-epochs-{precision}", model)

@@ -21,11 +21,9 @@ class SignCounts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """What the eigenvalues of a symmetric matrix look like.
+    """Eigenvalues of a symmetric matrix in rising order, and what they look like.
 
-    `eigenvalues` in rising order; `top`: signs of those largest in absolute value; `trace`: their
-    sum; `skewness`: third standardized moment about their mean, 0 if symmetric; `semicircle`: see
-    `semicircle_distance`.
+    `top`: signs of those largest in absolute value; `skewness`: 0 if symmetric about their mean
     """
 
     eigenvalues: Float[np.ndarray, "words"]
@@ -39,9 +37,8 @@ class Spectrum:
 def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
     """The spectrum of a symmetric matrix, sparse or dense, with the signs of its `top` largest.
 
-    Time grows with the third power of the number of words, memory with the second: 12,000 words
-    take 1.2 GB.
-    Raises DataError for a matrix that is not square, symmetric and finite.
+    12,000 words take 1.2 GB. Raises DataError for a matrix that is not square, symmetric and
+    finite.
     Source: Section 3.1 of the paper on reflections.
     """
     check_symmetric(matrix)
@@ -72,8 +69,7 @@ def sign_counts(eigenvalues: Float[np.ndarray, "values"], *, scale: float) -> Si
 def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
     """Largest gap between shares of eigenvalues and Wigner's semicircle of the same mean square.
 
-    In [0, 1] (Kolmogorov's distance); near 0 for a symmetric matrix of many independent entries.
-    The semicircle is centered at 0 and has radius 2 sqrt(mean square). 1 if all are 0.
+    Kolmogorov's distance in [0, 1] to that of radius 2 sqrt(mean square) at 0; 1 if all are 0.
     Source: Wigner (1955); Section 3.1 of the paper on reflections.
     """
     radius = 2 * np.sqrt((eigenvalues**2).mean())

@@ -51,7 +51,8 @@ def run(options: Options) -> list[Row]:
     read = cache(lambda: smaller(movielens_items("paper", seed=SPLIT_SEED), options))
     jobs = []
     for task in filter(options.wants, TASKS):
-        rows, ties = (_cbow_rows, CBOW_TIES) if task == TASKS[2] else (_efa_rows, EFA_TIES)
+        rows: Callable[..., list[Row]] = _cbow_rows if task == TASKS[2] else _efa_rows
+        ties = CBOW_TIES if task == TASKS[2] else EFA_TIES
         jobs += [
             Job(f"{task} {tie}", partial(rows, task, tie, read=read, options=options))
             for tie in ties
@@ -112,7 +113,8 @@ def fit_cbow(splits: Splits, **settings: Any) -> CBOW:
     """CBOW fitted to each user's movies as a sentence, all in one window."""
     users = _by_user(splits.train)
     sentences = [[f"m{item}" for item in items] for items in users if len(items) > 1]
-    model = CBOW(**settings, window=max(map(len, sentences))).fit(sentences)
+    model = CBOW(**settings, window=max(map(len, sentences)))
+    model.fit(sentences)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
     return model

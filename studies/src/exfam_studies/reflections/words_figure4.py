@@ -50,7 +50,7 @@ def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> 
     measure = partial(judged_fit, read, {**settings, **_reflected(share)}, options)
     names = (name, f"positive-{share:03}")
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
-    shown = {"percent": share, "corpus": name, **settings}
+    shown: dict[str, Any] = {"percent": share, "corpus": name, **settings}
     row = Row(task=TASKS[0], model="sgns-wt", settings=shown, metric="", n_configurations=1)
     return metric_rows(row, kept, METRICS)
 

@@ -73,8 +73,7 @@ def _pseudo_inverse(vectors: np.ndarray, *, name: str) -> np.ndarray:
 def truncated_factors(matrix: Float[np.ndarray, "words contexts"], dim: int) -> Factors:
     """W = U sqrt(S) and C = V sqrt(S) of the `dim` largest singular values: matrix ~ W C^T.
 
-    They fulfill Propositions 4 and 7 exactly: C^+ takes each row of the matrix to its word vector,
-    for what was cut off is orthogonal to C.
+    They fulfill Propositions 4 and 7 exactly, for what was cut off is orthogonal to C.
     Raises ExfamError unless `dim` is from 1 to the rank of the matrix.
     """
     check_whole("dim", dim)
@@ -113,8 +112,7 @@ def attention_scales(
     """What turns context vectors c_j of attention into c~_j, from plain windows and tau.
 
     Sentences of other lengths S have theirs in the sum over gamma^2, as in the proof. With a tau
-    that is the same for all words and MASK, zeta is 1 / S and the scale 1.
-    Source: Appendix G.2 of the paper on bidirectional attention as a mixture of experts.
+    that is the same for all words and MASK, zeta is 1 / S and the scale 1. Source: Appendix G.2.
     """
     weighed = attention_windows(windows, tau, mask=mask)
     counted = weighed.tokens >= 0
@@ -137,11 +135,8 @@ def attention_scales(
 class AnalogyErrors:
     """The gap w_b* - (w_a* - w_a + w_b) of each question, and the four terms that it is a sum of.
 
-    `question`: which of the given questions each row is of; those with unknown words, or with
-        fewer than four different ones, are left out
-    `categories`: of the rows
+    `question`: which of those given; others have unknown words, or fewer than four different ones
     `pair`: a number for the row's a and a*, of which many questions share the same
-    `terms`: vectors of `TERMS`
     `answer`: length of w_b*
     `seen`: share of contexts around which W and W* were counted, before smoothing
     `log_frequency`: log p of the answer, a cheap predictor to compare with
@@ -194,10 +189,9 @@ class AnalogyErrors:
 def analogy_errors(factors: Factors, sets: WordSets, questions: WordQuestions) -> AnalogyErrors:
     """Take the error of each question "a is to a* as b is to b*" apart.
 
-    `factors`: vectors of the words of `sets` in its order; of attention, c~_j as context
+    `factors`: of the words of `sets` in its order; of attention, c~_j as context
     `sets`: smoothed, so that no set has probability 0; of attention, of attention windows
 
-    A word is looked for as it is written, then in lower case.
     Raises DataError for C without full row rank, where a set has probability 0, and where no
     question is left.
     """

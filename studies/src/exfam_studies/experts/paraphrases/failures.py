@@ -23,8 +23,7 @@ Draws = Float[np.ndarray, "draws"]
 class FailurePredictor:
     """How well a number separates failures from successes, with intervals.
 
-    `auc`: probability that a failed question has more of it than an answered one, ties half: .5 for
-        a number that says nothing
+    `auc`: probability that a failed question has more of it than an answered one, ties half
     `auc_within`: the same of two questions of one relation; None where no relation has both kinds
     `correlation`: point-biserial, of the number with 1 for failures and 0 for successes
     """
@@ -40,12 +39,10 @@ def failure_predictors(
 ) -> tuple[FailurePredictor, ...]:
     """How well the gap, each term and the answer's rarity predict which questions fail.
 
-    `answered`: of all questions that `errors` were given, whether the answer was right
-    `n`: number of redrawings
+    `answered`: of all questions that `errors` were given; `n`: number of redrawings
 
-    Predictors are the lengths of the gap and of `TERMS`, as shares of the answer's, "statistics",
-    that of rho + Delta + delta, which no smoothing of sets moves, and "rarity", -log p of the
-    answer, which takes no decomposition. Intervals hold 95 % of redrawn figures; pairs (a, a*) are
+    Predictors are the lengths of the gap and of `TERMS`, "statistics", that of rho + Delta + delta,
+    and "rarity", -log p of the answer. Intervals hold 95 % of redrawn figures; pairs (a, a*) are
     redrawn with all their questions, which are not independent of each other.
     Raises DataError unless questions of both kinds are left.
     """

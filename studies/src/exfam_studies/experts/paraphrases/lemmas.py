@@ -43,11 +43,8 @@ def check_lemma_11(
     `pairs`: of word sets W and W*; None for all disjoint pairs of sets of two
 
     M_ij = log p(w_i, c_j) / p(c_j) + log |V|, and rho + delta = xi. Assumes that W and W* have as
-    many words (otherwise log |V| does not cancel), and that p(W) and p(W*) are above 0; sets that
-    never occur are no cells. Concludes that both forms hold at every j where no probability is 0,
-    to 1e-8, and that rho = xi - delta, by two ways that share no code.
-    Measured: "max difference", "finite cells" among "cells", and "pairs of sets".
-    Source: Lemmas 11 and 15 of the paper on bidirectional attention as a mixture of experts.
+    many words, and that p(W) and p(W*) are above 0. Concludes that both forms hold at every j where
+    no probability is 0, to 1e-8, and that rho = xi - delta.
     """
     windows = sentence_windows(sentences, probability=probability)
     if tau is not None:

@@ -59,13 +59,12 @@ def check_proposition_4(
 
     `scales`: of `attention_scales`, which make c~_j of c_j; makes it Proposition 7, of attention
 
-    Assumes that C has full row rank, that M is finite (no pair has probability 0) and W C^T = M, M
-    that of `factorized_matrix`. It suffices that each w_i is C^+ M_i, as truncated singular vectors
-    are: that is what is tested. Concludes that the equation holds to 1e-6 of the answer's length.
+    Assumes that C has full row rank, that no pair has probability 0 and W C^T = M, M that of
+    `factorized_matrix`. It suffices that each w_i is C^+ M_i, as truncated singular vectors are:
+        that
+    is what is tested. Concludes that the equation holds to 1e-6 of the answer's length.
     Measured: "max residual" in that unit, "distance from M" and "distance from C^+ M" as shares of
-    the lengths of M and of W, the number of "questions", and of attention "spread of zeta", which
-    analogies of vectors c, not c~, need to be 0.
-    Raises as `analogy_errors` does, but for what is assumed.
+    lengths, and "spread of zeta", which analogies of vectors c, not c~, need to be 0.
     """
     name = "Proposition 4" if scales is None else "Proposition 7"
     factors, spread = _scaled(factors, scales)
@@ -108,9 +107,8 @@ def check_proposition_5(
     `scales`: of `attention_scales`, which make c~_j of c_j; makes it Proposition 8, of attention
     `tolerance`: what counts as about 0: nats, and shares of the vectors' lengths
 
-    Assumes p(W) ~ p(W*), that words of W, and of W*, are about marginally independent, that W has
-    full row rank, W C^T = M, and w_r + w_s ~ w_t + w_u; of attention also that p_bar(w_i, c_j) ~
-    p_bar(w_j, c_i). Concludes that the gap of context vectors is no longer than what these leave.
+    Assumes `ASSUMED`, that W has full row rank, and W C^T = M. Concludes that the gap of context
+    vectors is no longer than what these leave.
     Measured: `context_gap`, "distance from M", "condition" (largest over smallest singular value of
     W), and of attention "total variation" between p_bar and its transpose, and "spread of zeta".
     """

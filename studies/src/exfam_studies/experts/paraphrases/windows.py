@@ -29,11 +29,9 @@ Codes = Int64[np.ndarray, "positions"]
 class Windows:
     """Positions of words, the window around each, and what each weighs as context and as center.
 
-    `words`: of the codes 0, 1, …
     `tokens`: the code at each position; -1 where no word is counted: at ends of sentences, and for
         words that are left out but keep their positions
     `first`, `last`: of each position's window, itself inside, the last excluded
-    `as_context`, `as_center`: what positions weigh; 0 where the code is -1
 
     m is in the window of s just if s is in that of m.
     """
@@ -124,10 +122,8 @@ def text_windows(
 def attention_windows(windows: Windows, tau: Float[np.ndarray, "words"], *, mask: float) -> Windows:
     """The same windows, pairs weighed by attention: gamma instead of 1.
 
-    `tau`: of each word of `windows`, exp(c^T W^KQ c_MASK / sqrt(dim))
-    `mask`: of MASK itself, which stands at the center and takes its part of the attention
-
-    Raises DataError unless there is a finite `tau` above 0 for each word.
+    `tau`: of each word of `windows`, exp(c^T W^KQ c_MASK / sqrt(dim)); `mask`: of MASK itself,
+        which stands at the center and takes its part of the attention
     """
     check_positive("mask", mask)
     if len(tau) != len(windows.words) or not (np.isfinite(tau) & (tau > 0)).all():

@@ -39,13 +39,12 @@ Positions = Int64[np.ndarray, "sets"]
 class WordSets:
     """p(W), p(c) and p(W | c) of any word set W; the bar versions of attention windows.
 
-    `smoothing`: share of independent words in [0, 1): p(W | c) is (1 - smoothing) times what was
-        counted plus smoothing times the product of p(w) over W, for sets of any size, so that all
-        probabilities still belong to one distribution
-    `shrinkage`: None, or a number of pairs K above 0 with which sets of two words or more are
-        smoothed otherwise, towards words that are independent given c: p(W | c) is then
-        (n + K) / (e + K) times the product of p(w | c) over W, smoothed, where n pairs' worth of
-        sets were counted around c and e were to be expected
+    `smoothing`: share of independent words: p(W | c) is (1 - smoothing) times what was counted plus
+        smoothing times the product of p(w) over W
+    `shrinkage`: None, or a number of pairs K with which sets of two words or more are smoothed
+        otherwise, towards words that are independent given c: p(W | c) is (n + K) / (e + K) times
+        the product of p(w | c), where n pairs' worth of sets were counted around c and e were
+        expected
 
     In a text most sets are around most words never seen. Without shrinkage p(W | c) is then about
     the same around all c, as if sets paraphrased each other; with it, words are independent given

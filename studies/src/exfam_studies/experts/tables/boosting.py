@@ -16,7 +16,6 @@ from jaxtyping import Shaped
 
 from exfam_studies.experts.tables.features import Features, learn_features, n_copies, with_dropped
 from exfam_studies.experts.tables.predictions import (
-    Columns,
     Fitted,
     Predicted,
     nats,
@@ -25,7 +24,7 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.experts.tables.public import Columns, TableShift
 
 HELD_OUT = 0.2
 PATIENCE = 30
@@ -39,14 +38,10 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Boosting:
-    """A boosting library.
+    """A boosting library: how a model of settings is built, and what it takes of features.
 
-    `build`: a model of settings, for classes or numbers, that knows which columns are unordered
-    `matrix`: what it takes of features
-    `stopping`: what its `fit` takes to stop early on some rows
-    `n_trees`: how many trees a model that was stopped early is best with
-    `trees`: how many the library has by itself
-    `grid`: what is tried
+    `stopping`: what its `fit` takes to stop early on some rows; `n_trees`: how many trees are then
+        best; `trees`: how many the library has by itself; `grid`: what is tried
     """
 
     build: Callable[[Settings, bool, Sequence[int], int], Any]

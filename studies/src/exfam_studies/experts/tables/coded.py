@@ -32,10 +32,8 @@ PAPER_RULE, PAPER_BINS = "argmax", "pooled"
 
 @dataclass(frozen=True, eq=False)
 class CodedTask:
-    """A task with one kind of bins.
+    """A task with one kind of bins, its tables by number, and the usual number of fits.
 
-    `tables`: the tables by number
-    `usual`: how many fits are made if not said otherwise
     `resampled`: whether each number has its own tables; it is only the seed of the fits otherwise
     """
 

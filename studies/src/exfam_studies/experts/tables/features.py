@@ -38,7 +38,9 @@ def coded_table(train: CodedPart, test: CodedPart, *, n_levels: int) -> TableShi
 
 def missing_cells(column: Shaped[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
     """Which cells are NaN or None."""
-    return np.asarray((column != column) | np.equal(column, None))
+    if column.dtype != object:
+        return np.asarray(column != column)
+    return np.array([cell is None or cell != cell for cell in column], dtype=bool)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,6 @@ from exfam_studies.experts.tables.peers import (
     fit_ridge,
 )
 from exfam_studies.experts.tables.predictions import (
-    Columns,
     Fitted,
     Predicted,
     spread,
@@ -31,7 +30,7 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.experts.tables.public import Columns, TableShift
 from exfam_studies.experts.tables.reference import fit_reference
 
 # The models that others are compared with, pair by pair.
@@ -141,7 +140,7 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
         slow(model="ridge-dropped", fit=_fit_ridge_dropped),
     ]
     for name in ("lightgbm", "catboost"):
-        variants: dict[str, dict[str, bool]] = {
+        variants: dict[str, dict[str, Any]] = {
             f"{name}-tuned": {"tuned": True},
             f"{name}-dropped": {"tuned": True, "dropped": True},
             name: {},

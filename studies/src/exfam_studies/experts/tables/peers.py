@@ -19,7 +19,6 @@ from scipy.stats import norm
 
 from exfam_studies.experts.tables.features import learn_features
 from exfam_studies.experts.tables.predictions import (
-    Columns,
     Fitted,
     Predicted,
     gaussian_bins,
@@ -29,7 +28,7 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.experts.tables.public import Columns, TableShift
 
 RIDGE_PENALTIES = np.logspace(-3, 4, 15)
 N_FOLDS = 5

@@ -61,10 +61,9 @@ BINNED = ("displacement", "horsepower", "weight", "acceleration", "model year", 
 class TableShift:
     """Named columns of rows to fit on and of rows of another kind, with what is to be predicted.
 
-    `kinds`: of each column: categorical, ordinal, boolean or numeric. What is missing is None in
-        columns of labels
+    `kinds`: of each column: categorical, ordinal, boolean or numeric. Missing labels are None
     `task`: "classification", "ordinal" (y in the order of its labels) or "regression"
-    `levels`: labels in order of those finite columns, and of "y", whose labels are known beforehand
+    `levels`: labels in order of those columns, and of "y", whose labels are known beforehand
     """
 
     train: Mapping[str, Shaped[np.ndarray, "train"]]
@@ -81,7 +80,9 @@ def bike_sharing(every: str = "day") -> TableShift:
     check_choice("every", every, ["day", "hour"])
     rows = read_columns(f"tabular/bike_{every}.csv")
     kinds = {name: kind for name, kind in BIKE_KINDS.items() if name in rows}
-    columns = {name: rows[name].astype(_TYPES[kind]) for name, kind in kinds.items()}
+    columns: dict[str, np.ndarray] = {
+        name: rows[name].astype(_TYPES[kind]) for name, kind in kinds.items()
+    }
     y = rows["cnt"].astype(np.float64)
     return _split(columns, y, rows["yr"] == 0, rows["yr"] == 1, kinds=kinds, task="regression")
 
@@ -102,12 +103,9 @@ def wine_quality() -> TableShift:
 def auto_mpg(bins: str = "pooled") -> TableShift:
     """Terciles of miles per gallon of American cars, then of European and Japanese ones.
 
-    Six columns with three levels each predict; cars of 3 or 5 cylinders and of unknown horsepower
-    are left out. No car to report on has 8 cylinders.
-
-    `bins`: whether terciles are those of all rows, as in the paper's code ("pooled"), or of the
-        rows to fit on ("train")
-
+    Six columns of three levels predict; cars of 3 or 5 cylinders and of unknown horsepower are left
+    out. `bins`: whether terciles are those of all rows, as in the paper's code ("pooled"), or of
+    the rows to fit on ("train").
     Source: section 3.2.2 of "Bidirectional attention as a mixture of continuous word experts".
     """
     check_choice("bins", bins, ["pooled", "train"])
@@ -116,7 +114,7 @@ def auto_mpg(bins: str = "pooled") -> TableShift:
     rows = {name: column[kept] for name, column in rows.items()}
     american = rows["origin"] == 1
     known = american if bins == "train" else np.ones_like(american)
-    columns = {"cylinders": rows["cylinders"].astype(np.int64)}
+    columns: dict[str, np.ndarray] = {"cylinders": rows["cylinders"].astype(np.int64)}
     for name in BINNED:
         values = rows[name].astype(np.float64)
         # An edge itself falls below it.
@@ -133,8 +131,6 @@ def adult(by: str = "occupation") -> TableShift:
 
     `by`: "occupation": white-collar ones train, all other known ones are reported on; "country":
         those born in the United States train. That column is left out
-
-    Missing labels ("?") are None.
     """
     check_choice("by", by, ADULT_SPLITS)
     column, labels = ADULT_SPLITS[by]

@@ -22,8 +22,8 @@ from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.readout import Readout
 from exfam.tables.networks.table_network import TableSettings
 from exfam.tables.networks.tokens import CellTokens, TokenPlan
-from exfam_studies.experts.tables.predictions import Columns, Fitted, Predicted, y_levels
-from exfam_studies.experts.tables.public import TableShift
+from exfam_studies.experts.tables.predictions import Fitted, Predicted, y_levels
+from exfam_studies.experts.tables.public import Columns, TableShift
 
 EPOCHS, BATCH, LEARNING_RATE = 200, 128, 1e-3
 EMBED, HEADS, HEAD, HIDDEN, DROPOUT = 20, 5, 4, 5, 0.1

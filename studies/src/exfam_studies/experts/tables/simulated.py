@@ -21,11 +21,9 @@ def simulate_numbers(
 ) -> Numbers:
     """Columns correlated by `corr` in training and by 1 - `corr` in test, and y after them.
 
-    `n_informative`: the first so many columns generate y, with coefficients uniform on (0, 10)
-    `noise`: columns are observed with normal noise of sd 0.4 `noise` if they generate y, else of
-        0.3 `noise`; y has one of sd 2
-
-    The first two columns change their sign in both tables, as in the paper's code.
+    The first `n_informative` generate y, with coefficients uniform on (0, 10) and noise of sd 2.
+    They are observed with noise of sd 0.4 `noise`, the others with 0.3 `noise`. The first two
+    columns change their sign in both tables, as in the paper's code.
     Raises ExfamError for an argument out of range.
     Source: appendix D of "Bidirectional attention as a mixture of continuous word experts".
     """
