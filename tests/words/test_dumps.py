@@ -32,28 +32,14 @@ LINES = [
 WORDS = "anarchism is a philosophy of one state see the site now a cat cats the end"
 
 
-@pytest.fixture
-def dump(tmp_path):
-    path = tmp_path / "enwiki.xml"
+def test_what_can_be_seen_is_left(tmp_path):
+    path, packed = tmp_path / "enwiki.xml", tmp_path / "enwiki.xml.bz2"
     path.write_text(DUMP)
-    return path
-
-
-def test_what_can_be_seen_is_left(dump):
-    assert list(dump_lines(dump)) == LINES
-
-
-def test_cleaned_it_is_words_alone(dump):
-    text = prepare_text(dump_lines(dump), min_count=1, sentences="none", cleaning="wikifil")
-    words = [text.vocabulary.words[code] for code in text.tokens if code >= 0]
-    assert " ".join(words) == WORDS
-    assert (text.tokens < 0).sum() == 1
-
-
-def test_packed_dumps_are_read(dump, tmp_path):
-    packed = tmp_path / "enwiki.xml.bz2"
     packed.write_bytes(bz2.compress(DUMP.encode()))
-    assert list(dump_lines(packed)) == LINES
+    assert list(dump_lines(path)) == LINES == list(dump_lines(packed))
+    text = prepare_text(dump_lines(path), min_count=1, sentences="none", cleaning="wikifil")
+    words = [text.vocabulary.words[code] for code in text.tokens if code >= 0]
+    assert " ".join(words) == WORDS and (text.tokens < 0).sum() == 1
 
 
 def test_other_text_is_no_dump(tmp_path):

@@ -12,14 +12,15 @@ import pytest
 
 from exfam import files
 from exfam.checks import CheckpointError, DataError
-from exfam.reading.text import Vocabulary, is_prepared_text, open_text, prepare_text
-from exfam.reading.text import numbering as encodings
+from exfam.reading.text import Vocabulary, open_text, prepare_text
+from exfam.reading.text import codes as encodings
 from exfam.reading.text import prepare as preparing
-from exfam.reading.text.numbering import Pace
+from exfam.reading.text.reading import Pace
 from words.text_cases import LINES, contents, prepared, sentences_of
 
 KNOWN = Vocabulary.counted({"mat": 3, "unseen": 1})
 EVERY = {"piece": 30, "checkpoint": 1}
+pytestmark = pytest.mark.filterwarnings("ignore:words read at most:UserWarning")
 
 
 class Interrupted(Exception):
@@ -43,6 +44,13 @@ class After:
         return [progress.n_tokens for progress in self.reports if progress.stage == "reading"]
 
 
+def interrupted(source, folder, n_pieces, *, piece=30, **options):
+    report = After(n_pieces)
+    with pytest.raises(Interrupted, match="^$"):
+        prepared(source, folder, pace=Pace(piece, 1, report), **options)
+    return report
+
+
 @pytest.fixture(autouse=True)
 def unsynced(monkeypatch):
     """Nothing waits for the disk: no test cuts the power."""
@@ -61,56 +69,38 @@ def texts(tmp_path):
     return folder
 
 
-@pytest.mark.filterwarnings("ignore:words read at most:UserWarning")
-class TestInterrupted:
-    @pytest.mark.parametrize("max_distinct", [10, 1000])
-    def test_after_any_piece(self, texts, tmp_path, max_distinct):
-        after, options = After(), {"known": KNOWN, "max_distinct": max_distinct, "min_count": 2}
-        whole = prepared(texts, tmp_path / "whole", pace=Pace(**EVERY, report=after), **options)
-        assert bool(whole.forgotten) == (max_distinct == 10)
-        for n_pieces in range(1, len(after.reports) + 1, 4):
-            folder = tmp_path / f"after-{n_pieces}"
-            first, second = After(n_pieces), After()
-            with pytest.raises(Interrupted, match="^$"):
-                prepared(texts, folder, pace=Pace(**EVERY, report=first), **options)
-            assert not folder.exists()
-            prepared(texts, folder, pace=Pace(**EVERY, report=second), **options)
-            # All that was reported is known; nothing is read again once all was read.
-            assert second.read[:1] >= first.read[-1:] or not second.read
-            assert bool(second.read) == (len(first.read) == n_pieces)
-            assert contents(folder) == contents(tmp_path / "whole")
-            assert not list(tmp_path.glob(".after*"))
+@pytest.mark.parametrize("max_distinct", [10, 1000])
+def test_after_any_piece(texts, tmp_path, max_distinct):
+    after, options = After(), {"known": KNOWN, "max_distinct": max_distinct, "min_count": 2}
+    whole = prepared(texts, tmp_path / "whole", pace=Pace(**EVERY, report=after), **options)
+    assert bool(whole.forgotten) == (max_distinct == 10)
+    for n_pieces in range(1, len(after.reports) + 1, 4):
+        folder, second = tmp_path / f"after-{n_pieces}", After()
+        first = interrupted(texts, folder, n_pieces, **options)
+        assert not folder.exists()
+        prepared(texts, folder, pace=Pace(**EVERY, report=second), **options)
+        # All that was reported is known; nothing is read again once all was read.
+        assert second.read[:1] >= first.read[-1:] or not second.read
+        assert bool(second.read) == (len(first.read) == n_pieces)
+        assert contents(folder) == contents(tmp_path / "whole")
+        assert not list(tmp_path.glob(".after*"))
 
-    def test_again_and_again(self, texts, tmp_path):
-        prepared(texts, tmp_path / "whole")
-        n_interrupted = 0
-        while not (tmp_path / "a").exists():
-            try:
-                pace = Pace(**EVERY, report=After(7))
-                prepared(texts, tmp_path / "a", pace=pace)
-            except Interrupted:
-                n_interrupted += 1
-            assert n_interrupted < 9
-        assert n_interrupted >= 2
-        assert contents(tmp_path / "a") == contents(tmp_path / "whole")
 
-    def test_sentences_go_on_too(self, tmp_path):
-        options = {"max_distinct": 6}
-        prepared(iter(LINES), tmp_path / "whole", **options)
-        for n_pieces in range(1, 6):
-            folder = tmp_path / f"after-{n_pieces}"
-            with pytest.raises(Interrupted, match="^$"):
-                pace = Pace(piece=1, checkpoint=1, report=After(n_pieces))
-                prepared(iter(LINES), folder, pace=pace, **options)
-            prepared(iter(LINES), folder, pace=Pace(**EVERY), **options)
-            assert contents(folder) == contents(tmp_path / "whole")
+def test_sentences_go_on_too(tmp_path):
+    options = {"max_distinct": 6}
+    prepared(iter(LINES), tmp_path / "whole", **options)
+    for n_pieces in range(1, 6):
+        folder = tmp_path / f"after-{n_pieces}"
+        interrupted(iter(LINES), folder, n_pieces, piece=1, **options)
+        prepared(iter(LINES), folder, pace=Pace(**EVERY), **options)
+        assert contents(folder) == contents(tmp_path / "whole")
 
 
 def test_a_killed_process_goes_on(texts, tmp_path):
     prepared(texts, tmp_path / "whole")
     code = (
         "import os, sys; from words.text_cases import prepared; "
-        "from exfam.reading.text.numbering import Pace; "
+        "from exfam.reading.text.reading import Pace; "
         "done = []; "
         "report = lambda p: (done.append(p), len(done) == 30 and os.kill(os.getpid(), 9)); "
         "prepared(sys.argv[1], sys.argv[2], pace=Pace(7, 20, report))"
@@ -128,126 +118,108 @@ def test_a_killed_process_goes_on(texts, tmp_path):
     assert contents(tmp_path / "a") == contents(tmp_path / "whole")
 
 
-class TestWhatIsLeft:
-    def interrupted(self, source, folder, n_pieces, *, piece=30):
+@pytest.mark.parametrize("change", ["options", "file", "resume", "damage"])
+def test_another_preparation_begins_anew(texts, tmp_path, change):
+    interrupted(texts, tmp_path / "a", n_pieces=7)
+    options = {"lower": True} if change == "options" else {}
+    if change == "file":
+        (texts / "a.txt").write_text("another text of another size")
+    if change == "damage":
+        (tmp_path / ".a.part" / "state.npz").write_bytes(b"PK\x03\x04 cut")
+    after, everything, resume = After(), After(), change != "resume"
+    prepared(texts, tmp_path / "a", pace=Pace(**EVERY, report=after), resume=resume, **options)
+    prepared(texts, tmp_path / "b", pace=Pace(**EVERY, report=everything), **options)
+    assert after.reports == everything.reports
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+@pytest.mark.parametrize(
+    ("others", "n_pieces"), [(["a b c"] * 9, 3), (LINES[:2], 3), ([*LINES, "one more"], 6)]
+)
+def test_other_sentences_are_refused(tmp_path, others, n_pieces):
+    interrupted(LINES, tmp_path / "a", n_pieces, piece=1)
+    with pytest.raises(CheckpointError, match=r"got others among the first \d.*resume=False"):
+        prepared(others, tmp_path / "a")
+    text = prepared(others, tmp_path / "a", resume=False)
+    assert sentences_of(text) == [line.split() for line in others if line]
+
+
+def test_nothing_is_left_of_what_cannot_be_read(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"the cat \xff")
+    with pytest.raises(DataError, match="0xff"):
+        prepared(tmp_path / "a.txt", tmp_path / "b")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+def test_two_processes_do_not_prepare_one_text(texts, tmp_path, monkeypatch):
+    def report(progress):
+        prepared(texts, tmp_path / "a")
+
+    with pytest.raises(DataError, match=r"must not be prepared by two processes at once.*\.a"):
+        prepared(texts, tmp_path / "a", pace=Pace(**EVERY, report=report))
+    # Systems without locks prepare too.
+    monkeypatch.setattr(files, "fcntl", None)
+    assert prepared(texts, tmp_path / "a").n_tokens > 100
+
+
+@pytest.mark.parametrize("step", ["clear", "put"])
+def test_what_is_finished_is_only_put_in_its_place(texts, tmp_path, monkeypatch, step):
+    def stop(*_, **__):
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(preparing, step, stop)
         with pytest.raises(Interrupted, match="^$"):
-            prepared(source, folder, pace=Pace(piece, 1, After(n_pieces)))
-
-    @pytest.mark.parametrize("change", ["options", "file", "resume", "damage"])
-    def test_another_preparation_begins_anew(self, texts, tmp_path, change):
-        self.interrupted(texts, tmp_path / "a", n_pieces=7)
-        options = {"lower": True} if change == "options" else {}
-        if change == "file":
-            (texts / "a.txt").write_text("another text of another size")
-        if change == "damage":
-            (tmp_path / ".a.part" / "state.npz").write_bytes(b"PK\x03\x04 cut")
-        after = After()
-        prepared(
-            texts,
-            tmp_path / "a",
-            pace=Pace(**EVERY, report=after),
-            resume=change != "resume",
-            **options,
-        )
-        everything = After()
-        prepared(texts, tmp_path / "b", pace=Pace(**EVERY, report=everything), **options)
-        assert after.reports == everything.reports
-        assert contents(tmp_path / "a") == contents(tmp_path / "b")
-
-    @pytest.mark.parametrize("others", [["a b c"] * 9, LINES[:2]], ids=["others", "fewer"])
-    def test_other_sentences_are_refused(self, tmp_path, others):
-        self.interrupted(LINES, tmp_path / "a", n_pieces=3, piece=1)
-        with pytest.raises(CheckpointError, match=r"got others among the first \d.*resume=False"):
-            prepared(others, tmp_path / "a")
-        text = prepared(others, tmp_path / "a", resume=False)
-        assert sentences_of(text) == [line.split() for line in others if line]
-
-    def test_more_sentences_than_once_are_refused(self, tmp_path):
-        self.interrupted(LINES, tmp_path / "a", n_pieces=6, piece=1)
-        with pytest.raises(CheckpointError, match="got others among the first 5"):
-            prepared([*LINES, "one more"], tmp_path / "a")
-
-    def test_nothing_is_left_of_what_cannot_be_read(self, tmp_path):
-        (tmp_path / "a.txt").write_bytes(b"the cat \xff")
-        with pytest.raises(DataError, match="0xff"):
-            prepared(tmp_path / "a.txt", tmp_path / "b")
-        assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-    def test_two_processes_do_not_prepare_one_text(self, texts, tmp_path):
-        def report(progress):
             prepared(texts, tmp_path / "a")
-
-        with pytest.raises(DataError, match=r"must not be prepared by two processes at once.*\.a"):
-            prepared(texts, tmp_path / "a", pace=Pace(**EVERY, report=report))
-
-    def test_systems_without_locks_prepare_too(self, texts, tmp_path, monkeypatch):
-        monkeypatch.setattr(files, "fcntl", None)
-        assert prepared(texts, tmp_path / "a").n_tokens > 100
-
-    @pytest.mark.parametrize("step", ["_clear", "_put"])
-    def test_what_is_finished_is_only_put_in_its_place(self, texts, tmp_path, monkeypatch, step):
-        def stop(*_, keep=None):
-            if keep != ():  # not where the folder is begun
-                raise Interrupted
-
-        with monkeypatch.context() as patch:
-            patch.setattr(preparing, step, stop)
-            with pytest.raises(Interrupted, match="^$"):
-                prepared(texts, tmp_path / "a")
-        after = After()
-        prepared(texts, tmp_path / "a", pace=Pace(report=after))
-        assert bool(after.reports) == (step == "_put")
-        prepared(texts, tmp_path / "b")
-        assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    after = After()
+    prepared(texts, tmp_path / "a", pace=Pace(report=after))
+    assert bool(after.reports) == (step == "put")
+    prepared(texts, tmp_path / "b")
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-class TestPlace:
-    def test_a_text_of_the_same_files_is_opened(self, texts, tmp_path):
-        first, reports = prepare_text(texts, folder=tmp_path / "a"), []
-        again = prepare_text(texts, folder=str(tmp_path / "a"), progress=reports.append)
-        assert not reports and np.array_equal(first.tokens, again.tokens)
-        prepare_text(texts, folder=tmp_path / "a", overwrite=True, progress=reports.append)
-        assert reports
+@pytest.mark.parametrize("source", [LINES, None], ids=["sentences", "files"])
+def test_another_text_is_not_replaced_unasked(texts, tmp_path, source):
+    source = texts if source is None else source
+    (tmp_path / "a").mkdir()  # an empty folder is free
+    first, reports = prepare_text(texts, folder=tmp_path / "a", min_count=2), []
+    options = {"min_count": 2, "progress": reports.append}
+    again = prepare_text(texts, folder=str(tmp_path / "a"), **options)
+    assert not reports and np.array_equal(first.tokens, again.tokens)
+    with pytest.raises(DataError, match=r"must be free, got a text prepared of.*overwrite=Tr"):
+        prepare_text(source, folder=tmp_path / "a", min_count=1)
+    assert open_text(tmp_path / "a").vocabulary.words == first.vocabulary.words
+    second = prepare_text(source, folder=tmp_path / "a", min_count=1, overwrite=True)
+    assert len(second.vocabulary) != len(first.vocabulary)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "texts"]
 
-    @pytest.mark.parametrize("source", [LINES, None], ids=["sentences", "files"])
-    def test_another_text_is_not_replaced_unasked(self, texts, tmp_path, source):
-        source = texts if source is None else source
-        first = prepare_text(texts, folder=tmp_path / "a", min_count=2)
-        with pytest.raises(DataError, match=r"must be free, got a text prepared of.*overwrite=Tr"):
-            prepare_text(source, folder=tmp_path / "a", min_count=1)
-        assert open_text(tmp_path / "a").vocabulary.words == first.vocabulary.words
-        second = prepare_text(source, folder=tmp_path / "a", min_count=1, overwrite=True)
-        assert len(second.vocabulary) != len(first.vocabulary)
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "texts"]
 
-    def test_a_text_that_is_replaced_is_there_until_then(self, texts, tmp_path):
-        prepared(LINES, tmp_path / "a")
-        with pytest.raises(Interrupted, match="^$"):
-            prepared(texts, tmp_path / "a", overwrite=True, pace=Pace(**EVERY, report=After(9)))
-        assert sentences_of(open_text(tmp_path / "a", verify=True))[1][1] == "dog"
+def test_a_text_that_is_replaced_is_there_until_then(texts, tmp_path):
+    prepared(LINES, tmp_path / "a")
+    with pytest.raises(Interrupted, match="^$"):
+        prepared(texts, tmp_path / "a", overwrite=True, pace=Pace(**EVERY, report=After(9)))
+    assert sentences_of(open_text(tmp_path / "a", verify=True))[1][1] == "dog"
 
-    @pytest.mark.parametrize("is_folder", [True, False])
-    def test_something_else_is_never_replaced(self, tmp_path, is_folder):
-        place = tmp_path / "mine"
-        place.mkdir() if is_folder else place.write_text("precious")
-        if is_folder:
-            (place / "precious").write_text("")
-        with pytest.raises(DataError, match="must be free or a prepared text, got something else"):
-            prepare_text(LINES, folder=place, overwrite=True)
-        assert place.exists() and [path.name for path in tmp_path.iterdir()] == ["mine"]
 
-    def test_an_empty_folder_is_free(self, tmp_path):
-        (tmp_path / "a").mkdir()
-        prepare_text(LINES, folder=tmp_path / "a", min_count=1)
-        assert is_prepared_text(tmp_path / "a")
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_something_else_is_never_replaced(tmp_path, is_folder):
+    mine = tmp_path / "mine"
+    if is_folder:
+        mine.mkdir()
+    (mine / "precious" if is_folder else mine).write_text("")
+    with pytest.raises(DataError, match="must be free or a prepared text, got something else"):
+        prepare_text(LINES, folder=mine, overwrite=True)
+    assert mine.exists() and [path.name for path in tmp_path.iterdir()] == ["mine"]
 
-    def test_a_place_where_no_folder_can_be(self, tmp_path):
-        (tmp_path / "file").write_text("")
-        with pytest.raises(DataError, match="must be where a folder can be made, got .*file/a"):
-            prepare_text(LINES, folder=tmp_path / "file" / "a", min_count=1)
 
-    def test_tokens_are_cut_alike_in_any_pieces(self, texts, tmp_path, monkeypatch):
-        prepared(texts, tmp_path / "a", min_count=2)
-        monkeypatch.setattr(encodings, "IDS_PER_PIECE", 3)
-        prepared(texts, tmp_path / "b", min_count=2)
-        assert contents(tmp_path / "a") == contents(tmp_path / "b")
+def test_a_path_where_no_folder_can_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="must be where a folder can be made, got .*file/a"):
+        prepare_text(LINES, folder=tmp_path / "file" / "a", min_count=1)
+
+
+def test_tokens_are_cut_alike_in_any_pieces(texts, tmp_path, monkeypatch):
+    prepared(texts, tmp_path / "a", min_count=2)
+    monkeypatch.setattr(encodings, "IDS_PER_PIECE", 3)
+    prepared(texts, tmp_path / "b", min_count=2)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")

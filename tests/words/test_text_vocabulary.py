@@ -11,94 +11,86 @@ from exfam.reading.text import Vocabulary, keep_probability, noise_probability
 COUNTS = st.dictionaries(st.text("abcé", min_size=1, max_size=3), st.integers(0, 2**40), min_size=1)
 
 
-class TestVocabulary:
-    @settings(max_examples=20)
-    @given(counts=COUNTS)
-    def test_it_is_read_as_it_was_written(self, tmp_path_factory, counts):
-        file = tmp_path_factory.mktemp("words") / "words.json"
-        ours = Vocabulary.counted(counts)
-        ours.write_json(file)
-        again = Vocabulary.read_json(file)
-        assert again.words == ours.words and again.n_tokens == ours.n_tokens
-        assert again.counts.tolist() == ours.counts.tolist()
-        assert dict(zip(again.words, again.counts.tolist(), strict=True)) == counts
-
-    @given(one=COUNTS, other=COUNTS)
-    def test_growth(self, one, other):
-        first, second = Vocabulary.counted(one), Vocabulary.counted(other)
-        grown = first.grown(second)
-        assert grown.words[: len(first)] == first.words
-        assert set(grown.words) == {*one, *other} and len(grown) == len({*one, *other})
-        for word in grown.words:
-            assert grown.counts[grown.code(word)] == one.get(word, 0) + other.get(word, 0)
-        assert grown.n_tokens == grown.counts.sum()
-        assert first.counts.tolist() == Vocabulary.counted(one).counts.tolist()
-
-    def test_codes_are_places(self):
-        words = Vocabulary.counted({"a": 1, "b": 3})
-        assert [words.code(word) for word in words.words] == [0, 1] == list(words.index.values())
-        assert "a" in words and "c" not in words and len(words) == 2
-
-    def test_an_unknown_word(self):
-        with pytest.raises(UnknownItemError, match="one of the 1 words of the vocabulary, got 'b'"):
-            Vocabulary.counted({"a": 1}).code("b")
-
-    @pytest.mark.parametrize(
-        ("words", "counts", "message"),
-        [
-            (("a", "b"), [1], "`counts` must be one a word, got 1 for 2 words"),
-            (("a", "b"), [1, -2], "`counts` must be >= 0, got -2 for 'b' at code 1"),
-            (("a", "b", "a"), [1, 2, 3], "each word once, got 'a' more than once"),
-        ],
-    )
-    def test_words_and_counts_that_do_not_fit(self, words, counts, message):
-        with pytest.raises(DataError, match=message):
-            Vocabulary(words, np.array(counts, np.int64), 9)
-
-    @pytest.mark.parametrize(
-        "held",
-        [None, "the 5", "[1]", '{"words": ["a"]}', '{"words": 1, "counts": [], "n_tokens": 1}'],
-    )
-    def test_a_file_of_something_else(self, tmp_path, held):
-        file = tmp_path / "words.json"
-        if held is not None:
-            file.write_text(held)
-        with pytest.raises(DataError, match="`path` must be a file of a vocabulary, got .*words"):
-            Vocabulary.read_json(file)
+@settings(max_examples=20)
+@given(counts=COUNTS)
+def test_it_is_read_as_it_was_written(tmp_path_factory, counts):
+    file = tmp_path_factory.mktemp("words") / "words.json"
+    ours = Vocabulary.counted(counts)
+    ours.write_json(file)
+    again = Vocabulary.read_json(file)
+    assert again.words == ours.words and again.n_tokens == ours.n_tokens
+    assert again.counts.tolist() == ours.counts.tolist()
+    assert dict(zip(again.words, again.counts.tolist(), strict=True)) == counts
 
 
-class TestSampling:
-    def test_frequent_words_are_kept_less(self):
-        counts = np.array([5_000_000, 40_000, 1000, 10, 0])
-        kept = keep_probability(counts, 1e-3)
-        assert np.all(np.diff(kept) >= 0) and kept[0] < 0.05 and np.all(kept[2:] == 1)
-        assert np.all(keep_probability(counts, 0) == 1)
+@given(one=COUNTS, other=COUNTS)
+def test_growth(one, other):
+    first, second = Vocabulary.counted(one), Vocabulary.counted(other)
+    grown = first.grown(second)
+    assert grown.words[: len(first)] == first.words
+    assert set(grown.words) == {*one, *other} and len(grown) == len({*one, *other})
+    for word in grown.words:
+        assert grown.counts[grown.code(word)] == one.get(word, 0) + other.get(word, 0)
+    assert grown.n_tokens == grown.counts.sum()
+    assert [grown.code(word) for word in grown.words] == list(range(len(grown)))
+    with pytest.raises(UnknownItemError, match="words of the vocabulary, got 'zzzz'"):
+        grown.code("zzzz")
 
-    def test_it_is_the_formula_of_word2vec(self):
-        counts = np.array([900, 90, 10])
-        for count, kept in zip(counts, keep_probability(counts, 1e-2), strict=True):
-            c_code = (np.sqrt(count / (1e-2 * 1000)) + 1) * (1e-2 * 1000) / count
-            assert kept == pytest.approx(min(c_code, 1))
 
-    @given(counts=st.lists(st.integers(0, 2**50), min_size=1), exponent=st.floats(0, 4))
-    def test_noise_sums_to_one(self, counts, exponent):
-        counts = np.array([*counts, 1])
-        drawn = noise_probability(counts, exponent)
-        assert drawn.sum() == pytest.approx(1) and np.all(drawn >= 0)
-        assert np.all(drawn[counts == 0] == 0)
-        assert np.all(np.diff(drawn[np.argsort(counts)]) >= 0)
+@pytest.mark.parametrize(
+    ("words", "counts", "message"),
+    [
+        (("a", "b"), [1], "`counts` must be one a word, got 1 for 2 words"),
+        (("a", "b"), [1, -2], "`counts` must be >= 0, got -2 for 'b' at code 1"),
+        (("a", "b", "a"), [1, 2, 3], "each word once, got 'a' more than once"),
+    ],
+)
+def test_words_and_counts_that_do_not_fit(words, counts, message):
+    with pytest.raises(DataError, match=message):
+        Vocabulary(words, np.array(counts, np.int64), 9)
 
-    def test_noise_between_uniform_and_the_text(self):
-        counts = np.array([81, 16, 1])
-        np.testing.assert_allclose(noise_probability(counts, 0.75), np.array([27, 8, 1]) / 36)
-        np.testing.assert_allclose(noise_probability(counts, 1), counts / 98)
-        np.testing.assert_allclose(noise_probability(counts, 0), 1 / 3)
 
-    @pytest.mark.parametrize("probability", [keep_probability, noise_probability])
-    def test_what_cannot_be(self, probability):
-        with pytest.raises(ExfamError, match="must be a number >= 0, got -1"):
-            probability(np.array([1, 2]), -1)
-        with pytest.raises(DataError, match="`counts` must be >= 0, got -2 at word 1"):
-            probability(np.array([1, -2]), 0.5)
-        with pytest.raises(DataError, match="must have one above 0, got 2 words without any"):
-            probability(np.array([0, 0]), 0.5)
+@pytest.mark.parametrize(
+    "held",
+    [None, "the 5", "[1]", '{"words": ["a"]}', '{"words": 1, "counts": [], "n_tokens": 1}'],
+)
+def test_a_file_of_something_else(tmp_path, held):
+    file = tmp_path / "words.json"
+    if held is not None:
+        file.write_text(held)
+    with pytest.raises(DataError, match="`path` must be a file of a vocabulary, got .*words"):
+        Vocabulary.read_json(file)
+
+
+def test_keeping_is_the_formula_of_word2vec():
+    assert np.all(keep_probability(np.array([9, 0]), 0) == 1)
+    counts = np.array([900, 90, 10])
+    for count, kept in zip(counts, keep_probability(counts, 1e-2), strict=True):
+        c_code = (np.sqrt(count / (1e-2 * 1000)) + 1) * (1e-2 * 1000) / count
+        assert kept == pytest.approx(min(c_code, 1))
+
+
+@given(counts=st.lists(st.integers(0, 2**50), min_size=1), exponent=st.floats(0, 4))
+def test_noise_sums_to_one(counts, exponent):
+    counts = np.array([*counts, 1])
+    drawn = noise_probability(counts, exponent)
+    assert drawn.sum() == pytest.approx(1) and np.all(drawn >= 0)
+    assert np.all(drawn[counts == 0] == 0)
+    assert np.all(np.diff(drawn[np.argsort(counts)]) >= 0)
+
+
+def test_noise_between_uniform_and_the_text():
+    counts = np.array([81, 16, 1])
+    np.testing.assert_allclose(noise_probability(counts, 0.75), np.array([27, 8, 1]) / 36)
+    np.testing.assert_allclose(noise_probability(counts, 1), counts / 98)
+    np.testing.assert_allclose(noise_probability(counts, 0), 1 / 3)
+
+
+@pytest.mark.parametrize("probability", [keep_probability, noise_probability])
+def test_what_cannot_be(probability):
+    with pytest.raises(ExfamError, match="must be a number >= 0, got -1"):
+        probability(np.array([1, 2]), -1)
+    with pytest.raises(DataError, match="`counts` must be >= 0, got -2 at word 1"):
+        probability(np.array([1, -2]), 0.5)
+    with pytest.raises(DataError, match="must have one above 0, got 2 words without any"):
+        probability(np.array([0, 0]), 0.5)
