@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from exfam.encodings import ENCODINGS
-from exfam.language.networks.masked_lm import MaskedLMSizes, build_masked_lm
+from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
 
 SUBJECTS, VERBS, OBJECTS = ["a man", "the dog", "two women"], ["sees", "likes"], ["a red car", "it"]
 NAMES = sorted(ENCODINGS)
@@ -32,15 +32,15 @@ def network(encoding="learned", *, seed=0, **changes):
     """A network of random weights whose tokens differ clearly."""
     sizes = {"n_tokens": 12, "n_positions": 9, "mask": 4, "embed_dim": 8, "n_heads": 2}
     sizes |= {"n_layers": 2, "feed_forward_dim": 8}
-    made = build_masked_lm(
+    model = MaskedLM(
         MaskedLMSizes(**{**sizes, **changes}, encoding=encoding),
         generator=torch.Generator().manual_seed(seed),
     ).eval()
     random = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
-        for parameter in made.parameters():
+        for parameter in model.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=random)
-    return made
+    return model
 
 
 def sentences(n=3, length=6, *, seed=0):

@@ -10,8 +10,8 @@ from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
 from exfam.language.networks.positional_sentences import (
     PADDINGS,
+    PositionalSentenceNetwork,
     SentenceBatch,
-    build_positional_sentences,
 )
 from exfam.language.sentences import LabeledSentences, known_words
 from exfam.positions import encoding_weights
@@ -44,7 +44,7 @@ def small(**changes):
 
 
 def network(w, *, s=1.0, padding="zeroed", seed=0):
-    return build_positional_sentences(
+    return PositionalSentenceNetwork(
         encoding_weights(Attenuated(w=w, s=s), 16)[0],
         dim=DIM,
         n_labels=3,

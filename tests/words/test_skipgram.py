@@ -5,12 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError
 from exfam.families import Bernoulli
 from exfam.reading.text import prepare_text
-from exfam.words import CBOW, SkipGram
+from exfam.words import SkipGram
 
 TOPICS = [[f"{name}{n}" for n in range(6)] for name in ("sea", "sky")]
 
@@ -152,19 +151,6 @@ def test_more_text_that_was_prepared_by_other_codes():
     assert model.vectors_.words[12:] == tuple(w for w in text.vocabulary.words if "new" in w)
 
 
-def test_one_direction_of_the_text_is_not_preferred():
-    model, held_out = make().fit(topical()), topical(seed=1)
-    backwards = [words[::-1] for words in held_out]
-    assert model.score(backwards) == pytest.approx(model.score(held_out), abs=0.02)
-
-
-def test_searches_choose_by_held_out_nats():
-    rates = {"learning_rate": [1e-9, 0.05]}
-    search = GridSearchCV(make(progress=False), rates, cv=2).fit(["a b c a d", "b d a c"] * 20)
-    assert search.best_params_ == {"learning_rate": 0.05}
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
 def test_training_imports_neither_torch_nor_scikit_learn():
     code = (
         "import sys; from exfam.words import CBOW, SkipGram; "
@@ -191,12 +177,3 @@ def test_a_text_whose_words_stand_alone_is_refused(fitted):
     for text in (["unknown words"], prepare_text(["unknown words"], min_count=1)):
         with pytest.raises(DataError, match="must ha(ve|hold) words of the vocabulary|fewer|words"):
             fitted.score(text)
-
-
-def test_repr_and_unknown_parameters():
-    assert repr(CBOW()) == "CBOW()"
-    assert repr(SkipGram(tie="reflection", dim=8)) == "SkipGram(dim=8, tie='reflection')"
-    model = SkipGram()
-    with pytest.raises(ExfamError, match="`width` must be a parameter of SkipGram, which has min"):
-        model.set_params(dim=8, width=3)
-    assert model.dim == 200 and model.set_params(dim=8) is model

@@ -5,10 +5,7 @@ import gc
 import gzip
 import io
 import re
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -211,15 +208,3 @@ def test_frequent_words_survive_with_their_tokens(tmp_path):
         text = prepared(path, tmp_path / "d", max_distinct=100, min_count=50, known=known)
     assert text.vocabulary.words[:3] == known.words
     assert text.vocabulary.counts[:3].tolist() == [1, 2, 2]
-
-
-def test_text_needs_no_torch():
-    code = (
-        "import sys, exfam.checks, exfam.files, exfam.reading.text; "
-        "exfam.reading.text.prepare_text(['a b']*9); print('torch' in sys.modules)"
-    )
-    environment = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "PATH": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "False\n"

@@ -1,6 +1,5 @@
 """Words and their vectors: a mapping; nearest words and analogies by full search and gensim."""
 
-import os
 import tracemalloc
 
 import numpy as np
@@ -297,12 +296,3 @@ def test_safetensors_keep_everything(tmp_path, ending):
         WordVectors.load(path, context=path)
     some_vectors(context=CONTEXT).save(path, of="context")
     np.testing.assert_array_equal(WordVectors.load(path).center, CONTEXT)
-
-
-def test_tied_vectors_take_half_the_space(tmp_path):
-    parts = {"signs": np.ones(100, np.int8)}, {"context": matrix(1, rows=500, dim=100)}
-    sizes = []
-    for part in parts:
-        some_vectors(rows=500, dim=100, **part).save(tmp_path / "v.safetensors")
-        sizes.append(os.path.getsize(tmp_path / "v.safetensors"))
-    assert sizes[0] < 0.52 * sizes[1]

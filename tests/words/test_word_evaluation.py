@@ -1,8 +1,6 @@
 """Scores of similarity and analogies: gensim and scipy as witnesses, both ways to count."""
 
 import math
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -253,22 +251,3 @@ def test_sets_that_are_not_there_say_where_to_find_them(tmp_path, monkeypatch):
         word_pairs("wordsim")
     with pytest.raises(ExfamError, match="`name` must be one of 'google', 'msr'"):
         word_questions("bats")
-
-
-def test_no_torch_is_imported():
-    code = (
-        "import sys, numpy as np\n"
-        "from exfam.vectors import WordVectors, evaluate_analogies, evaluate_similarity\n"
-        "from exfam.reading.public_sets.word_pairs import WordPairs\n"
-        "from exfam.reading.public_sets.word_questions import WordQuestions\n"
-        "import tempfile, os\n"
-        "v = WordVectors(tuple('abcd'), np.eye(4, dtype=np.float32))\n"
-        "path = os.path.join(tempfile.mkdtemp(), 'v')\n"
-        "for format in ('glove', 'safetensors'):\n"
-        "    v.save(path, format=format); WordVectors.load(path)\n"
-        "evaluate_similarity(v, WordPairs('x', (('a', 'b'),), np.ones(1)))\n"
-        "evaluate_analogies(v, WordQuestions('x', (tuple('abcd'),), ('x',), {}))\n"
-        "print(sorted({'torch', 'sklearn'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

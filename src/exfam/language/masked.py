@@ -21,7 +21,7 @@ from exfam.language.network_estimator import (
     LanguageEstimator,
     Precision,
 )
-from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes, build_masked_lm
+from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import (
     MaskedTokens,
@@ -239,7 +239,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
         """A network of initial weights, for a vocabulary of pieces."""
         of_text = {"n_tokens": len(learned), "mask": learned.index[MASK]}
         sizes = settings_from(self, MaskedLMSizes, n_positions=int(self.length), **of_text)
-        return build_masked_lm(sizes, generator=torch.Generator().manual_seed(int(self.seed)))
+        return MaskedLM(sizes, generator=torch.Generator().manual_seed(int(self.seed)))
 
     def _check_parameters(self) -> None:
         self.check_rules()

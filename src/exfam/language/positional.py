@@ -15,7 +15,6 @@ from exfam.language.network_estimator import LanguageEstimator
 from exfam.language.networks.positional_sentences import (
     PADDINGS,
     PositionalSentenceNetwork,
-    build_positional_sentences,
 )
 from exfam.language.networks.sentence_heads import SentenceNats
 from exfam.language.sentences import (
@@ -155,7 +154,7 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         return encoding_weights(encoding, int(self.n_positions))[0]
 
     def _network(self, weights: torch.Tensor) -> PositionalSentenceNetwork:
-        return build_positional_sentences(
+        return PositionalSentenceNetwork(
             weights,
             dim=self.vectors_.dim,
             n_labels=len(self.classes_),

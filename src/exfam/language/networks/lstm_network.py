@@ -91,12 +91,7 @@ class LSTMNetwork(nn.Module):
         return nats.view(targets.shape), after
 
     def nats(
-        self,
-        tokens: Tokens,
-        targets: Tokens,
-        state: LSTMState,
-        *,
-        factors: torch.dtype | None = None,
+        self, tokens: Tokens, targets: Tokens, state: LSTMState, factors: torch.dtype | None = None
     ) -> tuple[Float[Tensor, ""], LSTMState]:
         """Minus the sum of `log_prob`, in less time where gradients are wanted.
 

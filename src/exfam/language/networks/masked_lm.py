@@ -1,14 +1,12 @@
-"""A masked language model of parts: p(token | all other tokens of its piece of text).
+"""A masked language model: p(token | all other tokens of its piece of text).
 
-Tokens to predict are replaced by a mask; all see all. How positions enter is a part, an
-`Encoding`: vectors added to the tokens go in at the bottom, all else into the attention of every
-layer. A bias or table of pairs of positions alone makes scores that are a sum of a contextual term
-gamma and a positional term delta, either of which can be left out.
+How positions enter is a part, an `Encoding`: vectors added to the tokens go in at the bottom, all
+else into the attention of every layer. A bias or table of pairs of positions alone makes scores
+that are a sum of a contextual term and a positional term, either of which can be left out.
 """
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
@@ -72,26 +70,28 @@ class MaskedLM(nn.Module):
     """Word vectors, blocks of attention among all tokens, and what outputs are multiplied with.
 
     Outputs are the products with the word vectors themselves, after one more layer, plus a bias.
+    Encodings are one part for all layers; tables of pairs and keys of offsets are a part of each.
     Source: Devlin et al. (2019), BERT.
     """
 
-    def __init__(
-        self,
-        words: ItemEmbedding,
-        added: Encoding,
-        blocks: Sequence[Block],
-        *,
-        norms: tuple[nn.Module, nn.Module],
-        transform: nn.Module,
-        mask: int,
-        dropout: float = 0.0,
-    ) -> None:
+    def __init__(self, sizes: MaskedLMSizes, *, generator: torch.Generator) -> None:
         super().__init__()
-        self.words, self.added, self.transform, self.mask = words, added, transform, mask
-        self.first_norm, self.last_norm = norms
+        dim, pre_norm = sizes.embed_dim, sizes.connection == "pre-norm"
+        words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
+        encoding = build_encoding(sizes.encoding, _encoding_sizes(sizes, generator))
+        inner = NoEncoding() if encoding.embeds else encoding
+        blocks = []
+        for number in range(sizes.n_layers):
+            own = copy.deepcopy(inner) if number and sizes.encoding in _PER_LAYER else inner
+            blocks.append(_block(sizes, own, generator))
+        last = linear(dim, dim, generator=generator)
+        self.words, self.added = words, encoding if encoding.embeds else NoEncoding()
+        self.transform, self.mask = nn.Sequential(last, nn.GELU(), nn.LayerNorm(dim)), sizes.mask
+        self.first_norm = nn.LayerNorm(dim)
+        self.last_norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
         self.blocks = nn.ModuleList(blocks)
         self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(sizes.dropout)
 
     @property
     def layers(self) -> list[Block]:
@@ -100,10 +100,8 @@ class MaskedLM(nn.Module):
     @property
     def separable(self) -> bool:
         """Whether scores are a term of tokens plus one of positions: nothing added, no rotation."""
-        encodings = [block.attention.encoding for block in self.layers]
-        return isinstance(self.added, NoEncoding) and all(
-            encoding.separable for encoding in encodings
-        )
+        inside = all(block.attention.encoding.separable for block in self.layers)
+        return isinstance(self.added, NoEncoding) and inside
 
     def forward(self, tokens: Tokens, present: Present, *, term: str = "both") -> EncodedTokens:
         """Streams of all layers and their attention weights.
@@ -161,38 +159,11 @@ def _layer(
         else:
             gamma, delta = attention.terms(inside, position)
             scores = gamma if term == "contextual" else delta
-        fixed = (
-            scores.softmax(-1)
-            if may_attend is None
-            else attention.kernel.weights(scores, may_attend)
-        )
+        if may_attend is None:
+            fixed = scores.softmax(-1)
+        else:
+            fixed = attention.kernel.weights(scores, may_attend)
     return block.join(x, attention.merge(fixed @ v)), fixed
-
-
-def build_masked_lm(sizes: MaskedLMSizes, *, generator: torch.Generator) -> MaskedLM:
-    """A network of these sizes with the default wiring.
-
-    Encodings are one part for all layers; tables of pairs and keys of offsets are a part of each.
-    """
-    dim = sizes.embed_dim
-    words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
-    encoding = build_encoding(sizes.encoding, _encoding_sizes(sizes, generator))
-    inner = NoEncoding() if encoding.embeds else encoding
-    blocks = []
-    for number in range(sizes.n_layers):
-        own = copy.deepcopy(inner) if number and sizes.encoding in _PER_LAYER else inner
-        blocks.append(_block(sizes, own, generator))
-    pre_norm = sizes.connection == "pre-norm"
-    transform = nn.Sequential(linear(dim, dim, generator=generator), nn.GELU(), nn.LayerNorm(dim))
-    return MaskedLM(
-        words,
-        encoding if encoding.embeds else NoEncoding(),
-        blocks,
-        norms=(nn.LayerNorm(dim), nn.LayerNorm(dim) if pre_norm else nn.Identity()),
-        transform=transform,
-        mask=sizes.mask,
-        dropout=sizes.dropout,
-    )
 
 
 def _encoding_sizes(sizes: MaskedLMSizes, generator: torch.Generator) -> EncodingSizes:

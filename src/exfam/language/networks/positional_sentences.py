@@ -1,13 +1,9 @@
 """A classifier of sentences whose words attend to each other by position alone.
 
 h_i = sum_j delta_ij x_j W_V over the words of a sentence, dropout, the mean over words, a linear
-softmax: one layer, one head. The weights delta are fixed. Beyond the end of a sentence they are set
-to 0 and the others are not renormalized, as the paper's listing has it: weights that reach far make
-short sentences' vectors small. "renormalized" divides by what is left.
-
-The mean is linear: but for dropout, a sentence is a weighted mean of its words, whose weights are
-the column sums of delta. Attention that is equal for all words and attention to the word itself
-then differ by the padding alone.
+softmax. The fixed weights delta are set to 0 beyond the end of a sentence and the others are not
+renormalized, as the paper's listing has it; "renormalized" divides by what is left. The mean is
+linear: attention equal for all words and attention to the word itself differ by the padding alone.
 Source: Chen, Varoquaux & Suchanek (2023), section 3.3.1 and Listing 2.
 """
 
@@ -17,7 +13,6 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.checks import check_choice
 from exfam.layers import linear
 from exfam.randomness import Dropout
 
@@ -44,9 +39,10 @@ class SentenceBatch:
 
 
 class PositionalSentenceNetwork(nn.Module):
-    """Logits of labels, of parts. Source: module.
+    """Logits of labels; layers with Glorot-uniform weights, W_V without a bias. Source: module.
 
     `weights`: delta of all positions that sentences may have, such as `encoding_weights` gives
+    `padding`: what becomes of weights beyond a sentence's end, one of PADDINGS
     """
 
     weights: Tensor
@@ -56,19 +52,21 @@ class PositionalSentenceNetwork(nn.Module):
         self,
         weights: Float[Tensor, "position position"],
         *,
-        value: nn.Linear,
-        dropout: Dropout,
-        output: nn.Linear,
+        dim: int,
+        n_labels: int,
+        dropout: float,
+        generator: torch.Generator,
         padding: str = "zeroed",
     ) -> None:
         super().__init__()
-        check_choice("padding", padding, PADDINGS)
-        self.value, self.dropout, self.output, self.padding = value, dropout, output, padding
+        self.value = linear(dim, dim, generator=generator, bias=False)
+        self.dropout, self.padding = Dropout(dropout), padding
+        self.output = linear(dim, n_labels, generator=generator)
         # Known from the encoding: nothing to be saved.
-        self.register_buffer("weights", weights.to(value.weight.dtype), persistent=False)
+        dtype = self.value.weight.dtype
+        self.register_buffer("weights", weights.to(dtype), persistent=False)
         # Column n - 1: what a row has left in a sentence of n words.
-        mass = weights.double().cumsum(1).to(value.weight.dtype)
-        self.register_buffer("mass", mass, persistent=False)
+        self.register_buffer("mass", weights.double().cumsum(1).to(dtype), persistent=False)
 
     def forward(self, batch: SentenceBatch) -> Float[Tensor, "batch labels"]:
         """Logits; of a sentence without a word, those of no evidence."""
@@ -86,22 +84,3 @@ class PositionalSentenceNetwork(nn.Module):
             return mixed
         left = self.mass[:length, batch.n_words.clamp_min(1) - 1].T
         return mixed / left.clamp_min(torch.finfo(left.dtype).tiny)[..., None]
-
-
-def build_positional_sentences(
-    weights: Float[Tensor, "position position"],
-    *,
-    dim: int,
-    n_labels: int,
-    dropout: float,
-    generator: torch.Generator,
-    padding: str = "zeroed",
-) -> PositionalSentenceNetwork:
-    """A network with Glorot-uniform weights; W_V is `dim` x `dim`, without a bias."""
-    return PositionalSentenceNetwork(
-        weights,
-        value=linear(dim, dim, generator=generator, bias=False),
-        dropout=Dropout(dropout),
-        output=linear(dim, n_labels, generator=generator),
-        padding=padding,
-    )

@@ -1,9 +1,8 @@
 """The sum of rows' nats, with gradients that are computed along with it.
 
-A softmax over thousands of classes is most of the work of a language model. Where only the sum of
-all rows' nats is wanted, each row's gradient is known as soon as its outputs are: they are
-multiplied out once, three products in all, where tiles that are computed again need four. Factors
-of products may be rounded to bfloat16, which processors that know it multiply in half the time.
+Where only the sum of all rows' nats is wanted, each row's gradient is known as soon as its outputs
+are: three products in all, where tiles that are computed again need four. Factors of products may
+be rounded to bfloat16, which processors that know it multiply in half the time.
 """
 
 from typing import Any
