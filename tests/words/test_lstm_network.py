@@ -7,8 +7,8 @@ from torch.nn import functional
 
 from exfam.catalog.linear import LinearEta
 from exfam.language.networks import summed_nats as summed
+from exfam.language.networks.lstm_network import CarriedNats, cut
 from exfam.language.networks.summed_nats import summed_nats
-from exfam.language.streams import CarriedNats, cut
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import TorchEngine
 from words.lstm_cases import network, same_bits, tokens

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError, UnknownItemError
-from exfam.language.streams import cut
+from exfam.language.networks.lstm_network import cut
 from exfam.language.tokens import encode_known, encode_text, learn
 
 TEXT = " the cat \n\nthe dog sees\tthe cat\n"

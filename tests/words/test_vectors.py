@@ -8,8 +8,7 @@ import torch
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
-from exfam.vectors.neighbors import analogy_answers, nearest_rows
-from exfam.vectors.queries import near_spellings
+from exfam.vectors.neighbors import analogy_answers, near_spellings, nearest_rows
 from words.vector_cases import matrix, some_vectors
 
 WORDS = ("the", "cat", "dog", "Paris")

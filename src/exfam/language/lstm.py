@@ -13,13 +13,15 @@ from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, pyt
 from exfam.language.network_estimator import CheckpointLike, LanguageEstimator, Precision
 from exfam.language.networks.lstm_network import (
     LSTM_TIES,
+    CarriedNats,
     LSTMNetwork,
+    Streams,
     build_lstm_lm,
+    cut,
     draw_tokens,
     token_log_probs,
 )
 from exfam.language.networks.summed_nats import PRECISIONS
-from exfam.language.streams import CarriedNats, Streams, cut
 from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.training.optimizer import TrainingSettings

@@ -258,7 +258,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
         return self._scored(_stretches(_lines(X, name="X"), subwords, length=length))
 
     def _scored(self, pieces: list[np.ndarray]) -> TokenPieces:
-        of_tokens = {"share": float(self.mask_share), "n_special": len(SPECIAL)}
+        of_tokens: dict[str, Any] = {"share": float(self.mask_share), "n_special": len(SPECIAL)}
         return TokenPieces(pieces, **of_tokens, chosen=masked_choices(pieces, **of_tokens))
 
     def _restored_member(self, config: Any) -> MaskedLM:

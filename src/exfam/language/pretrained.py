@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
-from exfam.language.word_pieces import (
+from exfam.language.text_encoders import (
     attention_of_words,
     begins_with_space,
     check_repeats,

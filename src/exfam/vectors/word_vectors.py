@@ -11,8 +11,16 @@ from jaxtyping import Float, Float32, Int8, Int64
 from exfam.checks import DataError, ModelFileError, check_choice, check_positive
 from exfam.vectors.files import StoredVectors, read_vectors, write_vectors
 from exfam.vectors.files.rows import check_vectors
-from exfam.vectors.neighbors import Nearest, analogy_answers, nearest_rows
-from exfam.vectors.queries import Query, as_queries, direction, mean_direction, unknown_word
+from exfam.vectors.neighbors import (
+    Nearest,
+    Query,
+    analogy_answers,
+    as_queries,
+    direction,
+    mean_direction,
+    nearest_rows,
+    unknown_word,
+)
 
 _MATRICES = ("center", "context", "both")
 
@@ -251,7 +259,7 @@ class WordVectors:
 
         Raises what `read_vectors` raises, and DataError where the second file lacks a word.
         """
-        options = {"format": format, "errors": errors, "duplicates": duplicates}
+        options: dict[str, Any] = {"format": format, "errors": errors, "duplicates": duplicates}
         stored = read_vectors(path, limit=limit, **options)
         if context is not None:
             second = read_vectors(context, **options)

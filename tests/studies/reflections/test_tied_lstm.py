@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.language.streams import CarriedNats, cut
+from exfam.language.networks.lstm_network import CarriedNats, cut
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from exfam_studies.reflections.tied_lstm import plain_from_reflected

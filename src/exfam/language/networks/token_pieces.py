@@ -44,8 +44,9 @@ class PieceBatch:
 
     def to(self, device: torch.device) -> "PieceBatch":
         """The same on another device."""
-        parts: list[Any] = [self.tokens, self.present, self.chosen, self.target]
-        return PieceBatch(*(part if part is None else part.to(device) for part in parts))
+        parts = [self.tokens, self.present, self.chosen, self.target]
+        moved: list[Any] = [None if part is None else part.to(device) for part in parts]
+        return PieceBatch(*moved)
 
 
 @dataclass(frozen=True, eq=False)

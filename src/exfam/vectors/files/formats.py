@@ -12,10 +12,9 @@ from jaxtyping import Float32
 
 from exfam.checks import DataError, ExfamError, check_choice, check_positive
 from exfam.reading.streams import opened, written
-from exfam.vectors.files.binary import binary_blocks
 from exfam.vectors.files.rows import RowSource, StoredVectors, check_vectors, joined_blocks
 from exfam.vectors.files.tensors import read_tensors, write_tensors
-from exfam.vectors.files.text import MAX_DIM, is_float, parse_header, text_blocks
+from exfam.vectors.files.text import MAX_DIM, binary_blocks, is_float, parse_header, text_blocks
 
 # Of word2vec there is a text and a binary; fastText's .vec is word2vec's text.
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")

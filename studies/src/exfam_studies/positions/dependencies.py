@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor
 
 from exfam.checks import DataError, check_whole
-from exfam.language.word_pieces import attention_of_words
+from exfam.language.text_encoders import attention_of_words
 from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.parses import DependencyParse
 
