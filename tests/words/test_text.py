@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exfam.reading.text import Progress, Vocabulary, prepare_text
-from exfam.reading.text.options import DIGITS, wikifil
-from exfam.reading.text.reading import Pace
+from exfam.reading.text.numbering import Pace
+from exfam.reading.text.text_options import DIGITS, wikifil
 from words.text_cases import LINES, TEXT, prepared, sentences_of
 
 CHARACTERS = st.one_of(

@@ -10,10 +10,10 @@ import pytest
 
 from exfam.checks import DataError, ExfamError
 from exfam.reading.text import Vocabulary, prepare_text
-from exfam.reading.text.from_sentences import pieces_of_sentences
-from exfam.reading.text.options import TextOptions
-from exfam.reading.text.pieces import PIECE, Position
-from exfam.reading.text.reading import Pace
+from exfam.reading.text.corpus import Position, SentenceSource
+from exfam.reading.text.numbering import Pace
+from exfam.reading.text.text_options import TextOptions
+from exfam.reading.text.word_table import PIECE
 from words.text_cases import LINES, prepared
 
 GOOD = "the cat\nsat on é\n".encode() * 3
@@ -166,7 +166,7 @@ def test_the_bad_sentence_is_named(bad, message, others):
     source = [*others, bad, *others]
     for size in (1, 1 << 20):
         with pytest.raises(DataError, match=message):
-            list(pieces_of_sentences(source, start=Position(), size=size))
+            list(SentenceSource(iter(source)).pieces(start=Position(), size=size))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, check_positive
-from exfam.reading.text.prepared import PreparedText
+from exfam.reading.text.prepared_text import PreparedText
 from exfam.vectors.neighbors import unknown_word
 
 Weights = Float[np.ndarray, "positions"]
