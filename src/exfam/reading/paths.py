@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from exfam.checks import DataError, is_utf8
-from exfam.reading.database import literal
 from exfam.reading.streams import unpacking
 
 KINDS = {
@@ -168,6 +167,9 @@ def scanned(paths: Sequence[Path]) -> str:
     They would take a bracket or a star in a name for a pattern, and a folder called a=1 for a
     column.
     """
+    # Not before: models of words find their texts here, and train without DuckDB and Arrow.
+    from exfam.reading.database import literal
+
     listed = ", ".join(literal(glob.escape(str(path))) for path in paths)
     return f"[{listed}], hive_partitioning = false"
 

@@ -8,7 +8,7 @@ import pytest
 from exfam.checks import DataError, ExfamError
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import prepare_text
-from exfam.vectors.queries import UnknownWordError
+from exfam.vectors.neighbors import UnknownWordError
 from exfam_studies.experts.paraphrases.analogies import attention_scales
 from exfam_studies.experts.paraphrases.lemmas import check_lemma_11, disjoint_pairs, enumerate_sets
 from exfam_studies.experts.paraphrases.windows import (
