@@ -14,6 +14,7 @@ import torch
 
 import exfam
 from estimator_cases import make, ratings, same_bits
+from every_estimator import case_of
 from exfam import ExfamError, ModelFileError, register_family
 from exfam.families import (
     FAMILIES,
@@ -57,6 +58,20 @@ def test_a_registered_family_has_a_name_and_is_saved_and_loaded(tmp_path):
     # Registering a class again replaces it.
     again = type("Wide", (Wide,), {"__qualname__": "Wide", "__module__": Wide.__module__})
     assert register_family(again) is FAMILIES["wide"] is again
+
+
+@pytest.mark.parametrize(
+    ("kind", "choice"),
+    [
+        ("efa", {"family": "wide"}),
+        ("field-efa", {"family": "wide"}),
+        ("masked-table", {"families": {"height": "wide"}}),
+    ],
+)
+def test_it_serves_groups_fields_and_tables(kind, choice):
+    register_family(Wide)
+    case = case_of(kind)
+    assert np.isfinite(case.fit(**choice).score(*case.given))
 
 
 def test_what_is_not_registered_is_refused_before_anything_is_written(tmp_path):

@@ -64,7 +64,8 @@ class Family(ABC):
 
     name: ClassVar[str]
     # Changes of unit that map the family onto itself: "none", "scale" (y -> a y, a > 0) or
-    # "location-scale" (y -> a y + b). Estimators standardize values accordingly: see `scaled_to`.
+    # "location-scale" (y -> a y + b; eta0 is the location and eta1, if any, the log of the scale).
+    # Estimators standardize values accordingly: see `scaled_to`.
     equivariance: ClassVar[str] = "none"
 
     @property

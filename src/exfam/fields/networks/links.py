@@ -10,13 +10,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.families import Family
+from exfam.families import FAMILIES, Family
 from exfam.fields.networks.climate import Normal
 
-_REAL = ("gaussian", "student-t")
 _COUNTS = ("negative-binomial", "poisson")
-# Families whose location a field model can place.
-FIELD_FAMILIES = (*_REAL, *_COUNTS)
 # Scales are changed by a factor of e at most when they are calibrated.
 MOST_SHIFT = 1.0
 
@@ -24,9 +21,10 @@ Values = Float[Tensor, "batch length"]
 
 
 def check_field_family(family: Family) -> None:
-    """Raise ExfamError unless a field's values can have this family."""
-    if family.name not in FIELD_FAMILIES:
-        listed = ", ".join(repr(name) for name in FIELD_FAMILIES)
+    """Raise ExfamError unless a field model can place the family's location."""
+    if not (counts(family) or family.equivariance == "location-scale"):
+        real = [name for name, k in FAMILIES.items() if k.equivariance == "location-scale"]
+        listed = ", ".join(repr(name) for name in (*real, *_COUNTS))
         raise ExfamError(
             f"`family` must be one of {listed} for a field, got {family.name!r}. Use the EFA "
             "estimator for other values."
@@ -60,7 +58,7 @@ def placed(
     """
     location, scale, doubt = normal
     first = location + scale * outputs[..., 0]
-    if family.name not in _REAL or family.n_params == 1:
+    if counts(family) or family.n_params == 1:
         return torch.cat([first[..., None], outputs[..., 1:]], -1)
     log_scale = outputs[..., 1] + scale.log()
     # log sqrt(exp(2 a) + b^2), exactly a where b is 0.
