@@ -16,7 +16,7 @@ from exfam.encodings import ENCODINGS
 from exfam.estimator.schema import Schema
 from exfam.families import Binomial, Categorical, Gaussian, Ordinal, Poisson
 from exfam.groups import Groups
-from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
+from exfam.likelihoods.two_part import DIRECTIONS, SUPPORTS
 from model_cases import make_groups, more_padding, with_item, with_value
 
 SCHEMA = rich_schema(rich_groups(), known=("genre",))

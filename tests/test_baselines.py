@@ -22,8 +22,7 @@ from exfam.families import (
     Poisson,
 )
 from exfam.groups import CONTEXT, TARGET, Groups
-from exfam.likelihoods.support import SUPPORTS, HardExclusion
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import SUPPORTS, HardExclusion, TwoPartModel
 from exfam_studies.efa.movielens_splits import movielens_items, movielens_ratings
 from model_cases import make_groups, whole
 

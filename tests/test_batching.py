@@ -7,7 +7,8 @@ import pytest
 
 from exfam.checks import ExfamError
 from exfam.groups import Groups
-from exfam.training.batching import element_weights, epoch_batches, sequential_batches
+from exfam.groups.arrange import sequential_batches
+from exfam.training.batching import element_weights, epoch_batches
 
 
 def ragged(lengths, **columns):

@@ -14,8 +14,7 @@ from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods import two_part
-from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import DIRECTIONS, SUPPORTS, TwoPartModel
 from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9

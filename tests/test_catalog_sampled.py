@@ -20,9 +20,8 @@ from exfam.catalog.listed import OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
-from exfam.likelihoods import support as supports
-from exfam.likelihoods.support import DIRECTIONS
-from exfam.likelihoods.two_part import Likelihood, TwoPartModel
+from exfam.likelihoods import two_part as supports
+from exfam.likelihoods.two_part import DIRECTIONS, Likelihood, TwoPartModel
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit

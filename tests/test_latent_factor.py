@@ -18,7 +18,7 @@ from exfam.efa.networks.factor_network import (
 )
 from exfam.embeddings import ItemEmbedding, item_rows
 from exfam.families import Categorical, Gaussian, Poisson
-from exfam.likelihoods.support import DIRECTIONS
+from exfam.likelihoods.two_part import DIRECTIONS
 from model_cases import (
     first_elements,
     make_groups,

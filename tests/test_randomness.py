@@ -14,7 +14,7 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 from every_estimator import case_of, tensors_of
 from exfam.checks import ExfamError
 from exfam.estimator.registry import REGISTRY as KINDS
-from exfam.randomness import Dropout, drawing_again, lend_generator
+from exfam.layers import Dropout, drawing_again, lend_generator
 
 # Everything random of a class at once.
 TABLES = {"network": "deep", "n_targets": 2, "extra_masking": 0.5, "ensemble": 2}

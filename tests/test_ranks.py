@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from exfam.checks import ExfamError
-from exfam.randomness import lend_generator
+from exfam.layers import lend_generator
 from exfam.training import distributed
 from exfam.training.distributed import ManyRanks
 from exfam.training.optimizer import choose_device

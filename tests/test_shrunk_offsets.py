@@ -12,7 +12,7 @@ from exfam.checks import ExfamError
 from exfam.efa.networks.context import GroupOffset
 from exfam.efa.networks.shrunk_offsets import choose_k, fit_shrunk_offset
 from exfam.families import Categorical, Gamma, Gaussian, Poisson
-from exfam.likelihoods.support import DIRECTIONS
+from exfam.likelihoods.two_part import DIRECTIONS
 from exfam_studies.efa.movielens_splits import movielens_ratings
 from model_cases import (
     first_elements,

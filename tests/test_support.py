@@ -8,7 +8,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods.support import (
+from exfam.likelihoods.two_part import (
     DIRECTIONS,
     SUPPORTS,
     HardExclusion,

@@ -15,8 +15,14 @@ from exfam.efa.networks.factor_network import (
 )
 from exfam.families import Binomial, Gaussian, PerItem, Poisson
 from exfam.groups import CONTEXT, TARGET
-from exfam.likelihoods.support import DIRECTIONS, SUPPORTS
-from exfam.likelihoods.two_part import Likelihood, LogProb, TwoPartModel, counted
+from exfam.likelihoods.two_part import (
+    DIRECTIONS,
+    SUPPORTS,
+    Likelihood,
+    LogProb,
+    TwoPartModel,
+    counted,
+)
 from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from exfam.groups import Groups
-from exfam.randomness import Dropout
+from exfam.layers import Dropout
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import TorchEngine, Weighted, fit
 

@@ -11,9 +11,9 @@ from house.sources import FILES, PACKAGES, module_name, parsed, shown
 BUILDING = (
     {"checks"},
     {"files"},
-    {"dates", "randomness"},
+    {"dates", "layers"},
     {"columns"},
-    {"families", "geometry", "groups", "kernels", "layers"},
+    {"families", "geometry", "groups", "kernels"},
     {"embeddings", "encodings"},
     {"attention", "experts", "scores"},
     {"catalog", "conditionals"},

@@ -6,7 +6,7 @@ import torch
 from torch.testing import assert_close
 
 from exfam.language.networks.token_pieces import MaskedTokens, TokenPieces
-from exfam.randomness import lend_generator
+from exfam.layers import lend_generator
 from language.masked_cases import network
 
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from exfam.families.mixtures import Mixture
-from exfam.randomness import lend_generator
+from exfam.layers import lend_generator
 from exfam.tables.networks.batch import ABSENT, MASKED
 from exfam.tables.networks.objective import MaskedCells
 from table_network_cases import alike_cells, mixed_cells, table_model

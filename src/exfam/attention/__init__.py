@@ -1,8 +1,12 @@
 """Attention from parts: who may attend, how scores become weights, blocks around it."""
 
 from exfam.attention.attention import (
+    CONNECTIONS,
     SCORE_KERNELS,
     Attention,
+    Block,
+    Connection,
+    FeedForward,
     Linear,
     Mean,
     NullToken,
@@ -10,8 +14,8 @@ from exfam.attention.attention import (
     ScoreKernel,
     Softmax,
     Visibility,
+    build_block,
 )
-from exfam.attention.blocks import CONNECTIONS, Block, Connection, FeedForward, build_block
 
 __all__ = [
     "CONNECTIONS",

@@ -15,7 +15,7 @@ from exfam.catalog.listed import OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_normalizer
 from exfam.checks import ExfamError
 from exfam.embeddings import rows_of
-from exfam.randomness import RandomPart
+from exfam.layers import RandomPart
 
 
 class Drawn(NamedTuple):

@@ -13,8 +13,7 @@ from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues, choose_k, fit_
 from exfam.efa.plan import FitPlan, log_frequencies
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Flag, OrNone, Positive
-from exfam.likelihoods.support import SUPPORTS
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 
 class _Baseline(GroupEstimator):

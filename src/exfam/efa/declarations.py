@@ -18,7 +18,7 @@ from exfam.estimator.rules import (
     Text,
     Whole,
 )
-from exfam.likelihoods.support import DIRECTIONS
+from exfam.likelihoods.two_part import DIRECTIONS
 
 PARTS = ("auto", "both", "items", "values")
 SUPPORT_CHOICES = ("auto", "hard", "none", "penalty")

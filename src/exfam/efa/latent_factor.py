@@ -21,8 +21,7 @@ from exfam.efa.networks.factor_network import (
 from exfam.efa.plan import FitPlan, train
 from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Whole
-from exfam.likelihoods.support import SUPPORTS
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 
 class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):

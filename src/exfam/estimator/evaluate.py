@@ -18,9 +18,9 @@ from exfam.catalog.normalizer import ItemChoice
 from exfam.catalog.ranking import all_log_probs, best_items, item_rank
 from exfam.checks import ExfamError, check_inside
 from exfam.groups import Batch, Groups
+from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.metrics import ranks
-from exfam.training.batching import sequential_batches
 
 # Numbers that one batch may hold in its largest array (4 bytes each, a few such arrays at a time).
 MAX_NUMBERS = 4_000_000

@@ -283,3 +283,30 @@ def _mixed(number: Hashes) -> Hashes:
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
+
+
+def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.ndarray, "batch"]]:
+    """Every group once, by length, in batches of at most `max_tokens` padded elements.
+
+    A group longer than that is a batch of its own. Groups of equal length keep their order.
+
+    >>> groups = Groups(start=[0, 4, 5], stop=[4, 5, 7])
+    >>> [index.tolist() for index in sequential_batches(groups, max_tokens=4)]
+    [[1, 2], [0]]
+    """
+    check_positive("max_tokens", max_tokens)
+    lengths = np.maximum(groups.lengths, 1)
+    order = np.argsort(lengths, kind="stable")
+    yield from np.split(order, batch_cuts(lengths[order], max_tokens)) if len(order) else ()
+
+
+def batch_cuts(lengths: Int64[np.ndarray, "order"], max_tokens: int) -> list[int]:
+    """Where a sequence of groups is cut for no part to pad to more than `max_tokens`."""
+    cuts = [0]
+    while (first := cuts[-1]) < len(lengths):
+        # All are padded to this one's length at least, so no more than that are in its batch.
+        most = max(1, max_tokens // int(lengths[first]))
+        longest = np.maximum.accumulate(lengths[first : first + most])
+        padded = longest * np.arange(1, len(longest) + 1)
+        cuts.append(first + max(1, int(np.searchsorted(padded, max_tokens, side="right"))))
+    return cuts[1:-1]

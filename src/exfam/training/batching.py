@@ -12,6 +12,7 @@ from jaxtyping import Float, Int64, Real
 
 from exfam.checks import LARGEST_WEIGHT, ExfamError, check_choice, check_positive
 from exfam.groups import TARGET, Batch, Groups
+from exfam.groups.arrange import batch_cuts, sequential_batches
 
 # Fields of Groups that training does not look at.
 _UNUSED = ("source_row", "group_names", "ignored", "ordered")
@@ -152,34 +153,7 @@ def _batches_of_tokens(
         per_stretch = np.clip(n_batches // STRETCHES, BATCHES_PER_BUCKET, MOST_BATCHES_PER_BUCKET)
         stretch = end // (per_stretch * max_tokens)
         order = order[np.lexsort((lengths[order], stretch))]
-    return np.split(order, _cuts(lengths[order], max_tokens))
-
-
-def _cuts(lengths: Int64[np.ndarray, "order"], max_tokens: int) -> list[int]:
-    """Where a sequence of groups is cut for no part to pad to more than `max_tokens`."""
-    cuts = [0]
-    while (first := cuts[-1]) < len(lengths):
-        # All are padded to this one's length at least, so no more than that are in its batch.
-        most = max(1, max_tokens // int(lengths[first]))
-        longest = np.maximum.accumulate(lengths[first : first + most])
-        padded = longest * np.arange(1, len(longest) + 1)
-        cuts.append(first + max(1, int(np.searchsorted(padded, max_tokens, side="right"))))
-    return cuts[1:-1]
-
-
-def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.ndarray, "batch"]]:
-    """Every group once, by length, in batches of at most `max_tokens` padded elements.
-
-    A group longer than that is a batch of its own. Groups of equal length keep their order.
-
-    >>> groups = Groups(start=[0, 4, 5], stop=[4, 5, 7])
-    >>> [index.tolist() for index in sequential_batches(groups, max_tokens=4)]
-    [[1, 2], [0]]
-    """
-    check_positive("max_tokens", max_tokens)
-    lengths = np.maximum(groups.lengths, 1)
-    order = np.argsort(lengths, kind="stable")
-    yield from np.split(order, _cuts(lengths[order], max_tokens)) if len(order) else ()
+    return np.split(order, batch_cuts(lengths[order], max_tokens))
 
 
 def element_weights(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from exfam.checks import ExfamError
 from exfam.embeddings import LARGE_PARAMETER
 from exfam.groups import Groups
-from exfam.randomness import lend_generator
+from exfam.layers import lend_generator
 from exfam.training.batching import Source, Weighted, digest
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.history import EpochProgress, History

@@ -39,8 +39,7 @@ from exfam.encodings import Encoding, EncodingSizes, build_encoding
 from exfam.estimator.schema import AttributeSpec, Schema, ValueSpec
 from exfam.families import PerItem
 from exfam.layers import linear, mlp
-from exfam.likelihoods.support import SUPPORTS
-from exfam.likelihoods.two_part import TwoPartModel
+from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 JOINS: dict[str, type[Summed] | type[Concatenated]] = {
     "concatenate": Concatenated,

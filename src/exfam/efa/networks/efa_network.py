@@ -14,7 +14,7 @@ from exfam.embeddings import ItemEmbedding, Reflected, TokenEmbedding, item_rows
 from exfam.encodings import Encoding, share_positions
 from exfam.families import Family
 from exfam.groups import Batch
-from exfam.randomness import Dropout
+from exfam.layers import Dropout
 
 
 class EFANetwork(nn.Module):

@@ -21,7 +21,7 @@ from exfam.fields.networks.neighborhood import AllSites, Keys, NearestSites, own
 from exfam.fields.networks.readout import ReadOut
 from exfam.fields.networks.tokens import Hiding
 from exfam.groups import Batch
-from exfam.randomness import Dropout, drawing_again
+from exfam.layers import Dropout, drawing_again
 
 Vectors = Float[Tensor, "batch length embed"]
 SideBySide = Float[Tensor, "batch length of_heads"]

@@ -10,8 +10,7 @@ from exfam.checks import check_fraction, check_positive
 from exfam.embeddings import Field
 from exfam.encodings import Encoding, KeyPosition, Position, QueryPosition
 from exfam.groups import Batch
-from exfam.layers import table
-from exfam.randomness import RandomPart
+from exfam.layers import RandomPart, table
 
 
 class StepsBack(Field):

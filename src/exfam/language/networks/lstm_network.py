@@ -19,7 +19,7 @@ from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs, rows_of
 from exfam.language.networks.summed_nats import summed_nats
-from exfam.randomness import Dropout
+from exfam.layers import Dropout
 from exfam.training.batching import digest
 
 # Hidden and cell states of all layers.

@@ -19,8 +19,7 @@ from exfam.catalog.linear import LinearEta, item_products
 from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding, rows_of
 from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding
-from exfam.layers import linear
-from exfam.randomness import Dropout
+from exfam.layers import Dropout, linear
 
 Tokens = Int64[Tensor, "batch length"]
 Present = Bool[Tensor, "batch length"]

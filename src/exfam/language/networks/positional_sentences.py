@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.layers import linear
-from exfam.randomness import Dropout
+from exfam.layers import Dropout, linear
 
 PADDINGS = ("zeroed", "renormalized")
 

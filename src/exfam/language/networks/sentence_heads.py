@@ -11,8 +11,7 @@ from torch.nn import functional
 
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.token_pieces import PieceBatch
-from exfam.layers import linear
-from exfam.randomness import Dropout
+from exfam.layers import Dropout, linear
 
 
 def pooled(

@@ -15,9 +15,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from exfam.catalog.normalizer import ItemChoice, log_prob_of
 from exfam.groups import Groups
+from exfam.groups.arrange import sequential_batches
 from exfam.language.networks.masked_lm import MaskedLM
 from exfam.language.networks.summed_nats import summed_nats
-from exfam.training.batching import sequential_batches
 
 # Of the chosen tokens: replaced by the mask, by a random token; the rest stay as they are.
 _MASKED, _REPLACED = 0.8, 0.1

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from exfam.checks import check_choice
-from exfam.randomness import Dropout
+from exfam.layers import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.linear import look_up_between
 from exfam.tables.networks.readout import Readout

@@ -11,7 +11,7 @@ from torch import Tensor
 from exfam.checks import ExfamError, check_whole
 from exfam.experts import LinearAttention
 from exfam.families import Family
-from exfam.randomness import RandomPart
+from exfam.layers import RandomPart
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.batch import MASKED, CellBatch, TableRows
 from exfam.tables.networks.linear import LinearTableNetwork

@@ -12,7 +12,7 @@ from exfam.checks import ExfamError
 from exfam.conditionals import Tokens
 from exfam.efa.networks.efa_network import EFANetwork, ItemHead, ValueHead
 from exfam.groups import Batch
-from exfam.randomness import Dropout
+from exfam.layers import Dropout
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 from torch.nn import functional
 
-from exfam.randomness import lend_generator
+from exfam.layers import lend_generator
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.readout import Readout
