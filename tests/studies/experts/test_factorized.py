@@ -91,8 +91,8 @@ def test_words_out_of_the_vocabulary_are_as_if_not_written():
     kept = prepare_text(drawn, min_count=4)
     without = text_of([[w for w in sentence if w in "ab"] for sentence in drawn])
     assert kept.vocabulary.words == without.vocabulary.words
-    one, other = (count_word_pairs(text, window=2).weights for text in (kept, without))
-    np.testing.assert_array_equal(one, other)
+    left_out, never = (count_word_pairs(text, window=2).weights for text in (kept, without))
+    np.testing.assert_array_equal(left_out, never)
 
 
 def test_a_text_without_pairs_is_refused():
@@ -216,7 +216,7 @@ def test_gamma_is_summed_over_all_pairs(spread):
     np.testing.assert_allclose(sums.total, total, rtol=1e-9)
     np.testing.assert_allclose(sums.squares, squares, rtol=1e-9)
     np.testing.assert_allclose(sums.bounds, bounds, rtol=1e-9)
-    np.testing.assert_array_equal(sums.lengths, np.bincount([len(each) for each in drawn]))
+    np.testing.assert_array_equal(sums.lengths, np.bincount([len(sentence) for sentence in drawn]))
     np.testing.assert_allclose(sums.zeta, squares / total.sum(axis=0))
     np.testing.assert_allclose(sums.p_bar, total / total.sum())
     for log_tau in (np.zeros(5), np.array([0, 0, 0, 0, 0, np.nan])):

@@ -240,7 +240,7 @@ def test_losses_are_of_the_rules():
 def test_the_papers_model_is_fitted_to_several_tables_at_once():
     tables = [coded(n_rows=60), coded(n_rows=60, lacking=1)]
     fits = fit_reference_tables(tables, seed=0, epochs=20)
-    one, other = (fitted.predict(tables[0].test).chances for fitted in fits)
-    np.testing.assert_allclose([one.sum(axis=1), other.sum(axis=1)], 1)
+    whole, lacking = (fitted.predict(tables[0].test).chances for fitted in fits)
+    np.testing.assert_allclose([whole.sum(axis=1), lacking.sum(axis=1)], 1)
     # A code that training lacks is less probable.
-    assert other[:, 1].mean() < one[:, 1].mean()
+    assert lacking[:, 1].mean() < whole[:, 1].mean()

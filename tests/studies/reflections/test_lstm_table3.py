@@ -1,13 +1,13 @@
 """The experiment of tied LSTM language models."""
 
 import bz2
-from dataclasses import replace
 
 import pytest
 import torch
 
 from exfam.checks import DataError
 from exfam.language import LSTMLanguageModel
+from exfam.training.history import History
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.kept import Measured
 from exfam_studies.common.token_streams import CORPORA, read_texts
@@ -61,14 +61,7 @@ def test_products_are_rounded_where_the_processor_multiplies_that(
 
 
 def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):
-    real = LSTMLanguageModel.fit
-
-    def cut(self, *texts, **options):
-        real(self, *texts, **options)
-        self.histories_ = [replace(self.history_, stopped="interrupted")]
-        return self
-
-    monkeypatch.setattr(LSTMLanguageModel, "fit", cut)
+    monkeypatch.setattr(History, "interrupted", property(lambda history: True))
     rows = lstm_table3.run(Options(fast=True, only=["ptb"]))
     assert {row.model for row in rows} == {"unigram", "bigram-kneser-ney"}
     texts, settings = read_texts(CORPORA["ptb"], n_lines=20), {"dim": 4, "epochs": 1}

@@ -10,6 +10,8 @@ import pytest
 from exfam.checks import DataError
 from exfam.reading.public_sets.word_pairs import WordPairs
 from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.training.history import History
+from exfam.vectors import WordVectors
 from exfam_studies.common import word_corpus, word_fits
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
@@ -121,23 +123,13 @@ def test_a_corpus_that_is_not_there_is_named(tmp_path, monkeypatch):
 
 
 def test_a_fit_that_was_cut_short_is_not_judged(options, monkeypatch):
-    real = word_fits.SkipGram.fit
-
-    def cut(self, *texts, **rest):
-        real(self, *texts, **rest)
-        self.histories_ = [replace(self.history_, stopped="interrupted")]
-        return self
-
-    monkeypatch.setattr(word_fits.SkipGram, "fit", cut)
+    monkeypatch.setattr(History, "interrupted", property(lambda history: True))
     text, settings = read_corpus(options, min_count=5), Recipe().settings(options)
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
         fit_words(text, settings, seed=0, options=Options())
 
 
 def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):
-    from exfam.vectors import WordVectors
-
-    unknown = WordVectors(("a", "b"), np.eye(2, dtype=np.float32))
-    figures = judged(unknown)
+    figures = judged(WordVectors(("a", "b"), np.eye(2, dtype=np.float32)))
     assert figures["coverage-men"] == 0 and "spearman-men-skipped" not in figures
     assert "accuracy-msr-skipped" not in figures and figures["accuracy-msr-kept"] == 0

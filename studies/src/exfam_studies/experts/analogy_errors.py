@@ -78,8 +78,10 @@ def explained_rows(
     """
     settings: Mapping[str, Any] = _FAST_SETS if options.fast else _SETS
     names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
-    measure = partial(_explained, model, fitted, sets, questions, options)
-    kept = Store(options.folder).measured(Key(names), measure)
+    n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
+    kept = Store(options.folder).measured(
+        Key(names), lambda: _explained(fitted(model).vectors[0], sets(), questions(), n)
+    )
     settings = {"corpus": corpus_name(options), **settings}
     row = Row(task="explanation", model=model, settings=settings, metric="", n_configurations=1)
     return [
@@ -88,19 +90,12 @@ def explained_rows(
     ]
 
 
-def _explained(
-    model: str,
-    fitted: Callable[[str], VectorSet],
-    counted: Callable[[], WordSets],
-    all_questions: Callable[[], WordQuestions],
-    options: Options,
-) -> Measured:
-    sets, (vectors, *_) = counted(), fitted(model).vectors
+def _explained(vectors: WordVectors, sets: WordSets, questions: WordQuestions, n: int) -> Measured:
     rows = vectors.codes(sets.words)
     center, context = vectors.matrix()[rows], vectors.matrix("context")[rows]
     cut = WordVectors(sets.words, center, context)
     try:
-        questions = common_questions([cut], all_questions())
+        questions = common_questions([cut], questions)
     except DataError:  # of a small text: no question is of these words
         return Measured({"count-questions": 0.0})
     correct = answer_by_offsets(cut, questions).correct
@@ -117,7 +112,6 @@ def _explained(
     intervals: dict[str, dict[str, float]] = {}
     if right.all() or not right.any():
         return Measured(figures)
-    n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
     for predictor in failure_predictors(errors, correct, seed=0, n=n):
         for metric, interval in (("auc", predictor.auc), ("auc-within", predictor.auc_within)):
             if interval is not None:

@@ -13,7 +13,7 @@ Source: "Bidirectional attention as a mixture of experts", footnote 1 and the en
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -40,24 +40,17 @@ SEEDS = 3
 FAST_SENTENCES, FAST_EPOCHS = 60, 2
 
 
-@dataclass(frozen=True)
-class _Task:
-    """Sizes of the network and of its training; `n_configurations`: how many were tried."""
-
-    dim: int
-    key_dim: int
-    window: int
-    batch_size: int
-    max_epochs: int
-    learning_rate: float
-    n_sentences: tuple[int, int, int]
-    n_configurations: int
-
-
-_TASKS = {
-    "toy-corpus": _Task(30, 16, 4, 128, 10, 1e-2, (10_000, 2_000, 10_000), 1),
-    "ptb": _Task(48, 16, 4, 64, 8, 3e-2, (4_000, 1_000, 3_761), 6),
-}
+# Sizes of the networks and of their training, and how many were tried.
+_TASKS: Mapping[str, dict[str, Any]] = {
+    "toy-corpus": {
+        "dim": 30, "key_dim": 16, "window": 4, "batch_size": 128, "max_epochs": 10,
+        "learning_rate": 1e-2, "n_sentences": (10_000, 2_000, 10_000), "n_configurations": 1,
+    },
+    "ptb": {
+        "dim": 48, "key_dim": 16, "window": 4, "batch_size": 64, "max_epochs": 8,
+        "learning_rate": 3e-2, "n_sentences": (4_000, 1_000, 3_761), "n_configurations": 6,
+    },
+}  # fmt: skip
 N_WORDS = 300
 # Seeds of validation and test sentences of the toy corpus, which no training part has.
 _HELD_OUT = (1_000, 2_000)
@@ -88,22 +81,22 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """All sizes of the network and of its training."""
     if row.model in ("unigram", "truth"):
         return {}
-    return {"network": "context words", **asdict(_TASKS[row.task])}
+    return {"network": "context words", **_TASKS[row.task]}
 
 
 def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:
     sizes = _TASKS[task]
     name = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
-    name += f"-rate-{sizes.learning_rate:g}"
+    name += f"-rate-{sizes['learning_rate']:g}"
     names = (task, f"{_n_sentences(task, options)[0]}-sentences", name)
     measure = partial(_measure, task, weights, offsets, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
     row = Row(
         task=task,
         model=NAMES[weights],
-        settings={"dim": sizes.dim, "offsets": offsets},
+        settings={"dim": sizes["dim"], "offsets": offsets},
         metric="nats",
-        n_configurations=sizes.n_configurations,
+        n_configurations=sizes["n_configurations"],
     )
     return [metric_row(row, kept)]
 
@@ -113,24 +106,19 @@ def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int
     network = ContextWords(
         parts.train.n_items,
         weights=weights,
-        dim=sizes.dim,
-        key_dim=sizes.key_dim,
-        window=sizes.window,
         offsets=offsets,
         generator=torch.Generator().manual_seed(seed),
+        **{name: sizes[name] for name in ("dim", "key_dim", "window")},
     )
     model = TwoPartModel(direction="bidirectional", item_part=network)
+    trained = {name: sizes[name] for name in ("learning_rate", "batch_size")}
+    settings = TrainingSettings(**trained, max_epochs=_epochs(task, options), seed=seed)
     history = fit(
         model,
         objective=Likelihood("bidirectional"),
         train=parts.train,
         validation=parts.validation,
-        settings=TrainingSettings(
-            learning_rate=sizes.learning_rate,
-            batch_size=sizes.batch_size,
-            max_epochs=_epochs(task, options),
-            seed=seed,
-        ),
+        settings=settings,
         progress=False,
     )
     figures = {
@@ -215,8 +203,9 @@ def as_sentences(
 
 
 def _epochs(task: str, options: Options) -> int:
-    return FAST_EPOCHS if options.fast else _TASKS[task].max_epochs
+    return FAST_EPOCHS if options.fast else int(_TASKS[task]["max_epochs"])
 
 
 def _n_sentences(task: str, options: Options) -> tuple[int, int, int]:
-    return (FAST_SENTENCES,) * 3 if options.fast else _TASKS[task].n_sentences
+    usual: tuple[int, int, int] = _TASKS[task]["n_sentences"]
+    return (FAST_SENTENCES,) * 3 if options.fast else usual

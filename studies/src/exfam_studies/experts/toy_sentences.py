@@ -35,9 +35,9 @@ def _drawn(random: np.random.Generator, kind: int) -> list[str]:
         first, second = random.choice(SUBJECTS, size=2, p=_LIKED).tolist()
         return ["I", "like", first, "and", second]
     if kind == 1:
-        one, other = random.integers(len(SUBJECTS), size=2)
-        [adjective] = _adjectives(random, _SCORES[one] + _SCORES[other], size=1)
-        return [SUBJECTS[one], "and", SUBJECTS[other], "is", adjective]
+        i, j = random.integers(len(SUBJECTS), size=2)
+        [adjective] = _adjectives(random, _SCORES[i] + _SCORES[j], size=1)
+        return [SUBJECTS[i], "and", SUBJECTS[j], "is", adjective]
     subject = random.integers(len(SUBJECTS))
     first, second = _adjectives(random, _SCORES[subject], size=2)
     return [SUBJECTS[subject], "is", first, "and", second]

@@ -122,24 +122,24 @@ def _cosines(words: Vectors, context: Vectors, *, max_pairs: int, seed: int) -> 
     """Cosines of the same pairs of different words, as words and as contexts."""
     n = len(words)
     if n * (n - 1) // 2 <= max_pairs:
-        one, other = np.triu_indices(n, 1)
+        left, right = np.triu_indices(n, 1)
     else:
         random = np.random.default_rng(seed)
-        one = random.integers(n, size=max_pairs)
-        other = (one + random.integers(1, n, size=max_pairs)) % n
+        left = random.integers(n, size=max_pairs)
+        right = (left + random.integers(1, n, size=max_pairs)) % n
     both = []
     for vectors in (words, context):
         length = np.linalg.norm(vectors, axis=1, keepdims=True)
         unit = vectors / np.where(length > 0, length, 1.0)
-        cosines = np.empty(len(one))
-        for first in range(0, len(one), _PAIRS_AT_ONCE):
+        cosines = np.empty(len(left))
+        for first in range(0, len(left), _PAIRS_AT_ONCE):
             some = slice(first, first + _PAIRS_AT_ONCE)
-            cosines[some] = np.einsum("pd,pd->p", unit[one[some]], unit[other[some]])
+            cosines[some] = np.einsum("pd,pd->p", unit[left[some]], unit[right[some]])
         both.append(cosines)
     return both[0], both[1]
 
 
-def _correlation(one: Pairs, other: Pairs) -> float:
-    if len(one) < 2 or np.ptp(one) == 0 or np.ptp(other) == 0:
+def _correlation(left: Pairs, right: Pairs) -> float:
+    if len(left) < 2 or np.ptp(left) == 0 or np.ptp(right) == 0:
         return float("nan")
-    return float(np.corrcoef(one, other)[0, 1])
+    return float(np.corrcoef(left, right)[0, 1])

@@ -156,7 +156,7 @@ def _fit(
     if estimator.tie == "reflection":
         tokens, start = texts.codes["test"][:_COMPARED], texts.lexicon.line_end
         models = estimator.model_, plain_from_reflected(estimator.model_).eval()
-        one, other = (token_log_probs(model, tokens, start=start) for model in models)
-        figures[DIFFERENCE] = float(np.abs(one - other).max())
+        reflected, plain = (token_log_probs(model, tokens, start=start) for model in models)
+        figures[DIFFERENCE] = float(np.abs(reflected - plain).max())
     details = {"steps": history.steps, "best_epoch": history.best.epoch}
     return Measured(figures, details=details, cpu_seconds=history.cpu_seconds)

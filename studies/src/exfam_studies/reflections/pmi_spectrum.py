@@ -1,8 +1,8 @@
 """Eigenvalues of the words' mutual information: as many above 0 as below, Figure 2 of reflections.
 
-Words within 2 or 5 places count alike, pairs never seen are 0, and words read fewer than 100 times
-keep their places without being counted. About half of all eigenvalues are positive; of the 200
-largest, which a model of 200 dimensions would keep, more are. Nothing is drawn or fitted.
+Words within a distance of 2 or 5 count alike, pairs never seen are 0, and words read fewer than 100
+times keep their positions without being counted. About half of all eigenvalues are positive; of the
+200 largest, which a model of 200 dimensions would keep, more are. Nothing is drawn or fitted.
 """
 
 from collections.abc import Callable, Mapping
