@@ -32,8 +32,7 @@ from exfam.fields import FieldEFA
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.assemble import build_field_network, field_shape
 from exfam.fields.networks.climate import fit_climate
-from exfam.fields.networks.gaussian_process import fit_gaussian_process
-from exfam.fields.networks.kriging import fit_kriging
+from exfam.fields.networks.covariances import fit_gaussian_process, fit_kriging
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.efa.temperature_data import field_splits, read_temperatures

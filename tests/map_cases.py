@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch.testing import assert_close
 
 from exfam.groups import Groups
 
@@ -151,21 +152,21 @@ def assert_leave_one_out(part, batch):
         seen = (batch.observed & own)[row].nonzero()[0, 0]
         hidden = (~batch.observed & own)[row].nonzero()[0, 0]
         moved = part.eta(with_map_value(batch, row, seen, 1.5))
-        torch.testing.assert_close(moved[row, seen], eta[row, seen])
+        assert_close(moved[row, seen], eta[row, seen])
         others = own[row].clone()
         others[seen] = False
         assert (moved[row, others, 0] - eta[row, others, 0]).abs().max() > 1e-3
         rest = torch.arange(len(own)) != row
-        torch.testing.assert_close(moved[rest], eta[rest])
+        assert_close(moved[rest], eta[rest])
         same = part.eta(with_map_value(batch, row, hidden, 7.5))
-        torch.testing.assert_close(same[own], eta[own])
+        assert_close(same[own], eta[own])
         shown = part.eta(with_map_value(batch, row, hidden, 7.5, observed=True))
-        torch.testing.assert_close(shown[row, hidden], eta[row, hidden])
+        assert_close(shown[row, hidden], eta[row, hidden])
         order = torch.randperm(own.shape[1], generator=torch.Generator().manual_seed(0))
         back = part.eta(in_order(batch, order))[:, torch.argsort(order)]
-        torch.testing.assert_close(back[own], eta[own], **CLOSE)
+        assert_close(back[own], eta[own], **CLOSE)
         for present in (True, False):
             wide = one_more(batch, present=present, item=-1, coordinates=(33.0, -89.0))
-            torch.testing.assert_close(part.eta(wide)[:, :-1][own], eta[own])
+            assert_close(part.eta(wide)[:, :-1][own], eta[own])
         few = part.eta(changed(batch, lambda column: column[row : row + 1], groups=True))
-        torch.testing.assert_close(few[own[row][None]], eta[row][own[row]], **CLOSE)
+        assert_close(few[own[row][None]], eta[row][own[row]], **CLOSE)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam import plots
 from exfam.checks import ExfamError
@@ -33,7 +34,7 @@ def test_a_map_shows_mean_and_sd_at_each_place():
     left, right = figure.axes[:2]
     assert_shown(left.collections[0], MEAN)
     assert_shown(right.collections[0], SD)
-    np.testing.assert_allclose(left.collections[1].get_offsets(), PLACES[:5, ::-1])
+    assert_allclose(left.collections[1].get_offsets(), PLACES[:5, ::-1])
     assert [text.get_text() for text in left.get_legend().get_texts()] == ["observed"]
     middle = (PLACES[:, 0].min() + PLACES[:, 0].max()) / 2
     assert left.get_aspect() == pytest.approx(1 / np.cos(np.radians(middle)))
@@ -47,7 +48,7 @@ def test_many_places_make_a_surface_and_grids_are_drawn_cell_by_cell():
     value = 100 * places[:, 0] + places[:, 1]
     figure = plots.field_map(places, value, value, style="surface")
     cells = figure.axes[0].collections[0].get_array().reshape(6, 10)
-    np.testing.assert_array_equal(cells, 100 * np.arange(30.0, 36)[:, None] + np.arange(-90, -80))
+    assert_array_equal(cells, 100 * np.arange(30.0, 36)[:, None] + np.arange(-90, -80))
     places = RANDOM.uniform(size=(500, 2))
     for n, kind in ((400, "PathCollection"), (500, "TriContourSet")):
         some = places[:n]
@@ -59,8 +60,8 @@ def test_a_map_across_the_date_line_is_one_piece():
     places = np.array([[0.0, 178.0], [1.0, -179.0], [-1.0, -175.0]])
     axes = plots.field_map(places, np.arange(3.0), np.ones(3), observed=places[1:]).axes[0]
     dots, rings = (np.sort(np.asarray(c.get_offsets())[:, 0]) for c in axes.collections[:2])
-    np.testing.assert_allclose(np.diff(dots), [3, 4])
-    np.testing.assert_allclose(rings, dots[1:])
+    assert_allclose(np.diff(dots), [3, 4])
+    assert_allclose(rings, dots[1:])
     axes.figure.draw_without_rendering()
     ticks = [label.get_text() for label in axes.get_xticklabels()]
     assert any(tick.endswith("E") for tick in ticks) and any(tick.endswith("W") for tick in ticks)
@@ -86,10 +87,10 @@ def test_attention_is_drawn_from_the_site_to_those_with_weight():
     own = figure.axes[2]
     lines, dots, star = own.collections
     here, *others = PLACES[[2, 4, 6], ::-1].tolist()
-    np.testing.assert_allclose(lines.get_segments(), [(here, other) for other in others])
+    assert_allclose(lines.get_segments(), [(here, other) for other in others])
     assert lines.get_linewidths()[0] > 2 * lines.get_linewidths()[1]
     assert_shown(dots, weights[:, 0].mean(0))
-    np.testing.assert_allclose(star.get_offsets(), [here])
+    assert_allclose(star.get_offsets(), [here])
     assert [text.get_text() for text in own.texts] == ["site 4", "site 6"]
     assert figure.axes[-1].get_xlabel() == "attention weight (%) of site 2 ★"
 

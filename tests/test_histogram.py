@@ -5,7 +5,9 @@ import re
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose
 from scipy import stats
+from torch.testing import assert_close
 
 from exfam.checks import ExfamError
 from exfam.cli.families import family_from_words
@@ -13,7 +15,7 @@ from exfam.families import Histogram
 
 DOUBLE = torch.float64
 EDGES = (-1.0, 0.5, 0.75, 3.0)
-LAW = Histogram(EDGES)
+BINS = Histogram(EDGES)
 
 
 def test_between_the_edges_it_is_that_of_scipy():
@@ -21,9 +23,9 @@ def test_between_the_edges_it_is_that_of_scipy():
     share = eta.softmax(-1)[1:-1].numpy()
     expected = stats.rv_histogram((share, np.array(EDGES)), density=False)
     value = torch.linspace(-0.99, 2.99, 50, dtype=DOUBLE)
-    np.testing.assert_allclose(LAW.log_prob(value, eta), expected.logpdf(value), atol=1e-9)
-    np.testing.assert_allclose(LAW.cdf(value, eta), expected.cdf(value), atol=1e-9)
-    np.testing.assert_allclose(LAW.quantile(0.3, eta), expected.ppf(0.3), atol=1e-9)
+    assert_allclose(BINS.log_prob(value, eta), expected.logpdf(value), atol=1e-9)
+    assert_allclose(BINS.cdf(value, eta), expected.cdf(value), atol=1e-9)
+    assert_allclose(BINS.quantile(0.3, eta), expected.ppf(0.3), atol=1e-9)
 
 
 def test_beyond_the_edges_it_falls_as_the_next_bins_are_wide():
@@ -32,42 +34,42 @@ def test_beyond_the_edges_it_falls_as_the_next_bins_are_wide():
     out = torch.tensor([0.1, 1.0, 500.0], dtype=DOUBLE)
     low = log_low + stats.expon(scale=1.5).logpdf(out.numpy())
     high = log_high + stats.expon(scale=2.25).logpdf(out.numpy())
-    np.testing.assert_allclose(LAW.log_prob(-1 - out, eta), low)
-    np.testing.assert_allclose(LAW.log_prob(3 + out, eta), high)
-    told = Histogram(EDGES, tails=(1.5, 2.25))
-    assert torch.equal(told.log_prob(3 + out, eta), LAW.log_prob(3 + out, eta))
+    assert_allclose(BINS.log_prob(-1 - out, eta), low)
+    assert_allclose(BINS.log_prob(3 + out, eta), high)
+    same = Histogram(EDGES, tails=(1.5, 2.25))
+    assert torch.equal(same.log_prob(3 + out, eta), BINS.log_prob(3 + out, eta))
     other = Histogram(EDGES, tails=(1.5, 4.0))
-    assert (other.log_prob(3 + out[-1:], eta) > LAW.log_prob(3 + out[-1:], eta)).all()
+    assert (other.log_prob(3 + out[-1:], eta) > BINS.log_prob(3 + out[-1:], eta)).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, DOUBLE], ids=str)
 def test_a_value_on_an_edge_lies_in_the_lower_bin(dtype):
-    law = Histogram((0.1, 0.2, 0.4, 0.7))
+    bins = Histogram((0.1, 0.2, 0.4, 0.7))
     eta = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0], dtype=dtype)
-    told = law.log_prob(torch.tensor(law.edges, dtype=dtype), eta)
+    nats = bins.log_prob(torch.tensor(bins.edges, dtype=dtype), eta)
     widths = torch.tensor([0.1, 0.1, 0.2, 0.3], dtype=dtype)
-    torch.testing.assert_close(told, eta.log_softmax(-1)[:-1] - widths.log())
-    value = torch.tensor(law.edges, dtype=DOUBLE).repeat_interleave(torch.tensor([4, 3, 2, 1]))
+    assert_close(nats, eta.log_softmax(-1)[:-1] - widths.log())
+    value = torch.tensor(bins.edges, dtype=DOUBLE).repeat_interleave(torch.tensor([4, 3, 2, 1]))
     counts = torch.tensor([4, 3, 2, 1, 0.5], dtype=DOUBLE)
-    torch.testing.assert_close(law.initial_eta(value), (counts / 10.5).log())
+    assert_close(bins.initial_eta(value), (counts / 10.5).log())
 
 
 def test_a_constant_added_to_all_logits_changes_nothing():
     eta = torch.randn(9, 5, dtype=DOUBLE, generator=torch.Generator().manual_seed(0))
     value = torch.linspace(-4, 6, 9, dtype=DOUBLE)
-    for method in (LAW.log_prob, LAW.cdf):
-        torch.testing.assert_close(method(value, eta + 7), method(value, eta))
-    assert LAW.mean(eta).unique().numel() == 9
+    for method in (BINS.log_prob, BINS.cdf):
+        assert_close(method(value, eta + 7), method(value, eta))
+    assert BINS.mean(eta).unique().numel() == 9
 
 
-def test_edges_that_single_precision_cannot_tell_apart_have_a_finite_density():
-    law = Histogram((1.0, 1.0 + 1e-9, 2.0))
-    nats = law.log_prob(torch.tensor([1.0, 1.5, 9.0]), torch.zeros(4))
+def test_edges_that_are_one_in_single_precision_have_a_finite_density():
+    bins = Histogram((1.0, 1.0 + 1e-9, 2.0))
+    nats = bins.log_prob(torch.tensor([1.0, 1.5, 9.0]), torch.zeros(4))
     assert nats.isfinite().all()
 
 
-def test_edges_given_as_a_list_or_whole_numbers_are_the_same_law():
-    assert family_from_words("histogram(edges=[-1, 0.5, 0.75, 3])") == LAW
+def test_edges_given_as_a_list_or_whole_numbers_are_the_same():
+    assert family_from_words("histogram(edges=[-1, 0.5, 0.75, 3])") == BINS
     words = {"name": "histogram", "edges": [1], "tails": [1, 2]}
     assert family_from_words(words) == Histogram((1.0,), tails=(1.0, 2.0))
 

@@ -4,6 +4,7 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam import plots
 from exfam.checks import ExfamError
@@ -111,7 +112,7 @@ def test_an_attention_map_shows_the_weights_of_the_chosen_part():
     assert len(figure.axes) == 2 + 1
     for head, axes in enumerate(figure.axes[:2]):
         shown = axes.collections[0].get_array().reshape(3, 4)
-        np.testing.assert_array_equal(shown, both.weights["values"][0, head])
+        assert_array_equal(shown, both.weights["values"][0, head])
     assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == both.centers
     top, bottom = figure.axes[0].get_ylim()[::-1]
     assert top < bottom, "the first center is at the top"
@@ -124,7 +125,7 @@ def test_a_layer_is_the_mean_of_its_heads():
     assert [axes.get_title() for axes in figure.axes[:2]] == ["layer 1", "layer 2"]
     layer = plots.layer_map(two_layers, part="values", layer=2).axes[0]
     for axes, mean in zip((*figure.axes[:2], layer), (*means, means[1]), strict=True):
-        np.testing.assert_allclose(axes.collections[0].get_array().reshape(3, 4), mean)
+        assert_allclose(axes.collections[0].get_array().reshape(3, 4), mean)
     assert [label.get_text() for label in layer.get_xticklabels()] == ["1", "2", "3", "∅"]
 
 
@@ -144,8 +145,8 @@ def test_bars_and_dots_are_at_their_values():
     dots = {
         line.get_label(): line.get_xdata() for line in plots.means_by_case(**MEANS).axes[0].lines
     }
-    np.testing.assert_allclose(dots["EFA"], [1.1, 3.0])
-    np.testing.assert_allclose(dots["LF"], [2.0, 2.0])
+    assert_allclose(dots["EFA"], [1.1, 3.0])
+    assert_allclose(dots["LF"], [2.0, 2.0])
 
 
 @pytest.mark.parametrize(

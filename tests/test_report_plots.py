@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
 
 from exfam import plots
 from exfam.plots.style import drawable, name_width, shortened, write_name
@@ -99,8 +100,8 @@ def test_dots_of_calibrated_items_lie_on_the_line(error):
     predicted = np.full(20, 100.0)
     result = Reliability(150 * 2 ** np.arange(20), predicted, error * predicted, predicted)
     line, dots = plots.reliability_diagram(result).axes[0].lines
-    np.testing.assert_allclose(dots.get_ydata(), error * dots.get_xdata())
-    np.testing.assert_allclose(line.get_xdata(), line.get_ydata())
+    assert_allclose(dots.get_ydata(), error * dots.get_xdata())
+    assert_allclose(line.get_xdata(), line.get_ydata())
 
 
 def test_a_coverage_curve_is_the_share_inside_each_central_interval():

@@ -42,7 +42,6 @@ LAGGING = ("field-efa", "field-gaussian-process", *BOUND)
 # Conditionals of one Gaussian distribution of each map: draws one by one are draws from it.
 JOINT = ("field-gaussian-process", "field-ridge-covariance")
 every_kind = pytest.mark.parametrize("kind", KINDS)
-CLOSE = {"rtol": 1e-5, "atol": 1e-5}
 
 
 def field_frame(*, n_days=N_DAYS, missing=0.15, seed=0, counts=False):
@@ -133,3 +132,7 @@ def mean_and_log_sd(estimator, X):
     """Mean and log sd of every row."""
     dist = estimator.predict_dist(X)
     return np.column_stack([dist.mean, np.log(dist.sd)])
+
+
+def assert_near(ours, theirs):
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)

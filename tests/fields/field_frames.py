@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+from numpy.testing import assert_equal
 
 from exfam.fields.data import read_field, read_field_with_facts
 
@@ -59,4 +60,4 @@ def assert_same_field(a, b, *, but=()):
     """Equal to the last bit in all fields of Groups."""
     for name, ours in a.__dict__.items():
         if name not in but:
-            np.testing.assert_equal(b.__dict__[name], ours, err_msg=name)
+            assert_equal(b.__dict__[name], ours, err_msg=name)

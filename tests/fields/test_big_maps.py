@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from torch.testing import assert_close
 
 from exfam.checks import ExfamError
-from exfam.fields.networks import neighborhood
 from exfam.fields.networks import network as network_module
-from exfam.fields.networks.neighborhood import NearestSites, own_elements
+from exfam.fields.networks import parts
+from exfam.fields.networks.parts import Neighborhood, own_elements
 from fields.network_cases import built
 from map_cases import batch_of, make_maps
 
@@ -37,10 +38,10 @@ def test_parts_change_neither_parameters_nor_gradients(monkeypatch, n_neighbors,
     monkeypatch.setattr(network_module, "MOST_NUMBERS", most)
     parted = eta_and_gradients(network, batch)
     assert len(calls) > 4
-    torch.testing.assert_close(parted[0], whole[0], atol=1e-5, rtol=1e-4)
-    torch.testing.assert_close(parted[1], whole[1], atol=1e-4, rtol=1e-4)
+    assert_close(parted[0], whole[0], atol=1e-5, rtol=1e-4)
+    assert_close(parted[1], whole[1], atol=1e-4, rtol=1e-4)
     with torch.inference_mode():
-        torch.testing.assert_close(network.eta(batch), whole[0], atol=1e-5, rtol=1e-4)
+        assert_close(network.eta(batch), whole[0], atol=1e-5, rtol=1e-4)
 
 
 def test_maps_that_show_the_same_sites_share_a_search(monkeypatch):
@@ -49,11 +50,9 @@ def test_maps_that_show_the_same_sites_share_a_search(monkeypatch):
     shown = batch.observed.clone()
     shown[2, :2] = False
     searches = []
-    search = neighborhood.nearest
-    monkeypatch.setattr(
-        neighborhood, "nearest", lambda *a, **k: searches.append(0) or search(*a, **k)
-    )
-    near = NearestSites(3, "haversine")
+    search = parts.nearest
+    monkeypatch.setattr(parts, "nearest", lambda *a, **k: searches.append(0) or search(*a, **k))
+    near = Neighborhood(3, "haversine")
     together = near.keys(batch, shown, own_elements(batch))
     assert len(searches) == 2
     for g in range(N_MAPS):

@@ -5,6 +5,7 @@ import pandas as pd
 import polars
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.data import read_field
@@ -37,10 +38,10 @@ def test_gaps_are_filled_and_nothing_else_is_touched(kind):
     pd.testing.assert_frame_equal(FRAME, before)
     assert list(full) == [*FRAME, "v_imputed", "v_low", "v_high"]
     pd.testing.assert_frame_equal(full[["day", "site", "x", "y"]], FRAME.drop(columns="v"))
-    np.testing.assert_array_equal(full.v_imputed, ~SEEN)
+    assert_array_equal(full.v_imputed, ~SEEN)
     low, high = dist.interval(0.8)
     for name, expected in {"v": dist.mean, "v_low": low, "v_high": high}.items():
-        np.testing.assert_array_equal(full[name], np.where(SEEN, VALUES, expected))
+        assert_array_equal(full[name], np.where(SEEN, VALUES, expected))
 
 
 def test_a_frame_is_filled_as_the_kind_it_is():
@@ -55,7 +56,7 @@ def test_a_frame_is_filled_as_the_kind_it_is():
         filled = estimator.impute(frame)
         assert type(filled) is kind
         for name in ("v", "v_low", "v_high"):
-            np.testing.assert_array_equal(np.asarray(filled[name]), full[name])
+            assert_array_equal(np.asarray(filled[name]), full[name])
     assert list(kinds[dict]) == list(plain) and np.isnan(kinds[dict]["v"]).sum() == (~SEEN).sum()
     marked = fitted("field-kriging", missing=-99).impute(plain.assign(v=plain.v.fillna(-99)))
     pd.testing.assert_frame_equal(marked, full)
@@ -80,7 +81,7 @@ def test_draws_keep_what_is_observed_and_obey_the_seed(kind):
     swept = estimator.sample(FRAME, n=6, seed=1, sweeps=1)
     assert (swept[:, SEEN] == VALUES[SEEN]).all() and (swept[:, ~SEEN] != draws[:, ~SEEN]).all()
     order = np.random.default_rng(0).permutation(len(FRAME))
-    np.testing.assert_array_equal(estimator.sample(FRAME.iloc[order], n=6, seed=1), draws[:, order])
+    assert_array_equal(estimator.sample(FRAME.iloc[order], n=6, seed=1), draws[:, order])
 
 
 def exact(estimator, day, missing):
@@ -100,7 +101,7 @@ def exact(estimator, day, missing):
             if i != j:
                 precision[i, j] = -slope[i] * precision[i, i]
     inner = np.linalg.inv(precision[np.ix_(missing, missing)])
-    np.testing.assert_allclose(inner, inner.T, rtol=1e-2, atol=1e-4)
+    assert_allclose(inner, inner.T, rtol=1e-2, atol=1e-4)
     return estimator.predict(day)[missing], inner
 
 
@@ -113,11 +114,11 @@ def test_draws_of_one_gaussian_have_its_covariance(kind, sweeps):
     scale, n = np.sqrt(np.diag(covariance)), 3000
     correlation = covariance / np.outer(scale, scale)
     assert abs(correlation[0, 1]) > 0.1
-    np.testing.assert_allclose(scale**2, estimator.predict_dist(day).variance[missing], rtol=1e-3)
+    assert_allclose(scale**2, estimator.predict_dist(day).variance[missing], rtol=1e-3)
     draws = estimator.sample(day, n=n, sweeps=sweeps, seed=0)[:, missing]
     assert (np.abs(draws.mean(0) - mean) < 4.5 * scale / np.sqrt(n)).all()
     drawn = np.cov(draws.T) / np.outer(scale, scale)
-    np.testing.assert_allclose(drawn, correlation, atol=4.5 * np.sqrt(2 / n))
+    assert_allclose(drawn, correlation, atol=4.5 * np.sqrt(2 / n))
 
 
 @every_joint
@@ -129,8 +130,8 @@ def test_measuring_reduces_as_gaussian_algebra_says(kind):
     variance = np.diag(covariance)
     share = covariance**2 / variance  # what measuring the column's site takes off the row's
     gain = (share.sum(0) - variance) / (len(missing) - 1)
-    np.testing.assert_allclose(sensing.variance[missing], variance, rtol=1e-3)
-    np.testing.assert_allclose(sensing.reduction[missing], gain, rtol=2e-2, atol=1e-4)
+    assert_allclose(sensing.variance[missing], variance, rtol=1e-3)
+    assert_allclose(sensing.reduction[missing], gain, rtol=2e-2, atol=1e-4)
     assert np.isnan(sensing.reduction[3]) and np.isnan(sensing.variance[3])
     assert sensing.ranking.tolist() == [missing[k] for k in np.argsort(-gain)]
     assert gain.max() > 2 * gain.min() > 0
@@ -140,15 +141,15 @@ def test_measuring_reduces_as_gaussian_algebra_says(kind):
 def test_what_to_measure_next_is_ranked_among_what_is_missing(kind):
     estimator = fitted(kind)
     sensing = estimator.next_site(FRAME, n=2)
-    np.testing.assert_array_equal(np.isfinite(sensing.reduction), ~SEEN)
+    assert_array_equal(np.isfinite(sensing.reduction), ~SEEN)
     variance = np.where(SEEN, np.nan, estimator.predict_dist(FRAME).variance)
-    np.testing.assert_allclose(sensing.variance, variance, rtol=1e-4)
+    assert_allclose(sensing.variance, variance, rtol=1e-4)
     assert sorted(sensing.ranking) == np.flatnonzero(~SEEN).tolist()
     assert (np.diff(sensing.reduction[sensing.ranking]) <= 0).all()
     again = estimator.next_site(FRAME, n=2)
-    np.testing.assert_array_equal(again.reduction, sensing.reduction)
+    assert_array_equal(again.reduction, sensing.reduction)
     if kind == "field-climatology":
-        np.testing.assert_allclose(sensing.reduction[~SEEN], 0, atol=1e-6)
+        assert_allclose(sensing.reduction[~SEEN], 0, atol=1e-6)
     assert estimator.next_site(a_day(), n=2).ranking.tolist() == []
     alone = estimator.next_site(a_day(missing=[2]), n=2)
     assert alone.ranking.tolist() == [2] and alone.reduction[2] == 0
@@ -181,18 +182,18 @@ def test_forecasts_go_on_from_the_last_day(kind):
     wanted = [FRAME.day.max() + pd.Timedelta(days=k) for k in (1, 2, 3)]
     assert [pd.Timestamp(t) for t in future.times] == wanted
     assert future.sites.tolist() == SITES
-    np.testing.assert_array_equal(future.coordinates, PLACES)
-    np.testing.assert_allclose(future.mean, future.draws.mean(0))
+    assert_array_equal(future.coordinates, PLACES)
+    assert_allclose(future.mean, future.draws.mean(0))
     assert future.mean.shape == future.sd.shape == (3, N_SITES) and (future.sd > 0.05).all()
     low, high = future.interval(0.8)
     inside = ((future.draws >= low) & (future.draws <= high)).mean()
     assert (low < future.quantile(0.5)).all() and 0.75 < inside < 0.85
-    np.testing.assert_array_equal(estimator.forecast(FRAME, steps=3, n=60).draws, future.draws)
+    assert_array_equal(estimator.forecast(FRAME, steps=3, n=60).draws, future.draws)
     assert (estimator.forecast(FRAME, steps=3, n=60, seed=1).draws != future.draws).any()
     # The draws of the next maps are draws of a map without values after the last.
     drawn = estimator.sample(next_day(FULL), n=60)[:, -N_SITES:]
     ahead = estimator.forecast(FULL, n=60).draws[:, 0]
-    np.testing.assert_allclose(ahead, drawn, rtol=1e-4, atol=1e-4)
+    assert_allclose(ahead, drawn, rtol=1e-4, atol=1e-4)
 
 
 @every_joint
@@ -208,7 +209,7 @@ def test_forecasts_are_at_all_sites_even_those_silent_of_late():
     renamed = FULL.assign(site=FULL.site.where(FULL.site != "s1", "new"))
     future = estimator.forecast(renamed, n=2)
     assert future.sites.tolist() == ["s0", "s2", "s3", "s4", None]
-    np.testing.assert_array_equal(future.coordinates[-1], PLACES[1])
+    assert_array_equal(future.coordinates[-1], PLACES[1])
     groups = read_field(FULL, **COLUMNS).with_(
         group_names=None, group_attributes={"time": np.arange(-40.0, -40 + 2 * N_DAYS, 2)}
     )

@@ -5,8 +5,8 @@ import pandas as pd
 import polars
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
-from sklearn.base import clone
 
 from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.encodings import ENCODINGS
@@ -14,7 +14,6 @@ from exfam.families import Gaussian
 from exfam.fields.data import only_observed, read_field
 from fields.field_cases import (
     BOUND,
-    CLOSE,
     COLUMNS,
     COUNTS,
     FRAME,
@@ -28,6 +27,7 @@ from fields.field_cases import (
     SEEN,
     SITES,
     TRAINED,
+    assert_near,
     class_of,
     every_kind,
     field_frame,
@@ -50,10 +50,8 @@ def test_one_number_a_row_in_the_order_of_the_rows(kind):
     mean = estimator.predict(FRAME)
     assert mean.shape == (N_ROWS,) and np.isfinite(mean).all() and mean.std() > 0.5
     order = np.random.default_rng(1).permutation(N_ROWS)
-    np.testing.assert_allclose(estimator.predict(FRAME.iloc[order]), mean[order], **CLOSE)
-    np.testing.assert_allclose(
-        estimator.log_prob(FRAME.iloc[order]), estimator.log_prob(FRAME)[order], **CLOSE
-    )
+    assert_near(estimator.predict(FRAME.iloc[order]), mean[order])
+    assert_near(estimator.log_prob(FRAME.iloc[order]), estimator.log_prob(FRAME)[order])
 
 
 def frames(folder):
@@ -78,14 +76,14 @@ def test_kinds_of_frames_and_files_are_alike(kind, tmp_path):
     estimator = fitted(kind)
     mean = estimator.predict(FRAME)
     for data in frames(tmp_path):
-        np.testing.assert_allclose(estimator.predict(data), mean, **CLOSE)
-    np.testing.assert_allclose(by_row(estimator.predict(GROUPS)), mean, **CLOSE)
+        assert_near(estimator.predict(data), mean)
+    assert_near(by_row(estimator.predict(GROUPS)), mean)
     if "ridge" in kind:
         return  # ridges read the same groups, and with gaps take seconds to fit
     plain = make(kind).fit(FRAME).predict(FRAME)
-    np.testing.assert_allclose(make(kind).fit(data).predict(FRAME), plain, **CLOSE)
+    assert_near(make(kind).fit(data).predict(FRAME), plain)
     unnamed = make(kind, **dict.fromkeys(COLUMNS, None) | {"metric": "euclidean"}).fit(GROUPS)
-    np.testing.assert_allclose(by_row(unnamed.predict(GROUPS)), plain, **CLOSE)
+    assert_near(by_row(unnamed.predict(GROUPS)), plain)
 
 
 @every_kind
@@ -97,7 +95,7 @@ def test_a_value_is_not_seen_by_its_own_prediction_nor_by_other_days(kind, more)
     after = mean_and_log_sd(estimator, with_cell(FRAME, row, 3.0))
     elsewhere = DAYS[row] != DAYS
     elsewhere[row] = True
-    np.testing.assert_allclose(after[elsewhere], before[elsewhere], **CLOSE)
+    assert_near(after[elsewhere], before[elsewhere])
     moved = np.abs(after - before)[~elsewhere, 0].max()
     assert moved > 1e-3 if kind != "field-climatology" else moved == 0
 
@@ -122,20 +120,18 @@ def test_later_days_see_a_value_and_earlier_ones_do_not(kind, lags):
 def test_what_is_not_observed_is_not_seen(kind):
     estimator = fitted(kind)
     whole = mean_and_log_sd(estimator, FRAME)
-    np.testing.assert_allclose(mean_and_log_sd(estimator, FRAME[SEEN]), whole[SEEN], **CLOSE)
+    assert_near(mean_and_log_sd(estimator, FRAME[SEEN]), whole[SEEN])
     further = pd.concat([FRAME, FRAME[:2].assign(site="new", x=[2.0, 2.0], y=0.5, v=np.nan)])
     with new_sites(kind):
         wide = mean_and_log_sd(estimator, further)
     assert np.isfinite(wide).all()
-    np.testing.assert_allclose(wide[:-2], whole, **CLOSE)
+    assert_near(wide[:-2], whole)
     # Values that are there and not observed are not seen either.
     missing = only_observed(GROUPS, GROUPS.observed[GROUPS.elements()])
     garbage = GROUPS.with_(
         values={"v": np.where(GROUPS.observed, GROUPS.values["v"], 1e6)}, observed=missing.observed
     )
-    np.testing.assert_allclose(
-        mean_and_log_sd(estimator, garbage), mean_and_log_sd(estimator, GROUPS), **CLOSE
-    )
+    assert_near(mean_and_log_sd(estimator, garbage), mean_and_log_sd(estimator, GROUPS))
 
 
 @every_kind
@@ -147,10 +143,10 @@ def test_days_are_predicted_alike_whatever_days_are_beside_them(kind):
     together = mean_and_log_sd(estimator, some)
     for day in sizes.index:
         on = some.day.to_numpy() == np.datetime64(day)
-        np.testing.assert_allclose(together[on], mean_and_log_sd(estimator, some[on]), **CLOSE)
+        assert_near(together[on], mean_and_log_sd(estimator, some[on]))
     start, stop = GROUPS.start[3], GROUPS.stop[6]
     whole = mean_and_log_sd(estimator, GROUPS)
-    np.testing.assert_allclose(mean_and_log_sd(estimator, GROUPS[3:7]), whole[start:stop], **CLOSE)
+    assert_near(mean_and_log_sd(estimator, GROUPS[3:7]), whole[start:stop])
 
 
 @every_kind
@@ -158,14 +154,14 @@ def test_a_distribution_agrees_with_itself_and_with_scipy(kind):
     estimator = fitted(kind)
     dist, value = estimator.predict_dist(FRAME), FRAME.v.to_numpy()
     nats = dist.log_prob(value)
-    np.testing.assert_allclose(nats, estimator.log_prob(FRAME), rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(np.isnan(nats), ~SEEN)
+    assert_allclose(nats, estimator.log_prob(FRAME), rtol=1e-4, atol=1e-4)
+    assert_array_equal(np.isnan(nats), ~SEEN)
     assert estimator.score(FRAME) == pytest.approx(np.nanmean(nats), abs=1e-4)
-    np.testing.assert_allclose(dist.cdf(dist.quantile(0.3)), 0.3, atol=1e-6)
+    assert_allclose(dist.cdf(dist.quantile(0.3)), 0.3, atol=1e-6)
     normal = stats.norm(dist.mean, dist.sd)
-    np.testing.assert_allclose(nats[SEEN], normal.logpdf(value)[SEEN], rtol=1e-6)
+    assert_allclose(nats[SEEN], normal.logpdf(value)[SEEN], rtol=1e-6)
     for end, p in zip(dist.interval(0.8), (0.1, 0.9), strict=True):
-        np.testing.assert_allclose(end, normal.ppf(p), rtol=1e-6)
+        assert_allclose(end, normal.ppf(p), rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in BOUND])
@@ -174,17 +170,17 @@ def test_places_are_predicted_one_row_a_time_and_place(kind):
     places = np.array([[0.7, 0.3], [30.0, 40.0], PLACES[2]])
     dist = estimator.predict_dist(FRAME, at=places)
     assert dist.mean.shape == (N_DAYS * 3,) and np.isfinite(dist.mean).all() and (dist.sd > 0).all()
-    np.testing.assert_array_equal(estimator.predict(FRAME, at=places), dist.mean)
+    assert_array_equal(estimator.predict(FRAME, at=places), dist.mean)
     # Times in order, and all places of a time together: as rows without a value, appended.
     days = np.sort(FRAME.day.unique())
     rows = [(day, f"p{k}", *place, np.nan) for day in days for k, place in enumerate(places)]
     appended = pd.DataFrame(rows, columns=list(FRAME))
     wide = mean_and_log_sd(estimator, pd.concat([FRAME, appended]))[N_ROWS:]
-    np.testing.assert_allclose(np.column_stack([dist.mean, np.log(dist.sd)]), wide, **CLOSE)
+    assert_near(np.column_stack([dist.mean, np.log(dist.sd)]), wide)
     # Many places are predicted as few are.
     many = np.concatenate([places, np.random.default_rng(0).uniform(0, 5, (197, 2))])
     among = estimator.predict(FRAME, at=many).reshape(N_DAYS, 200)[:, :3]
-    np.testing.assert_allclose(among, dist.mean.reshape(N_DAYS, 3), **CLOSE)
+    assert_near(among, dist.mean.reshape(N_DAYS, 3))
     row = row_of(FRAME, 4, "s2")
     moved = estimator.predict(with_cell(FRAME, row, 3.0), at=places) - dist.mean
     moved = np.abs(moved.reshape(N_DAYS, 3)).max(1)
@@ -209,7 +205,7 @@ def test_a_kind_that_knows_the_sites_of_training_alone(kind):
     # None is left out: a score is the mean over all rows that have a value.
     with pytest.warns(ExfamWarning, match=message):
         nats, score = estimator.log_prob(frame), estimator.score(frame)
-    np.testing.assert_array_equal(np.isnan(nats), frame.v.isna())
+    assert_array_equal(np.isnan(nats), frame.v.isna())
     assert score == pytest.approx(np.nanmean(nats))
     # A site that only maps held out observe counts as new.
     late = FULL[(FULL.site != "s3") | (FULL.day == FULL.day.max())]
@@ -226,7 +222,7 @@ def test_a_site_that_training_never_observed_is_a_new_one(kind):
     with new_sites(kind):
         dist, other = mean_and_log_sd(estimator, frame), mean_and_log_sd(estimator, renamed)
     assert np.isfinite(dist).all()
-    np.testing.assert_allclose(other, dist, **CLOSE)
+    assert_near(other, dist)
     if kind in ("field-climatology", "field-gaussian-process", "field-efa"):
         plain = fitted(kind, noise=False)
         far = plain.predict_dist(FRAME, at=[[40.0, 0.0]]).sd
@@ -245,16 +241,6 @@ def test_a_map_without_values_is_predicted_from_climate(kind):
         assert (dist.sd[day] > 0.5 * climate.sd[day]).all()
 
 
-@every_kind
-def test_fitting_again_and_cloning_change_nothing(kind):
-    estimator = make(kind)
-    first = estimator.fit(FULL).predict(FRAME)
-    np.testing.assert_array_equal(estimator.fit(FULL).predict(FRAME), first)
-    np.testing.assert_array_equal(clone(estimator).fit(FULL).predict(FRAME), first)
-    changed = estimator.set_params(standardize="global").fit(FULL).predict(FRAME)
-    assert np.abs(changed - first).max() > 1e-3
-
-
 @pytest.mark.parametrize("family", ["poisson", "negative-binomial"])
 def test_counts_have_probabilities_and_are_drawn_as_counts(family):
     estimator = fitted("field-efa", frame=COUNTS, family=family, lags=1)
@@ -262,7 +248,7 @@ def test_counts_have_probabilities_and_are_drawn_as_counts(family):
     dist, value = estimator.predict_dist(COUNTS), COUNTS.v.to_numpy()
     assert (dist.mean > 0).all() and dist.mean.std() > 0.1
     total = sum(np.exp(dist.log_prob(float(k))) for k in range(400))
-    np.testing.assert_allclose(total, 1.0, atol=1e-3)
+    assert_allclose(total, 1.0, atol=1e-3)
     assert estimator.score(COUNTS) == pytest.approx(np.nanmean(dist.log_prob(value)), abs=1e-4)
     for drawn in (estimator.sample(COUNTS, n=2), estimator.forecast(COUNTS, steps=2, n=5).draws):
         assert (drawn >= 0).all() and (drawn == drawn.round()).all()
@@ -274,9 +260,9 @@ def test_scales_are_as_declared():
     heavy = fitted("field-efa", family="student-t").predict_dist(FRAME)
     assert np.isfinite(heavy.log_prob(1e4)).all() and (heavy.log_prob(1e4) > -200).all()
     constant = fitted("field-efa", family=Gaussian(scale=2.0), scale="global").predict_dist(FRAME)
-    np.testing.assert_allclose(constant.sd, 2.0, rtol=1e-6)
+    assert_allclose(constant.sd, 2.0, rtol=1e-6)
     dist = fitted("field-efa", scale="global", standardize="global").predict_dist(FRAME)
-    np.testing.assert_allclose(dist.sd, dist.sd[0], rtol=1e-6)
+    assert_allclose(dist.sd, dist.sd[0], rtol=1e-6)
     dist = fitted("field-efa", scale="input", standardize="global").predict_dist(FRAME)
     assert dist.sd.std() > 1e-3
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from exfam.checks import ExfamError
 from exfam.families import Gaussian
@@ -119,9 +120,9 @@ def test_anomalies_are_placed_back():
     anomaly = (batch.values["value"] - location) / scale
     inner, _ = plain.eta(replace(batch, values={"value": anomaly})).unbind(-1)
     mean, log_scale = part.eta(batch).unbind(-1)
-    torch.testing.assert_close(mean, location + scale * inner)
+    assert_close(mean, location + scale * inner)
     variance = (scale * part.log_scale.exp()) ** 2 + doubt**2
-    torch.testing.assert_close((2 * log_scale).exp(), variance)
+    assert_close((2 * log_scale).exp(), variance)
 
 
 def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
@@ -148,8 +149,6 @@ def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
 
 def test_what_cannot_be_built_is_refused():
     groups = make_maps(8)
-    with pytest.raises(ExfamError, match="`groups` must have an observed value"):
-        built(groups.with_(observed=np.zeros(groups.n_rows, dtype=bool)))
     with pytest.raises(ExfamError, match="`k` must be a number > 0"):
         built(groups, k=0)
     with pytest.raises(ExfamError, match="`metric` must be one of"):

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam.checks import DataError, ExfamError, SupportError
 from exfam.families import Bernoulli
@@ -101,7 +102,7 @@ def test_sites_stay_where_they_are():
     with pytest.raises(DataError, match=message):
         make("field-kriging").fit(FULL, validation=moved)
     near = FRAME.assign(x=FRAME.x + 1e-6)  # as numbers written with few digits are
-    np.testing.assert_allclose(estimator.predict(near), estimator.predict(FRAME), rtol=1e-4)
+    assert_allclose(estimator.predict(near), estimator.predict(FRAME), rtol=1e-4)
     flat = read_field(FRAME, **{**COLUMNS, "coordinates": ["x"]})
     with pytest.raises(DataError, match="`coordinates` must be 2 numbers, as in training, got 1"):
         estimator.predict(flat)
@@ -185,7 +186,7 @@ def test_a_fit_that_fails_leaves_no_half_of_it():
     before = estimator.predict(FRAME)
     with pytest.raises(ExfamError, match="`period`"):
         estimator.set_params(period=-1).fit(FULL)
-    np.testing.assert_array_equal(estimator.predict(FRAME), before)
+    assert_array_equal(estimator.predict(FRAME), before)
 
 
 def test_parameters_that_are_not_finite_are_refused():
@@ -208,7 +209,7 @@ def test_numbers_out_of_double_precision_are_refused(times):
 
 def test_more_neighbors_than_sites_are_all_of_them():
     few, many = (make("field-efa", n_neighbors=k).fit(FULL) for k in (4, 10**15))
-    np.testing.assert_allclose(many.predict(FRAME), few.predict(FRAME), rtol=1e-5)
+    assert_allclose(many.predict(FRAME), few.predict(FRAME), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", BOUND)

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 import torch
+from torch.testing import assert_close
 
 from exfam.checks import ExfamError
 from exfam.encodings import ALiBi, Rotary, Sinusoidal
@@ -13,8 +14,7 @@ from exfam.fields.networks import network as network_module
 from exfam.fields.networks.assemble import FieldShape, field_shape
 from exfam.fields.networks.climate import Normal
 from exfam.fields.networks.links import anomaly, placed
-from exfam.fields.networks.neighborhood import AllSites, NearestSites, own_elements
-from exfam.fields.networks.tokens import AlongLine, Hiding
+from exfam.fields.networks.parts import AlongLine, Hiding, Neighborhood, own_elements
 from exfam.likelihoods.two_part import TwoPartModel
 from fields.network_cases import built
 from map_cases import (
@@ -56,17 +56,6 @@ def test_conditionals_leave_the_element_out(choice, lags):
     assert_leave_one_out(built(groups, lags=lags, **CHOICES[choice]), batch_of(groups))
 
 
-@every_choice
-def test_what_was_before_is_seen_the_site_itself_included(choice):
-    groups = maps(lags=1, missing=0.0)
-    network, batch = built(groups, lags=1, **CHOICES[choice]), batch_of(groups, [1, 2])
-    assert batch.steps_back[0, 0] == 1 and batch.steps_back[0, N_SITES] == 0
-    eta = eta_of(network, batch)[:, N_SITES:]
-    moved = eta_of(network, with_map_value(batch, 0, 2, 40.0))[:, N_SITES:]
-    assert (moved - eta)[0, 2].abs().max() > 1e-4
-    torch.testing.assert_close(moved[1], eta[1])
-
-
 @pytest.mark.parametrize("lags", [0, 2])
 @pytest.mark.parametrize("k", [N_SITES, 40])
 @every_null
@@ -75,8 +64,8 @@ def test_all_neighbors_are_all_sites(lags, k, null_token):
     batch = batch_of(groups)
     choices = {"lags": lags, "null_token": null_token}
     every, near = built(groups, **choices), built(groups, n_neighbors=k, **choices)
-    assert isinstance(every.neighborhood, AllSites) and isinstance(near.neighborhood, NearestSites)
-    torch.testing.assert_close(eta_of(near, batch), eta_of(every, batch), **CLOSE)
+    assert (every.neighborhood.k, near.neighborhood.k) == (None, k)
+    assert_close(eta_of(near, batch), eta_of(every, batch), **CLOSE)
 
 
 def test_far_sites_are_not_seen_by_the_nearest_ones():
@@ -100,7 +89,7 @@ def test_fewer_than_k_may_be_shown_or_none(shown, null_token):
     near, every = (built(groups, n_neighbors=k, null_token=null_token) for k in (4, None))
     eta = eta_of(near, batch)
     assert eta.isfinite().all()
-    torch.testing.assert_close(eta, eta_of(every, batch), **CLOSE)
+    assert_close(eta, eta_of(every, batch), **CLOSE)
     total = near.weights(batch).read_out.sum(-1)
     assert (total <= 1 + 1e-5).all()
     assert shown or total.max() == 0
@@ -110,7 +99,7 @@ def test_keys_of_the_nearest_are_the_nearest_that_are_shown():
     def keys_of(place, shown):
         values = np.arange(float(len(place)))[None]
         batch = field(values, place, observed=np.array([shown])).pad([0])
-        keys = NearestSites(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
+        keys = Neighborhood(2, "euclidean").keys(batch, batch.observed, own_elements(batch))
         return [
             sorted(keys.column[0, i][keys.may_attend[0, i]].tolist()) for i in range(len(place))
         ]
@@ -133,8 +122,8 @@ def test_maps_of_the_same_sites_are_computed_as_others_are(lags, missing, null_t
     assert network_module._alike(batch)
     shared, weights = eta_of(network, batch), network.weights(batch)
     monkeypatch.setattr(network_module, "_alike", lambda batch: False)
-    torch.testing.assert_close(eta_of(network, batch), shared, **CLOSE)
-    torch.testing.assert_close(network.weights(batch).read_out, weights.read_out, **CLOSE)
+    assert_close(eta_of(network, batch), shared, **CLOSE)
+    assert_close(network.weights(batch).read_out, weights.read_out, **CLOSE)
 
 
 @pytest.mark.parametrize("name", ["item", "position", "present", "steps_back"])
@@ -162,7 +151,7 @@ def test_maps_together_are_computed_as_each_by_itself(spread):
     own = batch.present & (batch.steps_back == 0)
     eta = eta_of(network, batch)[own]
     assert eta.isfinite().all() and eta.std() > 0.1
-    torch.testing.assert_close(eta, torch.cat(alone)[own], rtol=1e-4, atol=1e-4)
+    assert_close(eta, torch.cat(alone)[own], rtol=1e-4, atol=1e-4)
 
 
 @every_choice
@@ -178,7 +167,7 @@ def test_weights_are_shares_of_the_others(choice):
     assert len(weights.layers) == len(network.blocks)
     for layer in weights.layers:
         assert (layer >= 0).all() and (layer[..., :n_keys] * forbidden).max() == 0
-        torch.testing.assert_close(layer.sum(-1), torch.ones(layer.shape[:-1]), **CLOSE)
+        assert_close(layer.sum(-1), torch.ones(layer.shape[:-1]), **CLOSE)
     if weights.read_out is not None:
         assert (weights.read_out >= 0).all() and (weights.read_out * forbidden).max() == 0
         assert (weights.read_out.sum(-1) <= 1 + 1e-5).all()
@@ -231,12 +220,12 @@ def test_placing_undoes_anomalies(family):
     outputs = torch.randn(3, 4, family.n_params, generator=generator)
     outputs[..., 0] = anomaly(value, normal, family)
     eta = placed(outputs, normal, family)
-    torch.testing.assert_close(eta[..., 0], value)
+    assert_close(eta[..., 0], value)
     if family.n_params > 1:
         # In the unit of the value, the log-density is that of the anomaly less the log scale.
         at = value + 0.3
         there = family.log_prob(anomaly(at, normal, family), outputs) - scale.log()
-        torch.testing.assert_close(family.log_prob(at, eta), there)
+        assert_close(family.log_prob(at, eta), there)
 
 
 def test_doubt_adds_to_the_variance_and_counts_are_standardized_as_logs():
@@ -246,7 +235,7 @@ def test_doubt_adds_to_the_variance_and_counts_are_standardized_as_logs():
     assert Gaussian().variance(eta).item() == pytest.approx(expected, rel=1e-5)
     normal = Normal(torch.full((1, 2), 1.0), torch.full((1, 2), 0.5), torch.ones(1, 2))
     value = torch.tensor([[0.0, np.expm1(2.0)]]).float()
-    torch.testing.assert_close(anomaly(value, normal, Poisson()), torch.tensor([[-2.0, 2.0]]))
+    assert_close(anomaly(value, normal, Poisson()), torch.tensor([[-2.0, 2.0]]))
     eta = placed(torch.tensor([[0.4]]), tuple(part[0, :1] for part in normal), Poisson())
     assert Poisson().mean(eta).item() == pytest.approx(np.exp(1.2), rel=1e-5)
 
@@ -275,9 +264,9 @@ def test_places_on_a_line_are_numbers_in_units():
     biased, turned, added = (
         AlongLine(encoding, unit=3.0) for encoding in (ALiBi(2), Rotary(4), Sinusoidal(4))
     )
-    torch.testing.assert_close(biased.bias(q, place, place), ALiBi(2).bias(q, number, number))
-    torch.testing.assert_close(turned.rotate(q, place), Rotary(4).rotate(q, number))
-    torch.testing.assert_close(added.embed(place), Sinusoidal(4).embed(number))
+    assert_close(biased.bias(q, place, place), ALiBi(2).bias(q, number, number))
+    assert_close(turned.rotate(q, place), Rotary(4).rotate(q, number))
+    assert_close(added.embed(place), Sinusoidal(4).embed(number))
     shared = place.expand(3, -1, -1)  # places that groups share stay one row
     assert biased.bias(q.expand(3, -1, -1, -1), shared, shared).shape == (1, 2, 3, 3)
 
@@ -285,8 +274,8 @@ def test_places_on_a_line_are_numbers_in_units():
 @pytest.mark.parametrize(
     ("make", "name"),
     [
-        (lambda: NearestSites(0, "euclidean"), "k"),
-        (lambda: NearestSites(2, "taxi"), "metric"),
+        (lambda: Neighborhood(0, "euclidean"), "k"),
+        (lambda: Neighborhood(2, "taxi"), "metric"),
         (lambda: Hiding(1.5), "share"),
         (lambda: AlongLine(ALiBi(2), unit=0.0), "unit"),
     ],

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam.checks import DataError
 from exfam.families import Gaussian, StudentT
@@ -20,7 +21,7 @@ def assert_same_but_for_the_unit(plain, other, a, b):
     """What `other`, fitted to a (v + b), says is what `plain` says in that unit."""
     X = moved(FRAME, a, b)
     nats = other.log_prob(X)[SEEN] + np.log(a)
-    np.testing.assert_allclose(nats, plain.log_prob(FRAME)[SEEN], rtol=0, atol=1e-5)
+    assert_allclose(nats, plain.log_prob(FRAME)[SEEN], rtol=0, atol=1e-5)
     dist, wanted = other.predict_dist(X), plain.predict_dist(FRAME)
     some, days = X[:15], FRAME[:15]
     draws = {"n": 2, "seed": 1, "sweeps": 1}
@@ -33,11 +34,11 @@ def assert_same_but_for_the_unit(plain, other, a, b):
         (other.sample(some, **draws), plain.sample(days, **draws) + b),
     ]
     for ours, theirs in pairs:
-        np.testing.assert_allclose(ours / a, theirs, rtol=1e-6, atol=1e-6 + 1e-13 * abs(b))
-    np.testing.assert_allclose(dist.cdf(X.v), wanted.cdf(FRAME.v), atol=1e-6)
+        assert_allclose(ours / a, theirs, rtol=1e-6, atol=1e-6 + 1e-13 * abs(b))
+    assert_allclose(dist.cdf(X.v), wanted.cdf(FRAME.v), atol=1e-6)
     sensing, wanted = other.next_site(some, n=2), plain.next_site(days, n=2)
-    np.testing.assert_allclose(sensing.variance / a / a, wanted.variance, rtol=1e-6)
-    np.testing.assert_allclose(sensing.reduction / a / a, wanted.reduction, rtol=1e-5, atol=1e-6)
+    assert_allclose(sensing.variance / a / a, wanted.variance, rtol=1e-6)
+    assert_allclose(sensing.reduction / a / a, wanted.reduction, rtol=1e-5, atol=1e-6)
 
 
 @every_kind
@@ -60,7 +61,7 @@ def test_forecasts_are_the_same_in_another_unit(kind):
     other = make(kind, lags=1).fit(moved(FULL, a, b))
     wanted = fitted(kind, noise=False, lags=1).forecast(FULL, steps=2, n=3).draws
     draws = other.forecast(moved(FULL, a, b), steps=2, n=3).draws
-    np.testing.assert_allclose(draws / a, wanted + b, rtol=1e-6, atol=1e-6)
+    assert_allclose(draws / a, wanted + b, rtol=1e-6, atol=1e-6)
 
 
 @every_kind
@@ -72,7 +73,7 @@ def test_every_way_to_standardize_is_the_same_in_another_unit(kind, standardize)
     plain = fitted(kind, noise=False, standardize=standardize)
     other = make(kind, standardize=standardize).fit(moved(FULL, a, b))
     nats = other.log_prob(moved(FRAME, a, b))[SEEN] + np.log(a)
-    np.testing.assert_allclose(nats, plain.log_prob(FRAME)[SEEN], rtol=0, atol=1e-5)
+    assert_allclose(nats, plain.log_prob(FRAME)[SEEN], rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("family", [Gaussian(scale=2.0), StudentT(), StudentT(df=5.0)], ids=str)
@@ -94,18 +95,18 @@ def placed(frame, a, b):
 def test_places_in_another_unit_are_the_same_places(kind, a, b):
     plain, other = fitted(kind, noise=False), make(kind).fit(placed(FULL, a, b))
     X = placed(FRAME, a, b)
-    np.testing.assert_allclose(other.log_prob(X), plain.log_prob(FRAME), rtol=0, atol=1e-5)
+    assert_allclose(other.log_prob(X), plain.log_prob(FRAME), rtol=0, atol=1e-5)
     if kind not in BOUND:
         at = np.array([[0.7, 0.3], [4.0, 2.0]])
         there = other.predict(X, at=a * (at + [b, 0.0]))
-        np.testing.assert_allclose(there, plain.predict(FRAME, at=at), rtol=1e-5)
+        assert_allclose(there, plain.predict(FRAME, at=at), rtol=1e-5)
 
 
 def test_forecasts_and_explanations_name_places_as_they_came():
     X = placed(FULL, 1e6, 3.0).sort_values(["day", "site"])
     estimator = make("field-efa", lags=1).fit(X)
-    np.testing.assert_array_equal(estimator.forecast(X, n=1).coordinates, X[["x", "y"]][:5])
-    np.testing.assert_array_equal(estimator.explain(X)[0].coordinates, X[["x", "y"]][:5])
+    assert_array_equal(estimator.forecast(X, n=1).coordinates, X[["x", "y"]][:5])
+    assert_array_equal(estimator.explain(X)[0].coordinates, X[["x", "y"]][:5])
 
 
 def test_places_are_finite_and_near():

@@ -4,6 +4,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from numpy.testing import assert_array_equal
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.data import has_history, only_observed, read_field, with_lags
@@ -42,7 +43,7 @@ def test_maps_see_those_before_them_the_oldest_first():
     batch = groups.pad([2, 1])
     assert batch.steps_back.tolist() == [[2, 2, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]]
     assert batch.values["y"][0].tolist() == [0, 1, 10, 11, 20, 21]
-    np.testing.assert_array_equal(batch.target, (batch.steps_back == 0) & batch.present)
+    assert_array_equal(batch.target, (batch.steps_back == 0) & batch.present)
     later = only_observed(groups, [False] * 2 + [True] * 6)[1:].pad([0])
     assert later.observed.tolist() == [[False, False, True, True]], "hidden from later maps too"
 
@@ -122,7 +123,7 @@ def test_further_places_follow_what_stays_as_it_was(lags, pick):
     narrow = wide.with_(stop=wide.stop - len(NEW))
     for ours, theirs in zip(seen(narrow), seen(groups), strict=True):
         assert str(ours) == str(theirs)
-    np.testing.assert_array_equal(has_history(wide), has_history(groups))
+    assert_array_equal(has_history(wide), has_history(groups))
     assert wide.n_targets == groups.n_targets + 2 * len(groups)
     context = groups.with_(role=np.full(groups.n_rows, CONTEXT))
     assert with_places(context, NEW).n_targets == 2 * len(groups)

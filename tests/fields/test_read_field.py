@@ -7,6 +7,7 @@ import pandas as pd
 import polars
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_array_equal
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.data import FieldFacts, check_field, only_observed, read_field
@@ -42,7 +43,7 @@ def test_a_field_holds_what_its_frame_holds():
     assert cells(groups) == want
     assert list(groups.values) == ["celsius"]
     assert groups.values["celsius"].dtype == groups.attributes["coordinates"].dtype == np.float64
-    np.testing.assert_array_equal(groups.position, groups.attributes["coordinates"])
+    assert_array_equal(groups.position, groups.attributes["coordinates"])
     assert groups.group_names.astype(str).tolist() == DAYS
     # By time and then by site, and each element knows its row.
     for g in range(len(groups)):
@@ -172,7 +173,7 @@ def test_values_of_all_kinds_of_numbers_are_floats(dtype):
     frame["celsius"] = column if dtype == "decimal" else pd.Series(values).astype(dtype)
     groups = read(frame)
     assert groups.observed is None and groups.values["celsius"].dtype == np.float64
-    np.testing.assert_array_equal(groups.values["celsius"], values[groups.source_row])
+    assert_array_equal(groups.values["celsius"], values[groups.source_row])
 
 
 def test_known_sites_keep_their_codes_and_new_ones_come_last(tmp_path):
@@ -181,9 +182,9 @@ def test_known_sites_keep_their_codes_and_new_ones_come_last(tmp_path):
     groups, facts = read_facts(frame, sites=known)
     assert facts.new_sites == ("Nome", "Oslo")
     assert facts.sites_without_values == ("Nome",) and facts.n_sites == 4
-    np.testing.assert_array_equal(groups.vocabulary["item"], known)
+    assert_array_equal(groups.vocabulary["item"], known)
     city = frame.city[groups.source_row].to_numpy()
-    np.testing.assert_array_equal(groups.item == -1, np.isin(city, ["Nome", "Oslo"]))
+    assert_array_equal(groups.item == -1, np.isin(city, ["Nome", "Oslo"]))
     assert city[: groups.stop[0]].tolist() == ["Rome", "Bonn", "Nome", "Oslo"]
     # In files labels are found by their kind.
     frame["city"] = [f"0{list(PLACES).index(city)}" for city in frame.city]
@@ -216,7 +217,7 @@ def test_hidden_values_stay_in_the_columns():
     groups = read(field_frame())
     keep = np.arange(groups.n_elements) % 2 == 0
     hidden = only_observed(groups, keep)
-    np.testing.assert_array_equal(hidden.observed, groups.observed & keep)
+    assert_array_equal(hidden.observed, groups.observed & keep)
     assert hidden.values["celsius"] is groups.values["celsius"]
     part = only_observed(groups[1:2], np.zeros(3, dtype=bool))
     changed = np.flatnonzero(part.observed != groups.observed)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
+from numpy.testing import assert_allclose
 from sklearn.linear_model import Ridge
+from torch.testing import assert_close
 
 from exfam.checks import DataError, ExfamError
 from exfam.fields.networks.climate import Climate, fit_climate
@@ -68,13 +69,13 @@ def test_regressions_are_those_of_scikit_learn(lags):
     for i in range(N_SITES):
         others = np.delete(np.arange(z.shape[1]), i)
         peer = Ridge(alpha=len(z) * part.ridge[i].item()).fit(z[:, others], z[:, i])
-        np.testing.assert_allclose(part.coefficients[i, others], peer.coef_, atol=1e-9)
+        assert_allclose(part.coefficients[i, others], peer.coef_, atol=1e-9)
         own = part.eta(batch_of(groups))[..., 0][:, -N_SITES + i]
-        np.testing.assert_allclose(own, peer.predict(z[:, others]), rtol=1e-6)
+        assert_allclose(own, peer.predict(z[:, others]), rtol=1e-6)
     assert part.coefficients[:, :N_SITES].diagonal().abs().max() == 0
     joint = fitted("covariance", groups, climate=plain(), ridges=[0.1])
     ours, theirs = (each.eta(batch_of(groups))[:, -N_SITES:, 0] for each in (part, joint))
-    torch.testing.assert_close(ours, theirs)
+    assert_close(ours, theirs)
 
 
 @every_kind
@@ -138,10 +139,10 @@ def test_missing_predictors_widen_by_what_they_would_have_said():
     mean, log_scale = part.eta(replace(batch, observed=hidden))[0].unbind(-1)
     b = part.coefficients[:, [1, 4]]
     added = ((b @ part.moments[[1, 4]][:, [1, 4]]) * b).sum(-1)
-    torch.testing.assert_close((2 * log_scale).exp(), part.inflation * (part.residual + added))
+    assert_close((2 * log_scale).exp(), part.inflation * (part.residual + added))
     z = batch.values["value"][0].double() - part.mean
     z[[1, 4]] = 0.0
-    torch.testing.assert_close(mean, part.mean + part.coefficients @ z)
+    assert_close(mean, part.mean + part.coefficients @ z)
     assert added[[0, 2]].min() > 0
 
 
@@ -152,11 +153,11 @@ def test_a_site_that_training_never_saw_has_the_climate_alone(kind):
     part, batch = fitted(kind, seen), batch_of(groups)
     location, scale, doubt = (column.double() for column in part.climate(batch))
     mean, log_scale = part.eta(batch).unbind(-1)
-    torch.testing.assert_close(mean[:, 2], location[:, 2])
+    assert_close(mean[:, 2], location[:, 2])
     expected = (scale.square() + doubt.square()).sqrt()
-    torch.testing.assert_close(log_scale.exp()[:, 2], expected[:, 2])
+    assert_close(log_scale.exp()[:, 2], expected[:, 2])
     assert doubt[:, 2].min() > doubt[:, 1].max()
-    torch.testing.assert_close(part.eta(batch_of(seen)), part.eta(batch))
+    assert_close(part.eta(batch_of(seen)), part.eta(batch))
 
 
 def test_seasons_are_held_out_whole_and_blocks_where_there_are_none():

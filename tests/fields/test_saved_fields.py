@@ -5,6 +5,7 @@ import signal
 import numpy as np
 import pytest
 import torch
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam.checks import CheckpointError
 from exfam.estimator.saving import load
@@ -52,10 +53,10 @@ def test_a_saved_model_says_what_it_said(kind, more, tmp_path):
     assert some.v.isna().any()
     for loaded in (class_of(kind).load(tmp_path / "model"), load(tmp_path / "model")):
         assert type(loaded) is class_of(kind)
-        np.testing.assert_array_equal(loaded.log_prob(frame), estimator.log_prob(frame))
-        np.testing.assert_array_equal(loaded.predict(frame, at=at), estimator.predict(frame, at=at))
-        np.testing.assert_array_equal(loaded.sample(some, seed=3), estimator.sample(some, seed=3))
-        np.testing.assert_array_equal(loaded.site_coordinates_, PLACES)
+        assert_array_equal(loaded.log_prob(frame), estimator.log_prob(frame))
+        assert_array_equal(loaded.predict(frame, at=at), estimator.predict(frame, at=at))
+        assert_array_equal(loaded.sample(some, seed=3), estimator.sample(some, seed=3))
+        assert_array_equal(loaded.site_coordinates_, PLACES)
         assert loaded.vocabulary_["item"].tolist() == estimator.vocabulary_["item"].tolist()
 
 
@@ -66,7 +67,7 @@ def test_parameters_and_sites_of_a_saved_model_are_those_of_its_fit(kind, tmp_pa
     estimator = make(kind).fit(late)
     estimator.set_params(seed=4, standardize="global").save(tmp_path / "model")
     loaded = load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.predict(FRAME), estimator.predict(FRAME))
+    assert_array_equal(loaded.predict(FRAME), estimator.predict(FRAME))
     assert (loaded.seed, loaded.standardize) == (4, "global")
 
 
@@ -87,9 +88,9 @@ def test_an_ensemble_is_the_mean_of_its_members(kind):
     nats = [model.log_prob(FRAME)[SEEN] for model in alone]
     assert np.abs(nats[0] - nats[1]).max() > 1e-4
     mean = np.logaddexp(*nats) - np.log(2)
-    np.testing.assert_allclose(both.log_prob(FRAME)[SEEN], mean, rtol=1e-4, atol=1e-5)
+    assert_allclose(both.log_prob(FRAME)[SEEN], mean, rtol=1e-4, atol=1e-5)
     means = np.mean([model.predict(FRAME) for model in alone], 0)
-    np.testing.assert_allclose(both.predict(FRAME), means, rtol=1e-5)
+    assert_allclose(both.predict(FRAME), means, rtol=1e-5)
     assert np.isfinite(both.sample(FRAME)).all()
     assert np.isfinite(both.next_site(FRAME, n=1).variance[~SEEN]).all()
 
@@ -161,7 +162,7 @@ def test_scales_are_calibrated_on_maps_held_out(family):
     wide = make("field-efa", family=family).fit(early, validation=late)
     assert wide.score(late) > plain.score(late)
     if family == "gaussian":
-        np.testing.assert_allclose(wide.predict(FRAME), plain.predict(FRAME), rtol=1e-6)
+        assert_allclose(wide.predict(FRAME), plain.predict(FRAME), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_what_a_map_attends_to(more):
         labels = GROUPS.vocabulary["item"][GROUPS.item[own]]
         assert of_map.site[centers].tolist() == labels.tolist()
         places = GROUPS.attributes["coordinates"][own]
-        np.testing.assert_array_equal(of_map.coordinates[centers], places)
+        assert_array_equal(of_map.coordinates[centers], places)
         read_out = [] if of_map.read_out is None else [of_map.read_out]
         for weights in [*of_map.attention, *read_out]:
             assert weights.shape[1:] == (len(own), len(of_map.site)) and (weights >= 0).all()
@@ -191,6 +192,6 @@ def test_what_a_map_attends_to(more):
         for weights, null in zip(of_map.attention, of_map.null, strict=True):
             whole = weights.sum(-1) + null
             seen = (whole > 1e-6).all(0)
-            np.testing.assert_allclose(whole[:, seen], 1, atol=1e-5)
+            assert_allclose(whole[:, seen], 1, atol=1e-5)
         if "n_neighbors" in more:
             assert (of_map.attention[0] > 0).sum(-1).max() <= 2 * 2

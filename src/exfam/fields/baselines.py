@@ -21,12 +21,14 @@ from exfam.estimator.rules import Choice
 from exfam.fields.declarations import Lags, RidgeSplit
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climate import Climate, ClimatologyPart
-from exfam.fields.networks.gaussian_process import (
+from exfam.fields.networks.covariances import (
     KERNELS,
+    VARIOGRAMS,
     GaussianProcessPart,
+    KrigingPart,
     fit_gaussian_process,
+    fit_kriging,
 )
-from exfam.fields.networks.kriging import VARIOGRAMS, KrigingPart, fit_kriging
 from exfam.fields.networks.ridge import RidgeCovariancePart, RidgePart, RidgeSitePart, fit_ridge
 from exfam.fields.plan import FieldPlan
 
@@ -92,7 +94,7 @@ class _KnownSites(Lags, RidgeSplit, FieldEstimator, ABC):
     """Estimators that know the sites of training alone, by a part that `fit_ridge` fills."""
 
     reads_around_new_sites = False
-    _part: ClassVar[type[RidgeSitePart] | type[RidgeCovariancePart]]
+    _part: ClassVar[type[RidgePart]]
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         return [fit_ridge(self._empty_part(climate), plan.train, validation=plan.validation)]

@@ -123,9 +123,7 @@ class FieldNetworkParameters(Declared, section="Model"):
     head_dim: int = parameter(Whole(), "length of each head's queries and keys", default=16)
     n_layers: int = parameter(
         Whole(least=0),
-        "attention layers; 0 leaves the linear read-out alone, which can be better: on "
-        "October temperatures of 44 cities its mean squared errors on the test days are 8.15,"
-        " 8.25 and 8.12 (three seeds, squared degrees Fahrenheit), and with one layer 8.53",
+        "attention layers; 0 leaves the linear read-out alone, which can predict better",
         default=1,
     )
     feed_forward_dim: int = parameter(

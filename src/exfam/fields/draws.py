@@ -9,13 +9,8 @@ from jaxtyping import Float, Int64, Shaped
 
 from exfam.checks import check_fraction
 from exfam.estimator.evaluate import value_parameters
-from exfam.families import Family
 from exfam.families.mixtures import Mixture
-from exfam.fields.data import with_lags
 from exfam.fields.data.facts import is_observed
-from exfam.fields.data.further import with_times
-from exfam.fields.networks.assemble import FieldShape
-from exfam.fields.plan import standardized_maps
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -71,18 +66,9 @@ class Sensing:
     reduction: Float[np.ndarray, "rows"]
     variance: Float[np.ndarray, "rows"]
 
-    def in_unit(self, unit: float) -> "Sensing":
-        """The same in a unit of which the present one is `unit`."""
-        # One factor after the other: the square of a unit may be too small for a number.
-        return Sensing(unit * (unit * self.reduction), unit * (unit * self.variance))
-
     @property
     def ranking(self) -> Int64[np.ndarray, "missing"]:
-        """Rows with a missing value, the largest reduction first; equals by row.
-
-        >>> Sensing(np.array([np.nan, 0.5, 2.0]), np.array([np.nan, 4.0, 4.0])).ranking
-        array([2, 1])
-        """
+        """Rows with a missing value, the largest reduction first; equals by row."""
         rows = np.flatnonzero(~np.isnan(self.reduction))
         return rows[np.argsort(-self.reduction[rows], kind="stable")]
 
@@ -109,44 +95,6 @@ def fill_maps(
                 seen[element] = True
         observed[missing] = True
     return drawn
-
-
-def forecast(
-    members: Members,
-    groups: Groups,
-    *,
-    steps: int,
-    shape: FieldShape,
-    family: Family,
-    n: int,
-    sweeps: int,
-    seed: int,
-) -> Forecast:
-    """Draws of `steps` maps after the last; what is missing in those it needs is drawn as well.
-
-    `groups` are in the units of the data; `family` and `shape` hold those of the model.
-    """
-    last = max(groups.group_attributes["time"].tolist(), default=0.0)
-    plain = groups.with_(context_start=None, context_stop=None).compact()
-    whole = with_times(plain, last + shape.step * np.arange(1, steps + 1))
-    recent = whole.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
-    whole = with_lags(whole[recent].compact(), shape.lags, step=shape.step)
-    drawn = fill_maps(
-        members, standardized_maps(whole, family, shape), n=n, sweeps=sweeps, seed=seed
-    )
-    future = whole[len(whole) - steps :]
-    own = future.elements()
-    first = own[: len(own) // steps]
-    assert whole.item is not None
-    labels = np.array([*whole.vocabulary["item"].tolist(), None], dtype=object)
-    names = future.group_names
-    values = family.restore(torch.from_numpy(drawn[:, own])).numpy()
-    return Forecast(
-        times=future.group_attributes["time"] if names is None else names,
-        sites=labels[whole.item[first]],
-        coordinates=whole.attributes["coordinates"][first],
-        draws=values.reshape(n, steps, -1),
-    )
 
 
 def next_sites(members: Members, groups: Groups, rows: Elements, *, n: int, seed: int) -> Sensing:
@@ -209,10 +157,7 @@ def copies_of_map(
     *,
     targets: Elements,
 ) -> tuple[Groups, Elements]:
-    """One map and what it sees, once for each row of `values`; and the elements that it holds.
-
-    `targets` are the elements to be predicted.
-    """
+    """One map and what it sees, once for each row of `values`; and the elements that it holds."""
     begin, end = maps.context_start, maps.context_stop
     bounds = [(maps.start, maps.stop)]
     if begin is not None and end is not None:

@@ -23,9 +23,10 @@ from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import Family, Gaussian, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.data.facts import is_observed
-from exfam.fields.data.further import with_places
+from exfam.fields.data.further import with_places, with_times
+from exfam.fields.data.lags import with_lags
 from exfam.fields.declarations import ClimateModel, FieldColumnNames, FieldSplit, FieldTraining
-from exfam.fields.draws import Forecast, Sensing, fill_maps, forecast, next_sites
+from exfam.fields.draws import Forecast, Sensing, fill_maps, next_sites
 from exfam.fields.inputs import (
     REMEDY,
     FieldInputs,
@@ -182,8 +183,8 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         draws = _drawing(n, sweeps, seed)
         inputs = self._inputs(X)
         drawn = fill_maps(self.members_, inputs.groups, **draws)
-        values = self.family_.restore(torch.from_numpy(drawn)).numpy()
-        return inputs.spread(np.where(is_observed(inputs.groups), inputs.values, values))
+        values = np.where(is_observed(inputs.groups), inputs.values, self._in_unit(drawn))
+        return inputs.spread(values)
 
     def forecast(
         self, X: Any, *, steps: int = 1, n: int = 100, sweeps: int = 0, seed: int = 0
@@ -199,9 +200,26 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
                 "`lags` must be at least 1 to forecast, got 0. Fit with lags=1, so that earlier "
                 "maps are seen."
             )
-        maps = self._inputs(X).given
-        shape, family = self.shape_, self.family_
-        return forecast(self.members_, maps, steps=int(steps), shape=shape, family=family, **draws)
+        maps, shape, steps = self._inputs(X).given, self.shape_, int(steps)
+        last = max(maps.group_attributes["time"].tolist(), default=0.0)
+        plain = maps.with_(context_start=None, context_stop=None).compact()
+        maps = with_times(plain, last + shape.step * np.arange(1, steps + 1))
+        recent = maps.group_attributes["time"] > last - (shape.lags + 0.5) * shape.step
+        maps = with_lags(maps[recent].compact(), shape.lags, step=shape.step)
+        # What is missing in the maps that the next ones need is drawn as well.
+        drawn = fill_maps(self.members_, standardized_maps(maps, self.family_, shape), **draws)
+        future = maps[len(maps) - steps :]
+        own = future.elements()
+        first = own[: len(own) // steps]
+        assert maps.item is not None
+        labels = np.array([*maps.vocabulary["item"].tolist(), None], dtype=object)
+        names = future.group_names
+        return Forecast(
+            times=future.group_attributes["time"] if names is None else names,
+            sites=labels[maps.item[first]],
+            coordinates=maps.attributes["coordinates"][first],
+            draws=self._in_unit(drawn[:, own]).reshape(len(drawn), steps, -1),
+        )
 
     def next_site(self, X: Any, *, n: int = 8, seed: int = 0) -> Sensing:
         """Which missing value would, once measured, say most about the others that are missing.
@@ -214,7 +232,13 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         check_seed("seed", seed)
         inputs = self._inputs(X)
         sensing = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
-        return sensing.in_unit(unit_of(self.family_))
+        unit = unit_of(self.family_)
+        # One factor after the other: the square of a unit may be too small for a number.
+        return Sensing(unit * (unit * sensing.reduction), unit * (unit * sensing.variance))
+
+    def _in_unit(self, drawn: np.ndarray) -> np.ndarray:
+        """Standardized values in the unit of the data."""
+        return self.family_.restore(torch.from_numpy(drawn)).numpy()
 
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which maps of `X` the model was fitted on, or its epoch was chosen by.

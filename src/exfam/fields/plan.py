@@ -70,11 +70,7 @@ class FieldPlan:
 def plan_field_fit(
     estimator: Any, X: Any, *, validation: Any, checkpoint: str | Path | None
 ) -> FieldPlan:
-    """The plan of `estimator.fit(X)`.
-
-    Raises DataError for data that are no field or have no value, ExfamError where data and
-    parameters do not go together, SupportError for values that the family cannot produce.
-    """
+    """The plan of `estimator.fit(X)`, whose docstring says when it raises."""
     groups = read_field_inputs(X, estimator).groups
     if not len(observed_own(groups)):
         raise DataError("`X` must hold at least one observed value to fit, got none.")
@@ -90,7 +86,8 @@ def plan_field_fit(
     else:
         train, held_out = groups, _validation(estimator, validation, groups, shape)
         check_in_support(held_out, {column: family})
-    family = fitted_to(family, train)
+    shown = train.values[column][observed_own(train)].astype(np.float64)
+    family = scaled_to(family, torch.from_numpy(shown))
     check_range(train, family)
     return FieldPlan(
         train=train,
@@ -147,12 +144,6 @@ def _hold_out(groups: Groups, *, fraction: float) -> tuple[Groups, Groups | None
     if n < 1:
         return able, None
     return able[: len(able) - n], able[len(able) - n :]
-
-
-def fitted_to(family: Family, groups: Groups) -> Family:
-    """`family` on values standardized by the observed own values of training groups."""
-    (column,) = groups.values.values()
-    return scaled_to(family, torch.from_numpy(column[observed_own(groups)].astype(np.float64)))
 
 
 def check_range(groups: Groups, family: Family) -> None:
@@ -232,9 +223,6 @@ def origin_and_length(
     Models see single precision, in which sites that are close together and far from 0 would be one.
     Degrees on the globe are as they are: no origin, and a length of 1.
     Raises DataError for coordinates of more than 1e150, whose squares are no numbers.
-
-    >>> origin_and_length(np.array([[4e6, 1.0], [4e6 + 2.0, 1.0]]), metric="euclidean")
-    ((4000001.0, 1.0), 1.0)
     """
     if metric != "euclidean":
         return (), 1.0

@@ -62,9 +62,6 @@ def time_step(time: Float[np.ndarray, "times"]) -> float | None:
     """The most frequent gap between consecutive times, the smallest of equals; None without two.
 
     Gaps that differ by less than a millionth are one.
-
-    >>> time_step(np.array([0.0, 1.0, 2.0, 9.0]))
-    1.0
     """
     gaps = np.sort(np.diff(np.sort(time)))
     if not len(gaps):

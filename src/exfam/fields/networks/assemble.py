@@ -23,10 +23,15 @@ from exfam.encodings import DistanceBias, Encoding, EncodingSizes, build_encodin
 from exfam.families import Family, Gaussian
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.neighborhood import AllSites, NearestSites
 from exfam.fields.networks.network import FieldNetwork
-from exfam.fields.networks.readout import ReadOut
-from exfam.fields.networks.tokens import AlongLine, Hiding, PlaceVectors, StepsBack
+from exfam.fields.networks.parts import (
+    AlongLine,
+    Hiding,
+    Neighborhood,
+    PlaceVectors,
+    ReadOut,
+    StepsBack,
+)
 from exfam.geometry import distances
 from exfam.groups import Groups
 from exfam.layers import mlp
@@ -125,7 +130,6 @@ def build_field_network(
     blocks = [parts.block() for _ in range(settings.n_layers)]
     n_location = family.n_params - family.n_dispersion
     head = FieldHead(settings, start=start, n_location=n_location, generator=generator)
-    k = settings.n_neighbors
     return FieldNetwork(
         place,
         hidden,
@@ -134,7 +138,7 @@ def build_field_network(
         climate=climate,
         family=family,
         column=shape.column,
-        neighborhood=AllSites() if k is None else NearestSites(k, shape.metric),
+        neighborhood=Neighborhood(settings.n_neighbors, shape.metric),
         hiding=Hiding(settings.hide),
         read_out=parts.read_out() if settings.read_out_heads else None,
         dropout=settings.dropout,

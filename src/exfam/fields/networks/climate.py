@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Float64, Int64
+from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
-from exfam.checks import DataError, check_choice, check_positive
+from exfam.checks import check_choice, check_positive
 from exfam.fields.data.facts import observed_own
 from exfam.fields.networks.places import at_places, fit_surface, to_points
 from exfam.fields.networks.seasons import (
@@ -49,10 +49,6 @@ class Climate(nn.Module):
     64 nearest ones by simple kriging, and have their doubt. Times are those of an element's own
     map: elements of earlier maps lie `step` before one another.
     Raises ExfamError for another kind or metric, or a period or step that is not above 0.
-
-    >>> climate = Climate("none", n_sites=2, n_dims=2, metric="euclidean", period=1.0, step=1.0)
-    >>> climate(Groups(start=[0], stop=[2], item=[0, 1]).pad([0])).scale
-    tensor([[1., 1.]])
     """
 
     points: Tensor
@@ -152,7 +148,7 @@ def fit_climate(
 ) -> Climate:
     """What is normal, from the own observed elements of the groups and nothing else.
 
-    Arguments are those of `Climate`. Raises DataError if no value is observed.
+    Arguments are those of `Climate`.
 
     >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 1],
     ...     values={"t": [1.0, 7.0, 3.0, 9.0]}, attributes={"coordinates": np.zeros((4, 2))})
@@ -166,63 +162,38 @@ def fit_climate(
     )
     if kind == "none":
         return climate
-    rows = _observations(groups)
-    if kind == "global":
-        climate.coefficient[0] = rows.value.mean()
-        spread = rows.value.std()
-        varies = spread > 1e-12 * np.abs(rows.value).max()
-        climate.log_scale[0] = np.log(spread) if varies else 0.0
-        return climate
-    waves = np.zeros((len(rows.value), 0))
-    if kind == "seasonal":
-        angles = angle(torch.from_numpy(rows.time), period)
-        waves = harmonics(angles, harmonics_supported(angles)).numpy()
-    climate.center[: waves.shape[1]] = torch.from_numpy(waves.mean(0))
-    courses = fit_courses(
-        rows.value, rows.site, waves - waves.mean(0), n_sites=max(1, groups.n_items)
-    )
-    _fill(climate, courses, rows)
-    return climate
-
-
-class _Rows(NamedTuple):
-    """Observed values of known sites, with their places and times."""
-
-    value: Float64[np.ndarray, "rows"]
-    site: Int64[np.ndarray, "rows"]
-    time: Float64[np.ndarray, "rows"]
-    coordinates: Float64[np.ndarray, "rows dims"]
-
-
-def _observations(groups: Groups) -> _Rows:
     assert groups.item is not None
     elements = observed_own(groups)
     elements = elements[groups.item[elements] >= 0]
-    if not len(elements):
-        raise DataError(
-            "`groups` must have an observed value to fit a climate, got none. "
-            "Check the value column of the training data."
-        )
     (column,) = groups.values.values()
-    time = groups.group_attributes.get("time", np.zeros(len(groups))).astype(np.float64)
-    of_elements = np.zeros(groups.n_rows)
-    of_elements[groups.elements()] = np.repeat(time, groups.stop - groups.start)
-    return _Rows(
-        value=column[elements].astype(np.float64),
-        site=groups.item[elements].astype(np.int64),
-        time=of_elements[elements],
-        coordinates=groups.attributes["coordinates"][elements].astype(np.float64),
-    )
+    value = column[elements].astype(np.float64)
+    if kind == "global":
+        climate.coefficient[0] = value.mean()
+        spread = value.std()
+        varies = spread > 1e-12 * np.abs(value).max()
+        climate.log_scale[0] = np.log(spread) if varies else 0.0
+        return climate
+    waves = np.zeros((len(value), 0))
+    if kind == "seasonal":
+        time = np.empty(groups.n_rows)
+        of_own = groups.group_attributes["time"].astype(np.float64)
+        time[groups.elements()] = np.repeat(of_own, groups.stop - groups.start)
+        angles = angle(torch.from_numpy(time[elements]), period)
+        waves = harmonics(angles, harmonics_supported(angles)).numpy()
+    climate.center[: waves.shape[1]] = torch.from_numpy(waves.mean(0))
+    site = groups.item[elements].astype(np.int64)
+    courses = fit_courses(value, site, waves - waves.mean(0), n_sites=max(1, groups.n_items))
+    _fill(climate, courses, site, groups.attributes["coordinates"][elements].astype(np.float64))
+    return climate
 
 
-def _fill(climate: Climate, courses: SiteCourses, rows: _Rows) -> None:
+def _fill(climate: Climate, courses: SiteCourses, site: np.ndarray, places: np.ndarray) -> None:
     """The buffers of a climate with sites, surfaces to places without data included."""
     terms = courses.coefficient.shape[1]
-    count = np.bincount(rows.site, minlength=len(courses.scale))
-    first = np.unique(rows.site, return_index=True)[1]
-    at = torch.from_numpy(rows.coordinates[first])
+    count = np.bincount(site, minlength=len(courses.scale))
+    first = np.unique(site, return_index=True)[1]
     climate.known.copy_(torch.from_numpy(count > 0))
-    climate.points[climate.known] = to_points(at, climate.metric)
+    climate.points[climate.known] = to_points(torch.from_numpy(places[first]), climate.metric)
     climate.coefficient[:, :terms] = torch.from_numpy(courses.coefficient)
     climate.covariance[:, :terms, :terms] = torch.from_numpy(courses.covariance)
     climate.log_scale.copy_(torch.from_numpy(np.log(courses.scale)))

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
-from exfam.checks import ExfamError, check_positive
+from exfam.checks import check_positive
 from exfam.embeddings import NumberAttribute
 from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import LatentFactorParameters
@@ -118,14 +118,12 @@ def build_field_latent_factor(
     """The model before training: each prediction starts near the mean of its neighbors.
 
     Coordinates are standardized by those of the training `groups`; the scale starts at the
-    standard deviation of the values. Raises ExfamError if no value is observed.
+    standard deviation of the values.
     """
     elements = groups.elements()
     (column,) = groups.values.values()
     neighbors = NearestObserved(settings.k, metric)
     shown = column[observed_own(groups)]
-    if not len(shown):
-        raise ExfamError("`groups` must have an observed value to fit this model, got none.")
     coordinates = torch.from_numpy(groups.attributes["coordinates"][elements])
     spread = coordinates.std(0, correction=0)
     factors = NumberAttribute(

@@ -29,11 +29,6 @@ def condition(
     1 / Q_ii. With `flat_mean` the mean is unknown and the same for all values, which is ordinary
     kriging; where no other value is observed the weights are 0 and the variance is infinite.
     Source: Dubrule (1983), Cross validation of kriging in a unique neighborhood.
-
-    >>> covariance = torch.tensor([[[1.0, 0.5], [0.5, 1.0]]]).double()
-    >>> condition(covariance, torch.ones(1, 2, dtype=torch.bool))[0]
-    tensor([[[0.0000, 0.5000],
-             [0.5000, 0.0000]]], dtype=torch.float64)
     """
     seen = observed.to(covariance.dtype)
     both = seen[:, :, None] * seen[:, None]
@@ -124,12 +119,6 @@ def leave_one_out(normal: JointNormal, rows: SlotRows) -> tuple[Slots, Slots]:
     A known slot is left out of what is given: with P the precision of the known slots its mean is
     z_i - (P z)_i / P_ii and its variance 1 / P_ii. Rows that know the same slots share one
     factorization.
-
-    >>> normal = JointNormal(torch.zeros(2), torch.tensor([[1.0, 0.6], [0.6, 1.0]]))
-    >>> rows = SlotRows(torch.tensor([[2.0, 0.0]]), torch.tensor([[True, False]]))
-    >>> mean, variance = leave_one_out(normal, rows)
-    >>> mean.tolist(), [round(v, 2) for v in variance[0].tolist()]
-    ([[0.0, 1.2000000476837158]], [1.0, 0.64])
     """
     means, variances = [], []
     prior = normal.covariance.diagonal()
@@ -151,11 +140,6 @@ def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None
     The maximum of the log-likelihood minus (n / 2) ridge tr(covariance^-1): the second moments
     plus the ridge where all is known, else by expectation-maximization (Little & Rubin, ch. 8).
     Slots that no row knows keep mean 0 and variance 1 + ridge of their own.
-
-    >>> value = torch.tensor([[1.0, 2.0], [3.0, 6.0]])
-    >>> normal = fit_normal(SlotRows(value, torch.ones(2, 2, dtype=torch.bool)), ridge=0.5)
-    >>> normal.mean.tolist(), normal.covariance.tolist()
-    ([2.0, 4.0], [[1.5, 2.0], [2.0, 4.5]])
     """
     normal = start if start is not None else _start(rows, ridge=ridge)
     seen = rows.known.any(0)

@@ -50,11 +50,6 @@ def placed(
     """The family's parameters in the value's own unit, from outputs in units of anomalies.
 
     The doubt of the location adds to the variance where the family has a scale.
-
-    >>> from exfam.families import Gaussian
-    >>> normal = torch.tensor([60.0]), torch.tensor([10.0]), torch.tensor([0.0])
-    >>> placed(torch.tensor([[0.5, 0.0]]), normal, Gaussian())
-    tensor([[65.0000,  2.3026]])
     """
     location, scale, doubt = normal
     first = location + scale * outputs[..., 0]

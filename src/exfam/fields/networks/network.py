@@ -17,9 +17,7 @@ from exfam.encodings import KeyPosition, Position, QueryPosition
 from exfam.families import Family
 from exfam.fields.networks.climate import Climate, Normal
 from exfam.fields.networks.links import anomaly, placed
-from exfam.fields.networks.neighborhood import AllSites, Keys, NearestSites, own_elements
-from exfam.fields.networks.readout import ReadOut
-from exfam.fields.networks.tokens import Hiding
+from exfam.fields.networks.parts import Hiding, Keys, Neighborhood, ReadOut, own_elements
 from exfam.groups import Batch
 from exfam.layers import Dropout, drawing_again
 
@@ -36,11 +34,7 @@ MOST_LAYOUTS = 4
 
 
 class FieldWeights(NamedTuple):
-    """Attention weights of own elements, by layer, and of the read-out; and what they are over.
-
-    `keys.column` holds the elements of the columns, None if all elements in order; a further column
-    of a layer is the null token's.
-    """
+    """Attention weights of own elements over `keys`; a further column of a layer is for "none"."""
 
     layers: tuple[Float[Tensor, "batch own heads columns"], ...]
     read_out: Float[Tensor, "batch own heads key"] | None
@@ -50,8 +44,7 @@ class FieldWeights(NamedTuple):
 class _Seen(NamedTuple):
     """A batch as the network sees it; `alike`: all rows but for their values.
 
-    `sources`: keys and values of each block; `read_keys`: those of the read-out. All heads are side
-    by side.
+    `sources`: keys and values of each block, `read_keys` those of the read-out, heads side by side.
     """
 
     center: Vectors
@@ -95,7 +88,7 @@ class FieldNetwork(nn.Module):
         climate: Climate,
         family: Family,
         column: str,
-        neighborhood: AllSites | NearestSites,
+        neighborhood: Neighborhood,
         hiding: Hiding,
         read_out: ReadOut | None = None,
         dropout: float = 0.0,
@@ -112,7 +105,7 @@ class FieldNetwork(nn.Module):
 
         Raises ExfamError for maps too large for all sites to attend to all others.
         """
-        if not isinstance(self.neighborhood, NearestSites):
+        if self.neighborhood.k is None:
             layouts = _layouts(batch)
             if len(layouts) == 1:
                 return self._eta(batch, in_parts=False)
@@ -139,8 +132,7 @@ class FieldNetwork(nn.Module):
     def _by_parts(self, seen: _Seen, *, in_parts: bool) -> Outputs:
         """The outputs of all own elements, of so many at a time that memory stays bounded.
 
-        On the way back, what a part computed is computed again. `in_parts`: these groups are
-        themselves a part of a batch.
+        On the way back, what a part computed is computed again.
         """
         n_own = seen.keys.own.column.shape[1]
         size = max(1, MOST_NUMBERS // self._numbers_a_query(seen))
@@ -195,28 +187,25 @@ class FieldNetwork(nn.Module):
 
     def numbers_an_element(self, longest: int) -> int:
         """Numbers that an element of a group of that length takes in the largest array."""
-        parts = self._attending()
-        if isinstance(self.neighborhood, NearestSites):
-            width = max((part.n_heads * part.head_dim for part in parts), default=1)
-            return (min(self.neighborhood.k, longest) + 1) * width
-        return longest * max((part.n_heads for part in parts), default=1)
+        k, parts = self.neighborhood.k, self._attending()
+        if k is None:
+            return longest * max((part.n_heads for part in parts), default=1)
+        width = max((part.n_heads * part.head_dim for part in parts), default=1)
+        return (min(k, longest) + 1) * width
 
     def _attending(self) -> list[Attention | ReadOut]:
         blocks = [cast(Block, block).attention for block in self.blocks]
         return [*blocks, *([] if self.read_out is None else [self.read_out])]
 
-    def _check_size(self, batch: Batch) -> None:
+    def _see(self, batch: Batch, normal: Normal) -> _Seen:
         length = batch.present.shape[1]
         n_scores = length * self.numbers_an_element(length)
-        if not isinstance(self.neighborhood, NearestSites) and n_scores > MOST_SCORES:
+        if self.neighborhood.k is None and n_scores > MOST_SCORES:
             raise ExfamError(
                 f"`n_neighbors` must be given for maps of {length} elements, got None: all attend "
                 f"to all others, with {4e-9 * n_scores:.0f} GB of scores a map. Fit with "
                 "n_neighbors=32, say: time then grows with the elements, not with their square."
             )
-
-    def _see(self, batch: Batch, normal: Normal) -> _Seen:
-        self._check_size(batch)
         shown = self.hiding(batch)
         values = anomaly(batch.values[self.column], normal, self.family)
         values = torch.where(shown, values, 0.0).to(normal.location.dtype)

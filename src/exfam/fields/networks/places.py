@@ -3,6 +3,7 @@
 In Euclidean space kernels of the distance are positive definite. Surfaces are Gaussian processes.
 """
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ MOST_ENTRIES = 2**22
 # the variance and the nugget in units of the sites' variance, the length of their median distance.
 PRIOR_CENTER = (1.0, 0.5, 0.1)
 PRIOR_WIDTH = (1.0, 1.0, 1.5)
+BOUNDS = [(-12.0, 8.0), (-8.0, 4.0), (-12.0, 8.0)]
 
 Sites = Float64[Tensor, "sites"]
 Points = Float64[Tensor, "sites space"]
@@ -97,29 +99,33 @@ def fit_surface(points: Points, value: Sites, *, noise: Sites, unknown: float) -
     distance = chord_distances(at, at)
     apart = distance[distance > 0]
     width = float(apart.median()) if len(apart) else 1.0
-    best = _most_likely(distance, z, error, z.new_tensor([spread, width, spread]))
+    unit = z.new_tensor([spread, width, spread])
+    center = z.new_tensor(PRIOR_CENTER).log()
+
+    def nats(free: Tensor) -> Tensor:
+        prior = ((free - center) / z.new_tensor(PRIOR_WIDTH)).square().sum()
+        return _profile(distance, z, error, free.exp() * unit)[1] + 0.5 * prior
+
+    best = lowest(nats, center.tolist(), BOUNDS).exp() * unit
     mean, _ = _profile(distance, z, error, best)
     return Surface(float(mean), *best.tolist())
 
 
-def _most_likely(distance: Tensor, z: Tensor, error: Tensor, unit: Tensor) -> Tensor:
-    """Variance, length and nugget, found in units of `unit`."""
-    center, width = unit.new_tensor(PRIOR_CENTER), unit.new_tensor(PRIOR_WIDTH)
+def lowest(
+    nats: Callable[[Tensor], Tensor], start: Sequence[float], bounds: Sequence[tuple[float, float]]
+) -> Float64[Tensor, "parameters"]:
+    """Where `nats` are lowest, by L-BFGS with torch's gradients."""
 
-    def loss(log_ratio: np.ndarray) -> tuple[float, np.ndarray]:
-        free = torch.tensor(log_ratio, requires_grad=True)
-        _, nats = _profile(distance, z, error, free.exp() * unit)
-        total = nats + 0.5 * ((free - center.log()) / width).square().sum()
-        total.backward()
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        free = torch.tensor(point, requires_grad=True)
+        value = nats(free)
+        value.backward()
         assert free.grad is not None
-        return float(total.detach()), free.grad.numpy()
+        return float(value.detach()), free.grad.numpy()
 
-    bounds = [(-12.0, 8.0), (-8.0, 4.0), (-12.0, 8.0)]
     with torch.enable_grad():
-        fit = scipy.optimize.minimize(
-            loss, center.log().numpy(), jac=True, method="L-BFGS-B", bounds=bounds
-        )
-    return torch.from_numpy(fit.x).exp() * unit
+        fit = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+    return torch.from_numpy(fit.x)
 
 
 def _profile(

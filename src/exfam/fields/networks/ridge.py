@@ -67,24 +67,25 @@ class RidgePart(nn.Module, ABC):
     inflation: Tensor
     ridge: Tensor
 
-    def __init__(
-        self,
-        climate: nn.Module,
-        *,
-        n_sites: int,
-        n_lags: int,
-        moments: dict[str, Tensor],
-        ridge: Tensor,
-    ) -> None:
+    def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
         super().__init__()
         self.climate, self.n_sites, self.n_lags = climate, n_sites, n_lags
         n_slots = n_sites * (n_lags + 1)
-        self.register_buffer("mean", torch.zeros(n_slots, dtype=torch.float64))
-        for name, moment in moments.items():
-            self.register_buffer(name, moment.double())
-        self.register_buffer("seen", torch.zeros(n_slots, dtype=torch.bool))
-        self.register_buffer("inflation", torch.ones_like(ridge, dtype=torch.float64))
-        self.register_buffer("ridge", ridge.double())
+        ridge, moments = self.initial(n_sites, n_slots)
+        buffers = {
+            "mean": torch.zeros(n_slots),
+            **moments,
+            "seen": torch.zeros(n_slots, dtype=torch.bool),
+            "inflation": torch.ones_like(ridge),
+            "ridge": ridge,
+        }
+        for name, buffer in buffers.items():
+            self.register_buffer(name, buffer if name == "seen" else buffer.double())
+
+    @staticmethod
+    @abstractmethod
+    def initial(n_sites: int, n_slots: int) -> tuple[Tensor, dict[str, Tensor]]:
+        """Ridges and what the conditionals are computed from, before a fit."""
 
     @abstractmethod
     def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
@@ -152,10 +153,9 @@ class RidgeCovariancePart(RidgePart):
 
     covariance: Tensor
 
-    def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
-        moments = {"covariance": torch.eye(n_sites * (n_lags + 1))}
-        sizes = {"n_sites": n_sites, "n_lags": n_lags}
-        super().__init__(climate, **sizes, moments=moments, ridge=torch.zeros(()))
+    @staticmethod
+    def initial(n_sites: int, n_slots: int) -> tuple[Tensor, dict[str, Tensor]]:
+        return torch.zeros(()), {"covariance": torch.eye(n_slots)}
 
     def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
         return leave_one_out(normal, rows)
@@ -188,15 +188,14 @@ class RidgeSitePart(RidgePart):
     residual: Tensor
     moments: Tensor
 
-    def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
-        n_slots = n_sites * (n_lags + 1)
+    @staticmethod
+    def initial(n_sites: int, n_slots: int) -> tuple[Tensor, dict[str, Tensor]]:
         moments = {
             "coefficients": torch.zeros(n_sites, n_slots),
             "residual": torch.ones(n_sites),
             "moments": torch.eye(n_slots),
         }
-        sizes = {"n_sites": n_sites, "n_lags": n_lags}
-        super().__init__(climate, **sizes, moments=moments, ridge=torch.zeros(n_sites))
+        return torch.zeros(n_sites), moments
 
     def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
         lines = _regressions(normal, self.n_sites)
@@ -274,10 +273,9 @@ def fit_ridge(
             "that never do, such as constants. Fit `FieldClimatology`: nothing is left for a ridge."
         )
     tried = [ridge * unit for ridge in sorted(ridges, reverse=True)]
-    errors, variances = zip(
-        *(_held_out(part, *split, ridges=tried) for split in splits), strict=True
-    )
-    part.take(RidgeTrial(tried, torch.cat(errors, 1), torch.cat(variances, 1), known, rows))
+    judged = [_held_out(part, *split, ridges=tried) for split in splits]
+    error, variance = (torch.cat(parts, 1) for parts in zip(*judged, strict=True))
+    part.take(RidgeTrial(tried, error, variance, known, rows))
     return part
 
 

@@ -64,11 +64,6 @@ def fit_courses(
 
     The spreads of the sites' own coefficients and of the error are the most likely ones; sites
     with few observations are drawn to the shared coefficients. Waves must be centered.
-
-    >>> value, site = np.array([1.0, 3.0, 7.0, 9.0]), np.array([0, 0, 1, 1])
-    >>> fit_courses(value, site, np.zeros((4, 0)), n_sites=2).coefficient.round(1)
-    array([[2.3],
-           [7.7]])
     """
     middle, spread = value.mean(), value.std()
     varies = spread > 1e-12 * np.abs(value).max()
