@@ -14,15 +14,10 @@ from sklearn.base import ClassifierMixin
 
 from exfam.checks import DataError, ExfamWarning, regular_array
 from exfam.groups import Groups
+from exfam.groups.arrange import sequential_batches
 from exfam.language.networks.positional_sentences import SentenceBatch
 from exfam.reading.text.corpus import check_no_table
-from exfam.training.batching import (
-    digest,
-    epoch_batches,
-    groups_digest,
-    read_at_random,
-    sequential_batches,
-)
+from exfam.training.batching import digest, epoch_batches, groups_digest, read_at_random
 
 _PLAIN = (str, bool, int, float)
 

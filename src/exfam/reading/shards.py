@@ -226,8 +226,8 @@ def mapped_groups(folder: Path, shards: Iterable[Shard], *, ordered: bool) -> Gr
         if shard.file.endswith(".npy"):
             # The manifest says where the numbers are: a header that was changed can do no harm.
             path, dtype = folder / shard.file, shard.dtype
-            column = np.memmap(path, dtype, "r", offset=shard.offset, shape=shard.shape)
-            _set(fields, shard.field, shard.name, np.asarray(column))
+            numbers = np.memmap(path, dtype, "r", offset=shard.offset, shape=shard.shape)
+            _set(fields, shard.field, shard.name, np.asarray(numbers))
         else:
             labels.setdefault(shard.file, {})[shard.name or ""] = shard.dtype
     for file, dtypes in labels.items():
