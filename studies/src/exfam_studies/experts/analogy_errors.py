@@ -112,11 +112,10 @@ def _explained(vectors: WordVectors, sets: WordSets, questions: WordQuestions, n
     intervals: dict[str, dict[str, float]] = {}
     if right.all() or not right.any():
         return Measured(figures)
-    for predictor in failure_predictors(errors, correct, seed=0, n=n):
-        for metric, interval in (("auc", predictor.auc), ("auc-within", predictor.auc_within)):
-            if interval is not None:
-                figures[f"{metric}-{predictor.name}"] = interval.mean
-                intervals[f"{metric}-{predictor.name}"] = interval_settings(interval)
+    for predictor, kinds in failure_predictors(errors, correct, seed=0, n=n).items():
+        for kind in [kind for kind in ("auc", "auc-within") if kind in kinds]:
+            figures[f"{kind}-{predictor}"] = kinds[kind].mean
+            intervals[f"{kind}-{predictor}"] = interval_settings(kinds[kind])
     return Measured(figures, details=intervals)
 
 

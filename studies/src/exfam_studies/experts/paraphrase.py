@@ -207,12 +207,11 @@ def _corpus_errors(
         "accuracy": float(answered[errors.question].mean()),
         "paraphrase-seen": float(errors.seen.mean()),
     }
-    intervals: dict[str, Interval] = {}
-    for predictor in failure_predictors(errors, answered, seed=0):
-        intervals[f"paraphrase-auc-{predictor.name}"] = predictor.auc
-        intervals[f"paraphrase-correlation-{predictor.name}"] = predictor.correlation
-        if predictor.auc_within is not None:
-            intervals[f"paraphrase-auc-within-{predictor.name}"] = predictor.auc_within
+    intervals = {
+        f"paraphrase-{kind}-{predictor}": interval
+        for predictor, kinds in failure_predictors(errors, answered, seed=0).items()
+        for kind, interval in kinds.items()
+    }
     figures |= {name: interval.mean for name, interval in intervals.items()}
     return Measured(figures, details={name: list(ends) for name, ends in intervals.items()})
 

@@ -1,7 +1,6 @@
 """Whether the terms of an analogy's error predict which questions are answered wrongly."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int64
@@ -19,31 +18,19 @@ Weights = Float[np.ndarray, "draws questions"]
 Draws = Float[np.ndarray, "draws"]
 
 
-@dataclass(frozen=True)
-class FailurePredictor:
-    """How well a number separates failures from successes, with intervals.
-
-    `auc`: probability that a failed question has more of it than an answered one, ties half
-    `auc_within`: the same of two questions of one relation; None where no relation has both kinds
-    `correlation`: point-biserial, of the number with 1 for failures and 0 for successes
-    """
-
-    name: str
-    auc: Interval
-    auc_within: Interval | None
-    correlation: Interval
-
-
 def failure_predictors(
     errors: AnalogyErrors, answered: Bool[np.ndarray, "given"], *, seed: int, n: int = 1000
-) -> tuple[FailurePredictor, ...]:
+) -> dict[str, dict[str, Interval]]:
     """How well the gap, each term and the answer's rarity predict which questions fail.
 
     `answered`: of all questions that `errors` were given; `n`: number of redrawings
 
     Predictors are the lengths of the gap and of `TERMS`, "statistics", that of rho + Delta + delta,
-    and "rarity", -log p of the answer. Intervals hold 95 % of redrawn figures; pairs (a, a*) are
-    redrawn with all their questions, which are not independent of each other.
+    and "rarity", -log p of the answer. Of each there is "auc", the probability that a failed
+    question has more of it than an answered one, ties half; "correlation", point-biserial; and
+    "auc-within" of two questions of one relation, unless no relation has both kinds. Intervals hold
+    95 % of redrawn figures; pairs (a, a*) are redrawn with all their questions, which are not
+    independent of each other.
     Raises DataError unless questions of both kinds are left.
     """
     failed = ~answered[errors.question]
@@ -61,24 +48,24 @@ def failure_predictors(
     # Rounding errors of a term that is 0 mean nothing.
     numbers = {name: np.where(size > _ROUNDING, size, 0.0) for name, size in lengths.items()}
     numbers["rarity"] = -errors.log_frequency
-    predictors = []
+    predictors = {}
     for name, number in numbers.items():
         weights = _redrawn(errors.pair, n, np.random.default_rng(seed))
         whole = _figures(number, failed, category, np.ones((1, len(failed))))
-        drawn = [_figures(number, failed, category, weight) for weight in weights]
-        auc, within, correlation = (
-            None if np.isnan(figure) else _interval(figure, figures)
-            for figure, figures in zip(whole[:, 0], np.concatenate(drawn, axis=1), strict=True)
-        )
-        assert auc is not None and correlation is not None
-        predictors.append(FailurePredictor(name, auc, within, correlation))
-    return tuple(predictors)
+        parts = [_figures(number, failed, category, weight) for weight in weights]
+        drawn = np.concatenate(parts, axis=1)
+        predictors[name] = {
+            kind: _interval(float(whole[row, 0]), drawn[row])
+            for row, kind in enumerate(("auc", "correlation", "auc-within"))
+            if not np.isnan(whole[row, 0])
+        }
+    return predictors
 
 
 def _interval(figure: float, drawn: Draws) -> Interval:
     # Redrawings without one of the kinds have no figure.
     low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Interval(float(figure), float(low), float(high))
+    return Interval(figure, float(low), float(high))
 
 
 def _redrawn(
@@ -96,7 +83,7 @@ def _redrawn(
 def _figures(
     number: Numbers, failed: Failed, category: Int64[np.ndarray, "questions"], weight: Weights
 ) -> Float[np.ndarray, "figures draws"]:
-    """`auc`, `auc_within` and `correlation` of each redrawing of the questions."""
+    """AUC, correlation and AUC within relations, of each redrawing of the questions."""
     won, pairs = _won(number, failed, weight)
     won_within, pairs_within = np.zeros(len(weight)), np.zeros(len(weight))
     for relation in np.unique(category):
@@ -105,7 +92,7 @@ def _figures(
         won_within, pairs_within = won_within + more, pairs_within + of
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = _correlation(number, failed, weight)
-        return np.stack([won / pairs, won_within / pairs_within, correlation])
+        return np.stack([won / pairs, correlation, won_within / pairs_within])
 
 
 def _won(number: Numbers, failed: Failed, weight: Weights) -> tuple[Draws, Draws]:
