@@ -100,8 +100,7 @@ def test_a_killed_fit_goes_on_to_the_same_bits(tmp_path, fail_at, seconds):
 
 
 @pytest.mark.parametrize(
-    ("changed", "named"),
-    [({"seed": 1}, "seed is 0"), ({"tokens": TOKENS[::-1].copy()}, "text is")],
+    ("changed", "named"), [({"seed": 1}, "seed is 0"), ({"tokens": TOKENS[::-1].copy()}, "text is")]
 )
 def test_a_checkpoint_of_another_fit_is_refused(tmp_path, changed, named):
     fit(Recorder(), checkpoint=tmp_path)

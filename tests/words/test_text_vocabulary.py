@@ -51,8 +51,7 @@ def test_words_and_counts_that_do_not_fit(words, counts, message):
 
 
 @pytest.mark.parametrize(
-    "held",
-    [None, "the 5", "[1]", '{"words": ["a"]}', '{"words": 1, "counts": [], "n_tokens": 1}'],
+    "held", [None, "the 5", "[1]", '{"words": ["a"]}', '{"words": 1, "counts": [], "n_tokens": 1}']
 )
 def test_a_file_of_something_else(tmp_path, held):
     file = tmp_path / "words.json"

@@ -13,12 +13,7 @@ from exfam.reading.public_sets.word_questions import (
     read_word_questions,
     word_questions,
 )
-from exfam.vectors import (
-    AnalogyReport,
-    WordVectors,
-    evaluate_analogies,
-    evaluate_similarity,
-)
+from exfam.vectors import AnalogyReport, WordVectors, evaluate_analogies, evaluate_similarity
 from exfam.vectors.evaluation import rank_correlation
 from words.vector_cases import matrix, some_vectors
 

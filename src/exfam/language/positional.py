@@ -12,10 +12,7 @@ from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
 from exfam.language.network_estimator import LanguageEstimator
-from exfam.language.networks.positional_sentences import (
-    PADDINGS,
-    PositionalSentenceNetwork,
-)
+from exfam.language.networks.positional_sentences import PADDINGS, PositionalSentenceNetwork
 from exfam.language.networks.sentence_heads import SentenceNats
 from exfam.language.sentences import (
     LabeledSentences,

@@ -23,6 +23,8 @@ from exfam.language.text_encoders import (
 )
 from exfam.vectors import WordVectors
 
+_EAGER = {"attn_implementation": "eager"}
+
 
 class PretrainedEncoder:
     """A transformers model that returns its attention weights, and its tokenizer.
@@ -54,10 +56,9 @@ class PretrainedEncoder:
             )
         try:
             with _quiet(transformers):
-                model = transformers.AutoModel.from_pretrained(
-                    path, local_files_only=True, attn_implementation="eager"
-                )
-                tokenizer = transformers.AutoTokenizer.from_pretrained(path, local_files_only=True)
+                local = {"local_files_only": True}
+                model = transformers.AutoModel.from_pretrained(path, **local, **_EAGER)
+                tokenizer = transformers.AutoTokenizer.from_pretrained(path, **local)
         except Exception as error:  # what damaged files raise has no base in common
             raise DataError(
                 "`folder` must hold a transformers encoder and its tokenizer, got "
@@ -72,9 +73,7 @@ class PretrainedEncoder:
         # transformers draw from torch's default generator and take no other.
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(seed)
-            model = transformers.AutoModel.from_config(
-                self.model.config, attn_implementation="eager"
-            )
+            model = transformers.AutoModel.from_config(self.model.config, **_EAGER)
         return PretrainedEncoder(model, self.tokenizer)
 
     @property
@@ -90,7 +89,7 @@ class PretrainedEncoder:
         return token_vectors(self.tokenizer.get_vocab(), matrix, special=special)
 
     def probe_words(self) -> list[str]:
-        """Words of one token, of at least two letters a-z, sorted; none that only go on a word."""
+        """Words of one token, as `TextEncoder.probe_words`."""
         return probe_words(self.tokenizer.get_vocab())
 
     def repeated(

@@ -58,21 +58,13 @@ class LabeledSentences:
         codes = self.words.item
         assert codes is not None
         vectors = np.zeros((*present.shape, self.vectors.shape[1]), dtype=np.float32)
-        vectors[present] = self.vectors[
-            codes[(self.words.start[index][:, None] + position)[present]]
-        ]
-        return SentenceBatch(
-            torch.from_numpy(vectors),
-            torch.from_numpy(n_words),
-            torch.from_numpy(self.label[index]),
-        )
+        rows = codes[(self.words.start[index][:, None] + position)[present]]
+        vectors[present] = self.vectors[rows]
+        return SentenceBatch(*map(torch.from_numpy, (vectors, n_words, self.label[index])))
 
     def fingerprint(self) -> dict[str, str]:
-        return {
-            "words": groups_digest(self.words),
-            "vectors": digest([self.vectors]),
-            "labels": digest([self.label]),
-        }
+        digests = {"vectors": digest([self.vectors]), "labels": digest([self.label])}
+        return {"words": groups_digest(self.words), **digests}
 
     def read_at_random(self) -> AbstractContextManager[None]:
         return read_at_random(self.words)
@@ -127,11 +119,8 @@ def known_words(
 
 def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray, "sentences"]:
     """Targets, one per sentence of `name`. Raises DataError for another shape."""
-    targets = regular_array(
-        y,
-        otherwise="`y` must have one target per sentence, got ones of several lengths. Give a list "
-        "of labels or numbers.",
-    )
+    otherwise = "`y` must have one target per sentence, got ones of several lengths. Give a list."
+    targets = regular_array(y, otherwise=otherwise)
     if targets.shape != (n_sentences,):
         raise DataError(
             f"`y` must have a target for each of {n_sentences} sentences of `{name}`, got shape "

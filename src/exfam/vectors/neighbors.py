@@ -175,8 +175,8 @@ def _terms(
     return np.log(shifted), np.log(shifted + _EPSILON)
 
 
-# Words that are compared letter by letter; of a vocabulary in order of counts, the commonest.
-_LOOKED_AT, _COMPARED, _SHOWN = 200_000, 3000, 3
+# Words in order of counts, the commonest, that are compared letter by letter; near ones shown.
+_LOOKED_AT, _SHOWN = 200_000, 3
 # A known word, or a vector of its own.
 Query = str | Float[np.ndarray, "_"]
 
@@ -237,17 +237,8 @@ def unknown_word(word: Any, words: Sequence[str]) -> UnknownWordError:
 
 
 def near_spellings(word: str, words: Sequence[str]) -> list[str]:
-    """Up to 3 words that are spelled alike, nearest first; other cases of letters come before all.
-
-    Looked for among the first 200,000 words, at most 3,000 of which are compared: those of nearly
-    the same length with the same first or last letter.
-    """
-    plain, near = word.lower(), []
-    for other in words[:_LOOKED_AT]:
-        low = other.lower()
-        ends_alike = low[:1] == plain[:1] or low[-1:] == plain[-1:]
-        if ends_alike and abs(len(low) - len(plain)) <= 2:
-            near.append(other)
-    same = [other for other in near if other.lower() == plain][:_SHOWN]
-    alike = difflib.get_close_matches(plain, near[:_COMPARED], n=_SHOWN, cutoff=0.6)
+    """Up to 3 of the first 200,000 words that are spelled alike; other cases of letters first."""
+    some, plain = words[:_LOOKED_AT], word.lower()
+    same = [other for other in some if other.lower() == plain]
+    alike = difflib.get_close_matches(plain, some, n=_SHOWN) if plain else []
     return list(dict.fromkeys([*same, *alike]))[:_SHOWN]

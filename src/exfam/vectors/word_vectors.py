@@ -180,7 +180,7 @@ class WordVectors:
         parts = [[self._part(query, matrix) for query in side] for side in (plus, minus)]
         mean = mean_direction(*parts)
         words = [query for query in [*plus, *minus] if isinstance(query, str)]
-        searched = matrix[: self._among(among)]
+        searched = _first_rows(matrix, among)
         out = np.unique(self.codes([*words, *exclude]))
         out = out[out < len(searched)]
         return self._named(nearest_rows(mean[None], searched, k=k, excluded=out[None]))[0]
@@ -195,7 +195,7 @@ class WordVectors:
         matrix, codes = self.matrix(of), self.codes(words)
         for word, code in zip(words, codes, strict=True):
             direction(matrix[code], dim=self.dim, name=f"The vector of {word!r}")
-        searched = matrix[: self._among(among)]
+        searched = _first_rows(matrix, among)
         nearest = nearest_rows(matrix[codes], searched, k=k, excluded=codes[:, None])
         return dict(zip(words, self._named(nearest), strict=True))
 
@@ -276,11 +276,6 @@ class WordVectors:
         scaled = self._direction(query, matrix)
         return scaled if isinstance(query, str) else query
 
-    def _among(self, among: int | None) -> int:
-        if among is not None:
-            check_positive("among", among)
-        return len(self) if among is None else among
-
     def _named(self, nearest: Nearest) -> list[list[Neighbor]]:
         return [
             [
@@ -290,6 +285,12 @@ class WordVectors:
             ]
             for rows, scores in zip(nearest.rows, nearest.score, strict=True)
         ]
+
+
+def _first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
+    if among is not None:
+        check_positive("among", among)
+    return matrix[:among]
 
 
 def _with_context(

@@ -82,9 +82,8 @@ class WordMatrices:
     def restored(cls, stored: dict[str, np.ndarray]) -> "WordMatrices":
         """The matrices that `stored` returned."""
         n_words, dim = stored["center"].shape
-        parts: dict[str, Any] = {"center": _padded(stored["center"], n_words)}
-        if "context" in stored:
-            parts["context"] = _padded(stored["context"], n_words)
+        names = [name for name in ("center", "context") if name in stored]
+        parts: dict[str, Any] = {name: _padded(stored[name], n_words) for name in names}
         if "signs" in stored:
             parts["signs"] = _padded_signs(stored["signs"])
         if "transform" in stored:

@@ -75,12 +75,7 @@ def count_pairs(
     # Codes that stay as they are need no copy of the text.
     known = min(len(own), len(words))
     as_is = np.array_equal(code[:known], np.arange(known)) and (code[known:-1] >= known).all()
-    pairs = count_cooccurrences(
-        text.tokens if as_is else code[text.tokens],
-        len(words),
-        window=window,
-        weights=weights,
-        folder=folder,
-        max_bytes=max_bytes,
-    )
+    tokens = text.tokens if as_is else code[text.tokens]
+    options: dict[str, Any] = {"weights": weights, "folder": folder, "max_bytes": max_bytes}
+    pairs = count_cooccurrences(tokens, len(words), window=window, **options)
     return PairCounts(words, counts[:-1], pairs)

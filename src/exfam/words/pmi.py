@@ -201,10 +201,7 @@ class PMIFactorization(Estimator):
         return scipy.special.log_softmax(centers @ context.T + prior, axis=1)
 
     def _count(
-        self,
-        text: PreparedText,
-        words: tuple[str, ...],
-        folder: str | PathLike[str] | None = None,
+        self, text: PreparedText, words: tuple[str, ...], folder: str | PathLike[str] | None = None
     ) -> PairCounts:
         return count_pairs(
             text, words, self.window, weights=self.weights, max_bytes=self.max_bytes, folder=folder

@@ -189,12 +189,9 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         return history
 
     def _initial(self, n_words: int) -> WordMatrices:
+        share, seed = self.positive_share, int(self.seed)
         return initial_matrices(
-            n_words,
-            int(self.dim),
-            tie=self.tie,
-            positive_share=self.positive_share,
-            seed=int(self.seed),
+            n_words, int(self.dim), tie=self.tie, positive_share=share, seed=seed
         )
 
     def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
