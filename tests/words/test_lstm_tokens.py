@@ -68,7 +68,11 @@ def test_else_they_are_left_out_and_counted_or_refused_with_file_and_line(tmp_pa
         (b"the cat\na\0b\n", "a.txt", "got a byte 0, so a binary file at line 2 of .*a.txt"),
         (b"caf\xe9\n", "a.txt", "UTF-8, got other bytes .* at line 1 of"),
         (bz2.compress(b"the cat\n")[:-9], "a.bz2", "got a damaged or unreadable file .*a.bz2"),
-        (gzip.compress(b"the cat\n", mtime=0)[:-6], "a.gz", "got a damaged or unreadable file .*a.gz"),
+        (
+            gzip.compress(b"the cat\n", mtime=0)[:-6],
+            "a.gz",
+            "got a damaged or unreadable file .*a.gz",
+        ),
         (b"the cat\n", "a.gz", "got a damaged or unreadable file"),
         (b"\n \n", "a.txt", "`train` must be a text with words, got 2 line ends alone"),
     ],

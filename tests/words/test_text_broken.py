@@ -76,8 +76,8 @@ def test_a_packed_file_that_is_not_whole(tmp_path, kind, damage):
 def test_a_word_without_end(tmp_path, before):
     path = tmp_path / "a.txt"
     path.write_text(before + LONG * 2)
-    place = rf"byte {len(before)} \(line {before.count(chr(10)) + 1}\)"
-    with pytest.raises(DataError, match=f"words of less than {PIECE} bytes, got .*{place}"):
+    where = rf"byte {len(before)} \(line {before.count(chr(10)) + 1}\)"
+    with pytest.raises(DataError, match=f"words of less than {PIECE} bytes, got .*{where}"):
         prepare_text(path)
 
 

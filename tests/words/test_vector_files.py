@@ -186,7 +186,7 @@ def test_a_cut_at_any_byte_is_refused(tmp_path):
     for format in ("word2vec", "word2vec-binary", "safetensors"):
         write(tmp_path / "whole", format=format)
         whole = (tmp_path / "whole").read_bytes()
-        # A text's last number may lose digits without anybody being able to tell.
+        # A text's last number may lose digits unnoticed.
         last = whole.rstrip().rfind(b" ") if format == "word2vec" else len(whole) - 2
         for stop in range(0, last, 13):
             (tmp_path / "cut").write_bytes(whole[:stop])

@@ -27,15 +27,15 @@ def prepared(source, folder, *, pace=None, known=None, resume=True, overwrite=Fa
 
 def sentences_of(text):
     """The sentences of a prepared text as lists of words."""
-    found, words = [], text.vocabulary.words
+    sentences, words = [], text.vocabulary.words
     for token in text.tokens.tolist():
-        if not found or closed:
-            found.append([])
+        if not sentences or closed:
+            sentences.append([])
         closed = token < 0
         if not closed:
-            found[-1].append(words[token])
+            sentences[-1].append(words[token])
     assert closed, "the last sentence ends too"
-    return found
+    return sentences
 
 
 def contents(folder):

@@ -1,4 +1,4 @@
-"""Encoders of Hugging Face's transformers, as the probes ask for them. Extra: exfam[hf]."""
+"""Encoders of Hugging Face's transformers, as probes use them. Extra: exfam[hf]."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
