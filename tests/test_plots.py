@@ -74,7 +74,7 @@ FIGURES = [
     ("learning_curve", (history(),), {"references": {"Bayes": 0.5}}),
     ("learning_curve", (history(validation=False),), {}),
     ("means_by_case", (), {**MEANS, "unit": "rating"}),
-    ("result_bars", (), {**BARS, **MORE, "references": {"Bayes": 1.02}}),
+    ("result_bars", (), {**BARS, **MORE}),
 ]
 
 

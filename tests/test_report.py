@@ -11,7 +11,7 @@ from page_reader import LOADED_FROM, Reader
 
 
 def picture(title="Errors", names=("a", "b")):
-    figure = result_bars(names, np.array([1.0, 2.0]), metric="MSE", references={"Bayes": 0.9})
+    figure = result_bars(names, np.array([1.0, 2.0]), metric="MSE")
     return Picture(title, figure, "A caption.")
 
 

@@ -14,7 +14,6 @@ from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import (
     NearestObserved,
     build_field_latent_factor,
-    distinct_places,
 )
 from exfam.geometry import distances
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
@@ -101,14 +100,6 @@ def test_maps_that_are_alike_have_the_neighbors_they_have_alone():
         alone = torch.cat([near(groups.pad([i])) for i in range(5)])
         assert torch.equal(near(batch_of(groups)), alone)
     assert not torch.equal(near(batch_of(whole)), near(batch_of(holes)))
-
-
-def test_distinct_places_are_those_of_the_elements():
-    batch = batch_of(ragged())
-    places, which = distinct_places(batch)
-    assert torch.equal(places[which], batch.attributes["coordinates"])
-    expected = torch.unique(batch.attributes["coordinates"].flatten(0, 1), dim=0)
-    assert torch.equal(places, expected)
 
 
 def test_anomalies_are_placed_back():

@@ -1,6 +1,6 @@
 """The network of a field: what its conditionals see, by whatever neighborhood and path."""
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from exfam.checks import ExfamError
 from exfam.encodings import ALiBi, Rotary, Sinusoidal
 from exfam.families import Gaussian, NegativeBinomial, Poisson, StudentT
 from exfam.fields.networks import network as network_module
-from exfam.fields.networks.assemble import FieldShape, field_shape
 from exfam.fields.networks.climate import Normal
 from exfam.fields.networks.links import anomaly, placed
 from exfam.fields.networks.parts import AlongLine, Hiding, Neighborhood, own_elements
@@ -126,15 +125,6 @@ def test_maps_of_the_same_sites_are_computed_as_others_are(lags, missing, null_t
     assert_close(network.weights(batch).read_out, weights.read_out, **CLOSE)
 
 
-@pytest.mark.parametrize("name", ["item", "position", "present", "steps_back"])
-def test_maps_that_differ_in_sites_are_not_alike(name):
-    batch = batch_of(maps())
-    column = getattr(batch, name).clone()
-    column[3, 2] = ~column[3, 2] if column.dtype == torch.bool else column[3, 2] + 1
-    assert network_module._alike(batch)
-    assert not network_module._alike(replace(batch, **{name: column}))
-
-
 @pytest.mark.parametrize("spread", [1, 60])
 def test_maps_together_are_computed_as_each_by_itself(spread):
     groups = maps(lags=1)
@@ -152,6 +142,47 @@ def test_maps_together_are_computed_as_each_by_itself(spread):
     eta = eta_of(network, batch)[own]
     assert eta.isfinite().all() and eta.std() > 0.1
     assert_close(eta, torch.cat(alone)[own], rtol=1e-4, atol=1e-4)
+
+
+def eta_and_gradients(network, batch):
+    network.zero_grad()
+    eta = network.eta(batch)
+    eta.square().sum().backward()
+    return eta.detach(), [p.grad.clone() for p in network.parameters() if p.grad is not None]
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 3])
+@pytest.mark.parametrize("most", [100, 500])
+def test_parts_change_neither_parameters_nor_gradients(monkeypatch, n_neighbors, most):
+    groups = make_maps(12, seed=1, lags=1, missing=0.2)[:3]
+    network = built(
+        groups, lags=1, n_neighbors=n_neighbors, read_out_heads=16, hide=0.0, dropout=0.0
+    ).train()
+    batch = batch_of(groups)
+    calls = []
+    outputs = network._outputs
+    monkeypatch.setattr(network, "_outputs", lambda seen: calls.append(0) or outputs(seen))
+    whole = eta_and_gradients(network, batch)
+    # Without neighbors, maps with and without one before them are computed apart.
+    assert len(calls) == (2 if n_neighbors is None else 1)
+    monkeypatch.setattr(network_module, "MOST_NUMBERS", most)
+    parted = eta_and_gradients(network, batch)
+    assert len(calls) > 4
+    assert_close(parted[0], whole[0], atol=1e-5, rtol=1e-4)
+    assert_close(parted[1], whole[1], atol=1e-4, rtol=1e-4)
+    with torch.inference_mode():
+        assert_close(network.eta(batch), whole[0], atol=1e-5, rtol=1e-4)
+
+
+def test_maps_too_large_for_full_attention_ask_for_neighbors(monkeypatch):
+    groups = make_maps(3)
+    full, near = built(groups), built(groups, n_neighbors=3)
+    assert full.numbers_an_element(200) == 2 * full.numbers_an_element(100)
+    assert near.numbers_an_element(200) == near.numbers_an_element(100)
+    monkeypatch.setattr(network_module, "MOST_SCORES", 100)
+    with pytest.raises(ExfamError, match="`n_neighbors` must be given for maps of 6 elements"):
+        full.eta(groups.pad([0]))
+    assert near.eta(groups.pad([0])).isfinite().all()
 
 
 @every_choice
@@ -238,23 +269,6 @@ def test_doubt_adds_to_the_variance_and_counts_are_standardized_as_logs():
     assert_close(anomaly(value, normal, Poisson()), torch.tensor([[-2.0, 2.0]]))
     eta = placed(torch.tensor([[0.4]]), tuple(part[0, :1] for part in normal), Poisson())
     assert Poisson().mean(eta).item() == pytest.approx(np.exp(1.2), rel=1e-5)
-
-
-def test_a_shape_is_what_its_config_says():
-    shape = field_shape(maps(), lags=2, step=0.5, metric="haversine")
-    assert FieldShape.from_config(asdict(shape)) == shape
-    assert shape.n_dims == 2 and shape.n_sites == N_SITES and shape.unit > 0
-    alone = field(np.ones((2, 1)), [[3.0, 4.0]])
-    assert field_shape(alone, lags=0, step=1.0, metric="euclidean").unit == 1.0
-
-
-def test_own_elements_are_known_wherever_they_stand():
-    batch = batch_of(maps(lags=1), [0, 1])
-    assert batch.steps_back.max() == 1 and not batch.present.all()
-    own = own_elements(batch)
-    for row in range(2):
-        wanted = (batch.present & (batch.steps_back == 0))[row].nonzero()[:, 0]
-        assert own.column[row][own.valid[row]].tolist() == wanted.tolist()
 
 
 def test_places_on_a_line_are_numbers_in_units():

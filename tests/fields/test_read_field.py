@@ -205,14 +205,6 @@ def test_what_a_field_may_be():
     assert groups.attributes["coordinates"].shape == (15, 3)
 
 
-def test_fields_survive_what_groups_go_through():
-    groups = read(field_frame())
-    whole = Groups.concatenate([groups[:1], groups[1:]])
-    assert cells(whole) == cells(groups) == cells(Groups.from_arrow(groups.to_arrow()))
-    parts = groups.split((0.5, 0.5), seed=0)
-    assert {**cells(parts[0]), **cells(parts[1])} == cells(groups)
-
-
 def test_hidden_values_stay_in_the_columns():
     groups = read(field_frame())
     keep = np.arange(groups.n_elements) % 2 == 0

@@ -1,7 +1,5 @@
 """Field estimators saved and loaded, ensembles, checkpoints, and what training does."""
 
-import signal
-
 import numpy as np
 import pytest
 import torch
@@ -130,15 +128,6 @@ def test_a_fit_that_was_cut_goes_on_to_the_same_bits(kind, tmp_path, monkeypatch
     assert not same_bits(make(kind, **more, seed=1).fit(FULL), whole)
     with pytest.raises(CheckpointError, match="checkpoint"):
         make(kind, **{**more, "standardize": "global"}).fit(FULL, checkpoint=tmp_path)
-
-
-@every_trained_kind
-def test_an_interrupted_fit_keeps_what_it_has(kind, monkeypatch):
-    with monkeypatch.context() as patch:
-        cut(patch, 4, how=lambda: signal.raise_signal(signal.SIGINT))
-        estimator = make(kind, max_epochs=50, ensemble=3).fit(FULL)
-    assert len(estimator.members_) == 1 and estimator.history_.interrupted
-    assert np.isfinite(estimator.predict(FRAME)).all()
 
 
 @every_kind

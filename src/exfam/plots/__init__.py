@@ -1,7 +1,4 @@
-"""Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save.
-
-A `width` or `height` is that of the figure, in inches.
-"""
+"""Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save."""
 
 from exfam.plots.attention import attention_map, layer_map, position_matrices
 from exfam.plots.curves import learning_curve, missing_curves

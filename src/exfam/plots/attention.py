@@ -20,6 +20,7 @@ from exfam.plots.style import (
     drawable,
     make_figure,
     name_ticks,
+    one_panel,
     plain_axes,
 )
 from exfam.positions import position_scores
@@ -71,7 +72,7 @@ def attention_map(
     return figure
 
 
-def layer_map(explanation: Explanation, *, part: str, layer: int, width: float = 4.6) -> Figure:
+def layer_map(explanation: Explanation, *, part: str, layer: int) -> Figure:
     """Attention weights of one layer, averaged over its heads; columns have the rows' numbers.
 
     The column ∅ is that of "(nothing)", ? that of "(mask)", the hidden element itself. The darkest
@@ -89,8 +90,7 @@ def layer_map(explanation: Explanation, *, part: str, layer: int, width: float =
     of_layers = explanation.weights[part].mean(axis=1)
     weights = of_layers[layer - 1]
     n_centers, n_columns = weights.shape
-    figure = make_figure(width=width, height=1.0 + 0.24 * n_centers)
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=4.6, height=1.0 + 0.24 * n_centers)
     largest = max(float(of_layers[..., :n_centers].max()), 1e-6)
     norm = Normalize(0.0, largest)
     axes.pcolormesh(weights, cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)

@@ -4,19 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 from jaxtyping import Float
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from exfam.checks import ExfamError
-from exfam.plots.style import (
-    COLORS,
-    draw_references,
-    legend_above,
-    legend_beside,
-    line_of,
-    make_figure,
-    plain_axes,
-)
+from exfam.plots.style import COLORS, MUTED, legend_above, legend_beside, line_of, one_panel
 from exfam.training.history import History
 
 
@@ -25,8 +18,8 @@ def learning_curve(
 ) -> Figure:
     """Training and validation loss by epoch, in nats per element; a ring marks the epoch kept.
 
-    `references`: label -> loss, drawn as dashed lines, such as the best possible one.
-    Raises ExfamError for a history without epochs.
+    `references`: label -> loss, drawn as dashed lines, such as the best possible one. `width` is in
+    inches. Raises ExfamError for a history without epochs.
 
     >>> from exfam.training.history import Epoch
     >>> history = History((Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True),), "max_epochs")
@@ -35,8 +28,7 @@ def learning_curve(
     """
     if not len(history):
         raise ExfamError("`history` must hold at least one epoch to draw, got none.")
-    figure = make_figure(width=width, height=1.4 + 0.34 * width)
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=width, height=1.4 + 0.34 * width)
     rows = history.to_dict()
     curves = {"training": rows["train_nats"], "validation": rows["validation_nats"]}
     for (name, curve), color in zip(curves.items(), (COLORS[1], COLORS[0]), strict=True):
@@ -47,7 +39,7 @@ def learning_curve(
         kept = curves["validation"][history.rows.index(history.best)]
         (ring,) = axes.plot(history.best.epoch, kept, "o", color=COLORS[0], ms=11, label="kept")
         ring.set_fillstyle("none")
-    draw_references(axes.axhline, references)
+    _draw_references(axes, references)
     axes.set_xlabel("epoch")
     axes.set_ylabel("loss (nats per element)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -61,7 +53,6 @@ def missing_curves(
     *,
     metric: str,
     references: Mapping[str, float] | None = None,
-    width: float = 8.0,
 ) -> Figure:
     """A score of each model by the share of cells that were hidden from it, in [0, 1].
 
@@ -82,8 +73,7 @@ def missing_curves(
     if not scores:
         raise ExfamError("`scores` must hold at least one model to draw, got none.")
     order = np.argsort(shares)
-    figure = make_figure(width=width, height=4.0)
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=8.0, height=4.0)
     for number, (name, values) in enumerate(scores.items()):
         if len(values) != len(shares):
             raise ExfamError(
@@ -91,9 +81,15 @@ def missing_curves(
             )
         style, color = line_of(number)
         axes.plot(shares[order], values[order], style, marker="o", color=color, label=name)
-    draw_references(axes.axhline, references)
+    _draw_references(axes, references)
     legend_beside(axes)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set_xlabel("share of cells hidden")
     axes.set_ylabel(metric)
     return figure
+
+
+def _draw_references(axes: Axes, references: Mapping[str, float] | None) -> None:
+    """Dashed lines at values with names."""
+    for label, value in (references or {}).items():
+        axes.axhline(value, color=MUTED, ls="--", lw=1.5, label=label)

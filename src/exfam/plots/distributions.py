@@ -18,7 +18,7 @@ from matplotlib.ticker import (
 )
 
 from exfam.checks import DataError
-from exfam.plots.style import COLORS, INK, MUTED, legend_above, make_figure, plain_axes
+from exfam.plots.style import COLORS, INK, MUTED, legend_above, one_panel
 from exfam.scores.calibration import Reliability
 
 _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %", 1e-5: "0.001 %"}
@@ -26,13 +26,13 @@ _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %",
 _LEAST_EXPECTED = 5.0
 _NAMED_LEVELS = (0.5, 0.8, 0.95)
 _MOST_BARS = 40
+_N_BARS = 20
+_WIDTH = 4.6
 # Bars leave out this share of the values on each side where values have long tails.
 _TAIL = 0.005
 
 
-def histogram(
-    value: Num[np.ndarray, "values"], *, label: str, of: str = "elements", width: float = 4.6
-) -> Figure:
+def histogram(value: Num[np.ndarray, "values"], *, label: str, of: str = "elements") -> Figure:
     """Counts of values: a bar for each whole number where these are few, else for each range.
 
     `label` is of the values, `of` says what is counted. Where values go far beyond their 99 % in
@@ -46,8 +46,7 @@ def histogram(
     value = value[np.isfinite(value)]
     if not len(value):
         raise DataError("`value` must hold at least one finite value, got none.")
-    figure = make_figure(width=width, height=2.5)
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=_WIDTH, height=2.5)
     low, high = value.min(), value.max()
     whole = bool((value == np.round(value)).all())
     if whole and high - low < _MOST_BARS:
@@ -84,7 +83,7 @@ def _ranges(axes: Axes, value: np.ndarray, *, whole: bool) -> str:
     return f" ({beyond:,} beyond the axis)" if beyond else ""
 
 
-def coverage_curve(integral: Float[np.ndarray, "rows"], *, width: float = 4.6) -> Figure:
+def coverage_curve(integral: Float[np.ndarray, "rows"]) -> Figure:
     """Share of values inside the central interval of every level; on the line if calibrated.
 
     `integral` is that of `exfam.scores.calibration.probability_integral`, in [0, 1]. Above the line
@@ -99,7 +98,7 @@ def coverage_curve(integral: Float[np.ndarray, "rows"], *, width: float = 4.6) -
     # A value lies in the central intervals of this level and above.
     least = np.sort(np.abs(2 * integral - 1))
     level = np.linspace(0.0, 1.0, 201)
-    axes = plain_axes(make_figure(width=width, height=0.86 * width).subplots())
+    figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH)
     axes.grid(color=MUTED, alpha=0.3)
     spread = 1.96 * np.sqrt(level * (1 - level) / n)
     low, high = np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)
@@ -119,25 +118,23 @@ def coverage_curve(integral: Float[np.ndarray, "rows"], *, width: float = 4.6) -
     axes.set_xlim(0, 1.08)
     axes.set_ylim(0, 1.04)
     axes.set_aspect("equal")
-    return _finished(axes, "level of the central interval", "share of values inside")
+    return _finished(figure, axes, "level of the central interval", "share of values inside")
 
 
-def integral_histogram(
-    integral: Float[np.ndarray, "rows"], *, n_bars: int = 20, width: float = 4.6
-) -> Figure:
+def integral_histogram(integral: Float[np.ndarray, "rows"]) -> Figure:
     """Share of values in each twentieth of their predicted distributions; flat if these are right.
 
     `integral` is that of `exfam.scores.calibration.probability_integral`. Raises DataError without
     rows.
 
-    >>> figure = integral_histogram(np.linspace(0.01, 0.99, 40), n_bars=4)
-    >>> [round(float(bar.get_height()), 3) for bar in figure.axes[0].patches[:4]]
-    [0.25, 0.25, 0.25, 0.25]
+    >>> figure = integral_histogram(np.linspace(0.01, 0.99, 40))
+    >>> [round(float(bar.get_height()), 3) for bar in figure.axes[0].patches[:2]]
+    [0.05, 0.05]
     """
     n = _n_rows(integral)
-    axes = plain_axes(make_figure(width=width, height=2.6).subplots())
-    count, edges = np.histogram(integral, bins=n_bars, range=(0.0, 1.0))
-    share, even = count / n, 1 / n_bars
+    figure, axes = one_panel(width=_WIDTH, height=2.6)
+    count, edges = np.histogram(integral, bins=_N_BARS, range=(0.0, 1.0))
+    share, even = count / n, 1 / _N_BARS
     axes.bar(edges[:-1], share, width=0.94 * even, align="edge", color=COLORS[0], alpha=0.85)
     spread = 1.96 * np.sqrt(even * (1 - even) / n)
     axes.axhspan(max(even - spread, 0.0), even + spread, color=COLORS[1], alpha=0.3, lw=0)
@@ -147,10 +144,10 @@ def integral_histogram(
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="y", length=0)
-    return _finished(axes, "predicted probability of a value this low", "share of values")
+    return _finished(figure, axes, "predicted probability of a value this low", "share of values")
 
 
-def reliability_diagram(reliability: Reliability, *, width: float = 4.6) -> Figure:
+def reliability_diagram(reliability: Reliability) -> Figure:
     """How often items came true, by the probability given to them; on the line if calibrated.
 
     Both axes are logarithmic. Bins with less than 5 expected hits are not drawn. Raises DataError
@@ -168,7 +165,7 @@ def reliability_diagram(reliability: Reliability, *, width: float = 4.6) -> Figu
     expected, seen = reliability.predicted[kept] / pairs, reliability.observed[kept] / pairs
     spread = 1.96 * np.sqrt(reliability.variance[kept]) / pairs
     floor = 0.5 * min(expected.min(), seen[seen > 0].min(initial=1.0))
-    axes = plain_axes(make_figure(width=width, height=0.86 * width).subplots())
+    figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH)
     axes.grid(color=MUTED, alpha=0.3)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -183,7 +180,7 @@ def reliability_diagram(reliability: Reliability, *, width: float = 4.6) -> Figu
         axis.set_minor_locator(NullLocator())
     axes.set_xlim(floor, 1.1)
     axes.set_ylim(floor, 1.1)
-    return _finished(axes, "predicted probability of an item", "how often it was that item")
+    return _finished(figure, axes, "predicted probability of an item", "how often it was that item")
 
 
 def _n_rows(integral: Float[np.ndarray, "rows"]) -> int:
@@ -192,10 +189,8 @@ def _n_rows(integral: Float[np.ndarray, "rows"]) -> int:
     return len(integral)
 
 
-def _finished(axes: Axes, x: str, y: str) -> Figure:
+def _finished(figure: Figure, axes: Axes, x: str, y: str) -> Figure:
     axes.set_xlabel(x)
     axes.set_ylabel(y)
     legend_above(axes)
-    figure = axes.figure
-    assert isinstance(figure, Figure)
     return figure

@@ -25,6 +25,7 @@ from exfam.plots.style import (
     SHADES,
     check_as_many,
     color_bar,
+    fix_layout,
     legend_above,
     make_figure,
     plain_axes,
@@ -56,7 +57,6 @@ def field_map(
     unit: str = "",
     metric: str = "haversine",
     style: str | None = None,
-    width: float = 9.6,
 ) -> Figure:
     """Two maps: predictive means and their standard deviations. Rings mark what was observed.
 
@@ -76,7 +76,7 @@ def field_map(
     check_as_many("sd", len(sd), len(points), of="places")
     chosen = style or ("surface" if len(points) > _MOST_DOTS else "sites")
     check_choice("style", chosen, ["sites", "surface"])
-    figure, panels = _maps(points, metric, shape=(1, 2), width=width)
+    figure, panels = _maps(points, metric, shape=(1, 2), width=9.6)
     shown = {"predictive mean": (mean, _WARMTH), "standard deviation": (sd, SHADES)}
     for axes, (name, (value, colors)) in zip(panels[0], shown.items(), strict=True):
         norm = _norm(value)
@@ -100,7 +100,6 @@ def crps_by_site(
     unit: str = "",
     metric: str = "haversine",
     n_labels: int = 6,
-    width: float = 7.0,
 ) -> Figure:
     """A map of scores, lower being better: the worst sites have the largest circles, and names.
 
@@ -117,14 +116,14 @@ def crps_by_site(
     points = _on_plane(coordinates, metric)
     check_as_many("crps", len(crps), len(points), of="places")
     check_as_many("labels", len(labels), len(points), of="places")
-    figure, panels = _maps(points, metric, shape=(1, 1), width=width)
+    figure, panels = _maps(points, metric, shape=(1, 1), width=7.0)
     norm, axes = _norm(crps), panels[0, 0]
     worst = np.argsort(-crps, kind="stable")
     area = 24.0 + 120.0 * np.asarray(norm(crps))
     _draw_dots(axes, points, crps, area, colors=SHADES, norm=norm)
     _color_bar(axes, SHADES, norm, f"mean CRPS ({unit})" if unit else "mean CRPS")
     names = [f"{shortened(labels[i], most=28)} {crps[i]:.2f}" for i in worst[:n_labels]]
-    _fix_layout(figure)
+    fix_layout(figure)
     place_names(axes, points[worst], names, np.sqrt(area[worst]) / 2)
     return figure
 
@@ -137,7 +136,6 @@ def site_attention_map(
     names: Sequence[str] | None = None,
     heads: str = "mean",
     metric: str = "haversine",
-    width: float = 5.2,
 ) -> Figure:
     """What one site attends to: a panel for each map that it sees, its own at the right.
 
@@ -148,7 +146,6 @@ def site_attention_map(
     `site`: its row in `coordinates`
     `names`: of all sites; the sites with most weight are named
     `heads`: "mean" over heads, or "each" for a row of panels per head
-    `width`: of each panel, in inches
 
     Raises ExfamError unless there are weights, and names if any, for each site, and for a `site`
     that is not there.
@@ -168,7 +165,7 @@ def site_attention_map(
         raise ExfamError(f"`site` must be a row of `coordinates`, below {len(points)}, got {site}.")
     rows = weights.mean(axis=0, keepdims=True) if heads == "mean" else weights
     shape = rows.shape[:2]
-    figure, panels = _maps(points, metric, shape=shape, width=width * shape[1] + 0.6)
+    figure, panels = _maps(points, metric, shape=shape, width=5.2 * shape[1] + 0.6)
     largest = max(float(rows.max()), 1e-6)
     for (head, column), axes in np.ndenumerate(panels):
         back = shape[1] - 1 - column
@@ -180,7 +177,7 @@ def site_attention_map(
     whose = "the site" if names is None else shortened(names[site], most=40)
     label = f"attention weight (%) of {whose} ★"
     _color_bar(panels, SHADES, Normalize(0.0, 100 * largest), label)
-    _fix_layout(figure)
+    fix_layout(figure)
     for (head, column), axes in np.ndenumerate(panels):
         if names is None:
             break
@@ -213,11 +210,12 @@ def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -
 def _maps(
     points: Points, metric: str, *, shape: tuple[int, int], width: float
 ) -> tuple[Figure, np.ndarray]:
-    """Panels with room around the points, as high as the area needs."""
+    """Panels with room around the points, as high as the area needs, labels at the outer ones."""
+    is_globe = metric == "haversine"
     low, high = points.min(axis=0), points.max(axis=0)
     span = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
     stretch = 1.0
-    if metric == "haversine":
+    if is_globe:
         stretch = 1 / max(float(np.cos(np.radians((low[1] + high[1]) / 2))), 0.05)
     ratio = float(np.clip(stretch * span[1] / span[0], 0.2, 2.5))
     height = shape[0] * (ratio * (width / shape[1] - 0.8) + 0.6) + 0.9
@@ -231,24 +229,17 @@ def _maps(
         axes.set_ylim(low[1] - _MARGIN * span[1], high[1] + _MARGIN * span[1])
         axes.grid(color=MUTED, alpha=0.2)
         axes.set_axisbelow(True)
-    _name_axes(panels, metric)
-    return figure, panels
-
-
-def _name_axes(panels: np.ndarray, metric: str) -> None:
-    """Labels at the outer panels, and degrees as they are written on maps."""
-    is_globe = metric == "haversine"
-    for axes in panels[-1]:
-        axes.set_xlabel("longitude" if is_globe else "east")
-    for axes in panels[:, 0]:
-        axes.set_ylabel("latitude" if is_globe else "north")
-    for axes in panels.flat:
         axes.xaxis.set_major_locator(MaxNLocator(5))
         axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.tick_params(length=0, labelsize=9)
         if is_globe:
             axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W")))
             axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S")))
+    for axes in panels[-1]:
+        axes.set_xlabel("longitude" if is_globe else "east")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("latitude" if is_globe else "north")
+    return figure, panels
 
 
 def _degrees(above: str, below: str) -> Callable[[float, int | None], str]:
@@ -310,12 +301,6 @@ def _color_bar(axes: Axes | np.ndarray, colors: Colormap, norm: Normalize, label
     bar.ax.xaxis.set_major_locator(MaxNLocator(6))
     bar.ax.tick_params(length=0, labelsize=9)
     write_name(bar.ax.xaxis.label, label)
-
-
-def _fix_layout(figure: Figure) -> None:
-    """Names are placed where the layout left the dots."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
 
 
 def _areas(weights: Values, largest: float) -> Values:

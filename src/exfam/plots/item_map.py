@@ -12,9 +12,9 @@ from exfam.plots.style import (
     COLORS,
     INK,
     check_as_many,
-    make_figure,
+    fix_layout,
     name_width,
-    plain_axes,
+    one_panel,
     write_name,
 )
 
@@ -39,7 +39,7 @@ def item_map(
     """Items as dots in a plane; those named first keep their names where names would overlap.
 
     `weight`: areas of the dots, such as how often items occur; all alike unless given
-    `labels`: of the two axes
+    `labels`: of the two axes; `width` and `height` of the figure, in inches
 
     Raises ExfamError unless there is one name a point.
 
@@ -48,8 +48,7 @@ def item_map(
     3
     """
     check_as_many("names", len(names), len(points), of="points")
-    figure = make_figure(width=width, height=height)
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=width, height=height)
     axes.spines[["left", "bottom"]].set_alpha(0.35)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -60,9 +59,7 @@ def item_map(
         area = 6.0 + 80.0 * weight / (weight.max(initial=0.0) or 1.0)
     axes.scatter(points[:, 0], points[:, 1], s=area, color=COLORS[0], alpha=0.55, lw=0)
     _fit_limits(axes, points)
-    figure.draw_without_rendering()
-    # The layout is final: names are placed where it left the dots.
-    figure.set_layout_engine("none")
+    fix_layout(figure)
     place_names(axes, points, names, np.sqrt(area) / 2)
     return figure
 

@@ -15,11 +15,11 @@ from exfam.plots.style import (
     INK,
     MUTED,
     check_as_many,
-    draw_references,
     legend_above,
     legend_beside,
     make_figure,
     name_rows,
+    one_panel,
     plain_axes,
     shortened,
     write_beside,
@@ -36,13 +36,11 @@ def result_bars(
     metric: str,
     spread: Float[np.ndarray, "results"] | None = None,
     paper: Float[np.ndarray, "results"] | None = None,
-    references: Mapping[str, float] | None = None,
 ) -> Figure:
     """Horizontal bars of one metric with their figures, from the top in the order given.
 
     `spread`: half-lengths of error bars, such as standard deviations over seeds.
     `paper`: figures that a paper prints, as diamonds; NaN where there is none.
-    `references`: label -> value, drawn as dashed lines, such as the best possible one.
     Raises ExfamError unless there is one label a value.
 
     >>> figure = result_bars(["EFA", "marginal"], np.array([1.03, 2.2]), metric="MSE")
@@ -50,8 +48,7 @@ def result_bars(
     'MSE'
     """
     check_as_many("labels", len(labels), len(values), of="values")
-    figure = make_figure(width=7.0, height=1.4 + 0.34 * len(values))
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=7.0, height=1.4 + 0.34 * len(values))
     rows = np.arange(len(values))
     axes.barh(rows, values, height=0.62, color=COLORS[0], alpha=0.85)
     ends = values if spread is None else values + spread
@@ -62,7 +59,6 @@ def result_bars(
         ends = np.fmax(ends, paper)
     for row, value, end in zip(rows, values, ends, strict=True):
         write_beside(axes, f"{value:.3f}", x=float(end), y=float(row))
-    draw_references(axes.axvline, references)
     name_rows(axes, labels)
     axes.set_xlim(min(0.0, 1.12 * values.min()), 1.12 * max(0.0, ends.max()))
     axes.set_xlabel(metric)
@@ -71,11 +67,7 @@ def result_bars(
 
 
 def interval_rows(
-    labels: Sequence[str],
-    intervals: Float[np.ndarray, "rows 3"],
-    *,
-    metric: str,
-    width: float = 4.6,
+    labels: Sequence[str], intervals: Float[np.ndarray, "rows 3"], *, metric: str
 ) -> Figure:
     """A row for each difference: a dot at its mean, a line over its interval, zero drawn upright.
 
@@ -87,8 +79,7 @@ def interval_rows(
     [0.2]
     """
     check_as_many("labels", len(labels), len(intervals), of="intervals")
-    figure = make_figure(width=width, height=1.0 + 0.34 * len(labels))
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=4.6, height=1.0 + 0.34 * len(labels))
     rows = np.arange(len(labels))
     low, mean, high = intervals.T
     axes.axvline(0.0, color=INK, lw=1)
@@ -124,8 +115,7 @@ def means_by_case(
     cases = list(dict.fromkeys(case.tolist()))
     here = [case == name for name in cases]
     rows = np.arange(len(cases))
-    figure = make_figure(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
-    axes = plain_axes(figure.subplots())
+    figure, axes = one_panel(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
     spread = 0.16 * (len(predicted) - 1)
     offsets = np.linspace(-spread, spread, len(predicted))
     for (name, mean), offset, color in zip(predicted.items(), offsets, cycle(COLORS), strict=False):
@@ -149,7 +139,6 @@ def expert_bars(
     parts: Float[np.ndarray, "_ outputs"],
     *,
     outputs: Sequence[str],
-    width: float = 9.6,
 ) -> Figure:
     """The experts of one row, largest weight first: their weights, what each adds to the outputs.
 
@@ -177,7 +166,7 @@ def expert_bars(
             f"for {parts.shape[1]}. Draw those that matter."
         )
     order = np.argsort(-weights, kind="stable")
-    figure = make_figure(width=width, height=1.6 + 0.5 * len(cells))
+    figure = make_figure(width=9.6, height=1.6 + 0.5 * len(cells))
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6), sharey=True)
     rows = np.arange(len(cells))
     plain_axes(left).barh(rows, weights[order], height=0.6, color=MUTED)

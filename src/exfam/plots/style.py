@@ -5,7 +5,7 @@ colors that read on light and dark.
 """
 
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import numpy as np
@@ -18,7 +18,6 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font
-from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from exfam.checks import ExfamError
@@ -45,6 +44,18 @@ def check_as_many(name: str, got: int, expected: int, *, of: str) -> None:
 def make_figure(*, width: float, height: float) -> Figure:
     """An empty figure that makes room for its labels."""
     return Figure(figsize=(width, height), layout="constrained")
+
+
+def one_panel(*, width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure of one plain panel."""
+    figure = make_figure(width=width, height=height)
+    return figure, plain_axes(figure.subplots())
+
+
+def fix_layout(figure: Figure) -> None:
+    """Make the layout final: names are placed where it left the dots."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
 
 
 def plain_axes(axes: Axes) -> Axes:
@@ -161,12 +172,6 @@ def line_of(number: int) -> tuple[str, str]:
 def legend_beside(axes: Axes) -> None:
     """A legend at the right of the axes."""
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, labelcolor=INK)
-
-
-def draw_references(line: Callable[..., Line2D], references: Mapping[str, float] | None) -> None:
-    """Dashed lines at values with names."""
-    for label, value in (references or {}).items():
-        line(value, color=MUTED, ls="--", lw=1.5, label=label)
 
 
 def legend_above(axes: Axes) -> None:
