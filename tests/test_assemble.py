@@ -241,30 +241,27 @@ class TestTying:
 
 
 class TestRefusals:
-    def test_an_item_part_needs_items(self):
-        schema = Schema.of(make_groups().with_(item=None), families={"value": Gaussian()})
+    def test_a_part_needs_its_columns(self):
+        groups = make_groups()
+        schema = Schema.of(groups.with_(item=None), families={"value": Gaussian()})
         with pytest.raises(ExfamError, match="`item` must be given for an item part, got data wit"):
             small_model(schema)
         assert small_model(schema, items=False).value_part is not None
-
-    def test_a_value_part_needs_values(self):
-        schema = Schema.of(make_groups(), families={})
         with pytest.raises(ExfamError, match="`value` must be given for a value part, got data wi"):
-            small_model(schema)
+            small_model(Schema.of(groups, families={}))
 
-    def test_a_table_needs_categories(self):
-        with pytest.raises(ExfamError, match="`value_embedding` must not be 'table' for family 'g"):
-            small_model(SCHEMA, value_embedding="table", items=False)
-
-    def test_exact_needs_the_algebra(self):
-        with pytest.raises(ExfamError, match="`conditional` must be one that serves this network"):
-            small_model(SCHEMA, conditional="exact", feed_forward_dim=6)
-
-    def test_an_unknown_encoding_or_conditional(self):
-        with pytest.raises(ExfamError, match="`encoding` must be one of"):
-            small_model(SCHEMA, encoding="fourier")
-        with pytest.raises(ExfamError, match="`conditional` must be one of 'auto'"):
-            small_model(SCHEMA, conditional="all")
+    @pytest.mark.parametrize(
+        ("choices", "match"),
+        [
+            ({"value_embedding": "table", "items": False}, "must not be 'table' for family 'ga"),
+            ({"conditional": "exact", "feed_forward_dim": 6}, "be one that serves this network"),
+            ({"encoding": "fourier"}, "`encoding` must be one of"),
+            ({"conditional": "all"}, "`conditional` must be one of 'auto'"),
+        ],
+    )
+    def test_choices_fit_each_other(self, choices, match):
+        with pytest.raises(ExfamError, match=match):
+            small_model(SCHEMA, **choices)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from exfam.checks import (
     ExfamError,
     check_choice,
     check_fraction,
+    check_inside,
     check_path,
     check_positive,
     check_seed,
@@ -31,43 +32,38 @@ def test_a_choice_lists_what_is_allowed():
         check_choice("direction", "causl", [None, "causal", "bidirectional"])
 
 
-@pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf"), True, "3", None])
-def test_a_positive_number_is_above_zero_and_finite(value):
-    check_positive("rate", 1e-9)
-    check_positive("rate", np.int64(3))
-    check_positive("rate", 10**400)
-    with pytest.raises(ExfamError, match=f"`rate` must be a number > 0, got {value!r}."):
-        check_positive("rate", value)
+RULES = {
+    "a number > 0": (check_positive, [1e-9, np.int64(3), 10**400]),
+    r"a number in \[0, 1\)": (check_fraction, [0, 0.99]),
+    "an integer >= 0": (check_seed, [2**63 - 1, np.int64(3)]),
+    "an integer below 2.63": (check_seed, [0]),
+    "a number strictly between 0 and 1": (check_inside, [1e-9, np.float32(0.5)]),
+}
+OUTSIDE = {
+    "a number > 0": [0, -1, float("nan"), float("inf"), True, "3", None],
+    r"a number in \[0, 1\)": [-0.1, 1, 1.5, float("nan"), False, "0.5"],
+    "an integer >= 0": [-1, 1.5, "x", None, True],
+    "an integer below 2.63": [2**63],
+    "a number strictly between 0 and 1": [0, 1, "a", float("nan")],
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_numbers_are_within_their_range(rule):
+    check, right = RULES[rule]
+    for value in right:
+        check("dim", value)
+    for value in OUTSIDE[rule]:
+        with pytest.raises(ExfamError, match=f"`dim` must be {rule}, got {value!r}"):
+            check("dim", value)
 
 
 def test_zero_may_be_allowed():
     check_positive("decay", 0, zero=True)
     with pytest.raises(ExfamError, match="`decay` must be a number >= 0, got -1."):
         check_positive("decay", -1, zero=True)
-
-
-@pytest.mark.parametrize("value", [-0.1, 1, 1.5, float("nan"), False, "0.5"])
-def test_a_fraction_is_below_one(value):
-    check_fraction("dropout", 0)
-    check_fraction("dropout", 0.99)
-    with pytest.raises(ExfamError, match=rf"`dropout` must be a number in \[0, 1\), got {value!r}"):
-        check_fraction("dropout", value)
-
-
-def test_a_seed_is_what_generators_take():
-    check_seed("seed", 2**63 - 1)
-    check_seed("seed", np.int64(3))
-    for wrong in (-1, 1.5, "x", None, True):
-        with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got"):
-            check_seed("seed", wrong)
-    with pytest.raises(ExfamError, match="`seed` must be an integer below 2.63, got 922337"):
-        check_seed("seed", 2**63)
-
-
-def test_a_whole_number_is_one_that_64_bits_hold():
-    check_whole("dim", 2**63 - 1)
-    with pytest.raises(ExfamError, match="`dim` must be an integer below 2.63, got 922337"):
-        check_whole("dim", 2**63)
+    with pytest.raises(ExfamError, match="`dim` must be an integer >= 1, got 0"):
+        check_whole("dim", 0)
 
 
 def test_a_value_outside_the_support_is_named_with_its_row():

@@ -9,8 +9,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.groups import CONTEXT, Groups
 from group_cases import assert_same, bounds, full_groups, seen
 
-# ---------------------------------------------------------------------------- rearranging
-
 
 @pytest.mark.parametrize("lags", [0, 1, 2])
 @pytest.mark.parametrize("index", [slice(None), slice(2, None), [3, 0], [2, 2]], ids=repr)
@@ -61,14 +59,11 @@ def test_concatenate_takes_different_numbers_of_context_ranges():
     ],
 )
 def test_concatenate_wants_parts_alike(changes, match):
+    with pytest.raises(ExfamError, match="`parts` must hold at least one Groups, got none"):
+        Groups.concatenate([])
     groups = full_groups()
     with pytest.raises(DataError, match=match):
         Groups.concatenate([groups, groups.with_(**changes)])
-
-
-def test_concatenate_wants_parts():
-    with pytest.raises(ExfamError, match="`parts` must hold at least one Groups, got none"):
-        Groups.concatenate([])
 
 
 def test_split_is_by_group_disjoint_and_complete():
@@ -97,9 +92,6 @@ def test_split_wants_fractions_that_leave_nothing_out(fractions, match):
         full_groups().split(fractions, seed=0)
 
 
-# ---------------------------------------------------------------------------- repeats
-
-
 def test_the_first_repeat_is_found():
     groups = Groups(**bounds([2, 3, 3]), item=[0, 1, 2, 0, 1, 4, 3, 4])
     assert groups.repeats_items()
@@ -108,11 +100,8 @@ def test_the_first_repeat_is_found():
     assert not groups[:2].repeats_items()
     assert groups[[2, 0]].first_repeat()[0] == 0
     assert groups[1:].first_repeat()[2].tolist() == [5, 7]
-
-
-def test_unknown_items_do_not_repeat():
-    assert not Groups(**bounds([3]), item=[-1, 0, -1]).repeats_items()
-    assert not Groups(**bounds([3])).repeats_items()
+    for item in (None, [-1, 0, -1]):  # unknown items do not repeat
+        assert not Groups(**bounds([3]), item=item).repeats_items()
 
 
 def test_an_item_of_the_context_repeats():
@@ -122,9 +111,6 @@ def test_an_item_of_the_context_repeats():
     group, item, elements = groups.first_repeat()
     assert (group, item, sorted(elements.tolist())) == (1, 1, [1, 2])
     assert not groups.with_(context_start=None, context_stop=None).repeats_items()
-
-
-# ---------------------------------------------------------------------------- laws
 
 
 ragged = st.lists(st.integers(0, 5), min_size=1, max_size=6)

@@ -66,9 +66,6 @@ def test_rows_of_the_fit_are_seen(kind, tmp_path):
     assert seen.n_seen > 0.9 * len(seen.seen) and not seen.is_chance
 
 
-# Hashes
-
-
 def test_the_hash_of_a_group_is_of_its_content_alone():
     groups = Groups.from_frame(FRAME, group="user", item="movie", value="stars")
     shuffled = FRAME.sample(frac=1, random_state=0)
@@ -141,9 +138,6 @@ def test_of_many_a_sample_is_kept_the_same_in_all_data():
 def test_what_no_model_has_saved_is_refused(config, hashes, message):
     with pytest.raises(ModelFileError, match=re.escape(message)):
         Seen.from_config(config, {"seen": np.array(hashes)})
-
-
-# Groups that changed
 
 
 def baskets(n, *, labels, seed=0, n_items=30, least=4):

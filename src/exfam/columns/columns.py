@@ -219,10 +219,7 @@ def sortable_text(
 def dates_in_text(
     texts: pa.Array, *, name: str, date_format: str | None = None, where: Where = "row {}".format
 ) -> pa.Array | None:
-    """A column of text, none of it missing, as timestamps; None if it does not begin with a date.
-
-    Arguments and errors are those of `sortable_text`.
-    """
+    """As `sortable_text`, of dates alone; None if the column does not begin with a date."""
     first = texts[0].as_py() if len(texts) else ""
     if date_format is None and (first.isdigit() or not _is_date(first)):
         return None

@@ -58,10 +58,7 @@ def _by_name(argument: str, names: Iterable[Any], columns: Iterable[Any]) -> dic
 
 
 def frame_columns(frame: Any, parts: Sequence[Part]) -> dict[Part, pa.Array]:
-    """The columns that `parts` name, all of one length.
-
-    Raises DataError for a frame that is none, a column that is not there or of another length.
-    """
+    """The columns that `parts` name, all of one length."""
     opened = open_frame(frame)
     check_named(parts, list(opened), what="frame")
     arrays = {part: read_array(opened[part.name], part.argument, part.name) for part in parts}
@@ -76,10 +73,7 @@ def frame_columns(frame: Any, parts: Sequence[Part]) -> dict[Part, pa.Array]:
 
 
 def read_array(column: Any, argument: str, name: str) -> pa.Array:
-    """A column of a frame as one Arrow array: text of any kind as large strings, NaN as missing.
-
-    Raises DataError for what is no column of values of one plain type, or text that cannot be read.
-    """
+    """A column of a frame as one Arrow array: text of any kind as large strings, NaN as missing."""
     if isinstance(column, str | bytes) or not np.iterable(column) or not hasattr(column, "__len__"):
         raise DataError(
             f"`{argument}` must name a column of values, got {type(column).__name__} as column "

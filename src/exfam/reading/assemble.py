@@ -57,11 +57,7 @@ class CodedTable:
 def assemble(
     source: CodedTable, *, duplicates: str, allocate: Allocate
 ) -> tuple[Groups, ReadingFacts]:
-    """The Groups of a source, and what reading it came across.
-
-    Raises DataError for equal rows if `duplicates` is "error", and for group attributes that are
-    not constant within a group.
-    """
+    """The Groups of a source, and what reading it came across."""
     checked, encodings = source.checked, source.encodings
     dropped = np.zeros(0, dtype=np.int64)
     if duplicates == "drop":

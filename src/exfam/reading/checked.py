@@ -30,10 +30,7 @@ class Checked:
 
 
 def check_table(database: Database, table: Table, known: Container[str]) -> Checked:
-    """The table with columns of their final types; `known` are the vocabularies that are given.
-
-    Raises DataError naming the first row that breaks a rule of its part.
-    """
+    """The table with columns of their final types; `known` are the vocabularies that are given."""
     clean = {part: _without_nan(column) for part, column in table.columns.items()}
     rules = [
         (part, rule, rule.sql.format(x=column.sql))
@@ -93,7 +90,6 @@ def with_sorted_text(database: Database, table: Table, *, date_format: str | Non
     """The table with text of `order` and `position` as numbers or times that sort as it should.
 
     The distinct texts of a column are held in memory.
-    Raises DataError naming the first row of a text that has no order, or of an ambiguous date.
     """
     for k, (part, column) in enumerate(table.columns.items()):
         if part.argument in ("order", "position") and is_text(column.type):
@@ -184,9 +180,7 @@ def code_labels(
 ) -> LabelCodes:
     """Codes by the vocabulary if there is one for the part, otherwise by sorted order.
 
-    Groups are coded as they first appear. The labels found are kept as `table`.
-    Raises UnknownItemError (DataError for attributes) naming the first row with an unknown label,
-    if `unknown` is "error".
+    Groups are coded as they first appear. The labels are kept as `table`.
     """
     column, relation = checked.table.columns[part], checked.table.relation
     is_given = part.argument != "group" and part.key in vocabulary

@@ -113,7 +113,6 @@ def open_database(options: ReadingOptions) -> Iterator[Database]:
     """A connection by `options`; its temporary files are gone when it closes.
 
     It spills into a folder of its own and downloads nothing.
-    Raises ExfamError for a memory limit that is none, DataError where memory or disk run out.
     """
     with scratch_folder() as folder:
         con = duckdb.connect(":memory:")

@@ -57,10 +57,7 @@ def open_delimited(
 ) -> Table:
     """CSV files with headers as one table.
 
-    Labels are whole numbers if all of a column are written as such, without leading zeros or
-    signs, booleans if all are true or false, otherwise text; a vocabulary that is given decides.
-    Values are numbers or missing: empty, NA, NaN, null.
-    Raises DataError naming the file, and the row of a cell that is not what its part needs.
+    A vocabulary that is given decides what labels are; else all cells of a column do.
     """
     files = [(str(path), plain_file(path, database.folder)) for path in paths]
     header = _header(*files[0], group=parts[0].name)
@@ -85,8 +82,6 @@ def header_names(name: str, path: Path) -> tuple[str, ...]:
     """The names in the header of a CSV file, cut by the delimiter that yields the most.
 
     `name`: what errors call the file
-
-    Raises DataError for a file without a header or in another encoding.
     """
     return _header(name, path, group=None).names
 

@@ -173,10 +173,7 @@ def find_prepared(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def new_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Path]:
-    """An empty folder that is at `path` in the end, or is gone if anything was raised.
-
-    Raises DataError if something is there already, unless it is a prepared folder and `overwrite`.
-    """
+    """An empty folder that is at `path` in the end, or is gone if anything was raised."""
     folder = _resolved(path)
     _check_free(folder, overwrite=overwrite)
     new = folder.with_name(f".{folder.name}.new-{secrets.token_hex(4)}")

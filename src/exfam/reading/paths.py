@@ -37,10 +37,9 @@ class Files:
 
 
 def find_files(source: str | os.PathLike[str]) -> Files:
-    """The files that a path, a folder (sorted by name) or a pattern (sorted) means.
+    """The files of one kind that a path, a folder (sorted by name) or a pattern (sorted) means.
 
     Hidden files and those that begin with an underscore do not count.
-    Raises DataError where there is none, or where they are not of one kind.
     """
     paths = named_files(source)
     return Files(_one_kind(os.fspath(source), paths), tuple(paths))
@@ -51,8 +50,7 @@ def named_files(
 ) -> list[Path]:
     """The files of any kind that a path, a folder or a pattern means; see `find_files`.
 
-    `below`: whether the folders in a folder count too; `advice`: what to do where there is none.
-    Raises DataError where there is none, or one that cannot be read.
+    `below`: whether the folders in a folder count too; `advice`: what to do where there is none
     """
     name = os.fspath(source)
     path = Path(name)
@@ -128,8 +126,6 @@ def plain_file(path: Path, folder: Path) -> Path:
     """The file itself, or what gzip packed in it, written into `folder`.
 
     DuckDB would read packed files too, but it does not compare their checksums.
-    Raises DataError for a file that is not a gzip file, or not all of one, and for one that holds
-    more than a hundred times its size and 256 MiB.
     """
     if path.suffix.lower() != ".gz":
         return path
@@ -162,11 +158,7 @@ def check_same_columns(first: Any, names: Sequence[str], path: Any, others: Sequ
 
 
 def scanned(paths: Sequence[Path]) -> str:
-    """The argument of DuckDB's readers for just these files.
-
-    They would take a bracket or a star in a name for a pattern, and a folder called a=1 for a
-    column.
-    """
+    """The argument of DuckDB's readers for just these files: no name is a pattern or a column."""
     # Not before: models of words find their texts here, and train without DuckDB and Arrow.
     from exfam.reading.database import literal
 

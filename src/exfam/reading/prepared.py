@@ -123,18 +123,12 @@ def open_prepared(folder: str | os.PathLike[str], *, verify: bool = False) -> Gr
 
 
 def prepared_columns(folder: str | os.PathLike[str]) -> FrameColumns | None:
-    """The columns that a prepared folder was read from; None if it was made from Groups.
-
-    Raises DataError as `open_prepared`.
-    """
+    """The columns that a prepared folder was read from; None if it was made from Groups."""
     return Manifest.read(find_prepared(folder)).columns
 
 
 def prepared_facts(folder: str | os.PathLike[str]) -> ReadingFacts | None:
-    """What reading a prepared folder's source came across; None if it was made from Groups.
-
-    Raises DataError as `open_prepared`.
-    """
+    """What reading a prepared folder's source came across; None if it was made from Groups."""
     facts = Manifest.read(find_prepared(folder)).facts
     known = {field.name for field in fields(ReadingFacts)}
     return None if facts is None else ReadingFacts(**{k: v for k, v in facts.items() if k in known})

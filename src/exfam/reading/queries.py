@@ -36,10 +36,7 @@ SQLITE_TYPES = {
 
 
 def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> Table:
-    """The rows of a query in DuckDB's SQL, in the order it gives.
-
-    Raises DataError for what is not one query, or cannot be run.
-    """
+    """The rows of a query in DuckDB's SQL, in the order it gives."""
     with explained(lambda error: DataError(_cannot_run(query, error))):
         names = query_names(database, query)
         check_named(parts, names, where=" in the query")
@@ -54,10 +51,7 @@ def open_duckdb_query(database: Database, query: str, parts: Sequence[Part]) -> 
 
 
 def query_names(database: Database, query: str) -> list[str]:
-    """The names of the columns of a query in DuckDB's SQL, which becomes the view `exfam_query`.
-
-    Raises DataError for what is not one query, or cannot be run.
-    """
+    """The names of the columns of a query in DuckDB's SQL, which becomes the view `exfam_query`."""
     with explained(lambda error: DataError(_cannot_run(query, error))):
         statements = database.con.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
@@ -69,11 +63,7 @@ def query_names(database: Database, query: str) -> list[str]:
 def open_remote_query(
     database: Database, query: str, parts: Sequence[Part], *, connection: str
 ) -> Table:
-    """The rows of a query, or of a table by name, in the database that `connection` names.
-
-    Raises ExfamError for another kind of connection, or without the driver; DataError for what
-    cannot be connected to or run.
-    """
+    """The rows of a query, or of a table by name, in the database that `connection` names."""
     if connection.startswith(SQLITE):
         opened = _sqlite_batches(query, parts, Path(connection.removeprefix(SQLITE)))
     elif connection.startswith(POSTGRES):

@@ -247,10 +247,7 @@ def open_source(
     connection: str | None,
     vocabulary: Mapping[str, Any],
 ) -> Table:
-    """The source as a table with a column for each part; see `exfam.read` for what it may be.
-
-    Raises DataError for what is no source, or lacks a column.
-    """
+    """The source as a table with a column for each part; see `exfam.read` for what it may be."""
     if connection is not None:
         if not isinstance(source, str):
             raise DataError(
@@ -296,11 +293,7 @@ class SourceNames:
 
 
 def source_names(database: Database, source: str) -> SourceNames:
-    """The names of all columns of files or of a query in DuckDB's SQL, in their order.
-
-    Of several files the first one's count: all must have the same.
-    Raises DataError for what is no source.
-    """
+    """The names of all columns of files, of the first of them, or of a query in DuckDB's SQL."""
     if is_query(source):
         return SourceNames(tuple(query_names(database, source)), typed=True)
     files = find_files(source)

@@ -46,10 +46,7 @@ class Rows:
 def sorted_rows(
     database: Database, checked: Checked, labels: Mapping[Part, DistinctLabels]
 ) -> Generator[Rows, None, None]:
-    """All rows by group, then order, then row of the source; DuckDB sorts and spills.
-
-    Raises DataError if the source is no longer what it was when it was checked.
-    """
+    """All rows by group, then order, then row of the source; DuckDB sorts and spills."""
     parts = [part for part in checked.table.columns if part.argument not in ("group", "order")]
     n_orders = sum(part.argument == "order" for part in checked.table.columns)
     last: pa.RecordBatch | None = None

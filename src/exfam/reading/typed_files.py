@@ -28,10 +28,7 @@ NESTED = pa.list_(pa.null())
 
 
 def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
-    """Parquet files as one table, read again whenever it is needed.
-
-    Raises DataError for a file that is none, or files whose columns differ.
-    """
+    """Parquet files as one table, read again whenever it is needed."""
     files = [_parquet_file(path) for path in paths]
     schema, names = files[0].schema_arrow, files[0].schema_arrow.names
     check_named(parts, names, where=f" in {paths[0]}")
@@ -46,7 +43,7 @@ def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
 
 
 def schema_names(path: Path) -> list[str]:
-    """The names of a Parquet file's columns. Raises DataError for a file that is none."""
+    """The names of a Parquet file's columns."""
     return _parquet_file(path).schema_arrow.names
 
 
@@ -83,11 +80,7 @@ def _check_alike(
 
 
 def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[Part]) -> Table:
-    """JSON lines files as one table; a key that a line lacks is a missing value.
-
-    Raises DataError naming the file and line of what is no object, and the row of a value of
-    another kind than those before it.
-    """
+    """JSON lines files as one table; a key that a line lacks is a missing value."""
     files = [(str(path), plain_file(path, database.folder)) for path in paths]
     _check_cases(parts)
 
@@ -143,10 +136,7 @@ def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
 
 
 def key_names(database: Database, files: Sequence[tuple[str, Path]]) -> list[str]:
-    """The keys of all lines, in the order in which they first appear; `files` are (name, path).
-
-    Raises DataError naming the file and line of what is no object.
-    """
+    """The keys of all lines, in the order in which they first appear; `files` are (name, path)."""
     objects = f"read_ndjson_objects({scanned([path for _, path in files])})"
     lines = f"(SELECT json_keys(json) AS keys, row_number() OVER () AS line FROM {objects})"
     keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS nth, line FROM {lines})"

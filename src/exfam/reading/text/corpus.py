@@ -123,10 +123,7 @@ def find_source(source: Any) -> FileSource | SentenceSource:
 
     A text or path is a file, a folder (all files in it and below, by name) or a pattern such as
     'wiki/*.gz'. A list whose first entry is a path, or a text that names a file or folder, is one
-    of paths; any other iterable is one of sentences. Hidden files and those that begin with an
-    underscore do not count.
-
-    Raises DataError if something is not there or not readable, or is no corpus at all.
+    of paths; any other iterable is one of sentences.
     """
     if isinstance(source, str | os.PathLike):
         return _files([source])

@@ -68,10 +68,7 @@ def read_text(
     known: Vocabulary | None,
     pace: Pace,
 ) -> Reading:
-    """Read a corpus into `folder`, from where a reading of the same was interrupted.
-
-    Raises DataError as the pieces of a corpus do.
-    """
+    """Read a corpus into `folder`, from where a reading of the same was interrupted."""
     learns = options.learns(0 if known is None else len(known))
     table = WordTable(max_distinct=options.max_distinct, known=known, learns=learns)
     reading = _resumed(folder, table) or Reading(table)
@@ -146,8 +143,6 @@ def choose_words(
     """The vocabulary of what a table has read, and the number of the word of each code.
 
     Known words keep their codes; new ones follow, by falling count (ties: alphabetical).
-    Raises DataError if nothing was read, if fewer than two words are left, or, where words are
-    known, if none of them was read.
     """
     if table.n_tokens == 0:
         raise DataError("`source` must have words, got white space alone, or nothing.")

@@ -191,8 +191,7 @@ def measure(text):
 class Encoded:
     """Numbers of words, -1 at the end of a sentence.
 
-    `renumbered`: the new number of each old one, -1 if it was removed, where the table was pruned
-    right after these; None where it was not.
+    `renumbered`: new numbers of the old ones, -1 if removed, where the table was pruned then.
     """
 
     ids: Int32[np.ndarray, "ids"]
