@@ -1,6 +1,6 @@
 """Dates in text: one format for a whole column, or a refusal that names the remedy."""
 
-from datetime import date, datetime
+from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
@@ -64,14 +64,6 @@ def test_categories_are_read_as_their_texts():
 def test_dates_that_cannot_be_read_in_one_way_are_refused(texts, message):
     with pytest.raises(DataError, match=message):
         parse_dates(texts, name="day")
-
-
-def test_a_named_format_decides_what_is_ambiguous():
-    texts = ["01/02/2024", None]
-    first = parse_dates(texts, name="day", date_format="%d/%m/%Y")
-    second = parse_dates(texts, name="day", date_format="%m/%d/%Y")
-    assert first[0].item().date() == date(2024, 2, 1)
-    assert second[0].item().date() == date(2024, 1, 2)
 
 
 @pytest.mark.parametrize("date_format", ["%Q", "%", "", "%d/%m", "%H:%M", "abc", 5, b"%Y"])

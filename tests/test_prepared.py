@@ -123,9 +123,13 @@ class TestLabels:
             np.array(["2024-02-29", "NaT"], dtype="datetime64[D]"),
         ],
     )
-    def test_a_vocabulary_of_any_kind(self, folder, labels):
+    def test_labels_and_names_of_any_kind(self, folder, labels):
         groups = Groups(start=[0], stop=[1], item=[0], vocabulary={"item": labels, "more": ["z"]})
         assert_equal(prepare(groups, folder), groups)
+        named = Groups(start=[0] * len(labels), stop=[1] * len(labels), group_names=labels)
+        again = prepare(named, folder, overwrite=True).group_names
+        np.testing.assert_array_equal(again, labels)
+        assert again.dtype == labels.dtype or labels.dtype == object
 
     @pytest.mark.parametrize(
         ("names", "is_text_array"),
@@ -138,14 +142,6 @@ class TestLabels:
         assert again.group_names.tolist() == names.tolist()
         assert is_mapped(again.group_names) == is_text_array
         assert (folder / "group_names.parquet").exists() != is_text_array
-
-    @pytest.mark.parametrize("names", [[3, 1], [2.5, -1.0], ["2024-01-01", "2024-01-02"]])
-    def test_other_names_are_arrays(self, folder, names):
-        names = np.array(names, dtype="datetime64[s]" if isinstance(names[0], str) else None)
-        groups = Groups(start=[0, 1], stop=[1, 2], group_names=names)
-        again = prepare(groups, folder)
-        assert again.group_names.dtype == names.dtype and is_mapped(again.group_names)
-        np.testing.assert_array_equal(again.group_names, names)
 
     @pytest.mark.parametrize(
         ("labels", "match"),

@@ -264,9 +264,9 @@ class TestOptions:
         [
             ({"duplicates": "maybe"}, "`duplicates` must be one of 'error', 'drop', 'keep'"),
             ({"unknown": "maybe"}, "`unknown` must be one of 'error', 'ignore', 'unk'"),
-            ({"memory_limit": "plenty"}, "`memory_limit` must be a size such as '2GB', got 'plent"),
             ({"threads": 0}, "`threads` must be an integer >= 1, got 0"),
             ({"threads": True}, "`threads` must be an integer >= 1, got True"),
+            ({"threads": 10**9}, "`threads` must be at most 1024, got 1000000000"),
             ({"database": "mysql://x"}, "`database` must begin with sqlite:/// or postgresql://"),
         ],
         ids=str,

@@ -126,7 +126,7 @@ def learn_subwords(
     kept = [line.replace(_REPLACED, " ") for line in lines]
     if not any(line.strip() for line in kept):
         raise DataError(f"`lines` must have words to learn pieces of, got {len(kept)} lines alone.")
-    return SUBWORDS[kind](kept, _Wanted(size, lower, min_count))
+    return Subwords(SUBWORDS[kind](_tokenizers(), kept, _Wanted(size, lower, min_count)))
 
 
 @dataclass(frozen=True)
@@ -138,8 +138,7 @@ class _Wanted:
     min_count: int
 
 
-def _wordpiece(lines: list[str], wanted: _Wanted) -> Subwords:
-    tokenizers = _tokenizers()
+def _wordpiece(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     trained = _word_pieces(tokenizers, wanted.lower)
     letters = _letters(trained.normalizer, lines)
     # The trainer numbers the pieces that go on with a word in an order of chance, and breaks ties
@@ -158,7 +157,7 @@ def _wordpiece(lines: list[str], wanted: _Wanted) -> Subwords:
     trained.train_from_iterator(lines, trainer)
     plain = _word_pieces(tokenizers, wanted.lower, trained.get_vocab(with_added_tokens=True))
     plain.add_special_tokens(list(SPECIAL))
-    return Subwords(plain.to_str())
+    return str(plain.to_str())
 
 
 def _word_pieces(tokenizers: Any, lower: bool, known: dict[str, int] | None = None) -> Any:
@@ -181,8 +180,7 @@ def _letters(normalizer: Any, lines: list[str]) -> list[str]:
     return sorted(seen[:_MOST_CHARACTERS])
 
 
-def _byte_pairs(lines: list[str], wanted: _Wanted) -> Subwords:
-    tokenizers = _tokenizers()
+def _byte_pairs(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     _check_size(wanted.size, len(SPECIAL) + _N_BYTES)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
     if wanted.lower:
@@ -196,11 +194,10 @@ def _byte_pairs(lines: list[str], wanted: _Wanted) -> Subwords:
         show_progress=False,
     )
     tokenizer.train_from_iterator(lines, trainer)
-    return Subwords(tokenizer.to_str())
+    return str(tokenizer.to_str())
 
 
-def _whole_words(lines: list[str], wanted: _Wanted) -> Subwords:
-    tokenizers = _tokenizers()
+def _whole_words(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     _check_size(wanted.size, len(SPECIAL) + 1, what="a word")
     # Without a rule that cuts, words stay what stands between white space.
     normalizer = tokenizers.normalizers.BertNormalizer(
@@ -209,16 +206,6 @@ def _whole_words(lines: list[str], wanted: _Wanted) -> Subwords:
     counts = Counter[str]()
     for word, count in Counter(word for line in lines for word in line.split()).items():
         counts[normalizer.normalize_str(word)] += count
-    known = _frequent(counts, wanted)
-    codes = {piece: code for code, piece in enumerate([*SPECIAL, *known])}
-    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
-    tokenizer.normalizer = normalizer
-    tokenizer.add_special_tokens(list(SPECIAL))
-    return Subwords(tokenizer.to_str())
-
-
-def _frequent(counts: Counter[str], wanted: _Wanted) -> list[str]:
-    """The words that are read often enough, most frequent first (ties: alphabetical)."""
     # What is nothing but control characters or accents is no word once these are gone.
     often = [
         word
@@ -231,7 +218,12 @@ def _frequent(counts: Counter[str], wanted: _Wanted) -> list[str]:
             f"of {len(counts)}. Lower `min_count`."
         )
     often.sort(key=lambda word: (-counts[word], word))
-    return often[: wanted.size - len(SPECIAL)]
+    pieces = [*SPECIAL, *often][: wanted.size]
+    codes = {piece: code for code, piece in enumerate(pieces)}
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
+    tokenizer.normalizer = normalizer
+    tokenizer.add_special_tokens(list(SPECIAL))
+    return str(tokenizer.to_str())
 
 
 SUBWORDS = {"bpe": _byte_pairs, "word": _whole_words, "wordpiece": _wordpiece}
@@ -252,17 +244,14 @@ def sentence_words(given: Any, index: int) -> list[str]:
     if isinstance(given, str):
         check_utf8(f"Sentence {index}", given)
         return given.split()
-    if not isinstance(given, list | tuple) or not all(isinstance(word, str) for word in given):
+    is_list = isinstance(given, list | tuple) and all(isinstance(word, str) for word in given)
+    odd = [word for word in given if len(word.split()) > 1] if is_list else []
+    if not is_list or odd:
+        got = f"{odd[0][:40]!r} as a word" if odd else type(given).__name__
         raise DataError(
-            f"Sentence {index} must be a text or a list of words, got {type(given).__name__}. Give "
-            "pairs of sentences as tuples."
+            f"Sentence {index} must be a text or a list of words, got {got}. Give pairs of "
+            "sentences as tuples."
         )
-    for word in given:
-        if len(word.split()) > 1:
-            raise DataError(
-                f"Sentence {index} must be a text or a list of words, got {word[:40]!r} as a word. "
-                "Give pairs of sentences as tuples."
-            )
     check_utf8(f"Sentence {index}", " ".join(given))
     return list(given)
 
