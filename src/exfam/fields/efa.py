@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.optimize
 import torch
 from jaxtyping import Bool, Float, Int64, Shaped
 from torch import nn
@@ -17,7 +18,7 @@ from exfam.fields.declarations import FieldNetworkParameters, Lags
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.links import anomaly, best_shift, counts
+from exfam.fields.networks.links import anomaly, counts
 from exfam.fields.networks.network import FieldNetwork, FieldWeights
 from exfam.fields.plan import FieldPlan, family_in_units
 from exfam.groups import Groups
@@ -25,6 +26,8 @@ from exfam.likelihoods.two_part import TwoPartModel
 
 # Elements that the starting values of a fit are taken from, of maps spread over all times.
 MOST_START = 1 << 20
+# Scales are changed by a factor of e at most when they are calibrated.
+MOST_SHIFT = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +120,25 @@ class FieldEFA(FieldNetworkParameters, Lags, TrainedField):
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:
-    """Widen or narrow the member's distributions until these groups' values are likeliest."""
-    ((column, family),) = member.families.items()
-    eta = value_parameters([member], groups)[column][0]
+    """Widen or narrow the member's distributions until these groups' values are likeliest.
+
+    The first dispersion output of all rows moves, of a scale its logarithm.
+    """
+    ((name, family),) = member.families.items()
     own = observed_own(groups)
-    shift = best_shift(family, eta[own], torch.from_numpy(groups.values[column][own]))
+    if not family.n_dispersion or not len(own):
+        return
+    eta = value_parameters([member], groups)[name][0][own].double()
+    value = torch.from_numpy(groups.values[name][own]).double()
+    column = torch.zeros(family.n_params, dtype=eta.dtype)
+    column[family.n_params - family.n_dispersion] = 1.0
+
+    def nats(shift: float) -> float:
+        return -float(family.log_prob(value, eta + shift * column).mean())
+
+    fit = scipy.optimize.minimize_scalar(nats, bounds=(-MOST_SHIFT, MOST_SHIFT), method="bounded")
     network: Any = member.value_part  # nn.Module's attributes have no better type
-    network.head.widen(shift)
+    network.head.widen(float(fit.x) if fit.fun < nats(0.0) else 0.0)
 
 
 def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:

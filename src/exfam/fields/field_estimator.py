@@ -102,8 +102,17 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
         self.seen_ = seen_groups(seen)
         plan = plan.standardized()
-        parts = self._fit_parts(plan, self._fit_climate(plan.train))
-        self.members_ = [self._member(part) for part in parts]
+        maps = plan.train
+        if counts(self.family_):  # which are standardized as log(1 + count)
+            maps = maps.with_(values={name: np.log1p(v) for name, v in maps.values.items()})
+        climate = fit_climate(
+            maps,
+            kind=self.standardize,
+            metric=self.metric,
+            period=self.period,
+            step=self.shape_.step,
+        )
+        self.members_ = [self._member(part) for part in self._fit_parts(plan, climate)]
         return self
 
     def predict(self, X: Any, *, at: Any = None) -> Float[np.ndarray, "rows"]:
@@ -292,18 +301,6 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
             log_units={self.shape_.column: math.log(unit_of(self.family_))},
         )
         return model.eval()
-
-    def _fit_climate(self, groups: Groups) -> Climate:
-        """What is normal, on the scale on which the family's values are standardized."""
-        if counts(self.family_):
-            groups = groups.with_(values={n: np.log1p(v) for n, v in groups.values.items()})
-        return fit_climate(
-            groups,
-            kind=self.standardize,
-            metric=self.metric,
-            period=self.period,
-            step=self.shape_.step,
-        )
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config = {"shape": asdict(self.shape_), "family": family_to_config(self.family_)}

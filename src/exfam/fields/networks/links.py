@@ -4,7 +4,6 @@ Real numbers are value = location + scale * anomaly. Counts are standardized as 
 a log mean is placed as location + scale * output.
 """
 
-import scipy.optimize
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -14,8 +13,6 @@ from exfam.families import FAMILIES, Family
 from exfam.fields.networks.climate import Normal
 
 _COUNTS = ("negative-binomial", "poisson")
-# Scales are changed by a factor of e at most when they are calibrated.
-MOST_SHIFT = 1.0
 
 Values = Float[Tensor, "batch length"]
 
@@ -59,23 +56,3 @@ def placed(
     # log sqrt(exp(2 a) + b^2), exactly a where b is 0.
     wider = 0.5 * torch.log1p((doubt * (-log_scale).exp()).square())
     return torch.cat([torch.stack([first, log_scale + wider], -1), outputs[..., 2:]], -1)
-
-
-def best_shift(
-    family: Family, eta: Float[Tensor, "rows params"], value: Float[Tensor, "rows"]
-) -> float:
-    """What to add to the first dispersion output of all rows, so that the values are likeliest.
-
-    Of a scale it is the logarithm of the factor. 0 for a family without dispersion, or no rows.
-    """
-    if not family.n_dispersion or not len(value):
-        return 0.0
-    eta, value = eta.double(), value.double()
-    column = torch.zeros(family.n_params, dtype=eta.dtype)
-    column[family.n_params - family.n_dispersion] = 1.0
-
-    def nats(shift: float) -> float:
-        return -float(family.log_prob(value, eta + shift * column).mean())
-
-    fit = scipy.optimize.minimize_scalar(nats, bounds=(-MOST_SHIFT, MOST_SHIFT), method="bounded")
-    return float(fit.x) if fit.fun < nats(0.0) else 0.0
