@@ -8,6 +8,7 @@ best there. Where a normal distribution is predicted, its sd is that of errors o
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -38,14 +39,20 @@ Settings = Mapping[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Boosting:
-    """A boosting library: how a model of settings is built, and what it takes of features.
+    """A boosting library: its classes of models, and what they take besides what is tuned.
 
-    `stopping`: what its `fit` takes to stop early on some rows; `n_trees`: how many trees are then
-        best; `trees`: how many the library has by itself; `grid`: what is tried
+    `matrix`: what it takes of features; `unordered`: its parameter of columns whose numbers are
+        names; `stopping`: what its `fit` takes to stop early on some rows; `n_trees`: how many
+        trees are then best; `trees`: how many the library has by itself; `grid`: what is tried
     """
 
-    build: Callable[[Settings, bool, Sequence[int], int], Any]
-    matrix: Callable[[Features, Columns], np.ndarray]
+    package: str
+    classifier: str
+    regressor: str
+    of_both: Mapping[str, Any]
+    of_classifier: Mapping[str, Any] = field(default_factory=dict)
+    matrix: Callable[[Features, Columns], np.ndarray] = Features.codes
+    unordered: str | None = None
     trees: int = 100
     stopping: Callable[[Rows], dict[str, Any]] = lambda rows: {}
     n_trees: Callable[[Any], int] = lambda model: int(model.best_iteration_)
@@ -55,6 +62,16 @@ class Boosting:
     def n_configurations(self) -> int:
         """How many settings are tried."""
         return math.prod(map(len, self.grid.values()))
+
+    def build(self, settings: Settings, classes: bool, unordered: list[int], seed: int) -> Any:
+        """A model of settings, for classes or numbers."""
+        kind = getattr(import_module(self.package), self.classifier if classes else self.regressor)
+        rest = {"n_estimators" if name == "trees" else name: v for name, v in settings.items()}
+        if self.unordered is not None:
+            rest[self.unordered] = unordered
+        if classes:
+            rest |= self.of_classifier
+        return kind(random_state=seed, **self.of_both, **rest)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,45 +173,11 @@ def hold_out(
     return (x[~held_out], y[~held_out]), (x[stop], y[stop])
 
 
-def _lightgbm(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
-    import lightgbm
-
-    kind = lightgbm.LGBMClassifier if classes else lightgbm.LGBMRegressor
-    trees, rest = _without_trees(settings)
-    return kind(
-        n_estimators=trees, random_state=seed, n_jobs=1, verbose=-1, cat_feature=list(unordered),
-        **rest,
-    )  # fmt: skip
-
-
 def _stop_lightgbm(rows: Rows) -> dict[str, Any]:
     import lightgbm
 
     stop = lightgbm.early_stopping(PATIENCE, verbose=False)
     return {"eval_X": rows[0], "eval_y": rows[1], "callbacks": [stop]}
-
-
-def _xgboost(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
-    import xgboost
-
-    kind = xgboost.XGBClassifier if classes else xgboost.XGBRegressor
-    return kind(n_estimators=settings["trees"], random_state=seed, n_jobs=1, verbosity=0)
-
-
-def _catboost(settings: Settings, classes: bool, unordered: Sequence[int], seed: int) -> Any:
-    import catboost
-
-    kind = catboost.CatBoostClassifier if classes else catboost.CatBoostRegressor
-    trees, rest = _without_trees(settings)
-    return kind(
-        iterations=trees, random_seed=seed, thread_count=1, verbose=False,
-        allow_writing_files=False, cat_features=list(unordered),
-        loss_function="MultiClass" if classes else "RMSE", **rest,
-    )  # fmt: skip
-
-
-def _without_trees(settings: Settings) -> tuple[int, dict[str, Any]]:
-    return settings["trees"], {name: v for name, v in settings.items() if name != "trees"}
 
 
 def _as_text(features: Features, columns: Columns) -> np.ndarray:
@@ -207,18 +190,26 @@ def _as_text(features: Features, columns: Columns) -> np.ndarray:
 
 LIBRARIES = {
     "lightgbm": Boosting(
-        _lightgbm,
-        Features.codes,
+        "lightgbm",
+        "LGBMClassifier",
+        "LGBMRegressor",
+        {"n_jobs": 1, "verbose": -1},
+        unordered="cat_feature",
         stopping=_stop_lightgbm,
         grid={"num_leaves": (7, 31), "learning_rate": (0.03, 0.1), "min_child_samples": (5, 20)},
     ),
     "catboost": Boosting(
-        _catboost,
-        _as_text,
+        "catboost",
+        "CatBoostClassifier",
+        "CatBoostRegressor",
+        {"thread_count": 1, "verbose": False, "allow_writing_files": False},
+        of_classifier={"loss_function": "MultiClass"},
+        unordered="cat_features",
+        matrix=_as_text,
         trees=1000,
         stopping=lambda rows: {"eval_set": rows, "early_stopping_rounds": PATIENCE},
         n_trees=lambda model: int(model.get_best_iteration()) + 1,
         grid={"depth": (4, 6), "learning_rate": (0.03, 0.1)},
     ),
-    "xgboost": Boosting(_xgboost, Features.codes),
+    "xgboost": Boosting("xgboost", "XGBClassifier", "XGBRegressor", {"n_jobs": 1, "verbosity": 0}),
 }
