@@ -243,7 +243,7 @@ def test_published_sets_are_used_where_they_are(run, vectors, tmp_path, monkeypa
     content = b"cat dog 8\ncat fish 2\ndog meat 1\n"
     (tmp_path / "wordsim" / "EN-RG-65.txt").write_bytes(content)
     md5 = {**word_pairs.SOURCE.md5, "wordsim/EN-RG-65.txt": hashlib.md5(content).hexdigest()}
-    monkeypatch.setattr(word_pairs, "SOURCE", files.Source("pairs", how_to_get="", md5=md5))
+    monkeypatch.setattr(word_pairs, "SOURCE", files.PublicFiles("pairs", how_to_get="", md5=md5))
     status, out, err = run("evaluate", "words", vectors / "tied", "--format", "csv")
     assert status == 0 and "not found: wordsim-353," in err, err
     (row,) = read(out)
