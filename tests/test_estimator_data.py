@@ -18,73 +18,45 @@ from estimator_cases import (
 from exfam import ExfamError, Groups, Marginal
 
 FRAME = ratings()
-
-
-ENCODINGS = ("relative", "none", "distance")
 WIRINGS = [
-    ("bidirectional", "copies"),
-    ("bidirectional", "exact"),
-    ("bidirectional", "static"),
-    ("causal", "copies"),
-    ("causal", "two_stream"),
-    ("causal", "static"),
+    *(("bidirectional", conditional) for conditional in ("copies", "exact", "static")),
+    *(("causal", conditional) for conditional in ("copies", "two_stream", "static")),
 ]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ["relative", "none", "distance"])
 @pytest.mark.parametrize(("direction", "conditional"), WIRINGS)
-class TestNoLeak:
-    """The leak law of the estimator: what it predicts at i never knows i."""
-
+def test_what_is_predicted_at_an_element_never_knows_it(direction, conditional, encoding):
+    """The leak law of the estimator."""
     frame = ratings(n_users=4, shuffle=False, seed=2, least=3)
+    network = {"direction": direction, "conditional": conditional, "encoding": encoding}
+    columns = {"order": "rows", "attributes": ["genre", "gap"], "known": ["gap"]}
+    fit = {"noise": 0.5, "support": "none", "item_sees_values": True, "max_epochs": 1}
+    estimator = fitted_on(frame, "efa", **network, **columns, **fit)
 
-    def model(self, direction, conditional, encoding, **more):
-        return fitted_on(
-            self.frame,
-            "efa",
-            noise=0.5,
-            order="rows",
-            direction=direction,
-            conditional=conditional,
-            encoding=encoding,
-            support="none",
-            attributes=["genre", "gap"],
-            known=["gap"],
-            max_epochs=1,
-            **more,
-        )
+    def moved(call, column, value):
+        """Which rows of the answer move when one cell of row 1 does."""
+        other = frame.copy()
+        assert other.loc[1, column] != value
+        other.loc[1, column] = value
+        return np.abs(call(other) - call(frame)).reshape(len(other), -1).max(1) > 1e-5
 
-    def mover(self, call, row):
-        """Finds which rows of the answer move when one cell of the row does."""
-        before = call(self.frame)
-
-        def moved(column, value):
-            other = self.frame.copy()
-            assert other.loc[row, column] != value
-            other.loc[row, column] = value
-            return np.abs(call(other) - before).reshape(len(other), -1).max(1) > 1e-5
-
-        return moved
-
-    def test_item_and_value_parts(self, direction, conditional, encoding):
-        estimator = self.model(direction, conditional, encoding, item_sees_values=True)
-        movie = next(m for m in "abcdef" if m != self.frame.loc[1, "movie"])
-        items, values = self.mover(estimator.predict_proba, 1), self.mover(estimator.predict, 1)
-        seen = [False, False, True] if direction == "causal" else [True, False, True]
-        # Items: blind for their own row, in all but `known` attributes.
-        assert items("movie", movie)[:3].tolist() == seen
-        assert items("stars", 7.5)[:3].tolist() == seen
-        assert (
-            items("genre", "y" if self.frame.loc[1, "genre"] == "x" else "x")[:3].tolist() == seen
-        )
-        assert items("gap", 3.0)[:3].tolist() == [seen[0], True, True]
-        # Values: blind for their own alone.
-        assert values("stars", 7.5)[:3].tolist() == seen
-        assert values("movie", movie)[:3].tolist() == [seen[0], True, True]
-        # Nobody sees another group.
-        elsewhere = (self.frame["user"] != "u0").to_numpy()
-        assert not items("movie", movie)[elsewhere].any()
-        assert not values("stars", 7.5)[elsewhere].any()
+    movie = next(m for m in "abcdef" if m != frame.loc[1, "movie"])
+    genre = "y" if frame.loc[1, "genre"] == "x" else "x"
+    items, values = estimator.predict_proba, estimator.predict
+    seen = [False, False, True] if direction == "causal" else [True, False, True]
+    # Items: blind for their own row, in all but `known` attributes; values: for their own alone.
+    for call, column, value, expected in (
+        (items, "movie", movie, seen),
+        (items, "stars", 7.5, seen),
+        (items, "genre", genre, seen),
+        (items, "gap", 3.0, [seen[0], True, True]),
+        (values, "stars", 7.5, seen),
+        (values, "movie", movie, [seen[0], True, True]),
+    ):
+        rows = moved(call, column, value)
+        assert rows[:3].tolist() == expected, column
+        assert not rows[(frame["user"] != "u0").to_numpy()].any()  # nobody sees another group
 
 
 class TestData:

@@ -144,12 +144,10 @@ class TestNames:
         with pytest.raises(DataError, match=match):
             make("efa", **parameters).fit(folder)
 
-    def test_none_take_the_folder_as_it_is(self, folder):
+    def test_none_take_the_folder_as_it_is(self, folder, file, tmp_path):
         named = make("efa").fit(folder)
         assert same_bits(make("efa", group=None, item=None, value=None).fit(folder), named)
-
-    def test_groups_that_were_prepared_have_none(self, file, tmp_path):
-        prepare(exfam.read(file, **COLUMNS), tmp_path / "groups")
+        prepare(exfam.read(file, **COLUMNS), tmp_path / "groups")  # of groups, which have no names
         assert same_bits(make("efa").fit(tmp_path / "groups"), make("efa").fit(file))
 
     def test_a_file_needs_them(self, file):

@@ -34,17 +34,17 @@ def test_a_vocabulary_gives_the_codes_in_every_form(form, tmp_path):
     for unknown in ("ignore", "unk"):
         expected = Groups.from_frame(ROWS, **COLUMNS, vocabulary=given, unknown=unknown)
         (to := tmp_path / unknown).mkdir()
-        found = read(**form(ROWS, to), vocabulary=given, unknown=unknown)
-        assert_identical(found, expected)
+        groups = read(**form(ROWS, to), vocabulary=given, unknown=unknown)
+        assert_identical(groups, expected)
 
 
 @pytest.mark.parametrize("options", [{}, FEW, {"memory_limit": "100MB"}], ids=str)
 def test_options_of_work_change_nothing(options):
-    found = exfam.read(FRAME, group="user", order="time", item="movie", **options)
-    assert_identical(found, Groups.from_frame(FRAME, group="user", order="time", item="movie"))
+    groups = exfam.read(FRAME, group="user", order="time", item="movie", **options)
+    assert_identical(groups, Groups.from_frame(FRAME, group="user", order="time", item="movie"))
 
 
-def test_only_what_is_asked_for_is_read():
+def test_only_the_columns_named_are_read():
     nothing = {"order": None, "item": None, "value": None, "attributes": (), "position": None}
     groups = read(ROWS, **nothing, duplicates="keep")
     assert groups.columns == ("age",)
@@ -65,11 +65,11 @@ def test_rows_are_counted_over_all_files(tmp_path):
 
 
 def test_columns_go_where_allocate_says():
-    made = {}
+    arrays = {}
 
     def allocate(name, dtype, shape):
-        made[name] = np.zeros(shape, dtype)
-        return made[name]
+        arrays[name] = np.zeros(shape, dtype)
+        return arrays[name]
 
     groups, _ = read_with_facts(
         FRAME,
@@ -77,23 +77,17 @@ def test_columns_go_where_allocate_says():
         options=ReadingOptions(threads=1),
         allocate=allocate,
     )
-    expected = {
-        "item": groups.item,
-        "values.stars": groups.values["stars"],
-        "attributes.genre": groups.attributes["genre"],
-        "attributes.gap": groups.attributes["gap"],
-        "position": groups.position,
-        "observed": groups.observed,
-        "source_row": groups.source_row,
-        "tied": groups.tied,
-    }
-    assert made.keys() == expected.keys()
+    names = ("item", "position", "observed", "source_row", "tied")
+    expected = {name: getattr(groups, name) for name in names}
+    expected |= {"values.stars": groups.values["stars"]}
+    expected |= {f"attributes.{name}": groups.attributes[name] for name in ("genre", "gap")}
+    assert arrays.keys() == expected.keys()
     for name, column in expected.items():
-        assert np.shares_memory(column, made[name]), name
+        assert np.shares_memory(column, arrays[name]), name
     assert groups.item.dtype == np.int32 and groups.source_row.dtype == np.int64
 
 
-def test_facts_count_what_was_met():
+def test_facts_count_what_reading_came_across():
     rows = {
         "user": ["a", "a", "b", "a", "b", "a"],
         "time": [1, 1, 1, 1, 1, 2],
@@ -123,7 +117,7 @@ def test_a_name_is_no_pattern(writer, name, tmp_path):
     folder = tmp_path / "user=1"
     folder.mkdir()
     ending = {write_csv: ".csv", write_json: ".jsonl", write_parquet: ".parquet"}[writer]
-    for each in ("a1", "ab", name):
-        writer({"user": [each], "movie": ["x"]}, folder / f"{each}{ending}")
+    for user in ("a1", "ab", name):
+        writer({"user": [user], "movie": ["x"]}, folder / f"{user}{ending}")
     groups = exfam.read(folder / f"{name}{ending}", group="user", **FEW)
     assert groups.group_names.tolist() == [name]
