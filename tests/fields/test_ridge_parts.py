@@ -74,7 +74,7 @@ def test_regressions_are_those_of_scikit_learn(lags):
         assert_allclose(own, peer.predict(z[:, others]), rtol=1e-6)
     assert part.coefficients[:, :N_SITES].diagonal().abs().max() == 0
     joint = fitted("covariance", groups, climate=plain(), ridges=[0.1])
-    ours, theirs = (each.eta(batch_of(groups))[:, -N_SITES:, 0] for each in (part, joint))
+    ours, theirs = (fit.eta(batch_of(groups))[:, -N_SITES:, 0] for fit in (part, joint))
     assert_close(ours, theirs)
 
 

@@ -68,9 +68,8 @@ class BasketSettings:
         for name in ("theme_size", "median_length", "max_length"):
             check_positive(name, getattr(self, name))
         check_positive("length_spread", self.length_spread, zero=True)
-        for name in ("staple_items", "substituted", "complemented"):
-            check_fraction(name, getattr(self, name))
-        for name in ("follow", "staple", "stay", "back"):
+        shares = ("staple_items", "substituted", "complemented", "follow", "staple", "stay", "back")
+        for name in shares:
             check_fraction(name, getattr(self, name))
         check_fraction("stay + back", self.stay + self.back)
 
