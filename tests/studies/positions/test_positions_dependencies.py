@@ -2,7 +2,6 @@
 
 from functools import partial
 
-import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
@@ -10,12 +9,8 @@ from exfam.scores.metrics import paired_bootstrap
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.positions import dependencies, positions_dependencies
 from exfam_studies.positions.dependencies import offset_hits
-from exfam_studies.positions.parses import PARTS, DependencyParse, english_parses
-
-
-def parse(heads, relations):
-    n = len(heads)
-    return DependencyParse(("w",) * n, ("X",) * n, ({},) * n, np.array(heads), tuple(relations))
+from exfam_studies.positions.parses import PARTS, english_parses
+from studies.positions.probing_cases import parse
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ def test_encodings_have_one_row_a_score_and_setting():
     assert len(result) == len(rows) == 24 * 4
     assert result["sinusoidal", 512, 128, "position-locality"] == pytest.approx(0.411, abs=1e-3)
     assert result["alibi", 8, "causal", 128, "position-symmetry"] == pytest.approx(0.840, abs=1e-3)
-    assert result["attenuated", 0.01, 0.1, 128, "position-symmetry"] == pytest.approx(
-        0.446, abs=1e-3
-    )
+    attenuated = result["attenuated", 0.01, 0.1, 128, "position-symmetry"]
+    assert attenuated == pytest.approx(0.446, abs=1e-3)
 
 
 def test_an_encoder_is_probed_before_and_after_training(tmp_path, capsys):

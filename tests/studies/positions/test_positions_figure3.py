@@ -1,6 +1,7 @@
 """The experiment of sentences by attention to positions alone, on toy reviews."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,12 +10,8 @@ from exfam.vectors import WordVectors
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.rows import Row
 from exfam_studies.positions import figure3 as positions_figure3
-from exfam_studies.positions.figure3 import (
-    gain_of_symmetry,
-    trend_rows,
-    w_for,
-)
-from exfam_studies.positions.sentence_sets import SentencePart, SentenceTask
+from exfam_studies.positions.figure3 import gain_of_symmetry, trend_rows, w_for
+from exfam_studies.positions.public_sentences import SentencePart, SentenceTask
 
 WORDS = tuple("abcdefgh")
 
@@ -32,7 +29,7 @@ def options(tmp_path, monkeypatch):
 
     def task(name, *, seed):
         parts = (part(n, 3 * seed + k) for k, n in enumerate((90, 30, 30)))
-        return SentenceTask(name, "classification", "accuracy", *parts)
+        return SentenceTask(name, *parts)
 
     monkeypatch.setattr(positions_figure3, "sentence_task", task)
     path = tmp_path / "eight.vec"
@@ -76,15 +73,9 @@ def test_settings_baselines_and_trends_have_rows_and_are_kept(options, monkeypat
 
 
 def test_a_fit_that_is_cut_short_is_not_kept(options, monkeypatch):
-    real = positions_figure3.PositionalSentenceClassifier.fit
-
-    def cut(self, *given, **named):
-        real(self, *given, **named)
-        (history,) = self.histories_
-        self.histories_ = [replace(history, stopped="interrupted")]
-        return self
-
-    monkeypatch.setattr(positions_figure3.PositionalSentenceClassifier, "fit", cut)
+    classifier = positions_figure3.PositionalSentenceClassifier
+    monkeypatch.setattr(classifier, "fit", lambda self, *given, **named: self)
+    monkeypatch.setattr(classifier, "history_", SimpleNamespace(interrupted=True))
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
         positions_figure3.run(replace(options, only=("mr-symmetry",)))
     assert not list((options.folder / "positions-figure3").glob("**/*.json"))
@@ -94,10 +85,8 @@ def test_trends_are_signed_and_of_their_span():
     x = np.array([0.1, 0.2, 0.3, 0.8])
     scores = np.stack([2 * x, np.array([0.1, 0.2, 0.3, 0.1])])
     row = Row(task="t", model="trend", metric="")
-    low, high = (
-        trend_rows(row, "locality", x, span, test=scores, validation=-scores)
-        for span in ((-np.inf, 0.3), (0.7, 1.0))
-    )
+    spans = (-np.inf, 0.3), (0.7, 1.0)
+    low, high = (trend_rows(row, "by", x, span, (scores, -scores)) for span in spans)
     rows = low + high
     result = {each.metric: each for each in rows}
     assert len(rows) == 2 and result["position-slope"].settings["over"] == "0.1 to 0.3"
@@ -110,8 +99,7 @@ def test_the_gain_of_symmetry_is_within_a_locality():
     held = np.array([0.1, 0.1, 0.1, 0.5, 0.5])
     even = np.array([True, False, False, False, True])
     scores = np.array([[0.9, 0.5, 0.7, 0.2, 0.1]])
-    rows = gain_of_symmetry(
-        Row(task="t", model="trend", metric=""), held, even, test=scores, validation=scores
-    )
+    row = Row(task="t", model="trend", metric="")
+    rows = gain_of_symmetry(row, held, even, (scores, scores))
     result = {row.settings["locality"]: row.value for row in rows}
     assert result == {0.1: pytest.approx(0.3), 0.5: pytest.approx(-0.1)}

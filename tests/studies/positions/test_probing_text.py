@@ -61,17 +61,21 @@ def test_exactly_one_of_the_words_is_in_a_sentence():
     assert not set(skipped) & set(task.classes)
 
 
-def test_a_shift_is_one_swap_of_neighbors():
-    task = MAKERS["BShift"]()
-    sources = {" ".join(words): words for words in TEXT}
-    assert {example.label for example in everything(task)} == {"original", "shifted"}
+def changes(task, sources, key):
+    """Source, example, and the indices at which they differ, of examples that were changed."""
     for example in everything(task):
-        source = sources[example.group]
+        source = sources[key(example)]
         unlike = [at for at in range(len(source)) if source[at] != example.words[at]]
-        if example.label == "original":
-            assert not unlike
-            continue
-        first, second = unlike
+        assert (example.label == "original") == (not unlike)
+        if unlike:
+            yield source, example, unlike
+
+
+def test_a_shift_is_one_swap_of_neighbors():
+    sources = {" ".join(words): words for words in TEXT}
+    for source, example, (first, second) in changes(
+        MAKERS["BShift"](), sources, lambda example: example.group
+    ):
         assert second == first + 1 and first > 0 and second < len(source) - 1
         assert (example.words[first], example.words[second]) == (source[second], source[first])
 
@@ -79,13 +83,9 @@ def test_a_shift_is_one_swap_of_neighbors():
 def test_an_odd_word_is_one_of_like_frequency():
     sources = {words[0]: words for words in PLAIN}
     positions = set()
-    for example in everything(MAKERS["SOMO"]()):
-        source = sources[example.words[0]]
-        unlike = [at for at in range(len(source)) if source[at] != example.words[at]]
-        if example.label == "original":
-            assert not unlike
-            continue
-        (at,) = unlike
+    for source, example, (at,) in changes(
+        MAKERS["SOMO"](), sources, lambda example: example.words[0]
+    ):
         assert example.group == f"replaced by {example.words[at]}"
         assert _alike(source, example.words, at, COUNTS)
         positions.add(at)

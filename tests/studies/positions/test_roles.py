@@ -2,13 +2,7 @@
 
 import pytest
 
-from exfam_studies.positions.swaps.roles import (
-    AUXILIARIES,
-    PRONOUNS,
-    Roles,
-    swap_roles,
-    tree_roles,
-)
+from exfam_studies.positions.swaps.roles import Roles, swap_roles, tree_roles
 from exfam_studies.positions.swaps.sentences import Sentence, tree_sentence
 from studies.positions.swap_cases import parsed, real_pairs
 
@@ -48,11 +42,6 @@ def test_spans_change_places_and_pronouns_their_case(text, verb, agent, patient,
     assert swap.sentence.words[swap.roles.verb] == sentence.words[verb]
 
 
-def test_cases_are_an_involution():
-    assert all(PRONOUNS[PRONOUNS[word].lower()].lower() == word for word in PRONOUNS)
-    assert PRONOUNS["me"] == "I" and not {"you", "it"} & set(PRONOUNS)
-
-
 def test_the_first_verb_with_both_roles_counts():
     sentence = plain("men who have seen dogs, hear cats")
     see, hear = Roles(3, (0, 0), (4, 4)), Roles(6, (0, 0), (7, 7))
@@ -63,13 +52,10 @@ def test_the_first_verb_with_both_roles_counts():
     assert swapped(sentence, *one_sided) is None and swapped(sentence) is None
 
 
-@pytest.mark.parametrize("verb", ["Has", "'s"])
-def test_auxiliaries_do_not_count(verb):
-    assert verb.lower() in AUXILIARIES
-    assert swapped(plain(f"men {verb} hats"), Roles(1, (0, 0), (2, 2))) is None
-
-
-@pytest.mark.parametrize("text", ["He sees himself", "They see each other", "Men see men"])
+@pytest.mark.parametrize(
+    "text",
+    ["men Has hats", "men 's hats", "He sees himself", "They see each other", "Men see men"],
+)
 def test_what_cannot_be_swapped_is_left_out(text):
     n = len(text.split())
     assert swapped(plain(text), Roles(1, (0, 0), (2, n - 1))) is None
@@ -130,25 +116,14 @@ def test_constituents_without_both_roles(text, brackets):
     assert swap_roles(sentence, tree_roles(tree)) is None
 
 
-# Real parses
-
-
-def check_twice(sentence, roles):
-    """Whether roles are swapped; if so, again they are as before."""
-    swap = swap_roles(sentence, roles)
-    if swap is None:
-        return False
-    assert str(swap.sentence) != str(sentence)
-    again = swap_roles(swap.sentence, [swap.roles])
-    assert str(again.sentence).lower() == str(sentence).lower()
-    return True
-
-
 def test_twice_is_once_on_real_constituents(data_folder, tmp_path):
-    pairs = real_pairs(data_folder, tmp_path)
-    result = [
-        check_twice(tree_sentence(each.premise_parse, text=each.premise),
-                    tree_roles(each.premise_parse))
-        for each in pairs
-    ]  # fmt: skip
-    assert 50 < sum(result) < 150
+    swaps = []
+    for pair in real_pairs(data_folder, tmp_path):
+        sentence = tree_sentence(pair.premise_parse, text=pair.premise)
+        swap = swap_roles(sentence, tree_roles(pair.premise_parse))
+        if swap is not None:
+            swaps.append(swap)
+            assert str(swap.sentence) != str(sentence)
+            again = swap_roles(swap.sentence, [swap.roles])
+            assert str(again.sentence).lower() == str(sentence).lower()
+    assert 50 < len(swaps) < 150

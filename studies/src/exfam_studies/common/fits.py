@@ -147,8 +147,8 @@ def rows_of(
 ) -> list[Row]:
     """One row per metric: test and validation figures over the fits.
 
-    Further rows, of the model's name with "-ensemble", if it has one and there are several fits;
-    and how many times faster a fit is than the authors' code, where that is known.
+    Further rows are of the ensemble, if there is one, and of how many times faster a fit is than
+    the authors' code, where that is known.
     """
 
     def measured(model: Contender, fits: Sequence[Fit]) -> list[Row]:

@@ -19,17 +19,7 @@ _FOOT = "* best of the same metric, support and split (nats, mse and losses: the
 
 
 def print_rows(experiment: str, rows: Sequence[Row]) -> None:
-    """Print one table per task, in full width where the output is not a terminal.
-
-    >>> print_rows("x", [Row(task="t", model="efa", metric="nats", value=1.0, paper=2.5)])
-    x: t
-    <BLANKLINE>
-    model   metric     test   paper
-    ───────────────────────────────
-    efa     nats     1.0000     2.5
-    <BLANKLINE>
-    * best of the same metric, support and split (nats, mse and losses: the lowest)
-    """
+    """Print one table per task, in full width where the output is not a terminal."""
     console = Console(highlight=False)
     for task in dict.fromkeys(row.task for row in rows):
         listed = [row for row in rows if row.task == task]

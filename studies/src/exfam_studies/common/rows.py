@@ -4,7 +4,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,6 @@ class Row:
     `note`: a word for the reader of the table; it stays out of the JSON
 
     Raises ExfamError if a figure is not finite.
-
-    >>> Row(task="synthetic-causal", model="efa", metric="mse", value=1.03, paper=1.04).value
-    1.03
     """
 
     task: str
@@ -122,28 +119,19 @@ def write_rows(path: str | os.PathLike[str], experiment: str, rows: Sequence[Row
 
 
 def _plain(row: Row, runs: Sequence[Run]) -> dict[str, Any]:
-    plain = asdict(row) | {"settings": dict(row.settings), "parameters": dict(row.parameters)}
+    plain = asdict(row) | {"run": None if row.run is None else runs.index(row.run)}
     del plain["note"]
-    return plain | {"run": None if row.run is None else runs.index(row.run)}
+    return plain
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:
-    """The rows of a file that `write_rows` wrote.
-
-    Raises DataError, naming the file, if it is not such a file.
-    """
-    names = {own.name for own in fields(Row)} - {"note", "parameters", "run"}
+    """The rows of a file that `write_rows` wrote; raises DataError, naming any other file."""
     try:
         whole = json.loads(Path(path).read_text(encoding="utf-8"))
-        listed = whole["rows"]
-        runs = [Run(**run) for run in whole.get("runs", ())]
+        runs = [Run(**run) for run in whole["runs"]]
         return [
-            Row(
-                **{name: row[name] for name in names},
-                parameters=row.get("parameters", {}),
-                run=None if row.get("run") is None else runs[row["run"]],
-            )
-            for row in listed
+            Row(**row | {"run": None if row["run"] is None else runs[row["run"]]})
+            for row in whole["rows"]
         ]
     except (ValueError, LookupError, TypeError) as error:
         raise DataError(

@@ -1,7 +1,6 @@
 """Which head attends from a word to its syntactic head, or from there to the word.
 
-The best head of each relation is chosen on some sentences and scored on others; what it has to beat
-is the best fixed offset, such as "the word before", chosen in the same way.
+What it has to beat is the best fixed offset, such as "the word before", chosen in the same way.
 Source: Chen, Varoquaux & Suchanek (2023), section 3.4, after Clark et al. (2019).
 """
 
@@ -10,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64, Shaped
-from torch import Tensor
+from jaxtyping import Bool, Int64, Shaped
 
 from exfam.checks import DataError, check_whole
 from exfam.language.text_encoders import attention_of_words
@@ -20,8 +18,6 @@ from exfam_studies.positions.parses import DependencyParse
 
 # Which of the two words looks for the other.
 DIRECTIONS = ("to-head", "to-dependent")
-# The two words of a short relation are at most so far apart.
-SHORT = 4
 SENTENCES_AT_ONCE = 16
 
 
@@ -39,20 +35,14 @@ class DependencyHits:
     sentence: Int64[np.ndarray, "edges"]
     predictors: tuple[str, ...]
 
-    def _only(self, chosen: Bool[np.ndarray, "edges"]) -> "DependencyHits":
+    def apart(self, least: int, most: int | float = np.inf) -> "DependencyHits":
+        """Dependencies of words so far apart."""
+        chosen = (self.distance >= least) & (self.distance <= most)
         edges = {name: getattr(self, name)[chosen] for name in ("relation", "distance", "sentence")}
         return replace(self, hits=self.hits[chosen], **edges)
 
-    def short(self) -> "DependencyHits":
-        """Dependencies of words at most 4 apart."""
-        return self._only(self.distance <= SHORT)
 
-    def long(self) -> "DependencyHits":
-        """Dependencies of words more than 4 apart."""
-        return self._only(self.distance > SHORT)
-
-
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DependencyScore:
     """How often a relation's predictor is right; the interval redraws sentences."""
 
@@ -66,9 +56,6 @@ def attention_hits(encoder: Any, parses: Sequence[DependencyParse]) -> Dependenc
     """The dependencies that each attention head finds, in both directions.
 
     `encoder`: its `word_attention(sentences)` has a tensor (layers, heads, words, words) for each
-
-    A word with a blank inside, such as "10 000", is given to the encoder as several, and their
-    attention is put together as that of a word's tokens is.
     """
     hits: list[np.ndarray] = []
     shape = (0, 0)
@@ -77,8 +64,11 @@ def attention_hits(encoder: Any, parses: Sequence[DependencyParse]) -> Dependenc
         attention = encoder.word_attention([unspaced(parse.words) for parse in some])
         for parse, weights in zip(some, attention, strict=True):
             shape = weights.shape[0], weights.shape[1]
+            word = [i for i, own in enumerate(parse.words) for _ in _parts(own)]
+            if len(word) > len(parse):
+                weights = attention_of_words(weights, word, n_words=len(parse))
             # (words, layers x heads): the word that each head attends to most.
-            predicted = _of_words(weights, parse.words).argmax(-1).flatten(0, 1).T
+            predicted = weights.argmax(-1).flatten(0, 1).T
             hits.append(_found(predicted.cpu().numpy(), parse))
     heads = [f"layer {i + 1} head {j + 1}" for i in range(shape[0]) for j in range(shape[1])]
     return _hits(parses, hits, heads)
@@ -121,13 +111,8 @@ def score_predictors(
             continue
         own = hits.relation == relation
         right = hits.hits[own, hits.predictors.index(chosen[relation])].astype(np.float64)
-        score = DependencyScore(
-            relation=relation,
-            predictor=chosen[relation],
-            n_edges=int(own.sum()),
-            accuracy=paired_bootstrap(right, hits.sentence[own], seed=seed),
-        )
-        scores.append(score)
+        accuracy = paired_bootstrap(right, hits.sentence[own], seed=seed)
+        scores.append(DependencyScore(relation, chosen[relation], int(own.sum()), accuracy))
     if not scores:
         raise DataError("`hits` must have dependencies of a relation in `chosen`, got none.")
     return sorted(scores, key=lambda score: -score.n_edges)
@@ -136,10 +121,8 @@ def score_predictors(
 def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[int, float]:
     """Distance of two words -> how many of the dependencies so far apart the predictors find."""
     known = np.isin(hits.relation, list(chosen))
-    columns = np.array(
-        [hits.predictors.index(chosen[relation]) for relation in hits.relation[known]],
-        dtype=np.int64,
-    )
+    names = [chosen[relation] for relation in hits.relation[known]]
+    columns = np.array([hits.predictors.index(name) for name in names], dtype=np.int64)
     right = np.take_along_axis(hits.hits[known], columns[:, None], 1)[:, 0]
     far = hits.distance[known]
     return {int(distance): float(right[far == distance].mean()) for distance in np.unique(far)}
@@ -147,16 +130,6 @@ def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[i
 
 def _parts(word: str) -> list[str]:
     return word.split() or [word]
-
-
-def _of_words(
-    weights: Float[Tensor, "layers heads parts parts"], words: Sequence[str]
-) -> Float[Tensor, "layers heads words words"]:
-    """Attention between words, from that between what they are given as."""
-    word = [index for index, own in enumerate(words) for _ in _parts(own)]
-    if len(word) == len(words):
-        return weights
-    return attention_of_words(weights, word, n_words=len(words))
 
 
 def _heads(parse: DependencyParse) -> Int64[np.ndarray, "words"]:

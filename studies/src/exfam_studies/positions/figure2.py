@@ -144,7 +144,7 @@ def _rows(row: Row, scores: PositionScores) -> list[Row]:
 
 def _paper_rows() -> list[Row]:
     return [
-        Row(task="paper", model=model, metric=METRICS[name], paper=figure)
+        Row(task="paper", model=model, metric=metric, paper=figure)
         for model, figures in PAPER.items()
-        for name, figure in zip(("locality", "symmetry"), figures, strict=True)
+        for metric, figure in zip(PLOTTED, figures, strict=True)
     ]

@@ -8,7 +8,7 @@ settings of a seed: "position-slope" for 1 more locality or symmetry, "position-
 "minus-asymmetric" is the accuracy at s = 1 less the mean at other s.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -24,12 +24,11 @@ from exfam.positions import encoding_weights, locality, raw_symmetry, symmetry
 from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Key, Measured, Store, metric_row
+from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
-from exfam_studies.positions.public_sentences import sentence_task
-from exfam_studies.positions.sentence_sets import SentenceTask
+from exfam_studies.positions.public_sentences import SentenceTask, sentence_task
 
 TASKS = tuple(f"{name}-{swept}" for name in ("mr", "subj") for swept in ("locality", "symmetry"))
 PLOTTED = {"accuracy": "locality"}
@@ -71,19 +70,37 @@ class _Setting:
         return {"w": float(f"{self.w:.4g}"), "s": self.s, "padding": self.padding, **scores}
 
 
-@dataclass(frozen=True)
 class _Lab:
     """What all fits share: the name of the vectors, the tasks and results by name and seed."""
 
-    seeds: range
-    vectors: str
-    task: Callable[[str, int], SentenceTask]
-    kept: Callable[[str, _Setting, int], Kept]
+    def __init__(self, options: Options) -> None:
+        self._options, self._store = options, Store(options.folder)
+        self.seeds = range(options.n_seeds(SEEDS))
+        # The vectors are found when they are first needed.
+        self._read = cache(partial(_vectors, options))
+        self.vectors = f"sgns-{corpus_name(options)}"
+        if options.vectors is not None:
+            self.vectors = options.vectors.name + ("-fast" if options.fast else "")
+        self.task = cache(self._task)
+
+    def _task(self, name: str, seed: int) -> SentenceTask:
+        whole = sentence_task(name, seed=seed)
+        return whole.spread(FAST_SENTENCES) if self._options.fast else whole
+
+    def kept(self, name: str, setting: _Setting) -> list[Kept]:
+        """The results of a setting, seed by seed."""
+        folders = ("positions-figure3", self.vectors, name, setting.padding)
+
+        def measure(seed: int) -> Measured:
+            return _measure(setting, self.task(name, seed), self._read(), seed, self._options)
+
+        names = (*folders, f"w-{setting.w:.6g}-s-{setting.s:g}")
+        return kept_seeds(self._store, names, len(self.seeds), measure)
 
 
 def run(options: Options) -> list[Row]:
     """Fit and score the wanted tasks."""
-    lab = _lab(options)
+    lab = _Lab(options)
     jobs = []
     for task in filter(options.wants, TASKS):
         name, _, swept = task.partition("-")
@@ -98,7 +115,7 @@ def run(options: Options) -> list[Row]:
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of a row's classifiers; trends are over all settings of a task."""
+    """The settings of a row's classifiers."""
     if row.model == "majority":
         return {}
     own = {name: row.settings[name] for name in ("w", "s", "padding") if name in row.settings}
@@ -134,28 +151,6 @@ def _settings(swept: str, *, fast: bool) -> Iterator[_Setting]:
             yield _Setting(model, w, padding=padding)
 
 
-def _lab(options: Options) -> _Lab:
-    store, vectors = Store(options.folder), cache(partial(_vectors, options))
-    named = f"sgns-{corpus_name(options)}"
-    if options.vectors is not None:
-        named = options.vectors.name + ("-fast" if options.fast else "")
-
-    @cache
-    def task(name: str, seed: int) -> SentenceTask:
-        whole = sentence_task(name, seed=seed)
-        return whole.spread(FAST_SENTENCES) if options.fast else whole
-
-    def kept(name: str, setting: _Setting, seed: int) -> Kept:
-        folders = ("positions-figure3", named, name, setting.padding)
-        key = Key((*folders, f"w-{setting.w:.6g}-s-{setting.s:g}"), seed)
-        # The vectors are found when they are first needed.
-        return store.measured(
-            key, lambda: _measure(setting, task(name, seed), vectors(), seed, options)
-        )
-
-    return _Lab(range(options.n_seeds(SEEDS)), named, task, kept)
-
-
 def _vectors(options: Options) -> WordVectors:
     if options.vectors is not None:
         return WordVectors.load(options.vectors)
@@ -187,7 +182,7 @@ def _measure(
 
 
 def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
-    kept = [lab.kept(task.partition("-")[0], setting, seed) for seed in lab.seeds]
+    kept = lab.kept(task.partition("-")[0], setting)
     row = Row(
         task=task,
         model=setting.model,
@@ -200,12 +195,7 @@ def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
 
 
 def _majority_rows(lab: _Lab, task: str) -> list[Row]:
-    shares = []
-    for seed in lab.seeds:
-        parts = lab.task(task.partition("-")[0], seed)
-        labels, counts = np.unique(parts.train.targets, return_counts=True)
-        most = labels[counts.argmax()]
-        shares.append([float(np.mean(p.targets == most)) for p in (parts.test, parts.validation)])
+    shares = [lab.task(task.partition("-")[0], seed).majority() for seed in lab.seeds]
     test, validation = zip(*shares, strict=True)
     row = Row(task=task, model="majority", metric="accuracy", n_configurations=1)
     return [row_over_seeds(row, values=test, validations=validation)]
@@ -216,11 +206,11 @@ def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]
     rows = []
     for padding in dict.fromkeys(setting.padding for setting in settings):
         own = [setting for setting in settings if setting.padding == padding]
-        kept = [[lab.kept(name, setting, seed) for setting in own] for seed in lab.seeds]
-        test, validation = (
+        kept = list(zip(*(lab.kept(name, setting) for setting in own), strict=True))
+        both = [
             np.array([[fit.figures[figure] for fit in fits] for fits in kept])
             for figure in ("accuracy", "validation-accuracy")
-        )
+        ]
         row = Row(
             task=task,
             model="trend",
@@ -232,64 +222,56 @@ def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]
         for by, spans in _TRENDS[swept].items():
             numbers = np.array([of[by] for of in scores])
             for span in spans:
-                rows += trend_rows(row, by, numbers, span, test=test, validation=validation)
+                rows += trend_rows(row, by, numbers, span, both)
         if swept == "symmetry":
             held = np.array([of["locality"] for of in scores]).round(3)
             even = np.array([setting.s == 1 for setting in own])
-            rows += gain_of_symmetry(row, held, even, test=test, validation=validation)
+            rows += gain_of_symmetry(row, held, even, both)
     return rows
 
 
 def trend_rows(
-    row: Row,
-    by: str,
-    numbers: Numbers,
-    span: tuple[float, float],
-    *,
-    test: Scores,
-    validation: Scores,
+    row: Row, by: str, numbers: Numbers, span: tuple[float, float], scores: Sequence[Scores]
 ) -> list[Row]:
-    """Slope and rank correlation of scores by numbers within a span; none if they are all one."""
+    """Slope and rank correlation of scores (test, validation) by numbers within a span.
+
+    None if the numbers are all one: settings of the same locality have it but for rounding.
+    """
     inside = (numbers >= span[0]) & (numbers <= span[1])
     x = numbers[inside]
-    # Settings that are to have the same locality have it but for rounding.
     if len(x) < 2 or np.ptp(x) < 1e-6:
         return []
     settings = {**row.settings, "by": by, "over": f"{x.min():.2g} to {x.max():.2g}"}
-    return [
-        row_over_seeds(
-            replace(row, settings=settings, metric=f"position-{name}"),
-            values=[measure(x, y[inside]) for y in test],
-            validations=[measure(x, y[inside]) for y in validation],
-        )
-        for name, measure in (("slope", slope), ("spearman", spearman))
-    ]
+    rows = []
+    for name, measure in (("slope", _slope), ("spearman", _spearman)):
+        own = replace(row, settings=settings, metric=f"position-{name}")
+        test, validation = ([measure(x, y[inside]) for y in part] for part in scores)
+        rows.append(row_over_seeds(own, values=test, validations=validation))
+    return rows
 
 
 def gain_of_symmetry(
-    row: Row, held: Numbers, even: np.ndarray, *, test: Scores, validation: Scores
+    row: Row, held: Numbers, even: np.ndarray, scores: Sequence[Scores]
 ) -> list[Row]:
     """Scores at the even setting less the mean of the others, for each locality that is held."""
     rows = []
     for value in np.unique(held):
-        here = held == value
-        settings = {**row.settings, "locality": float(value)}
-        values, validations = (
-            (scores[:, here & even].mean(1) - scores[:, here & ~even].mean(1)).tolist()
-            for scores in (test, validation)
+        here, settings = held == value, {**row.settings, "locality": float(value)}
+        test, validation = (
+            (part[:, here & even].mean(1) - part[:, here & ~even].mean(1)).tolist()
+            for part in scores
         )
         own = replace(row, settings=settings, metric="minus-asymmetric")
-        rows.append(row_over_seeds(own, values=values, validations=validations))
+        rows.append(row_over_seeds(own, values=test, validations=validation))
     return rows
 
 
-def slope(x: Numbers, y: Numbers) -> float:
-    """Of the line of least squares."""
+def _slope(x: Numbers, y: Numbers) -> float:
     apart = x - x.mean()
     return float(apart @ (y - y.mean()) / (apart @ apart))
 
 
-def spearman(x: Numbers, y: Numbers) -> float:
+def _spearman(x: Numbers, y: Numbers) -> float:
     """The rank correlation; 0 where one of the two is constant."""
     a, b = (rankdata(own) - (len(own) + 1) / 2 for own in (x, y))
     mass = float(np.sqrt((a @ a) * (b @ b)))

@@ -75,9 +75,7 @@ class _Fitted:
 class _Task:
     """One set and direction: its default encoding, how one is fitted, what one is by itself."""
 
-    name: str
     default: str
-    causal: bool
     fit: Callable[[str, int], _Fitted]
     alone: Callable[[str], Matrix]
 
@@ -122,60 +120,52 @@ def _group_parameters(kind: str, direction: str) -> dict[str, Any]:
     return {**common, **GROUPS[kind][0][direction, "exclusion"]}
 
 
-def _rows(options: Options, name: str, make: Callable[[str], _Task]) -> list[Row]:
-    task = make(name)
+def _rows(options: Options, name: str, make: Callable[[], _Task]) -> list[Row]:
+    task, causal = make(), name.endswith("causal")
     candidates = FAST_CANDIDATES if options.fast else CANDIDATES
     tried = []
     for encoding in dict.fromkeys([task.default, *candidates]):
         fits = [task.fit(encoding, seed) for seed in range(options.n_seeds(SEEDS))]
         learned = renormalized(torch.stack([fit.attention for fit in fits]).mean(0))
         tried.append(_Tried(encoding, fits, task.alone(encoding), learned))
-    first = tried[0]
-    rows = [row for own in tried for row in _encoding_rows(task, own, first)]
+    first, rows = tried[0], list[Row]()
+    for own in tried:
+        rows += _nats(name, "model", own, first)
+        for of, matrix in (("attention", own.learned), ("encoding", own.alone)):
+            settings = {"encoding": own.encoding, "of": of}
+            rows += [
+                Row(task=name, model="model", settings=settings, metric=metric, value=value)
+                for metric, value in _scores(matrix, causal=causal).items()
+            ]
     best = min(tried, key=lambda own: np.mean([fit.validation for fit in own.fits]))
-    nearest = min(tried, key=lambda own: _apart(own.alone, first.learned, causal=task.causal))
-    rows += _nats(task, "chosen-by-validation", best, first, n_configurations=len(tried))
-    return rows + _nats(task, "chosen-by-attention", nearest, first)
-
-
-def _encoding_rows(task: _Task, tried: _Tried, default: _Tried) -> list[Row]:
-    """Nats of an encoding, and how local and symmetric its attention is, before and after."""
-    rows = _nats(task, "model", tried, default)
-    for of, matrix in (("attention", tried.learned), ("encoding", tried.alone)):
-        settings = {"encoding": tried.encoding, "of": of}
-        rows += [
-            Row(task=task.name, model="model", settings=settings, metric=metric, value=value)
-            for metric, value in _scores(matrix, causal=task.causal).items()
-        ]
-    return rows
+    nearest = min(tried, key=lambda own: _apart(own.alone, first.learned, causal=causal))
+    rows += _nats(name, "chosen-by-validation", best, first, n_configurations=len(tried))
+    return rows + _nats(name, "chosen-by-attention", nearest, first)
 
 
 def _nats(
-    task: _Task, model: str, tried: _Tried, default: _Tried, *, n_configurations: int = 1
+    task: str, model: str, tried: _Tried, default: _Tried, *, n_configurations: int = 1
 ) -> list[Row]:
-    pairs = list(zip(tried.fits, default.fits, strict=True))
-    figures = {
-        "nats": [(fit.test, fit.validation) for fit in tried.fits],
-        "nats-difference-to-default": [
-            (fit.test - other.test, fit.validation - other.validation) for fit, other in pairs
-        ],
-    }
+    """Nats of an encoding, and how far they are from the default's."""
+    nats, others = (
+        np.array([(fit.test, fit.validation) for fit in own.fits]) for own in (tried, default)
+    )
     return [
         row_over_seeds(
             Row(
-                task=task.name,
+                task=task,
                 model=model,
                 settings={"encoding": tried.encoding},
                 metric=metric,
                 n_configurations=n_configurations,
                 note="the default" if tried is default else "",
             ),
-            values=[test for test, _ in pairs_of],
-            validations=[validation for _, validation in pairs_of],
+            values=of_seeds[:, 0].tolist(),
+            validations=of_seeds[:, 1].tolist(),
             cpu_seconds=[fit.seconds for fit in tried.fits],
             steps=[fit.steps for fit in tried.fits],
         )
-        for metric, pairs_of in figures.items()
+        for metric, of_seeds in (("nats", nats), ("nats-difference-to-default", nats - others))
     ]
 
 
@@ -196,37 +186,28 @@ def _apart(one: Matrix, other: Matrix, *, causal: bool) -> float:
     return float(np.linalg.norm([scores[0][name] - scores[1][name] for name in names]))
 
 
-def _group_task(
-    options: Options, kind: str, direction: str, read: Callable[[], Splits], name: str
-) -> _Task:
+def _group_task(options: Options, kind: str, direction: str, read: Callable[[], Splits]) -> _Task:
     parameters = _group_parameters(kind, direction)
     length = FAST_LENGTH if options.fast else GROUPS[kind][1]
-    return _Task(
-        name=name,
-        default=DEFAULT,
-        causal=direction == "causal",
-        fit=partial(_fit_groups, training_of(parameters, options), read(), length),
-        alone=partial(_alone_in_groups, EFA(**parameters), length),
-    )
+    splits, training, model = read(), training_of(parameters, options), EFA(**parameters)
 
+    def fit(encoding: str, seed: int) -> _Fitted:
+        efa = Contender(model="efa", fit=fitter(EFA, {**training, "encoding": encoding}))
+        result = fit_once(efa, splits, seed=seed)
+        attention = result.estimator.position_attention(splits.validation, length=length)
+        return _Fitted(
+            test=-result.estimator.score(splits.test),
+            validation=-result.estimator.score(splits.validation),
+            attention=attention.mean,
+            seconds=result.cpu_seconds,
+            steps=result.steps or 0,
+        )
 
-def _fit_groups(
-    parameters: Mapping[str, Any], splits: Splits, length: int, encoding: str, seed: int
-) -> _Fitted:
-    efa = Contender(model="efa", fit=fitter(EFA, {**parameters, "encoding": encoding}))
-    fit = fit_once(efa, splits, seed=seed)
-    return _Fitted(
-        test=-fit.estimator.score(splits.test),
-        validation=-fit.estimator.score(splits.validation),
-        attention=fit.estimator.position_attention(splits.validation, length=length).mean,
-        seconds=fit.cpu_seconds,
-        steps=fit.steps or 0,
-    )
+    def alone(encoding: str) -> Matrix:
+        built = build_encoding(encoding, _sizes(model, length))
+        return own_weights(built, length, head_dim=model.head_dim, direction=direction).mean(0)
 
-
-def _alone_in_groups(model: EFA, length: int, encoding: str) -> Matrix:
-    built = build_encoding(encoding, _sizes(model, length))
-    return own_weights(built, length, head_dim=model.head_dim, direction=model.direction).mean(0)
+    return _Task(default=DEFAULT, fit=fit, alone=alone)
 
 
 def _sizes(model: Any, length: int) -> EncodingSizes:
@@ -239,38 +220,31 @@ def _sizes(model: Any, length: int) -> EncodingSizes:
     )
 
 
-def _table_task(options: Options, name: str) -> _Task:
-    model = MaskedTableClassifier(**training_of(TABLE_SETTINGS, options))
-    return _Task(
-        name=name,
-        default=model.encoding,
-        causal=False,
-        fit=partial(_fit_table, training_of(TABLE_SETTINGS, options)),
-        alone=partial(_alone_in_table, model),
-    )
-
-
-def _fit_table(parameters: Mapping[str, Any], encoding: str, seed: int) -> _Fitted:
-    cars = auto_mpg()
+def _table_task(options: Options) -> _Task:
+    cars, training = auto_mpg(), training_of(TABLE_SETTINGS, options)
+    default = MaskedTableClassifier(**training)
     order = np.random.default_rng(0).permutation(len(cars.train_y))
     held, kept = np.split(order, [round(TABLE_VALIDATION * len(order))])
-    kinds = {column: cars.levels[column] for column in cars.train}
-    model = MaskedTableClassifier(**parameters, kinds=kinds, encoding=encoding, seed=seed)
     (x, y), (own_x, own_y) = (
         ({column: cells[rows] for column, cells in cars.train.items()}, cars.train_y[rows])
         for rows in (kept, held)
     )
-    model.fit(x, y, validation=(own_x, own_y))
-    return _Fitted(
-        test=-model.log_score(cars.test, cars.test_y),
-        validation=-model.log_score(own_x, own_y),
-        attention=model.position_attention({**own_x, str(model.response_): own_y}).mean,
-        seconds=model.history_.cpu_seconds,
-        steps=model.history_.steps,
-    )
+    kinds = {column: cars.levels[column] for column in cars.train}
 
+    def fit(encoding: str, seed: int) -> _Fitted:
+        model = MaskedTableClassifier(**training, kinds=kinds, encoding=encoding, seed=seed)
+        model.fit(x, y, validation=(own_x, own_y))
+        return _Fitted(
+            test=-model.log_score(cars.test, cars.test_y),
+            validation=-model.log_score(own_x, own_y),
+            attention=model.position_attention({**own_x, str(model.response_): own_y}).mean,
+            seconds=model.history_.cpu_seconds,
+            steps=model.history_.steps,
+        )
 
-def _alone_in_table(model: MaskedTableClassifier, encoding: str) -> Matrix:
-    n_columns = len(auto_mpg().train) + 1
-    built = build_encoding(encoding, _sizes(model, n_columns))
-    return encoding_weights(built, n_columns, head_dim=model.head_dim).mean(0)
+    def alone(encoding: str) -> Matrix:
+        n_columns = len(cars.train) + 1
+        built = build_encoding(encoding, _sizes(default, n_columns))
+        return encoding_weights(built, n_columns, head_dim=default.head_dim).mean(0)
+
+    return _Task(default=default.encoding, fit=fit, alone=alone)

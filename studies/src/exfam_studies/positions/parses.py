@@ -51,9 +51,8 @@ class DependencyParse:
 def english_parses(part: str) -> list[DependencyParse]:
     """Sentences of weblogs, mail and reviews: "dev" or "test" of the English Web Treebank.
 
-    Files are looked for in the folder `parses` of the one that EXFAM_DATA names, then in the user's
-    cache. Raises DataError, saying how to obtain the file, where it cannot be had or is not the
-    published one.
+    Raises DataError, saying how to obtain the file, where it cannot be had in EXFAM_DATA/parses or
+    the user's cache, or is not the published one.
     """
     check_choice("part", part, PARTS)
     name = f"parses/en_ewt-ud-{part}.conllu"
@@ -63,10 +62,8 @@ def english_parses(part: str) -> list[DependencyParse]:
 def read_conllu(path: str | os.PathLike[str]) -> list[DependencyParse]:
     """All sentences of a file, gzip-packed or not.
 
-    Raises DataError, naming file and line, for sentences that are not CoNLL-U, words that are
-    empty, numbers that do not count up, heads that are not in the sentence, sentences without
-    exactly one root or whose heads go round in a circle, for text that is not UTF-8, and for a file
-    without a sentence.
+    Raises DataError, naming file and line, for sentences that are not CoNLL-U in UTF-8 or no trees
+    of words under one root, and for a file without a sentence.
     """
     with opened(path) as file:
         return _parses(file.read(), os.fspath(path))
@@ -104,37 +101,33 @@ def _sentences(content: bytes, where: str) -> Iterator[tuple[int, str]]:
 
 
 def _parse(tokens: Any, where: str) -> DependencyParse:
+    def require(is_met: bool | np.bool_, rule: str) -> None:
+        if not is_met:
+            raise DataError(f"`path` must {rule} {where}.")
+
     # Numbers of several words at once, and of words that are not written, are tuples.
     words = [token for token in tokens if isinstance(token["id"], int)]
-    if not words:
-        raise DataError(f"`path` must have words in each sentence, got none {where}.")
+    require(words != [], "have words in each sentence, got none")
     numbers = range(1, len(words) + 1)
     for number, token in zip(numbers, words, strict=True):
-        if token["id"] != number:
-            raise DataError(
-                f"`path` must number the words of a sentence 1, 2, ..., got {token['id']} for "
-                f"{number} {where}."
-            )
-        if not token["form"].strip():
-            raise DataError(
-                f"`path` must have a word in the second column, got an empty one for word {number} "
-                f"{where}."
-            )
-        if token["head"] == number or token["head"] not in (0, *numbers):
-            raise DataError(
-                f"`path` must have heads that are 0 or another word's number, got {token['head']} "
-                f"for word {number} of {len(words)} {where}."
-            )
-    heads = np.array([token["head"] for token in words], dtype=np.int64) - 1
-    if (heads < 0).sum() != 1:
-        raise DataError(
-            f"`path` must have one root in each sentence, got {(heads < 0).sum()} {where}."
+        own, head = token["id"], token["head"]
+        require(own == number, f"number the words of a sentence 1, 2, ..., got {own} for {number}")
+        require(
+            token["form"].strip() != "",
+            f"have a word in the second column, got an empty one for word {number}",
         )
+        require(
+            head != number and head in (0, *numbers),
+            f"have heads that are 0 or another word's number, got {head} for word {number} of "
+            f"{len(words)}",
+        )
+    heads = np.array([token["head"] for token in words], dtype=np.int64) - 1
+    n_roots = (heads < 0).sum()
+    require(n_roots == 1, f"have one root in each sentence, got {n_roots}")
     at = np.arange(len(heads))
     for _ in range(len(heads)):
         at = np.where(at >= 0, heads[at], -1)
-    if (at >= 0).any():
-        raise DataError(f"`path` must have heads that lead to the root, got a circle {where}.")
+    require((at < 0).all(), "have heads that lead to the root, got a circle")
     return DependencyParse(
         words=tuple(token["form"] for token in words),
         tags=tuple(token["upos"] for token in words),

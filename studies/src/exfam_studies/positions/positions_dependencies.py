@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from exfam.language.networks.masked_lm import ATTENTION_TERMS
-from exfam.language.text_encoders import TextEncoder
 from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -39,12 +38,10 @@ PROBED = ("learned", "tupe", "relative", "attenuated-table")
 LEAST_EDGES = 20
 FURTHEST = 12
 FAST_SENTENCES = 40
-# Distance -> the dependencies that it is about.
-_DISTANCES: Mapping[str, Callable[[DependencyHits], DependencyHits]] = {
-    "all": lambda hits: hits,
-    "short": DependencyHits.short,
-    "long": DependencyHits.long,
-}
+# Distance -> how far apart the two words are.
+_DISTANCES: Mapping[str, tuple[int, int | float]] = {
+    "all": (0, np.inf), "short": (0, 4), "long": (5, np.inf),
+}  # fmt: skip
 _Read = Callable[[str], list[DependencyParse]]
 
 
@@ -80,19 +77,19 @@ def _encoder_rows(read: _Read) -> list[Row]:
 def _own_rows(encoding: str, read: _Read, options: Options) -> list[Row]:
     model = fit_masked_lm("small", encoding, seed=0, options=options)
     encoder = model.encoder()
-    own = cache(lambda part: _fitting(encoder, read(part), most=int(model.length) - 2))
+
+    @cache
+    def fitting(part: str) -> list[DependencyParse]:
+        """What the encoder has positions for."""
+        coded = encoder.subwords.encode([list(parse.words) for parse in read(part)])
+        pairs = zip(read(part), coded, strict=True)
+        return [parse for parse, own in pairs if len(own.codes) <= model.length - 2]
+
     rows = []
     for term in ATTENTION_TERMS:
         find = partial(attention_hits, encoder.with_term(term))
-        rows += [replace(row, n_seeds=1) for row in _rows(f"{encoding}-{term}", find, own)]
+        rows += [replace(row, n_seeds=1) for row in _rows(f"{encoding}-{term}", find, fitting)]
     return rows
-
-
-def _fitting(
-    encoder: TextEncoder, parses: list[DependencyParse], *, most: int
-) -> list[DependencyParse]:
-    coded = encoder.subwords.encode([list(parse.words) for parse in parses])
-    return [parse for parse, own in zip(parses, coded, strict=True) if len(own.codes) <= most]
 
 
 def _rows(
@@ -101,13 +98,19 @@ def _rows(
     """Rows of all dependencies, of short and of long ones, each with predictors of their own."""
     dev, test = (find(read(part)) for part in ("dev", "test"))
     rows = []
-    for distance, of in _DISTANCES.items():
-        chosen = best_predictors(of(dev))
-        if not np.isin(of(test).relation, list(chosen)).any():
+    for distance, limits in _DISTANCES.items():
+        own_dev, own = (hits.apart(*limits) for hits in (dev, test))
+        chosen = best_predictors(own_dev)
+        if not np.isin(own.relation, list(chosen)).any():
             continue
-        scores = score_predictors(of(test), chosen)
-        validation = {own.relation: own for own in score_predictors(of(dev), chosen)}
-        rows += _summary(model, distance, scores, list(validation.values()))
+        scores = score_predictors(own, chosen)
+        validation = {score.relation: score for score in score_predictors(own_dev, chosen)}
+        for metric, by_edges in (("accuracy", True), ("accuracy-mean", False)):
+            figure, held = (
+                _mean(some, by_edges=by_edges) for some in (scores, list(validation.values()))
+            )
+            row = Row(task=distance, model=model, metric=metric, value=figure, validation=held)
+            rows.append(row)
         if distance == "all":
             rows += [
                 Row(
@@ -133,19 +136,6 @@ def _rows(
     return rows
 
 
-def _summary(
-    model: str, distance: str, scores: list[DependencyScore], validation: list[DependencyScore]
-) -> list[Row]:
-    rows = []
-    for metric, by_edges in (("accuracy", True), ("accuracy-mean", False)):
-        test, dev = (
-            float(
-                np.average(
-                    [score.accuracy.mean for score in some],
-                    weights=[score.n_edges if by_edges else 1 for score in some],
-                )
-            )
-            for some in (scores, validation)
-        )
-        rows.append(Row(task=distance, model=model, metric=metric, value=test, validation=dev))
-    return rows
+def _mean(scores: list[DependencyScore], *, by_edges: bool) -> float:
+    weights = [score.n_edges if by_edges else 1 for score in scores]
+    return float(np.average([score.accuracy.mean for score in scores], weights=weights))

@@ -32,6 +32,7 @@ _PENALTY = 1e-2
 _Texts = list[tuple[str, str]]
 # Texts and labels of pairs to learn from, and of those to choose by.
 _Training = tuple[_Texts, np.ndarray, _Texts, np.ndarray]
+_Read, _Learn = Callable[[], list[SwapSet]], Callable[[], _Training]
 
 
 def run(options: Options) -> list[Row]:
@@ -77,7 +78,7 @@ def _texts(pairs: Sequence[SentencePair]) -> tuple[_Texts, np.ndarray]:
     return texts, np.array([str(pair.label) for pair in pairs])
 
 
-def _baseline_rows(read: Callable[[], list[SwapSet]], learn: Callable[[], _Training]) -> list[Row]:
+def _baseline_rows(read: _Read, learn: _Learn) -> list[Row]:
     texts, given, held_texts, held = learn()
     labels, counts = np.unique(given, return_counts=True)
     usual = str(labels[counts.argmax()])
@@ -88,8 +89,7 @@ def _baseline_rows(read: Callable[[], list[SwapSet]], learn: Callable[[], _Train
         "words": lambda pairs: [LABELS[code] for code in fit.predict(_words(pairs))],
     }
     rows = [
-        Row(task=own.name, model="pairs", metric="count-pairs", value=float(len(own)))
-        for own in read()
+        Row(task=s.name, model="pairs", metric="count-pairs", value=float(len(s))) for s in read()
     ]
     for model, predict in contenders.items():
         accuracy = float((np.array(list(predict(held_texts))) == held).mean())
@@ -103,12 +103,7 @@ def _words(pairs: _Texts) -> np.ndarray:
     return np.hstack([second, first * second])
 
 
-def _model_rows(
-    encoding: str,
-    read: Callable[[], list[SwapSet]],
-    learn: Callable[[], _Training],
-    options: Options,
-) -> list[Row]:
+def _model_rows(encoding: str, read: _Read, learn: _Learn, options: Options) -> list[Row]:
     texts, labels, *held = learn()
     fits: list[tuple[Predictor, float]] = []
     for seed in range(options.n_seeds(SEEDS)):

@@ -2,27 +2,21 @@
 
 All take equal steps on WikiText-2. Nats are of masked tokens of its test part; locality and
 symmetry are those of words repeated. Sentences are classified by a logistic regression on the
-encoder's vectors ("frozen"), and by an encoder that is trained along ("tuned"). "large" and "paper"
-(see `masked_lms`) have to be named by `--only`, as "small-five-rates", which has the mean of five
-learning rates. Where the folder that EXFAM_DATA names has files of GLUE or SentEval below "glue",
-the paper's other tasks are scored as well.
+encoder's vectors ("frozen"), and by an encoder that is trained along ("tuned"). "paper" (see
+`masked_lms`) has to be named by `--only`.
 """
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Float64
-from scipy.stats import spearmanr
-from sklearn.linear_model import Ridge
 
-from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
+from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam.positions import identical_word_probe
-from exfam.reading.public_sets.published import find_file
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Kept, Key, Measured, Store, metric_row
@@ -39,33 +33,27 @@ from exfam_studies.positions.masked_lms import (
     short_digest,
     untrained,
 )
-from exfam_studies.positions.public_sentences import SENTENCE_SETS, sentence_task
-from exfam_studies.positions.sentence_sets import (
-    PAPER_TASKS,
+from exfam_studies.positions.public_sentences import (
+    SENTENCE_SETS,
     SentencePart,
     SentenceTask,
-    TsvFiles,
-    read_sentence_task,
+    sentence_task,
 )
 
-FIVE_RATES = "small-five-rates"
-TASKS = (*SIZES, FIVE_RATES)
+TASKS = tuple(SIZES)
 _USUAL = "small"
 SEEDS = 3
 # How encoders are tuned, at one rate a size.
 TUNING: Mapping[str, Any] = {"max_epochs": 2, "batch_size": 32, "dropout": 0.1}
-RATE: Mapping[str, float] = {"small": 1e-3, "large": 5e-4, "paper": 5e-5}
-RATES = (3e-4, 5e-4, 1e-3, 2e-3, 3e-3)
-# Below the folder of data.
-_GIVEN = "glue"
+RATE: Mapping[str, float] = {"small": 1e-3, "paper": 5e-5}
 FAST_SENTENCES = 60
 _POSITIONS = ("position-locality", "position-symmetry")
 
 
 class SentenceScore(NamedTuple):
-    """Of the test part and of the one that anything was chosen by."""
+    """Accuracy on the test part and on the one that anything was chosen by."""
 
-    test: float
+    value: float
     validation: float
     cpu_seconds: float = 0.0
 
@@ -85,67 +73,40 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model."""
-    size = _USUAL if row.task.startswith(_USUAL) else row.task.partition("-")[0]
+    size = row.task.partition("-")[0]
     return masked_lm_parameters(size, row.model, options) if row.model in COMPARED else {}
 
 
 def _sets(options: Options) -> Iterator[SentenceTask]:
     """The sets of sentences; parts that are not given are the same for all seeds."""
     for name in SENTENCE_SETS:
-        yield _shortened(sentence_task(name, seed=0), options)
-    for name, folder in _given():
-        yield _shortened(read_sentence_task(folder, name, seed=0), options)
-
-
-def _shortened(task: SentenceTask, options: Options) -> SentenceTask:
-    return task.spread(FAST_SENTENCES) if options.fast else task
-
-
-def _given() -> Iterator[tuple[str, Path]]:
-    """The paper's tasks that have files, but those that are among the sets anyway."""
-    for name, files in PAPER_TASKS.items():
-        if name not in SENTENCE_SETS and isinstance(files, TsvFiles):
-            for stored in (files.train, f"{files.train}.gz"):
-                path = find_file(f"{_GIVEN}/{stored}")
-                if path is not None:
-                    yield name, path.parents[len(Path(stored).parts) - 1]
-                    break
+        task = sentence_task(name, seed=0)
+        yield task.spread(FAST_SENTENCES) if options.fast else task
 
 
 def _baseline_rows(task: str, options: Options) -> list[Row]:
     rows = []
     for sentences in _sets(options):
-        scores = {"words": word_score(sentences)}
-        if sentences.kind == "classification":
-            scores = {"majority": majority_score(sentences), **scores}
-        rows += [
-            Row(
-                task=f"{task}-{sentences.name}",
-                model=model,
-                metric=sentences.metric,
-                n_configurations=len(PENALTIES) if model == "words" else None,
-                value=score.test,
-                validation=score.validation,
-                cpu_seconds=score.cpu_seconds,
-            )
-            for model, score in scores.items()
-        ]
+        row = Row(task=f"{task}-{sentences.name}", model="majority", metric="accuracy")
+        test, validation = sentences.majority()
+        rows.append(replace(row, value=test, validation=validation, cpu_seconds=0.0))
+        score = word_score(sentences)
+        row = replace(row, model="words", n_configurations=len(PENALTIES))
+        rows.append(replace(row, **score._asdict()))
     return rows
 
 
 def _model_rows(task: str, encoding: str, options: Options) -> list[Row]:
-    size = _USUAL if task == FIVE_RATES else task
-    rates = RATES if task == FIVE_RATES else (RATE[size],)
     store, kept = Store(options.folder), []
     for seed in range(options.n_seeds(SEEDS)):
-        model = masked_lm_key(size, encoding, seed=seed, options=options)
-        tuned = f"tuned-{'-'.join(f'{rate:g}' for rate in rates)}-{short_digest(TUNING)}"
+        model = masked_lm_key(task, encoding, seed=seed, options=options)
+        tuned = f"tuned-{RATE[task]:g}-{short_digest(TUNING)}"
         key = Key((*model.path.parts, tuned), seed)
-        kept.append(store.measured(key, partial(_measure, model, rates, options)))
+        kept.append(store.measured(key, partial(_measure, model, options)))
     return _rows(task, encoding, kept)
 
 
-def _measure(key: MaskedLMKey, rates: Sequence[float], options: Options) -> Measured:
+def _measure(key: MaskedLMKey, options: Options) -> Measured:
     """Figures of a model as it is ("frozen") and trained along ("tuned"); "counts": by counts."""
     model = fit_masked_lm(key.size, key.encoding, seed=key.seed, options=options)
     texts = masked_lm_texts(options)
@@ -153,8 +114,14 @@ def _measure(key: MaskedLMKey, rates: Sequence[float], options: Options) -> Meas
     for when, own in (("before", untrained(model)), ("after", model)):
         for metric, value in _positions(own, options).items():
             figures[f"{metric} {when}"] = value
+    settings = {**TUNING, "learning_rate": RATE[key.size]}
     for task in _sets(options):
-        figures |= _sentence_figures(model, task, rates=rates, seed=key.seed)
+        # The frozen encoder's vectors are the mean of the last layer's.
+        frozen = _linear_score(model.embed, task)
+        tuned = tuned_score(model, task, settings=settings, seed=key.seed)
+        for kind, score in (("frozen", frozen), ("tuned", tuned)):
+            figures[f"{kind} {task.name} accuracy"] = score.value
+            figures[f"{VALIDATION}{kind} {task.name} accuracy"] = score.validation
     figures["nats"] = -model.score(texts["test"])
     figures[VALIDATION + "nats"] = -model.score(texts["validation"])
     # Nats by how often tokens are among those masked in the training text, plus one.
@@ -169,36 +136,8 @@ def _measure(key: MaskedLMKey, rates: Sequence[float], options: Options) -> Meas
 def _positions(model: MaskedLanguageModel, options: Options) -> dict[str, float]:
     words, length = (3, 16) if options.fast else (100, int(model.length))
     scores = identical_word_probe(model.encoder(), words=words, length=length).model_scores()
-    values = (scores.locality.item(), scores.symmetry.item())
-    return {
-        metric: float(np.clip(value, 0.0, 1.0))
-        for metric, value in zip(_POSITIONS, values, strict=True)
-    }
-
-
-def _sentence_figures(
-    model: MaskedLanguageModel, task: SentenceTask, *, rates: Sequence[float], seed: int
-) -> dict[str, float]:
-    """Of the encoder as it is, and trained along, mean over rates."""
-    # The frozen encoder's vectors are the mean of the last layer's.
-    frozen = _linear_score(model.embed, task)
-    tuned = [
-        tuned_score(model, task, settings={**TUNING, "learning_rate": rate}, seed=seed)
-        for rate in rates
-    ]
-    figures = {}
-    for kind, scores in (("frozen", [frozen]), ("tuned", tuned)):
-        name = f"{kind} {task.name} {task.metric}"
-        figures[name] = float(np.mean([score.test for score in scores]))
-        figures[VALIDATION + name] = float(np.mean([score.validation for score in scores]))
-    return figures
-
-
-def majority_score(task: SentenceTask) -> SentenceScore:
-    """Of the most frequent label of the training part."""
-    labels, counts = np.unique(task.train.targets, return_counts=True)
-    usual = labels[counts.argmax()]
-    return SentenceScore(*(float((part.targets == usual).mean()) for part in _held(task)))
+    values = np.clip([scores.locality.item(), scores.symmetry.item()], 0.0, 1.0).tolist()
+    return dict(zip(_POSITIONS, values, strict=True))
 
 
 def word_score(task: SentenceTask) -> SentenceScore:
@@ -215,19 +154,16 @@ def tuned_score(
 
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
-    kind = SentenceClassifier if task.kind == "classification" else SentenceRegressor
-    fitted: SentenceClassifier | SentenceRegressor = kind(
+    fitted = SentenceClassifier(
         **settings, device=model.device, precision=model.precision, long_sentences="cut", seed=seed
     )
     held = (task.validation.sentences, task.validation.targets)
     fitted.fit(task.train.sentences, task.train.targets, encoder=model, validation=held)
     if fitted.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
-    return SentenceScore(*(fitted.score(part.sentences, part.targets) for part in _held(task)))
-
-
-def _held(task: SentenceTask) -> tuple[SentencePart, SentencePart]:
-    return task.test, task.validation
+    return SentenceScore(
+        *(fitted.score(part.sentences, part.targets) for part in (task.test, task.validation))
+    )
 
 
 # Sentences -> a vector each.
@@ -237,67 +173,51 @@ _Encode = Callable[[Sequence[Any]], Float[np.ndarray, "sentences dim"]]
 def _linear_score(encode: _Encode, task: SentenceTask) -> SentenceScore:
     """Of the penalty that is best on the validation part, the largest of equals."""
     start = time.process_time()
-    features = _features(encode, task.train, pairs=task.has_pairs)
-    held = [_features(encode, part, pairs=task.has_pairs) for part in _held(task)]
-    fit = _fitted_labels if task.kind == "classification" else _fitted_numbers
+    features, *held = (_features(encode, p) for p in (task.train, task.test, task.validation))
     tried = []
     for penalty in PENALTIES:
-        score = fit(features, task.train.targets, penalty)
-        test, validation = (
-            score(own, part.targets) for own, part in zip(held, _held(task), strict=True)
-        )
+        score = _fitted_labels(features, task.train.targets, penalty)
+        test, validation = map(score, held, (task.test.targets, task.validation.targets))
         tried.append((validation, penalty, test))
     validation, _, test = max(tried)
     return SentenceScore(test, validation, time.process_time() - start)
 
 
-def _features(
-    encode: _Encode, part: SentencePart, *, pairs: bool
-) -> Float64[np.ndarray, "sentences dim"]:
+def _features(encode: _Encode, part: SentencePart) -> Float64[np.ndarray, "sentences dim"]:
     """Vectors of sentences; of pairs, how far both are apart and their product, as in SentEval."""
-    if not pairs:
+    if isinstance(part.sentences[0], str):
         return encode(part.sentences).astype(np.float64)
     first, second = (encode([pair[side] for pair in part.sentences]) for side in (0, 1))
     return np.hstack([np.abs(first - second), first * second]).astype(np.float64)
 
 
-_Score = Callable[[np.ndarray, np.ndarray], float]
-
-
-def _fitted_labels(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
+def _fitted_labels(
+    features: np.ndarray, targets: np.ndarray, penalty: float
+) -> Callable[[np.ndarray, np.ndarray], float]:
+    """The accuracy, on vectors and their labels, of a classifier fitted to others."""
     labels, codes = np.unique(targets, return_inverse=True)
     fit = fit_softmax(features, codes, n_classes=len(labels), penalty=penalty)
     return lambda vectors, targets: float((labels[fit.predict(vectors)] == targets).mean())
 
 
-def _fitted_numbers(features: np.ndarray, targets: np.ndarray, penalty: float) -> _Score:
-    scale = float(features.std()) or 1.0
-    fit = Ridge(alpha=penalty * len(features)).fit(features / scale, targets)
-    return lambda vectors, targets: float(
-        spearmanr(fit.predict(vectors / scale), targets).statistic
-    )
-
-
 def _rows(task: str, encoding: str, kept: Sequence[Kept]) -> list[Row]:
-    def row(name: str, figure: str, metric: str, **settings: Any) -> Row:
+    def row(name: str, figure: str, metric: str, n_tried: int | None, **settings: Any) -> Row:
         """The row of a figure, without the costs that are those of the model."""
-        own = Row(task=name, model=encoding, settings=settings, metric=figure)
-        return replace(metric_row(own, kept), metric=metric, cpu_seconds=None, steps=None)
+        own = metric_row(Row(task=name, model=encoding, settings=settings, metric=figure), kept)
+        return replace(own, metric=metric, cpu_seconds=None, steps=None, n_configurations=n_tried)
 
     figures = kept[0].figures
     rows = [metric_row(Row(task=task, model=encoding, metric="nats"), kept)]
     if encoding == COMPARED[0]:
         test, validation = figures["counts"], figures[VALIDATION + "counts"]
-        rows.append(
-            Row(task=task, model="counts", metric="nats", value=test, validation=validation)
-        )
+        counts = Row(task=task, model="counts", metric="nats", value=test, validation=validation)
+        rows.append(counts)
     for metric in _POSITIONS:
         for when in ("before", "after"):
-            rows.append(row(task, f"{metric} {when}", metric, training=when))
+            rows.append(row(task, f"{metric} {when}", metric, None, training=when))
     for kind, n_tried in (("frozen", len(PENALTIES)), ("tuned", 1)):
         for name in figures:
             if name.startswith(f"{kind} "):
                 _, sentences, metric = name.split()
-                own = row(f"{task}-{sentences}", name, metric, encoder=kind)
-                rows.append(replace(own, n_configurations=n_tried))
+                rows.append(row(f"{task}-{sentences}", name, metric, n_tried, encoder=kind))
     return rows

@@ -1,20 +1,17 @@
 """Public sets of labeled sentences: reviews, opinions, questions and paraphrases."""
 
-import numpy as np
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
-from exfam.checks import check_choice
+import numpy as np
+from jaxtyping import Int64, Shaped
+
+from exfam.checks import check_choice, check_whole
 from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam_studies.positions.files import decoded_lines
-from exfam_studies.positions.sentence_sets import (
-    SentencePart,
-    SentenceTask,
-    TsvColumns,
-    draw_parts,
-    labeled_part,
-    tsv_part,
-    without,
-)
 
+# A sentence, or a pair of sentences.
+Sentence = str | tuple[str, str]
 # Sets of one file a label.
 _LABELED = {
     "mr": {"negative": "rt-polarity.neg", "positive": "rt-polarity.pos"},
@@ -26,7 +23,6 @@ _PARTED = {
     "trec": ("TREC.train", "TREC.test"),
     "mrpc": ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"),
 }
-_MRPC = TsvColumns(("#1 String", "#2 String"), "Quality", labels=("0", "1"))
 _MD5 = {
     "rt-polarity.pos": "f0aeedee335c43a42daf278d8e9c0187",
     "rt-polarity.neg": "cedb134aab0d3dfa720b6166ad3b3d79",
@@ -50,6 +46,49 @@ SOURCE = PublicFiles(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class SentencePart:
+    """Sentences, or pairs of them, and the label of each."""
+
+    sentences: tuple[Sentence, ...]
+    targets: Shaped[np.ndarray, "sentences"]
+
+    def __len__(self) -> int:
+        return len(self.sentences)
+
+    def rows(self, indices: Int64[np.ndarray, "indices"]) -> "SentencePart":
+        """The sentences at some indices, in that order."""
+        return SentencePart(tuple(self.sentences[i] for i in indices), self.targets[indices])
+
+    def share(self, label: str) -> float:
+        """How many of the sentences have a label, in [0, 1]."""
+        return float((self.targets == label).mean())
+
+
+@dataclass(frozen=True, eq=False)
+class SentenceTask:
+    """Sentences to fit on, to choose by and to report on; the three share no sentence or pair."""
+
+    name: str
+    train: SentencePart
+    validation: SentencePart
+    test: SentencePart
+
+    def spread(self, n: int) -> "SentenceTask":
+        """At most `n` sentences of each part, from the first to the last at equal steps."""
+        parts = {name: getattr(self, name) for name in ("train", "validation", "test")}
+        for name, part in parts.items():
+            indices = np.linspace(0, len(part) - 1, min(n, len(part)))
+            parts[name] = part.rows(indices.astype(np.int64))
+        return replace(self, **parts)
+
+    def majority(self) -> tuple[float, float]:
+        """Accuracy of the most frequent label of `train`: of the test and the validation part."""
+        labels, counts = np.unique(self.train.targets, return_counts=True)
+        usual = labels[counts.argmax()]
+        return self.test.share(usual), self.validation.share(usual)
+
+
 def sentence_task(name: str, *, seed: int) -> SentenceTask:
     """A public set of labeled sentences; `seed` draws the parts that are not given.
 
@@ -61,29 +100,69 @@ def sentence_task(name: str, *, seed: int) -> SentenceTask:
 
     A tenth of the sentences is the validation part, and another the test part where none is given,
     label by label. Copies of a sentence are in one part; of MRPC this holds for pairs, not for the
-    sentences within them. Files are looked for in the folder `sentences` of the one that EXFAM_DATA
-    names, then in the user's cache. Raises ExfamError for another name; DataError, saying how to
-    obtain the file, where it cannot be had or is not the published one.
+    sentences within them. Raises ExfamError for another name; DataError, saying how to obtain the
+    file, where it cannot be had in EXFAM_DATA/sentences or the user's cache, or is another one.
     """
     check_choice("name", name, SENTENCE_SETS)
     if name in _LABELED:
-        files = {label: _content(file) for label, file in _LABELED[name].items()}
-        parts = draw_parts(labeled_part(files), fractions=(0.1, 0.1), by_label=True, seed=seed)
-        return SentenceTask(name, "classification", "accuracy", *parts)
-    given, test = (_given(name, *_content(file)) for file in _PARTED[name])
-    train, validation = draw_parts(without(given, test), fractions=(0.1,), by_label=True, seed=seed)
-    return SentenceTask(name, "classification", "accuracy", train, validation, test)
+        lines = [(label, line) for label, f in _LABELED[name].items() for line in _lines(f)]
+        labels, sentences = zip(*lines, strict=True)
+        whole = SentencePart(sentences, np.array(labels))
+        return SentenceTask(name, *draw_parts(whole, fractions=(0.1, 0.1), seed=seed))
+    read = _paraphrases if name == "mrpc" else _questions
+    given, test = (read(file) for file in _PARTED[name])
+    others = {_key(sentence) for sentence in test.sentences}
+    stays = [i for i, sentence in enumerate(given.sentences) if _key(sentence) not in others]
+    return SentenceTask(
+        name, *draw_parts(given.rows(np.array(stays)), fractions=(0.1,), seed=seed), test
+    )
 
 
-def _content(file: str) -> tuple[str, bytes]:
+def draw_parts(part: SentencePart, *, fractions: Sequence[float], seed: int) -> list[SentencePart]:
+    """The rest of a part, then parts of it with those fractions of its different sentences.
+
+    Each has its fraction of the sentences of every label. Copies of a sentence, or of a pair, stay
+    together, with the label of the first; white space does not make two different.
+    """
+    check_whole("seed", seed, least=0)
+    number: dict[Sentence, int] = {}
+    copy_of = np.array([number.setdefault(_key(s), len(number)) for s in part.sentences])
+    strata = part.targets[np.unique(copy_of, return_index=True)[1]]
+    rng = np.random.default_rng(seed)
+    part_of = np.zeros(len(strata), dtype=np.int64)
+    for stratum in np.unique(strata):
+        drawn = rng.permutation(np.flatnonzero(strata == stratum))
+        ends = np.rint(np.cumsum([0.0, *fractions]) * len(drawn)).astype(np.int64)
+        for k, (start, end) in enumerate(zip(ends[:-1], ends[1:], strict=True), 1):
+            part_of[drawn[start:end]] = k
+    return [part.rows(np.flatnonzero(part_of[copy_of] == k)) for k in range(len(fractions) + 1)]
+
+
+def _key(sentence: Sentence) -> Sentence:
+    if isinstance(sentence, str):
+        return " ".join(sentence.split())
+    return " ".join(sentence[0].split()), " ".join(sentence[1].split())
+
+
+def _lines(file: str) -> list[str]:
+    """Lines that are not blank; text is UTF-8 or, where a file is not, Latin-1."""
     name = f"sentences/{file}"
-    return name, read_file(SOURCE, name)
+    lines = decoded_lines(read_file(SOURCE, name), where=name, latin=True)
+    return [line.strip() for _, line in lines if line.strip()]
 
 
-def _given(name: str, where: str, content: bytes) -> SentencePart:
-    """Of TREC's lines "LOC:city What city ..." the coarse of the two labels, and the question."""
-    if name == "mrpc":
-        return tsv_part(content, columns=_MRPC, where=where)
-    rows = [line.split(" ", 1) for _, line in decoded_lines(content, where=where, latin=True)]
+def _questions(file: str) -> SentencePart:
+    """Of lines "LOC:city What city ..." the coarse of the two labels, and the question."""
+    rows = [line.split(" ", 1) for line in _lines(file)]
     labels = np.array([label.partition(":")[0] for label, _ in rows])
     return SentencePart(tuple(question.strip() for _, question in rows), labels)
+
+
+def _paraphrases(file: str) -> SentencePart:
+    """Of columns apart by tabs under a header: whether two sentences mean the same, and the two.
+
+    A quote in such a file is a character like any other.
+    """
+    rows = [line.split("\t") for line in _lines(file)[1:]]
+    pairs = tuple((first.strip(), second.strip()) for *_, first, second in rows)
+    return SentencePart(pairs, np.array([quality for quality, *_ in rows]))

@@ -41,7 +41,7 @@ _FIELDS = ("sentence1", "sentence2", "gold_label", "sentence1_parse", "sentence2
 class SentencePair:
     """A premise, a hypothesis, and what the one says of the other.
 
-    `label`: one of LABELS; None where the annotators did not agree, so that nothing can be scored
+    `label`: one of LABELS; None where the annotators did not agree
     `premise_parse`, `hypothesis_parse`: their constituents; None where they were not parsed
     """
 
@@ -53,15 +53,13 @@ class SentencePair:
 
 
 def snli_pairs(part: str) -> list[SentencePair]:
-    """Pairs of a part, in the order of its file.
+    """Pairs of a part: "test", the 9,824 of the test set that have a label, without parses.
 
-    "test": the 9,824 pairs of the test set that have a label, without parses
     "parsed": 1,277 pairs with parses, 23 of them without a label. It calls itself the test set, but
     shares no premise with it: a model trained on the corpus may have seen these pairs.
 
-    Files are looked for in the folder `sentences` of the one that EXFAM_DATA names, then in the
-    user's cache. Raises DataError, saying how to obtain the file, where it cannot be had or is not
-    the published one.
+    Raises DataError, saying how to obtain the file, where it cannot be had in EXFAM_DATA/sentences
+    or the user's cache, or is not the published one.
     """
     check_choice("part", part, PARTS)
     name = _FILES[part][0]
@@ -69,18 +67,16 @@ def snli_pairs(part: str) -> list[SentencePair]:
     if part == "parsed":
         return _from_lines(content, name)
     lines = (line for _, line in decoded_lines(content, where=name) if line.strip())
-    return [
-        SentencePair(premise.strip(), hypothesis.strip(), LABELS[int(label)])
-        for _, premise, hypothesis, label in list(csv.reader(lines))[1:]
-    ]
+    rows = list(csv.reader(lines))[1:]
+    return [SentencePair(one.strip(), two.strip(), LABELS[int(code)]) for _, one, two, code in rows]
 
 
 def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
     """Pairs of a file of JSON lines in the corpus' own format, gzip-packed or not.
 
     Each line has the fields `sentence1`, `sentence2` and `gold_label` ("-" for none), and may have
-    `sentence1_parse` and `sentence2_parse`; others are left aside. Raises DataError, naming file
-    and line, for anything else, and for a file without a pair.
+    `sentence1_parse` and `sentence2_parse`. Raises DataError, naming file and line, for anything
+    else, and for a file without a pair.
     """
     with opened(path) as file:
         return _from_lines(file.read(), os.fspath(path))

@@ -1,30 +1,22 @@
 """Constituents of sentences, from brackets: (ROOT (S (NP (DT A) (NN man)) (VP (VBZ sings)))).
 
-Trees are those of NLTK, which know what is above each constituent. Part of speech and word make the
-lowest constituents, such as (NN man).
+Trees are those of NLTK. Part of speech and word make the lowest constituents, such as (NN man).
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from nltk.tree import ParentedTree
 
 from exfam.checks import DataError
 
 Tree = ParentedTree
+# A constituent, and the indices of its first and its last word.
+Span = tuple[ParentedTree, int, int]
 # What stands for brackets and quotation marks in the Penn Treebank.
 _PLAIN = {
     "-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}",
     "``": '"', "''": '"',
 }  # fmt: skip
-
-
-class Constituent(NamedTuple):
-    """Which words a constituent spans: from the index `first` to `last`, both its own, from 0."""
-
-    tree: ParentedTree
-    first: int
-    last: int
 
 
 def parse_brackets(text: str, *, where: str) -> ParentedTree:
@@ -33,10 +25,6 @@ def parse_brackets(text: str, *, where: str) -> ParentedTree:
     Words stay as they are written, such as "-LRB-" (see `plain_words`).
     Raises DataError for a text that is not one tree in brackets that match, nested at most 500
     deep, and for brackets without a label, with nothing in them, or with a word and something else.
-
-    >>> tree = parse_brackets("(ROOT (S (NP (PRP I)) (VP (VBP sing))))", where="line 1 of a.txt")
-    >>> plain_words(tree), depth(tree)
-    (('I', 'sing'), 4)
     """
     try:
         tree = ParentedTree.fromstring(text)
@@ -70,14 +58,14 @@ def depth(tree: ParentedTree) -> int:
     return int(tree.height()) - 1
 
 
-def spans(tree: ParentedTree) -> Iterator[Constituent]:
+def spans(tree: ParentedTree) -> Iterator[Span]:
     """All constituents and single words, each before those inside it."""
     first = 0
     for node in tree.subtrees():
-        yield Constituent(node, first, first + len(node.leaves()) - 1)
+        yield node, first, first + len(node.leaves()) - 1
         first += is_leaf(node)
 
 
-def constituents(tree: ParentedTree) -> tuple[Constituent, ...]:
+def constituents(tree: ParentedTree) -> tuple[Span, ...]:
     """All constituents that are not single words, each before those inside it."""
-    return tuple(span for span in spans(tree) if not is_leaf(span.tree))
+    return tuple(span for span in spans(tree) if not is_leaf(span[0]))

@@ -1,7 +1,4 @@
-"""A probing task: labeled sentences, divided into parts with classes alike and groups never in two.
-
-Sentences are for learning from, for choosing by and for reporting on.
-"""
+"""A probing task: labeled sentences, divided into parts with classes alike and groups in one."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -69,8 +66,7 @@ def balanced_task(
 
     `per_class`: examples of each class in all parts together; None: as many as the rarest class has
 
-    Groups are put into parts in a random order, each into the part that lacks most of its classes;
-    what a class has too many of in a part is left out. A sentence that comes again is left out.
+    Groups are put into parts in a random order, each into the part that lacks most of its classes.
     Raises DataError, naming the class, where examples are too few.
     """
     examples = first_of_each(examples)

@@ -1,26 +1,35 @@
-"""Tasks made of dependencies: tense and number in the main clause, and clauses that swapped places.
+"""Tasks made of parses: tense, number, clauses that swapped places, and how constituents nest.
 
 Of tense and number, words whose form is the same are in one part alone, so that forms cannot be
 learned by heart.
 """
 
+import itertools
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from exfam_studies.positions.linguistic.balancing import Example, ProbingTask, balanced_task
+import numpy as np
+
+from exfam_studies.positions.linguistic.balancing import (
+    Example,
+    ProbingTask,
+    balanced_task,
+    first_of_each,
+)
 from exfam_studies.positions.parses import DependencyParse
+from exfam_studies.positions.trees import Tree, depth, is_leaf, plain_words
 
 _TENSES = {"Pres": "present", "Past": "past"}
 _NUMBERS = {"Sing": "singular", "Plur": "plural"}
+OTHER = "other"
+# What treebanks put above a whole sentence.
+_ABOVE = ("ROOT", "TOP")
 Parses = Sequence[DependencyParse]
 
 
 def tense_task(parses: Parses, **drawing: Any) -> ProbingTask:
-    """Tense: whether the main clause's verb is in the present or in the past.
-
-    Sentences whose root is a finite verb; those with an auxiliary or copula, which would have the
-    tense instead, are left out.
-    """
+    """Tense: whether the main clause's verb, which has no auxiliary, is in the present or past."""
     return _feature_task("Tense", parses, _finite_verb, "Tense", _TENSES, **drawing)
 
 
@@ -55,8 +64,7 @@ def coordination_inversion_task(parses: Parses, **drawing: Any) -> ProbingTask:
     """CoordInv: whether the two clauses of "Cats sleep and dogs bark ." have changed places.
 
     Sentences of two main clauses with a subject each, a conjunction between them, and nothing
-    besides but punctuation before the conjunction and at the ends. Such sentences are rare: each
-    is there in both orders, in the same part. Capitals are those of the new order.
+    besides but punctuation. They are rare: each is there in both orders, in the same part.
     """
     examples = []
     for parse in parses:
@@ -68,7 +76,6 @@ def coordination_inversion_task(parses: Parses, **drawing: Any) -> ProbingTask:
 
 
 def _root(parse: DependencyParse) -> int:
-    """The index of the main clause's verb, or of what is predicated."""
     return int((parse.heads < 0).argmax())
 
 
@@ -84,11 +91,8 @@ def _related(parse: DependencyParse, head: int, *relations: str) -> list[int]:
 def _below(parse: DependencyParse, head: int) -> set[int]:
     """A word and all that depends on it, at whatever remove."""
     below = {head}
-    for word in range(len(parse)):
-        path = [word]
-        while path[-1] >= 0 and path[-1] not in below:
-            path.append(int(parse.heads[path[-1]]))
-        below |= set(path) if path[-1] >= 0 else set()
+    for _ in range(len(parse)):
+        below |= {word for word in range(len(parse)) if int(parse.heads[word]) in below}
     return below
 
 
@@ -140,15 +144,94 @@ def _before_punctuation(parse: DependencyParse, end: int) -> int:
 
 
 def _inverted(parse: DependencyParse, one: slice, two: slice) -> tuple[str, ...]:
+    """With the capitals of the new order: names, "I" and acronyms keep theirs."""
     words = parse.words
-    first, second = words[one], words[two]
-    if words[0][:1].isupper():
-        first = (_uncapitalized(words[0], parse.tags[0]), *first[1:])
-        second = (second[0][:1].upper() + second[0][1:], *second[1:])
+    first, second = list(words[one]), list(words[two])
+    if (word := first[0])[:1].isupper():
+        is_kept = parse.tags[0] == "PROPN" or word == "I" or word.startswith(("I'", "I’"))
+        if not (is_kept or word[1:2].isupper()):
+            first[0] = word[:1].lower() + word[1:]
+        second[0] = second[0][:1].upper() + second[0][1:]
     return (*second, *words[one.stop : two.start], *first, *words[two.stop :])
 
 
-def _uncapitalized(word: str, tag: str) -> str:
-    """The word as it is written inside a sentence: names, "I" and acronyms stay."""
-    is_kept = tag == "PROPN" or word == "I" or word.startswith(("I'", "I’")) or word[1:2].isupper()
-    return word if is_kept else word[:1].lower() + word[1:]
+def tree_depth_task(
+    trees: Sequence[Tree],
+    groups: Sequence[str],
+    *,
+    depths: Sequence[int] = (7, 8),
+    seed: int = 0,
+    **drawing: Any,
+) -> ProbingTask:
+    """TreeDepth: which of some ranges the depth of the tree is in.
+
+    Deep trees are of long sentences: of each number of words, equally many sentences of each class
+    are taken. Sentences of one of `groups`, such as those about one picture, stay in one part.
+
+    `depths`: where the second class and those after it begin, all labels counted
+    """
+    between = [
+        f"{low}" if low + 1 == following else f"{low}-{following - 1}"
+        for low, following in itertools.pairwise(depths)
+    ]
+    names = (f"<={depths[0] - 1}", *between, f">={depths[-1]}")
+    examples = _examples(
+        trees, groups, lambda tree: names[int(np.searchsorted(depths, depth(tree), side="right"))]
+    )
+    alike = _with_lengths_alike(examples, names, np.random.default_rng(seed))
+    return balanced_task("TreeDepth", names, alike, seed=seed, **drawing)
+
+
+def top_constituents_task(
+    trees: Sequence[Tree],
+    groups: Sequence[str],
+    *,
+    n_frequent: int = 19,
+    least: int = 100,
+    **drawing: Any,
+) -> ProbingTask:
+    """TopConst: which constituents the sentence is made of, such as "S: NP VP .", or others.
+
+    `n_frequent`: classes besides "other", at most; `least`: sentences that each of them needs
+    """
+    examples = _examples(trees, groups, _top)
+    counts = Counter(example.label for example in examples)
+    ordered = sorted(counts, key=lambda label: (-counts[label], label))[:n_frequent]
+    frequent = [label for label in ordered if counts[label] >= least]
+    named = [
+        Example(words, label if label in frequent else OTHER, group)
+        for words, label, group in examples
+    ]
+    return balanced_task("TopConst", (*frequent, OTHER), named, **drawing)
+
+
+def _examples(
+    trees: Sequence[Tree], groups: Sequence[str], label: Callable[[Tree], str]
+) -> list[Example]:
+    return first_of_each(
+        Example(plain_words(tree), label(tree), group)
+        for tree, group in zip(trees, groups, strict=True)
+    )
+
+
+def _top(tree: Tree) -> str:
+    """The sentence's label and those of its constituents."""
+    is_above = tree.label() in _ABOVE and len(tree) == 1 and not is_leaf(tree)
+    top = tree[0] if is_above else tree
+    return f"{top.label()}: {' '.join(part.label() for part in top if isinstance(part, Tree))}"
+
+
+def _with_lengths_alike(
+    examples: Sequence[Example], classes: Sequence[str], random: np.random.Generator
+) -> list[Example]:
+    by_length: defaultdict[int, defaultdict[str, list[Example]]]
+    by_length = defaultdict(lambda: defaultdict(list))
+    for example in examples:
+        by_length[len(example.words)][example.label].append(example)
+    kept: list[Example] = []
+    for _, by_class in sorted(by_length.items()):
+        fewest = min(len(by_class[label]) for label in classes)
+        for label in classes:
+            chosen = random.permutation(len(by_class[label]))[:fewest]
+            kept += [by_class[label][index] for index in chosen]
+    return kept

@@ -1,8 +1,7 @@
 """Tasks made of sentences alone: how many words, which words, and whether some were changed.
 
-SentLen and WC are after Adi et al. (2017). In the source of SOMO, "Semantic odd man out", parts of
-speech are those of a tagger. Here a word form has one where a treebank gives it the same nearly
-always, and other words are never replaced.
+In the source of SOMO, "Semantic odd man out", parts of speech are those of a tagger. Here a word
+form has one where a treebank gives it the same nearly always, and others are never replaced.
 """
 
 import itertools
@@ -51,10 +50,8 @@ def word_content_task(
 ) -> ProbingTask:
     """WC: which of some words, neither frequent nor rare, is in the sentence; exactly one is.
 
-    Words are ordered by the number of sentences that have them, and the first ones after the most
-    frequent are taken, as long as enough sentences have one of them alone.
-
-    `n_words`: how many words at most; `skip`: of the most frequent; `least`: sentences of each
+    `n_words`: how many words at most, by the number of sentences that have them; `skip`: of the
+        most frequent; `least`: sentences of each
     """
     unlike = distinct(sentences)
     counts = Counter(word for words in unlike for word in _kinds(words))
@@ -93,8 +90,7 @@ def bigram_shift_task(sentences: Sentences, *, seed: int = 0, **drawing: Any) ->
     capital would show; sentences without such a pair are left out.
     """
     random = np.random.default_rng(seed)
-    candidates = [(words, _swappable(words)) for words in distinct(sentences)]
-    candidates = [(words, pairs) for words, pairs in candidates if pairs]
+    candidates = [(words, at) for words in distinct(sentences) if (at := _swappable(words))]
     shifted = random.permutation(len(candidates)) < len(candidates) // 2
     examples = []
     for (words, pairs), is_shifted in zip(candidates, shifted, strict=True):
@@ -131,15 +127,14 @@ class BigramCounts:
 def count_bigrams(sentences: Iterable[Sequence[str]]) -> BigramCounts:
     """Count the words of sentences and their neighbors."""
     words: Counter[str] = Counter()
-    pairs: Counter[tuple[str, str]] = Counter()
+    after: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    before: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for sentence in sentences:
         lower = [word.lower() for word in sentence]
         words.update(lower)
-        pairs.update(itertools.pairwise(lower))
-    after: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    before: defaultdict[str, dict[str, int]] = defaultdict(dict)
-    for (one, other), n in pairs.items():
-        after[one][other] = before[other][one] = n
+        for one, other in itertools.pairwise(lower):
+            after[one][other] += 1
+            before[other][one] += 1
     return BigramCounts(words, dict(after), dict(before))
 
 
@@ -172,9 +167,9 @@ def odd_word_task(
 ) -> ProbingTask:
     """SOMO: whether a noun or verb was replaced by another, as in half of the sentences.
 
-    The replacement is of the same kind; it is as frequent within a factor, and so are the pairs
-    that it makes with the words before and after. Each sentence is there once, and all could have
-    had a replacement; a word that replaces one does so in one part alone.
+    The replacement is of the same kind; it is as frequent within a factor of 2, and so are the
+    pairs that it makes with its neighbors. Each sentence is there once, and all could have had a
+    replacement; a word that replaces one does so in one part alone.
 
     `counts`: of other text than `sentences`, in which their own pairs would count
     """

@@ -1,7 +1,6 @@
 """How well a probing task can be solved from vectors of its sentences, beside what chance can do.
 
-Source: Conneau et al. (2018), section 3; the control of shuffled labels after Zhang & Bowman
-(2018), "Language modeling teaches you more syntax than translation does".
+Source: Conneau et al. (2018), section 3; shuffled labels after Zhang & Bowman (2018).
 """
 
 import zlib
@@ -45,7 +44,6 @@ def hashed_words(
 class ProbeScore:
     """Share of a task's test sentences whose label is right; intervals redraw groups of them.
 
-    `validation`: the same on the part that the penalty was chosen by
     `shuffled`: of a classifier that learned one shuffling of the labels, with the same penalty
     """
 
@@ -68,18 +66,14 @@ def probe_task(encoder: SentenceEncoder, task: ProbingTask, *, seed: int = 0) ->
     def right(fitted: SoftmaxFit, part: str) -> Float64[np.ndarray, "_"]:
         return (fitted.predict(vectors[part]) == codes[part]).astype(np.float64)
 
-    def interval(fitted: SoftmaxFit) -> Interval:
-        return paired_bootstrap(right(fitted, "test"), group, seed=seed)
-
     fits = {value: fit(codes["train"], value) for value in sorted(PENALTIES, reverse=True)}
     validation = {value: float(right(of, "validation").mean()) for value, of in fits.items()}
     penalty = max(validation, key=lambda value: validation[value])
-    shuffled = np.random.default_rng(seed).permutation(codes["train"])
-    return ProbeScore(
-        accuracy=interval(fits[penalty]),
-        validation=validation[penalty],
-        shuffled=interval(fit(shuffled, penalty)),
+    shuffled = fit(np.random.default_rng(seed).permutation(codes["train"]), penalty)
+    accuracy, control = (
+        paired_bootstrap(right(own, "test"), group, seed=seed) for own in (fits[penalty], shuffled)
     )
+    return ProbeScore(accuracy=accuracy, validation=validation[penalty], shuffled=control)
 
 
 def majority_share(task: ProbingTask) -> float:
@@ -107,10 +101,7 @@ def _codes(task: ProbingTask, part: str) -> Int64[np.ndarray, "_"]:
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxFit:
-    """A fitted logistic regression.
-
-    `center`, `scale`: what vectors are moved and divided by first, one number for all dimensions
-    """
+    """A fitted logistic regression of vectors less `center`, divided by `scale`."""
 
     weights: Float[np.ndarray, "dim classes"]
     offsets: Float[np.ndarray, "classes"]

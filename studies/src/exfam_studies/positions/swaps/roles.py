@@ -1,7 +1,6 @@
 """Who does what to whom, the other way around: a verb's agent and patient change places.
 
-Source: Chen, Varoquaux & Suchanek (2023), Algorithm 1. Their roles come from a labeling model; here
-from constituents.
+Source: Chen, Varoquaux & Suchanek (2023), Algorithm 1, whose roles are those of a labeling model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,30 +12,32 @@ from exfam_studies.positions.trees import Tree, is_leaf, spans
 # The first word's index and the last one's, from 0.
 Span = tuple[int, int]
 
-_HELP = (
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+AUXILIARIES = _words(
     "be am is are was were been being 'm 's 're have has had having 've 'd do does did done doing "
     "can could may might must shall should will would ca wo sha 'll ought ai"
 )
-AUXILIARIES = frozenset(_HELP.split())
 # A pronoun as the subject <-> as the object; "you" and "it" are the same as both.
 _CASES = (("I", "me"), ("he", "him"), ("she", "her"), ("we", "us"), ("they", "them"))
 PRONOUNS = {one.lower(): other for pair in _CASES for one, other in (pair, pair[::-1])}
 # They name the other of the two, and cannot stand before it.
-_SELVES = (
+_REFLEXIVE = _words(
     "myself yourself himself herself itself oneself ourselves yourselves themselves themself "
     "each-other one-another"
 )
-_REFLEXIVE = frozenset(_SELVES.split())
-_CLAUSES = ("S", "SINV", "SQ")
-_BE_OR_GET = "be am is are was were been being 'm 's 're get gets got getting gotten"
-_BE = frozenset(_BE_OR_GET.split())
+_MAIN = ("S", "SINV", "SQ")
+_CLAUSES = ("VP", "SBAR", *_MAIN)
+_BE = _words("be am is are was were been being 'm 's 're get gets got getting gotten")
 _RELATIVE = ("who", "that", "which")
 # Without a preposition these say when, and are no objects.
-_WHEN = (
+_TIMES = _words(
     "today tonight tomorrow yesterday now day days night nights morning mornings afternoon "
     "evening week weeks month year years time times hour hours minute minutes"
 )
-_TIMES = frozenset(_WHEN.split())
 # First and last word of each constituent, by its identity.
 _Spans = Mapping[int, Span]
 
@@ -50,10 +51,7 @@ class Roles(NamedTuple):
 
 
 class RoleSwap(NamedTuple):
-    """A sentence whose agent and patient changed places, and where they now are.
-
-    `roles`: the agent is what was the patient
-    """
+    """A sentence whose agent and patient changed places; `roles`: where they now are."""
 
     sentence: Sentence
     roles: Roles
@@ -62,17 +60,16 @@ class RoleSwap(NamedTuple):
 def swap_roles(sentence: Sentence, roles: Sequence[Roles]) -> RoleSwap | None:
     """The agent and the patient of the first verb that has both change places.
 
-    Verbs are taken in the order given; those of AUXILIARIES are left out, and so are those whose
-    agent or patient is a reflexive pronoun, or whose sentence stays the same. Pronouns that are a
-    span by themselves change their case ("I" <-> "me"), verbs do not change their number, and the
-    sentence begins with a capital if it did before. None if no verb is left.
+    Verbs of AUXILIARIES are left out, and so are those whose agent or patient is a reflexive
+    pronoun, or whose sentence stays the same. Pronouns that are a span by themselves change their
+    case ("I" <-> "me"), verbs do not change their number, and the sentence begins with a capital if
+    it did before. None if no verb is left.
     """
     for verb, agent, patient in roles:
-        if sentence.words[verb].lower() in AUXILIARIES or agent is None or patient is None:
-            continue
-        swap = _swapped(sentence, verb, agent, patient)
-        if swap is not None:
-            return swap
+        if sentence.words[verb].lower() not in AUXILIARIES and agent and patient:
+            swap = _swapped(sentence, verb, agent, patient)
+            if swap is not None:
+                return swap
     return None
 
 
@@ -106,10 +103,11 @@ def _recased(words: Sequence[str], *sides: Span) -> list[str] | None:
     """Pronouns that are a span by themselves in their other case; None of reflexive ones."""
     recased = list(words)
     for first, last in sides:
-        if "-".join(words[first : last + 1]).lower() in _REFLEXIVE:
+        span = "-".join(words[first : last + 1])
+        if span.lower() in _REFLEXIVE:
             return None
         if first == last:
-            recased[first] = PRONOUNS.get(words[first].lower(), words[first])
+            recased[first] = PRONOUNS.get(span.lower(), span)
     return recased
 
 
@@ -120,8 +118,8 @@ def tree_roles(tree: Tree) -> list[Roles]:
     verb phrases are joined; of a relative clause ("a man who plays", "a man playing", "a song sung
     by") the words that the clause is about. Of an active verb the agent is the subject, and the
     patient the first noun phrase after the verb; of a passive one (a participle after a form of
-    "be" or "get", or in "a song sung by") the patient is the subject, and the agent the noun phrase
-    after "by". "There" is no subject, nor do noun phrases of time count.
+    "be" or "get", or in "a song sung by") the patient is the subject, and the agent what follows
+    "by". "There" is no subject, nor do noun phrases of time count.
     """
     span = {id(node): (first, last) for node, first, last in spans(tree)}
     return [
@@ -144,7 +142,7 @@ def _roles(verb: Tree, span: _Spans) -> Roles:
 def _object(verb: Tree, phrase: Tree, span: _Spans) -> Span | None:
     """The first noun phrase after the verb, and before any clause."""
     for node in phrase[verb.parent_index() + 1 :]:
-        if node.label() in ("VP", *_CLAUSES, "SBAR"):
+        if node.label() in _CLAUSES:
             return None
         if node.label() == "NP" and not _is_time(node):
             return span[id(node)]
@@ -181,29 +179,24 @@ def _subject(phrase: Tree, span: _Spans) -> Span | None:
         return None
     if above.label() == "NP":
         return _antecedent(above, node, span)
-    if above.label() not in _CLAUSES:
+    if above.label() not in _MAIN:
         return None
     for before in reversed(above[: node.parent_index()]):
         if before.label() == "NP" and not _is_time(before):
             return None if before.pos()[-1][1] == "EX" else span[id(before)]
-    return _of_relative_clause(above, span)
-
-
-def _of_relative_clause(clause: Tree, span: _Spans) -> Span | None:
-    whole = clause.parent()
+    whole = above.parent()
     if whole is None or whole.label() != "SBAR" or whole.parent() is None:
         return None
-    who = whole[0]
+    who, phrase = whole[0], whole.parent()
     is_relative = who.label() == "WHNP" and len(who.leaves()) == 1 and _last_word(who) in _RELATIVE
-    above = whole.parent()
-    return _antecedent(above, whole, span) if is_relative and above.label() == "NP" else None
+    return _antecedent(phrase, whole, span) if is_relative and phrase.label() == "NP" else None
 
 
 def _antecedent(phrase: Tree, clause: Tree, span: _Spans) -> Span | None:
     """The words of a noun phrase before what it goes on with, such as "who plays" or "playing"."""
     parts: list[Tree] = []
     for node in phrase:
-        if node is clause or node.label() in ("VP", "SBAR", *_CLAUSES):
+        if node is clause or node.label() in _CLAUSES:
             break
         parts.append(node)
     while parts and (parts[-1].label() == "CC" or not parts[-1].label()[0].isalpha()):
@@ -217,5 +210,4 @@ def _is_time(phrase: Tree) -> bool:
 
 
 def _last_word(tree: Tree) -> str:
-    word: str = tree.leaves()[-1]
-    return word.lower()
+    return str(tree.leaves()[-1]).lower()

@@ -34,33 +34,33 @@ class Sentence:
         pairs = zip(self.words, self.glued, strict=True)
         return "".join(word if glued else f" {word}" for word, glued in pairs).strip()
 
-    def _first(self) -> int | None:
-        return next((index for index, word in enumerate(self.words) if is_word(word)), None)
+    def _first(self) -> int:
+        """The index of the first word; -1 if there are marks alone."""
+        return next((index for index, word in enumerate(self.words) if is_word(word)), -1)
 
     @property
     def begins_with_capital(self) -> bool:
         """Whether its first word does."""
-        first = self._first()
-        return first is not None and self.words[first][0].isupper()
+        return self.words[self._first()][0].isupper()
 
     def uncapitalized(self) -> "Sentence":
         """With its first word as inside a sentence: names, I, and words such as TV stay."""
         first = self._first()
-        if first is None or self.names[first] or self.words[first] == "I":
-            return self
         word = self.words[first]
-        return self._with(first, word if word[1:] != word[1:].lower() else word.lower())
+        if self.names[first] or word == "I" or word[1:] != word[1:].lower():
+            return self
+        return self._with(first, word.lower())
 
     def capitalized(self) -> "Sentence":
         """With a capital at the beginning of its first word."""
         first = self._first()
-        if first is None:
-            return self
         word = self.words[first]
         return self._with(first, word[0].upper() + word[1:])
 
     def _with(self, index: int, word: str) -> "Sentence":
-        return replace(self, words=(*self.words[:index], word, *self.words[index + 1 :]))
+        words = list(self.words)
+        words[index] = word
+        return replace(self, words=tuple(words))
 
 
 def is_word(text: str) -> bool:
@@ -71,8 +71,8 @@ def is_word(text: str) -> bool:
 def tree_sentence(tree: Tree, *, text: str) -> Sentence | None:
     """The sentence of a tree as the text writes it.
 
-    None where the text is not made of the tree's words, in this order and with blanks at most
-    between them: a parser may have rewritten some.
+    None where the text is not made of the tree's words, with blanks at most between them: a parser
+    may have rewritten some.
     """
     at, words, glued = 0, [], []
     for word in plain_words(tree):
@@ -115,18 +115,14 @@ def written_words(sentence: Sentence) -> tuple[Sentence, tuple[int, ...]]:
 def phrases_of_length(sentence: Sentence, tree: Tree, *, length: int) -> list[tuple[int, ...]]:
     """Of each phrase of so many words, the indices of these among the `written_words`.
 
-    Phrases are constituents with a label of PHRASES; no two of a length overlap, and of two with
-    the same words there is one.
+    Phrases are constituents with a label of PHRASES; of two with the same words there is one.
     """
     whole, index = written_words(sentence)
-
-    def is_cut(at: int) -> bool:
-        """Whether a written word goes on from the part before."""
-        return 0 < at < len(index) and index[at] == index[at - 1]
-
+    # The parts of words that go on from the part before.
+    cut = {at for at in range(1, len(index)) if index[at] == index[at - 1]}
     phrases: dict[tuple[int, ...], None] = {}
     for phrase, first, last in constituents(tree):
-        if phrase.label() not in PHRASES or is_cut(first) or is_cut(last + 1):
+        if phrase.label() not in PHRASES or cut & {first, last + 1}:
             continue
         inside = range(index[first], index[last] + 1)
         words = tuple(at for at in inside if is_word(whole.words[at]))
@@ -140,8 +136,7 @@ def shuffle_phrases(
 ) -> str | None:
     """The sentence with the words of each phrase of so many words in another order.
 
-    All words outside such phrases stay where they are. None if no order differs: there is no such
-    phrase, or its words are all the same.
+    None if no order differs: there is no such phrase, or its words are all the same.
     """
     return _shuffled(sentence, phrases_of_length(sentence, tree, length=length), rng)
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float64
 
 from exfam.checks import check_whole
 from exfam.scores.metrics import Interval, paired_bootstrap
@@ -40,8 +39,7 @@ _Change = Callable[[Sentence, Tree, np.random.Generator], str | None]
 class SwappedPair:
     """A pair with the words of one sentence in another order.
 
-    `label`: what the premise now says of the hypothesis
-    `before`: the pair as it was
+    `label`: what the premise now says of the hypothesis; `before`: the pair as it was
     """
 
     premise: str
@@ -49,18 +47,12 @@ class SwappedPair:
     label: str
     before: SentencePair
 
-    @property
-    def side(self) -> str:
-        """The sentence that changed: "premise" or "hypothesis"."""
-        return "hypothesis" if self.premise == self.before.premise else "premise"
-
 
 @dataclass(frozen=True)
 class SwapSet:
     """Pairs that were changed in one way, such as "shuffle-3".
 
-    `n_tried`: how many pairs have what such a change needs: a label, an entailment's if roles are
-        swapped, and constituents of the very words that are written
+    `n_tried`: how many pairs have what such a change needs: a label, and constituents
     """
 
     name: str
@@ -79,10 +71,7 @@ def swap_sets(pairs: Sequence[SentencePair], *, seed: int = 0) -> list[SwapSet]:
 
 
 def phrase_shuffles(pairs: Sequence[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
-    """Premises with all their phrases of so many words shuffled inside; labels stay.
-
-    Pairs whose premise has no such phrase are left out.
-    """
+    """Premises with all their phrases of so many words shuffled inside; labels stay."""
 
     def change(sentence: Sentence, tree: Tree, rng: np.random.Generator) -> str | None:
         return shuffle_phrases(sentence, tree, length=length, rng=rng)
@@ -104,20 +93,19 @@ def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
     """Entailments with agent and patient swapped, which makes contradictions of them.
 
     The premise's are swapped, or else the hypothesis's, by their constituents (`tree_roles`). That
-    the meaning is the opposite is a rule with exceptions: who hugs whom may not matter. Nothing is
-    random.
+    the meaning is the opposite is a rule with exceptions: who hugs whom may not matter.
     """
     tried, swapped = 0, []
     for pair in pairs:
-        sides = ((pair.premise, pair.premise_parse), (pair.hypothesis, pair.hypothesis_parse))
-        sentences = [(text, _parsed(text, tree)) for text, tree in sides]
-        if pair.label != "entailment" or not any(parsed for _, parsed in sentences):
+        texts = [pair.premise, pair.hypothesis]
+        parses = map(_parsed, texts, (pair.premise_parse, pair.hypothesis_parse))
+        parsed = [(side, *parse) for side, parse in enumerate(parses) if parse is not None]
+        if pair.label != "entailment" or not parsed:
             continue
         tried += 1
-        for side, (_, parsed) in enumerate(sentences):
-            swap = swap_roles(parsed[0], tree_roles(parsed[1])) if parsed else None
+        for side, sentence, tree in parsed:
+            swap = swap_roles(sentence, tree_roles(tree))
             if swap is not None:
-                texts = [text for text, _ in sentences]
                 texts[side] = str(swap.sentence)
                 swapped.append(SwappedPair(texts[0], texts[1], "contradiction", pair))
                 break
@@ -160,25 +148,19 @@ class SwapScore(NamedTuple):
 def swap_accuracy(predictors: Sequence[Predictor], swaps: SwapSet, *, seed: int = 0) -> SwapScore:
     """How often the labels are right before and after the swap, on the same pairs.
 
-    `predictors`: give the labels of a list of pairs (premise, hypothesis), in its order; of
-        several, such as fits of other seeds, the mean accuracy is taken
+    Of several predictors, such as fits of other seeds, the mean accuracy is taken.
     """
     old = [(pair.before.premise, pair.before.hypothesis) for pair in swaps.pairs]
     new = [(pair.premise, pair.hypothesis) for pair in swaps.pairs]
-    labels = [str(pair.before.label) for pair in swaps.pairs], [pair.label for pair in swaps.pairs]
-    before, after = (
-        _mean_right(predictors, pairs, right)
-        for pairs, right in zip((old, new), labels, strict=True)
-    )
+
+    def right(pairs: list[tuple[str, str]], labels: list[str]) -> np.ndarray:
+        """1 for each pair whose label is right, else 0; the mean over predictors."""
+        given = np.array([[str(label) for label in predict(pairs)] for predict in predictors])
+        return (given == np.array(labels)).mean(axis=0)
+
+    before = right(old, [str(pair.before.label) for pair in swaps.pairs])
+    after = right(new, [pair.label for pair in swaps.pairs])
     number = {premise: index for index, premise in enumerate(dict.fromkeys(p for p, _ in old))}
     premise = np.array([number[premise] for premise, _ in old], np.int64)
     figures = (before, after, after - before)
-    return SwapScore(*(paired_bootstrap(right, premise, seed=seed) for right in figures))
-
-
-def _mean_right(
-    predictors: Sequence[Predictor], pairs: list[tuple[str, str]], right: list[str]
-) -> Float64[np.ndarray, "pairs"]:
-    """1 for each pair whose label is right, else 0; the mean over predictors."""
-    given = np.array([[str(label) for label in predict(pairs)] for predict in predictors])
-    return (given == np.array(right)).mean(axis=0)
+    return SwapScore(*(paired_bootstrap(own, premise, seed=seed) for own in figures))
