@@ -10,7 +10,7 @@ from exfam_studies.common.documentation import BLOCKS
 from exfam_studies.common.documentation.overview import DIFFERENCE, overview
 from exfam_studies.common.documentation.pages import Block
 from exfam_studies.common.documentation.positions import TABLES
-from exfam_studies.common.documentation.shifts import dropped_cells, simulated, whole_rows
+from exfam_studies.common.documentation.shifts import simulated, whole_rows
 from exfam_studies.common.documentation.tables import temperatures
 from exfam_studies.common.rows import Row, write_rows
 
@@ -68,24 +68,6 @@ def test_the_best_of_a_figure_on_whole_rows_is_bold_and_has_its_error():
     assert nats[1:3] == ["nats", ""] and nats[6] == "**1.300 ± 0.020**"
 
 
-def test_dropped_cells_have_one_line_per_model():
-    def dropped(model, value, share, **by):
-        return wine(model, "mse", value, rule="mean", **by, dropped=share, error=500.0)
-
-    rows = [
-        dropped("ridge", 20_000.0, 0.0),
-        dropped("ridge", 30_000.0, 0.5, by="cell"),
-        dropped("masked-table-missing", 25_000.0, 0.5, by="cell"),
-        dropped("masked-table-deep", 1.0, 0.5, by="cell"),
-        wine("ridge", "accuracy", 0.5, rule="argmax", by="cell", dropped=0.5),
-    ]
-    assert len(lines_of(whole_rows(rows))) == 1
-    assert lines_of(dropped_cells(rows)) == [
-        ["wine, MSE", "cell", "masked-table-missing", "", "", "", "**25,000**", ""],
-        ["wine, MSE", "cell", "ridge", "**20,000**", "", "", "30,000", ""],
-    ]
-
-
 POOLED = {"bins": "pooled", "rule": "mean"}
 
 
@@ -123,25 +105,6 @@ def positions(name, rows):
     return [list(head), *lines_of((head, lines))]
 
 
-def test_an_encoding_has_scores_before_and_after_training():
-    shared = {"model": "tupe", "task": "small"}
-    sentences = {"model": "tupe", "task": "small-trec", "metric": "accuracy"}
-    rows = [
-        Row(metric="nats", value=5.1, sd=0.02, **shared),
-        Row(model="counts", task="small", metric="nats", value=6.8),
-        Row(metric="position-locality", value=0.1, settings={"training": "before"}, **shared),
-        Row(metric="position-locality", value=0.4, settings={"training": "after"}, **shared),
-        Row(value=0.9, settings={"encoder": "tuned"}, sd=0.01, **sentences),
-        Row(value=0.7, settings={"encoder": "frozen"}, **sentences),
-        Row(model="words", task="small-trec", metric="accuracy", value=0.8),
-    ]
-    head, line, words, _, counts = positions("positions-pretraining", rows)
-    cells = dict(zip(head, line, strict=True))
-    assert cells["nats"] == "5.100 ± 0.020" and cells["locality"] == "0.100 → 0.400"
-    assert cells["TREC"] == "90.0 ± 1.0 / 70.0" and cells["MR"] == " / "
-    assert words[head.index("TREC")] == "80.0" and counts[:2] == ["counts", "6.800"]
-
-
 def test_the_layer_of_most_validation_accuracy_is_shown():
     shared = {"task": "Tense", "model": "tupe-both", "metric": "accuracy"}
     rows = [
@@ -150,23 +113,6 @@ def test_the_layer_of_most_validation_accuracy_is_shown():
         Row(value=0.8, validation=0.7, settings={"layer": 2}, **shared),
     ]
     assert positions("positions-linguistic", rows)[1] == ["Tense", "96", "60.0"]
-
-
-def test_a_model_of_temperatures_has_one_line():
-    shared = {"task": "temperature-same-day", "cpu_seconds": 4.04}
-    rows = [
-        Row(model="efa-site", metric="mse", value=8.25, sd=0.1, paper=11.5, **shared),
-        Row(model="efa-site", metric="coverage-90", value=0.884, **shared),
-        Row(model="efa-site", metric="mse", value=1.0, settings={"days": "few"}, **shared),
-        Row(model="kriging", metric="mse", value=9.0, **shared),
-        Row(model="kriging", metric="nats", value=2.5, **shared),
-        Row(model="truth", metric="mse", value=7.0, task="temperature-same-day"),
-    ]
-    assert lines_of(temperatures(rows)) == [
-        ["same-day", "efa-site", "**8.250 ± 0.100**", "", "", "", "88 %", "11.5", "4.0"],
-        ["same-day", "kriging", "9.000", "", "**2.500**", "", "", "", "4.0"],
-        ["same-day", "truth", "7.000", "", "", "", "", "", ""],
-    ]
 
 
 def test_one_number_of_neighbors_is_shown_and_draws_have_lines_of_their_own():

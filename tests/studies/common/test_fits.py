@@ -99,8 +99,8 @@ def test_an_ensemble_leaves_its_members_alone(fits):
 
 def test_the_ratio_says_how_many_times_faster_a_fit_is(efa, splits):
     fits = [Fit(EFA(), 2.0, 1), Fit(EFA(), 4.0, 1)]
-    known = replace(efa, reference_seconds=40.0, ensemble=False)
-    *_, row = rows_of(known, fits, splits, task="t", measure=lambda *_: {"nats": 1.0})
+    fitted = replace(efa, reference_seconds=40.0, ensemble=False)
+    *_, row = rows_of(fitted, fits, splits, task="t", measure=lambda *_: {"nats": 1.0})
     assert (row.metric, row.value, row.cpu_seconds) == ("cpu-ratio-to-reference", 15.0, 3.0)
 
 

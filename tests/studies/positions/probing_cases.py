@@ -12,13 +12,13 @@ def made_text(n, *, seed=0, words=40):
     random = np.random.default_rng(seed)
     names = np.array([f"{a}{b}" for a in "bcdfghkm" for b in "aeiou"])[:words]
     lengths = random.integers(3, 27, n)
-    return [("Then", *names[random.integers(0, words, each)].tolist(), ".") for each in lengths]
+    return [("Then", *names[random.integers(0, words, entry)].tolist(), ".") for entry in lengths]
 
 
 def parsed(text):
     """A parse of "word/TAG/Feature=Value/relation/head ...", heads from 1 and 0 for the root."""
     words, tags, features, relations, heads = zip(
-        *(each.rsplit("/", 4) for each in text.split()), strict=True
+        *(entry.rsplit("/", 4) for entry in text.split()), strict=True
     )
     features = [{} if f == "_" else dict(v.split("=") for v in f.split("|")) for f in features]
     return DependencyParse(words, tags, tuple(features), np.array(heads, dtype=int) - 1, relations)

@@ -28,7 +28,9 @@ def parsed(text, brackets):
 
 def pair(premise, hypothesis, label="entailment"):
     """A pair of texts with constituents, each a pair of the two; or of a text alone."""
-    sides = [each if isinstance(each, tuple) else (each, None) for each in (premise, hypothesis)]
+    sides = [
+        entry if isinstance(entry, tuple) else (entry, None) for entry in (premise, hypothesis)
+    ]
     trees = [brackets and parse_brackets(brackets, where="here") for _, brackets in sides]
     return SentencePair(sides[0][0], sides[1][0], label, *trees)
 

@@ -32,7 +32,7 @@ def test_classes_are_alike_and_parts_share_no_sentence(tasks, name):
     task = tasks[name]
     assert_sound(task)
     assert min(task.sizes.values()) >= 8 and len(task.classes) >= 2
-    is_short = all(5 <= len(each.words) <= 50 for each in everything(task))
+    is_short = all(5 <= len(entry.words) <= 50 for entry in everything(task))
     assert is_short or name in {"TreeDepth", "TopConst"}
 
 
@@ -41,8 +41,8 @@ def test_sentences_to_change_are_not_of_the_training_part(tasks):
     for part in ("train", "validation"):
         lines = linguistic._lines(texts, part)
         assert len(lines) == N_LINES and sum(map(len, lines)) + N_LINES == len(texts.codes[part])
-    train = {" ".join(each) for each in wikitext_sentences(linguistic._lines(texts, "train"))}
-    assert not train & {each.group for each in everything(tasks["BShift"])}
+    train = {" ".join(entry) for entry in wikitext_sentences(linguistic._lines(texts, "train"))}
+    assert not train & {entry.group for entry in everything(tasks["BShift"])}
 
 
 def test_missing_files_are_named(tmp_path, monkeypatch):
@@ -54,7 +54,7 @@ def test_missing_files_are_named(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "matches"),
     [
         ("Cats sleep . Do dogs ? They do !", ["Cats sleep .", "Do dogs ?", "They do !"]),
         ("= = Cats sleep . = =", []),
@@ -68,6 +68,6 @@ def test_missing_files_are_named(tmp_path, monkeypatch):
         ("A b c d e f g . A .", ["A ."]),
     ],
 )
-def test_whole_sentences_are_cut_out(line, found):
+def test_whole_sentences_are_cut_out(line, matches):
     result = wikitext_sentences([line.split()], least=2, most=7)
-    assert [" ".join(words) for words in result] == found
+    assert [" ".join(words) for words in result] == matches

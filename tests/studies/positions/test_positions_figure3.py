@@ -88,7 +88,7 @@ def test_trends_are_signed_and_of_their_span():
     spans = (-np.inf, 0.3), (0.7, 1.0)
     low, high = (trend_rows(row, "by", x, span, (scores, -scores)) for span in spans)
     rows = low + high
-    result = {each.metric: each for each in rows}
+    result = {entry.metric: entry for entry in rows}
     assert len(rows) == 2 and result["position-slope"].settings["over"] == "0.1 to 0.3"
     assert result["position-slope"].value == pytest.approx(1.5)
     assert result["position-spearman"].value == pytest.approx(1.0)

@@ -16,13 +16,13 @@ def rows(data_folder):
 
 
 def of(rows, **wanted):
-    """By task, model and encoding: the rows that have all that is wanted."""
-    found = {}
+    """By task and encoding: the rows that have all that is wanted."""
+    matches = {}
     for row in rows:
         result = {"metric": row.metric, "model": row.model, **row.settings}
         if all(result.get(name) == value for name, value in wanted.items()):
-            found[row.task, row.settings["encoding"]] = row
-    return found
+            matches[row.task, row.settings["encoding"]] = row
+    return matches
 
 
 def test_every_encoding_of_every_task_has_its_nats_on_both_parts(rows):
@@ -66,9 +66,9 @@ def test_scores_are_of_attention_and_of_encodings_and_causal_ones_have_no_symmet
 def test_the_nearest_encoding_is_that_of_the_like_locality(causal):
     direction = "causal" if causal else "bidirectional"
     candidates = [NoEncoding(), ALiBi(8), Attenuated(w=2.0)]
-    matrices = [encoding_weights(each, 12, direction=direction)[0] for each in candidates]
+    matrices = [encoding_weights(entry, 12, direction=direction)[0] for entry in candidates]
     for number, matrix in enumerate(matrices):
         learned = 0.95 * matrix + 0.05 * torch.eye(12)
-        apart = [positions_fitted._apart(each, learned, causal=causal) for each in matrices]
+        apart = [positions_fitted._apart(entry, learned, causal=causal) for entry in matrices]
         assert min(range(3), key=apart.__getitem__) == number
         assert positions_fitted._apart(matrix, matrix, causal=causal) == 0

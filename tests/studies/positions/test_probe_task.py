@@ -29,10 +29,10 @@ def random_vectors(sentences):
 
 
 def test_a_length_shows_the_length_and_no_more():
-    known = probe_task(length_alone, LENGTHS)
-    assert known.accuracy == (1.0, 1.0, 1.0) and known.validation == 1.0
+    fitted = probe_task(length_alone, LENGTHS)
+    assert fitted.accuracy == (1.0, 1.0, 1.0) and fitted.validation == 1.0
     assert majority_share(LENGTHS) == pytest.approx(1 / 3)
-    assert known.shuffled.low < 0.5 and known.shuffled.mean < 0.6
+    assert fitted.shuffled.low < 0.5 and fitted.shuffled.mean < 0.6
     shifts = probe_task(length_alone, SHIFTS)
     assert shifts.accuracy.low < 0.5 and shifts.accuracy.mean < 0.6
 
@@ -61,7 +61,9 @@ def test_seeds_reproduce_and_change_controls():
 def test_groups_are_redrawn_together():
     """Sentences of one group are one piece of evidence: intervals are wider."""
     lone = tuple(Example((f"w{at}",), "xy"[at % 2], f"{at}") for at in range(120))
-    together = tuple(Example(each.words, each.label, f"{at // 20}") for at, each in enumerate(lone))
+    together = tuple(
+        Example(entry.words, entry.label, f"{at // 20}") for at, entry in enumerate(lone)
+    )
     vectors = np.random.default_rng(0).normal(size=(120, 3))
     vectors[:60, 0] += 3 * (np.arange(60) % 2)
 

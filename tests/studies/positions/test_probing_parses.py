@@ -88,11 +88,11 @@ def test_only_the_main_clause_counts(make, text, label):
         for at in range(60)
     ]
     task = make([*many, *CLAUSES])
-    found = [each for each in everything(task) if each.words[: len(case)] == case.words]
+    matches = [entry for entry in everything(task) if entry.words[: len(case)] == case.words]
     if label is None:
-        assert not found
+        assert not matches
     else:
-        assert found and {each.label for each in found} == {label}
+        assert matches and {entry.label for entry in matches} == {label}
 
 
 # Two clauses
@@ -124,7 +124,7 @@ FILLERS = [pair(f"C{spelled(at)}s") for at in range(40)]
 )  # fmt: skip
 def test_clauses_change_places(case, inverted):
     result = everything(coordination_inversion_task([case, *FILLERS]))
-    own = {each.label: each.words for each in result if each.group == " ".join(case.words)}
+    own = {entry.label: entry.words for entry in result if entry.group == " ".join(case.words)}
     assert own == {"original": case.words, "inverted": tuple(inverted.split())}
 
 
@@ -148,15 +148,15 @@ def test_clauses_change_places(case, inverted):
 def test_other_sentences_are_no_two_clauses(text):
     case = parsed(text)
     result = everything(coordination_inversion_task([case, *FILLERS]))
-    assert result and not [each for each in result if each.group == " ".join(case.words)]
+    assert result and not [entry for entry in result if entry.group == " ".join(case.words)]
 
 
 def test_both_orders_have_the_same_words_in_one_part():
     task = coordination_inversion_task(FILLERS)
     for examples in task.parts.values():
-        bags = Counter(tuple(sorted(map(str.lower, each.words))) for each in examples)
+        bags = Counter(tuple(sorted(map(str.lower, entry.words))) for entry in examples)
         assert set(bags.values()) == {2}
-    assert len({each.group for each in everything(task)}) == len(FILLERS)
+    assert len({entry.group for entry in everything(task)}) == len(FILLERS)
 
 
 # Constituents
@@ -191,7 +191,7 @@ def test_depths_are_labels_whatever_the_length(seed):
         depth = depths[example.words[0]]
         assert example.label == ("<=4" if depth <= 4 else "5-6" if depth <= 6 else ">=7")
         lengths[example.label][len(example.words)] += 1
-    means = [np.average(list(each), weights=list(each.values())) for each in lengths.values()]
+    means = [np.average(list(entry), weights=list(entry.values())) for entry in lengths.values()]
     assert np.ptp(means) < 0.4
     shared = Counter(group for part in task.parts.values() for group in {e.group for e in part})
     assert set(shared.values()) == {1}
@@ -215,7 +215,7 @@ def test_top_constituents_are_labels():
         assert example.label == kind
     fewer = top_constituents_task(trees, [f"{at // 2}" for at in range(82)], n_frequent=1, least=20)
     assert fewer.classes == ("S: NP VP", "other")
-    assert max(Counter(each.group for each in everything(fewer)).values()) == 2
+    assert max(Counter(entry.group for entry in everything(fewer)).values()) == 2
 
 
 def test_too_few_sentences_of_a_class_are_refused():

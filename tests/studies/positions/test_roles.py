@@ -88,7 +88,7 @@ TREES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "brackets", "result"), TREES, ids=[each[0] for each in TREES])
+@pytest.mark.parametrize(("text", "brackets", "result"), TREES, ids=[entry[0] for entry in TREES])
 def test_constituents_show_the_roles(text, brackets, result):
     sentence, tree = parsed(text, brackets)
     assert swapped(sentence, *tree_roles(tree)) == result

@@ -63,11 +63,11 @@ def test_parts_have_their_share_of_every_label(tasks, name):
 def test_sentences_are_what_they_are(tasks):
     labels = np.unique(tasks["trec"].train.targets).tolist()
     assert labels == ["ABBR", "DESC", "ENTY", "HUM", "LOC", "NUM"]
-    assert any("sisterðcity" in each for each in tasks["trec"].train.sentences)
+    assert any("sisterðcity" in entry for entry in tasks["trec"].train.sentences)
     # What is not ASCII is one character, not the bytes of one.
-    assert any("é" in each for each in tasks["mr"].train.sentences)
-    assert not any("Ã" in each for each in tasks["mr"].train.sentences)
-    assert any('"' in each for pair in tasks["mrpc"].train.sentences for each in pair)
+    assert any("é" in entry for entry in tasks["mr"].train.sentences)
+    assert not any("Ã" in entry for entry in tasks["mr"].train.sentences)
+    assert any('"' in entry for pair in tasks["mrpc"].train.sentences for entry in pair)
     positive = tasks["mr"].train.sentences[int(np.argmax(tasks["mr"].train.targets == "positive"))]
     assert positive.startswith(("the rock is destined to be the 21st", "the gorgeously elaborate"))
 

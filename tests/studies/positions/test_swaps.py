@@ -1,9 +1,20 @@
-"""Sets of changed pairs, and what a swap does to accuracy."""
+"""Words shuffled inside phrases, sets of changed pairs, and what a swap does to accuracy."""
 
+import collections
+
+import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
 from exfam_studies.positions.snli import LABELS
+from exfam_studies.positions.swaps.sentences import (
+    Sentence,
+    phrases_of_length,
+    shuffle_phrases,
+    shuffle_words,
+    tree_sentence,
+    written_words,
+)
 from exfam_studies.positions.swaps.sets import (
     phrase_shuffles,
     role_swaps,
@@ -11,7 +22,115 @@ from exfam_studies.positions.swaps.sets import (
     swap_sets,
     word_shuffles,
 )
-from studies.positions.swap_cases import GUITAR, PLAIN, pair, words_of
+from studies.positions.swap_cases import GUITAR, PLAIN, pair, parsed, real_pairs, words_of
+
+
+def rng(seed=0):
+    return np.random.default_rng(seed)
+
+
+def test_a_sentence_is_written_as_it_was():
+    sentence, tree = parsed(*GUITAR)
+    assert str(sentence) == GUITAR[0]
+    whole, index = written_words(sentence)
+    assert str(whole) == GUITAR[0] and "man's" in whole.words and "," in whole.words
+    assert index[4:7] == (4, 5, 5)
+    spread = GUITAR[0].replace(" ", "  \t")
+    assert str(tree_sentence(tree, text=spread)) == GUITAR[0]
+    for other in ("A young man plays", GUITAR[0] + " Yes.", GUITAR[0].replace("man", "men")):
+        assert tree_sentence(tree, text=other) is None
+
+
+def test_marks_that_a_parser_rewrote_are_those_of_the_text():
+    text = 'A "big 1/2" (man)'
+    tree = "(NP (DT A) (`` ``) (JJ big) (CD 1\\/2) ('' '') (-LRB- -LRB-) (NN man) (-RRB- -RRB-))"
+    sentence, _ = parsed(text, tree)
+    assert str(sentence) == text and "(" in sentence.words and "1/2" in sentence.words
+
+
+def test_phrases_are_counted_in_written_words_without_punctuation():
+    sentence, tree = parsed(*GUITAR)
+    whole, _ = written_words(sentence)
+    phrases = {
+        2: ["the man's", "on stage"],
+        3: ["A young man"],
+        4: ["the man's electric guitar"],
+        8: ["plays the man's electric guitar loudly on stage"],
+    }
+    for length in range(2, 9):
+        result = phrases_of_length(sentence, tree, length=length)
+        written = [" ".join(whole.words[index] for index in phrase) for phrase in result]
+        assert written == phrases.get(length, [])
+
+
+def test_phrases_that_cut_a_written_word_are_left_alone_and_those_of_the_same_words_are_one():
+    text = "The dog's in a park."
+    tree = "(S (NP (DT The) (NN dog)) (VP (VBZ 's) (PP (IN in) (NP (DT a) (NN park)))) (. .))"
+    sentence, tree = parsed(text, tree)
+    assert phrases_of_length(sentence, tree, length=4) == []
+    assert phrases_of_length(sentence, tree, length=2) == [(3, 4)]
+    brackets = "(S (NP (NP (NP (DT a) (NN man)) (. .))) (ADVP (RB here) (RB now)) (X (Y y) (Z z)))"
+    sentence, tree = parsed("a man. here now y z", brackets)
+    assert phrases_of_length(sentence, tree, length=2) == [(0, 1), (3, 4)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("length", [2, 3, 4, 8])
+def test_words_move_inside_their_phrases_alone(seed, length):
+    sentence, tree = parsed(*GUITAR)
+    result = shuffle_phrases(sentence, tree, length=length, rng=rng(seed))
+    old, new = words_of(GUITAR[0]), words_of(result)
+    whole, _ = written_words(sentence)
+    bare = [index for index, word in enumerate(whole.words) if word not in ",."]
+    moving = {bare.index(p) for entry in phrases_of_length(sentence, tree, length=length)
+              for p in entry}  # fmt: skip
+    assert sorted(old) == sorted(new) and old != new
+    assert all(new[index] == old[index] for index in range(len(old)) if index not in moving)
+    assert result[0].isupper() and result.endswith(".") and result.count(",") == 2
+    assert result[1:] == result[1:].lower()
+
+
+def test_all_other_orders_are_equally_probable():
+    sentence, tree = parsed("a b c", "(NP (X a) (X b) (X c))")
+    generator = rng()
+    count = collections.Counter(
+        shuffle_phrases(sentence, tree, length=3, rng=generator) for _ in range(1000)
+    )
+    assert len(count) == 5 and "a b c" not in count
+    assert max(count.values()) - min(count.values()) < 100
+
+
+def test_without_another_order_there_is_none():
+    sentence, tree = parsed("The the, THE.", "(NP (X The) (X the) (, ,) (X THE) (. .))")
+    assert shuffle_phrases(sentence, tree, length=3, rng=rng()) is None
+    assert shuffle_words(sentence, rng=rng()) is None
+    sentence, tree = parsed(*PLAIN)
+    assert shuffle_phrases(sentence, tree, length=5, rng=rng()) is None
+    assert shuffle_words(Sentence((".",), (True,), (False,)), rng=rng()) is None
+
+
+def test_names_keep_their_capitals():
+    sentence, tree = parsed("Ann sings", "(S (NP (NNP Ann)) (VP (VBZ sings)))")
+    assert shuffle_words(sentence, rng=rng()) == "Sings Ann"
+    for first, inside in (("TVs", "TVs"), ("Men", "men")):
+        sentence, _ = parsed(f"{first} go", f"(S (NP (X {first})) (VP (VBP go)))")
+        assert shuffle_words(sentence, rng=rng()) == f"Go {inside}"
+
+
+def test_words_are_others_in_order_alone_on_real_parses(data_folder, tmp_path):
+    pairs, generator, n = real_pairs(data_folder, tmp_path), rng(), 0
+    for own in {own.premise: own for own in pairs}.values():
+        sentence = tree_sentence(own.premise_parse, text=own.premise)
+        assert str(sentence) == " ".join(own.premise.split())
+        old = words_of(own.premise)
+        phrases = shuffle_phrases(sentence, own.premise_parse, length=3, rng=generator)
+        n += phrases is not None
+        for shuffled in filter(None, (phrases, shuffle_words(sentence, rng=generator))):
+            assert words_of(shuffled) != old and sorted(words_of(shuffled)) == sorted(old)
+    assert n > 70
+
+
+# Sets of pairs
 
 MAN = ("A man sings.", "(S (NP (DT A) (NN man)) (VP (VBZ sings)) (. .))")
 PAIRS = [
@@ -30,34 +149,34 @@ def test_premises_change_and_labels_and_hypotheses_stay():
         swaps = phrase_shuffles(PAIRS, length=length)
         assert swaps.name == f"shuffle-{length}"
         # Without a label, a parse, or a parse of these words nothing can be tried.
-        assert swaps.n_tried == 4 and [each.before for each in swaps.pairs] == changed
-        for each in swaps.pairs:
-            old = each.before
-            assert (each.label, each.hypothesis) == (old.label, old.hypothesis)
-            assert words_of(each.premise) != words_of(old.premise)
-            assert sorted(words_of(each.premise)) == sorted(words_of(old.premise))
+        assert swaps.n_tried == 4 and [entry.before for entry in swaps.pairs] == changed
+        for entry in swaps.pairs:
+            old = entry.before
+            assert (entry.label, entry.hypothesis) == (old.label, old.hypothesis)
+            assert words_of(entry.premise) != words_of(old.premise)
+            assert sorted(words_of(entry.premise)) == sorted(words_of(old.premise))
 
 
 def test_whole_premises_need_a_phrase_as_well():
     bare = pair(("Men go", "(S (NP (NNS Men)) (VP (VBP go)))"), MAN)
     swaps = word_shuffles([*PAIRS, bare])
     assert (len(swaps), swaps.n_tried, swaps.name) == (4, 5, "shuffle-all")
-    assert all(each.premise.endswith(".") for each in swaps.pairs)
+    assert all(entry.premise.endswith(".") for entry in swaps.pairs)
 
 
 def test_one_side_of_an_entailment_changes_the_premise_first():
     swaps = role_swaps(PAIRS)
-    assert [(each.premise, each.hypothesis) for each in swaps.pairs] == [
+    assert [(entry.premise, entry.hypothesis) for entry in swaps.pairs] == [
         ("The man's electric guitar plays a young man, loudly, on stage.", PLAIN[0]),
         (MAN[0], "he sees her"),
         ("No parse.", "he sees her"),
     ]
-    assert {each.label for each in swaps.pairs} == {"contradiction"} and swaps.n_tried == 4
+    assert {entry.label for entry in swaps.pairs} == {"contradiction"} and swaps.n_tried == 4
 
 
 def test_a_premise_is_shuffled_in_the_same_way_in_any_company():
     swaps = phrase_shuffles(PAIRS, length=4)
-    assert len({each.premise for each in swaps.pairs}) == 1
+    assert len({entry.premise for entry in swaps.pairs}) == 1
     alone = phrase_shuffles(PAIRS[:0:-1], length=4)
     assert alone.pairs == swaps.pairs[1:] and len(alone) == 1
     assert len({phrase_shuffles(PAIRS, length=4, seed=seed).pairs for seed in range(8)}) > 3
@@ -66,7 +185,7 @@ def test_a_premise_is_shuffled_in_the_same_way_in_any_company():
 def test_all_sets_of_the_paper_are_made():
     sets = swap_sets(PAIRS, seed=1)
     names = ["shuffle-3", "shuffle-4", "shuffle-5", "shuffle-all", "swap-roles"]
-    assert [each.name for each in sets] == names
+    assert [entry.name for entry in sets] == names
     assert sets[0] == phrase_shuffles(PAIRS, length=3, seed=1) and sets[-1] == role_swaps(PAIRS)
     with pytest.raises(ExfamError, match="`seed` must be an integer >= 0, got -1"):
         swap_sets(PAIRS, seed=-1)

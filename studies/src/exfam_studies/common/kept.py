@@ -35,7 +35,6 @@ class Measured:
     """What was measured of a fit.
 
     `figures`: by metric, None where not finite; validation figures as "validation-<metric>"
-    `arrays`: what figures are drawn from, or losses of single rows
     `details`: what else is to be known, as JSON: "steps" of the optimizer, what was chosen
     `cpu_seconds`: of the fit alone; None for the whole measurement
     """

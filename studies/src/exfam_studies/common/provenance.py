@@ -24,11 +24,8 @@ _WITHOUT_EFFECT = ("progress", "seed")
 class Run:
     """When, with what and on which machine figures were computed.
 
-    `commit`: of the source code, with "+changes" where files differed from it; None outside a
-        checkout
+    `commit`: of the code, with "+changes" where files differed from it; None outside a checkout
     `date`: of the run's end, in UTC
-    `versions`: of Python and of the packages that figures depend on
-    `machine`: processor and number of cores
     `remark`: what a reader has to know, such as that the code has changed since
     """
 

@@ -102,14 +102,12 @@ def judged(vectors: WordVectors) -> dict[str, float]:
     figures: dict[str, float] = {}
     for metric, name in _PAIRS.items():
         pairs = evaluate_similarity(vectors, word_pairs(name))
-        figures |= _figures(f"spearman-{metric}", pairs.kept, pairs.skipped)
+        figures[f"spearman-{metric}-kept"] = pairs.kept
+        figures[f"spearman-{metric}-skipped"] = pairs.skipped
         figures[f"coverage-{metric}"] = pairs.coverage
     for metric, name in _QUESTIONS.items():
         total = evaluate_analogies(vectors, word_questions(name), rule="3cosmul").total
-        figures |= _figures(f"accuracy-{metric}", total.accuracy, total.accuracy_covered)
+        figures[f"accuracy-{metric}-kept"] = total.accuracy
+        figures[f"accuracy-{metric}-skipped"] = total.accuracy_covered
         figures[f"coverage-{metric}"] = total.coverage
     return {metric: value for metric, value in figures.items() if not math.isnan(value)}
-
-
-def _figures(metric: str, kept: float, skipped: float) -> dict[str, float]:
-    return {f"{metric}-kept": kept, f"{metric}-skipped": skipped}

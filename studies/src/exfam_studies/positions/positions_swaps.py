@@ -32,7 +32,8 @@ _PENALTY = 1e-2
 _Texts = list[tuple[str, str]]
 # Texts and labels of pairs to learn from, and of those to choose by.
 _Training = tuple[_Texts, np.ndarray, _Texts, np.ndarray]
-_Read, _Learn = Callable[[], list[SwapSet]], Callable[[], _Training]
+_Read = Callable[[], list[SwapSet]]
+_Learn = Callable[[], _Training]
 
 
 def run(options: Options) -> list[Row]:

@@ -113,9 +113,9 @@ def sentence_task(name: str, *, seed: int) -> SentenceTask:
     given, test = (read(file) for file in _PARTED[name])
     others = {_key(sentence) for sentence in test.sentences}
     stays = [i for i, sentence in enumerate(given.sentences) if _key(sentence) not in others]
-    return SentenceTask(
-        name, *draw_parts(given.rows(np.array(stays)), fractions=(0.1,), seed=seed), test
-    )
+    whole = given.rows(np.array(stays))
+    train, validation = draw_parts(whole, fractions=(0.1,), seed=seed)
+    return SentenceTask(name, train, validation, test)
 
 
 def draw_parts(part: SentencePart, *, fractions: Sequence[float], seed: int) -> list[SentencePart]:

@@ -15,7 +15,7 @@ PARTS = tuple(SHARES)
 
 
 class Example(NamedTuple):
-    """A sentence with its label; examples of one `group` are never in two parts."""
+    """A sentence with its label; examples of one `group` are in one part."""
 
     words: tuple[str, ...]
     label: str

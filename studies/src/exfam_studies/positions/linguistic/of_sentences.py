@@ -90,7 +90,7 @@ def bigram_shift_task(sentences: Sentences, *, seed: int = 0, **drawing: Any) ->
     capital would show; sentences without such a pair are left out.
     """
     random = np.random.default_rng(seed)
-    candidates = [(words, at) for words in distinct(sentences) if (at := _swappable(words))]
+    candidates = [(words, pairs) for words in distinct(sentences) if (pairs := _swappable(words))]
     shifted = random.permutation(len(candidates)) < len(candidates) // 2
     examples = []
     for (words, pairs), is_shifted in zip(candidates, shifted, strict=True):
