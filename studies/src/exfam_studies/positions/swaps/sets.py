@@ -47,6 +47,11 @@ class SwappedPair:
     label: str
     before: SentencePair
 
+    @property
+    def side(self) -> str:
+        """The sentence that changed: "premise" or "hypothesis"."""
+        return "hypothesis" if self.premise == self.before.premise else "premise"
+
 
 @dataclass(frozen=True)
 class SwapSet:
