@@ -17,7 +17,7 @@ from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
 from exfam.words import CBOW
 from exfam_studies.efa.attention_process import draw_attention_process
-from exfam_studies.efa.clipped_attention import build_clipped_field, known_clipped_field
+from exfam_studies.efa.clipped_attention import ClippedFieldNetwork, known_clipped_field
 from exfam_studies.efa.efa_generalization import (
     ATTRACTION,
     REPULSION,
@@ -190,7 +190,7 @@ for n in n_groups:
     train = simulated_maps(n, seed=n)
     starts = [
         known,
-        build_clipped_field(
+        ClippedFieldNetwork(
             SIZES, column="value", generator=torch.Generator().manual_seed(n)
         ).double(),
     ]

@@ -5,20 +5,7 @@ import pytest
 from exfam_studies.common import fits
 from exfam_studies.common.harness import Options
 from exfam_studies.efa import movielens_items, movielens_ratings, synthetic
-
-
-def find(rows, **wanted):
-    """The rows with these fields or settings."""
-
-    def has(row, name, value):
-        return getattr(row, name, None) == value or row.settings.get(name) == value
-
-    return [row for row in rows if all(has(row, *each) for each in wanted.items())]
-
-
-def value(rows, **wanted):
-    (row,) = find(rows, **wanted)
-    return row.value
+from row_cases import find, value
 
 
 def run(module, tasks, *, n_groups=16, seeds=1):

@@ -1,21 +1,14 @@
 """Fits compared: smoke runs whose figures mean nothing, and laws among them."""
 
-import numpy as np
 import pytest
 
 from exfam_studies.common.harness import Options
 from exfam_studies.common.splits import Splits
 from exfam_studies.efa import efa_identifiability as experiment
 from exfam_studies.efa.attention_process import draw_attention_process
+from row_cases import find
 
 AGAINST = {"seeds", "truth", "shuffled-items", "shuffled-contexts"}
-
-
-def find(rows, **wanted):
-    def has(row, name, value):
-        return getattr(row, name, None) == value or row.settings.get(name) == value
-
-    return [row for row in rows if all(has(row, *each) for each in wanted.items())]
 
 
 def splits():
@@ -46,21 +39,8 @@ def test_every_task_is_reported_beside_its_nulls(rows):
     }  # fmt: skip
 
 
-def test_both_ways_average_to_the_figure_reported(rows):
-    for name in ("alike-context", "alike-centers"):
-        for row in find(rows, metric=name, task="identifiability-simulated"):
-            ways = [
-                each.value
-                for way in ("forward", "backward")
-                for each in find(rows, task=row.task, metric=f"{name}-{way}")
-                if each.settings == row.settings
-            ]
-            assert np.mean(ways) == pytest.approx(row.value)
-
-
-def test_seeds_differ_and_shuffled_names_disagree_more(rows):
-    for row in find(rows, metric="divergence-nats", against="seeds"):
-        assert row.value > 0
+def test_pairs_of_other_contexts_disagree(rows):
+    assert all(row.value > 0 for row in find(rows, metric="divergence-nats", against="seeds"))
     for row in find(rows, metric="alike-context"):
         assert row.settings["pairs"] == (2 if row.settings["against"] == "truth" else 1)
     for row in find(rows, metric="alike-context", against="shuffled-contexts"):

@@ -11,23 +11,10 @@ from exfam_studies.common.printed import best_rows
 from exfam_studies.efa import temperature as efa_temperature
 from exfam_studies.efa.temperature import TASKS
 from exfam_studies.efa.temperature_models import PAPER_FM
+from row_cases import find, value
 
 SAME_DAY, ONE_LAG, TWO_LAGS, NEW_SITES, SIMULATED = TASKS
 METRICS = {"mse", "nats", "crps", "coverage-90"}
-
-
-def find(rows, **wanted):
-    """The rows with these fields or settings."""
-
-    def has(row, name, value):
-        return getattr(row, name, row.settings.get(name)) == value
-
-    return [row for row in rows if all(has(row, *each) for each in wanted.items())]
-
-
-def value(rows, **wanted):
-    (row,) = find(rows, **wanted)
-    return row.value
 
 
 def run(tasks, **options):
@@ -128,21 +115,13 @@ def test_an_ensemble_is_of_the_mode_with_the_smaller_error_on_validation(same_da
     assert row.n_seeds == 1
 
 
-def fit_of(member):
-    return Fit(SimpleNamespace(members_=[member]), 2.0, 3)
-
-
 @pytest.mark.parametrize(
     ("n_fits", "expected"),
-    [
-        (1, []),
-        (2, ["01"]),
-        (3, ["012"]),
-        (5, ["012", "123", "234", "340", "401"]),
-    ],
+    [(1, []), (2, ["01"]), (3, ["012"]), (5, ["012", "123", "234", "340", "401"])],
 )
 def test_ensembles_are_of_three_fits_each_set_once(n_fits, expected):
-    reported = efa_temperature._ensembles([fit_of(str(n)) for n in range(n_fits)])
+    fits = [Fit(SimpleNamespace(members_=[str(n)]), 2.0, 3) for n in range(n_fits)]
+    reported = efa_temperature._ensembles(fits)
     assert ["".join(fit.estimator.members_) for fit in reported] == expected
     for fit in reported:
         size = len(fit.estimator.members_)

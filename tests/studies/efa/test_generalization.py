@@ -11,11 +11,10 @@ from exfam.checks import DataError, ExfamError
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
-from exfam.groups import Groups
 from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
+    ClippedFieldNetwork,
     ClippedFieldSizes,
-    build_clipped_field,
     known_clipped_field,
     pulls,
 )
@@ -28,7 +27,6 @@ from exfam_studies.efa.generalization import (
     measure_fit,
     model_class,
     parameter_norm,
-    rate_term,
 )
 
 SIZES = ClippedFieldSizes(
@@ -43,17 +41,17 @@ KNOWN = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4, value_bound
 
 
 def network(sizes=SIZES, seed=0):
-    return build_clipped_field(sizes, column="value", generator=torch.Generator().manual_seed(seed))
+    return ClippedFieldNetwork(sizes, column="value", generator=torch.Generator().manual_seed(seed))
 
 
-def known(attraction=1.2, repulsion=0.6, sizes=KNOWN):
-    return known_clipped_field(sizes, attraction=attraction, repulsion=repulsion, column="value")
+def known(attraction=1.2, repulsion=0.6):
+    return known_clipped_field(KNOWN, attraction=attraction, repulsion=repulsion, column="value")
 
 
-def drawn(n_maps, *, seed, model=None, sd=1.0, bound=8.0):
+def drawn(n_maps, *, seed):
     maps = random_maps(n_maps, 4, seed=seed)
-    pull = pulls(model or known(), maps.pad(np.arange(n_maps))).numpy()
-    values = draw_auto_normal(pull, sd=sd, bound=bound, seed=seed + 1000)
+    pull = pulls(known(), maps.pad(np.arange(n_maps))).numpy()
+    values = draw_auto_normal(pull, bound=8.0, seed=seed + 1000)
     return replace(maps, values={"value": values.ravel()})
 
 
@@ -91,15 +89,13 @@ def test_the_rate_term_is_the_papers():
     n = 2 * (3 * 3 * 9 + 2 * 3 * 4) + 5 * (2 + 3)
     for of, most in ((OF, 40.0), (replace(OF, norm_bound=3.0), 10.0)):
         iota = math.log(2 + most)
-        expected = 0.05**2 * math.sqrt((43 * 2 * n * iota + math.log(100)) / 300)
-        assert rate_term(of, 300, chance=0.01) == pytest.approx(expected)
-    assert rate_term(OF, 400) == pytest.approx(rate_term(OF, 100) / 2)
+        expected = 0.05**2 * math.sqrt((43 * 2 * n * iota + math.log(20)) / 300)
+        assert of.rate_term(300) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_last_step_of_the_proof_holds_over_the_whole_range(seed):
+def test_the_last_step_of_the_proof_holds_over_the_whole_range():
     """Appendix D: log(4 + 4 (L + 1) B_H^L B_Theta B / B_y) <= 43 L iota."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     gaps = []
     for _ in range(300):
         of = replace(
@@ -118,35 +114,12 @@ def test_the_last_step_of_the_proof_holds_over_the_whole_range(seed):
     assert of.log_covering == pytest.approx(expected)
 
 
-def efa(**settings):
-    values = {"value": np.array([1.0, 2.0, 4.0], np.float32)}
-    groups = Groups(start=np.array([0]), stop=np.array([3]), values=values)
-    schema = Schema.of(groups, families={"value": Gaussian()})
-    choices = EFASettings(**settings, items=False, head_hidden_dim=4)
-    return build_efa(schema, choices, generator=torch.Generator().manual_seed(0))
-
-
-@pytest.mark.parametrize(
-    ("settings", "reasons"),
-    [
-        ({}, ["softmax attention, not ReLU / n", "layer norm", "biases", "not clipped"]),
-        (
-            {"attention": "mean", "connection": "residual"},
-            ["mean attention, not ReLU / n", "biases"],
-        ),
-        (
-            {"attention": "relu-mean", "connection": "residual", "feed_forward_dim": 8},
-            ["feed-forward layers with GELU", "biases", "that are not clipped"],
-        ),
-    ],
-)
-def test_any_other_model_is_refused_with_the_reasons(settings, reasons):
-    with pytest.raises(ExfamError, match="`model` must be of the class of theorem 2") as error:
-        model_class(efa(**settings))
-    assert all(reason in str(error.value) for reason in reasons), error.value
-    assert ("layer norm" in str(error.value)) == (not settings)
-    with pytest.raises(ExfamError, match="got str with tokens and predictions that are not"):
-        model_class("a model")
+def test_any_other_model_is_refused():
+    schema = Schema.of(drawn(1, seed=0), families={"value": Gaussian()})
+    other = build_efa(schema, EFASettings(items=False), generator=torch.Generator().manual_seed(0))
+    for model, name in ((other, type(other).__name__), ("a model", "str")):
+        with pytest.raises(ExfamError, match=f"`model` must be of the class of .* got {name}. The"):
+            model_class(model)
 
 
 def test_losses_are_half_mean_squares_group_by_group():
@@ -176,8 +149,6 @@ def test_the_slope_is_that_of_the_logarithms():
     noise = np.exp(0.3 * np.random.default_rng(0).standard_normal(len(sizes)))
     slope = fit_slope(sizes, 5.0 * sizes**-0.8 * noise)
     assert slope.low < -0.8 < slope.high and slope.high - slope.low < 0.15
-    wider = fit_slope(sizes, 5.0 * sizes**-0.8 * noise, level=0.999)
-    assert wider.mean == slope.mean and wider.low < slope.low
     for sizes, excess, got in (
         ([5, 5, 5], [1.0, 1.0, 1.0], "3 of 1,"),
         ([5, 6, 7], [1.0, 0.0, 1.0], "excess 0"),
@@ -232,4 +203,4 @@ def test_the_check_sees_that_a_known_model_is_not_the_best():
     measured = [replace(measure_fit(known(), wrong, **data), n_groups=n) for n in (10, 20, 40)]
     check = check_theorem_2(measured, model_class(known(), norm_bound=9.0))
     assert not check.applies
-    assert any("the known model must be the best one" in each for each in check.failed_assumptions)
+    assert any("the known model must be the best one" in text for text in check.failed_assumptions)

@@ -7,6 +7,7 @@ from exfam.groups import Groups
 from exfam_studies.common.harness import Options
 from exfam_studies.common.splits import Splits
 from exfam_studies.efa.items import DIRECTIONS, SUPPORTS, ItemExperiment, item_rows
+from row_cases import find, value
 
 KEYS = [(direction, support) for direction in DIRECTIONS for support in SUPPORTS]
 BRIEF = {"max_epochs": 3, "learning_rate": 3e-2}
@@ -59,19 +60,6 @@ def experiment():
 @pytest.fixture(scope="module")
 def results():
     return item_rows(experiment(), Brief(only=["pairs-causal"], fast=True))
-
-
-def find(rows, **wanted):
-    return [
-        row
-        for row in rows
-        if all(getattr(row, n, None) == v or row.settings.get(n) == v for n, v in wanted.items())
-    ]
-
-
-def value(rows, **wanted):
-    (row,) = find(rows, **wanted)
-    return row.value
 
 
 def test_fits_are_counted_by_split(results):

@@ -10,9 +10,8 @@ from exfam.families.mixtures import Mixture
 from exfam.fields import FieldKriging
 from exfam.scores.prediction import Prediction
 from exfam.simulators import FieldSettings
-from exfam_studies.common.rows import Row
 from exfam_studies.efa.field_conditionals import true_conditional
-from exfam_studies.efa.temperature import new_site_figures, prediction_figures, with_verdicts
+from exfam_studies.efa.temperature import new_site_figures, prediction_figures
 from exfam_studies.efa.temperature_data import (
     draw_sites,
     field_splits,
@@ -116,27 +115,3 @@ def test_figures_are_means_of_what_scipy_has():
     z = value / 2
     crps = 2 * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi))
     assert reported["crps"] == pytest.approx(crps.mean())
-    some = value > 1
-    assert prediction_figures(exact, value, among=some)["mse"] == pytest.approx(
-        (value[some] ** 2).mean()
-    )
-
-
-def row(model, value, *, metric="mse", note="", task="t", **settings):
-    return Row(
-        task=task, model=model, settings=settings, metric=metric, value=value, note=note
-    )  # fmt: skip
-
-
-def test_verdicts_compare_with_the_better_ridge_of_the_same_place():
-    rows = [
-        row("efa-site", 8.5, note="why"), row("efa-l1", 17.0), row("kriging", 1.0),
-        row("ridge", 9.0), row("ridge-covariance", 8.9),
-        row("efa-site", 8.5, days="some"), row("ridge", 8.0, days="some"),
-        row("efa-site", 8.5, task="alone"), row("efa-site", 2.0, metric="nats"),
-        row("ridge", 2.5, metric="nats"), row("efa-site", None), row("ridge", None),
-    ]  # fmt: skip
-    assert [each.note for each in with_verdicts(rows)] == [
-        "beats ridge-covariance 8.90; why", "does not beat ridge-covariance 8.90", "",
-        "", "", "does not beat ridge 8.00", "", "", "", "", "", "",
-    ]  # fmt: skip

@@ -1,15 +1,13 @@
 """Maps whose values are normal given each other, with means that are known: auto-normal fields.
 
-Given all others, y_i is normal with mean sum_j C_ij y_j and standard deviation sd, cut off at
-`bound` on both sides. With C symmetric, 0 on its diagonal and its eigenvalues below 1, these are
-the conditionals of one distribution, N(0, sd^2 (1 - C)^-1) given that no |y_i| is above the bound,
-which is drawn exactly.
+Given all others, y_i is normal with mean sum_j C_ij y_j and variance 1, cut off at `bound` on both
+sides. With C symmetric, 0 on its diagonal and its eigenvalues below 1, these are the conditionals
+of one distribution, N(0, (1 - C)^-1) where no |y_i| is above the bound, which is drawn exactly.
 Source: Besag (1974), Spatial interaction and the statistical analysis of lattice systems.
 """
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import ndtr
 
 from exfam.checks import ExfamError
 from exfam.groups import Groups
@@ -31,9 +29,9 @@ def random_maps(n_maps: int, n_sites: int, *, n_dims: int = 2, seed: int) -> Gro
 
 
 def draw_auto_normal(
-    pull: Float[np.ndarray, "maps sites sites"], *, sd: float = 1.0, bound: float, seed: int
+    pull: Float[np.ndarray, "maps sites sites"], *, bound: float, seed: int
 ) -> Float[np.ndarray, "maps sites"]:
-    """One draw for each map; `pull` holds its matrix C, `bound` is in the unit of the values.
+    """One draw for each map; `pull` holds its matrix C.
 
     Raises ExfamError for matrices of which no distribution has the conditionals, and for a bound
     that next to no draw keeps.
@@ -53,28 +51,11 @@ def draw_auto_normal(
     values, left = np.zeros(pull.shape[:2]), np.arange(len(pull))
     for _ in range(_ROUNDS):
         drawn = random.standard_normal((len(left), pull.shape[1], 1))
-        values[left] = sd * np.linalg.solve(factor[left].transpose(0, 2, 1), drawn)[..., 0]
+        values[left] = np.linalg.solve(factor[left].transpose(0, 2, 1), drawn)[..., 0]
         left = left[(np.abs(values[left]) > bound).any(axis=1)]
         if not len(left):
             return values
     raise ExfamError(
-        f"`bound` must leave room for the values, got {bound:g} at sd={sd:g}: of {len(pull)} maps, "
-        f"{len(left)} had none within it in {_ROUNDS} draws."
+        f"`bound` must leave room for the values, got {bound:g}: of {len(pull)} maps, {len(left)} "
+        f"had none within it in {_ROUNDS} draws."
     )
-
-
-def auto_normal_means(
-    pull: Float[np.ndarray, "maps sites sites"],
-    values: Float[np.ndarray, "maps sites"],
-    *,
-    sd: float = 1.0,
-    bound: float,
-) -> Float[np.ndarray, "maps sites"]:
-    """The mean of each value given all others of its map, exactly: of a normal cut at the bound."""
-    location = np.einsum("gij,gj->gi", pull, values)
-    # Of the two signs the one whose nearer end is the lower one: tails then keep their digits.
-    sign = np.where(location > 0, -1.0, 1.0)
-    low, high = (-bound - sign * location) / sd, (bound - sign * location) / sd
-    density = np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)
-    mass = np.sqrt(2 * np.pi) * (ndtr(-low) - ndtr(-high))
-    return location + sign * sd * density / mass

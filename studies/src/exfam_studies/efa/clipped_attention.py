@@ -13,7 +13,6 @@ Source: section 5.2 of the paper, with the transformer of Bai et al. (2023), def
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -95,17 +94,13 @@ class ClippedFieldNetwork(nn.Module):
     direction = "bidirectional"
 
     def __init__(
-        self,
-        place: PlaceMap,
-        layers: Sequence[ClippedLayer],
-        *,
-        column: str,
-        token_bound: float,
-        value_bound: float,
+        self, sizes: ClippedFieldSizes, *, column: str, generator: torch.Generator
     ) -> None:
         super().__init__()
-        self.place, self.blocks, self.column = place, nn.ModuleList(layers), column
-        self.token_bound, self.value_bound = token_bound, value_bound
+        self.place, self.column = PlaceMap(sizes, generator=generator), column
+        layers = [ClippedLayer(sizes, generator=generator) for _ in range(sizes.n_layers)]
+        self.blocks = nn.ModuleList(layers)
+        self.token_bound, self.value_bound = sizes.token_bound, sizes.value_bound
 
     @property
     def layers(self) -> list[ClippedLayer]:
@@ -145,16 +140,6 @@ class ClippedFieldNetwork(nn.Module):
         return x * (self.token_bound / length.clamp_min(self.token_bound))
 
 
-def build_clipped_field(
-    sizes: ClippedFieldSizes, *, column: str, generator: torch.Generator
-) -> ClippedFieldNetwork:
-    """A network of the class with random weights."""
-    place = PlaceMap(sizes, generator=generator)
-    layers = [ClippedLayer(sizes, generator=generator) for _ in range(sizes.n_layers)]
-    bounds = {"token_bound": sizes.token_bound, "value_bound": sizes.value_bound}
-    return ClippedFieldNetwork(place, layers, column=column, **bounds)
-
-
 def known_clipped_field(
     sizes: ClippedFieldSizes, *, attraction: float, repulsion: float, column: str
 ) -> ClippedFieldNetwork:
@@ -167,7 +152,7 @@ def known_clipped_field(
     G2 = (1, -1) make g(tau) = tau; all matrices that are not needed are 0. In double precision.
     """
     n = sizes.n_dims
-    model = build_clipped_field(sizes, column=column, generator=torch.Generator()).double()
+    model = ClippedFieldNetwork(sizes, column=column, generator=torch.Generator()).double()
     eye, first = torch.eye(n, dtype=torch.float64), model.layers[0]
     with torch.no_grad():
         for parameter in model.parameters():

@@ -4,13 +4,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from exfam.efa.efa import EFA
+from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
+from exfam.groups import Groups
 from exfam_studies.common.fits import Contender, fitter, training_of
 from exfam_studies.common.harness import Options
 
 Settings = Mapping[str, Any]
+DIRECTIONS = ("bidirectional", "causal")
 # Of the forms of latent factor models, the one whose figures the paper prints, and ours.
 NOTEBOOK, OWN = "latent-factor-notebook", "latent-factor"
+# The notebooks' means over the context; the paper's formulas, which divide by the group's final
+# length minus 1; ours.
+VALUE_FORMS: dict[str, Settings] = {
+    NOTEBOOK: {"pooling": "mean", "intercept": False},
+    "latent-factor-printed": {"pooling": "paper", "intercept": False},
+    OWN: {"pooling": "mean", "intercept": True},
+}
 
 
 def closed_form(model: str, kind: Any, parameters: Settings, *, where: Settings) -> Contender:
@@ -45,16 +55,21 @@ def latent_factors(
 
     `paper`: the figures of the notebook's form; None where the paper's forms are left out
     """
-    contenders = []
-    for model, form in forms.items():
-        if paper is not None or model == OWN:
-            parameters = training_of({**(own if model == OWN else plain), **form}, options)
-            contender = Contender(
-                model=model,
-                settings=where,
-                fit=fitter(LatentFactor, parameters),
-                n_configurations=n_own if model == OWN else 1,
-                paper=paper if model == NOTEBOOK and paper else {},
-            )
-            contenders.append(contender)
-    return contenders
+    return [
+        Contender(
+            model=model,
+            settings=where,
+            fit=fitter(
+                LatentFactor, training_of({**(own if model == OWN else plain), **form}, options)
+            ),
+            n_configurations=n_own if model == OWN else 1,
+            paper=paper if model == NOTEBOOK and paper else {},
+        )
+        for model, form in forms.items()
+        if paper is not None or model == OWN
+    ]
+
+
+def nats(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
+    """Negative log-likelihood of an element, in nats."""
+    return {"nats": -estimator.score(groups)}

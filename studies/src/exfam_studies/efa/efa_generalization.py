@@ -25,7 +25,6 @@ from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
     ClippedFieldSizes,
-    build_clipped_field,
     known_clipped_field,
     pulls,
 )
@@ -37,7 +36,6 @@ from exfam_studies.efa.generalization import (
     measure_fit,
     model_class,
     parameter_norm,
-    rate_term,
 )
 
 TASKS = ("clipped-field",)
@@ -72,36 +70,31 @@ _FIGURES = {
 def run(options: Options) -> list[Row]:
     """Fit models to ever more groups, and measure what they lose against the known one."""
     store, n_seeds = Store(options.folder), options.n_seeds(SEEDS)
+    n_steps = FAST_STEPS if options.fast else N_STEPS
+    n_held_out = FAST_HELD_OUT if options.fast else N_HELD_OUT
     fits: list[MeasuredFit] = []
 
     def rows_of(n_groups: int) -> list[Row]:
-        names = (TASKS[0], f"steps-{_n_steps(options)}", f"groups-{n_groups}")
-        kept = kept_seeds(store, names, n_seeds, partial(_measure, n_groups, options))
+        names = (TASKS[0], f"steps-{n_steps}", f"groups-{n_groups}")
+        measure = partial(_measure, n_groups, n_steps, n_held_out)
+        kept = kept_seeds(store, names, n_seeds, measure)
         for own in kept:
             numbers: dict[str, Any] = {f.name: own.figures[f.name] for f in fields(MeasuredFit)}
             fits.append(MeasuredFit(**{**numbers, "n_groups": n_groups}))
         return _rows(n_groups, kept)
 
     sizes = FAST_GROUPS if options.fast else N_GROUPS
-    rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes])
-    return rows + _slopes(fits)
+    rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes]) + _slopes(fits)
+    fit = {"norm_bound": NORM_BOUND, "n_steps": n_steps, "n_starts": N_RANDOM_STARTS}
+    parameters = {"network": "clipped field", **asdict(SIZES), **fit}
+    return [replace(row, parameters=parameters) if row.model == _MODEL else row for row in rows]
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The sizes of the network, and how it is fitted."""
-    if row.model != _MODEL:
-        return {}
-    fit = {"norm_bound": NORM_BOUND, "n_steps": _n_steps(options), "n_starts": N_RANDOM_STARTS}
-    return {"network": "clipped field", **asdict(SIZES), **fit}
-
-
-def _measure(n_groups: int, options: Options, seed: int) -> Measured:
+def _measure(n_groups: int, n_steps: int, n_held_out: int, seed: int) -> Measured:
     """Figures of one fit to `n_groups` maps; no two fits share a map."""
     known = _known()
-    train = simulated_maps(n_groups, seed=n_groups * 1000 + seed)
-    held_out = _held_out(FAST_HELD_OUT if options.fast else N_HELD_OUT)
-    starts = _starts(known, seed)
-    fitted = least_loss_fit(starts, train, n_steps=_n_steps(options), norm_bound=NORM_BOUND)
+    train, held_out = simulated_maps(n_groups, seed=n_groups * 1000 + seed), _held_out(n_held_out)
+    fitted = least_loss_fit(_starts(known, seed), train, n_steps=n_steps, norm_bound=NORM_BOUND)
     figures = asdict(measure_fit(fitted, known, train=train, held_out=held_out))
     return Measured({**figures, **_baselines(train, held_out)})
 
@@ -112,7 +105,7 @@ def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
         row = Row(task=TASKS[0], model=model, settings=settings, metric=name)
         row = replace(metric_row(row, kept), metric=metric)
         rows.append(row if model == _MODEL else replace(row, cpu_seconds=None))
-    rate = rate_term(_class(), n_groups)
+    rate = _class().rate_term(n_groups)
     row = Row(task=TASKS[0], model="theorem-2", settings=settings, metric="rate-term", value=rate)
     return [*rows, row]
 
@@ -200,7 +193,7 @@ def _starts(known: ClippedFieldNetwork, seed: int) -> list[ClippedFieldNetwork]:
             noise = torch.randn(parameter.shape, generator=generator, dtype=parameter.dtype)
             parameter.add_(0.05 * noise)
     random = [
-        build_clipped_field(SIZES, column=known.column, generator=generator).double()
+        ClippedFieldNetwork(SIZES, column=known.column, generator=generator).double()
         for _ in range(N_RANDOM_STARTS)
     ]
     return [near, *random]
@@ -218,9 +211,11 @@ def simulated_maps(n_maps: int, *, seed: int) -> Groups:
 def _baselines(train: Groups, held_out: Groups) -> Mapping[str, float]:
     """Excess losses of predicting 0, and of the others' mean times one fitted number."""
     best = _known().eta(held_out.pad(np.arange(len(held_out))))[..., 0].detach().numpy()
-    value, others = _values_and_others(train)
+    (value, others), (_, others_of_held_out) = (
+        _values_and_others(groups) for groups in (train, held_out)
+    )
     factor = float((value * others).sum() / np.square(others).sum())
-    away = best - factor * _values_and_others(held_out)[1]
+    away = best - factor * others_of_held_out
     return {"zero": 0.5 * float(np.square(best).mean()), "others": 0.5 * float((away**2).mean())}
 
 
@@ -239,9 +234,6 @@ def _held_out(n_maps: int) -> Groups:
     return simulated_maps(n_maps, seed=_HELD_OUT_SEED)
 
 
+@cache
 def _class() -> ModelClass:
     return model_class(_known(), norm_bound=NORM_BOUND)
-
-
-def _n_steps(options: Options) -> int:
-    return FAST_STEPS if options.fast else N_STEPS

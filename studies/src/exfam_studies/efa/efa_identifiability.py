@@ -7,8 +7,8 @@ with what: "seeds" (all pairs of fits), "truth" (of simulated data), and the nul
 conclusion is exact; "divergence-nats" measures its premise, the same conditionals.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -16,12 +16,25 @@ from typing import Any
 import numpy as np
 
 from exfam.efa.efa import EFA
-from exfam_studies.common.fits import Contender, Fit, Job, fitter, gather, smaller, training_of
+from exfam.families import Gaussian
+from exfam.simulators import simulate_ratings
+from exfam_studies.common.fits import (
+    Contender,
+    Fit,
+    Job,
+    fit_seeds,
+    fitter,
+    gather,
+    rows_of,
+    smaller,
+    training_of,
+)
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
 from exfam_studies.efa.attention_process import draw_attention_process
+from exfam_studies.efa.contenders import nats
 from exfam_studies.efa.diversity import (
     context_diversity,
     failed_diversity,
@@ -31,25 +44,32 @@ from exfam_studies.efa.diversity import (
 from exfam_studies.efa.identifiability import (
     Alignment,
     ItemEmbeddings,
+    affine_map,
     align,
+    explained,
     item_embeddings,
     mean_divergence,
     shuffled_contexts,
     shuffled_names,
 )
 from exfam_studies.efa.identifiability_values import (
-    NULL_SEED,
-    PARAMETERS,
-    fitted_with_nats,
-    value_rows,
+    ValueEmbeddings,
+    check_values,
+    value_counterexample,
+    value_embeddings,
 )
 from exfam_studies.efa.instacart_splits import instacart_baskets
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 
 TASK = "identifiability-"
-TASKS = tuple(TASK + name for name in ("simulated", "movielens", "instacart", "values"))
+# Fits of each task's models, and how many configurations were tried.
+SEEDS = {"simulated": 5, "movielens": 5, "instacart": 3, "values": 5}
+N_CONFIGURATIONS = {"simulated": 12, "movielens": 14, "instacart": 1, "values": 1}
+TASKS = tuple(TASK + name for name in SEEDS)
 PLOTTED = {"alike-context": "groups", "alike-centers": "groups"}
+# Nulls are drawn with this seed.
+NULL_SEED = 7
 
 # The simulated truth: few enough dimensions for few items.
 N_ITEMS, DIM, LENGTH = 20, 4, 10
@@ -67,7 +87,6 @@ SIZES: dict[int, dict[str, Any]] = {
     25_600: {"batch_size": 128, "max_epochs": 15},
 }
 FAST_SIZES = (100, 400)
-N_CONFIGURATIONS = {"simulated": 12, "movielens": 14, "instacart": 1}
 # The theorem speaks of networks whose output is free: no layer norm, and all items everywhere.
 PLAIN: dict[str, Any] = {"support": "none", "connection": "residual", "patience": 1_000}
 SIMULATED: dict[str, Any] = {
@@ -83,88 +102,98 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 VARIANT_SIZE = 6_400
 
-MOVIELENS: dict[str, dict[str, Any]] = {
-    "plain": {
-        **PLAIN, "embed_dim": 16, "conditional": "static", "dropout": 0.2, "weight_decay": 0.01,
-        "learning_rate": 0.02, "batch_size": 16, "max_epochs": 60,
+REAL: dict[str, dict[str, dict[str, Any]]] = {
+    "movielens": {
+        "plain": {
+            **PLAIN, "embed_dim": 16, "conditional": "static", "dropout": 0.2,
+            "weight_decay": 0.01, "learning_rate": 0.02, "batch_size": 16, "max_epochs": 60,
+        },
+        # As in "efa-movielens-items": a layer norm before the head.
+        "layer-norm": {
+            **EFA_SETTINGS["bidirectional", "all"], "support": "none", "conditional": "static",
+            "patience": 1_000,
+        },
     },
-    # As in "efa-movielens-items": a layer norm before the head.
-    "layer-norm": {
-        **EFA_SETTINGS["bidirectional", "all"], "support": "none", "conditional": "static",
-        "patience": 1_000,
+    "instacart": {
+        "plain": {
+            **PLAIN, "embed_dim": 16, "conditional": "static", "dropout": 0.0,
+            "weight_decay": 0.01, "learning_rate": 0.02, "batch_size": 128, "max_epochs": 15,
+        },
     },
 }  # fmt: skip
-MOVIELENS_SHARES = (1 / 8, 1 / 4, 1 / 2, 1.0)
-INSTACART: dict[str, dict[str, Any]] = {
-    "plain": {
-        **PLAIN, "embed_dim": 16, "conditional": "static", "dropout": 0.0, "weight_decay": 0.01,
-        "learning_rate": 0.02, "batch_size": 128, "max_epochs": 15,
-    },
-}  # fmt: skip
-INSTACART_SHARES = (1 / 16, 1 / 4, 1.0)
-SEEDS = {"simulated": 5, "movielens": 5, "instacart": 3}
+SHARES = {"movielens": (1 / 8, 1 / 4, 1 / 2, 1.0), "instacart": (1 / 16, 1 / 4, 1.0)}
 FAST_SHARES = 2
+
+# Of values.
+VALUE_SIZES, FAST_VALUE_SIZES = (4_000, 500, 1_000), (40, 20, 20)
+VALUE_SEED, VALUE_DIMS, N_RATINGS = 1_004, (4, 16), 5
+VALUES: dict[str, Any] = {
+    "direction": "causal", "parts": "values", "family": Gaussian(scale=1.0), "head_hidden_dim": 0,
+    "connection": "residual", "dropout": 0.0, "weight_decay": 0.01, "learning_rate": 5e-3,
+    "max_epochs": 30,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
     """Fits of one model to data of one size, and what is known of the truth at the test contexts.
 
-    `size`: what rows say of it: groups, or share of the training groups
+    `size`: what rows say of it; `bayes`: nats of the truth
     """
 
     task: str
     splits: Splits
     parameters: Mapping[str, Any]
-    size: Mapping[str, str | int | float]
-    n_configurations: int
+    size: Mapping[str, str | int]
     truth: ItemEmbeddings | None = None
-    bayes: Mapping[str, float] = field(default_factory=dict)
+    bayes: float | None = None
+
+    def fitted(self, options: Options) -> tuple[list[Fit], list[Row], Row]:
+        """Fits of all seeds, the rows of their nats, and a row to fill in."""
+        contender = Contender(
+            model="efa",
+            settings={**self.size, "dims": int(self.parameters.get("embed_dim", 32))},
+            fit=fitter(EFA, training_of(self.parameters, options)),
+            n_configurations=N_CONFIGURATIONS[self.task],
+        )
+        task = TASK + self.task
+        fits = fit_seeds(contender, self.splits, seeds=max(2, options.n_seeds(SEEDS[self.task])))
+        rows = rows_of(contender, fits, self.splits, task=task, measure=nats)
+        row = Row(
+            task=task,
+            model="efa",
+            settings=contender.settings,
+            metric="",
+            parameters=changed_parameters(fits[0].estimator),
+        )
+        return fits, rows, row
 
 
 def run(options: Options) -> list[Row]:
     """Fit, compare and check what the theorem assumes, for the wanted tasks."""
     jobs: list[Job] = []
-    for task, cases in _CASES.items():
-        if options.wants(task):
-            n_seeds = max(2, options.n_seeds(SEEDS[task.removeprefix(TASK)]))
-            for case in cases(options):
-                label = " ".join([task, *map(str, case.size.values())])
-                jobs.append(Job(label, partial(_comparison_rows, case, options, n_seeds)))
+    for name in ("simulated", *REAL):
+        if options.wants(TASK + name):
+            cases = _simulated(options) if name == "simulated" else _shares(name, options)
+            for case in cases:
+                label = " ".join([TASK + name, *map(str, case.size.values())])
+                jobs.append(Job(label, partial(_item_rows, case, options)))
     if options.wants(TASK + "values"):
-        jobs.append(Job(TASK + "values", partial(value_rows, TASK + "values", options)))
+        jobs.append(Job(TASK + "values", partial(_value_rows, options)))
     return gather(jobs)
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of EFA that differ from its defaults."""
-    if row.model != "efa":
-        return {}
-    task, settings = row.task.removeprefix(TASK), dict(row.settings)
-    if task == "values":
-        chosen = {**PARAMETERS, "embed_dim": settings["dims"]}
-    elif task == "simulated":
-        chosen = _simulated_parameters(str(settings["model"]), int(settings["groups"]))
-    else:
-        chosen = {"movielens": MOVIELENS, "instacart": INSTACART}[task][str(settings["model"])]
-    return changed_parameters(EFA(**training_of(chosen, options)))
-
-
-def _simulated_parameters(name: str, size: int) -> dict[str, Any]:
-    return {**SIMULATED, **SIZES[size], **VARIANTS.get(name, {})}
-
-
-def _simulated(options: Options) -> list[Case]:
+def _simulated(options: Options) -> Iterator[Case]:
     sizes = FAST_SIZES if options.fast else tuple(SIZES)
     other = sizes[-1] if options.fast else VARIANT_SIZE
-    wanted = [("plain", size) for size in sizes] + [(name, other) for name in VARIANTS]
-    return [
-        *(_simulated_case(name, size, seed=PROCESS_SEED) for name, size in wanted),
-        _simulated_case("fresh-truth", other, seed=FRESH_SEED),
-    ]
+    for size in sizes:
+        yield _simulated_case("plain", size)
+    for name in VARIANTS:
+        yield _simulated_case(name, other)
+    yield _simulated_case("fresh-truth", other, seed=FRESH_SEED)
 
 
-def _simulated_case(name: str, size: int, *, seed: int) -> Case:
+def _simulated_case(name: str, size: int, *, seed: int = PROCESS_SEED) -> Case:
     """The truth of one seed, drawn from with seeds that depend on it."""
     process = draw_attention_process(N_ITEMS, dim=DIM, seed=seed)
     draw = partial(process.draw, length=LENGTH)
@@ -172,87 +201,84 @@ def _simulated_case(name: str, size: int, *, seed: int) -> Case:
     train = draw(size, seed=seed + TRAIN_SEED)
     group = np.repeat(np.arange(len(test)), test.lengths)
     return Case(
-        task=TASK + "simulated",
+        task="simulated",
         splits=Splits(train, draw(N_VALIDATION, seed=seed + VALIDATION_SEED), test),
-        parameters=_simulated_parameters(name, size),
+        parameters={**SIMULATED, **SIZES[size], **VARIANTS.get(name, {})},
         size={"model": name, "groups": size},
-        n_configurations=N_CONFIGURATIONS["simulated"],
         truth=ItemEmbeddings(process.contexts(test), process.center, process.bias, group),
-        bayes={"nats": -float(process.log_prob(test).mean())},
+        bayes=-float(process.log_prob(test).mean()),
     )
 
 
-def _movielens(options: Options) -> list[Case]:
-    splits = movielens_items("correct", seed=SPLIT_SEED)
-    return _shares("movielens", splits, MOVIELENS, MOVIELENS_SHARES, options)
-
-
-def _instacart(options: Options) -> list[Case]:
-    return _shares("instacart", instacart_baskets("paper"), INSTACART, INSTACART_SHARES, options)
-
-
-def _shares(
-    task: str,
-    whole: Splits,
-    models: Mapping[str, Mapping[str, Any]],
-    shares: Sequence[float],
-    options: Options,
-) -> list[Case]:
+def _shares(task: str, options: Options) -> Iterator[Case]:
     """Cases of the first part of the training groups in random order, small ones in large ones."""
+    if task == "movielens":
+        whole = movielens_items("correct", seed=SPLIT_SEED)
+    else:
+        whole = instacart_baskets("paper")
     splits = smaller(whole, options)
     order = np.random.default_rng(TRAIN_SEED).permutation(len(splits.train))
-    cases = []
-    for name, parameters in models.items():
-        for share in shares[-FAST_SHARES:] if options.fast else shares:
+    for name, parameters in REAL[task].items():
+        for share in SHARES[task][-FAST_SHARES:] if options.fast else SHARES[task]:
             n = round(share * len(order))
             # Fewer groups are fewer steps a pass: between as many passes and as many steps.
             epochs = round(parameters["max_epochs"] / share**0.5)
-            own = replace(splits, train=splits.train[order[:n]])
-            settings = {**parameters, "max_epochs": epochs}
-            size: dict[str, str | int | float] = {"model": name, "groups": n}
-            cases.append(Case(TASK + task, own, settings, size, N_CONFIGURATIONS[task]))
-    return cases
+            yield Case(
+                task=task,
+                splits=replace(splits, train=splits.train[order[:n]]),
+                parameters={**parameters, "max_epochs": epochs},
+                size={"model": name, "groups": n},
+            )
 
 
-_CASES: dict[str, Callable[[Options], list[Case]]] = {
-    TASK + "simulated": _simulated,
-    TASK + "movielens": _movielens,
-    TASK + "instacart": _instacart,
-}
-
-
-def _comparison_rows(case: Case, options: Options, n_seeds: int) -> list[Row]:
-    """Fit `n_seeds` models, compare all pairs."""
-    contender = Contender(
-        model="efa",
-        settings={**case.size, "dims": int(case.parameters.get("embed_dim", 32))},
-        fit=fitter(EFA, training_of(case.parameters, options)),
-        n_configurations=case.n_configurations,
-    )
-    fits, rows = fitted_with_nats(contender, case.splits, task=case.task, n_seeds=n_seeds)
+def _item_rows(case: Case, options: Options) -> list[Row]:
+    """Fit models, compare all pairs."""
+    fits, rows, row = case.fitted(options)
+    if case.bayes is not None:
+        rows.append(
+            Row(task=row.task, model="bayes", settings=case.size, metric="nats", value=case.bayes)
+        )
     embeddings = [_embeddings(fit, case) for fit in fits]
-    rows += [
-        Row(task=case.task, model="bayes", settings=case.size, metric=metric, value=value)
-        for metric, value in case.bayes.items()
-    ]
-    row = Row(task=case.task, model="efa", settings=contender.settings, metric="")
     rows += _diversity_rows(row, embeddings)
     others = {
         "seeds": embeddings,
         "shuffled-items": [_embeddings(fit, case, shuffled=True) for fit in fits],
         "shuffled-contexts": [shuffled_contexts(fit, seed=NULL_SEED) for fit in embeddings],
     }
-    pairs = {
-        against: [(embeddings[i], other[j]) for i, j in combinations(range(len(other)), 2)]
-        for against, other in others.items()
-    }
+    pairs = {against: _pairs(embeddings, other) for against, other in others.items()}
     if case.truth is not None:
         pairs["truth"] = [(case.truth, fit) for fit in embeddings]
+    row = replace(row, n_configurations=N_CONFIGURATIONS[case.task])
     for against, some in pairs.items():
-        settings = {**contender.settings, "against": against, "pairs": len(some)}
-        own = _pair_rows(replace(row, settings=settings), some, case.n_configurations)
-        rows += [replace(each, n_seeds=len(fits)) for each in own]
+        aligned = [align(*pair) for pair in some]
+        figures = [
+            {**_figures(own), "divergence-nats": mean_divergence(*pair)}
+            for own, pair in zip(aligned, some, strict=True)
+        ]
+        filled = _against(row, against, figures)
+        # Blown up by single pairs, so that a mean says nothing.
+        median = float(np.median([sum(own.center) / 2 for own in aligned]))
+        metric = "alike-centers-inverse-median"
+        filled.append(
+            replace(filled[0], metric=metric, value=median, sd=None, n_configurations=None)
+        )
+        rows += [replace(own, n_seeds=len(fits)) for own in filled]
     return rows
+
+
+def _pairs(first: Sequence, second: Sequence) -> list[tuple]:
+    """Each fit with all later ones of another list."""
+    return [(first[i], second[j]) for i, j in combinations(range(len(first)), 2)]
+
+
+def _against(row: Row, against: str, figures: Sequence[Mapping[str, float]]) -> list[Row]:
+    """One row for each figure of pairs."""
+    settings = {**row.settings, "against": against, "pairs": len(figures)}
+    row = replace(row, settings=settings)
+    return [
+        row_over_seeds(replace(row, metric=metric), values=[pair[metric] for pair in figures])
+        for metric in figures[0]
+    ]
 
 
 def _embeddings(fit: Fit, case: Case, *, shuffled: bool = False) -> ItemEmbeddings:
@@ -261,41 +287,21 @@ def _embeddings(fit: Fit, case: Case, *, shuffled: bool = False) -> ItemEmbeddin
     return item_embeddings(model, case.splits.test, names=names)
 
 
-def _pair_rows(
-    row: Row, pairs: Sequence[tuple[ItemEmbeddings, ItemEmbeddings]], n_configurations: int
-) -> list[Row]:
-    aligned = [align(*pair) for pair in pairs]
-    figures = [
-        {**_figures(own), "divergence-nats": mean_divergence(*pair)}
-        for own, pair in zip(aligned, pairs, strict=True)
-    ]
-    rows = [
-        row_over_seeds(
-            replace(row, metric=metric, n_configurations=n_configurations),
-            values=[of_pair[metric] for of_pair in figures],
-        )
-        for metric in figures[0]
-    ]
-    # Blown up by single pairs, so that a mean says nothing.
-    median = float(np.median([sum(own.center) / 2 for own in aligned]))
-    return [*rows, replace(row, metric="alike-centers-inverse-median", value=median)]
-
-
 def _figures(own: Alignment) -> dict[str, float]:
     """Both ways, and their mean where neither has precedence."""
-    figures = {
-        "alike-context": sum(own.context) / 2,
-        "alike-context-forward": own.context.forward,
-        "alike-context-backward": own.context.backward,
-        "alike-context-cca": float(own.context_correlations.mean()),
-        "alike-context-rotation": sum(own.rotation_context) / 2,
-        "alike-centers": sum(own.center_effect) / 2,
-        "alike-centers-forward": own.center_effect.forward,
-        "alike-centers-backward": own.center_effect.backward,
-        "alike-centers-cca": float(own.center_correlations.mean()),
-        "alike-centers-rotation": sum(own.rotation_center) / 2,
-        "alike-centers-coordinates": sum(own.center_transposed) / 2,
-    }
+    figures: dict[str, float] = {}
+    for name, both, correlations, rotation in (
+        ("context", own.context, own.context_correlations, own.rotation_context),
+        ("centers", own.center_effect, own.center_correlations, own.rotation_center),
+    ):
+        figures |= {
+            f"alike-{name}": sum(both) / 2,
+            f"alike-{name}-forward": both.forward,
+            f"alike-{name}-backward": both.backward,
+            f"alike-{name}-cca": float(correlations.mean()),
+            f"alike-{name}-rotation": sum(rotation) / 2,
+        }
+    figures["alike-centers-coordinates"] = sum(own.center_transposed) / 2
     return figures if own.bias is None else {**figures, "alike-bias": sum(own.bias) / 2}
 
 
@@ -320,3 +326,63 @@ def _diversity_rows(row: Row, embeddings: Sequence[ItemEmbeddings]) -> list[Row]
             if np.isfinite(values).all()
         ]
     return rows
+
+
+def _value_rows(options: Options) -> list[Row]:
+    """The counterexample, and pairs of fits."""
+    rows = _counterexample_rows()
+    sizes = FAST_VALUE_SIZES if options.fast else VALUE_SIZES
+    groups = simulate_ratings(sum(sizes), seed=VALUE_SEED)
+    ends = np.cumsum(sizes)[:2]
+    splits = Splits(groups[: ends[0]], groups[ends[0] : ends[1]], groups[ends[1] :])
+    for dims in VALUE_DIMS:
+        case = Case("values", splits, {**VALUES, "embed_dim": dims}, {})
+        fits, of_nats, row = case.fitted(options)
+        rows += of_nats
+        first = [value_embeddings(fit.estimator.members_[0], splits.test) for fit in fits]
+        others = {"seeds": first, "shuffled-contexts": [_shuffled(fit) for fit in first]}
+        for against, second in others.items():
+            figures = [
+                {
+                    "alike-means": _share(one.mean[:, None], other.mean[:, None]),
+                    "alike-context": _share(one.context, other.context),
+                }
+                for one, other in _pairs(first, second)
+            ]
+            rows += [replace(own, n_seeds=len(fits)) for own in _against(row, against, figures)]
+    return rows
+
+
+def _counterexample_rows() -> list[Row]:
+    """One distribution, assumptions that hold, and no linear map; in one dimension there is one."""
+    y = np.random.default_rng(NULL_SEED).normal(size=1_000)
+    line = [ValueEmbeddings(c * y[:, None], np.full(1, 1 / c), y) for c in (1.0, -2.0)]
+    rows = []
+    for dims, pair in ((1, line), (2, value_counterexample(y))):
+        check = check_values(*pair)
+        figures = {
+            "count-assumptions-failed": float(len(check.failed_assumptions)),
+            "count-conclusions-failed": float(len(check.failed_conclusions)),
+            "divergence-means": check.measured["means apart"],
+            "alike-context-forward": check.measured["R2 of K, forward"],
+            "alike-context-backward": check.measured["R2 of K, backward"],
+        }
+        row = Row(task=TASK + "values", model="counterexample", settings={"dims": dims}, metric="")
+        rows += [replace(row, metric=metric, value=value) for metric, value in figures.items()]
+    return rows
+
+
+def _shuffled(fit: ValueEmbeddings) -> ValueEmbeddings:
+    """Each context another's."""
+    order = np.random.default_rng(NULL_SEED).permutation(len(fit.mean))
+    return replace(fit, context=fit.context[order], mean=fit.mean[order])
+
+
+def _share(first: np.ndarray, second: np.ndarray) -> float:
+    """R^2 of affine maps from the first half of the users to the second, the mean of both ways."""
+    half = N_RATINGS * (len(first) // N_RATINGS // 2)
+    forward, backward = (
+        explained(wanted[half:], affine_map(given[:half], wanted[:half])(given[half:]))
+        for given, wanted in ((first, second), (second, first))
+    )
+    return (forward + backward) / 2

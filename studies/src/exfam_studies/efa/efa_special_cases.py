@@ -24,8 +24,11 @@ from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.efa.field_special_cases import field_from_latent_factor
-from exfam_studies.efa.special_cases import items_from_latent_factor, values_from_latent_factor
+from exfam_studies.efa.special_cases import (
+    field_from_latent_factor,
+    items_from_latent_factor,
+    values_from_latent_factor,
+)
 
 TASKS = ("proposition-1", "proposition-2", "proposition-3")
 SEEDS = 5
@@ -98,42 +101,44 @@ def _groups(seed: int, *, n_groups: int, missing: float) -> Groups:
 
 
 def _items(groups: Groups, seed: int) -> _Pair:
-    generator = torch.Generator().manual_seed(seed)
-    settings = LatentFactorSettings(dim=DIM, intercept=False)
-    part = build_latent_factor_items(N_ITEMS, settings, generator=generator)
-    _randomize(part, generator)
+    generator, settings = _generator(seed), LatentFactorSettings(dim=DIM, intercept=False)
+    part = _drawn(build_latent_factor_items(N_ITEMS, settings, generator=generator), generator)
     return _TwoPart(item_part=part), _TwoPart(item_part=items_from_latent_factor(part))
 
 
 def _values(groups: Groups, seed: int) -> _Pair:
-    generator = torch.Generator().manual_seed(seed)
-    settings, families = LatentFactorSettings(dim=DIM, intercept=False), {COLUMN: Poisson(shift=1)}
+    generator, settings = _generator(seed), LatentFactorSettings(dim=DIM, intercept=False)
+    families = {COLUMN: Poisson(shift=1)}
     part = build_latent_factor_values(N_ITEMS, families, settings, generator=generator)
-    _randomize(part, generator)
-    return _pair(part, values_from_latent_factor(part), families[COLUMN])
+    return _pair(_drawn(part, generator), values_from_latent_factor, families[COLUMN])
 
 
 def _field(k: int | None, groups: Groups, seed: int) -> _Pair:
-    generator = torch.Generator().manual_seed(seed)
+    generator = _generator(seed)
     settings = LatentFactorParameters(dim=DIM, hidden_dim=DIM, k=k)
     part = build_field_latent_factor(groups, settings, metric="haversine", generator=generator)
-    _randomize(part, generator)
-    return _pair(part, field_from_latent_factor(part, column=COLUMN), Gaussian())
+    attention = partial(field_from_latent_factor, column=COLUMN)
+    return _pair(_drawn(part, generator), attention, Gaussian())
 
 
-def _pair(part: nn.Module, network: nn.Module, family: Family) -> _Pair:
+def _pair(part: Any, attention: Callable[[Any], nn.Module], family: Family) -> _Pair:
     families = {COLUMN: family}
-    one, other = (_TwoPart(value_part=own, families=families) for own in (part, network))
+    one, other = (_TwoPart(value_part=own, families=families) for own in (part, attention(part)))
     return one, other
 
 
-def _randomize(part: nn.Module, generator: torch.Generator) -> None:
-    """Make the part one of double precision, all its weights drawn anew."""
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _drawn(part: Any, generator: torch.Generator) -> Any:
+    """The part in double precision, all its weights drawn anew."""
     part.double()
     with torch.no_grad():
         for parameter in part.parameters():
             drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.copy_(drawn / DIM**0.5)
+    return part
 
 
 # Proposition 2 sums over all neighbors, and over as many as the paper found best; proposition 3

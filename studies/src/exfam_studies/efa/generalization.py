@@ -13,22 +13,23 @@ Source: section 5.2 and appendix D of the paper.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.stats
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from exfam.attention import Attention, FeedForward, ReluMean
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
 from exfam.scores.metrics import Interval
 from exfam_studies.common.statements import ERRORS, Check, unmet
-from exfam_studies.efa.clipped_attention import ClippedFieldNetwork, ClippedLayer
+from exfam_studies.efa.clipped_attention import ClippedFieldNetwork
 
+# xi, the probability with which the theorem may be wrong.
+CHANCE = 0.05
 # Groups whose conditionals are computed at once.
 _AT_ONCE = 1 << 12
 # A minimizer found in finite time may miss the least loss by this share of the loss.
@@ -39,9 +40,8 @@ _SLACK = 1e-6
 class ModelClass:
     """The set Theta of the theorem, as numbers; the letters are the paper's.
 
-    `n_layers`: L; `n_heads`: M, the most of a layer; `embed_dim`: D = K + 1
-    `feed_forward_dim`: D', the most of a layer; `place_hidden_dim`: K'; `n_dims`: tau
-    `norm_bound`: B; `token_bound`: R; `value_bound`: B_y
+    `n_layers`: L; `n_heads`: M; `embed_dim`: D = K + 1; `feed_forward_dim`: D'
+    `place_hidden_dim`: K'; `n_dims`: tau; `norm_bound`: B; `token_bound`: R; `value_bound`: B_y
     """
 
     n_layers: int
@@ -77,19 +77,23 @@ class ModelClass:
         rest = math.log(4 * (n + 1) * b / self.value_bound) + n * of_layer + of_norm
         return float(np.logaddexp(math.log(4), rest))
 
+    def rate_term(self, n_groups: int) -> float:
+        """The theorem's rate at F groups, in squared units of the value, up to a constant."""
+        inside = 43 * self.n_layers * self.n_numbers * self.iota + math.log(1 / CHANCE)
+        return self.value_bound**2 * math.sqrt(inside / n_groups)
+
 
 def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass:
     """The class that a model is of, with its own norm as B unless a larger bound is given.
 
-    Raises ExfamError for any model but a `ClippedFieldNetwork`, naming what sets it apart, and for
-    a bound below the model's norm.
+    Raises ExfamError for any model but a `ClippedFieldNetwork`, and for a bound below its norm.
     """
     network = getattr(model, "members_", [model])[0]
     if not isinstance(network, ClippedFieldNetwork):
         raise ExfamError(
-            "`model` must be of the class of theorem 2, a ClippedFieldNetwork, got "
-            f"{type(network).__name__} with {'; '.join(_differences(network))}. The theorem says "
-            "nothing of it."
+            "`model` must be of the class of theorem 2, a ClippedFieldNetwork (ReLU attention / n, "
+            "no biases, no layer norm, tokens and predictions that are clipped), got "
+            f"{type(network).__name__}. The theorem says nothing of it."
         )
     norm = float(parameter_norm(network).detach())
     bound = norm if norm_bound is None else float(norm_bound)
@@ -97,12 +101,12 @@ def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass
         raise ExfamError(
             f"`norm_bound` must be at least the model's own norm {norm:.4g}, got {bound:.4g}."
         )
-    layers = network.layers
+    layer = network.layers[0]
     return ModelClass(
-        n_layers=len(layers),
-        n_heads=max(len(layer.query) for layer in layers),
-        embed_dim=layers[0].query.shape[-1],
-        feed_forward_dim=max(len(layer.first) for layer in layers),
+        n_layers=len(network.layers),
+        n_heads=len(layer.query),
+        embed_dim=layer.query.shape[-1],
+        feed_forward_dim=len(layer.first),
         place_hidden_dim=len(network.place.first),
         n_dims=network.place.first.shape[1],
         norm_bound=bound,
@@ -111,49 +115,24 @@ def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass
     )
 
 
-def _differences(network: object) -> Iterator[str]:
-    """What sets a model apart from the class, in words."""
-    parts = list(network.modules()) if isinstance(network, nn.Module) else []
-    kernels = {type(part.kernel) for part in parts if isinstance(part, Attention)} - {ReluMean}
-    yield from (f"{kernel.__name__.lower()} attention, not ReLU / n" for kernel in kernels)
-    if any(isinstance(part, nn.LayerNorm) for part in parts):
-        yield "layer norm"
-    if any(isinstance(part, FeedForward) for part in parts):
-        yield "feed-forward layers with GELU"
-    if any(isinstance(part, nn.Linear) and part.bias is not None for part in parts):
-        yield "biases"
-    yield "tokens and predictions that are not clipped"
-
-
 def parameter_norm(network: ClippedFieldNetwork) -> Float[Tensor, ""]:
     """|||theta|||, a tensor with a gradient: the largest layer's norms plus those of G1 and G2.
 
     max over layers of {max over heads of |Q|, |K| + sum over heads of |V| + |W1| + |W2|}
     + |G1| + |G2|, all operator norms. Source: section 5.2.2.
     """
-    place = _operator_norm(network.place.first) + _operator_norm(network.place.second)
-    return torch.stack([_layer_norm(layer) for layer in network.layers]).max() + place
-
-
-def _layer_norm(layer: ClippedLayer) -> Float[Tensor, ""]:
-    scores = torch.maximum(_operator_norm(layer.query).max(), _operator_norm(layer.key).max())
-    feed_forward = _operator_norm(layer.first) + _operator_norm(layer.second)
-    return scores + _operator_norm(layer.value).sum() + feed_forward
+    norm, layers = _operator_norm, []
+    for layer in network.layers:
+        scores = torch.maximum(norm(layer.query).max(), norm(layer.key).max())
+        layers.append(scores + norm(layer.value).sum() + (norm(layer.first) + norm(layer.second)))
+    place = norm(network.place.first) + norm(network.place.second)
+    return torch.stack(layers).max() + place
 
 
 def _operator_norm(matrix: Float[Tensor, "*heads rows columns"]) -> Float[Tensor, "*heads"]:
     if not matrix.numel():
         return matrix.new_zeros(matrix.shape[:-2])
     return torch.linalg.matrix_norm(matrix, ord=2)
-
-
-def rate_term(of: ModelClass, n_groups: int, *, chance: float = 0.05) -> float:
-    """The theorem's rate at F groups, in squared units of the value, up to a constant unknown.
-
-    `chance`: xi in (0, 1], the probability with which the theorem may be wrong
-    """
-    inside = 43 * of.n_layers * of.n_numbers * of.iota + math.log(1 / chance)
-    return of.value_bound**2 * math.sqrt(inside / n_groups)
 
 
 @dataclass(frozen=True)
@@ -216,19 +195,18 @@ def _values_and_means(
     model: ClippedFieldNetwork, groups: Groups
 ) -> tuple[Float[np.ndarray, "elements"], Float[np.ndarray, "elements"]]:
     own = groups.elements()
-    value = groups.values[model.column][own].astype(np.float64)
     hidden = 0 if groups.observed is None else int((~groups.observed[own]).sum())
     if hidden:
         raise DataError(
             "`groups` must have every value observed, as in the theorem, got "
             f"{hidden} that are not."
         )
-    means = []
+    means = [np.empty(0)]
     for first in range(0, len(groups), _AT_ONCE):
         some = groups[first : first + _AT_ONCE]
         batch = some.pad(np.arange(len(some)))
         means.append(model.eta(batch)[..., 0][batch.present].double().numpy())
-    return value, np.concatenate([*means, np.empty(0)])
+    return groups.values[model.column][own].astype(np.float64), np.concatenate(means)
 
 
 def _group_means(
@@ -238,20 +216,19 @@ def _group_means(
     return np.bincount(group, weights=values, minlength=len(groups)) / groups.lengths
 
 
-def fit_slope(
-    n_groups: Int[np.ndarray, "fits"], excess: Float[np.ndarray, "fits"], *, level: float = 0.95
-) -> Interval:
-    """Slope of log excess over log F by least squares, with Student's interval.
+def fit_slope(n_groups: Int[np.ndarray, "fits"], excess: Float[np.ndarray, "fits"]) -> Interval:
+    """Slope of log excess over log F by least squares, with Student's 95% interval.
 
     Raises DataError for fewer than three fits or two sizes, or an excess that is not above 0.
     """
-    if len(n_groups) < 3 or len(set(n_groups.tolist())) < 2 or not (excess > 0).all():
+    n_sizes = len(set(n_groups.tolist()))
+    if len(n_groups) < 3 or n_sizes < 2 or not (excess > 0).all():
         raise DataError(
             "`n_groups` must hold at least 3 fits of 2 sizes for a slope, with an excess > 0, got "
-            f"{len(n_groups)} of {len(set(n_groups.tolist()))}, the least excess {excess.min():g}."
+            f"{len(n_groups)} of {n_sizes}, the least excess {excess.min():g}."
         )
     fitted = scipy.stats.linregress(np.log(n_groups), np.log(excess))
-    wide = float(scipy.stats.t.ppf(0.5 + level / 2, len(n_groups) - 2)) * fitted.stderr
+    wide = float(scipy.stats.t.ppf(0.975, len(n_groups) - 2)) * fitted.stderr
     return Interval(float(fitted.slope), float(fitted.slope - wide), float(fitted.slope + wide))
 
 
@@ -262,10 +239,16 @@ def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
     a known model that is the best of all. Concludes that the slope of log excess over log F is at
     most -1/2, within its interval, and that the logarithm in appendix D is at most 43 L iota.
     """
-    sizes = np.array([fit.n_groups for fit in fits])
-    slope = fit_slope(sizes, np.array([fit.excess for fit in fits]))
+    slope = fit_slope(
+        np.array([fit.n_groups for fit in fits]), np.array([fit.excess for fit in fits])
+    )
     step = 43 * of.n_layers * of.iota
-    interval = f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]"
+    largest = max(fit.largest for fit in fits)
+    norm = max(max(fit.norm, fit.known_norm) for fit in fits)
+    above = [fit for fit in fits if fit.training_gap > _SLACK * fit.training_loss]
+    worst = max(fits, key=lambda fit: fit.training_gap)
+    apart = [abs(fit.sampled - fit.excess) - ERRORS * fit.sampled_error for fit in fits]
+    off = fits[int(np.argmax(apart))]
     return Check(
         statement="Theorem 2",
         measured={
@@ -274,45 +257,40 @@ def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
             "slope to": slope.high,
             "log covering": of.log_covering,
             "largest excess over rate": max(
-                fit.excess / rate_term(of, fit.n_groups) for fit in fits
+                fit.excess / of.rate_term(fit.n_groups) for fit in fits
             ),
         },
         expected={"slope at most": -0.5, "log covering at most": step},
-        failed_assumptions=_failed_assumptions(fits, of),
+        failed_assumptions=unmet(
+            (
+                largest <= of.value_bound,
+                f"assumption 5: |y| <= B_y = {of.value_bound:g}, got {largest:.3g}",
+            ),
+            (
+                norm <= of.norm_bound * (1 + _SLACK),
+                f"section 5.2.2: |||theta||| <= B = {of.norm_bound:g}, got {norm:.3g}",
+            ),
+            (
+                not above,
+                f"section 5.2.2: fits must minimize the training loss, got {len(above)} of "
+                f"{len(fits)} above the known model's, one of {worst.n_groups} groups by "
+                f"{worst.training_gap:.2g}",
+            ),
+            (
+                max(apart) <= 1e-12,
+                "the known model must be the best one, got losses that differ from its by "
+                f"{off.sampled:.3g} where predictions differ by {off.excess:.3g}",
+            ),
+        ),
         failed_conclusions=unmet(
-            (slope.low <= -0.5, f"theorem 2: a slope of at most -1/2, got {interval}"),
+            (
+                slope.low <= -0.5,
+                "theorem 2: a slope of at most -1/2, got "
+                f"{slope.mean:.2f} [{slope.low:.2f}, {slope.high:.2f}]",
+            ),
             (
                 of.log_covering <= step,
                 f"appendix D: a logarithm <= {step:.3g}, got {of.log_covering:.3g}",
             ),
-        ),
-    )
-
-
-def _failed_assumptions(fits: Sequence[MeasuredFit], of: ModelClass) -> tuple[str, ...]:
-    largest = max(fit.largest for fit in fits)
-    norm = max(max(fit.norm, fit.known_norm) for fit in fits)
-    above = [fit for fit in fits if fit.training_gap > _SLACK * fit.training_loss]
-    worst = max(fits, key=lambda fit: fit.training_gap)
-    apart = [abs(fit.sampled - fit.excess) - ERRORS * fit.sampled_error for fit in fits]
-    off = fits[int(np.argmax(apart))]
-    return unmet(
-        (
-            largest <= of.value_bound,
-            f"assumption 5: |y| <= B_y = {of.value_bound:g}, got {largest:.3g}",
-        ),
-        (
-            norm <= of.norm_bound * (1 + _SLACK),
-            f"section 5.2.2: |||theta||| <= B = {of.norm_bound:g}, got {norm:.3g}",
-        ),
-        (
-            not above,
-            f"section 5.2.2: fits must minimize the training loss, got {len(above)} of {len(fits)} "
-            f"above the known model's, one of {worst.n_groups} groups by {worst.training_gap:.2g}",
-        ),
-        (
-            max(apart) <= 1e-12,
-            "the known model must be the best one, got losses that differ from its by "
-            f"{off.sampled:.3g} where predictions differ by {off.excess:.3g}",
         ),
     )

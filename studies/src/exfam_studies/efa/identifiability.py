@@ -16,7 +16,6 @@ import numpy as np
 import scipy.special
 import torch
 from jaxtyping import Bool, Float, Int
-from torch import nn
 
 from exfam.checks import DataError, ExfamError
 from exfam.efa.networks.efa_network import EFANetwork
@@ -26,7 +25,6 @@ from exfam.likelihoods.two_part import TwoPartModel
 
 # Singular values below this share of the largest count as 0: models compute in single precision.
 RELATIVE_RANK = 1e-5
-_ENTRIES_AT_ONCE = 4_000_000
 
 Vectors = Float[np.ndarray, "rows dim"]
 
@@ -35,8 +33,8 @@ Vectors = Float[np.ndarray, "rows dim"]
 class ItemEmbeddings:
     """p(item x | context c) = softmax over x of H_c . delta_x + b_x, before items are excluded.
 
-    `context`: H, what the network gives to the item head, a row a context; `center`: delta; `bias`:
-    b, zeros for a head without one; `group`: which group each context belongs to
+    `context`: H, what the item head is given; `center`: delta; `bias`: b, zeros for a head without
+    one; `group`: which group each context belongs to
     """
 
     context: Float[np.ndarray, "contexts dim"]
@@ -52,19 +50,16 @@ class ItemEmbeddings:
     def n_items(self) -> int:
         return len(self.center)
 
-    def eta(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts items"]:
-        """H . delta + b of every item at the contexts of a slice."""
-        return self.context[contexts] @ self.center.T + self.bias
+    def log_normalizer(self) -> Float[np.ndarray, "contexts"]:
+        """log Z of every context."""
+        return scipy.special.logsumexp(self._eta(), axis=1)
 
-    def log_probs(self, contexts: slice = slice(None)) -> Float[np.ndarray, "contexts items"]:
-        """Log-probability of every item at the contexts of a slice, in nats."""
-        eta = self.eta(contexts)
-        return eta - scipy.special.logsumexp(eta, axis=1)[:, None]
+    def log_probs(self) -> Float[np.ndarray, "contexts items"]:
+        """Log-probability of every item in every context, in nats."""
+        return self._eta() - self.log_normalizer()[:, None]
 
-    def pieces(self) -> list[slice]:
-        """Slices of contexts whose log-probabilities of all items fit into memory."""
-        step = max(1, _ENTRIES_AT_ONCE // max(1, self.n_items))
-        return [slice(first, first + step) for first in range(0, len(self.context), step)]
+    def _eta(self) -> Float[np.ndarray, "contexts items"]:
+        return self.context @ self.center.T + self.bias
 
 
 def item_embeddings(
@@ -98,7 +93,7 @@ def item_embeddings(
         bias = np.zeros(len(center)) if head.bias is None else _array(head.bias)
     order = np.arange(len(center)) if names is None else names
     group = np.full(groups.n_rows, -1)
-    group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.lengths)
     return ItemEmbeddings(context, center[order], bias[order], group[element])
 
 
@@ -107,12 +102,12 @@ def hidden_contexts(
 ) -> tuple[Float[np.ndarray, "contexts dim"], Int[np.ndarray, "contexts"]]:
     """What a part's head multiplies with at the targets, and which elements, by increasing ones."""
     model.eval()
-    norm: nn.Module = part.head.norm  # type: ignore[assignment]  # both kinds of heads have one
+    head: Any = part.head
     device = next(model.parameters()).device
     states, element = [np.empty((0, part.embedding.dim))], [np.empty(0, dtype=np.int64)]
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):
-            state = norm(part.hidden(batch.to(device)).state).cpu()
+            state = head.norm(part.hidden(batch.to(device)).state).cpu()
             states.append(_array(state[batch.target]))
             element.append(batch.element[batch.target].numpy())
     rows = np.concatenate(element)
@@ -141,11 +136,8 @@ def shuffled_contexts(embeddings: ItemEmbeddings, *, seed: int) -> ItemEmbedding
 
 def mean_divergence(first: ItemEmbeddings, second: ItemEmbeddings) -> float:
     """Mean over contexts of KL(first || second), in nats: 0 for the same conditionals."""
-    total = 0.0
-    for piece in first.pieces():
-        ours, theirs = first.log_probs(piece), second.log_probs(piece)
-        total += float((np.exp(ours) * (ours - theirs)).sum())
-    return total / len(first.context)
+    ours, theirs = first.log_probs(), second.log_probs()
+    return float((np.exp(ours) * (ours - theirs)).sum()) / len(first.context)
 
 
 class BothWays(NamedTuple):
@@ -250,11 +242,11 @@ def _shares(
     def context(way: AffineMap) -> float:
         return explained(wanted.context[~half], way(given.context[~half]))
 
-    def center(matrix: np.ndarray, axes: np.ndarray | None = None) -> float:
-        carried, own = given.center @ matrix, wanted.center
-        if axes is not None:
-            carried, own = carried @ axes, own @ axes
-        return explained(own, carried, shift=True)
+    def center(matrix: np.ndarray) -> float:
+        return explained(wanted.center, given.center @ matrix, shift=True)
+
+    def effect(matrix: np.ndarray) -> float:
+        return explained(wanted.center @ axes, given.center @ matrix @ axes, shift=True)
 
     bias = given.bias + given.center @ back.shift
     varies = bool(np.ptp(wanted.bias))
@@ -263,9 +255,9 @@ def _shares(
         # Of a map that is singular or not square, its pseudo-inverse.
         "center": center(np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)),
         "center_transposed": center(back.matrix),
-        "center_effect": center(back.matrix, axes),
+        "center_effect": effect(back.matrix),
         "rotation_context": context(turn),
-        "rotation_center": center(turn_back.matrix, axes),
+        "rotation_center": effect(turn_back.matrix),
         "bias": explained(wanted.bias[:, None], bias[:, None], shift=True) if varies else np.nan,
     }
 
@@ -315,8 +307,8 @@ def _whitened(vectors: Vectors) -> _Whitened:
     return _Whitened(left[:, kept], right[kept].T / scale[kept], right[kept].T * scale[kept])
 
 
-def _columns_correlation(one: Vectors, other: Vectors) -> Float[np.ndarray, "dim"]:
-    one, other = one - one.mean(axis=0), other - other.mean(axis=0)
-    norms = np.linalg.norm(one, axis=0) * np.linalg.norm(other, axis=0)
+def _columns_correlation(first: Vectors, second: Vectors) -> Float[np.ndarray, "dim"]:
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    norms = np.linalg.norm(first, axis=0) * np.linalg.norm(second, axis=0)
     # A direction that does not vary is alike in nothing.
-    return (one * other).sum(axis=0) / np.where(norms > 0, norms, np.inf)
+    return (first * second).sum(axis=0) / np.where(norms > 0, norms, np.inf)

@@ -17,8 +17,9 @@ from exfam_studies.common.fits import Contender, Fit
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.efa.contenders import DIRECTIONS
 from exfam_studies.efa.instacart_splits import instacart_baskets
-from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
+from exfam_studies.efa.items import ItemExperiment, item_rows
 
 TASK = "instacart-"
 TASKS = tuple(TASK + direction for direction in DIRECTIONS)

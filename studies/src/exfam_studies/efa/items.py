@@ -6,7 +6,7 @@ the one that settings were chosen on; "correct" was never used while choosing an
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,14 +22,15 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import SPLITS, Splits, items_of
 from exfam_studies.efa.contenders import (
+    DIRECTIONS,
     NOTEBOOK,
     Settings,
     attention,
     closed_form,
     latent_factors,
+    nats,
 )
 
-DIRECTIONS = ("bidirectional", "causal")
 SUPPORTS = {"all": "none", "exclusion": "hard"}
 # Direction and support -> what was chosen for it.
 Chosen = Mapping[tuple[str, str], Any]
@@ -37,16 +38,12 @@ Chosen = Mapping[tuple[str, str], Any]
 
 @dataclass(frozen=True, kw_only=True)
 class ItemExperiment:
-    """What one such experiment is made of.
+    """What one such experiment is made of; rows of the table by direction and support.
 
-    `task`: what its tasks' names begin with; the direction follows
-    `read`: name of a split -> its parts
-    `efa`, `latent_factor`: estimator's parameters by direction and support, chosen by validation
-    among `n_efa` and `n_latent_factor` configurations
-    `latent_factors`: form of a latent factor model by name; "latent-factor" has the chosen
-    parameters, all others those of `plain`
-    `paper_efa`, `paper_fm`: the paper's nats by direction
-    `reference_seconds`: CPU seconds of the authors' code by direction, where known
+    `task`: what its tasks' names begin with; `read`: name of a split -> its parts
+    `efa`, `latent_factor`: parameters chosen by validation among `n_efa` and `n_latent_factor`
+    `latent_factors`: forms by name; all but "latent-factor" have the parameters of `plain`
+    `paper_efa`, `paper_fm`: the paper's nats; `reference_seconds`: of the authors' code, CPU
     `seeds`, `correct_seeds`: fits of each model on the paper's and on the correct split
     `neighbors`, `ridges`: what item-kNN and EASE choose from, by NDCG@10 on validation
     `more`: further rows made from a model's fits to the paper's split
@@ -102,26 +99,14 @@ class _Table:
         """What rows say of the data."""
         return {"support": self.support, "split": self.split}
 
-    @property
-    def common(self) -> dict[str, str]:
-        """Parameters of all models."""
-        support = SUPPORTS[self.support]
-        return {"direction": self.direction, "parts": "items", "support": support}
-
-    def paper(self, figures: Mapping[str, float]) -> dict[str, float]:
-        """The paper's figure: it has neither exclusion nor other splits."""
-        is_papers = (self.support, self.split) == ("all", "paper")
-        return {"nats": figures[self.direction]} if is_papers else {}
-
 
 def _jobs(table: _Table) -> list[Job]:
-    marginal = closed_form("marginal", Marginal, table.common, where=table.where)
     jobs = [
         Job(
             f"{table.task} {contender.model} {table.support} {table.split}",
             partial(_fitted_rows, table, contender),
         )
-        for contender in (marginal, *_latent_factors(table), *_attention(table))
+        for contender in _contenders(table)
     ]
     if table.split == "paper":
         label = f"{table.task} recommenders {table.support}"
@@ -129,63 +114,69 @@ def _jobs(table: _Table) -> list[Job]:
     return jobs
 
 
-def _attention(table: _Table) -> list[Contender]:
-    """EFA with the positions of the order of items, without them, and with all defaults.
+def _contenders(table: _Table) -> list[Contender]:
+    """Marginals, latent factors, EFA with positions, without them and with all defaults.
 
-    Only the first sees the order; the others, like latent factors, see sets. A causal model that
-    does not is no model of what comes next, so that there the defaults have positions as well.
+    Only EFA with the positions of the order of items sees it; the others see sets. A causal model
+    that does not is no model of what comes next, so that there the defaults have positions as well.
+    The paper has neither exclusion nor other splits.
     """
-    experiment, common, key = table.experiment, table.common, (table.direction, table.support)
-    is_set = table.direction == "bidirectional"
-    chosen = {**common, **experiment.efa[key]}
-    form = partial(attention, options=table.options, where=table.where)
-    seconds = experiment.reference_seconds.get(table.direction) if table.split == "paper" else None
-    ordered = form(
-        "efa-positions",
-        {**chosen, "encoding": "relative"},
-        n_configurations=experiment.n_efa[key],
-        paper=table.paper(experiment.paper_efa),
-        reference_seconds=seconds,
+    experiment, options, where = table.experiment, table.options, table.where
+    direction, key = table.direction, (table.direction, table.support)
+    common = {"direction": direction, "parts": "items", "support": SUPPORTS[table.support]}
+    chosen, is_set = {**common, **experiment.efa[key]}, direction == "bidirectional"
+    on_papers, is_papers = table.split == "paper", (table.support, table.split) == ("all", "paper")
+    paper_efa, paper_fm = (
+        {"nats": figures[direction]} if is_papers else {}
+        for figures in (experiment.paper_efa, experiment.paper_fm)
     )
-    unordered = [form("efa-set", {**chosen, "encoding": "none"})] if is_set else []
-    defaults = form("efa-defaults", {**common, "encoding": "none"} if is_set else common)
-    return [ordered, *unordered, defaults]
-
-
-def _latent_factors(table: _Table) -> list[Contender]:
-    experiment, causal = table.experiment, table.direction == "causal"
-    return latent_factors(
+    factors = latent_factors(
         {
-            model: {**form, "mask_vector": causal and model == NOTEBOOK}
+            model: {**form, "mask_vector": not is_set and model == NOTEBOOK}
             for model, form in experiment.latent_factors.items()
         },
-        table.options,
-        where=table.where,
-        own={**table.common, **experiment.latent_factor[table.direction, table.support]},
+        options,
+        where=where,
+        own={**common, **experiment.latent_factor[key]},
         n_own=experiment.n_latent_factor,
-        plain={**table.common, **experiment.plain},
-        paper=table.paper(experiment.paper_fm) if table.split == "paper" else None,
+        plain={**common, **experiment.plain},
+        paper=paper_fm if on_papers else None,
     )
+    ordered = attention(
+        "efa-positions",
+        {**chosen, "encoding": "relative"},
+        options,
+        where=where,
+        n_configurations=experiment.n_efa[key],
+        paper=paper_efa,
+        reference_seconds=experiment.reference_seconds.get(direction) if on_papers else None,
+    )
+    without = {"encoding": "none"}
+    sets = [attention("efa-set", {**chosen, **without}, options, where=where)] if is_set else []
+    defaults = {**common, **without} if is_set else common
+    return [
+        closed_form("marginal", Marginal, common, where=where),
+        *factors,
+        ordered,
+        *sets,
+        attention("efa-defaults", defaults, options, where=where),
+    ]
 
 
 def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
     experiment, on_papers = table.experiment, table.split == "paper"
     usual = experiment.seeds if on_papers else experiment.correct_seeds
     fits = fit_seeds(contender, table.splits, seeds=table.options.n_seeds(usual))
-    measure = _nats_and_ranking if on_papers else _nats
+    measure = _nats_and_ranking if on_papers else nats
     rows = rows_of(contender, fits, table.splits, task=table.task, measure=measure)
     if experiment.more is not None and on_papers:
         rows += experiment.more(contender, fits, table.task)
     return rows
 
 
-def _nats(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
-    return {"nats": -estimator.score(groups)}
-
-
 def _nats_and_ranking(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
     rank = ranks(estimator.predict_proba(groups), items_of(groups))
-    return _nats(estimator, groups) | ranking(rank)
+    return nats(estimator, groups) | ranking(rank)
 
 
 def ranking(rank: np.ndarray) -> dict[str, float]:
@@ -212,18 +203,17 @@ def _recommender_rows(table: _Table) -> list[Row]:
     rows = []
     for model, choices in tried.items():
         validation = {name: figures(own, table.splits.validation) for name, own in choices.items()}
-        best = max(validation.items(), key=lambda item: item[1]["ndcg@10"])[0]
+        best = max(validation, key=lambda name: validation[name]["ndcg@10"])
+        row = Row(
+            task=table.task,
+            model=model,
+            settings=table.where,
+            metric="",
+            n_configurations=len(choices),
+            note=best,
+        )
         rows += [
-            Row(
-                task=table.task,
-                model=model,
-                settings=table.where,
-                metric=metric,
-                value=value,
-                validation=validation[best][metric],
-                n_configurations=len(choices),
-                note=best,
-            )
+            replace(row, metric=metric, value=value, validation=validation[best][metric])
             for metric, value in figures(choices[best], table.splits.test).items()
         ]
     return rows

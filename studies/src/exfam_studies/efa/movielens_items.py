@@ -5,7 +5,8 @@ from typing import Any
 
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.efa.items import DIRECTIONS, ItemExperiment, item_rows
+from exfam_studies.efa.contenders import DIRECTIONS
+from exfam_studies.efa.items import ItemExperiment, item_rows
 from exfam_studies.efa.movielens_splits import movielens_items
 
 TASK = "movielens-items-"

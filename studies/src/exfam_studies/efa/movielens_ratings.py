@@ -5,7 +5,7 @@ a loss without log (y - 1)! or log y! ("paper-loss"). Beside it stand exact nega
 log-likelihoods ("nats"), also of families that fit ratings 1, 2, 3, which need no version.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -35,11 +35,16 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import SPLITS, Splits, values_of
-from exfam_studies.efa.contenders import OWN, attention, closed_form, latent_factors
+from exfam_studies.efa.contenders import (
+    DIRECTIONS,
+    VALUE_FORMS,
+    attention,
+    closed_form,
+    latent_factors,
+)
 from exfam_studies.efa.movielens_splits import movielens_ratings
 
 TASK = "movielens-ratings-"
-DIRECTIONS = ("bidirectional", "causal")
 VERSIONS = {"v1": Poisson(shift=1), "v2": Poisson(link="one-plus-exp")}
 TASKS = tuple(f"{TASK}{version}-{direction}" for version in VERSIONS for direction in DIRECTIONS)
 PLOTTED = dict.fromkeys(("paper-loss", "nats"))
@@ -57,53 +62,40 @@ FAMILIES: dict[str, Family] = {
     "ordinal": Ordinal(3, start=1),
 }
 
-# Chosen on validation of the paper's split among N_CONFIGURATIONS["efa"] configurations.
+# Chosen on validation of the paper's split: of Poisson, then of FAMILIES; EFA by the categorical,
+# "latent-factor" by the ordinal one.
 EFA_COMMON: dict[str, Any] = {
     "encoding": "none", "head_hidden_dim": 0, "group_offset": True, "dropout": 0.3,
-    "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 40, "patience": 8,
+    "weight_decay": 1.0, "learning_rate": 3e-3, "batch_size": 16, "max_epochs": 40, "patience": 8,
 }  # fmt: skip
-EFA_SETTINGS: dict[str, Any] = {"weight_decay": 0.1, **EFA_COMMON}
-# For FAMILIES, chosen in the same way among N_CONFIGURATIONS["efa-families"], by the categorical.
-EFA_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
-    "bidirectional": {**EFA_COMMON, "weight_decay": 1.0, "dropout": 0.5},
-    "causal": {**EFA_COMMON, "weight_decay": 1.0},
+EFA_SETTINGS: dict[str, dict[str, Any]] = {
+    "poisson": dict.fromkeys(DIRECTIONS, {**EFA_COMMON, "weight_decay": 0.1}),
+    "families": {"bidirectional": {**EFA_COMMON, "dropout": 0.5}, "causal": EFA_COMMON},
 }
-# Of "latent-factor", chosen in the same way among N_CONFIGURATIONS["latent-factor"]; for FAMILIES
-# by the ordinal one.
+LATENT_FACTOR_COMMON = {"dim": 16, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32}
 LATENT_FACTOR_SETTINGS: dict[str, dict[str, Any]] = {
-    "bidirectional": {"dim": 16, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32},
-    "causal": {"dim": 16, "weight_decay": 3.0, "learning_rate": 1e-2, "batch_size": 32},
+    "poisson": {
+        "bidirectional": LATENT_FACTOR_COMMON,
+        "causal": {**LATENT_FACTOR_COMMON, "weight_decay": 3.0},
+    },
+    "families": {
+        "bidirectional": {**LATENT_FACTOR_COMMON, "dim": 64},
+        "causal": LATENT_FACTOR_COMMON,
+    },
 }
-LATENT_FACTOR_FAMILY_SETTINGS: dict[str, dict[str, Any]] = {
-    "bidirectional": {"dim": 64, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32},
-    "causal": {"dim": 16, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32},
-}
+N_EFA, N_LATENT_FACTOR = {"poisson": 14, "families": 7}, 12
 # Of the paper's forms: as many factors as its EFA has dimensions, nothing chosen.
 PAPER_SETTINGS: dict[str, Any] = {"dim": 32, "learning_rate": 1e-2, "batch_size": 32}
-N_CONFIGURATIONS = {"efa": 14, "efa-families": 7, "latent-factor": 12}
-# The notebooks' means over the context; the paper's formulas, which divide by the group's final
-# length minus 1; ours.
-LATENT_FACTORS: dict[str, dict[str, Any]] = {
-    "latent-factor-notebook": {"pooling": "mean", "intercept": False},
-    "latent-factor-printed": {"pooling": "paper", "intercept": False},
-    "latent-factor": {"pooling": "mean", "intercept": True},
-}
 
-# Table 2: the loss, then mean predictions where the truth is 1, 2, 3. CPU seconds of the authors'
-# code were measured on a machine like ours.
+# Table 2: the loss, then mean predictions where the truth is 1, 2, 3; of EFA and of latent factors.
 PAPER_METRICS = ("paper-loss", "mean-given-1", "mean-given-2", "mean-given-3")
-PAPER_EFA = {
-    "v1-bidirectional": (0.945, 1.93, 2.06, 2.30),
-    "v1-causal": (0.953, 1.98, 2.09, 2.29),
-    "v2-bidirectional": (0.494, 1.94, 2.08, 2.31),
-    "v2-causal": (0.499, 1.98, 2.09, 2.29),
+PAPER = {
+    "v1-bidirectional": ((0.945, 1.93, 2.06, 2.30), (0.971, 2.06, 2.10, 2.21)),
+    "v1-causal": ((0.953, 1.98, 2.09, 2.29), (0.972, 2.06, 2.09, 2.20)),
+    "v2-bidirectional": ((0.494, 1.94, 2.08, 2.31), (0.507, 2.06, 2.10, 2.21)),
+    "v2-causal": ((0.499, 1.98, 2.09, 2.29), (0.508, 2.06, 2.10, 2.20)),
 }
-PAPER_FM = {
-    "v1-bidirectional": (0.971, 2.06, 2.10, 2.21),
-    "v1-causal": (0.972, 2.06, 2.09, 2.20),
-    "v2-bidirectional": (0.507, 2.06, 2.10, 2.21),
-    "v2-causal": (0.508, 2.06, 2.10, 2.20),
-}
+# CPU seconds of the authors' code, measured on a machine like ours.
 REFERENCE_SECONDS = {"v1-bidirectional": 62.0}
 
 
@@ -113,82 +105,72 @@ def run(options: Options) -> list[Row]:
     for split in SPLITS:
         splits = smaller(movielens_ratings(split, seed=SPLIT_SEED), options)
         for direction in DIRECTIONS:
-            tasks = {version: f"{TASK}{version}-{direction}" for version in VERSIONS}
-            tasks = {version: task for version, task in tasks.items() if options.wants(task)}
-            for version, task in tasks.items():
-                for contender in _poisson_contenders(options, version, direction, split):
-                    measure, seeds = _measure(contender), options.n_seeds(SEEDS)
-                    fit = partial(fitted_rows, contender, splits, task=task, measure=measure)
-                    label = f"{task} {contender.model} {split}"
-                    jobs.append(Job(label, partial(fit, seeds=seeds)))
+            tasks = []
+            for version, family in VERSIONS.items():
+                task = f"{TASK}{version}-{direction}"
+                if not options.wants(task):
+                    continue
+                tasks.append(task)
+                printed = f"{version}-{direction}" if split == "paper" else None
+                for own in _contenders(options, direction, split, "poisson", family, printed):
+                    measure, seeds = _measure(own), options.n_seeds(SEEDS)
+                    fit = partial(fitted_rows, own, splits, task=task, measure=measure)
+                    jobs.append(Job(f"{task} {own.model} {split}", partial(fit, seeds=seeds)))
             if tasks:
-                of_families = partial(
-                    _family_rows, options, splits, list(tasks.values()), direction, split
-                )
+                of_families = partial(_family_rows, options, splits, tasks, direction, split)
                 jobs.append(Job(f"{TASK}{direction} families {split}", of_families))
     return gather(jobs)
 
 
-def _poisson_contenders(
-    options: Options, version: str, direction: str, split: str
+def _contenders(
+    options: Options,
+    direction: str,
+    split: str,
+    name: str,
+    family: Family,
+    printed: str | None = None,
 ) -> list[Contender]:
-    family, where = VERSIONS[version], {"family": "poisson", "split": split}
+    """Models of one family, `printed` where Table 2 prints them.
+
+    Of the families of ratings, the marginal is that of the categorical and the shrunk offset that
+    of the binomial one.
+    """
+    chosen = "poisson" if name == "poisson" else "families"
+    where = {"family": name, "split": split}
     common = {"direction": direction, "family": family, "parts": "values"}
-    name, on_papers = f"{version}-{direction}", split == "paper"
+    offset = {"direction": direction, "family": family, "k": None}
     paper_efa, paper_fm = (
-        dict(zip(PAPER_METRICS, table[name], strict=True)) if on_papers else None
-        for table in (PAPER_EFA, PAPER_FM)
+        ({}, None)
+        if printed is None
+        else (dict(zip(PAPER_METRICS, figures, strict=True)) for figures in PAPER[printed])
     )
-    return [
+    closed = [
         closed_form("marginal", Marginal, common, where=where),
-        _shrunk_offset(family, direction, where),
+        closed_form("shrunk-offset", ShrunkOffset, offset, where=where),
+    ]
+    wanted = {"poisson": closed, "categorical": closed[:1], "binomial": closed[1:]}
+    return [
+        *wanted.get(name, []),
         *latent_factors(
-            LATENT_FACTORS,
+            VALUE_FORMS,
             options,
             where=where,
-            own={**common, **LATENT_FACTOR_SETTINGS[direction]},
-            n_own=N_CONFIGURATIONS["latent-factor"],
+            own={**common, **LATENT_FACTOR_SETTINGS[chosen][direction]},
+            n_own=N_LATENT_FACTOR,
             plain={**common, **PAPER_SETTINGS},
             paper=paper_fm,
         ),
         attention(
             WITH_OFFSET,
-            {**common, **EFA_SETTINGS},
+            {**common, **EFA_SETTINGS[chosen][direction]},
             options,
             where=where,
-            n_configurations=N_CONFIGURATIONS["efa"],
-            paper=paper_efa or {},
-            reference_seconds=REFERENCE_SECONDS.get(name) if on_papers else None,
+            n_configurations=N_EFA[chosen],
+            paper=paper_efa,
+            reference_seconds=REFERENCE_SECONDS.get(printed or ""),
         ),
         attention("efa-defaults", common, options, where=where),
     ]
-
-
-def _shrunk_offset(family: Family, direction: str, where: Mapping[str, str]) -> Contender:
-    parameters = {"direction": direction, "family": family, "k": None}
-    return closed_form("shrunk-offset", ShrunkOffset, parameters, where=where)
-
-
-def _family_contenders(options: Options, direction: str, split: str) -> Iterator[Contender]:
-    for name, family in FAMILIES.items():
-        common = {"direction": direction, "family": family, "parts": "values"}
-        where = {"family": name, "split": split}
-        if name == "categorical":
-            yield closed_form("marginal", Marginal, common, where=where)
-        if name == "binomial":
-            yield _shrunk_offset(family, direction, where)
-        yield from latent_factors(
-            {OWN: {}},
-            options,
-            where=where,
-            own={**common, **LATENT_FACTOR_FAMILY_SETTINGS[direction]},
-            n_own=N_CONFIGURATIONS["latent-factor"],
-            plain={},
-            paper=None,
-        )
-        own, tried = {**common, **EFA_FAMILY_SETTINGS[direction]}, N_CONFIGURATIONS["efa-families"]
-        yield attention(WITH_OFFSET, own, options, where=where, n_configurations=tried)
-        yield attention("efa-defaults", common, options, where=where)
 
 
 def _family_rows(
@@ -196,14 +178,14 @@ def _family_rows(
 ) -> list[Row]:
     """Families that fit ratings: the same for both versions, so fitted once."""
     rows: list[Row] = []
-    fits: dict[str, dict[str, list[Fit]]] = {WITH_OFFSET: {}, "shrunk-offset": {}}
-    for contender in _family_contenders(options, direction, split):
-        family = str(contender.settings["family"])
-        data, start = _for_family(splits, family)
-        of_seeds = fit_seeds(contender, data, seeds=options.n_seeds(SEEDS))
-        fits.setdefault(contender.model, {})[family] = of_seeds
-        measure = _measure(contender, start=start)
-        rows += rows_of(contender, of_seeds, data, task=tasks[0], measure=measure)
+    fits: dict[str, dict[str, list[Fit]]] = {}
+    for name, family in FAMILIES.items():
+        data, start = _for_family(splits, name)
+        for own in _contenders(options, direction, split, name, family):
+            of_seeds = fit_seeds(own, data, seeds=options.n_seeds(SEEDS))
+            fits.setdefault(own.model, {})[name] = of_seeds
+            measure = _measure(own, start=start)
+            rows += rows_of(own, of_seeds, data, task=tasks[0], measure=measure)
     efa, shrunk = fits[WITH_OFFSET], fits["shrunk-offset"]
     # EFA's nats minus shrunk-offset's, each with the family that is best on validation.
     best, rival = (_best_family(own, splits.validation) for own in (efa, shrunk))
@@ -211,16 +193,16 @@ def _family_rows(
     models = {WITH_OFFSET: efa[best]}
     if together is not None:
         models[f"{WITH_OFFSET}-ensemble"] = [together]
-    for model, own in models.items():
+    for model, members in models.items():
         row = Row(
             task=tasks[0],
             model=model,
             settings={"family": best, "split": split, "against": rival},
             metric=DIFFERENCE,
-            n_seeds=len(own),
-            parameters=changed_parameters(own[0].estimator),
+            n_seeds=len(members),
+            parameters=changed_parameters(members[0].estimator),
         )
-        rows.append(_with_interval(row, own, shrunk[rival], splits))
+        rows.append(_with_interval(row, members, shrunk[rival], splits))
     return [replace(row, task=task) for task in tasks for row in rows]
 
 

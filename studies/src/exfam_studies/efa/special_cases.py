@@ -1,6 +1,6 @@
 """Latent factor models as attention: EFA weights that equal a given one exactly.
 
-Propositions 1 and 3 of "Exponential Family Attention" (section 4.1, appendices E and G), read with
+Propositions 1 to 3 of "Exponential Family Attention" (section 4.1, appendices E to G), read with
 two corrections. Appendix E keeps the hidden element among the keys and makes up for it by
 delta = I/(I-1) rho, which holds for groups of one length I only: here the hidden element is no key
 and there is no null token, so that uniform weights are 1/(I-1) in groups of any length. Appendix G
@@ -9,8 +9,10 @@ W^Q must read alpha. Its delta = alpha/(I-1) is for one length as well: here the
 """
 
 import copy
+from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.attention import (
@@ -25,13 +27,23 @@ from exfam.attention import (
 )
 from exfam.checks import ExfamError
 from exfam.conditionals import choose_conditional
-from exfam.efa.networks.efa_network import EFANetwork, ItemHead, ValueHead
+from exfam.conditionals.base import Tokens, attend
+from exfam.efa.networks.efa_network import (
+    Dispersion,
+    EFANetwork,
+    ItemBias,
+    ItemHead,
+    ValueHead,
+)
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
 from exfam.embeddings import Concatenated, Field, MaskedField, RawValue, TokenEmbedding
 from exfam.encodings import NoEncoding
+from exfam.families import Gaussian
+from exfam.fields.networks.factor_network import FieldLatentFactorPart, NearestObserved
+from exfam.groups import Batch
 
 
-def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "auto") -> EFANetwork:
+def items_from_latent_factor(part: LatentFactorItems) -> EFANetwork:
     """One layer of attention with the same eta as a latent factor item part.
 
     beta = alpha, delta = rho, W^V = 1 and W^Q = W^K = 0, so that all elements of the context weigh
@@ -41,9 +53,9 @@ def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "aut
     """
     _check_pooling(part.pooling, part.direction)
     context, center = copy.deepcopy((part.context, part.center))  # at once, to keep them tied
-    embedding = TokenEmbedding([hidden_by_zeros(context)])
+    embedding = TokenEmbedding([_hidden_by_zeros(context)])
     summed = part.pooling == "sum"
-    attention = zeroed_attention(
+    attention = _zeroed_attention(
         context.dim,
         head_dim=context.dim,
         kernel=Linear() if summed else Softmax(),
@@ -58,10 +70,10 @@ def items_from_latent_factor(part: LatentFactorItems, *, conditional: str = "aut
         if part.mask_vector is not None:
             attention.output.bias.copy_(part.mask_vector)
     head = ItemHead(center, norm=nn.Identity(), bias=part.intercept)
-    return _network(embedding, attention, head, part=part, conditional=conditional)
+    return _network(embedding, attention, head, part=part)
 
 
-def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "auto") -> EFANetwork:
+def values_from_latent_factor(part: LatentFactorValues) -> EFANetwork:
     """One layer of linear attention with the same eta as a latent factor value part.
 
     Tokens are [rho; alpha; y], y being 0 where it is hidden. A head scores rho_i . alpha_j (the
@@ -75,9 +87,9 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
     n_outputs, columns = part.dispersion.n_location, part.families
     head_dim = part.context.dim // len(columns)
     rho, alpha = copy.deepcopy((part.center, part.context))
-    values = [hidden_by_zeros(RawValue(*column)) for column in part.families.items()]
+    values = [_hidden_by_zeros(RawValue(*column)) for column in part.families.items()]
     embedding = TokenEmbedding([rho, alpha, *values], join=Concatenated())
-    attention = zeroed_attention(
+    attention = _zeroed_attention(
         embedding.dim,
         head_dim=head_dim,
         n_heads=n_outputs * len(columns),
@@ -85,11 +97,70 @@ def values_from_latent_factor(part: LatentFactorValues, *, conditional: str = "a
         like=alpha.table.weight,
     )
     _pool_values(attention, n_outputs=n_outputs, n_columns=len(columns))
-    read = nn.utils.skip_init(nn.Linear, embedding.dim, n_outputs, bias=False)
-    nn.init.eye_(read.weight)
     dispersion, intercept = copy.deepcopy((part.dispersion, part.intercept))
-    head = ValueHead(read, norm=nn.Identity(), dispersion=dispersion, intercept=intercept)
-    return _network(embedding, attention, head, part=part, conditional=conditional)
+    head = _first_entries(embedding, n_outputs, dispersion=dispersion, intercept=intercept)
+    return _network(embedding, attention, head, part=part)
+
+
+class NeighborhoodAttention(nn.Module):
+    """An EFA network of one layer whose centers attend to their neighbors' tokens alone."""
+
+    direction = "bidirectional"
+
+    def __init__(
+        self,
+        embedding: TokenEmbedding,
+        block: Block,
+        head: nn.Module,
+        *,
+        neighbors: NearestObserved,
+    ) -> None:
+        super().__init__()
+        self.embedding, self.block, self.head = embedding, block, head
+        self.neighbors = neighbors
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
+        """The head's outputs for all elements, each given its neighbors."""
+        content, center = self.embedding.content(batch), self.embedding.center(batch)
+        place = torch.zeros_like(batch.element)  # the coordinates are in the tokens
+        tokens = Tokens(content, center, place, batch.present)
+        state, _ = attend(self.block, center, content, tokens, self.neighbors(batch))
+        return self.head(state, batch)
+
+
+def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> NeighborhoodAttention:
+    """One layer of linear attention with the same eta as a latent factor model of a field.
+
+    Tokens are [h(tau); y], y being 0 where it is hidden or missing. W^Q and W^K read h, so that
+    scores are h(tau_i) . h(tau_j), and W^V reads y. `column` names the value. Raises ExfamError for
+    a model of anomalies, whose values are not those of its tokens.
+    Source: proposition 2 and appendix F.
+    """
+    if part.climate is not None:
+        raise ExfamError("`part` must be a model of the values as they are, got one of anomalies.")
+    factors = copy.deepcopy(part.factors)
+    value = _hidden_by_zeros(RawValue(column, Gaussian()))
+    embedding = TokenEmbedding([factors, value], join=Concatenated())
+    size, like = factors.dim, part.log_scale
+    attention = _zeroed_attention(embedding.dim, head_dim=size, kernel=Linear(), like=like)
+    with torch.no_grad():
+        attention.query.weight[:, :size] = torch.eye(size)
+        attention.key_value.weight[:size, :size] = torch.eye(size)
+        attention.key_value.weight[size, size] = 1.0
+        attention.output.weight[0, 0] = 1.0
+    intercept = None if part.intercept is None else ItemBias(part.intercept[None])
+    dispersion = Dispersion({column: Gaussian()}, like[None])
+    head = _first_entries(embedding, 1, dispersion=dispersion, intercept=intercept)
+    block = Block(attention, connection=Connection("none", embedding.dim))
+    network = NeighborhoodAttention(embedding, block, head, neighbors=part.neighbors)
+    return network.to(device=like.device, dtype=like.dtype)
+
+
+def _first_entries(embedding: TokenEmbedding, n: int, **more: Any) -> ValueHead:
+    """A head that reads the first `n` coordinates of the stream as they are."""
+    read = nn.utils.skip_init(nn.Linear, embedding.dim, n, bias=False)
+    nn.init.eye_(read.weight)
+    return ValueHead(read, norm=nn.Identity(), **more)
 
 
 def _pool_values(attention: Attention, *, n_outputs: int, n_columns: int) -> None:
@@ -118,14 +189,14 @@ def _check_pooling(pooling: str, direction: str) -> None:
         )
 
 
-def hidden_by_zeros(field: Field) -> MaskedField:
+def _hidden_by_zeros(field: Field) -> MaskedField:
     """The field, hidden at the center behind a vector of zeros."""
     hidden = MaskedField(field, generator=torch.Generator())
     nn.init.zeros_(hidden.mask)
     return hidden
 
 
-def zeroed_attention(
+def _zeroed_attention(
     embed_dim: int, *, head_dim: int, kernel: ScoreKernel, like: Tensor, n_heads: int = 1
 ) -> Attention:
     """Attention with all weights 0, to be filled in, in the precision of `like`."""
@@ -148,7 +219,6 @@ def _network(
     head: nn.Module,
     *,
     part: LatentFactorItems | LatentFactorValues,
-    conditional: str,
 ) -> EFANetwork:
     """The network of one layer, in the precision of the latent factor part."""
     blocks = [Block(attention, connection=Connection("none", embedding.dim))]
@@ -158,7 +228,7 @@ def _network(
         NoEncoding(),
         blocks,
         head,
-        conditional=choose_conditional(conditional, blocks=blocks, visibility=visibility),
+        conditional=choose_conditional("auto", blocks=blocks, visibility=visibility),
         visibility=visibility,
     )
     like: Tensor = part.context.table.weight

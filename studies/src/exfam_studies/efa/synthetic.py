@@ -21,10 +21,17 @@ from exfam_studies.common.fits import Contender, Job, fitted_rows, gather, small
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits, values_of
-from exfam_studies.efa.contenders import attention, closed_form, latent_factors
+from exfam_studies.efa.contenders import (
+    DIRECTIONS,
+    VALUE_FORMS,
+    attention,
+    closed_form,
+    latent_factors,
+    nats,
+)
 
 TASK = "synthetic-"
-TASKS = (f"{TASK}bidirectional", f"{TASK}causal")
+TASKS = tuple(TASK + direction for direction in DIRECTIONS)
 PLOTTED = dict.fromkeys(("mse", "excess-mse"))
 SEEDS = 5
 # The notebook's draw is development data; nothing was chosen while looking at the others.
@@ -42,14 +49,6 @@ LATENT_FACTOR_SETTINGS: dict[str, Any] = {
     "dim": 32, "learning_rate": 1e-2, "batch_size": 256, "max_epochs": 30, "patience": 5,
 }  # fmt: skip
 N_CONFIGURATIONS = {"efa": 21, "latent-factor": 1}
-# The notebooks' means over the context; the paper's formulas, which divide by the group's final
-# length minus 1; ours.
-LATENT_FACTORS: dict[str, dict[str, Any]] = {
-    "latent-factor-notebook": {"pooling": "mean", "intercept": False},
-    "latent-factor-printed": {"pooling": "paper", "intercept": False},
-    "latent-factor": {"pooling": "mean", "intercept": True},
-}
-
 # Table 1, left. CPU seconds of the authors' code were measured on a machine like ours.
 PAPER_EFA = {"bidirectional": 1.038, "causal": 1.033}
 PAPER_FM = {"bidirectional": 2.636, "causal": 4.519}
@@ -63,7 +62,7 @@ def run(options: Options) -> list[Row]:
         groups = simulate_ratings(seed=seed)
         splits = Splits(groups[:N_TRAIN], groups[N_TRAIN:N_FIT], groups[N_FIT:])
         splits = smaller(splits, options)
-        for direction in ("bidirectional", "causal"):
+        for direction in DIRECTIONS:
             if options.wants(TASK + direction):
                 jobs += _jobs(splits, options, direction=direction, draw=draw)
     return gather(jobs)
@@ -89,7 +88,7 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
         replace(marginal, note="each movie's mean"),
         closed_form("shrunk-offset", ShrunkOffset, {**plain, "k": None}, where=where),
         *latent_factors(
-            LATENT_FACTORS,
+            VALUE_FORMS,
             options,
             where=where,
             own={**common, **LATENT_FACTOR_SETTINGS},
@@ -113,7 +112,7 @@ def _contenders(options: Options, *, direction: str, draw: str) -> list[Contende
 def _errors(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
     error = mse(values_of(groups), estimator.predict(groups))
     bayes = mse(values_of(groups), ratings_true_means(groups))
-    return {"mse": error, "excess-mse": error - bayes, "nats": -estimator.score(groups)}
+    return {"mse": error, "excess-mse": error - bayes, **nats(estimator, groups)}
 
 
 def _bayes_rows(splits: Splits, *, task: str, draw: str) -> list[Row]:
@@ -124,8 +123,9 @@ def _bayes_rows(splits: Splits, *, task: str, draw: str) -> list[Row]:
     )
     constant = 0.5 * float(np.log(2 * np.pi))
     row = Row(task=task, model="bayes", settings={"draw": draw}, metric="mse")
-    nats, of_validation = constant + test / 2, constant + validation / 2
     return [
         replace(row, value=test, validation=validation),
-        replace(row, metric="nats", value=nats, validation=of_validation),
+        replace(
+            row, metric="nats", value=constant + test / 2, validation=constant + validation / 2
+        ),
     ]

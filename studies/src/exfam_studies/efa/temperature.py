@@ -11,6 +11,7 @@ lags do on those that have a history.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Float
@@ -46,9 +47,8 @@ from exfam_studies.efa.temperature_data import (
 from exfam_studies.efa.temperature_models import (
     LAGGED,
     PAPER_FM,
-    RIDGES,
+    attention,
     baselines,
-    defaults,
     latent_factors,
     modes,
     paper_forms,
@@ -85,7 +85,7 @@ def run(options: Options) -> list[Row]:
     if options.wants(SIMULATED):
         for draw in list(DRAWS)[: 1 if options.fast else None]:
             jobs += _simulated_jobs(options, draw=draw)
-    return with_verdicts(gather(jobs))
+    return gather(jobs)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -103,7 +103,6 @@ class _Table:
 
 def _real_jobs(options: Options, *, task: str, lags: int) -> list[Job]:
     groups = read_temperatures()
-    histories = [] if lags else [n for n in LAGS.values() if n]
     table = _Table(
         task=task,
         lags=lags,
@@ -112,14 +111,16 @@ def _real_jobs(options: Options, *, task: str, lags: int) -> list[Job]:
         n_seeds=options.n_seeds(SEEDS),
         days={
             f"with-history-of-{n}": smaller(field_splits(groups, history=n), options)
-            for n in histories
+            for n in LAGS.values()
+            if n and not lags
         },
     )
-    others = [defaults(options, lags=lags), *baselines(lags=lags)]
+    contenders = [attention("efa-defaults", {"lags": lags}, options), *baselines(lags=lags)]
     if not lags:
         neighbors = FAST_NEIGHBORS if options.fast else tuple(PAPER_FM)
-        others = [*paper_forms(options), *latent_factors(options, neighbors=neighbors), *others]
-    return _jobs(table, others)
+        factors = latent_factors(options, neighbors=neighbors)
+        contenders = [*paper_forms(options), *factors, *contenders]
+    return _jobs(table, contenders)
 
 
 def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
@@ -134,11 +135,9 @@ def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
             n_seeds=options.n_seeds(SIMULATED_SEEDS),
             where={"draw": draw, "lags": lags},
         )
-        others = baselines(lags=lags)
-        if not lags:
-            others = latent_factors(options, neighbors=SIMULATED_NEIGHBORS) + others
-        rows = partial(_truth_rows, truth, table)
-        jobs += [Job(f"{SIMULATED} truth {draw}", rows), *_jobs(table, others)]
+        factors = [] if lags else latent_factors(options, neighbors=SIMULATED_NEIGHBORS)
+        jobs.append(Job(f"{SIMULATED} truth {draw}", partial(_truth_rows, truth, table)))
+        jobs += _jobs(table, [*factors, *baselines(lags=lags)])
     return jobs
 
 
@@ -147,10 +146,10 @@ def _jobs(table: _Table, contenders: Sequence[Contender]) -> list[Job]:
     where = " ".join([table.task, *map(str, table.where.values())])
     of_efa = modes(table.options, lags=table.lags, n_targets=table.splits.test.n_elements)
     jobs = [Job(f"{where} efa", partial(_efa_rows, table, of_efa))]
-    return jobs + [
-        Job(f"{where} {contender.model}", partial(_fitted_rows, table, contender))
-        for contender in contenders
-    ]
+    for contender in contenders:
+        fitted_rows = partial(_fitted_rows, table, contender)
+        jobs.append(Job(f"{where} {contender.model}", fitted_rows))
+    return jobs
 
 
 def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
@@ -180,20 +179,18 @@ def _efa_rows(table: _Table, contenders: Sequence[Contender]) -> list[Row]:
         for of_mode in rows
     ]
     better = int(np.argmin(error))
-    listed = [row for of_mode in rows for row in of_mode]
-    together = _ensembles(fits[better])
-    if not together:
-        return listed
-    chosen = contenders[better]
-    n_members = len(together[0].estimator.members_)
-    ensemble = replace(
-        chosen,
-        model="efa-ensemble",
-        settings={"of": chosen.model, "members": n_members},
-        paper={},
-        note="ensembles share fits: sd too small" if len(together) > 1 else "",
-    )
-    return listed + _rows(table, ensemble, together)
+    if together := _ensembles(fits[better]):
+        chosen = contenders[better]
+        n_members = len(together[0].estimator.members_)
+        ensemble = replace(
+            chosen,
+            model="efa-ensemble",
+            settings={"of": chosen.model, "members": n_members},
+            paper={},
+            note="ensembles share fits: sd too small" if len(together) > 1 else "",
+        )
+        rows.append(_rows(table, ensemble, together))
+    return list(chain.from_iterable(rows))
 
 
 def _ensembles(fits: Sequence[Fit]) -> list[Fit]:
@@ -281,27 +278,3 @@ def _truth_rows(process: FieldProcess, table: _Table) -> list[Row]:
         replace(row, metric=metric, value=value, validation=validations[metric])
         for metric, value in tests.items()
     ]
-
-
-def with_verdicts(rows: Sequence[Row]) -> list[Row]:
-    """The rows, those of EFA's squared errors with a note: whether it beats the better ridge."""
-    ridges: dict[tuple, Row] = {}
-    for row in rows:
-        if row.model in RIDGES and row.metric == "mse" and row.value is not None:
-            best = ridges.setdefault(_compared(row), row)
-            ridges[_compared(row)] = min(best, row, key=lambda row: row.value or 0.0)
-    return [_judged(row, ridges.get(_compared(row))) for row in rows]
-
-
-def _judged(row: Row, ridge: Row | None) -> Row:
-    ours = row.metric == "mse" and row.model.startswith("efa")
-    if not ours or ridge is None or row.value is None or ridge.value is None:
-        return row
-    verb = "beats" if row.value < ridge.value else "does not beat"
-    verdict = f"{verb} {ridge.model} {ridge.value:.2f}"
-    return replace(row, note="; ".join(part for part in (verdict, row.note) if part))
-
-
-def _compared(row: Row) -> tuple:
-    """Rows of a metric stand beside each other where these settings agree."""
-    return (row.task, *(row.settings.get(name) for name in ("days", "draw", "lags")))

@@ -1,5 +1,6 @@
 """Models of temperature fields: what was chosen for them, and what the paper prints of them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -53,7 +54,7 @@ def modes(options: Options, *, lags: int, n_targets: int) -> list[Contender]:
     paper = {"mse": PAPER_LAGS[lags]} if lags else {}
     note = f"{n_targets:,} test targets, the paper's {PAPER_TARGETS:,}" if lags else ""
     by_coordinates, by_site = (
-        _attention(
+        attention(
             model,
             {**EFA_SETTINGS, "site_embedding": model == "efa-site", "lags": lags},
             options,
@@ -64,27 +65,25 @@ def modes(options: Options, *, lags: int, n_targets: int) -> list[Contender]:
     return [replace(by_coordinates, paper=paper, note=note), by_site]
 
 
-def defaults(options: Options, *, lags: int) -> Contender:
-    """EFA as it comes."""
-    return _attention("efa-defaults", {"lags": lags}, options)
-
-
 def paper_forms(options: Options) -> list[Contender]:
     """The paper's own networks of 1, 2 and 4 layers, as near as our parts allow."""
     return [
-        replace(
-            _attention(f"efa-l{n_layers}", {**PAPER_EFA_SETTINGS, "n_layers": n_layers}, options),
+        attention(
+            f"efa-l{n_layers}",
+            {**PAPER_EFA_SETTINGS, "n_layers": n_layers},
+            options,
             paper={"mse": printed},
         )
         for n_layers, printed in PAPER_EFA.items()
     ]
 
 
-def _attention(
-    model: str, parameters: dict[str, Any], options: Options, *, n_configurations: int = 1
+def attention(
+    model: str, parameters: Mapping[str, Any], options: Options, **more: Any
 ) -> Contender:
+    """EFA with these parameters."""
     fit = fitter(FieldEFA, training_of(parameters, options))
-    return Contender(model=model, fit=fit, n_configurations=n_configurations)
+    return Contender(model=model, fit=fit, **{"n_configurations": 1, **more})
 
 
 def latent_factors(options: Options, *, neighbors: tuple[int, ...]) -> list[Contender]:
@@ -108,22 +107,22 @@ def baselines(*, lags: int = 0) -> list[Contender]:
     Ridges predict values as they are, with the penalty that is best on validation: of what was
     tried there, this did best.
     """
-    ridges = [
-        _closed(model, kind, validate=True, lags=lags, standardize="none")
-        for model, kind in RIDGES.items()
+    kinds: list[tuple[str, Any, dict[str, Any]]] = [
+        *((model, kind, {"lags": lags, "standardize": "none"}) for model, kind in RIDGES.items()),
+        ("gaussian-process", FieldGaussianProcess, {"lags": lags}),
     ]
-    lagged = [*ridges, _closed("gaussian-process", FieldGaussianProcess, lags=lags)]
-    if lags:
-        return lagged
-    climatologies = [
-        replace(
-            _closed("climatology", FieldClimatology, standardize=kind),
-            settings={"standardize": kind},
+    if not lags:
+        kinds += [
+            ("kriging", FieldKriging, {}),
+            ("climatology", FieldClimatology, {"standardize": "site"}),
+            ("climatology", FieldClimatology, {"standardize": "seasonal"}),
+        ]
+    return [
+        Contender(
+            model=model,
+            settings=parameters if model == "climatology" else {},
+            fit=fitter(kind, parameters, validate=model in RIDGES),
+            chance=False,
         )
-        for kind in ("site", "seasonal")
+        for model, kind, parameters in kinds
     ]
-    return [*lagged, _closed("kriging", FieldKriging), *climatologies]
-
-
-def _closed(model: str, kind: Any, *, validate: bool = False, **parameters: Any) -> Contender:
-    return Contender(model=model, fit=fitter(kind, parameters, validate=validate), chance=False)
