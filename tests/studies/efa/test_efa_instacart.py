@@ -29,10 +29,10 @@ def test_only_what_the_paper_ran_has_the_papers_figures(rows):
 
 
 def test_table_3_counts_the_papers_items_among_ours(rows):
-    found = [row for row in rows if row.metric == "count-in-table-3"]
-    assert len(found) == 2 * 4 * 2
-    assert {row.task for row in found} == {"instacart-causal-together"}
-    for row in found:
+    reported = [row for row in rows if row.metric == "count-in-table-3"]
+    assert len(reported) == 2 * 4 * 2
+    assert {row.task for row in reported} == {"instacart-causal-together"}
+    for row in reported:
         names = row.settings["together"].split(", ")
         printed = TABLE_3[row.model, "causal"][row.settings["item"]].split(", ")
         assert len(set(names)) == 3 and row.settings["item"] not in names
@@ -40,10 +40,10 @@ def test_table_3_counts_the_papers_items_among_ours(rows):
 
 
 def test_the_papers_items_are_items_of_the_data(baskets):
-    known = set(baskets.vocabulary["item"])
+    names_of_data = set(baskets.vocabulary["item"])
     for printed in TABLE_3.values():
         for item, names in printed.items():
-            assert {item, *names.split(", ")} <= known and len(set(names.split(", "))) == 3
+            assert {item, *names.split(", ")} <= names_of_data and len(set(names.split(", "))) == 3
 
 
 @pytest.mark.parametrize("kind", [EFA, LatentFactor])

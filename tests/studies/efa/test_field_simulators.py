@@ -133,7 +133,7 @@ def test_seeds_decide_and_gaps_and_lags_change_no_value():
     assert one.groups.observed is None
 
 
-@pytest.mark.parametrize("family", [Poisson(), NegativeBinomial()], ids=lambda each: each.name)
+@pytest.mark.parametrize("family", [Poisson(), NegativeBinomial()], ids=lambda family: family.name)
 def test_counts_follow_their_rates(family):
     field = simulate_counts(40, 400, family=family, seed=0, missing=0.1)
     rate = np.exp(field.eta[..., 0])
@@ -149,16 +149,13 @@ def test_counts_follow_their_rates(family):
     np.testing.assert_array_equal(field.groups.values["value"][seen], field.complete.ravel()[seen])
 
 
-@pytest.mark.parametrize(
-    "make, match",
-    [
+def test_what_no_field_can_be_is_refused():
+    for make, match in (
         (lambda: FieldSettings(metric="miles"), "`metric` must be one of 'haversine', 'eucl"),
         (lambda: FieldSettings(persistence=1.0), r"`persistence` must be a number in \[0, 1\)"),
         (lambda: simulate_field(0, 5, seed=0), "`n_sites` must be a number > 0, got 0"),
         (lambda: simulate_field(5, 0, seed=0), "`n_steps` must be a number > 0, got 0"),
         (lambda: simulate_field(5, 5, missing=1.0, seed=0), "`missing` must be a number in"),
-    ],
-)
-def test_what_no_field_can_be_is_refused(make, match):
-    with pytest.raises(ExfamError, match=match):
-        make()
+    ):
+        with pytest.raises(ExfamError, match=match):
+            make()

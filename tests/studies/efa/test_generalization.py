@@ -170,15 +170,14 @@ def fits(slope=-1.0, **changes):
     ]
 
 
-@pytest.mark.parametrize("slope", [-1.0, -0.5])
-def test_the_check_holds_for_what_falls_as_fast_as_the_rate(slope):
+@pytest.mark.parametrize(("slope", "holds"), [(-1.0, True), (-0.5, True), (-0.2, False)])
+def test_the_check_holds_for_what_falls_as_fast_as_the_rate(slope, holds):
     check = check_theorem_2(fits(slope), OF)
-    assert check.applies and check.holds, check
+    assert check.applies and check.holds == holds, check
     assert check.measured["slope"] == pytest.approx(slope, abs=0.05)
     assert check.expected["slope at most"] == -0.5
-    slower = check_theorem_2(fits(-0.2), OF)
-    assert slower.applies and not slower.holds
-    assert "theorem 2: a slope of at most -1/2, got -0.2" in slower.failed_conclusions[0]
+    for text in check.failed_conclusions:
+        assert "theorem 2: a slope of at most -1/2, got -0.2" in text
 
 
 @pytest.mark.parametrize(

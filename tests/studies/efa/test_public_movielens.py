@@ -36,30 +36,27 @@ def test_movielens_is_whole(data):
     assert len(data.title) == 1682 and len(data.age) == 943
     assert data.title[0] == "Toy Story (1995)"
     assert data.title[267] == "Chasing Amy (1997)"
-    assert [GENRES[k] for k in np.flatnonzero(data.genres[0])] == [
-        "Animation",
-        "Children's",
-        "Comedy",
-    ]
+    genres = [GENRES[k] for k in np.flatnonzero(data.genres[0])]
+    assert genres == ["Animation", "Children's", "Comedy"]
     assert (data.age[0], data.sex[0], data.occupation[0]) == (24, "M", "technician")
 
 
-def test_items_as_the_paper_splits_them(data_folder):
-    splits = movielens_items()
-    assert sizes(splits) == ([480, 161, 219], [7252, 2484, 3408])
-    first = splits.test[0]
-    assert (first.item[first.elements()] + 1).tolist() == [29, 37, 2, 5, 49, 21, 18, 6, 28]
-    assert splits.test.n_items == 50 and not splits.test.values
-    whole = movielens_items("correct")
-    assert (sum(sizes(whole)[0]), whole.train.n_rows) == (902, 13_757)
-
-
-def test_ratings_as_the_paper_splits_them(data_folder):
-    splits = movielens_ratings()
-    assert sizes(splits) == ([473, 158, 211], [6716, 1991, 3038])
-    assert set(splits.train.values["value"].tolist()) == {1.0, 2.0, 3.0}
-    whole = movielens_ratings("correct")
-    assert (sum(sizes(whole)[0]), whole.train.n_rows) == (893, 12_465)
+@pytest.mark.parametrize(
+    ("name", "papers", "whole"),
+    [
+        ("items", ([480, 161, 219], [7252, 2484, 3408]), (902, 13_757)),
+        ("ratings", ([473, 158, 211], [6716, 1991, 3038]), (893, 12_465)),
+    ],
+)
+def test_parts_are_as_large_as_the_papers(data_folder, name, papers, whole):
+    splits, correct = READERS[name](), READERS[name]("correct")
+    assert sizes(splits) == papers and (sum(sizes(correct)[0]), correct.train.n_rows) == whole
+    if name == "ratings":
+        assert set(splits.train.values["value"].tolist()) == {1.0, 2.0, 3.0}
+    else:
+        first = splits.test[0]
+        assert (first.item[first.elements()] + 1).tolist() == [29, 37, 2, 5, 49, 21, 18, 6, 28]
+        assert splits.test.n_items == 50 and not splits.test.values
 
 
 def test_parts_are_disjoint_and_the_correct_split_loses_nobody(reader):

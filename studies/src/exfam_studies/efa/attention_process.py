@@ -37,10 +37,6 @@ class AttentionProcess:
     bias: Float[np.ndarray, "items"]
     fade: float
 
-    @property
-    def n_items(self) -> int:
-        return len(self.center)
-
     def draw(self, n_groups: int, *, length: int, seed: int) -> Groups:
         """Groups of `length` items each, drawn item after item."""
         random = np.random.default_rng(seed)
@@ -49,13 +45,13 @@ class AttentionProcess:
             likely = np.exp(self._log_probs(self._context(item[:, :step])))
             upto = likely.cumsum(axis=1)
             drawn = (random.random((n_groups, 1)) * upto[:, -1:] >= upto).sum(axis=1)
-            item[:, step] = np.minimum(drawn, self.n_items - 1)
+            item[:, step] = np.minimum(drawn, len(self.center) - 1)
         start = length * np.arange(n_groups)
         return Groups(
             start=start,
             stop=start + length,
             item=item.ravel().astype(np.int32),
-            vocabulary={"item": np.arange(self.n_items)},
+            vocabulary={"item": np.arange(len(self.center))},
             group_names=np.arange(n_groups),
             ordered=True,
         )
@@ -82,9 +78,10 @@ class AttentionProcess:
         return np.take_along_axis(nats, self._items(groups)[:, None], axis=1)[:, 0]
 
     def _items(self, groups: Groups) -> Int64[np.ndarray, "own"]:
+        last = len(self.center) - 1
         item = None if groups.item is None else groups.item[groups.elements()].astype(np.int64)
-        if item is None or ((item < 0) | (item >= self.n_items)).any():
-            raise DataError(f"`groups` must hold items 0 .. {self.n_items - 1} alone, got others.")
+        if item is None or ((item < 0) | (item > last)).any():
+            raise DataError(f"`groups` must hold items 0 .. {last} alone, got others.")
         return item
 
     def _context(

@@ -5,7 +5,7 @@ a loss without log (y - 1)! or log y! ("paper-loss"). Beside it stand exact nega
 log-likelihoods ("nats"), also of families that fit ratings 1, 2, 3, which need no version.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -186,23 +186,35 @@ def _family_rows(
             fits.setdefault(own.model, {})[name] = of_seeds
             measure = _measure(own, start=start)
             rows += rows_of(own, of_seeds, data, task=tasks[0], measure=measure)
-    efa, shrunk = fits[WITH_OFFSET], fits["shrunk-offset"]
     # EFA's nats minus shrunk-offset's, each with the family that is best on validation.
-    best, rival = (_best_family(own, splits.validation) for own in (efa, shrunk))
-    together = ensemble_of(efa[best])
-    models = {WITH_OFFSET: efa[best]}
+    (best, chosen), (rival, rivals) = (
+        min(fits[model].items(), key=lambda own: _nats(own[1], splits.validation, own[0]).mean())
+        for model in (WITH_OFFSET, "shrunk-offset")
+    )
+    models, together = {WITH_OFFSET: chosen}, ensemble_of(chosen)
     if together is not None:
         models[f"{WITH_OFFSET}-ensemble"] = [together]
+    user = np.repeat(np.arange(len(splits.test)), splits.test.lengths)
     for model, members in models.items():
+        test, validation = (
+            _nats(members, groups, best) - _nats(rivals, groups, rival)
+            for groups in (splits.test, splits.validation)
+        )
+        # The interval says what other users would change, not other seeds.
+        mean, low, high = paired_bootstrap(test, user, seed=0)
+        ends = {"low": round(low, 4), "high": round(high, 4)}
         row = Row(
             task=tasks[0],
             model=model,
-            settings={"family": best, "split": split, "against": rival},
+            settings={"family": best, "split": split, "against": rival, **ends},
             metric=DIFFERENCE,
+            value=mean,
+            validation=float(validation.mean()),
             n_seeds=len(members),
             parameters=changed_parameters(members[0].estimator),
+            note="low, high: 95% interval over users",
         )
-        rows.append(_with_interval(row, members, shrunk[rival], splits))
+        rows.append(row)
     return [replace(row, task=task) for task in tasks for row in rows]
 
 
@@ -235,32 +247,6 @@ def _figures(
         given = mean_given_true(values_of(groups) + start, estimator.predict(groups) + start)
         figures |= {f"mean-given-{rating:g}": mean for rating, mean in given.items()}
     return figures
-
-
-def _with_interval(row: Row, fits: Sequence[Fit], rivals: Sequence[Fit], splits: Splits) -> Row:
-    """The row with the mean difference in nats of two models and its interval over users.
-
-    The intervals say what other users would change, not other seeds.
-    """
-    family, rival = str(row.settings["family"]), str(row.settings["against"])
-    test, validation = (
-        _nats(fits, groups, family) - _nats(rivals, groups, rival)
-        for groups in (splits.test, splits.validation)
-    )
-    user = np.repeat(np.arange(len(splits.test)), splits.test.lengths)
-    mean, low, high = paired_bootstrap(test, user, seed=0)
-    return replace(
-        row,
-        settings={**row.settings, "low": round(low, 4), "high": round(high, 4)},
-        value=mean,
-        validation=float(validation.mean()),
-        note="low, high: 95% interval over users",
-    )
-
-
-def _best_family(fits: Mapping[str, Sequence[Fit]], validation: Groups) -> str:
-    """The family of least nats on validation."""
-    return min(fits, key=lambda family: float(_nats(fits[family], validation, family).mean()))
 
 
 def _nats(fits: Sequence[Fit], groups: Groups, family: str) -> Float[np.ndarray, "own"]:

@@ -62,20 +62,16 @@ def run(options: Options) -> list[Row]:
         groups = simulate_ratings(seed=seed)
         splits = Splits(groups[:N_TRAIN], groups[N_TRAIN:N_FIT], groups[N_FIT:])
         splits = smaller(splits, options)
-        for direction in DIRECTIONS:
-            if options.wants(TASK + direction):
-                jobs += _jobs(splits, options, direction=direction, draw=draw)
+        for task, direction in zip(TASKS, DIRECTIONS, strict=True):
+            if not options.wants(task):
+                continue
+            bayes = partial(_bayes_rows, splits, task=task, draw=draw)
+            jobs.append(Job(f"{task} bayes {draw}", bayes))
+            more = {"task": task, "measure": _errors, "seeds": options.n_seeds(SEEDS)}
+            for contender in _contenders(options, direction=direction, draw=draw):
+                fit = partial(fitted_rows, contender, splits, **more)
+                jobs.append(Job(f"{task} {contender.model} {draw}", fit))
     return gather(jobs)
-
-
-def _jobs(splits: Splits, options: Options, *, direction: str, draw: str) -> list[Job]:
-    task = f"{TASK}{direction}"
-    jobs = [Job(f"{task} bayes {draw}", partial(_bayes_rows, splits, task=task, draw=draw))]
-    for contender in _contenders(options, direction=direction, draw=draw):
-        fit, seeds = partial(fitted_rows, contender, splits, task=task), options.n_seeds(SEEDS)
-        work = partial(fit, measure=_errors, seeds=seeds)
-        jobs.append(Job(f"{task} {contender.model} {draw}", work))
-    return jobs
 
 
 def _contenders(options: Options, *, direction: str, draw: str) -> list[Contender]:

@@ -42,8 +42,8 @@ def simulated_temperatures(*, settings: FieldSettings, seed: int) -> tuple[Group
     last = FIRST_SIMULATED.astype("datetime64[Y]") + N_YEARS
     n_steps = int((last.astype("datetime64[D]") - FIRST_SIMULATED).astype(int))
     field = simulate_field(N_SITES, n_steps, settings=settings, seed=seed)
-    _, month = _calendar(field.groups)
-    return field.groups[month == OCTOBER].compact(), field.truth
+    october = _months(field.groups) % 12 + 1 == OCTOBER
+    return field.groups[october].compact(), field.truth
 
 
 def field_splits(groups: Groups, *, lags: int = 0, history: int = 0) -> Splits:
@@ -53,19 +53,16 @@ def field_splits(groups: Groups, *, lags: int = 0, history: int = 0) -> Splits:
     """
     kept = has_history(with_lags(groups, history))
     groups = with_lags(groups, lags)
-    year, _ = _calendar(groups)
+    year = _months(groups) // 12
     since = year - year.min()
     parts = (since < TRAIN_YEARS, (since >= TRAIN_YEARS) & (since < FIT_YEARS), since >= FIT_YEARS)
     return Splits(*(groups[part & kept] for part in parts))
 
 
-def _calendar(
-    groups: Groups,
-) -> tuple[Int64[np.ndarray, "groups"], Int64[np.ndarray, "groups"]]:
-    """Year and month of each map."""
+def _months(groups: Groups) -> Int64[np.ndarray, "groups"]:
+    """Months since January 1970 of each map."""
     days = groups.group_attributes["time"].astype(np.int64).astype("datetime64[D]")
-    months = days.astype("datetime64[M]").astype(np.int64)
-    return 1970 + months // 12, months % 12 + 1
+    return days.astype("datetime64[M]").astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
