@@ -40,13 +40,13 @@ def test_drawn_items_have_the_probabilities_reported():
     np.add.at(table, (pairs[:, 0], pairs[:, 1]), 1)
     statistic, freedom = 0.0, 0
     for first in np.flatnonzero(table.sum(axis=1) > 200):
-        each = Groups(
+        pairs_of_first = Groups(
             start=2 * np.arange(10),
             stop=2 * np.arange(10) + 2,
             item=np.column_stack([np.full(10, first), np.arange(10)]).ravel(),
             vocabulary={"item": np.arange(10)},
         )
-        expected = table[first].sum() * np.exp(PROCESS.log_prob(each)[1::2])
+        expected = table[first].sum() * np.exp(PROCESS.log_prob(pairs_of_first)[1::2])
         assert expected.sum() == pytest.approx(table[first].sum())
         statistic += ((table[first] - expected) ** 2 / expected).sum()
         freedom += 9

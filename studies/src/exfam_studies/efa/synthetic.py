@@ -67,9 +67,9 @@ def run(options: Options) -> list[Row]:
                 continue
             bayes = partial(_bayes_rows, splits, task=task, draw=draw)
             jobs.append(Job(f"{task} bayes {draw}", bayes))
-            more = {"task": task, "measure": _errors, "seeds": options.n_seeds(SEEDS)}
+            rows = partial(fitted_rows, task=task, measure=_errors, seeds=options.n_seeds(SEEDS))
             for contender in _contenders(options, direction=direction, draw=draw):
-                fit = partial(fitted_rows, contender, splits, **more)
+                fit = partial(rows, contender, splits)
                 jobs.append(Job(f"{task} {contender.model} {draw}", fit))
     return gather(jobs)
 
