@@ -107,16 +107,11 @@ def test_replacements_agree_in_kind_and_neighbors():
 
 def _alike(source, changed, at, counts):
     def result(words):
-        return (
-            counts.words[words[at]],
-            counts.after[words[at - 1]][words[at]],
-            counts.after[words[at]][words[at + 1]],
-        )
+        before, word, after = words[at - 1 : at + 2]
+        return counts.words[word], counts.after[before][word], counts.after[word][after]
 
-    same_kind = KINDS[source[at]] == KINDS[changed[at]]
-    return same_kind and all(
-        0.5 <= one / other <= 2 for one, other in zip(result(source), result(changed), strict=True)
-    )
+    ratios = [one / other for one, other in zip(result(source), result(changed), strict=True)]
+    return KINDS[source[at]] == KINDS[changed[at]] and 0.5 <= min(ratios) <= max(ratios) <= 2
 
 
 def test_kinds_of_words_are_those_of_nearly_all_occurrences():

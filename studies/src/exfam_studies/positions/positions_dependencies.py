@@ -112,22 +112,21 @@ def _rows(
             row = Row(task=distance, model=model, metric=metric, value=figure, validation=held)
             rows.append(row)
         if distance == "all":
-            rows += [
-                Row(
+            for score in scores:
+                shown: dict[str, Any] = {
+                    "predictor": score.predictor,
+                    "dependencies": score.n_edges,
+                }
+                row = Row(
                     task=f"relation-{score.relation}",
                     model=model,
-                    settings={
-                        "predictor": score.predictor,
-                        "dependencies": score.n_edges,
-                        **interval_settings(score.accuracy),
-                    },
+                    settings={**shown, **interval_settings(score.accuracy)},
                     metric="accuracy",
                     value=score.accuracy.mean,
                     validation=validation[score.relation].accuracy.mean,
                 )
-                for score in scores
-                if score.n_edges >= LEAST_EDGES
-            ]
+                if score.n_edges >= LEAST_EDGES:
+                    rows.append(row)
             rows += [
                 Row(task=f"distance-{apart}", model=model, metric="accuracy", value=value)
                 for apart, value in distance_accuracy(test, chosen).items()

@@ -66,8 +66,8 @@ def _training(options: Options) -> _Training:
     """Of different premises."""
     pairs = snli_pairs("test")
     premises = sorted({pair.premise for pair in pairs})
-    held = np.random.default_rng(0).permutation(len(premises))[: len(premises) // 10]
-    chosen = {premises[index] for index in held}
+    order = np.random.default_rng(0).permutation(len(premises))
+    chosen = {premises[index] for index in order[: len(premises) // 10]}
     train = [pair for pair in pairs if pair.premise not in chosen]
     validation = [pair for pair in pairs if pair.premise in chosen]
     most = FAST_PAIRS if options.fast else None

@@ -24,8 +24,7 @@ SentenceEncoder = Callable[[list[list[str]]], Float[np.ndarray, "sentences dim"]
 
 def length_alone(sentences: list[list[str]]) -> Float[np.ndarray, "sentences 60"]:
     """Vectors with a 1 at the number of words; longer sentences count as of 60 words."""
-    lengths = np.array([len(words) for words in sentences])
-    return np.eye(60)[np.clip(lengths, 1, 60) - 1]
+    return np.eye(60)[np.clip([len(words) for words in sentences], 1, 60) - 1]
 
 
 def hashed_words(
