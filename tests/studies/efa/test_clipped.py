@@ -8,12 +8,13 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.groups import Groups
-from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
     ClippedFieldSizes,
+    draw_auto_normal,
     known_clipped_field,
     pulls,
+    random_maps,
 )
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}

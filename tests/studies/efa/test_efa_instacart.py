@@ -6,8 +6,7 @@ from exfam.efa.efa import EFA
 from exfam.efa.latent_factor import LatentFactor
 from exfam_studies.common.harness import Options
 from exfam_studies.efa import instacart as efa_instacart
-from exfam_studies.efa.instacart import TABLE_3, together
-from exfam_studies.efa.instacart_splits import instacart_baskets
+from exfam_studies.efa.instacart import TABLE_3, instacart_baskets, together
 
 FAST = {"parts": "items", "direction": "causal", "max_epochs": 1, "progress": False}
 

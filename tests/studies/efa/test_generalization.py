@@ -11,12 +11,13 @@ from exfam.checks import DataError, ExfamError
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Gaussian
-from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
     ClippedFieldSizes,
+    draw_auto_normal,
     known_clipped_field,
     pulls,
+    random_maps,
 )
 from exfam_studies.efa.generalization import (
     MeasuredFit,

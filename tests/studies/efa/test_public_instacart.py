@@ -7,7 +7,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.reading.public_sets import instacart
 from exfam.reading.public_sets.instacart import NAMES
 from exfam.reading.public_sets.named import public
-from exfam_studies.efa.instacart_splits import instacart_baskets
+from exfam_studies.efa.instacart import instacart_baskets
 
 PARTS = ("train", "validation", "test")
 

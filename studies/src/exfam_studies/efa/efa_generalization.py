@@ -21,12 +21,13 @@ from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, interval_settings
-from exfam_studies.efa.auto_normal import draw_auto_normal, random_maps
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
     ClippedFieldSizes,
+    draw_auto_normal,
     known_clipped_field,
     pulls,
+    random_maps,
 )
 from exfam_studies.efa.generalization import (
     MeasuredFit,

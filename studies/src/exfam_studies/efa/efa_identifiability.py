@@ -58,7 +58,7 @@ from exfam_studies.efa.identifiability_values import (
     value_counterexample,
     value_embeddings,
 )
-from exfam_studies.efa.instacart_splits import instacart_baskets
+from exfam_studies.efa.instacart import instacart_baskets
 from exfam_studies.efa.movielens_items import EFA_SETTINGS, SPLIT_SEED
 from exfam_studies.efa.movielens_splits import movielens_items
 

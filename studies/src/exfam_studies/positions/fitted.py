@@ -29,7 +29,7 @@ from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
 from exfam_studies.efa import instacart as efa_instacart
 from exfam_studies.efa import movielens_items as efa_movielens_items
-from exfam_studies.efa.instacart_splits import instacart_baskets
+from exfam_studies.efa.instacart import instacart_baskets
 from exfam_studies.efa.movielens_splits import movielens_items
 from exfam_studies.experts.tables.public import auto_mpg
 
