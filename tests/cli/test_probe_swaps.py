@@ -72,3 +72,5 @@ def test_errors_name_options_files_and_lines(pairs, run, tmp_path):
     pairs.write_text(pairs.read_text() + "cats\n")
     status, out, err = run("probe", "swaps", pairs)
     assert status == 2 and f"at line 3 of {pairs}" in err and "`FILE` must have one JSON" in err
+    pairs.write_text("[1]\n")
+    assert "(a list) at line 1 of" in run("probe", "swaps", pairs)[2]
