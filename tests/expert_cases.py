@@ -7,17 +7,9 @@ import torch
 
 from exfam.experts import LinearAttention, Sentences, forward, random_network
 from exfam.families import Categorical
-from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import Column
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data import Cells, Column, TableSchema
 
-N_TOKENS = (4, 4, 4, 4)
-SCHEMA = TableSchema(
-    tuple(
-        Column(name, "categorical", labels=np.arange(n))
-        for name, n in zip("abcd", N_TOKENS, strict=True)
-    )
-)
+SCHEMA = TableSchema(tuple(Column(name, "categorical", labels=np.arange(4)) for name in "abcd"))
 
 
 @dataclass(frozen=True)
@@ -44,13 +36,13 @@ class RandomLinearTable:
 
 
 def linear_table(*, shared=False, n_members=2, masked_columns=()):
-    n_tokens = 4 if shared else sum(N_TOKENS)
     members = tuple(
-        random_network(torch.Generator().manual_seed(seed), n_positions=4, n_tokens=n_tokens)
+        random_network(
+            torch.Generator().manual_seed(seed), n_positions=4, n_tokens=4 if shared else 16
+        )
         for seed in range(n_members)
     )
-    first = torch.zeros(4, dtype=torch.int64) if shared else 4 * torch.arange(4)
-    return RandomLinearTable(members, first, masked_columns)
+    return RandomLinearTable(members, torch.arange(4) * (0 if shared else 4), masked_columns)
 
 
 def random_cells(n_rows=40, *, absent=0.3, seed=0):
@@ -58,5 +50,4 @@ def random_cells(n_rows=40, *, absent=0.3, seed=0):
     code = random.integers(0, 4, (n_rows, 4)).astype(np.int32)
     code[random.random(code.shape) < absent] = -1
     fraction = np.where((code >= 0) & (code < 3), random.random(code.shape), 0.0)
-    value = np.where(code < 0, np.nan, code)
-    return Cells(code, fraction.astype(np.float32), value)
+    return Cells(code, fraction.astype(np.float32), np.where(code < 0, np.nan, code))

@@ -1,23 +1,49 @@
-"""Table models whose joint distribution is known, so that all they say of rows can be checked."""
+"""Table models whose joint distribution is known, and tables as cells."""
 
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 import torch
 
 from exfam.families import Categorical, Gaussian
-from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import Column
-from exfam.tables.data.encode import encode_values
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data import (
+    Cells,
+    Column,
+    TableSchema,
+    encode_table,
+    encode_values,
+    learn_schema,
+    read_table,
+)
+
+
+def learned(*tables, kinds=None, numeric="continuous", n_bins=4, n_knots=None, **options):
+    return learn_schema(
+        [read_table(table) for table in tables],
+        kinds=kinds or {},
+        numeric=numeric,
+        n_bins=n_bins,
+        n_knots=n_knots or n_bins,
+        **options,
+    )
+
+
+def encoded(schema, X, *, unknown="error"):
+    return encode_table(schema, read_table(X), unknown=unknown)
+
+
+def learned_and_encoded(X, **options):
+    schema = learned(X, **options)
+    return schema, encoded(schema, X)
 
 
 def cells_of(schema, value):
     """The cells of a table given as the numbers that the families know, NaN where absent."""
     value = np.asarray(value, dtype=np.float64)
-    encoded = [encode_values(column, value[:, j]) for j, column in enumerate(schema.columns)]
-    code = np.stack([code for code, _ in encoded], axis=1)
-    return Cells(code, np.stack([fraction for _, fraction in encoded], axis=1), value.copy())
+    parts = [encode_values(column, value[:, j]) for j, column in enumerate(schema.columns)]
+    code, fraction = (np.stack(arrays, axis=1) for arrays in zip(*parts, strict=True))
+    return Cells(code, fraction, value.copy())
 
 
 def present_patterns(cells):
@@ -66,6 +92,12 @@ class GaussianJoint:
     def families(self):
         return (Gaussian(),) * len(self.mean)
 
+    def given(self, value, known, unknown):
+        """Mean and covariance of columns given the values of others."""
+        cross = self.cov[np.ix_(unknown, known)] @ np.linalg.inv(self.cov[np.ix_(known, known)])
+        mean = self.mean[unknown] + (value - self.mean[known]) @ cross.T
+        return mean, self.cov[np.ix_(unknown, unknown)] - cross @ self.cov[np.ix_(known, unknown)]
+
     def eta(self, cells, targets):
         return [self._eta_of(cells, target) for target in targets]
 
@@ -73,12 +105,8 @@ class GaussianJoint:
         eta = np.empty((len(cells), 2))
         for pattern, rows in present_patterns(cells):
             known = [j for j in np.flatnonzero(pattern) if j != target]
-            slope = np.linalg.solve(self.cov[np.ix_(known, known)], self.cov[known, target])
-            moved = (cells.value[np.ix_(rows, known)] - self.mean[known]) @ slope
-            variance = self.cov[target, target] - self.cov[target, known] @ slope
-            eta[rows] = np.stack(
-                [self.mean[target] + moved, np.full(len(rows), np.log(variance) / 2)], axis=1
-            )
+            mean, cov = self.given(cells.value[np.ix_(rows, known)], known, [target])
+            eta[rows, 0], eta[rows, 1] = mean[:, 0], np.log(cov[0, 0]) / 2
         return torch.from_numpy(eta)[None]
 
 
@@ -97,16 +125,16 @@ class Ensemble:
         return self.members[0].families
 
     def eta(self, cells, targets):
-        each = [member.eta(cells, targets) for member in self.members]
-        return [torch.cat(of_target) for of_target in zip(*each, strict=True)]
+        etas = [member.eta(cells, targets) for member in self.members]
+        return [torch.cat(of_target) for of_target in zip(*etas, strict=True)]
 
 
 def labels(name, n, kind="categorical"):
     return Column(name, kind, labels=np.arange(n))
 
 
-def number(name, low=-3.0, high=3.0):
-    return Column(name, "numeric", knots=np.linspace(low, high, 5))
+def number(name):
+    return Column(name, "numeric", knots=np.linspace(-3.0, 3.0, 5))
 
 
 def discrete_joint(*, heat=1.0, seed=0):
@@ -134,9 +162,16 @@ def gaussian_rows(model, n, *, seed=0):
 
 def drop_cells(cells, *, share=0.4, seed=5):
     """The cells with a share of them absent, in many patterns."""
-    gone = np.random.default_rng(seed).random(cells.code.shape) < share
-    return Cells(
-        np.where(gone, np.int32(-1), cells.code),
-        np.where(gone, np.float32(0), cells.fraction),
-        np.where(gone, np.nan, cells.value),
-    )
+    return cells.where(np.random.default_rng(seed).random(cells.code.shape) >= share)
+
+
+def joint_cases(n=60):
+    """A model of labels and one of numbers, and rows of each."""
+    discrete, gaussian = discrete_joint(), gaussian_joint()
+    return {
+        "discrete": (discrete, discrete_rows(discrete, n)),
+        "gaussian": (gaussian, gaussian_rows(gaussian, n)),
+    }
+
+
+BOTH = pytest.mark.parametrize(("model", "cells"), joint_cases().values(), ids=joint_cases())

@@ -1,15 +1,13 @@
 """Small networks of table rows, with columns of every kind, and weights far from their start."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import torch
 
+from exfam import MaskedTableClassifier
 from exfam.families import Categorical, Gaussian, Histogram, NegativeBinomial
-from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import Column
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data import Cells, Column, TableSchema
 from exfam.tables.estimator.plan import TablePlan
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.table_network import TableSettings
@@ -21,21 +19,13 @@ MIXED = TableSchema(
         labels("color", 3),
         labels("size", 4, "ordinal"),
         labels("new", 2, "boolean"),
-        Column(
-            "price", "numeric", knots=np.array([-4.0, 0.0, 1.0, 8.0, 9.0]), center=2.0, scale=4.0
-        ),
+        Column("price", "numeric", None, np.array([-4.0, 0.0, 1.0, 8.0, 9.0]), False, 2.0, 4.0),
         Column("height", "numeric", knots=np.array(EDGES), binned=True),
-        Column("visits", "count", knots=np.array([0.0, 1.0, 4.0, 9.0]), center=3.0, scale=2.0),
+        Column("visits", "count", None, np.array([0.0, 1.0, 4.0, 9.0]), False, 3.0, 2.0),
     )
 )
-MIXED_FAMILIES = (
-    Categorical(3),
-    Categorical(4),
-    Categorical(2),
-    Gaussian(),
-    Histogram(EDGES),
-    NegativeBinomial(),
-)
+MIXED_LABELS = (Categorical(3), Categorical(4), Categorical(2))
+MIXED_FAMILIES = (*MIXED_LABELS, Gaussian(), Histogram(EDGES), NegativeBinomial())
 ALIKE = TableSchema(tuple(labels(name, 4, "ordinal") for name in "abcd"))
 ALIKE_FAMILIES = (Categorical(4),) * 4
 
@@ -86,25 +76,26 @@ def table_model(*, alike=False, cells=None, moved=0.3, seed=0, **changes):
     return model.eval()
 
 
+SHARED = {"alike": True, "categories": "shared"}
+MASKED = {"masked_columns": ("size", "price")}
 # What every masked table is tested on.
 CASES = {
     "linear": {},
-    "linear, shared": {"alike": True, "categories": "shared"},
-    "linear, MASK for absent": {"masked_columns": ("size", "price")},
+    "linear, shared": SHARED,
+    "linear, MASK for absent": MASKED,
     "deep": {"network": "deep"},
-    "deep, post-norm, shared": {
-        "network": "deep",
-        "norm": "post",
-        "alike": True,
-        "categories": "shared",
-    },
-    "deep, MASK for absent": {"network": "deep", "masked_columns": ("size", "price")},
+    "deep, post-norm, shared": {"network": "deep", "norm": "post", **SHARED},
+    "deep, MASK for absent": {"network": "deep", **MASKED},
 }
 
 
 def model_and_cells(case):
     options = CASES[case]
     return table_model(**options), alike_cells() if options.get("alike") else mixed_cells()
+
+
+def batch_of(model, cells, weight=None):
+    return model.rows(cells, weight).pad(np.arange(len(cells)))
 
 
 def with_cells(cells, column, *, code=None, fraction=None, value=None):
@@ -125,40 +116,22 @@ def other_cells(cells, schema, column):
     return with_cells(cells, column, code=moved, fraction=0.0, value=value)
 
 
-PARAMETERS = {
-    "kind": "masked_table",
-    "network": "linear",
-    "categories": "per-column",
-    "ordinal": "auto",
-    "extra_masking": "auto",
-    "masked_as": "absent",
-    "response_share": None,
-    "unlabeled": "absent",
-    "embed_dim": 8,
-    "n_heads": 2,
-    "head_dim": 4,
-    "n_layers": 1,
-    "encoding": "learned",
-    "feed_forward_dim": 6,
-    "dropout": 0.0,
-    "ensemble": 1,
-    "learning_rate": 1e-2,
-    "weight_decay": 0.0,
-    "batch_size": 32,
-    "max_epochs": 4,
-    "patience": 10,
-    "warmup": 0.1,
-    "n_targets": 8,
-    "seed": 0,
-    "device": "cpu",
-    "progress": False,
-}
-
-
 def parameters(**changes):
-    """What a fit reads of an estimator."""
-    result = {**PARAMETERS, **changes}
-    return SimpleNamespace(**{**result, "get_params": lambda deep: dict(result)})
+    """A small estimator whose recipe is open."""
+    given = {
+        "response_share": None,
+        "embed_dim": 8,
+        "n_heads": 2,
+        "n_layers": 1,
+        "feed_forward_dim": 6,
+        "dropout": 0.0,
+        "learning_rate": 1e-2,
+        "weight_decay": 0.0,
+        "batch_size": 32,
+        "max_epochs": 4,
+        "progress": False,
+    }
+    return MaskedTableClassifier(**{**given, **changes})
 
 
 def alike_plan(cells=None, *, response=3, **options):

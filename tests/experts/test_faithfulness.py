@@ -9,14 +9,13 @@ import torch
 from exfam.checks import DataError, ExfamError
 from exfam.families import Bernoulli
 from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import Column
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data.schema import Column, TableSchema
 from exfam.tables.experts.faithfulness import (
     deletion_insertion,
     faithfulness,
     permutation_importance,
 )
-from exfam.tables.experts.summary import expert_importance
+from exfam.tables.experts.table_attention import expert_importance
 from expert_cases import linear_table, random_cells
 
 STRENGTH = np.array([0.5, 3.0, 0.0, 1.0])
@@ -136,5 +135,3 @@ def test_rows_without_the_target_and_importances_that_do_not_fit_are_refused():
         deletion_insertion(KnownTruth(), cells, "y", importance=np.ones((5, 4)))
     with pytest.raises(ExfamError, match="with 25 NaN"):
         deletion_insertion(KnownTruth(), cells, "y", importance=np.full((5, 5), np.nan))
-    with pytest.raises(ExfamError, match="must have other names than 'random', which is added"):
-        faithfulness(KnownTruth(), cells, "y", importances={"random": np.ones((5, 5))}, seed=0)

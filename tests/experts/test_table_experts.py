@@ -8,54 +8,62 @@ import torch
 from torch.distributions import Categorical, kl_divergence
 
 from exfam.checks import DataError, ExfamError
-from exfam.families import Categorical as OurCategorical
 from exfam.families import Gaussian
-from exfam.tables.data.schema import TableSchema
-from exfam.tables.experts.summary import expert_importance, removal_effects, summarize_experts
-from exfam.tables.experts.table_attention import TableAttention
-from exfam.tables.networks.assemble import build_masked_table
-from exfam.tables.networks.independent import IndependentColumns
-from exfam.tables.networks.table_network import TableSettings
+from exfam.tables.data import TableSchema
+from exfam.tables.experts.table_attention import (
+    TableAttention,
+    expert_importance,
+    removal_effects,
+    summarize_experts,
+)
+from exfam.tables.networks.table_model import IndependentColumns
 from exfam_studies.experts.view import attention_as_experts
 from expert_cases import SCHEMA, linear_table, random_cells
+from table_network_cases import alike_cells, table_model
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
+BY_LABEL = {"alike": True, "categories": "shared"}
+MODELS = {
+    "literal": lambda: (linear_table(), random_cells()),
+    "literal, shared": lambda: (linear_table(shared=True), random_cells()),
+    "literal, MASK": lambda: (linear_table(masked_columns=(1, 3)), random_cells()),
+    "fitted": lambda: (table_model(alike=True), alike_cells()),
+    "fitted, shared": lambda: (table_model(**BY_LABEL), alike_cells()),
+    "fitted, MASK": lambda: (table_model(alike=True, masked_columns=("b", "d")), alike_cells()),
+}
 
 
-@pytest.mark.parametrize("masked", [(), (1, 3)])
-@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("member", [0, 1])
-def test_experts_of_a_table_model_add_up_to_its_eta(member, shared, masked):
-    model, cells = linear_table(shared=shared, masked_columns=masked), random_cells()
-    experts = attention_as_experts(model, member=member).experts(cells, ["d", "a"])
+@pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
+def test_experts_of_a_table_model_add_up_to_its_eta(made, member):
+    model, cells = made()
+    view = attention_as_experts(model, member=member)
+    experts, explained = (read(cells, ["d", "a"]) for read in (view.experts, view.explained))
     expected = torch.stack(model.eta(cells, [3, 0]), 2)[member]
     assert float(expected.std(0).min()) > 1e-2
     torch.testing.assert_close(experts.logits, expected, **EXACT)
-
-
-def test_score_and_similarity_components_add_up_to_weights_and_contributions():
-    view, cells = attention_as_experts(linear_table()), random_cells(absent=0.0)
-    experts = view.experts(cells, ["d"])
-    explained = view.explained(cells, ["d"])
-    torch.testing.assert_close(explained.scores.total.softmax(-1), experts.weights)
-    torch.testing.assert_close(explained.similarities.total, experts.contributions)
+    there = experts.weights > 0
+    scores = explained.scores.total.masked_fill(~there, -torch.inf).softmax(-1)
+    torch.testing.assert_close(scores, experts.weights)
+    contributions = explained.similarities.total * there[..., None]
+    torch.testing.assert_close(contributions, experts.contributions)
 
 
 @pytest.mark.parametrize("column", range(4))
 def test_a_removal_effect_is_the_change_of_the_logits_without_that_cell(column):
     model, cells = linear_table(n_members=1), random_cells()
-    view = attention_as_experts(model)
-    effects = removal_effects(view.experts(cells, ["d", "b"]), [3, 1])[:, :, column]
-    expected = torch.stack(model.eta(cells, [3, 1]), 2)[0]
-    without = torch.stack(model.eta(cells.hide([column]), [3, 1]), 2)[0]
+    experts = attention_as_experts(model).experts(cells, ["d", "b"])
+    effects = removal_effects(experts, [3, 1])[:, :, column]
+    expected, without = (
+        torch.stack(model.eta(shown, [3, 1]), 2)[0] for shown in (cells, cells.hide([column]))
+    )
     torch.testing.assert_close(effects, expected - without, **EXACT)
     assert float(effects.abs().max()) > 1e-2
 
 
 def test_importance_is_the_divergence_of_the_distributions_with_and_without_a_cell():
     model, cells = linear_table(), random_cells(12)
-    result = expert_importance(model, cells, "d")
-    expected = np.zeros((12, 4))
+    result, expected = expert_importance(model, cells, "d"), np.zeros((12, 4))
     for member in range(2):
         distribution = Categorical(logits=model.eta(cells, [3])[0][member])
         for column in range(3):
@@ -84,7 +92,7 @@ def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):
     np.testing.assert_allclose(whole.spread, np.sqrt(parts.var(0).sum(-1)))
     effects = removal_effects(experts, [3, 0]).norm(dim=-1).mean(0).numpy()
     np.testing.assert_allclose(whole.effect, effects)
-    monkeypatch.setattr("exfam.tables.experts.table_attention._MAX_NUMBERS", 300)
+    monkeypatch.setattr("exfam.tables.answers.distributions._NUMBERS_AT_ONCE", 300)
     cut = summarize_experts(view, cells, ["d", "a"])
     for name in ("weight", "size", "spread", "effect"):
         np.testing.assert_allclose(getattr(cut, name), getattr(whole, name), rtol=1e-9)
@@ -94,71 +102,16 @@ def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):
     assert table["weight"][row] == pytest.approx(whole.weight[1, :, 2].mean())
 
 
-def test_a_summary_of_no_rows_is_refused():
-    view = attention_as_experts(linear_table())
+def test_what_has_no_experts_is_refused():
+    view, cells = attention_as_experts(linear_table()), random_cells()
     with pytest.raises(ExfamError, match="`cells` must have at least one row, got none"):
-        summarize_experts(view, random_cells()[:0], ["d"])
-
-
-def test_names_and_positions_that_are_not_the_network_s_are_refused():
-    view = attention_as_experts(linear_table())
+        summarize_experts(view, cells[:0], ["d"])
     with pytest.raises(DataError, match="`name` must be a column of the table"):
-        view.experts(random_cells(), ["e"])
+        view.experts(cells, ["e"])
     with pytest.raises(DataError, match="`schema` must have one column for each of 4 positions"):
         TableAttention(view.attention, TableSchema(SCHEMA.columns[:2]))
-
-
-def test_a_table_model_that_is_no_linear_attention_is_refused():
-    model = IndependentColumns(TableSchema(()), families=(), marginals=())
+    alone = IndependentColumns(TableSchema(()), families=(), marginals=())
     with pytest.raises(ExfamError, match="got IndependentColumns, a table model whose layer norm"):
-        attention_as_experts(model)
-
-
-def built(network, categories="per-column", **choices):
-    """A model as estimators build it, in float64, with random weights."""
-    settings = TableSettings(
-        **{
-            "network": network,
-            "categories": categories,
-            "ordinal": (False, False),
-            "embed_dim": 6,
-            "n_heads": 2,
-            "head_dim": 3,
-            "n_layers": 1,
-            "feed_forward_dim": 6,
-            "dropout": 0.0,
-            "norm": "post",
-            "masked_columns": (),
-            **choices,
-        }
-    )
-    generator = torch.Generator().manual_seed(0)
-    families = [OurCategorical(4)] * 4
-    model = build_masked_table(
-        SCHEMA, settings, families=families, cells=random_cells(), generator=generator
-    ).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.add_(0.3 * drawn)
-    return model
-
-
-@pytest.mark.parametrize(
-    "choices",
-    [{}, {"categories": "shared"}, {"masked_columns": ("b", "d")}],
-    ids=str,
-)
-def test_experts_of_the_linear_network_that_is_fitted_add_up_to_its_eta(choices):
-    model, cells = built("linear", **choices), random_cells()
-    cells.fraction[:] = 0.0
-    eta = torch.stack(model.eta(cells, [3, 0]), 2)
-    assert float(eta.std(1).min()) > 1e-2
-    for member in range(2):
-        experts = attention_as_experts(model, member=member).experts(cells, ["d", "a"])
-        torch.testing.assert_close(experts.logits, eta[member], **EXACT)
-
-
-def test_the_deep_network_is_refused():
-    with pytest.raises(ExfamError, match="layer norm"):
-        attention_as_experts(built("deep"))
+        attention_as_experts(alone)
+    with pytest.raises(ExfamError, match="`network` must be 'linear' for the expert view"):
+        attention_as_experts(table_model(network="deep"))

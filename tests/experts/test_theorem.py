@@ -4,17 +4,17 @@ import dataclasses
 
 import pytest
 import torch
+from torch.nn import functional
 
 from exfam.checks import ExfamError
 from exfam.experts import (
-    LinearAttentionStack,
+    LinearAttention,
     Sentences,
     as_experts,
     center_weights,
     forward,
     path_experts,
     random_network,
-    random_stack,
     score_components,
     similarity_components,
 )
@@ -23,15 +23,16 @@ from shape_checks import unchecked
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 N_POSITIONS, ROWS = 4, 30
 TARGETS = [3, 0, 2]
+EYE = torch.eye(6, dtype=torch.float64)
 
 
 def generator(seed=0):
     return torch.Generator().manual_seed(seed)
 
 
-def sentences(kind="plain", *, seed=1):
+def sentences(kind="plain"):
     """Random rows: plain, with absent cells, with fractions, with own tokens, with MASK tokens."""
-    g = generator(seed)
+    g = generator(1)
     code = torch.randint(0, 4, (ROWS, N_POSITIONS), generator=g)
     whole = {"code": code}
     if kind in ("absent", "everything"):
@@ -48,12 +49,11 @@ def sentences(kind="plain", *, seed=1):
 
 
 KINDS = ("plain", "absent", "fractions", "own tokens", "masks", "everything")
+EVERY = pytest.mark.parametrize("kind", KINDS)
 
 
-def network(n_heads=2, **sizes):
-    return random_network(
-        generator(), n_heads=n_heads, n_positions=N_POSITIONS, n_tokens=16, **sizes
-    )
+def network(**sizes):
+    return random_network(generator(), n_positions=N_POSITIONS, n_tokens=16, **sizes)
 
 
 def spread(x):
@@ -61,62 +61,40 @@ def spread(x):
     return float(x.std(0).min())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@EVERY
 @pytest.mark.parametrize("n_heads", [1, 2, 3])
 def test_the_mixture_of_experts_is_the_network(n_heads, kind):
-    expected = forward(network(n_heads), sentences(kind), TARGETS)
-    experts = as_experts(network(n_heads), sentences(kind), TARGETS)
+    attention, rows = network(n_heads=n_heads), sentences(kind)
+    expected = forward(attention, rows, TARGETS)
+    experts = as_experts(attention, rows, TARGETS)
     assert spread(expected) > 1e-2
     torch.testing.assert_close(experts.logits, expected, **EXACT)
     by_hand = torch.einsum("rths,rthsp->rtp", experts.weights, experts.contributions)
     torch.testing.assert_close(by_hand, expected, **EXACT)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_weights_are_distributions_over_what_stands_in_the_row(kind):
-    rows = sentences(kind)
-    weights = as_experts(network(), rows, TARGETS).weights
-    torch.testing.assert_close(weights.sum(-1), torch.ones(ROWS, 3, 2, dtype=torch.float64))
+    # Weights are distributions over what stands in the row.
+    ones = torch.ones(ROWS, 3, n_heads, dtype=torch.float64)
+    torch.testing.assert_close(experts.weights.sum(-1), ones)
     for t, m in enumerate(TARGETS):
         stands = rows.shown.clone()
         stands[:, m] = True
-        assert torch.equal(weights[:, t, 0] > 0, stands)
+        assert torch.equal(experts.weights[:, t, 0] > 0, stands)
 
 
-def layer_of(stack, number):
+def layer_of(layer):
     """torch's own attention with the weights of a layer, and a bias of keys that must not count."""
-    layer = stack.layers[number]
     n_heads, head, embed = layer.query.shape
     attention = torch.nn.MultiheadAttention(
         embed, n_heads, batch_first=True, dtype=torch.float64
     ).eval()
+    key_bias = torch.randn(n_heads * head, generator=generator(9), dtype=torch.float64)
+    parts = [layer.query, layer.key, layer.value]
+    biases = [layer.query_bias.flatten(), key_bias, layer.value_bias.flatten()]
     with torch.no_grad():
-        parts = [layer.query, layer.key, layer.value]
         attention.in_proj_weight.copy_(torch.cat([p.flatten(0, 1) for p in parts]))
-        key_bias = torch.randn(n_heads * head, generator=generator(9), dtype=torch.float64)
-        biases = [layer.query_bias.flatten(), key_bias, layer.value_bias.flatten()]
         attention.in_proj_bias.copy_(torch.cat(biases))
         attention.out_proj.weight.copy_(layer.out.permute(1, 0, 2).flatten(1))
         attention.out_proj.bias.copy_(layer.out_bias)
     return attention
-
-
-def by_torch(stack, rows, targets):
-    """The logits from torch.nn.MultiheadAttention, one row at a time, absent cells cut out."""
-    logits = torch.zeros(ROWS, len(targets), stack.readout.shape[1], dtype=torch.float64)
-    for r in range(ROWS):
-        for t, m in enumerate(targets):
-            places = [j for j in range(stack.n_positions) if rows.shown[r, j] or j == m]
-            x = torch.stack([stack.positions[j] + cell(stack, rows, r, j, m) for j in places])
-            for number, layer in enumerate(stack.layers):
-                update, _ = layer_of(stack, number)(x[None], x[None], x[None], need_weights=False)
-                z = x + update[0]
-                x = z + torch.nn.functional.linear(z, layer.hidden, layer.hidden_bias)
-            state = x[places.index(m)]
-            logits[r, t] = torch.nn.functional.linear(
-                state, stack.readout[m], stack.readout_bias[m]
-            )
-    return logits.detach()
 
 
 def cell(stack, rows, r, j, m):
@@ -128,129 +106,118 @@ def cell(stack, rows, r, j, m):
     return (1 - f) * stack.tokens[token] + f * following
 
 
+def by_torch(stack, rows, r, m):
+    """A row's logits from torch.nn.MultiheadAttention, absent cells cut out."""
+    positions = [j for j in range(stack.n_positions) if rows.shown[r, j] or j == m]
+    x = torch.stack([stack.positions[j] + cell(stack, rows, r, j, m) for j in positions])
+    for layer in stack.layers:
+        update, _ = layer_of(layer)(x[None], x[None], x[None], need_weights=False)
+        z = x + update[0]
+        x = z + functional.linear(z, layer.hidden, layer.hidden_bias)
+    state = x[positions.index(m)]
+    return functional.linear(state, stack.readout[m], stack.readout_bias[m]).detach()
+
+
 @pytest.mark.parametrize("kind", ["plain", "everything"])
 @pytest.mark.parametrize("n_heads", [1, 3])
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_the_networks_own_computation_is_that_of_torch(n_layers, n_heads, kind):
-    stack = random_stack(
-        generator(),
-        n_layers=n_layers,
-        n_heads=n_heads,
-        n_positions=N_POSITIONS,
-        n_tokens=16,
-        embed=2 * n_heads,
+    stack = network(n_layers=n_layers, n_heads=n_heads, embed=2 * n_heads)
+    rows = sentences(kind)
+    expected = torch.stack(
+        [torch.stack([by_torch(stack, rows, r, m) for m in TARGETS]) for r in range(ROWS)]
     )
-    expected = by_torch(stack, sentences(kind), TARGETS)
     assert spread(expected) > 1e-3
-    torch.testing.assert_close(forward(stack, sentences(kind), TARGETS), expected, **EXACT)
+    torch.testing.assert_close(forward(stack, rows, TARGETS), expected, **EXACT)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 2), (2, 1), (2, 2), (2, 3), (3, 2)])
+@EVERY
+@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 2), (2, 1), (2, 3), (3, 2)])
 def test_the_paths_of_several_layers_add_up_to_the_network(n_layers, n_heads, kind):
-    stack = random_stack(
-        generator(), n_layers=n_layers, n_heads=n_heads, n_positions=N_POSITIONS, n_tokens=16
-    )
-    experts = path_experts(stack, sentences(kind), TARGETS)
-    expected = forward(stack, sentences(kind), TARGETS)
+    stack, rows = network(n_layers=n_layers, n_heads=n_heads), sentences(kind)
+    experts, expected = (f(stack, rows, TARGETS) for f in (path_experts, forward))
     assert spread(expected) > 1e-2
     assert len(experts.parts) == 2**n_layers
     assert all(float(part.abs().max()) > 1e-3 for part in experts.parts.values())
     torch.testing.assert_close(experts.logits, expected, **EXACT)
-
-
-def test_the_direct_path_is_the_target_s_own_and_absent_cells_add_nothing():
-    rows = sentences("absent")
-    stack = random_stack(generator(), n_layers=2, n_positions=N_POSITIONS, n_tokens=16)
-    experts = path_experts(stack, rows, TARGETS)
     for t, m in enumerate(TARGETS):
         others = torch.arange(N_POSITIONS) != m
+        # The direct path is the target's own, and absent cells add nothing.
         assert float(experts.parts[()][:, t, others].abs().max()) == 0.0
-        absent = (rows.code < 0) & others
-        assert float(experts.total[:, t][absent].abs().max()) == 0.0
+        assert not experts.total[:, t][~rows.shown & others].any()
+    if n_layers == 1:
+        own = as_experts(stack, rows, TARGETS).weights
+        torch.testing.assert_close(experts.weights[0][:, 0, :, 3], own[:, 0], **EXACT)
 
 
 def test_two_layers_are_a_mixture_of_mixtures():
     """Parts through both layers, of two heads: sum_i A2_mi W'' B2 U2 B1 sum_j A1_ij U1 x_j."""
-    stack = random_stack(generator(), n_layers=2, n_positions=N_POSITIONS, n_tokens=16)
-    rows = sentences("absent")
-    experts = path_experts(stack, rows, TARGETS)
+    stack, rows, r, t = network(n_layers=2), sentences("absent"), 4, 1
+    experts, m = path_experts(stack, rows, TARGETS), TARGETS[t]
     one, two = stack.layers
-    eye = torch.eye(6, dtype=torch.float64)
-    r, t = 4, 1
-    m = TARGETS[t]
     x = torch.stack([stack.positions[j] + cell(stack, rows, r, j, m) for j in range(N_POSITIONS)])
     expected = torch.zeros(N_POSITIONS, 4, dtype=torch.float64)
     for g in range(2):
         for h in range(2):
             u1, u2 = one.out[h] @ one.value[h], two.out[g] @ two.value[g]
             a1, a2 = experts.weights[0][r, t, h], experts.weights[1][r, t, g, m]
-            to_logits = stack.readout[m] @ (eye + two.hidden) @ u2 @ (eye + one.hidden) @ u1
+            to_logits = stack.readout[m] @ (EYE + two.hidden) @ u2 @ (EYE + one.hidden) @ u1
             expected += (a2 @ a1)[:, None] * (x @ to_logits.T)
     torch.testing.assert_close(experts.parts[1, 2][r, t], expected, **EXACT)
 
 
-def test_a_stack_of_one_layer_has_the_parts_of_the_mixture():
-    attention, rows = network(), sentences("everything")
-    paths, experts = path_experts(attention, rows, TARGETS), as_experts(attention, rows, TARGETS)
-    torch.testing.assert_close(paths.weights[0][:, 0, :, 3], experts.weights[:, 0], **EXACT)
-    torch.testing.assert_close(paths.logits, experts.logits, **EXACT)
+def zeros(part, *names):
+    return dataclasses.replace(
+        part, **{name: torch.zeros_like(getattr(part, name)) for name in names}
+    )
 
 
 def test_score_components_depend_on_what_their_names_say():
     attention, rows = network(), sentences()
     scores = score_components(attention, rows, TARGETS)
-    nowhere = dataclasses.replace(attention, positions=torch.zeros_like(attention.positions))
-    of_tokens = score_components(nowhere, rows, TARGETS)
+    of_tokens = score_components(zeros(attention, "positions"), rows, TARGETS)
     torch.testing.assert_close(of_tokens.total, scores.token, **EXACT)
     torch.testing.assert_close(of_tokens.token, scores.token, **EXACT)
     blank = dataclasses.replace(
-        attention,
-        tokens=torch.zeros_like(attention.tokens),
-        mask=torch.zeros_like(attention.mask),
-        query_bias=torch.zeros_like(attention.query_bias),
+        zeros(attention, "tokens", "mask"), layers=(zeros(attention.layer, "query_bias"),)
     )
-    of_places = score_components(blank, rows, TARGETS).total
-    torch.testing.assert_close(
-        of_places, scores.position_position.expand(ROWS, -1, -1, -1), **EXACT
-    )
-    assert (
-        spread(scores.token_position[:, 0, :, 1:3]) > 1e-3 and float(scores.position.std()) > 1e-3
-    )
+    of_positions = score_components(blank, rows, TARGETS).total
+    expected = scores.position_position.expand(ROWS, -1, -1, -1)
+    torch.testing.assert_close(of_positions, expected, **EXACT)
+    assert spread(scores.token_position[:, 0, :, 1:3]) > 1e-3
+    assert float(scores.position.std()) > 1e-3
 
 
 def test_similarity_components_are_lemma_1_s():
-    attention, rows = network(n_heads=1), sentences()
-    parts = similarity_components(attention, rows, TARGETS)
-    m, place, r = TARGETS[0], 1, 5
-    to_logits = attention.readout[m] @ (torch.eye(6, dtype=torch.float64) + attention.hidden)
-    lov = to_logits @ attention.out[0] @ attention.value[0]
-    token = attention.tokens[rows.code[r, place]]
-    torch.testing.assert_close(parts.token[r, 0, 0, place], lov @ token, **EXACT)
-    expected = lov @ attention.positions[place]
-    torch.testing.assert_close(parts.position[0, 0, place], expected, **EXACT)
-    expected = to_logits @ attention.positions[m]
-    torch.testing.assert_close(parts.center_position[0], expected, **EXACT)
-    contributions = as_experts(attention, rows, TARGETS).contributions
-    torch.testing.assert_close(parts.total, contributions, **EXACT)
+    attention, rows, m, j, r = network(n_heads=1), sentences(), TARGETS[0], 1, 5
+    parts, layer = similarity_components(attention, rows, TARGETS), attention.layer
+    to_logits = attention.readout[m] @ (EYE + layer.hidden)
+    lov = to_logits @ layer.out[0] @ layer.value[0]
+    for result, expected in (
+        (parts.token[r, 0, 0, j], lov @ attention.tokens[rows.code[r, j]]),
+        (parts.position[0, 0, j], lov @ attention.positions[j]),
+        (parts.center_position[0], to_logits @ attention.positions[m]),
+        (parts.total, as_experts(attention, rows, TARGETS).contributions),
+    ):
+        torch.testing.assert_close(result, expected, **EXACT)
 
 
 def test_weights_of_a_center_word_are_what_a_network_that_asks_with_it_would_give():
     attention, rows, m = network(), sentences("absent"), 0
-    centers = torch.tensor([[5, 2, 7, 5]])
+    centers, layer = torch.tensor([[5, 2, 7, 5]]), attention.layer
     weights = center_weights(attention, rows, [m], centers=centers)
     x = torch.stack([attention.tokens[rows.code[:, j].clamp(min=0)] for j in range(N_POSITIONS)], 1)
     x[:, m] = attention.mask
     x = x + attention.positions
     shown = rows.shown.clone()
     shown[:, m] = True
-    for place, token in enumerate(centers[0]):
+    for index, token in enumerate(centers[0]):
         call = attention.tokens[token] + attention.positions[m]
         for h in range(2):
-            query = attention.query[h] @ call + attention.query_bias[h]
-            scores = attention.scale * (x @ attention.key[h].T) @ query
+            query = layer.query[h] @ call + layer.query_bias[h]
+            scores = layer.scale * (x @ layer.key[h].T) @ query
             expected = scores.masked_fill(~shown, -torch.inf).softmax(-1)
-            torch.testing.assert_close(weights[:, 0, h, :, place], expected, **EXACT)
+            torch.testing.assert_close(weights[:, 0, h, :, index], expected, **EXACT)
     assert float((weights[..., 0] - weights[..., 1]).abs().max()) > 1e-3
     same = dataclasses.replace(attention, tokens=attention.mask.expand_as(attention.tokens))
     given = center_weights(same, rows, [m], centers=centers)
@@ -261,66 +228,59 @@ def test_the_target_s_own_cell_is_never_seen():
     rows = sentences()
     other = rows.code.clone()
     other[:, 3] = (other[:, 3] + 1) % 4
-    seen = as_experts(network(), rows, [3, 0]).logits
-    moved = as_experts(network(), Sentences(other), [3, 0]).logits
+    seen, moved = (as_experts(network(), r, [3, 0]).logits for r in (rows, Sentences(other)))
     torch.testing.assert_close(moved[:, 0], seen[:, 0], **EXACT)
     assert float((moved[:, 1] - seen[:, 1]).abs().min()) > 1e-6
 
 
-@pytest.fixture
-def unchecked_shapes():
+def test_weights_that_do_not_fit_are_refused():
     """As outside of tests, where annotated shapes are not checked before the code's own checks."""
-    with unchecked():
-        yield
+    attention = network()
+    changes = [
+        (attention, {"mask": torch.zeros(5).double()}, r"`mask` must have shape \(embed\), got"),
+        (attention, {"mask": torch.zeros(6)}, "`mask` must have the dtype of all other weights"),
+        (attention, {"layers": ()}, "`layers` must hold at least one layer"),
+        (attention.layer, {"scale": 0.0}, "`scale` must be a number > 0"),
+    ]
+    for part, change, message in changes:
+        with unchecked(), pytest.raises(ExfamError, match=message):
+            dataclasses.replace(part, **change)
+    wider = network(embed=8).layers
+    with pytest.raises(ExfamError, match="`hidden` must have shape"):
+        LinearAttention(**{**vars(attention), "layers": wider})
+    with pytest.raises(ExfamError, match="`network` must be of one layer, got 2"):
+        as_experts(network(n_layers=2), sentences(), TARGETS)
 
 
-@pytest.mark.usefixtures("unchecked_shapes")
+CODE = torch.zeros(2, N_POSITIONS, dtype=torch.int64)
+
+
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("given", "message"),
     [
-        ({"mask": torch.zeros(5, dtype=torch.float64)}, r"`mask` must have shape \(embed\), got"),
-        ({"mask": torch.zeros(6)}, "`mask` must have the dtype of all other weights"),
-        ({"scale": 0.0}, "`scale` must be a number > 0"),
+        ({"first": CODE[0, :3]}, r"`first` must have shape \(4,\), as `code` says"),
+        ({"code": CODE - 2}, "`code` must be -1 or more, got -2"),
+        ({"fraction": torch.full(CODE.shape, torch.nan)}, r"`fraction` must be in \[0, 1\), got n"),
     ],
 )
-def test_weights_that_do_not_fit_are_refused(change, message):
-    with pytest.raises(ExfamError, match=message):
-        dataclasses.replace(network(), **change)
-    layer = network().stack.layers[0]
-    if "scale" in change:
-        with pytest.raises(ExfamError, match=message):
-            dataclasses.replace(layer, **change)
+def test_rows_that_are_no_sentences_are_refused(given, message):
+    with unchecked(), pytest.raises(ExfamError, match=message):
+        Sentences(**{"code": CODE, **given})
 
 
-def test_a_stack_without_layers_is_refused():
-    stack = network().stack
-    with pytest.raises(ExfamError, match="`layers` must hold at least one layer"):
-        dataclasses.replace(stack, layers=())
-    wider = random_stack(generator(), n_layers=1, embed=8).layers
-    with pytest.raises(ExfamError, match="`hidden` must have shape"):
-        LinearAttentionStack(**{**vars(stack), "layers": wider})
-
-
-@pytest.mark.usefixtures("unchecked_shapes")
-def test_rows_that_are_no_sentences_are_refused():
-    code = torch.zeros(2, N_POSITIONS, dtype=torch.int64)
-    with pytest.raises(ExfamError, match=r"`first` must have shape \(4,\), as `code` says"):
-        Sentences(code, first=torch.zeros(3, dtype=torch.int64))
-    with pytest.raises(ExfamError, match="`code` must be -1 or more, got -2"):
-        Sentences(code - 2)
-    with pytest.raises(ExfamError, match=r"`fraction` must be in \[0, 1\), got nan"):
-        Sentences(code, fraction=torch.full(code.shape, torch.nan))
+HALF = torch.full(CODE.shape, 0.5)
 
 
 @pytest.mark.parametrize("compute", [forward, as_experts, path_experts])
-def test_sentences_of_another_network_are_refused(compute):
-    code = torch.zeros(2, N_POSITIONS, dtype=torch.int64)
-    with pytest.raises(ExfamError, match="`sentences` must have 4 positions as the network, got 3"):
-        compute(network(), Sentences(code[:, 1:]), [0])
-    with pytest.raises(ExfamError, match="`code` must name one of the network's 16 tokens"):
-        compute(network(), Sentences(code + 16), [0])
-    with pytest.raises(ExfamError, match=r"`targets` must be in 0 .. 3, got 4"):
-        compute(network(), Sentences(code), [4])
-    on_the_last = Sentences(code + 15, fraction=torch.full(code.shape, 0.5))
-    with pytest.raises(ExfamError, match="`code` must name one of the network's 16 tokens"):
-        compute(network(), on_the_last, [0])
+@pytest.mark.parametrize(
+    ("rows", "target", "message"),
+    [
+        (Sentences(CODE[:, 1:]), 0, "`sentences` must have 4 positions as the network, got 3"),
+        (Sentences(CODE + 16), 0, "`code` must name one of the network's 16 tokens"),
+        (Sentences(CODE), 4, r"`targets` must be in 0 .. 3, got 4"),
+        (Sentences(CODE + 15, HALF), 0, "`code` must name one of the network's 16 tokens"),
+    ],
+)
+def test_sentences_of_another_network_are_refused(compute, rows, target, message):
+    with pytest.raises(ExfamError, match=message):
+        compute(network(), rows, [target])

@@ -4,16 +4,16 @@ import copy
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from exfam.estimator.registry import class_of, kinds_of
 
-CLASSIFIER, REGRESSOR, JOINT = (
-    "masked-table-classifier",
-    "masked-table-regressor",
-    "masked-table",
-)
+SUPERVISED = ("masked-table-classifier", "masked-table-regressor")
+CLASSIFIER, REGRESSOR = SUPERVISED
+JOINT = "masked-table"
 KINDS = kinds_of("tables")
-SUPERVISED = (CLASSIFIER, REGRESSOR)
+EVERY = pytest.mark.parametrize("kind", KINDS)
+WITH_RESPONSE = pytest.mark.parametrize("kind", SUPERVISED)
 # Small and fixed: nothing is chosen by validation.
 SMALL = {
     "ordinal": True,
@@ -44,9 +44,9 @@ def table_frame(*, n=N_ROWS, missing=0.1, seed=0):
 
 
 FRAME, HIDDEN = table_frame()
-CLASS = pd.Series(
-    np.where(HIDDEN > 0.5, "high", np.where(HIDDEN > -0.5, "mid", "low")), name="tier"
-)
+EMPTY = pd.DataFrame({name: [None] for name in FRAME}).astype(FRAME.dtypes)
+TIERS = np.where(HIDDEN > 0.5, "high", np.where(HIDDEN > -0.5, "mid", "low"))
+CLASS = pd.Series(TIERS, name="tier")
 NUMBER = pd.Series(10 + 2 * HIDDEN, name="price")
 RESPONSES = {CLASSIFIER: CLASS, REGRESSOR: NUMBER, JOINT: None}
 COLUMN_KINDS = {"visits": "count", "grade": "ordinal"}
@@ -55,6 +55,12 @@ COLUMN_KINDS = {"visits": "count", "grade": "ordinal"}
 def make(kind, **parameters):
     """A small estimator of the frame."""
     return class_of(kind)(**{"kinds": COLUMN_KINDS, **SMALL, **parameters})
+
+
+def fit(kind, X=FRAME, y=None, **parameters):
+    """One epoch; the columns' kinds are guessed."""
+    quick = {"max_epochs": 1, "kinds": None, **parameters}
+    return make(kind, **quick).fit(X, RESPONSES[kind] if y is None else y)
 
 
 _FITTED: dict = {}

@@ -3,21 +3,24 @@
 import re
 from pathlib import Path
 
-import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from tables.table_estimator_cases import CLASSIFIER, JOINT, KINDS, REGRESSOR, SMALL, class_of
+from tables.table_estimator_cases import (
+    CLASSIFIER,
+    EVERY,
+    JOINT,
+    KINDS,
+    REGRESSOR,
+    SMALL,
+    class_of,
+)
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scikit-learn.md"
-_WEIGHTS = (
-    "rows are learned from in random batches, so that a row of weight 2 is not the same batch as "
-    "two rows"
-)
-EXPECTED = {
-    CLASSIFIER: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS},
-    REGRESSOR: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTS},
-    JOINT: {},
+WEIGHTS = {
+    "check_sample_weight_equivalence_on_dense_data": "rows are learned from in random batches, so "
+    "that a row of weight 2 is not the same batch as two rows"
 }
+EXPECTED = {CLASSIFIER: WEIGHTS, REGRESSOR: WEIGHTS, JOINT: {}}
 # By kind: checks that pass, and those that are expected to fail.
 COUNTS = {CLASSIFIER: (60, 1), REGRESSOR: (57, 1), JOINT: (53, 0)}
 STEPS = {**SMALL, "max_epochs": 1, "batch_size": 64, "learning_rate": 3e-2}
@@ -38,14 +41,10 @@ def test_scikit_learn_accepts_it(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_check_is_left_out(kind):
+@EVERY
+def test_no_check_is_left_out_and_the_guide_lists_what_fails(kind):
     checks = list(estimator_checks_generator(class_of(kind)(**STEPS)))
     assert (len(checks) - len(EXPECTED[kind]), len(EXPECTED[kind])) == COUNTS[kind]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_guide_lists_what_fails(kind):
     section = GUIDE.read_text(encoding="utf-8").split(f"### {class_of(kind).__name__}\n")[1]
     listed = dict(re.findall(r"^- `(\w+)`: (.*)\.$", section.split("###")[0], re.MULTILINE))
     assert listed == EXPECTED[kind]

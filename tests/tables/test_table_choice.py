@@ -7,29 +7,36 @@ import pytest
 import torch
 
 from exfam import MaskedTableRegressor
-from exfam.families import StudentT
+from exfam.families import Categorical, Histogram, StudentT
 from exfam.families.mixtures import Mixture
-from exfam.tables.data.cells import Cells
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data import Cells, TableSchema
 from exfam.tables.estimator import choice
-from exfam.tables.estimator.choice import Trial, best_recipe, choose_recipe, fit_table, recipes_of
+from exfam.tables.estimator.choice import (
+    Trial,
+    best_recipe,
+    choose_recipe,
+    fit_table,
+    objective_of,
+    recipes_of,
+    schedule,
+    train_model,
+)
 from exfam.tables.estimator.plan import Recipe, TablePlan
-from exfam.tables.estimator.training import objective_of, schedule, train_model
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.training.steps import fit
-from table_model_cases import cells_of, labels
+from table_model_cases import cells_of, drop_cells, labels
 from table_network_cases import (
     ALIKE_FAMILIES,
+    MIXED,
+    MIXED_FAMILIES,
     alike_cells,
     alike_plan,
+    mixed_cells,
     parameters,
 )
 
 ORDINAL, FREE = Recipe(True, 0.0), Recipe(False, 0.0)
 ALL = [ORDINAL, Recipe(True, 0.5), FREE, Recipe(False, 0.5)]
-
-
-# What there is to choose
 
 
 @pytest.mark.parametrize(
@@ -46,11 +53,14 @@ def test_recipes_are_what_parameters_leave_open_and_nothing_else(given, expected
     assert recipes_of(parameters(**given), alike_plan()) == expected
 
 
-# How it is chosen
-
-
-def trial(recipe, nats, gain, error):
-    return Trial(recipe, nats, gain, error)
+def test_without_ordered_labels_there_is_no_order_to_choose():
+    schema = TableSchema((labels("a", 2, "ordinal"), labels("b", 5), labels("c", 2, "boolean")))
+    plan = TablePlan(schema, cells_of(schema, np.zeros((4, 3))), 2, ALIKE_FAMILIES[:3])
+    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True}
+    # Bins lie in an order, but their outputs do not follow it.
+    plan = TablePlan(MIXED, mixed_cells(), 3, MIXED_FAMILIES)
+    assert isinstance(plan.families[4], Histogram)
+    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -65,40 +75,31 @@ def trial(recipe, nats, gain, error):
 )
 def test_the_first_recipe_stays_unless_another_is_clearly_better(second, third, best):
     rows = [(-1.0, 0.0, 0.0), second, third]
-    trials = [trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
+    trials = [Trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
     assert best_recipe(trials) == ALL[best]
 
 
-def ordered_cells(n, *, seed=0):
+def test_on_ordered_labels_the_ordinal_recipe_wins_and_on_shuffled_ones_it_does_not():
     """Ten labels that all follow one hidden number."""
-    rng = np.random.default_rng(seed)
-    hidden = rng.normal(size=(n, 1)) + 0.3 * rng.normal(size=(n, 4))
-    code = np.stack([np.searchsorted(np.linspace(-1.3, 1.3, 9), c) for c in hidden.T], axis=1)
-    return code.astype(float)
-
-
-TEN = TableSchema(tuple(labels(name, 10, "ordinal") for name in "abcd"))
-
-
-def ten_plan(value):
-    cells = cells_of(TEN, value)
-    return TablePlan(TEN, cells, 3, tuple(type(ALIKE_FAMILIES[0])(10) for _ in range(4)))
-
-
-def test_on_ordered_labels_the_ordinal_recipe_wins():
-    plan = ten_plan(ordered_cells(100))
-    given = parameters(extra_masking=0.0, max_epochs=15)
-    trials = choose_recipe(given, plan, [FREE, ORDINAL])
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(100, 1)) + 0.3 * rng.normal(size=(100, 4))
+    code = np.searchsorted(np.linspace(-1.3, 1.3, 9), hidden)
+    schema = TableSchema(tuple(labels(name, 10, "ordinal") for name in "abcd"))
+    shuffled = np.random.default_rng(3).permutation(10)[code]
+    ordered, free = (
+        TablePlan(schema, cells_of(schema, value), 3, (Categorical(10),) * 4)
+        for value in (code, shuffled)
+    )
+    options = {"extra_masking": 0.0, "max_epochs": 15}
+    trials = choose_recipe(parameters(**options), ordered, [FREE, ORDINAL])
     assert trials[1].gain > 3 * trials[1].error > 0
     assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
     assert best_recipe(trials) == ORDINAL
-    fitted, result = fit_table(replace_ensemble(given), plan)
+    fitted, result = fit_table(parameters(ensemble=3, **options | {"max_epochs": 5}), ordered)
     assert fitted.settings.ordinal == (True,) * 3
-    assert [each.recipe for each in result] == [ORDINAL, FREE]
-
-
-def replace_ensemble(given):
-    return parameters(**{**vars(given), "ensemble": 3, "max_epochs": 5})
+    assert [trial.recipe for trial in result] == [ORDINAL, FREE]
+    trials = choose_recipe(parameters(max_epochs=15), free, [FREE, ORDINAL])
+    assert trials[1].gain < 3 * trials[1].error
 
 
 def test_without_a_choice_nothing_is_tried(monkeypatch):
@@ -109,13 +110,7 @@ def test_without_a_choice_nothing_is_tried(monkeypatch):
 
 def single_member(given, plan, recipes, member, weight):
     """One of several members, started alike and trained by itself."""
-    fitted = train_model(
-        parameters(**{**vars(given), "max_epochs": 1}),
-        plan,
-        recipes,
-        progress=False,
-    )
-    settings = fitted.settings
+    settings = choice.model_settings(given, recipes, response="d")
     together, alone = (
         build_masked_table(
             plan.schema,
@@ -138,43 +133,57 @@ def single_member(given, plan, recipes, member, weight):
     return alone
 
 
-def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
-    weight = np.random.default_rng(2).gamma(2.0, size=60)
-    plan, given = alike_plan(alike_cells(60), weight=weight), parameters(extra_masking=0.0)
-    parts = []
-    held_out = choice._held_out
+def spied(monkeypatch, answer):
+    """What the trials hold out, answered by `answer`."""
+    seen = []
 
     def spy(estimator, small, recipes, *, part, folds):
-        result = held_out(estimator, small, recipes, part=part, folds=folds)
-        parts.append((small, part, folds, result))
+        result = answer(estimator, small, recipes, part=part, folds=folds)
+        seen.append((small, part, folds, result))
         return result
 
     monkeypatch.setattr(choice, "_held_out", spy)
+    return seen
+
+
+def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
+    weight = np.random.default_rng(2).gamma(2.0, size=60)
+    plan, given = alike_plan(alike_cells(60), weight=weight), parameters(extra_masking=0.0)
+    seen = spied(monkeypatch, choice._held_out)
     trials = choose_recipe(given, plan, [ORDINAL, FREE])
-    small, part, folds, result = parts[0]
+    small, part, folds, result = seen[0]
     known = small.cells.code[:, 3] >= 0
     assert len(folds) == 5 and sorted(set(part[known])) == folds and set(part[~known]) == {-1}
     members = [recipe for recipe in (ORDINAL, FREE) for _ in folds]
-    nats = {ORDINAL: np.zeros(60), FREE: np.zeros(60)}
     for index in (1, 4, 5):
         fold, recipe = index % 5, members[index]
-        seen = (part != fold) * small.weight
-        model = single_member(given, small, members, index, seen)
+        model = single_member(given, small, members, index, (part != fold) * small.weight)
         held = small.cells[part == fold]
         distribution = Mixture(model.families[3], model.eta(held, [3])[0])
-        nats[recipe][part == fold] = distribution.log_prob(
-            torch.from_numpy(held.value[:, 3])
-        ).numpy()
-        np.testing.assert_allclose(
-            result[recipe][0, part[known] == fold], nats[recipe][part == fold], atol=2e-4
-        )
-    for each in trials:
-        assert each.nats == pytest.approx(result[each.recipe][0].mean())
+        nats = distribution.log_prob(torch.from_numpy(held.value[:, 3])).numpy()
+        np.testing.assert_allclose(result[recipe][0, part[known] == fold], nats, atol=2e-4)
+    for trial in trials:
+        assert trial.nats == pytest.approx(result[trial.recipe][0].mean())
     gain = result[FREE][0] - result[ORDINAL][0]
     assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
 
 
-# How long the training is
+def test_held_out_rows_teach_a_member_nothing():
+    plan, given = alike_plan(alike_cells(60)), parameters()
+    part = np.arange(60) % 2
+    weight = np.stack([part != 0, part != 1]).astype(float)
+    # What fits start from, the shares of labels, is that of all rows: cells are only permuted.
+    order = np.arange(60)
+    order[part == 0] = np.random.default_rng(0).permutation(order[part == 0])
+    cells = plan.cells.replaced(np.arange(4) == 2, plan.cells[order])
+    assert (cells.code != plan.cells.code).any()
+    one, two = (
+        train_model(given, own, [ORDINAL, ORDINAL], weight=weight, progress=False).model
+        for own in (plan, replace(plan, cells=cells))
+    )
+    pairs = list(zip(one.parameters(), two.parameters(), strict=True))
+    assert all(torch.equal(a[0], b[0]) for a, b in pairs)
+    assert any(not torch.equal(a[1], b[1]) for a, b in pairs)
 
 
 @pytest.mark.parametrize(
@@ -186,95 +195,124 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
     ],
 )
 def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best, monkeypatch):
+    def answer(estimator, small, recipes, **options):
+        extra = {recipe: 0.1 * (recipe.extra_masking == 0.5) for recipe in recipes}
+        return {recipe: np.full((1, 3), nats[recipe.length] + extra[recipe]) for recipe in recipes}
+
+    seen = spied(monkeypatch, answer)
+    trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
+    recipes = [recipe for *_, result in seen for recipe in result]
+    assert recipes == [*ALL[:2], *(replace(ALL[1], length=length) for length in tried)]
+    assert best_recipe(trials) == replace(ALL[1], length=best)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "max_epochs", "expected"),
+    [(2001, "auto", (3, 9)), (2000, "auto", ()), (2001, 2, ())],
+)
+def test_longer_trainings_are_for_long_tables_and_an_open_length(
+    n_rows, max_epochs, expected, monkeypatch
+):
     seen = []
 
-    def result(estimator, small, recipes, *, part, folds):
-        seen.extend(recipes)
-        extra = {recipe: 0.1 * (recipe.extra_masking == 0.5) for recipe in recipes}
-        return {
-            recipe: np.full((1, 3), nats[recipe.length] + more) for recipe, more in extra.items()
-        }
+    def none(estimator, plan, recipes, *, lengths):
+        seen.append(tuple(lengths))
+        return ()
 
-    monkeypatch.setattr(choice, "_held_out", result)
-    trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
-    masked = ALL[1]
-    assert seen == [*ALL[:2], *(replace(masked, length=length) for length in tried)]
-    assert best_recipe(trials) == replace(masked, length=best)
-
-
-# Which rows are held out
+    plan = alike_plan(alike_cells(n_rows, absent=0.0))
+    brief = train_model(parameters(max_epochs=1), plan, [ORDINAL], progress=False)
+    monkeypatch.setattr(choice, "choose_recipe", none)
+    monkeypatch.setattr(choice, "train_model", lambda *args, **options: brief)
+    fit_table(parameters(max_epochs=max_epochs), plan)
+    assert seen == [expected]
 
 
 def held_rows(plan, monkeypatch, **given):
-    seen = []
+    seen = spied(monkeypatch, lambda e, s, recipes, **o: dict.fromkeys(recipes, np.eye(3)[:1]))
+    choose_recipe(parameters(**given), plan, ALL)
+    ((small, part, folds, _),) = seen
+    return small, part, folds
 
-    def spy(estimator, small, recipes, *, part, folds):
-        seen.append((small, part, folds))
-        return {recipe: np.arange(3.0)[None] for recipe in recipes}
 
-    monkeypatch.setattr(choice, "_held_out", spy)
-    trials = choose_recipe(parameters(**given), plan, ALL)
-    return trials, seen
+def test_of_many_rows_one_fifth_is_held_out(monkeypatch):
+    plan = alike_plan(alike_cells(1500, absent=0.0))
+    small, part, folds = held_rows(plan, monkeypatch)
+    assert folds == [0] and len(small.cells) == 1500 and (part == 0).sum() == 300
+    monkeypatch.setattr(choice, "MANY_ROWS", 1200)
+    small, part, _ = held_rows(plan, monkeypatch)
+    assert len(small.cells) == 1200 and (part == 0).sum() == 240
+    other, _, _ = held_rows(plan, monkeypatch, seed=1)
+    assert (other.cells.code != small.cells.code).any()
 
 
 def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
     cells = alike_cells(3000, absent=0.0)
-    labeled = np.random.default_rng(0).permutation(3000)[:7]
-    hidden = cells.hide([3])
-    code, value = hidden.code.copy(), hidden.value.copy()
-    code[labeled, 3], value[labeled, 3] = cells.code[labeled, 3], cells.value[labeled, 3]
-    plan = alike_plan(Cells(code, hidden.fraction, value))
+    labeled = np.isin(np.arange(3000), np.random.default_rng(0).permutation(3000)[:7])
+    plan = alike_plan(cells.where(labeled[:, None] | (np.arange(4) != 3)))
     monkeypatch.setattr(choice, "MANY_ROWS", 1000)
-    _, [(small, part, folds)] = held_rows(plan, monkeypatch)
+    small, part, folds = held_rows(plan, monkeypatch)
     assert len(small.cells) == 1000 and folds == [0, 1, 2, 3, 4]
     assert sorted(part[small.cells.code[:, 3] >= 0]) == [0, 0, 1, 1, 2, 3, 4]
     assert (part[small.cells.code[:, 3] < 0] == -1).all()
 
 
-class TestHeldOutScale:
-    """A default regressor is as wide as its errors on rows that it was not fitted to."""
+@pytest.mark.parametrize("n_labeled", [0, 1])
+def test_without_labels_to_compare_by_the_first_recipe_is_taken(n_labeled):
+    hidden = drop_cells(alike_cells(30, absent=0.0), share=0.2).hide([3])
+    few = Cells.concatenate([alike_cells(n_labeled, absent=0.0), hidden])
+    fitted, trials = fit_table(parameters(), alike_plan(few))
+    assert trials == () and fitted.settings.ordinal == (True,)
 
-    @staticmethod
-    def rows(n, seed):
-        random = np.random.default_rng(seed)
-        X = random.normal(size=(n, 12))
-        return X, X[:, 0] + random.standard_t(5, size=n)
 
-    def test_an_overfitted_distribution_is_widened(self):
-        """Many columns of noise: nats on new rows were far below those of a wider one."""
-        X, y = self.rows(60, 0)
-        new = self.rows(400, 1)
-        quick = {"progress": False, "extra_masking": "auto", "max_epochs": 150}
-        model = MaskedTableRegressor(ordinal=True, **quick).fit(X, y)
-        chosen = next(trial for trial in model.trials_ if trial.recipe == model.recipe_)
-        assert chosen.log_scale > 0
-        wide = model.log_score(*new)
-        model.model_.widen(model.schema_.index("y"), -chosen.log_scale)
-        assert wide > model.log_score(*new) + 0.02
+def test_without_a_response_all_cells_of_held_out_rows_are_scored():
+    cells = alike_cells(40, absent=0.6)
+    plan = alike_plan(Cells.concatenate([cells, cells[:2].hide([0, 1, 2, 3])]), response=None)
+    trials = choose_recipe(parameters(extra_masking=0.0), plan, [ORDINAL, FREE])
+    assert all(np.isfinite([trial.nats, trial.gain, trial.error]).all() for trial in trials)
+    # About those of four labels by chance.
+    assert -2.5 < trials[0].nats < -0.5
 
-    def test_the_default_distribution_has_heavy_tails(self):
-        X, y = self.rows(60, 0)
-        model = MaskedTableRegressor(max_epochs=2, progress=False).fit(X, y)
-        assert model.families_[-1] == StudentT(df=4.0)
-        far = model.log_scores(X[:1], [1e4 * y.std()])
-        plain = MaskedTableRegressor(max_epochs=2, progress=False, family="gaussian").fit(X, y)
-        assert far[0] > -100 > plain.log_scores(X[:1], [1e4 * y.std()])[0]
 
-    def test_every_scale_is_that_of_the_distribution_made_wider(self):
-        X, y = self.rows(60, 0)
-        model = MaskedTableRegressor(max_epochs=2, progress=False).fit(X, y)
-        cells = model._cells(X, y)
-        rows = model.model_.rows(cells)
-        batch = rows.pad(np.arange(len(X)))
-        index = model.schema_.index("y")
-        with torch.no_grad():
-            before, after = model.model_.log_prob_by_scale(batch, [index], [0.0, 0.7])
-        np.testing.assert_allclose(before[0, :, 0], model.log_scores(X, y), atol=1e-5)
-        model.model_.widen(index, 0.7)
-        np.testing.assert_allclose(after[0, :, 0], model.log_scores(X, y), atol=1e-5)
+def noisy_rows(n, seed):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 12))
+    return X, X[:, 0] + random.standard_t(5, size=n)
 
-    def test_distributions_without_a_scale_are_left_alone(self):
-        X, y = self.rows(60, 0)
-        counts = np.rint(np.abs(y))
-        model = MaskedTableRegressor(max_epochs=2, progress=False, family="poisson").fit(X, counts)
-        assert {trial.log_scale for trial in model.trials_} == {0.0}
+
+X, Y = noisy_rows(60, 0)
+
+
+def regressor(y=Y, max_epochs=2, **parameters):
+    return MaskedTableRegressor(max_epochs=max_epochs, progress=False, **parameters).fit(X, y)
+
+
+def test_an_overfitted_distribution_is_widened():
+    """Many columns of noise: nats on new rows were far below those of a wider one."""
+    new = noisy_rows(400, 1)
+    model = regressor(extra_masking="auto", max_epochs=150, ordinal=True)
+    chosen = next(trial for trial in model.trials_ if trial.recipe == model.recipe_)
+    assert chosen.log_scale > 0
+    wide = model.log_score(*new)
+    model.model_.widen(model.schema_.index("y"), -chosen.log_scale)
+    assert wide > model.log_score(*new) + 0.02
+
+
+def test_the_default_distribution_has_heavy_tails():
+    model, plain = regressor(), regressor(family="gaussian")
+    assert model.families_[-1] == StudentT(df=4.0)
+    far = [fitted.log_scores(X[:1], [1e4 * Y.std()])[0] for fitted in (model, plain)]
+    assert far[0] > -100 > far[1]
+
+
+def test_every_scale_is_that_of_the_distribution_made_wider():
+    model = regressor()
+    index = model.schema_.index("y")
+    batch = model.model_.rows(model._cells(X, Y)).pad(np.arange(len(X)))
+    with torch.no_grad():
+        before, after = model.model_.log_prob_by_scale(batch, [index], [0.0, 0.7])
+    np.testing.assert_allclose(before[0, :, 0], model.log_scores(X, Y), atol=1e-5)
+    model.model_.widen(index, 0.7)
+    np.testing.assert_allclose(after[0, :, 0], model.log_scores(X, Y), atol=1e-5)
+    # Distributions without a scale are left alone.
+    counts = regressor(np.rint(np.abs(Y)), family="poisson")
+    assert {trial.log_scale for trial in counts.trials_} == {0.0}

@@ -7,7 +7,7 @@ import torch
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
 from exfam.tables.networks.batch import cell_batch
-from table_network_cases import mixed_cells, other_cells, table_model
+from table_network_cases import mixed_cells, table_model
 from tables.table_estimator_cases import (
     CLASSIFIER,
     FRAME,
@@ -15,11 +15,10 @@ from tables.table_estimator_cases import (
     REGRESSOR,
     RESPONSES,
     class_of,
-    make,
+    fit,
 )
 
 EVERY = pytest.mark.parametrize("encoding", sorted(ENCODINGS))
-WITH_VECTORS = ("learned", "none", "sinusoidal")
 
 
 @EVERY
@@ -27,26 +26,26 @@ WITH_VECTORS = ("learned", "none", "sinusoidal")
     ("kind", "network"), [(CLASSIFIER, "linear"), (REGRESSOR, "linear"), (JOINT, "deep")]
 )
 def test_every_table_estimator_takes_every_encoding(kind, network, encoding, tmp_path):
-    model = make(kind, network=network, encoding=encoding, max_epochs=1)
-    rows, response = FRAME[:30], RESPONSES[kind]
-    model.fit(rows, None if response is None else response[:30])
-    result = model.pseudo_log_likelihood(rows)
+    model = fit(kind, network=network, encoding=encoding)
+    result = model.pseudo_log_likelihood(FRAME)
     assert np.isfinite(result).all() and result.std() > 0
     model.save(tmp_path / "model")
     loaded = class_of(kind).load(tmp_path / "model")
     assert loaded.settings_.encoding == encoding
-    np.testing.assert_array_equal(loaded.pseudo_log_likelihood(rows), result)
-
-
-def test_an_unknown_encoding_is_refused():
-    with pytest.raises(ExfamError, match="`encoding` must be one of 'alibi'.* got 'fourier'"):
-        make(CLASSIFIER, encoding="fourier").fit(FRAME, RESPONSES[CLASSIFIER])
+    np.testing.assert_array_equal(loaded.pseudo_log_likelihood(FRAME), result)
+    if kind == CLASSIFIER:
+        rows = FRAME.assign(**{model.response_: RESPONSES[kind]})
+        assert set(model.shift_report(rows[:40], rows[40:]).weights) >= set(FRAME)
+    if encoding in ("learned", "sinusoidal"):
+        assert np.allclose(np.diag(model.column_similarities().cosine), 1.0)
+    else:
+        with pytest.raises(ExfamError, match="`encoding` must give columns vectors to compare"):
+            model.column_similarities()
 
 
 def test_sizes_that_an_encoding_does_not_take_are_refused():
-    kind = CLASSIFIER
     with pytest.raises(ExfamError, match="`head_dim` must be even for rotary encoding, got 3"):
-        make(kind, encoding="rotary", head_dim=3).fit(FRAME, RESPONSES[kind])
+        fit(CLASSIFIER, encoding="rotary", head_dim=3)
 
 
 def _scores(encoding, q, k):
@@ -74,12 +73,13 @@ def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
     share = batch.between[0, row][:, None].double()
     standing = torch.lerp(entries[low], entries[low + (share[:, 0] > 0)], share)
     result = network(batch, list(range(n)))[member, row]
+    weight, bias = network.readout.columns()
     for target in range(n):
         x = standing.clone()
         x[target] = network.tokens.blanks()[member, target]
         q, k, v = (
-            (x @ each[member]).unflatten(-1, (network.n_heads, network.head_dim)).transpose(0, 1)
-            for each in (network.query, network.key, network.value)
+            (x @ part[member]).unflatten(-1, (network.n_heads, network.head_dim)).transpose(0, 1)
+            for part in (network.query, network.key, network.value)
         )
         if network.places is None:
             scores = q @ k.mT * network.head_dim**-0.5
@@ -88,23 +88,8 @@ def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
         pooled = (scores.softmax(-1) @ v)[:, target].flatten()
         hidden = x[target] + pooled @ network.out[member]
         hidden = hidden + hidden @ network.hidden[member]
-        weight, bias = network.readout.columns()
-        torch.testing.assert_close(
-            result[target], weight[member, target] @ hidden + bias[member, target]
-        )
-
-
-@EVERY
-@pytest.mark.parametrize("network", ["linear", "deep"])
-def test_a_target_sees_the_other_cells_and_never_its_own(network, encoding):
-    model, cells = table_model(network=network, encoding=encoding), mixed_cells(8)
-    (result,) = model.eta(cells, [2])
-    for column in range(cells.code.shape[1]):
-        (moved,) = model.eta(other_cells(cells, model.schema, column), [2])
-        there = torch.from_numpy(cells.code[:, column] >= 0)
-        change = (result - moved).abs().amax(-1)
-        assert there.any() and float(change[:, ~there].sum()) < 1e-9
-        assert float(change[:, there].min()) > 1e-7 if column != 2 else float(change.max()) < 1e-9
+        expected = weight[member, target] @ hidden + bias[member, target]
+        torch.testing.assert_close(result[target], expected)
 
 
 @EVERY
@@ -122,9 +107,16 @@ def test_columns_indices_matter_unless_there_are_none(network, encoding):
 @EVERY
 def test_experts_are_exact_or_refused(encoding):
     model = table_model(encoding=encoding)
-    if encoding in WITH_VECTORS:
+    if encoding in ("learned", "none", "sinusoidal"):
         positions = model.linear_attention(1).positions
         torch.testing.assert_close(positions, model.network.tokens.positions[1].double())
         return
     with pytest.raises(ExfamError, match="`encoding` must be 'learned', 'sinusoidal' or 'none'"):
         model.linear_attention(1)
+
+
+def test_the_weights_of_experts_are_those_of_attention():
+    model = fit(CLASSIFIER, ensemble=2)
+    weights = [model.experts(FRAME, [model.response_], member=m).weights[:, 0] for m in range(2)]
+    result = model.model_.expert_weights(model._cells(FRAME), model.schema_.index(model.response_))
+    np.testing.assert_allclose(result, np.stack(weights).mean((0, 2)), atol=1e-5)

@@ -6,6 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
@@ -14,15 +15,17 @@ from exfam import ExfamWarning, Gaussian, MaskedTable, MaskedTableClassifier, Ma
 from tables.table_estimator_cases import (
     CLASS,
     CLASSIFIER,
+    EVERY,
     FRAME,
     HIDDEN,
     JOINT,
-    KINDS,
     NUMBER,
     REGRESSOR,
     RESPONSES,
     SMALL,
-    SUPERVISED,
+    WITH_RESPONSE,
+    class_of,
+    fit,
     fitted,
     make,
     table_frame,
@@ -30,12 +33,6 @@ from tables.table_estimator_cases import (
 )
 
 NEW, _ = table_frame(n=12, missing=0.2, seed=1)
-FORMS = {
-    "pandas": lambda frame: frame,
-    "polars": lambda frame: pl.from_pandas(frame),
-    "arrow": lambda frame: pa.table(frame),
-    "mapping": lambda frame: {name: frame[name] for name in frame},
-}
 
 
 def predictions(model, X):
@@ -45,114 +42,187 @@ def predictions(model, X):
     return model.predict(X) if model.kind == REGRESSOR else model.pseudo_log_likelihood(X)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-class TestAll:
-    @pytest.mark.parametrize("form", FORMS)
-    def test_the_form_of_a_table_changes_nothing(self, kind, form):
-        model = fitted(kind)
-        given = FORMS[form](NEW)
-        np.testing.assert_array_equal(predictions(model, given), predictions(model, NEW))
-
-    def test_columns_are_a_joint_distribution_of_rows(self, kind):
-        """Chain rule by hand: p(first) p(second | first) is the joint probability in that order."""
-        model, rows = fitted(kind), whole(kind).dropna().head(6)
-        names = ["grade", "city"]
-        first = model.conditional(["grade"]).log_prob(rows[["grade"]])
-        second = model.conditional(["city"], given=rows[["grade"]]).log_prob(rows[["city"]])
-        np.testing.assert_allclose(model.log_prob(rows, order=names), first + second, rtol=1e-5)
-        assert np.ptp(first + second) > 0.1
-        sums = model.pseudo_log_likelihood(rows)
-        assert sums.shape == (6,) and not np.allclose(sums, model.log_prob(rows))
-
-    def test_a_conditional_is_a_distribution_of_labels_and_numbers(self, kind):
-        model = fitted(kind)
-        distribution = model.conditional(["city", "height"], given={"grade": 4, "member": True})
-        assert len(distribution) == 1 and distribution.columns == ("city", "height")
-        assert distribution.labels("city").tolist() == ["Bonn", "Oslo", "Rome"]
-        np.testing.assert_allclose(distribution.probs("city").sum(1), 1.0)
-        assert distribution.predict_dist("height").sd[0] > 0
-        draws = distribution.sample(400, seed=0)
-        assert set(draws) == {"city", "height"} and set(draws["city"]) <= set(
-            ["Bonn", "Oslo", "Rome"]
-        )
-        shares = np.array([(draws["city"] == city).mean() for city in distribution.labels("city")])
-        np.testing.assert_allclose(shares, distribution.probs("city")[0], atol=0.1)
-
-    def test_missing_cells_are_filled_and_others_kept(self, kind):
-        filled = fitted(kind).impute(NEW, level=0.8)
-        assert type(filled.frame) is pd.DataFrame and not filled.frame.isna().any().any()
-        there = ~NEW.isna()
-        assert (filled.frame[there].isna() == NEW.isna()).all().all()
-        for name in NEW:
-            rows = there[name].to_numpy()
-            assert (filled.frame[name][rows] == NEW[name][rows]).all()
-            np.testing.assert_array_equal(filled.filled[name], ~rows)
-        gaps = NEW["height"].isna().to_numpy()
-        middle = filled.frame["height"].to_numpy()[gaps]
-        assert gaps.any() and (filled.low["height"][gaps] < middle).all()
-        assert (middle < filled.high["height"][gaps]).all()
-
-    def test_the_expert_view_is_what_the_network_computes(self, kind):
-        model = fitted(kind)
-        rows = whole(kind).head(5)
-        experts = model.experts(rows, ["city"])
-        np.testing.assert_allclose(experts.weights.sum(-1), 1.0, rtol=1e-6)
-        logits = experts.outputs[:, 0, :3]
-        distribution = model.conditional(["city"], given=rows)
-        softmax = torch.from_numpy(logits).softmax(-1).numpy()
-        np.testing.assert_allclose(softmax, distribution.probs("city"), rtol=1e-4)
-        summed = (experts.weights[..., None] * experts.contributions).sum(2)
-        np.testing.assert_allclose(experts.parts, summed, rtol=1e-6, atol=1e-9)
-        summary = model.explain(rows, ["city"])
-        np.testing.assert_allclose(summary.weight[0], experts.weights[:, 0].mean(0), rtol=1e-6)
-
-    def test_a_row_of_weight_zero_is_not_there(self, kind):
-        heavy = np.r_[np.ones(60), np.zeros(20)]
-        y = RESPONSES[kind]
-        parts = {"X": FRAME, "y": y, "sample_weight": heavy}
-        without = {"X": FRAME[:60], "y": None if y is None else y[:60]}
-        first = make(kind, max_epochs=1).fit(**parts)
-        second = make(kind, max_epochs=1).fit(**without, sample_weight=np.ones(60))
-        unweighted = make(kind, max_epochs=1).fit(FRAME, y)
-        np.testing.assert_array_equal(predictions(first, NEW), predictions(second, NEW))
-        assert not np.allclose(predictions(first, NEW), predictions(unweighted, NEW))
+@EVERY
+def test_neither_the_form_of_a_table_nor_other_rows_change_a_prediction(kind):
+    model, order = fitted(kind), np.arange(len(NEW))[::-1]
+    result = predictions(model, NEW)
+    mapping = {name: NEW[name] for name in NEW}
+    for given in (pl.from_pandas(NEW), pa.table(NEW), mapping):
+        np.testing.assert_array_equal(predictions(model, given), result)
+    np.testing.assert_allclose(result[order], predictions(model, NEW.iloc[order]), rtol=1e-5)
+    assert len(np.unique(result.round(6))) > 2
 
 
-@pytest.mark.parametrize("kind", SUPERVISED)
-class TestResponses:
-    def test_scores(self, kind):
-        model, y = fitted(kind), RESPONSES[kind]
-        nats = model.log_scores(FRAME, y)
-        assert model.log_score(FRAME, y) == pytest.approx(nats.mean())
-        distribution = model.predict_dist(FRAME)
-        values = y if kind == REGRESSOR else np.searchsorted(model.classes_, y)
-        np.testing.assert_allclose(
-            distribution.log_prob(np.asarray(values, dtype=float)), nats, rtol=1e-9
-        )
-        weight = np.arange(len(y)) % 3
-        assert model.log_score(FRAME, y, weight) == pytest.approx(np.average(nats, weights=weight))
+@EVERY
+def test_a_saved_model_predicts_the_same_bits(kind, tmp_path):
+    model = fitted(kind, ensemble=2)
+    model.save(tmp_path / "model")
+    for loaded in (class_of(kind).load(tmp_path / "model"), exfam.load(tmp_path / "model")):
+        np.testing.assert_array_equal(predictions(loaded, NEW), predictions(model, NEW))
+        for name in ("recipe_", "tables_", "history_", "features_", "response_"):
+            assert getattr(loaded, name) == getattr(model, name)
+        assert loaded.get_params() == model.get_params() and loaded.n_features_in_ == 5
+        assert loaded.feature_names_in_.tolist() == list(FRAME)
+        drawn, again = (estimator.sample(3, seed=1) for estimator in (loaded, model))
+        assert all((drawn[name] == again[name]).all() for name in drawn)
 
-    def test_some_rows_may_have_no_response(self, kind):
-        y = RESPONSES[kind].astype(object).where(np.arange(len(FRAME)) % 2 == 0, None)
-        y = y.astype(float) if kind == REGRESSOR else y
-        for unlabeled in ("absent", "mask"):
-            model = make(kind, unlabeled=unlabeled).fit(FRAME, y)
-            assert predictions(model, NEW).shape[0] == len(NEW)
-            assert model.log_score(FRAME, y) == pytest.approx(
-                np.nanmean(model.log_scores(FRAME, y))
-            )
-            assert np.isnan(model.log_scores(FRAME, y)).sum() == len(FRAME) // 2
 
-    def test_several_tables_with_some_columns_in_common(self, kind):
-        y = RESPONSES[kind]
-        tables = [FRAME[["height", "city"]], FRAME[["city", "grade"]], FRAME[["grade", "visits"]]]
-        model = make(kind).fit(tables, [y, None, y])
-        assert model.features_ == ("height", "city", "grade", "visits")
-        assert model.tables_[1] == ("city", "grade")
-        together = FRAME[["height", "visits"]]  # in no table together
-        assert predictions(model, together).shape[0] == len(FRAME)
-        near = model.column_similarities().nearest("height", k=2, among=model.tables_[2])
-        assert {name for name, _ in near} == {"grade", "visits"}
+@EVERY
+def test_columns_are_a_joint_distribution_of_rows(kind):
+    """Chain rule by hand: p(first) p(second | first) is the joint probability in that order."""
+    model, rows = fitted(kind), whole(kind).dropna().head(6)
+    first = model.conditional(["grade"]).log_prob(rows[["grade"]])
+    second = model.conditional(["city"], given=rows[["grade"]]).log_prob(rows[["city"]])
+    result = model.log_prob(rows, order=["grade", "city"])
+    np.testing.assert_allclose(result, first + second, rtol=1e-5)
+    assert np.ptp(first + second) > 0.1
+    sums = model.pseudo_log_likelihood(rows)
+    assert sums.shape == (6,) and not np.allclose(sums, model.log_prob(rows))
+
+
+@EVERY
+def test_a_conditional_is_a_distribution_of_labels_and_numbers(kind):
+    model = fitted(kind)
+    distribution = model.conditional(["city", "height"], given={"grade": 4, "member": True})
+    assert len(distribution) == 1 and distribution.columns == ("city", "height")
+    labels, probs = distribution.labels("city"), distribution.probs("city")
+    assert labels.tolist() == ["Bonn", "Oslo", "Rome"]
+    np.testing.assert_allclose(probs.sum(1), 1.0)
+    assert distribution.predict_dist("height").sd[0] > 0
+    draws = distribution.sample(400, seed=0)
+    assert set(draws) == {"city", "height"} and set(draws["city"]) <= set(labels)
+    np.testing.assert_allclose((draws["city"] == labels[:, None]).mean(1), probs[0], atol=0.1)
+    drawn = model.sample(5, given={"city": "Oslo", "visits": 2}, seed=3)
+    assert drawn["city"].tolist() == ["Oslo"] * 5 and drawn["visits"].tolist() == [2.0] * 5
+    assert len(np.unique(drawn["height"])) == 5
+
+
+@EVERY
+def test_missing_cells_are_filled_and_others_kept(kind):
+    filled = fitted(kind).impute(NEW, level=0.8)
+    assert type(filled.frame) is pd.DataFrame and not filled.frame.isna().any().any()
+    for name in NEW:
+        there = NEW[name].notna().to_numpy()
+        assert (filled.frame[name][there] == NEW[name][there]).all()
+        np.testing.assert_array_equal(filled.filled[name], ~there)
+    gaps = NEW["height"].isna().to_numpy()
+    middle = filled.frame["height"].to_numpy()[gaps]
+    assert gaps.any() and (filled.low["height"][gaps] < middle).all()
+    assert (middle < filled.high["height"][gaps]).all()
+
+
+@EVERY
+def test_the_expert_view_is_what_the_network_computes(kind):
+    model, rows = fitted(kind), whole(kind).head(5)
+    experts = model.experts(rows, ["city"])
+    np.testing.assert_allclose(experts.weights.sum(-1), 1.0, rtol=1e-6)
+    softmax = torch.from_numpy(experts.outputs[:, 0, :3]).softmax(-1).numpy()
+    distribution = model.conditional(["city"], given=rows)
+    np.testing.assert_allclose(softmax, distribution.probs("city"), rtol=1e-4)
+    summed = (experts.weights[..., None] * experts.contributions).sum(2)
+    np.testing.assert_allclose(experts.parts, summed, rtol=1e-6, atol=1e-9)
+    summary = model.explain(rows, ["city"])
+    np.testing.assert_allclose(summary.weight[0], experts.weights[:, 0].mean(0), rtol=1e-6)
+    curves = model.faithfulness(whole(kind), target="grade" if kind == JOINT else None)
+    assert set(curves) == {"experts", "permutation", "random"}
+    assert len(curves["experts"].deleted) > 3
+
+
+@EVERY
+def test_a_deep_network_has_no_exact_experts(kind):
+    deep = fitted(kind, network="deep", n_layers=1, feed_forward_dim=8, max_epochs=1)
+    with pytest.raises(exfam.ExfamError, match="`network` must be 'linear'"):
+        deep.experts(NEW)
+    assert deep.shift_report(FRAME, NEW).weights is None
+    assert np.isfinite(predictions(deep, NEW)).all()
+
+
+@EVERY
+def test_a_shift_is_found_where_it_is(kind):
+    model, rows = fitted(kind), whole(kind)
+    report = model.shift_report(rows, rows.assign(height=rows["height"] + 40))
+    assert "height" in report.shifted and "city" not in report.shifted
+    assert not model.shift_report(rows, rows).shifted
+    assert (report.target is None) == (report.weights is None) == (kind == JOINT)
+
+
+@EVERY
+def test_orders_and_similarities(kind):
+    model = fitted(kind)
+    gaps = model.order_disagreement(whole(kind).head(9), n_orders=3)
+    assert gaps.log_prob.shape == (9, 3) and gaps.mean_row_sd > 0
+    similar = model.column_similarities()
+    assert similar.names == model.schema_.names
+    np.testing.assert_allclose(np.diag(similar.cosine), 1.0)
+
+
+@EVERY
+def test_a_row_of_weight_zero_is_not_there(kind):
+    y = RESPONSES[kind]
+    first = make(kind, max_epochs=1).fit(FRAME, y, np.r_[np.ones(60), np.zeros(20)])
+    second = make(kind, max_epochs=1).fit(FRAME[:60], None if y is None else y[:60], np.ones(60))
+    unweighted = make(kind, max_epochs=1).fit(FRAME, y)
+    np.testing.assert_array_equal(predictions(first, NEW), predictions(second, NEW))
+    assert not np.allclose(predictions(first, NEW), predictions(unweighted, NEW))
+
+
+@EVERY
+def test_held_out_rows_choose_when_to_stop(kind):
+    given = NEW if kind == JOINT else (NEW, RESPONSES[kind][: len(NEW)])
+    for options, share in (({"validation": given}, 0.0), ({}, 0.25)):
+        model = make(kind, validation_fraction=share).fit(FRAME, RESPONSES[kind], **options)
+        assert model.history_.best.validation_nats is not None
+    assert fitted(kind).history_.best is None
+
+
+@EVERY
+def test_a_fit_goes_on_from_its_checkpoint(kind, tmp_path):
+    first, again = (
+        make(kind).fit(FRAME, RESPONSES[kind], checkpoint=tmp_path / "fit") for _ in range(2)
+    )
+    np.testing.assert_array_equal(predictions(first, NEW), predictions(again, NEW))
+    assert any((tmp_path / "fit").iterdir())
+
+
+@WITH_RESPONSE
+def test_scores_are_those_of_the_distribution(kind):
+    model, y = fitted(kind), RESPONSES[kind]
+    nats, weight = model.log_scores(FRAME, y), np.arange(len(y)) % 3
+    assert model.log_score(FRAME, y) == pytest.approx(nats.mean())
+    assert model.log_score(FRAME, y, weight) == pytest.approx(np.average(nats, weights=weight))
+    values = y if kind == REGRESSOR else np.searchsorted(model.classes_, y)
+    result = model.predict_dist(FRAME).log_prob(np.asarray(values, dtype=float))
+    np.testing.assert_allclose(result, nats, rtol=1e-9)
+    # The response does not see itself.
+    model = make(kind, missing_columns="absent", max_epochs=1).fit(FRAME, RESPONSES[kind])
+    np.testing.assert_array_equal(predictions(model, whole(kind)), predictions(model, FRAME))
+
+
+@WITH_RESPONSE
+@pytest.mark.parametrize("unlabeled", ["absent", "mask"])
+def test_some_rows_may_have_no_response(kind, unlabeled):
+    y = RESPONSES[kind].astype(object).where(np.arange(len(FRAME)) % 2 == 0, None)
+    y = y.astype(float) if kind == REGRESSOR else y
+    model = make(kind, unlabeled=unlabeled).fit(FRAME, y)
+    nats = model.log_scores(FRAME, y)
+    assert model.log_score(FRAME, y) == pytest.approx(np.nanmean(nats))
+    assert np.isnan(nats).sum() == len(FRAME) // 2
+
+
+@EVERY
+def test_several_tables_with_some_columns_in_common(kind):
+    y = RESPONSES[kind]
+    tables = [FRAME[["height", "city"]], FRAME[["city", "grade"]], FRAME[["grade", "visits"]]]
+    kinds = {"grade": "ordinal", "visits": "count"}
+    model = make(kind, kinds=kinds).fit(tables, None if kind == JOINT else [y, None, y])
+    assert model.features_ == ("height", "city", "grade", "visits")
+    assert model.tables_[1] == ("city", "grade")
+    together = FRAME[["height", "visits"]]  # in no table together
+    assert predictions(model, together).shape[0] == len(FRAME)
+    near = model.column_similarities().nearest("height", k=2, among=model.tables_[2])
+    assert {name for name, _ in near} == {"grade", "visits"}
+    distribution = model.conditional(["grade"], given={"height": 180.0})
+    np.testing.assert_allclose(distribution.probs("grade").sum(), 1.0)
 
 
 def test_a_response_is_one_more_column():
@@ -161,9 +231,9 @@ def test_a_response_is_one_more_column():
     distribution = model.conditional(["height"], given={"tier": ["low", "high"]})
     low, high = distribution.predict_dist("height").mean
     assert low != high
-    assert make(REGRESSOR, max_epochs=1).fit(FRAME, NUMBER.to_numpy()).response_ == "y"
+    assert fit(REGRESSOR, y=NUMBER.to_numpy()).response_ == "y"
     named = FRAME.rename(columns={"height": "y"})
-    assert make(REGRESSOR, max_epochs=1).fit(named, NUMBER.to_list()).response_ == "target"
+    assert fit(REGRESSOR, named, NUMBER.to_list()).response_ == "target"
 
 
 @pytest.mark.parametrize(
@@ -173,7 +243,7 @@ def test_a_response_is_one_more_column():
 )
 def test_labels_of_any_type_come_back(labels, tmp_path):
     y = np.array(labels)[np.arange(len(FRAME)) % 3]
-    model = make(CLASSIFIER, max_epochs=1).fit(FRAME, y)
+    model = fit(CLASSIFIER, y=y)
     assert model.classes_.tolist() == sorted(set(labels))
     model.save(tmp_path / "model")
     predicted = exfam.load(tmp_path / "model").predict(FRAME)
@@ -205,11 +275,10 @@ def test_a_regressor_of_any_family(family, tmp_path):
     low, high = distribution.interval(0.9)
     assert (low < high).all() and np.isfinite(model.log_score(FRAME, y))
     np.testing.assert_allclose(model.predict(NEW), distribution.mean)
-    np.testing.assert_allclose(
-        model.set_params(decision="median").predict(NEW), distribution.quantile(0.5), rtol=1e-6
-    )
+    median = model.set_params(decision="median").predict(NEW)
+    np.testing.assert_allclose(median, distribution.quantile(0.5), rtol=1e-6)
     model.save(tmp_path / "model")
-    np.testing.assert_array_equal(exfam.load(tmp_path / "model").predict(NEW), model.predict(NEW))
+    np.testing.assert_array_equal(exfam.load(tmp_path / "model").predict(NEW), median)
 
 
 def test_fits_find_what_is_there():
@@ -237,8 +306,6 @@ def test_a_joint_model_scores_cells():
 
 
 def test_a_joint_model_fills_in_a_pipeline():
-    from sklearn.linear_model import LinearRegression
-
     numbers = FRAME[["height", "grade"]].astype(float)
     filler = MaskedTable(**{**SMALL, "max_epochs": 1})
     piped = make_pipeline(filler, LinearRegression()).fit(numbers, NUMBER)
@@ -257,13 +324,4 @@ def test_grid_search_by_log_loss_and_by_accuracy():
         search = GridSearchCV(model, {"embed_dim": [4, 8]}, cv=2, scoring=scoring)
         with pytest.warns(ExfamWarning, match="labels that training did not have"):
             search.fit(FRAME, CLASS)
-        assert search.best_params_["embed_dim"] in (4, 8)
         assert np.isfinite(search.cv_results_["mean_test_score"]).all()
-
-
-def test_several_tables_without_a_response():
-    tables = [FRAME[["height", "city"]], FRAME[["city", "grade"]]]
-    model = make(JOINT, kinds={"grade": "ordinal"}).fit(tables)
-    distribution = model.conditional(["grade"], given={"height": 180.0})
-    np.testing.assert_allclose(distribution.probs("grade").sum(), 1.0)
-    assert np.isfinite(model.score(FRAME[["grade", "height"]]))

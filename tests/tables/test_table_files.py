@@ -45,11 +45,9 @@ def test_known_labels_say_what_is_text_and_what_is_no_gap(file):
 
 
 def test_files_with_types_keep_their_texts(tmp_path):
-    held = pa.table({"fuel": ["NA", None, "diesel"], "": [1, 2, 3]})
-    pa.parquet.write_table(held, tmp_path / "a.parquet")
-    assert read_table_file(str(tmp_path / "a.parquet")).frame["fuel"].to_pylist() == [
-        "NA", None, "diesel"
-    ]  # fmt: skip
+    path, texts = str(tmp_path / "a.parquet"), ["NA", None, "diesel"]
+    pa.parquet.write_table(pa.table({"fuel": texts, "": [1, 2, 3]}), path)
+    assert read_table_file(path).frame["fuel"].to_pylist() == texts
     (tmp_path / "a.jsonl").write_text('{"km": 4, "fuel": "NA"}\n{"fuel": null, "age": 1.5}\n')
     read = read_table_file(str(tmp_path / "a.jsonl")).frame
     assert read.to_pydict() == {"km": [4, None], "fuel": ["NA", None], "age": [None, 1.5]}
@@ -68,7 +66,7 @@ def test_several_files_are_one_table(tmp_path, file):
         ({"names": ["sky"]}, "`source` must have a column to read, got none in .*cars.csv"),
         ({"numbers": ["fuel"]}, "must be numeric, got 'diesel' at row 0 of column 'fuel' in"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_named(file, options, message):
     with pytest.raises(DataError, match=message):
         read_table_file(file, **options)

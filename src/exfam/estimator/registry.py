@@ -42,14 +42,14 @@ REGISTRY = {
         ("masked-table", "tables.table", "MaskedTable", "tables", "table"),
         (
             "masked-table-classifier",
-            "tables.classifier",
+            "tables.supervised",
             "MaskedTableClassifier",
             "tables",
             "table-classifier",
         ),
         (
             "masked-table-regressor",
-            "tables.regressor",
+            "tables.supervised",
             "MaskedTableRegressor",
             "tables",
             "table-regressor",

@@ -1,6 +1,6 @@
 """Linear attention as a mixture of experts: the network's weights, and its parts that add up."""
 
-from exfam.experts.bundle import AttentionLayer, LinearAttention, LinearAttentionStack
+from exfam.experts.bundle import AttentionLayer, LinearAttention, random_network
 from exfam.experts.mixture import (
     Experts,
     ScoreComponents,
@@ -11,14 +11,12 @@ from exfam.experts.mixture import (
     similarity_components,
 )
 from exfam.experts.paths import Path, PathExperts, path_experts
-from exfam.experts.random_networks import random_network, random_stack
 from exfam.experts.sentences import Sentences, forward
 
 __all__ = [
     "AttentionLayer",
     "Experts",
     "LinearAttention",
-    "LinearAttentionStack",
     "Path",
     "PathExperts",
     "ScoreComponents",
@@ -29,7 +27,6 @@ __all__ = [
     "forward",
     "path_experts",
     "random_network",
-    "random_stack",
     "score_components",
     "similarity_components",
 ]

@@ -76,26 +76,27 @@ class SimilarityComponents:
         return self.token + self.position + constant[:, None, None]
 
 
-def as_experts(attention: LinearAttention, sentences: Sentences, targets: Sequence[int]) -> Experts:
+def as_experts(network: LinearAttention, sentences: Sentences, targets: Sequence[int]) -> Experts:
     """The network's logits of each target as a mixture of experts, exactly.
 
-    Raises ExfamError where sentences or targets are not the network's.
+    This and what follows raise ExfamError where sentences or targets are not the network's, and
+    for a network of several layers.
 
-    >>> from exfam.experts.random_networks import random_network
+    >>> from exfam.experts import random_network
     >>> network = random_network(torch.Generator().manual_seed(0))
     >>> experts = as_experts(network, Sentences(torch.tensor([[0, -1, 2]])), [2])
     >>> experts.weights.sum(-1).round(decimals=6).tolist()
     [[[1.0, 1.0]]]
     """
-    scores = score_components(attention, sentences, targets).total
-    weighs = _weighs(sentences, targets)
+    scores = score_components(network, sentences, targets).total
+    weighs = weighing(sentences, targets)[:, :, None]
     weights = scores.masked_fill(~weighs, -torch.inf).softmax(-1)
-    contributions = similarity_components(attention, sentences, targets).total
+    contributions = similarity_components(network, sentences, targets).total
     return Experts(weights, contributions.masked_fill(~weighs[..., None], 0.0))
 
 
 def center_weights(
-    attention: LinearAttention,
+    network: LinearAttention,
     sentences: Sentences,
     targets: Sequence[int],
     *,
@@ -105,44 +106,27 @@ def center_weights(
 
     pi_j(b) = softmax_j of x_j^T W^KQ (c_b + p_m), as in attention word embeddings. `centers` are
     rows of `tokens`: the token of each output. Times the contributions of `as_experts` and summed
-    over heads and positions they give another model's logits. Raises ExfamError where sentences or
-    targets are not the network's. Source: "Bidirectional attention as a mixture of continuous word
-    experts", footnote 1, after Sonkar et al. (2020).
-
-    >>> from exfam.experts.random_networks import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> rows, centers = Sentences(torch.tensor([[0, 1, 2]])), torch.arange(4)[None]
-    >>> center_weights(network, rows, [2], centers=centers).sum(3).round(decimals=6)[0, 0, 0]
-    tensor([1., 1., 1., 1.], dtype=torch.float64)
+    over heads and positions they give another model's logits. Source: "Bidirectional attention as
+    a mixture of continuous word experts", footnote 1, after Sonkar et al. (2020).
     """
-    placed = _cells(attention, sentences, targets) + attention.positions
-    asks = attention.tokens[centers] + attention.positions[list(targets)][:, None]
-    query = torch.einsum("hde,tpe->thpd", attention.query, asks) + attention.query_bias[:, None]
-    key = torch.einsum("hde,rtse->rthsd", attention.scale * attention.key, placed)
-    scores = key @ query.mT
-    return scores.masked_fill(~_weighs(sentences, targets)[..., None], -torch.inf).softmax(3)
+    layer, placed = network.layer, masked_copies(network, sentences, targets) + network.positions
+    asks = network.tokens[centers] + network.positions[list(targets)][:, None]
+    query = torch.einsum("hde,tpe->thpd", layer.query, asks) + layer.query_bias[:, None]
+    key = torch.einsum("hde,rtse->rthsd", layer.scale * layer.key, placed)
+    scores, weighs = key @ query.mT, weighing(sentences, targets)[:, :, None, :, None]
+    return scores.masked_fill(~weighs, -torch.inf).softmax(3)
 
 
 def score_components(
-    attention: LinearAttention, sentences: Sentences, targets: Sequence[int]
+    network: LinearAttention, sentences: Sentences, targets: Sequence[int]
 ) -> ScoreComponents:
-    """The four components of every score.
-
-    Raises ExfamError where sentences or targets are not the network's.
-
-    >>> from exfam.experts.random_networks import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> score_components(network, Sentences(torch.tensor([[0, 1, 2]])), [2]).position.shape
-    torch.Size([2, 3])
-    """
-    cells = _cells(attention, sentences, targets)
-    positions = attention.positions
+    """The four components of every score."""
+    cells, layer = masked_copies(network, sentences, targets), network.layer
+    positions = network.positions
     # W_K^T W_Q applied to the query's two terms: what a key is compared with.
-    key = attention.scale * attention.key
-    of_mask = torch.einsum(
-        "hde,hd->he", key, attention.query @ attention.mask + attention.query_bias
-    )
-    of_position = torch.einsum("hde,hdf,tf->the", key, attention.query, positions[list(targets)])
+    key = layer.scale * layer.key
+    of_mask = torch.einsum("hde,hd->he", key, layer.query @ network.mask + layer.query_bias)
+    of_position = torch.einsum("hde,hdf,tf->the", key, layer.query, positions[list(targets)])
     return ScoreComponents(
         token=torch.einsum("rtse,he->rths", cells, of_mask),
         token_position=torch.einsum("rtse,the->rths", cells, of_position),
@@ -152,54 +136,44 @@ def score_components(
 
 
 def similarity_components(
-    attention: LinearAttention, sentences: Sentences, targets: Sequence[int]
+    network: LinearAttention, sentences: Sentences, targets: Sequence[int]
 ) -> SimilarityComponents:
-    """The four components of every expert.
-
-    Raises ExfamError where sentences or targets are not the network's.
-
-    >>> from exfam.experts.random_networks import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> parts = similarity_components(network, Sentences(torch.tensor([[0, 1, 2]])), [2])
-    >>> parts.token.shape, parts.center.shape
-    (torch.Size([1, 1, 2, 3, 4]), torch.Size([1, 4]))
-    """
-    cells, m = _cells(attention, sentences, targets), list(targets)
-    readout = attention.readout[m]
-    to_logits = readout + readout @ attention.hidden  # W^l = W''(I + W')
-    lov = torch.einsum("tpe,hed,hdf->thpf", to_logits, attention.out, attention.value)
-    added = attention.out_bias + torch.einsum("hed,hd->e", attention.out, attention.value_bias)
-    constant = readout @ attention.hidden_bias + attention.readout_bias[m]
-    g = to_logits @ (attention.mask + added) + constant
-    d = torch.einsum("tpe,te->tp", to_logits, attention.positions[m])
+    """The four components of every expert."""
+    cells, m, layer = masked_copies(network, sentences, targets), list(targets), network.layer
+    readout = network.readout[m]
+    to_logits = readout + readout @ layer.hidden  # W^l = W''(I + W')
+    lov = torch.einsum("tpe,hed,hdf->thpf", to_logits, layer.out, layer.value)
+    constant = readout @ layer.hidden_bias + network.readout_bias[m]
+    g = to_logits @ (network.mask + layer.added) + constant
+    d = torch.einsum("tpe,te->tp", to_logits, network.positions[m])
     return SimilarityComponents(
         token=torch.einsum("rtse,thpe->rthsp", cells, lov),
-        position=torch.einsum("se,thpe->thsp", attention.positions, lov),
-        center=g / attention.n_heads,
-        center_position=d / attention.n_heads,
+        position=torch.einsum("se,thpe->thsp", network.positions, lov),
+        center=g / layer.n_heads,
+        center_position=d / layer.n_heads,
     )
 
 
-def _cells(
-    attention: LinearAttention, sentences: Sentences, targets: Sequence[int]
+def masked_copies(
+    network: LinearAttention, sentences: Sentences, targets: Sequence[int]
 ) -> Float[Tensor, "rows targets positions embed"]:
     """c_xj of each cell, MASK at the target."""
-    check_sentences(attention, sentences, targets)
-    c, token = attention.tokens, sentences.token
+    check_sentences(network, sentences, targets)
+    c, token = network.tokens, sentences.token
     share = sentences.share_of_next.to(c.dtype)[..., None]
     between = torch.lerp(c[token], c[(token + 1).clamp(max=len(c) - 1)], share)
-    own = torch.where(sentences.is_mask[..., None], attention.mask, between)
+    own = torch.where(sentences.is_mask[..., None], network.mask, between)
     at_target = _at_target(sentences, targets)[..., None]
-    return torch.where(at_target, attention.mask, own[:, None])
+    return torch.where(at_target, network.mask, own[:, None])
+
+
+def weighing(
+    sentences: Sentences, targets: Sequence[int]
+) -> Bool[Tensor, "rows targets positions"]:
+    """Which experts count: all that stand in the row, and the MASK at the target."""
+    return sentences.shown[:, None] | _at_target(sentences, targets)
 
 
 def _at_target(sentences: Sentences, targets: Sequence[int]) -> Bool[Tensor, "1 targets positions"]:
     positions = torch.arange(sentences.code.shape[1])
     return (positions == torch.tensor(list(targets), dtype=torch.int64)[:, None])[None]
-
-
-def _weighs(
-    sentences: Sentences, targets: Sequence[int]
-) -> Bool[Tensor, "rows targets 1 positions"]:
-    """Which experts count: all that stand in the row, and the MASK at the target."""
-    return (sentences.shown[:, None] | _at_target(sentences, targets))[:, :, None]

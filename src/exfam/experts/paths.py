@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
-from exfam.experts.bundle import AttentionLayer, LinearAttentionStack
-from exfam.experts.sentences import Network, Sentences, check_sentences, stack_of
+from exfam.experts.bundle import AttentionLayer, LinearAttention
+from exfam.experts.mixture import masked_copies, weighing
+from exfam.experts.sentences import Sentences
 
 Path = tuple[int, ...]
 Copies = Float[Tensor, "rows targets positions embed"]
@@ -48,47 +49,43 @@ class PathExperts:
         return self.total.sum(2) + self.constant
 
 
-def path_experts(network: Network, sentences: Sentences, targets: Sequence[int]) -> PathExperts:
+def path_experts(
+    network: LinearAttention, sentences: Sentences, targets: Sequence[int]
+) -> PathExperts:
     """The logits of each target, split by cell and by path; 2^L paths for L layers, exactly.
 
     Raises ExfamError where sentences or targets are not the network's.
 
-    >>> from exfam.experts.random_networks import random_stack
-    >>> network = random_stack(torch.Generator().manual_seed(0), n_layers=2)
+    >>> from exfam.experts import random_network
+    >>> network = random_network(torch.Generator().manual_seed(0), n_layers=2)
     >>> sorted(path_experts(network, Sentences(torch.tensor([[0, 1, 2]])), [2]).parts)
     [(), (1,), (1, 2), (2,)]
     """
-    check_sentences(network, sentences, targets)
-    stack, m = stack_of(network), torch.tensor(list(targets), dtype=torch.int64)
-    start, shown = _copies(network, sentences, m)
-    weights = _weights(stack.layers, start, shown)
-    rows, n_targets, n_positions, embed = start.shape
-    readout = stack.readout[m]
+    start = masked_copies(network, sentences, targets) + network.positions
+    shown, m = weighing(sentences, targets), list(targets)
+    weights = _weights(network.layers, start, shown)
+    rows, _, n_positions, _ = start.shape
+    readout = network.readout[m]
     at_target = torch.eye(n_positions, dtype=start.dtype)[m][None, :, :, None, None]
-    ends: Functional = at_target * readout[:, None].expand(rows, -1, -1, -1, -1)
-    functionals: dict[Path, Tensor] = {(): ends}
-    for number in range(len(stack.layers), 0, -1):
-        layer, used = stack.layers[number - 1], weights[number - 1]
+    functionals: dict[Path, Functional] = {
+        (): at_target * readout[:, None].expand(rows, -1, -1, -1, -1)
+    }
+    for number in range(len(network.layers), 0, -1):
+        layer, used = network.layers[number - 1], weights[number - 1]
         functionals = _one_layer_down(functionals, layer, used, number)
-    counts = shown[..., None]
     parts = {
-        path: torch.einsum("rtspe,rtse->rtsp", functional, start).masked_fill(~counts, 0.0)
+        path: torch.einsum("rtspe,rtse->rtsp", functional, start).masked_fill(
+            ~shown[..., None], 0.0
+        )
         for path, functional in sorted(functionals.items())
     }
-    return PathExperts(weights, parts, _constant(stack, readout) + stack.readout_bias[m])
-
-
-def _copies(
-    network: Network, sentences: Sentences, targets: Tensor
-) -> tuple[Copies, Bool[Tensor, "rows targets positions"]]:
-    """The masked copies' streams before layer 1, and what stands there."""
-    c = network.tokens
-    low, share = sentences.token, sentences.share_of_next.to(c.dtype)[..., None]
-    own = c[low] + share * (c[(low + 1).clamp(max=len(c) - 1)] - c[low])
-    at_target = targets[:, None] == torch.arange(network.n_positions)
-    is_mask = sentences.is_mask[:, None] | at_target
-    stream = torch.where(is_mask[..., None], network.mask, own[:, None]) + network.positions
-    return stream, sentences.shown[:, None] | at_target
+    # What the layers' biases add: as weights sum to 1, they meet each cell's paths together.
+    constant, reached = network.readout_bias[m], readout
+    for layer in reversed(network.layers):
+        kept = reached + reached @ layer.hidden
+        constant = constant + kept @ layer.added + reached @ layer.hidden_bias
+        reached = kept + torch.einsum("tpe,hed,hdf->tpf", kept, layer.out, layer.value)
+    return PathExperts(weights, parts, constant)
 
 
 def _weights(
@@ -101,18 +98,10 @@ def _weights(
         scores = layer.scale * torch.einsum("rthqd,hde,rtke->rthqk", query, layer.key, stream)
         used = scores.masked_fill(~shown[:, :, None, None], -torch.inf).softmax(-1)
         pooled = torch.einsum("rthqk,hed,hdf,rtkf->rtqe", used, layer.out, layer.value, stream)
-        stream = _through_hidden(layer, stream + pooled + _added(layer)) + layer.hidden_bias
+        stream = stream + pooled + layer.added
+        stream = stream + stream @ layer.hidden.T + layer.hidden_bias
         weights.append(used)
     return tuple(weights)
-
-
-def _added(layer: AttentionLayer) -> Float[Tensor, "embed"]:
-    """W_O b_V + b_O."""
-    return layer.out_bias + torch.einsum("hed,hd->e", layer.out, layer.value_bias)
-
-
-def _through_hidden(layer: AttentionLayer, x: Copies) -> Copies:
-    return x + x @ layer.hidden.T
 
 
 def _one_layer_down(
@@ -126,15 +115,3 @@ def _one_layer_down(
         pooled = torch.einsum("rtqpe,rthqk,hed,hdf->rtkpf", kept, weights, layer.out, layer.value)
         below[(number, *path)] = pooled
     return below
-
-
-def _constant(
-    stack: LinearAttentionStack, readout: Float[Tensor, "targets params embed"]
-) -> Float[Tensor, "targets params"]:
-    """What the layers' biases add: as weights sum to 1, they meet each cell's paths together."""
-    constant, reached = readout.new_zeros(readout.shape[:2]), readout
-    for layer in reversed(stack.layers):
-        kept = reached + reached @ layer.hidden
-        constant = constant + kept @ _added(layer) + reached @ layer.hidden_bias
-        reached = kept + torch.einsum("tpe,hed,hdf->tpf", kept, layer.out, layer.value)
-    return constant

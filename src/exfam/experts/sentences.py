@@ -8,9 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.experts.bundle import AttentionLayer, LinearAttention, LinearAttentionStack
-
-Network = LinearAttention | LinearAttentionStack
+from exfam.experts.bundle import AttentionLayer, LinearAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +20,6 @@ class Sentences:
     [0, 1) a cell stands between two tokens: (1 - f) c_code + f c_(code + 1). A MASK token stands
     where `masked` is true, whatever the code. Raises ExfamError for shapes that do not fit, a code
     below -1 or a fraction outside [0, 1).
-
-    >>> Sentences(torch.tensor([[0, -1]])).shown.tolist()
-    [[True, False]]
     """
 
     code: Int64[Tensor, "rows positions"]
@@ -73,23 +68,8 @@ class Sentences:
         return torch.where((self.code >= 0) & ~self.is_mask, self.fraction, 0.0)
 
 
-def stack_of(network: Network) -> LinearAttentionStack:
-    """The network as a stack of layers.
-
-    >>> from exfam.experts.random_networks import random_network
-    >>> len(stack_of(random_network(torch.Generator().manual_seed(0))).layers)
-    1
-    """
-    return network.stack if isinstance(network, LinearAttention) else network
-
-
-def check_sentences(network: Network, sentences: Sentences, targets: Sequence[int]) -> None:
-    """Raise ExfamError where sentences or targets are not the network's.
-
-    >>> from exfam.experts.random_networks import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> check_sentences(network, Sentences(torch.tensor([[0, 1, 2]])), [2])
-    """
+def check_sentences(network: LinearAttention, sentences: Sentences, targets: Sequence[int]) -> None:
+    """Raise ExfamError where sentences or targets are not the network's."""
     n_tokens, n_positions = network.tokens.shape[0], network.n_positions
     if sentences.code.shape[1] != n_positions:
         raise ExfamError(
@@ -108,46 +88,35 @@ def check_sentences(network: Network, sentences: Sentences, targets: Sequence[in
 
 
 def forward(
-    network: Network, sentences: Sentences, targets: Sequence[int]
+    network: LinearAttention, sentences: Sentences, targets: Sequence[int]
 ) -> Float[Tensor, "rows targets params"]:
     """Logits of each target, computed as the network is written: one masked copy for each target.
 
     X = Xbar C + P with MASK at the target; for each layer softmax(X W_Q^T W_K X^T scale) X W_V^T,
     W_O, residual, W' with residual; W'' at the target. Slow: the witness of the expert view.
-    Raises ExfamError where sentences or targets are not the network's.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
-
-    >>> from exfam.experts.random_networks import random_network
-    >>> network = random_network(torch.Generator().manual_seed(0))
-    >>> forward(network, Sentences(torch.tensor([[0, 1, 2]])), [2]).shape
-    torch.Size([1, 1, 4])
     """
     check_sentences(network, sentences, targets)
-    stack = stack_of(network)
-    one_hot = _one_hot(stack, sentences)
-    logits = [_masked_copy(stack, one_hot, sentences.shown, m) for m in targets]
-    return torch.stack(logits, dim=1)
-
-
-def _one_hot(stack: LinearAttentionStack, sentences: Sentences) -> Tensor:
-    """Xbar: (rows, positions, tokens + 1), the last column being MASK."""
-    n_tokens = stack.tokens.shape[0]
-    eye = torch.eye(n_tokens + 1, dtype=stack.tokens.dtype)
+    # Xbar: rows, positions, tokens + 1, the last being MASK.
+    n_tokens = network.tokens.shape[0]
+    eye = torch.eye(n_tokens + 1, dtype=network.tokens.dtype)
     f = sentences.share_of_next.to(eye.dtype)[..., None]
     following = (sentences.token + 1).clamp(max=n_tokens)
     one_hot = (1 - f) * eye[sentences.token] + f * eye[following]
-    return torch.where(sentences.is_mask[..., None], eye[-1], one_hot)
+    one_hot = torch.where(sentences.is_mask[..., None], eye[-1], one_hot)
+    logits = [_masked_copy(network, one_hot, sentences.shown, m) for m in targets]
+    return torch.stack(logits, dim=1)
 
 
-def _masked_copy(stack: LinearAttentionStack, one_hot: Tensor, shown: Tensor, m: int) -> Tensor:
+def _masked_copy(network: LinearAttention, one_hot: Tensor, shown: Tensor, m: int) -> Tensor:
     one_hot, shown = one_hot.clone(), shown.clone()
     one_hot[:, m] = 0.0
     one_hot[:, m, -1] = 1.0
     shown[:, m] = True
-    x = one_hot @ torch.cat([stack.tokens, stack.mask[None]]) + stack.positions
-    for layer in stack.layers:
+    x = one_hot @ torch.cat([network.tokens, network.mask[None]]) + network.positions
+    for layer in network.layers:
         x = _layer(layer, x, shown)
-    return x[:, m] @ stack.readout[m].T + stack.readout_bias[m]
+    return x[:, m] @ network.readout[m].T + network.readout_bias[m]
 
 
 def _layer(layer: AttentionLayer, x: Tensor, shown: Tensor) -> Tensor:

@@ -11,8 +11,8 @@ from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
-from exfam.tables.answers.decisions import decide
 from exfam.tables.answers.distributions import distribution_blocks
+from exfam.tables.answers.imputation import decide
 from exfam.tables.data import Column, decode
 from exfam.tables.data.table_files import TableFile
 

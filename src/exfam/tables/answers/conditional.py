@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64, Shaped
+import torch
+from jaxtyping import Float64, Int, Shaped
 
 from exfam.checks import DataError, check_seed, check_whole
 from exfam.families.mixtures import Mixture
@@ -13,10 +14,58 @@ from exfam.tables.answers.distributions import (
     chain_log_prob,
     checked_columns,
     column_distributions,
-    sample_rows,
+    table_blocks,
 )
-from exfam.tables.data import Cells, decode_all, encode_given
-from exfam.tables.networks.table_network import TableModel
+from exfam.tables.data import Cells, TableSchema, decode_all, encode_given, encode_values
+from exfam.tables.networks.table_model import TableModel
+
+
+def sample_rows(model: TableModel, cells: Cells, *, n: Any, seed: Any, order: Any = None) -> Cells:
+    """`n` draws of the absent cells of every row given its present ones, the first draw's first.
+
+    `order`: names of the columns to fill, each drawn given the present cells and those drawn
+        before it; others stay absent; None is all, in the table's order (default None)
+    """
+    check_whole("n", n)
+    check_seed("seed", seed)
+    names = checked_columns(model.schema, order)
+    generator = torch.Generator().manual_seed(int(seed))
+    row = np.tile(np.arange(len(cells)), int(n))
+    numbers = max((family.n_params for family in model.families), default=1)
+    # Without rows there are no blocks.
+    filled = [cells[:0]]
+    for block in table_blocks(len(row), numbers=numbers):
+        part = cells[row[block]]
+        for name in names:
+            part = _draw(model, part, name, generator)
+        filled.append(part)
+    return Cells.concatenate(filled)
+
+
+def put_values(
+    cells: Cells,
+    rows: Int[np.ndarray, "some"],
+    *,
+    schema: TableSchema,
+    column: int,
+    values: Float64[np.ndarray, "some"],
+) -> Cells:
+    """The cells with `values` in some rows of the column of this index, encoded as its tokens."""
+    code, fraction, value = cells.code.copy(), cells.fraction.copy(), cells.value.copy()
+    code[rows, column], fraction[rows, column] = encode_values(schema.columns[column], values)
+    value[rows, column] = values
+    return Cells(code, fraction, value)
+
+
+def _draw(model: TableModel, cells: Cells, name: str, generator: torch.Generator) -> Cells:
+    """One column drawn where it is absent, given all cells there are now."""
+    column = model.schema.index(name)
+    rows = np.flatnonzero(~cells.present[:, column])
+    if not len(rows):
+        return cells
+    drawn = column_distributions(model, cells[rows], [name])[name].sample(generator)
+    values = drawn.double().numpy()
+    return put_values(cells, rows, schema=model.schema, column=column, values=values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +103,7 @@ class TableConditional:
         return self.distributions[name].probs().double().numpy()
 
     def predict_dist(self, name: str) -> Prediction:
-        """The distribution of one column, of codes of its labels or of its numbers.
-
-        Raises DataError for a column that is not in question.
-        """
+        """The distribution of one column, of codes of its labels or of its numbers."""
         return Prediction(self.distributions[self._checked(name)], np.arange(len(self)), len(self))
 
     def log_prob(self, values: Any) -> Float64[np.ndarray, "rows"]:
@@ -81,14 +127,9 @@ class TableConditional:
         return chain_log_prob(self.model, joined, order=self.columns, given=others)
 
     def sample(self, n: int = 1, *, seed: int = 0) -> dict[str, np.ndarray]:
-        """`n` joint draws for every row (default 1): by column, all rows of the first draw first.
-
-        `seed`: of the draws; the same gives the same (default 0)
-        """
-        check_whole("n", n)
-        check_seed("seed", seed)
-        draws = sample_rows(self.model, self.given, n=int(n), seed=int(seed), order=self.columns)
-        values = decode_all(self.model.schema, Cells.concatenate(draws))
+        """`n` joint draws for every row: by column, all rows of the first draw first."""
+        draws = sample_rows(self.model, self.given, n=n, seed=seed, order=self.columns)
+        values = decode_all(self.model.schema, draws)
         return {name: values[name] for name in self.columns}
 
     def _checked(self, name: str) -> str:
@@ -100,25 +141,19 @@ class TableConditional:
 
 
 def conditional(
-    model: TableModel, given: Cells, *, of: Any, order: Any = None, unknown: str = "unk"
+    model: TableModel, given: Cells, *, of: Any, order: Any = None, unknown: str
 ) -> TableConditional:
     """The distribution of the columns `of` given the present cells of the other columns.
 
-    `given`: one row or many; cells of the columns `of` are ignored; a row without cells gives the
-        model's own marginal distribution
     `order`: the columns `of` in the order of the chain rule; None is as in `of` (default None)
-    `unknown`: what a label is that training did not have, in values (default "unk")
-
-    The marginal distributions take one pass of the model. Raises DataError for a name that is
-    unknown or given twice, and if `order` does not name just the columns `of`.
     """
     schema = model.schema
     names = checked_columns(schema, of)
     chain = names if order is None else checked_columns(schema, order)
     if set(chain) != set(names):
+        listed = ", ".join(names)
         raise DataError(
-            f"`order` must name the columns {', '.join(names)} and no others, "
-            f"got {', '.join(chain)}."
+            f"`order` must name the columns {listed} and no others, got {', '.join(chain)}."
         )
     hidden = given.hide([schema.index(name) for name in names])
     distributions = column_distributions(model, hidden, names)

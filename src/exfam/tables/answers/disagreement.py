@@ -1,17 +1,17 @@
 """How far a table model's conditionals are from those of one joint distribution."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 from scipy.special import logsumexp
 
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.tables.answers.distributions import cell_log_prob, chain_log_prob
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_network import TableModel
+from exfam.tables.networks.table_model import TableModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,38 +56,28 @@ class OrderDisagreement:
 
     @property
     def mixture_log_prob(self) -> Float64[np.ndarray, "rows"]:
-        """Log of the mean over the orders of p(row), in nats: proper whatever the model is."""
+        """Log of the mean over the orders of p(row), in nats: proper for any model."""
         return logsumexp(self.log_prob, axis=1) - math.log(len(self.orders))
 
 
 def order_disagreement(
-    model: TableModel, cells: Cells, *, n_orders: int, seed: int
+    model: TableModel, cells: Cells, *, n_orders: Any, seed: Any
 ) -> OrderDisagreement:
-    """Chain log-probabilities under random orders, no two the same, and the gaps of all pairs.
-
-    Exactly 0 apart from rounding where the model's conditionals are those of one joint
-    distribution. Raises ExfamError without rows and unless `n_orders` is from 2 to the number of
-    orders.
-    """
+    """Chain log-probabilities under random orders, no two the same, and the gaps of all pairs."""
+    check_whole("n_orders", n_orders, least=2)
+    check_seed("seed", seed)
     if not len(cells):
         raise ExfamError("`cells` must hold at least one row, got none.")
-    orders = _random_orders(model.schema.targets, n=n_orders, seed=seed)
+    names = model.schema.targets
+    if len(names) < 2:
+        raise ExfamError(f"`X` must have columns of several orders, got {names[0]!r} alone.")
+    rng = np.random.default_rng(int(seed))
+    drawn: dict[tuple[str, ...], None] = {}
+    while len(drawn) < min(n_orders, math.factorial(len(names))):
+        drawn[tuple(names[k] for k in rng.permutation(len(names)))] = None
+    orders = tuple(drawn)
     log_prob = np.stack([chain_log_prob(model, cells, order=order) for order in orders], axis=1)
     return OrderDisagreement(orders, log_prob, _pair_gaps(model, cells))
-
-
-def _random_orders(names: Sequence[str], *, n: int, seed: int) -> tuple[tuple[str, ...], ...]:
-    possible = math.factorial(len(names))
-    if not 2 <= n <= possible:
-        raise ExfamError(
-            f"`n_orders` must be from 2 to {possible}, the number of orders of "
-            f"{len(names)} columns, got {n}."
-        )
-    rng = np.random.default_rng(seed)
-    orders: dict[tuple[str, ...], None] = {}
-    while len(orders) < n:
-        orders[tuple(names[k] for k in rng.permutation(len(names)))] = None
-    return tuple(orders)
 
 
 def _pair_gaps(model: TableModel, cells: Cells) -> Float64[np.ndarray, "columns columns"]:

@@ -1,4 +1,4 @@
-"""Absent cells filled with one value each, and how sure the model is of it."""
+"""One value for each predictive distribution, and absent cells filled by it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,33 +7,64 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
-from exfam.checks import check_choice, check_inside
+from exfam.checks import ExfamError, check_choice, check_inside
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.decisions import decide, usual_rule
-from exfam.tables.answers.distributions import distribution_blocks, put_values
+from exfam.tables.answers.conditional import put_values
+from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.data import (
     LABEL_KINDS,
     Cells,
+    Column,
     RawColumn,
     RawTable,
     TableSchema,
     as_frame_like,
     decode,
 )
-from exfam.tables.networks.table_network import TableModel
+from exfam.tables.networks.table_model import TableModel
 
-NUMBER_RULES = ("mean", "median")
+DECISIONS = ("argmax", "mean", "median")
+_OF_LABELS = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
+
+
+def usual_rule(column: Column, *, numbers: str = "mean") -> str:
+    """The most probable label, of ordered ones the median; `numbers` names that of numbers."""
+    return _OF_LABELS.get(column.kind, numbers)
+
+
+def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.ndarray, "rows"]:
+    """One value per row of a column: a label's code, or a number in its own unit.
+
+    `rule`: "argmax", the most probable label, the first of equals; "median", the smallest value
+        that at least half of the probability does not exceed; "mean", the expected value, of an
+        ordinal column rounded to the nearest label (the earlier one halfway), or to the nearest
+        index where the labels are no numbers
+    """
+    check_choice("rule", rule, DECISIONS)
+    what = f"{column.kind} column {column.name!r}"
+    if column.kind in ("categorical", "boolean") and rule != "argmax":
+        raise ExfamError(
+            f"`rule` must be 'argmax' for the {what}, whose labels have no order, got {rule!r}. "
+            "Declare the column ordinal if they have one."
+        )
+    if column.kind not in LABEL_KINDS and rule == "argmax":
+        raise ExfamError(f"`rule` must be 'mean' or 'median' for the {what}, got 'argmax'.")
+    if rule == "argmax":
+        return distribution.probs().argmax(-1).double().numpy()
+    if rule == "median":
+        return distribution.quantile(0.5).double().numpy()
+    if column.labels is None:
+        return distribution.mean().double().numpy()
+    numbers = column.labels.dtype.kind in "iuf"
+    labels = column.labels.astype(np.float64) if numbers else np.arange(float(len(column.labels)))
+    expected = distribution.probs().double().numpy() @ labels
+    # Labels may be declared in falling order, so no search in a sorted list would do.
+    return np.abs(labels - expected[:, None]).argmin(axis=1).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class Imputed:
-    """Rows without absent cells, and what was filled; NaN for cells that were there.
-
-    `filled`: which cells were absent
-    `probability`: of labels, the probability of the one filled in
-    `low`, `high`: of ordinal labels, numbers and counts, the central interval that holds the
-        value with probability `level`; codes of labels, or numbers in their own unit
-    """
+    """Rows without absent cells, and of those filled what `TableImputation` holds."""
 
     cells: Cells
     filled: Bool[np.ndarray, "rows columns"]
@@ -62,18 +93,12 @@ class TableImputation:
     level: float
 
 
-def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) -> Imputed:
-    """Each absent cell filled from its distribution given the present cells of the row.
+def impute(model: TableModel, cells: Cells, *, rule: str, level: float) -> Imputed:
+    """Each absent cell but dates, filled from its distribution given the row's present cells.
 
-    `rule`: of numbers and counts, "mean" or "median"; a mean count is rounded to a whole one.
-        Labels without order are the most probable ones, ordered labels the medians
-    `level`: of the intervals, in (0, 1) (default 0.9)
-
-    Dates stay absent. Every other absent cell is filled by itself: no filled cell is seen by the
-    next, so that the filled cells of a row are not a draw from their joint distribution (see
-    `sample_rows`). Raises ExfamError for another rule or level.
+    `rule`: of numbers and counts, "mean" or "median"; a mean count is rounded to a whole one
     """
-    check_choice("rule", rule, NUMBER_RULES)
+    check_choice("rule", rule, ("mean", "median"))
     check_inside("level", level)
     schema = model.schema
     absent = ~cells.present & ~np.array([column.input_only for column in schema.columns], bool)
@@ -87,19 +112,13 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float = 0.9) ->
             best = decide(distribution, column, rule=usual_rule(column, numbers=rule))
             values[block] = np.rint(best) if column.kind == "count" else best
             if column.kind in LABEL_KINDS:
-                probability[some, k] = _probability(distribution, values[block])
+                probs = distribution.probs().double().numpy()
+                probability[some, k] = probs[np.arange(len(probs)), best.astype(np.int64)]
             if column.kind not in ("categorical", "boolean"):
                 low[some, k] = distribution.quantile((1 - level) / 2).numpy()
                 high[some, k] = distribution.quantile((1 + level) / 2).numpy()
         filled = put_values(filled, rows, schema=schema, column=k, values=values)
     return Imputed(filled, absent, probability, low, high, level)
-
-
-def _probability(
-    distribution: Mixture, code: Float64[np.ndarray, "rows"]
-) -> Float64[np.ndarray, "rows"]:
-    probs = distribution.probs().double().numpy()
-    return np.take_along_axis(probs, code.astype(np.int64)[:, None], axis=1)[:, 0]
 
 
 def imputed_table(
@@ -109,11 +128,7 @@ def imputed_table(
     schema: TableSchema,
     imputed: Imputed,
 ) -> TableImputation:
-    """The table with what was filled in.
-
-    `table`: the frame as it was read
-    `names`: what the model calls each of its columns
-    """
+    """The table with what was filled in; `names`: what the model calls each of its columns."""
     index = {own: schema.index(name) for own, name in names.items()}
     missing = np.zeros_like(imputed.filled)
     for own, k in index.items():

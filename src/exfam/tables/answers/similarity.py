@@ -36,17 +36,14 @@ class ColumnSimilarity:
         check_positive("k", k)
         own = self.cosine[self._index(name)]
         others = [self._index(other) for other in (self.names if among is None else among)]
-        others = sorted(
-            (other for other in others if self.names[other] != name), key=lambda j: -own[j]
-        )
+        others = [other for other in others if self.names[other] != name]
+        others.sort(key=lambda j: -own[j])
         return [(self.names[other], float(own[other])) for other in others[:k]]
 
     def as_dict(self) -> dict[str, dict[str, float]]:
         """Plain JSON: by column, its cosine to each column."""
-        return {
-            name: dict(zip(self.names, row, strict=True))
-            for name, row in zip(self.names, self.cosine.tolist(), strict=True)
-        }
+        rows = zip(self.names, self.cosine.tolist(), strict=True)
+        return {name: dict(zip(self.names, row, strict=True)) for name, row in rows}
 
     def _index(self, name: str) -> int:
         if name not in self.names:
@@ -59,14 +56,7 @@ class ColumnSimilarity:
 def column_similarity(
     vectors: Float[np.ndarray, "members columns embed"], names: Sequence[str]
 ) -> ColumnSimilarity:
-    """The cosines between all pairs of columns' vectors, the mean over the members of an ensemble.
-
-    Raises DataError for another number of names.
-    """
-    if len(names) != vectors.shape[1]:
-        raise DataError(
-            f"`names` must be as many as there are columns, {vectors.shape[1]}, got {len(names)}."
-        )
+    """The cosines between all pairs of columns' vectors, the mean over members of an ensemble."""
     exact = vectors.astype(np.float64)
     length = np.linalg.norm(exact, axis=-1, keepdims=True)
     unit = exact / np.where(length == 0, 1.0, length)

@@ -1,9 +1,8 @@
 """Tables of rows and columns: kinds of columns, cells as tokens and numbers."""
 
-from exfam.tables.data.cells import Cells
-from exfam.tables.data.columns import COLUMN_KINDS, LABEL_KINDS, Column, label_array
-from exfam.tables.data.encode import (
+from exfam.tables.data.cells import (
     UNKNOWN,
+    Cells,
     decode,
     decode_all,
     encode_all,
@@ -11,11 +10,10 @@ from exfam.tables.data.encode import (
     encode_table,
     encode_values,
 )
-from exfam.tables.data.frames import array_names, read_table
+from exfam.tables.data.frames import RawColumn, RawTable, has_names, read_table
 from exfam.tables.data.learn import NUMERIC, learn_schema
-from exfam.tables.data.raw import RawColumn, RawTable
 from exfam.tables.data.replaced import as_frame_like
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data.schema import COLUMN_KINDS, LABEL_KINDS, Column, TableSchema, label_array
 
 __all__ = [
     "COLUMN_KINDS",
@@ -27,7 +25,6 @@ __all__ = [
     "RawColumn",
     "RawTable",
     "TableSchema",
-    "array_names",
     "as_frame_like",
     "decode",
     "decode_all",
@@ -35,6 +32,7 @@ __all__ = [
     "encode_given",
     "encode_table",
     "encode_values",
+    "has_names",
     "label_array",
     "learn_schema",
     "read_table",

@@ -1,7 +1,6 @@
 """Columns of dates: the time that has passed, and where in the year, week and day it was."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,78 +9,50 @@ from jaxtyping import Float64, Shaped
 
 from exfam.checks import DataError, ExfamError
 from exfam.dates import NEARLY_ALL, date_share, find_date_format, parse_dates
-from exfam.tables.data.raw import RawColumn, RawTable, cell_error
+from exfam.tables.data.frames import RawColumn, RawTable, cell_error
+from exfam.tables.data.schema import PARTS, DateColumn
 
-# What is read off a date beside the days since 1970, and in what columns.
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "year": ("year sin", "year cos"),
-    "week": ("weekday",),
-    "day": ("day sin", "day cos"),
-}
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")
 _DAYS_A_YEAR = 365.2425
 _MONDAY = 4  # days from 1970-01-01, a Thursday, to the first Monday
 
 
-@dataclass(frozen=True)
-class DateColumn:
-    """A column of dates, which is an input alone: nothing is predicted of it.
-
-    `date_format`: of its text, None if it had dates and no text
-    `parts`: which of "year", "week" and "day" it varies in, so that they are columns beside it
-    """
-
-    name: str
-    date_format: str | None
-    parts: tuple[str, ...]
-
-    @property
-    def part_names(self) -> tuple[str, ...]:
-        """The columns beside the one of its name, which holds days since 1970."""
-        return tuple(f"{self.name} {name}" for part in self.parts for name in PARTS[part])
-
-
 def find_dates(
     tables: Sequence[RawTable], kinds: Mapping[str, Any], date_format: Any
 ) -> tuple[DateColumn, ...]:
-    """The columns of dates: those that hold dates, are declared so, or hold text that all is dates.
-
-    `kinds`: what is declared; a column of another kind is left alone
-    `date_format`: of all columns of text, or by column; None for the one that all of it fits
-
-    Raises DataError for text whose format is not certain, and for dates declared of another kind.
-    """
+    """The columns of dates: those that hold dates, are declared so, or whose text all is dates."""
     names = list(dict.fromkeys(name for table in tables for name in table.names))
-    formats = _formats(date_format, names)
-    by_name = formats if isinstance(date_format, Mapping) else {}
+    by_name = date_format if isinstance(date_format, Mapping) else {}
+    for name in by_name:
+        if name not in names:
+            raise ExfamError(f"`date_format` must name columns of the table, got {name!r}.")
     dates = []
     for name in names:
         columns = [table.columns[name] for table in tables if name in table.columns]
         filled = [column for column in columns if not column.is_empty]
         declared = "date" if name in by_name else kinds.get(name)
-        own = formats.get(name)
+        own = by_name.get(name) if isinstance(date_format, Mapping) else date_format
         if not filled:
             continue
         if any(column.type == "date" for column in filled) or declared == "date":
-            _check_declared(name, declared)
+            if declared not in (None, "date"):
+                raise DataError(
+                    f"Column {name!r} must be of kind 'date', got dates and the kind {declared!r}. "
+                    "Convert it to numbers or texts first, or leave it out of `kinds`."
+                )
             own = own or find_date_format(_texts(filled), name=name)
-        elif declared is None and all(_may_be_dates(column) for column in filled):
-            own = _format_of(_texts(filled), name, own)
+        else:
+            texts = all(column.type == "text" and column.order is None for column in filled)
+            own = _format_of(_texts(filled), name, own) if declared is None and texts else None
             if own is None:
                 continue
-        else:
-            continue
         moments = np.concatenate([_moments(name, column, own) for column in filled])
         dates.append(DateColumn(name, own, _varying(moments[~np.isnat(moments)])))
     return tuple(dates)
 
 
 def with_date_parts(table: RawTable, dates: Sequence[DateColumn]) -> RawTable:
-    """The table with days since 1970 in place of dates, and beside them the columns of their parts.
-
-    Raises DataError, naming the row, for cells that are no dates, and for a column that has the
-    name of a part.
-    """
+    """The table with days since 1970 in place of dates, and beside them their parts."""
     columns = dict(table.columns)
     for date in dates:
         for name in date.part_names:
@@ -108,34 +79,8 @@ def as_dates(days: Float64[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows"]:
     return np.where(missing, np.datetime64("NaT", "us"), moments)
 
 
-def _formats(date_format: Any, names: Sequence[str]) -> Mapping[str, Any]:
-    if date_format is None:
-        return {}
-    if not isinstance(date_format, Mapping):
-        return dict.fromkeys(names, date_format)
-    for name in date_format:
-        if name not in names:
-            raise ExfamError(f"`date_format` must name columns of the table, got {name!r}.")
-    return date_format
-
-
-def _check_declared(name: str, declared: Any) -> None:
-    if declared not in (None, "date"):
-        raise DataError(
-            f"Column {name!r} must be of kind 'date', got dates and the kind {declared!r}. Convert "
-            "it to numbers or texts first, or leave it out of `kinds`."
-        )
-
-
-def _may_be_dates(column: RawColumn) -> bool:
-    return column.type == "text" and column.order is None
-
-
 def _format_of(texts: pa.Array, name: str, date_format: str | None) -> str | None:
-    """The format of text of no declared kind: the one given, if it is dates of it, or its own.
-
-    Raises DataError, with the remedy for text that is no dates, where nearly all of it is dates.
-    """
+    """The format of text of no declared kind: the one given, if it is dates of it, or its own."""
     if date_format is not None:
         share = date_share(texts, date_format=date_format)
         if share == 1:
@@ -174,9 +119,7 @@ def _moments(name: str, column: RawColumn, date_format: str | None) -> Shaped[np
 
 def _varying(moments: Shaped[np.ndarray, "known"]) -> tuple[str, ...]:
     """The parts in which these dates differ."""
-    days = moments.astype(np.int64) / _DAY
-    whole = DateColumn("", None, tuple(PARTS))
-    parts = _parts(days, whole)
+    parts = _parts(moments.astype(np.int64) / _DAY, DateColumn("", None, tuple(PARTS)))
     return tuple(
         part for part, names in PARTS.items() if np.ptp(parts[f" {names[-1]}"].astype(float)) > 0
     )

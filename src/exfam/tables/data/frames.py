@@ -1,13 +1,144 @@
 """Tables of any kind as named columns with their missing cells: frames, mappings, arrays."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from jaxtyping import Bool, Shaped
+from pyarrow import types
 
 from exfam.checks import DataError
+from exfam.columns.columns import Columns
 from exfam.columns.frames import open_frame
-from exfam.tables.data.raw import RawColumn, RawTable, read_column
+from exfam.columns.parts import Part
+from exfam.columns.rules import FINITE, exact_rule, is_moment, is_number, is_text
+from exfam.tables.data.schema import label_array
+
+
+@dataclass(frozen=True, eq=False)
+class RawColumn:
+    """One column: numbers, booleans, dates, or texts as codes of `labels`; where missing anything.
+
+    `category`: whether the frame says that its values are categories
+    `order`: the categories in order, where the frame declares one
+    """
+
+    values: Shaped[np.ndarray, " rows"]
+    missing: Bool[np.ndarray, " rows"]
+    labels: Sequence[str] | None = None
+    category: bool = False
+    order: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.missing)
+
+    @property
+    def type(self) -> str:
+        """What its values are: "text", "boolean", "date" or "number"."""
+        if self.labels is not None:
+            return "text"
+        return {"b": "boolean", "M": "date"}.get(self.values.dtype.kind, "number")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every cell is missing."""
+        return bool(self.missing.all())
+
+    def at(self, row: int) -> object:
+        """The value in a row, as Python knows it."""
+        value = self.values[row].item()
+        return value if self.labels is None else self.labels[value]
+
+
+@dataclass(frozen=True, eq=False)
+class RawTable:
+    """Columns by name, all of `n_rows` rows."""
+
+    names: tuple[str, ...]
+    columns: Mapping[str, RawColumn]
+    n_rows: int
+
+
+def cell_error(
+    name: str, rule: str, column: RawColumn, wrong: Bool[np.ndarray, " rows"], *, advice: str
+) -> DataError:
+    """The error of a column in which the cells marked `wrong` break a rule; it names the first."""
+    rows = np.flatnonzero(wrong)
+    where = f"at row {rows[0]} ({len(rows)} of {len(wrong)} rows)"
+    return DataError(
+        f"Column {name!r} must {rule}, got {column.at(int(rows[0]))!r} {where}. {advice}"
+    )
+
+
+def read_column(held: Any, name: str, *, order: list[str] | None = None) -> RawColumn:
+    """A column as numpy knows it, with `order` as that of its categories if Arrow knows none."""
+    dtype = getattr(held, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind not in "fiubMOU":
+        raise _unreadable(name, str(dtype))
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize not in (4, 8):
+        held = np.asarray(held, dtype=np.float64)  # Arrow has no longer ones
+    part = Part("X", name)
+    read = _typed(Columns.of_frame({name: held}, [part]), part)
+    category, declared = _declared(held, order)
+    return replace(read, category=category, order=declared)
+
+
+def _typed(columns: Columns, part: Part) -> RawColumn:
+    array = columns.arrays[part]
+    missing = array.is_null().to_numpy(zero_copy_only=False)
+    kind = array.type
+    if is_text(kind):
+        coded = array.dictionary_encode()
+        codes = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        return RawColumn(codes, missing, labels=coded.dictionary.to_pylist())
+    if is_moment(kind):
+        moments = columns.moments(part)
+        return RawColumn(np.where(missing, np.datetime64(0, "us"), moments), missing)
+    if not is_number(kind):
+        raise _unreadable(part.name, str(kind))
+    if types.is_null(kind) or types.is_decimal(kind):
+        array = array.cast(pa.float64())
+    filled = array.fill_null(False if types.is_boolean(kind) else 0)
+    read = RawColumn(filled.to_numpy(zero_copy_only=False), missing)
+    rule = exact_rule(kind) if kind == pa.uint64() else FINITE
+    if kind == pa.uint64() or types.is_floating(array.type):
+        wrong = rule.wrong(filled).to_numpy(zero_copy_only=False)
+        if wrong.any():
+            raise cell_error(part.name, rule.text, read, wrong, advice=rule.advice)
+    return replace(read, values=read.values.astype(np.float64)) if kind == pa.uint64() else read
+
+
+def _declared(held: Any, order: list[str] | None) -> tuple[bool, np.ndarray | None]:
+    """Whether a column is of categories, and their order if it has one."""
+    if order is not None:
+        return True, label_array(order)
+    dtype: Any = getattr(held, "dtype", None)
+    if hasattr(dtype, "ordered") and hasattr(dtype, "categories"):  # pandas
+        return True, label_array(dtype.categories.tolist()) if dtype.ordered else None
+    if isinstance(held, pa.ChunkedArray | pa.Array) and types.is_dictionary(held.type):
+        whole = held.combine_chunks() if isinstance(held, pa.ChunkedArray) else held
+        in_order = label_array(whole.dictionary.to_pylist()) if held.type.ordered else None
+        return True, in_order
+    return False, None
+
+
+def _unreadable(name: str, kind: str) -> DataError:
+    start, advice = "Column", "Convert it to numbers or texts first."
+    if "complex" in kind:
+        start = "Complex data not supported: column"
+        advice = "Give its real and imaginary parts as two columns."
+    elif any(word in kind for word in ("date", "time", "duration")):
+        advice = "Convert it to numbers, such as hours."
+    return DataError(
+        f"{start} {name!r} must hold numbers, texts, booleans or dates, got {kind}. {advice}"
+    )
+
+
+def has_names(X: Any) -> bool:
+    """Whether the columns of one table have names."""
+    return isinstance(X, Mapping) or hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")
 
 
 def read_table(X: Any) -> RawTable:
@@ -16,12 +147,12 @@ def read_table(X: Any) -> RawTable:
     A pandas or polars frame, an Arrow table, a mapping of columns, or what numpy reads as a
     2-dimensional array, whose columns are "x0", "x1", … Missing cells are NaN, None, pandas' NA and
     NaT, and nulls.
-
-    Raises DataError for a table without rows or columns, with two columns of one name, with columns
-    of unequal length, or with cells that are no text, boolean or finite real number.
     """
-    _check_dense(X)
-    if isinstance(X, Mapping) or hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__"):
+    if hasattr(X, "tocsr") or hasattr(X, "tocsc"):
+        raise DataError(
+            f"`X` must be dense, got a sparse matrix, {type(X).__name__}. Pass X.toarray()."
+        )
+    if has_names(X):
         _check_dimensions(getattr(X, "shape", (0, 0)))
         columns = _of_frame(X)
     else:
@@ -46,21 +177,12 @@ def array_names(n_columns: int) -> tuple[str, ...]:
     return tuple(f"x{k}" for k in range(n_columns))
 
 
-def _check_dense(X: Any) -> None:
-    if hasattr(X, "tocsr") or hasattr(X, "tocsc"):
-        raise DataError(
-            f"`X` must be dense, got a sparse matrix, {type(X).__name__}. Pass X.toarray()."
-        )
-
-
 def _check_dimensions(shape: tuple[int, ...]) -> None:
     if len(shape) == 2:
         return
-    advice = (
-        "Reshape your data: X.reshape(-1, 1) if it is one column, X.reshape(1, -1) if one row."
-        if len(shape) < 2
-        else "Make each row flat."
-    )
+    advice = "Make each row flat."
+    if len(shape) < 2:
+        advice = "Reshape your data: X.reshape(-1, 1) for one column, X.reshape(1, -1) for one row."
     raise DataError(f"`X` must be 2-dimensional, got an array with dim {len(shape)}. {advice}")
 
 
@@ -74,7 +196,12 @@ def _check_filled(shape: tuple[int, ...]) -> None:
 
 
 def _of_frame(X: Any) -> dict[str, RawColumn]:
-    orders = _polars_orders(X)
+    schema = getattr(X, "schema", None)
+    orders = {}
+    if isinstance(schema, Mapping):
+        # Of polars' Enum Arrow does not know the declared order.
+        enums = {name: kind for name, kind in schema.items() if type(kind).__name__ == "Enum"}
+        orders = {name: kind.categories.to_list() for name, kind in enums.items()}
     columns: dict[str, RawColumn] = {}
     for key, held in open_frame(X, argument="X").items():
         name = str(key)  # of pandas, names may be numbers
@@ -89,18 +216,6 @@ def _of_frame(X: Any) -> dict[str, RawColumn]:
     return columns
 
 
-def _polars_orders(X: Any) -> dict[str, list[str]]:
-    """The declared order of columns of polars' Enum, which Arrow does not know."""
-    schema = getattr(X, "schema", None)
-    if not isinstance(schema, Mapping):
-        return {}
-    return {
-        name: kind.categories.to_list()
-        for name, kind in schema.items()
-        if type(kind).__name__ == "Enum"
-    }
-
-
 def _as_array(X: Any) -> np.ndarray:
     if isinstance(X, str | bytes) or not (
         hasattr(X, "__array__") or hasattr(X, "__array_interface__") or isinstance(X, Sequence)
@@ -109,22 +224,14 @@ def _as_array(X: Any) -> np.ndarray:
             "`X` must be a pandas or polars frame, an Arrow table, a mapping of columns or a "
             f"2-dimensional array, got {type(X).__name__}."
         )
-    if isinstance(X, np.ndarray):
-        array = X
-    elif isinstance(X, Sequence):
-        array = _of_rows(X)
-    else:
-        array = np.asarray(X)
+    if isinstance(X, Sequence):
+        lengths = {len(row) for row in X if hasattr(row, "__len__") and not isinstance(row, str)}
+        if len(lengths) > 1:
+            raise DataError(f"`X` must have rows of one length, got {sorted(lengths)}.")
+    # As objects, so that a column of numbers beside one of texts stays one.
+    array = np.array(X, dtype=object) if isinstance(X, Sequence) else np.asanyarray(X)
     _check_dimensions(array.shape)
     return array
-
-
-def _of_rows(X: Sequence[Any]) -> np.ndarray:
-    lengths = {len(row) for row in X if hasattr(row, "__len__") and not isinstance(row, str)}
-    if len(lengths) > 1:
-        raise DataError(f"`X` must have rows of one length, got {sorted(lengths)}.")
-    # As objects, so that a column of numbers beside one of texts stays one.
-    return np.array(X, dtype=object)
 
 
 def _of_array(array: np.ndarray, index: int, name: str) -> RawColumn:

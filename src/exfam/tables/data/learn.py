@@ -1,42 +1,42 @@
-"""The schema of training tables."""
+"""The schema of training tables: kinds, labels and knots of their columns, matched by name."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
-from exfam.checks import DataError, check_choice, check_whole
-from exfam.tables.data.columns import COLUMN_KINDS, LABEL_KINDS, Column, label_array
+from exfam.checks import DataError, check_choice
+from exfam.tables.data.cells import check_cells, finite_codes
 from exfam.tables.data.dates import find_dates, with_date_parts
-from exfam.tables.data.encode import check_cells, finite_codes
-from exfam.tables.data.knots import bin_edges, location_and_spread, quantile_knots
-from exfam.tables.data.raw import RawColumn, RawTable, cell_error
-from exfam.tables.data.schema import TableSchema
+from exfam.tables.data.frames import RawColumn, RawTable, cell_error
+from exfam.tables.data.schema import COLUMN_KINDS, LABEL_KINDS, Column, TableSchema, label_array
 
 DeclaredKinds = Mapping[str, str | Sequence[object]]
+NUMERIC = ("continuous", "binned")
+
+_HUGE = 1e150  # from here on differences or squares may overflow
+_CLOSE = 0.01
+_WEEKDAYS = tuple(range(7))
 
 
-def check_kinds(kinds: DeclaredKinds, names: Iterable[str]) -> None:
+def check_kinds(kinds: DeclaredKinds, columns: Collection[str]) -> None:
     """Raise ExfamError unless `kinds` names columns, and of each a kind or labels in order."""
-    columns = list(names)
     for name, given in kinds.items():
         if name not in columns:
             listed = ", ".join(map(repr, columns))
             raise DataError(f"`kinds` must name columns of the table, {listed}; got {name!r}.")
         if isinstance(given, str):
             check_choice(f"kinds[{name!r}]", given, COLUMN_KINDS)
-        else:
-            _check_labels(name, list(given))
-
-
-def _check_labels(name: str, labels: list[object]) -> None:
-    sorts = {str if isinstance(label, str) else _number_sort(label) for label in labels}
-    if not labels or len(set(labels)) < len(labels) or len(sorts) > 1 or None in sorts:
-        raise DataError(
-            f"`kinds[{name!r}]` must be a kind or a list of distinct labels of one type (texts, "
-            f"finite numbers or booleans), got {labels!r}."
-        )
+            continue
+        labels = list(given)
+        sorts = {str if isinstance(label, str) else _number_sort(label) for label in labels}
+        if not labels or len(set(labels)) < len(labels) or len(sorts) > 1 or None in sorts:
+            raise DataError(
+                f"`kinds[{name!r}]` must be a kind or a list of distinct labels of one type (texts,"
+                f" finite numbers or booleans), got {labels!r}."
+            )
 
 
 def _number_sort(label: object) -> type | None:
@@ -46,21 +46,11 @@ def _number_sort(label: object) -> type | None:
     return float if is_number and np.isfinite(label) else None  # type: ignore[call-overload]
 
 
-def split_kinds(kinds: DeclaredKinds, name: str) -> tuple[str | None, np.ndarray | None]:
-    """The declared kind of a column and its declared labels, None for what is not declared."""
-    given = kinds.get(name)
-    if given is None or isinstance(given, str):
-        return given, None
-    return "ordinal", label_array(given)
-
-
 def infer_kind(column: RawColumn) -> str:
-    """The kind of a column that is not declared.
+    """The kind of a column that is not declared; counts are never guessed.
 
-    Categories in an order are ordinal, other categories and texts categorical, truth values
-    boolean, numbers numeric: whole numbers too, since others may come later. Only where training
-    has 0 and 1 and no other whole number, as indicators do, these are labels (ordinal). Counts are
-    never guessed.
+    Whole numbers are numeric, since others may come later; only where training has 0 and 1 alone,
+    as indicators do, these are labels (ordinal).
     """
     if column.order is not None:
         return "ordinal"
@@ -73,32 +63,94 @@ def infer_kind(column: RawColumn) -> str:
     return "ordinal" if is_indicator and values.max() == 1 else "numeric"
 
 
-def pooled_columns(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
-    """The columns of all tables by name, in order of first appearance, all values of each.
+def quantile_knots(
+    ordered: Float64[np.ndarray, " values"], n_knots: int
+) -> Float64[np.ndarray, " knots"]:
+    """Quantiles of sorted values, from the least to the greatest, each once.
 
-    Raises DataError naming both tables where a column is of another type in the second.
+    No value counts for more than the share of one knot: beside a value that most rows have, such as
+    0, the others have their knots.
     """
-    if not tables:
-        raise DataError("`tables` must hold at least one table, got none.")
-    held: dict[str, list[tuple[int, RawColumn]]] = {}
+    distinct, counts = np.unique(ordered, return_counts=True)
+    if len(distinct) <= n_knots:
+        return distinct
+    weight = _capped(counts.astype(np.float64), n_knots)
+    middle = weight.cumsum() - weight / 2
+    index = np.searchsorted(middle, np.linspace(0, weight.sum(), n_knots))
+    return distinct[np.unique(np.append(index.clip(max=len(distinct) - 1), 0))]
+
+
+def _capped(
+    counts: Float64[np.ndarray, " distinct"], n_parts: int
+) -> Float64[np.ndarray, " distinct"]:
+    """Counts, none of which is more than a part of their sum."""
+    for _ in range(n_parts):
+        most = counts.sum() / n_parts
+        if counts.max() <= most * (1 + _CLOSE):
+            break
+        counts = np.minimum(counts, most)
+    return counts
+
+
+def bin_edges(
+    ordered: Float64[np.ndarray, " values"], n_bins: int
+) -> Float64[np.ndarray, " edges"]:
+    """Inner edges of at most `n_bins` bins that hold about equally many of the sorted values.
+
+    None is as great as the greatest value, which would leave the last bin empty.
+    """
+    far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
+    unit = 4.0 if far else 1.0
+    edges = np.unique(np.quantile(ordered / unit, np.arange(1, n_bins) / n_bins)) * unit
+    edges = edges[edges < ordered[-1]]
+    return edges if len(edges) else np.unique(ordered)[-2:][:1]
+
+
+def location_and_spread(ordered: Float64[np.ndarray, " values"]) -> tuple[float, float]:
+    """Mean and standard deviation, the latter 1 where all values are equal."""
+    if ordered[0] == ordered[-1]:
+        return float(ordered[0]), 1.0
+    unit = max(abs(float(ordered[0])), abs(float(ordered[-1])))
+    shares = ordered / unit
+    return float(shares.mean()) * unit, float(shares.std()) * unit or 1.0
+
+
+def pooled_columns(tables: Sequence[RawTable]) -> dict[str, RawColumn]:
+    """All values of each column, by name in order of first appearance."""
+    columns: dict[str, list[tuple[int, RawColumn]]] = {}
     for number, table in enumerate(tables):
         for name in table.names:
-            held.setdefault(name, []).append((number, table.columns[name]))
-    return {name: _pooled(name, parts) for name, parts in held.items()}
+            columns.setdefault(name, []).append((number, table.columns[name]))
+    return {name: _pooled(name, parts) for name, parts in columns.items()}
 
 
 def _pooled(name: str, parts: list[tuple[int, RawColumn]]) -> RawColumn:
     filled = [part for part in parts if not part[1].is_empty]
     if len(filled) < 2:
         return (filled or parts)[0][1]
-    first, column = filled[0]
-    for number, other in filled[1:]:
-        if _sort(other) != _sort(column):
+    number, first = filled[0]
+    for other_number, other in filled[1:]:
+        if _sort(other) != _sort(first):
             raise DataError(
-                f"Column {name!r} must be of one kind in all tables, got {_sort(column)} in table "
-                f"{first} and {_sort(other)} in table {number}. Convert or rename one of them."
+                f"Column {name!r} must be of one kind in all tables, got {_sort(first)} in table "
+                f"{number} and {_sort(other)} in table {other_number}. Convert or rename one of "
+                "them."
             )
-    return _joined([column for _, column in filled])
+    columns = [column for _, column in filled]
+    codes: dict[str, int] = {}
+    values = []
+    for column in columns:
+        if column.labels is None:
+            values.append(column.values)
+        else:
+            own = [codes.setdefault(label, len(codes)) for label in column.labels]
+            values.append(np.array([*own, 0])[column.values])
+    return replace(
+        first,
+        values=np.concatenate(values),
+        missing=np.concatenate([column.missing for column in columns]),
+        labels=None if first.labels is None else list(codes),
+    )
 
 
 def _sort(column: RawColumn) -> str:
@@ -109,70 +161,30 @@ def _sort(column: RawColumn) -> str:
     return column.type
 
 
-def _joined(columns: list[RawColumn]) -> RawColumn:
-    missing = np.concatenate([column.missing for column in columns])
-    first = columns[0]
-    if first.labels is None:
-        values = np.concatenate([column.values for column in columns])
-        return RawColumn(values, missing, category=first.category, order=first.order)
-    codes: dict[str, int] = {}
-    moved = []
-    for column in columns:
-        assert column.labels is not None
-        new_codes = [codes.setdefault(label, len(codes)) for label in column.labels]
-        moved.append(np.array([*new_codes, 0])[column.values])
-    return RawColumn(
-        np.concatenate(moved),
-        missing,
-        labels=list(codes),
-        category=first.category,
-        order=first.order,
-    )
-
-
-NUMERIC = ("continuous", "binned")
-
-
 def learn_schema(
-    tables: RawTable | Sequence[RawTable],
+    tables: Sequence[RawTable],
     *,
-    kinds: DeclaredKinds | None,
+    kinds: DeclaredKinds,
     numeric: str,
     n_bins: int,
-    n_knots: int | None = None,
+    n_knots: int,
     date_format: Any = None,
 ) -> TableSchema:
-    """What there is to know of the columns of training tables, matched by name.
-
-    `kinds`: by column, one of "categorical", "ordinal", "boolean", "numeric", "count" and "date",
-        or the labels of an ordinal column in order; the others are guessed by `infer_kind`
-    `numeric`: "continuous" has at most `n_knots` knots a column, "binned" `n_bins` bins
-    `n_knots`: None for as many as bins (default None)
-    `date_format`: how dates in text are written, in all columns or by column; None for the one
-        format that all of a column fits (default None)
-
-    Raises DataError for a column without a value whose labels are not declared, for one that is of
-    another kind in another table, and for cells that its kind cannot hold.
-    """
-    check_choice("numeric", numeric, NUMERIC)
-    check_whole("n_bins", n_bins, least=2)
-    n_knots = n_bins if n_knots is None else n_knots
-    check_whole("n_knots", n_knots, least=2)
-    listed = [tables] if isinstance(tables, RawTable) else list(tables)
-    declared = {} if kinds is None else kinds
-    check_kinds(declared, dict.fromkeys(name for table in listed for name in table.names))
-    dates = find_dates(listed, declared, date_format)
-    listed = [with_date_parts(table, dates) for table in listed]
+    """The columns of training tables, matched by name, by what estimators are given."""
+    check_kinds(kinds, dict.fromkeys(name for table in tables for name in table.names))
+    dates = find_dates(tables, kinds, date_format)
+    tables = [with_date_parts(table, dates) for table in tables]
     part_of = {name: date.name for date in dates for name in date.part_names}
-    declared = {**declared, **{name: _WEEKDAYS for name in part_of if name.endswith(" weekday")}}
-    declared |= {date.name: "date" for date in dates}
+    weekdays = {name: _WEEKDAYS for name in part_of if name.endswith(" weekday")}
+    declared = {**kinds, **weekdays, **{date.name: "date" for date in dates}}
     columns = []
-    for name, column in pooled_columns(listed).items():
-        kind, labels = split_kinds(declared, name)
-        kind = kind or infer_kind(column)
-        parts = [table.columns[name] for table in listed if name in table.columns]
-        if kind in LABEL_KINDS:
-            learned = _finite(name, kind, column, labels=labels, parts=parts)
+    for name, column in pooled_columns(tables).items():
+        kind = declared[name] if name in declared else infer_kind(column)
+        parts = [table.columns[name] for table in tables if name in table.columns]
+        if not isinstance(kind, str):
+            learned = _finite(name, "ordinal", label_array(kind), parts)
+        elif kind in LABEL_KINDS:
+            learned = _finite(name, kind, _labels(name, kind, column), parts)
         else:
             binned = numeric == "binned" and kind == "numeric"
             n = n_bins if binned else n_knots
@@ -181,19 +193,7 @@ def learn_schema(
     return TableSchema(tuple(columns), dates)
 
 
-_WEEKDAYS = tuple(range(7))
-
-
-def _finite(
-    name: str,
-    kind: str,
-    column: RawColumn,
-    *,
-    labels: np.ndarray | None,
-    parts: Sequence[RawColumn],
-) -> Column:
-    if labels is None:
-        labels = np.array([False, True]) if kind == "boolean" else _labels(name, kind, column)
+def _finite(name: str, kind: str, labels: np.ndarray, parts: Sequence[RawColumn]) -> Column:
     learned = Column(name, kind, labels=labels)
     for part in parts:
         check_cells(learned, part)
@@ -207,17 +207,19 @@ def _finite(
 
 def _labels(name: str, kind: str, column: RawColumn) -> np.ndarray:
     """The labels of a column in the order of its frame, or else sorted."""
+    if kind == "boolean":
+        return np.array([False, True])
     if column.order is not None and len(column.order):
         return column.order
     _check_filled(name, column)
+    seen = np.unique(column.values[~column.missing]).tolist()
     if column.labels is None:
-        return label_array(np.unique(column.values[~column.missing]).tolist())
+        return label_array(seen)
     if kind == "ordinal":
         raise DataError(
             f"Column {name!r} must have its texts in an order to be ordinal, got none. Declare it, "
             f"kinds={{{name!r}: [FIRST, …, LAST]}}, or give ordered categories."
         )
-    seen = np.unique(column.values[~column.missing])
     return label_array(sorted(column.labels[code] for code in seen))
 
 

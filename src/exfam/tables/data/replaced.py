@@ -14,9 +14,7 @@ from exfam.tables.data.frames import array_names
 def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
     """A copy of a table with the columns of these names replaced, of the kind that was given.
 
-    pandas and polars frames keep their index and, where the values allow it, the types of their
-    columns. Anything else that is no Arrow table nor mapping comes back as a 2-dimensional array,
-    whose columns are "x0", "x1", …
+    pandas and polars frames keep their index and, where the values allow it, columns' types.
     """
     if isinstance(frame, Mapping):
         return {key: columns.get(str(key), held) for key, held in frame.items()}
@@ -24,9 +22,13 @@ def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]
         return _pandas(frame, columns)
     if hasattr(frame, "with_columns"):
         return _polars(frame, columns)
-    if hasattr(frame, "__arrow_c_stream__"):
-        return _arrow(pa.table(frame), columns)
-    return _array(frame, columns)
+    if not hasattr(frame, "__arrow_c_stream__"):
+        return _array(frame, columns)
+    table = pa.table(frame)
+    for index, name in enumerate(table.column_names):
+        if name in columns:
+            table = table.set_column(index, name, pa.array(columns[name], from_pandas=True))
+    return table
 
 
 def _pandas(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
@@ -55,15 +57,10 @@ def _polars(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
     return frame.with_columns(replaced)
 
 
-def _arrow(table: pa.Table, columns: Mapping[str, np.ndarray]) -> pa.Table:
-    for index, name in enumerate(table.column_names):
-        if name in columns:
-            table = table.set_column(index, name, pa.array(columns[name], from_pandas=True))
-    return table
-
-
 def _array(given: Any, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    before = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)
+    before = np.asarray(given)
+    if before.dtype.kind not in "fiub":
+        before = np.array(given, dtype=object)
     parts = [columns.get(name, before[:, k]) for k, name in enumerate(array_names(before.shape[1]))]
     all_numbers = all(part.dtype.kind in "fiu" for part in parts)
     kind = np.result_type(*parts) if all_numbers else np.dtype(object)

@@ -12,7 +12,7 @@ from exfam.checks import DataError
 from exfam.columns.parts import Origin, Part
 from exfam.columns.rules import GAPS
 from exfam.reading.database import ReadingOptions, open_database
-from exfam.reading.reader import SourceNames, open_columns, source_names
+from exfam.reading.reader import open_columns, source_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,10 +50,9 @@ def read_table_file(
 ) -> TableFile:
     """The columns of a file, a folder or pattern of files, or a query in DuckDB's SQL.
 
-    In CSV files a column is boolean if all its cells are, whole numbers or numbers if all are,
-    unless one has leading zeros, and else text. A missing cell is an empty one, NA, NaN or null, in
-    columns of text as well. Columns without a name, such as the index that pandas writes, are left
-    out. Parquet, JSON lines and queries have types of their own.
+    In CSV files a column is boolean, whole numbers or numbers if all its cells are (unless one has
+    leading zeros), and else text; an empty cell, NA, NaN or null is missing, in texts as well.
+    Columns without a name, such as the index that pandas writes, are left out.
 
     `names`: the columns to read, of which a file may lack some; None for all (default None)
     `ignore`: columns to leave out, which must be there
@@ -65,16 +64,14 @@ def read_table_file(
     """
     with open_database(ReadingOptions()) as database:
         held = source_names(database, source)
+    listed = f"Its columns: {', '.join(repr(name) for name in held.names)}."
     for name in ignore:
         if name not in held.names:
-            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {_all(held)}")
-    wanted = [
-        name
-        for name in held.names
-        if name and name not in ignore and (names is None or name in names)
-    ]
+            raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {listed}")
+    wanted = [name for name in held.names if name and name not in ignore]
+    wanted = [name for name in wanted if names is None or name in names]
     if not wanted:
-        raise DataError(f"`source` must have a column to read, got none in {source}. {_all(held)}")
+        raise DataError(f"`source` must have a column to read, got none in {source}. {listed}")
     texts = {name: own for name, own in (labels or {}).items() if _are_texts(own)}
     parts = [Part("value" if name in numbers else "attributes", name) for name in wanted]
     opened = open_columns(source, parts, vocabulary=texts)
@@ -82,10 +79,6 @@ def read_table_file(
     if not held.typed:
         frame = _without_gaps(frame, texts)
     return TableFile(frame, opened.origin, n_unnamed=held.names.count(""))
-
-
-def _all(held: SourceNames) -> str:
-    return f"Its columns: {', '.join(repr(name) for name in held.names)}."
 
 
 def _are_texts(labels: Any) -> bool:

@@ -25,14 +25,10 @@ from exfam.tables.data import (
     TableSchema,
     encode_all,
     encode_table,
+    has_names,
     read_table,
 )
 from exfam.tables.estimator.choice import Trial, best_recipe, fit_table, recipes_of
-from exfam.tables.estimator.column_families import (
-    check_label_families,
-    check_support,
-    column_families,
-)
 from exfam.tables.estimator.declarations import (
     TableColumnKinds,
     TableModelParameters,
@@ -40,15 +36,24 @@ from exfam.tables.estimator.declarations import (
 )
 from exfam.tables.estimator.given import (
     GivenTables,
-    has_names,
     is_several,
+    missing_shares,
     name_shell,
     read_response,
+    warn_of_missing,
     with_column,
     without_column,
 )
-from exfam.tables.estimator.missing import missing_shares, warn_of_missing
-from exfam.tables.estimator.plan import Recipe, Response, TablePlan, learn_columns, split_rows
+from exfam.tables.estimator.plan import (
+    Recipe,
+    Response,
+    TablePlan,
+    check_label_families,
+    check_support,
+    column_families,
+    learn_columns,
+    split_rows,
+)
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.table_network import TableSettings
@@ -61,8 +66,7 @@ class TableEstimator(
     """Estimators of p(cell | the other cells of its row that are there).
 
     A table is a frame (pandas, polars, pyarrow, a mapping of columns) or an array; a missing cell
-    (NaN, None, NA, null) is absent, in training and after. A list of tables is fitted as one: their
-    columns are matched by name.
+    (NaN, None, NA, null) is absent, in training and after.
     """
 
     unlabeled: str = attribute()
@@ -115,8 +119,7 @@ class TableEstimator(
         """Which rows of `X` the model was fitted on, or its epoch was chosen by.
 
         The response may be a column of `X`, or given beside it. Rows are the same if all cells are,
-        which new rows can be by chance: `Overlap` has the number to expect. All are unknown (NaN)
-        of models that older versions saved.
+        which new rows can be by chance: `Overlap` has the number to expect.
         """
         return self._seen(self._cells(X, y))
 
@@ -148,8 +151,7 @@ class TableEstimator(
         self.tables_ = tuple(table.names for table in given.tables)
         missing = missing_shares(given.tables, self.features_)
         self.missing_share_, self.most_missing_ = float(missing.mean()), float(missing.max())
-        self.histories_ = [fitted.history]
-        self.members_ = [fitted.model]
+        self.histories_, self.members_ = [fitted.history], [fitted.model]
 
     def _plan(
         self,
@@ -160,7 +162,7 @@ class TableEstimator(
         checkpoint: str | Path | None,
     ) -> TablePlan:
         """What there is to learn from, after rows were held out; `seen_` is set."""
-        families = column_families(schema, response, self.families)
+        families = column_families(schema, response, self.families or {})
         cells = encode_all(schema, given.whole, unknown=self.unknown)
         held_out = None
         if validation is not None:
@@ -170,24 +172,16 @@ class TableEstimator(
             column = schema.index(name)
             check_support(name, families[column], cells.value[:, column])
         weight, index = given.weight, None if response is None else schema.index(response.name)
-        self.seen_ = Seen.of(
-            [row_hashes(part.value) for part in (cells, held_out) if part is not None]
-        )
+        fitted_on = [cells] if held_out is None else [cells, held_out]
+        self.seen_ = Seen.of([row_hashes(part.value) for part in fitted_on])
         if held_out is None:
             present = cells.present
             eligible = np.asarray(present.any(1) if index is None else present[:, index])
             kept, held = split_rows(eligible, fraction=self.validation_fraction, seed=self.seed)
             held_out = cells[held] if len(held) else None
             cells, weight = cells[kept], None if weight is None else weight[kept]
-        return TablePlan(
-            schema=schema,
-            cells=cells,
-            response=index,
-            families=families,
-            weight=weight,
-            validation=held_out,
-            checkpoint=checkpoint_path(checkpoint),
-        )
+        path = checkpoint_path(checkpoint)
+        return TablePlan(schema, cells, index, families, weight, held_out, path)
 
     def _remember_features(self, X: Any, y: Any, given: GivenTables) -> None:
         """What scikit-learn keeps of the columns of `X`."""
@@ -202,15 +196,14 @@ class TableEstimator(
             raise DataError(f"{error} Give `y`, the response of each row.") from error
 
     def _cells(
-        self, X: Any, y: Any = None, *, joint: bool = True, becomes: Mapping[str, str] | None = None
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        joint: bool = True,
+        becomes: Mapping[str, str] | None = None,
     ) -> Cells:
-        """The rows of `X`, and beside them of the response `y` if it is given.
-
-        `joint`: whether the response may be a column of `X` instead (default True)
-        `becomes`: what a warning says of labels that training did not have, see `encode_table`
-
-        Raises DataError for other columns than those of training.
-        """
+        """The rows of `X`, and beside them of `y`, unless it may be a column (`joint`)."""
         table = self._read(X, joint=joint)
         if y is not None:
             if self.response_ is None or self.response_ in table.names:
@@ -243,7 +236,15 @@ class TableEstimator(
         if not self._may_lack_columns:
             self._check_columns(name_shell(own.names) if named else X)
         if own.names and not (named and hasattr(self, "feature_names_in_")):
-            own = self._renamed(own)
+            # Columns without names, now or in training, are matched by position.
+            names = self.features_
+            if len(own.names) != len(names):
+                raise DataError(
+                    f"`X` must have {len(names)} columns where they are matched by position, got "
+                    f"{len(own.names)}. Give a frame with names."
+                )
+            columns = dict(zip(names, own.columns.values(), strict=True))
+            own = RawTable(names, columns, n_rows=own.n_rows)
         if response in table.names:
             assert response is not None
             own = with_column(own, response, table.columns[response])
@@ -251,9 +252,8 @@ class TableEstimator(
 
     @property
     def _may_lack_columns(self) -> bool:
-        if self.missing_columns == "auto":
-            return len(self.tables_) > 1
-        return self.missing_columns == "absent"
+        several = self.missing_columns == "auto" and len(self.tables_) > 1
+        return several or self.missing_columns == "absent"
 
     def _check_columns(self, shell: Any) -> None:
         try:
@@ -265,22 +265,10 @@ class TableEstimator(
                 "from some of them."
             ) from error
 
-    def _renamed(self, table: RawTable) -> RawTable:
-        """Columns without names, now or in training, are matched by position."""
-        names = self.features_
-        if len(table.names) != len(names):
-            raise DataError(
-                f"`X` must have {len(names)} columns where they are matched by position, got "
-                f"{len(table.names)}. Give a frame with names."
-            )
-        columns = zip(names, table.columns.values(), strict=True)
-        return RawTable(names, dict(columns), n_rows=table.n_rows)
-
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What a saved model needs besides parameters and members: plain JSON, and tensors."""
         schema = self.schema_.to_config()
         config = {
-            "columns": [{**column, "labels": None} for column in schema["columns"]],
+            "columns": [column | {"labels": None} for column in schema["columns"]],
             "dates": schema["dates"],
             "families": [family_to_config(family) for family in self.families_],
             "settings": asdict(self.settings_),
@@ -295,10 +283,7 @@ class TableEstimator(
         return config, {}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
-        """Take back what `_state` gave."""
-        columns = [
-            {**column, "labels": vocabulary.get(column["name"])} for column in config["columns"]
-        ]
+        columns = [c | {"labels": vocabulary.get(c["name"])} for c in config["columns"]]
         self.schema_ = TableSchema.from_config({**config, "columns": columns})
         self.families_ = tuple(family_from_config(family) for family in config["families"])
         check_label_families(self.schema_, self.families_)

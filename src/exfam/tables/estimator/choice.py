@@ -1,5 +1,6 @@
 """Choices that a fit of a table makes by validation on its own rows."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -9,10 +10,135 @@ import numpy as np
 import torch
 from jaxtyping import Float64, Int64
 
+from exfam.estimator.base import settings_from
+from exfam.estimator.plain import identified
+from exfam.estimator.rules import python_number
 from exfam.families import Categorical
 from exfam.tables.data import Cells
 from exfam.tables.estimator.plan import Recipe, TablePlan
-from exfam.tables.estimator.training import MANY_ROWS, FittedTable, train_model
+from exfam.tables.networks.assemble import build_masked_table
+from exfam.tables.networks.masked_table_model import MaskedCells, MaskedTableModel
+from exfam.tables.networks.table_network import TableSettings
+from exfam.training.history import History
+from exfam.training.optimizer import TrainingSettings, choose_device
+from exfam.training.steps import fit
+
+# Parameters that do not make a fit another one.
+_IRRELEVANT = ("progress", "unknown", "decision", "device")
+
+# More rows than this decide nothing more.
+MANY_ROWS = 8000
+_FEWEST_STEPS, _STEPS_PER_ROOT, _ROWS = 160, 3.5, 15_000
+_MOST_DECAY, _DECAY_ROWS = 0.5, 1000
+_LEARNING_RATES = {"linear": 1.5e-2, "deep": 5e-3}
+# In a deep network each target takes a pass of its own.
+_N_TARGETS = {"linear": 8, "deep": 2}
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """What a fit leaves behind."""
+
+    model: MaskedTableModel
+    history: History
+    settings: TableSettings
+
+
+def model_settings(
+    estimator: Any, recipes: Sequence[Recipe], *, response: str | None
+) -> TableSettings:
+    """The choices about the network among an estimator's parameters."""
+    masked = estimator.unlabeled == "mask" and response is not None
+    return settings_from(
+        estimator,
+        TableSettings,
+        ordinal=tuple(recipe.ordinal for recipe in recipes),
+        norm="pre",
+        masked_columns=(str(response),) if masked else (),
+        positive_in_units=True,
+    )
+
+
+def train_model(
+    estimator: Any,
+    plan: TablePlan,
+    recipes: Sequence[Recipe],
+    *,
+    weight: np.ndarray | None = None,
+    own_orders: bool = False,
+    progress: bool,
+) -> FittedTable:
+    """One network per recipe, side by side, all of the first one's length.
+
+    `weight`: one number per member and row, in place of the plan's one per row (default None)
+    `own_orders`: whether each network meets the rows in an order of its own (default False)
+    """
+    response = None if plan.response is None else plan.schema.names[plan.response]
+    settings = model_settings(estimator, recipes, response=response)
+    device = choose_device(estimator.device)
+    model = build_masked_table(
+        plan.schema,
+        settings,
+        families=plan.families,
+        cells=plan.cells,
+        generator=torch.Generator().manual_seed(int(estimator.seed)),
+    ).to(device)
+    history = fit(
+        model,
+        objective=objective_of(estimator, plan, recipes),
+        train=model.rows(
+            plan.cells,
+            plan.weight if weight is None else weight,
+            generator=np.random.default_rng(int(estimator.seed)) if own_orders else None,
+        ),
+        validation=None if plan.validation is None else model.rows(plan.validation),
+        settings=schedule(estimator, len(plan.cells), length=recipes[0].length),
+        progress=progress,
+        checkpoint=identified(plan.checkpoint, estimator, irrelevant=_IRRELEVANT),
+    )
+    return FittedTable(model, history, settings)
+
+
+def objective_of(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> MaskedCells:
+    """What such a fit minimizes."""
+    return MaskedCells(
+        response=plan.response,
+        response_share=python_number(estimator.response_share),
+        extra_masking=tuple(recipe.extra_masking for recipe in recipes),
+        masked_as=estimator.masked_as,
+        n_targets=int(_or_auto(estimator.n_targets, _N_TARGETS[estimator.network])),
+    )
+
+
+def schedule(estimator: Any, n_rows: int, *, length: int = 1) -> TrainingSettings:
+    """Settings of the training, with "auto" by the number of rows.
+
+    An eighth of the rows in a batch, 64 to 256; of long tables a 64th, up to 1,024. 3.5 sqrt(rows)
+    steps, at least 160, and at least as many as show 15,000 rows, or have room for them; `length`
+    multiplies those of the first 8,000 rows. A prior weighs as 1,000 rows: so does weight decay.
+    """
+    # A power of 2.
+    short, long = (2 ** round(math.log2(max(1.0, n_rows / share))) for share in (8, 64))
+    batch_size = max(64, min(256, short), min(1024, long))
+    size = int(_or_auto(estimator.batch_size, batch_size))
+    longer = length * math.sqrt(min(n_rows, MANY_ROWS))
+    steps = max(_FEWEST_STEPS, _STEPS_PER_ROOT * max(math.sqrt(n_rows), longer))
+    epochs = max(1, round(steps / math.ceil(n_rows / size)), round(_ROWS / max(n_rows, size)))
+    decay = min(_MOST_DECAY, _DECAY_ROWS / n_rows)
+    return settings_from(
+        estimator,
+        TrainingSettings,
+        learning_rate=_or_auto(estimator.learning_rate, _LEARNING_RATES[estimator.network]),
+        weight_decay=_or_auto(estimator.weight_decay, decay),
+        batch_size=size,
+        max_epochs=int(_or_auto(estimator.max_epochs, epochs)),
+        clip=None,
+    )
+
+
+def _or_auto(value: Any, automatic: int | float) -> Any:
+    return automatic if isinstance(value, str) and value == "auto" else python_number(value)
+
 
 # Of fewer rows every one is held out once.
 _FEW_ROWS, _FOLDS = 1000, 5
@@ -47,8 +173,7 @@ class Trial:
 def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial, ...]]:
     """The fitted model, after its recipe was chosen where there is a choice.
 
-    Rows held out for that decide how wide the response's distribution is, too: the rows of training
-    lie nearer to what was fitted to them than others do.
+    Rows held out for that decide how wide the response's distribution is, too.
     """
     recipes = recipes_of(estimator, plan)
     lengths: Sequence[int] = ()
@@ -71,20 +196,20 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
 
 def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
     """All recipes that the parameters leave open, the one to be preferred first."""
+    is_ordered = any(
+        isinstance(family, Categorical)
+        and column.n_tokens > 2
+        and (column.kind == "ordinal" or column.binned)
+        for column, family in zip(plan.schema.columns, plan.families, strict=True)
+    )
     ordinals = _choices(estimator.ordinal, (True, False))
-    if not any(map(_is_ordered, plan.schema.columns, plan.families)):
-        ordinals = ordinals[:1]
     masks = _choices(estimator.extra_masking, (0.0, _EXTRA_MASKING))
+    ordinals = ordinals if is_ordered else ordinals[:1]
     return [Recipe(bool(o), float(m)) for o, m in product(ordinals, masks)]
 
 
 def _choices(value: Any, automatic: Sequence[Any]) -> Sequence[Any]:
     return automatic if isinstance(value, str) else [value]
-
-
-def _is_ordered(column: Any, family: Any) -> bool:
-    several = isinstance(family, Categorical) and column.n_tokens > 2
-    return several and (column.kind == "ordinal" or column.binned)
 
 
 def choose_recipe(
@@ -93,9 +218,8 @@ def choose_recipe(
     """Every recipe's log-probability of rows that it was not fitted to.
 
     Of fewer than 1,000 rows with a target all are held out once, in five parts; else one fifth is,
-    of at most 8,000 rows. All recipes and parts are fitted side by side. What fits start from, the
-    shares of labels, is that of all rows. Of fewer than two such rows: no trials. Then longer
-    trainings of the best recipe are tried, as long as they are better.
+    of at most 8,000 rows; of fewer than two there are no trials. Then longer trainings of the best
+    recipe are tried, as long as they are better.
     """
     small, n_scored = _drawn_rows(plan, seed=int(estimator.seed))
     if n_scored < 2:
@@ -116,10 +240,7 @@ def choose_recipe(
 
 
 def _drawn_rows(plan: TablePlan, *, seed: int) -> tuple[TablePlan, int]:
-    """At most 8,000 rows in random order, those with a target first, and how many these are.
-
-    Rows without a target help to fit, but are held out for nothing.
-    """
+    """At most 8,000 rows in random order, those with a target first, and how many these are."""
     order = np.random.default_rng([seed, len(plan.cells)]).permutation(len(plan.cells))
     scored = _n_scored(plan)[order] > 0
     rows = np.concatenate([order[scored], order[~scored]])[:MANY_ROWS]

@@ -21,7 +21,7 @@ from exfam.estimator.rules import (
 )
 from exfam.tables.data import NUMERIC, UNKNOWN
 from exfam.tables.networks.assemble import CATEGORIES, NETWORKS
-from exfam.tables.networks.objective import MASKINGS
+from exfam.tables.networks.masked_table_model import MASKINGS
 
 MISSING_COLUMNS = ("auto", "absent", "error")
 

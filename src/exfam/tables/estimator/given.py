@@ -1,5 +1,6 @@
 """What estimators of tables are given: one table or several, responses, weights."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -10,9 +11,9 @@ import pyarrow as pa
 from jaxtyping import Float64
 from sklearn.utils.validation import column_or_1d
 
-from exfam.checks import LARGEST_WEIGHT, DataError, regular_array
+from exfam.checks import LARGEST_WEIGHT, DataError, ExfamWarning, regular_array
 from exfam.tables.data import RawColumn, RawTable, read_table
-from exfam.tables.data.raw import cell_error, read_column
+from exfam.tables.data.frames import cell_error, read_column
 
 # What the response is called where it has no name of its own; the first that is free.
 _NAMES = ("y", "target", "response", "outcome")
@@ -20,10 +21,7 @@ _NAMES = ("y", "target", "response", "outcome")
 
 @dataclass(frozen=True, eq=False)
 class GivenTables:
-    """What a fit is given: tables, the response of each or None, and the weights of all rows.
-
-    Rows of weight 0 are left out.
-    """
+    """What a fit is given: tables, the response of each or None, and the weights of all rows."""
 
     tables: tuple[RawTable, ...]
     responses: tuple[RawColumn | None, ...]
@@ -41,12 +39,6 @@ class GivenTables:
         )
 
 
-def unnamed_array(X: Any) -> np.ndarray:
-    """A table without names as an array: of numbers if it holds nothing else, or of objects."""
-    array = X if isinstance(X, np.ndarray) else np.asarray(X)
-    return array if array.dtype.kind in "fiub" else np.array(X, dtype=object)
-
-
 def is_several(X: Any) -> bool:
     """Whether `X` is a list of tables, and not one table as a list of rows."""
     return (
@@ -54,11 +46,6 @@ def is_several(X: Any) -> bool:
         and len(X) > 0
         and all(isinstance(part, Mapping) or len(getattr(part, "shape", ())) == 2 for part in X)
     )
-
-
-def has_names(X: Any) -> bool:
-    """Whether the columns of one table have names."""
-    return isinstance(X, Mapping) or hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")
 
 
 def name_shell(names: Sequence[str]) -> pa.Table:
@@ -78,10 +65,7 @@ def without_column(table: RawTable, name: str | None) -> RawTable:
 
 
 def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
-    """All that a fit is given.
-
-    Raises DataError where tables, responses and weights do not fit together.
-    """
+    """All that a fit is given, without rows of weight 0."""
     several = is_several(X)
     tables = tuple(read_table(table) for table in (X if several else [X]))
     weights = read_weight(weight, [table.n_rows for table in tables], several=several)
@@ -115,15 +99,13 @@ def _response_name(responses: Sequence[Any], tables: Sequence[RawTable]) -> str:
     """What the response is called: its own name, or "y" (another word if a column is called so)."""
     taken = {name for table in tables for name in table.names}
     own = next((name for response in responses if (name := _own_name(response))), None)
-    if own is None:
-        numbered = (f"y{number}" for number in count())
-        return next(name for name in chain(_NAMES, numbered) if name not in taken)
     if own in taken:
         raise DataError(
             f"`y` must not be a column of `X`, got {own!r}, which both have. Drop it from `X`, or "
             "rename it if it is another quantity."
         )
-    return own
+    numbered = (f"y{number}" for number in count())
+    return own or next(name for name in chain(_NAMES, numbered) if name not in taken)
 
 
 def _own_name(y: Any) -> str | None:
@@ -131,15 +113,11 @@ def _own_name(y: Any) -> str | None:
     if len(getattr(y, "shape", ())) == 2 and hasattr(y, "columns"):
         names = list(getattr(y, "column_names", y.columns))  # an Arrow table's columns are arrays
         name = names[0] if len(names) == 1 else None
-    return str(name) if isinstance(name, str) and name else None
+    return name if isinstance(name, str) and name else None
 
 
 def read_response(y: Any, *, name: str, n_rows: int) -> RawColumn:
-    """The response of one table; missing cells are rows without a response.
-
-    Raises DataError for another number of rows, and naming the row of what is no finite number,
-    text or boolean.
-    """
+    """The response of one table; missing cells are rows without a response."""
     column = read_column(_flat(y), name)
     if len(column) != n_rows:
         raise DataError(
@@ -157,14 +135,17 @@ def _flat(y: Any) -> Any:
     if isinstance(y, list | tuple):
         if not any(isinstance(value, list | tuple | np.ndarray) for value in y):
             return list(y)
-        rule = (
-            "`y` must have one value per row, got rows of several lengths. Give a list of values."
-        )
-        y = regular_array(y, otherwise=rule)
+        rule = "`y` must have one value per row, got rows of several lengths. Give a list of values"
+        y = regular_array(y, otherwise=f"{rule}.")
     if len(getattr(y, "shape", ())) == 1 and (hasattr(y, "iloc") or hasattr(y, "to_arrow")):
         return y
     array = np.asarray(y)
-    _check_finite(array)
+    if array.dtype.kind == "f" and array.ndim == 1 and np.isinf(array).any():
+        column, wrong = RawColumn(array, np.isnan(array)), np.isinf(array)
+        error = cell_error("y", "be finite", column, wrong, advice="Drop these rows.")
+        raise DataError(
+            f"Input y contains infinity or a value too large for {array.dtype!r}. {error}"
+        )
     if array.ndim == 1:
         return array
     try:
@@ -173,24 +154,10 @@ def _flat(y: Any) -> Any:
         raise DataError(f"`y` must have one value per row: {error}") from error
 
 
-def _check_finite(array: np.ndarray) -> None:
-    if array.dtype.kind == "f" and array.ndim == 1 and np.isinf(array).any():
-        column = RawColumn(array, np.isnan(array))
-        wrong = cell_error("y", "be finite", column, np.isinf(array), advice="Drop these rows.")
-        raise DataError(
-            f"Input y contains infinity or a value too large for {array.dtype!r}. {wrong}"
-        )
-
-
 def read_weight(
     weight: Any, n_rows: Sequence[int], *, several: bool
 ) -> Float64[np.ndarray, "rows"] | None:
-    """The weight of every row of all tables, None if all weigh the same.
-
-    `several`: whether `weight` is a list of one array per table, or None for weights of 1
-
-    Raises DataError unless there is one finite weight >= 0 per row, above zero in some row.
-    """
+    """The weight of every row, None if all weigh the same; of `several` tables a list."""
     if weight is None:
         return None
     if several and not (_is_list(weight) and len(weight) == len(n_rows)):
@@ -249,3 +216,56 @@ def _without_weightless_rows(given: GivenTables) -> GivenTables:
 
 def _rows_of(column: RawColumn, rows: np.ndarray) -> RawColumn:
     return replace(column, values=column.values[rows], missing=column.missing[rows])
+
+
+# So many more, at least so many times as many, and at least so many cells are far more.
+_MORE, _TIMES, _CELLS = 0.15, 2.0, 10
+# A row is far emptier than any of training if it lacks so much of what the emptiest of them held.
+_OF_ROW = 2 / 3
+
+
+def missing_shares(tables: Sequence[RawTable], names: Sequence[str]) -> Float64[np.ndarray, "rows"]:
+    """For each row, the share of these columns that it lacks; absent columns count."""
+    shares = []
+    for table in tables:
+        present = [table.columns[name].missing for name in names if name in table.columns]
+        n_missing = np.sum(present, axis=0) + np.full(table.n_rows, len(names) - len(present))
+        shares.append(n_missing / max(1, len(names)))
+    return np.concatenate(shares)
+
+
+def warn_of_missing(
+    table: RawTable,
+    names: Sequence[str],
+    *,
+    fitted: float,
+    most: float,
+    extra_masking: float,
+) -> None:
+    """Warn where far more cells are missing than a fit has seen, of its rows or hidden by itself.
+
+    `fitted`: the share that was missing in training; `most`: of one row at most
+    `extra_masking`: the largest share of a row's cells that training hid besides
+    """
+    shares = missing_shares([table], names)
+    n_missing, share = round(shares.sum() * len(names)), float(np.mean(shares))
+    seen = fitted + (1 - fitted) * extra_masking / 2
+    hidden = most + (1 - most) * extra_masking
+    if n_missing >= _CELLS and share >= seen + _MORE and share >= _TIMES * seen:
+        what = (
+            f"{share:.0%} of the cells of `X` are missing ({n_missing:,} of "
+            f"{table.n_rows * len(names):,}), where training lacked {fitted:.0%}"
+        )
+    elif n_empty := int(((shares > hidden) & (shares >= hidden + (1 - hidden) * _OF_ROW)).sum()):
+        what = (
+            f"{n_empty:,} of {table.n_rows:,} rows of `X` lack far more of their cells than any "
+            f"row of training, up to {shares.max():.0%}, where none there lacked over {most:.0%}"
+        )
+    else:
+        return
+    warnings.warn(
+        f"{what}: the model is not fitted for this, and may know less than it does without any "
+        "cells. Fit it with extra_masking=1.0, or to rows that lack as many.",
+        ExfamWarning,
+        stacklevel=2,
+    )

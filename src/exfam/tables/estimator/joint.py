@@ -1,6 +1,5 @@
 """Questions to a fitted table: joint distributions, filled cells, experts, shifts."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -8,26 +7,26 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from exfam.checks import ExfamError, check_seed, check_whole
+from exfam.checks import ExfamError
 from exfam.positions import PositionAttention
-from exfam.tables.answers.conditional import TableConditional, conditional
+from exfam.tables.answers.conditional import TableConditional, conditional, sample_rows
 from exfam.tables.answers.disagreement import OrderDisagreement, order_disagreement
-from exfam.tables.answers.distributions import (
-    chain_log_prob,
-    checked_columns,
-    pseudo_log_likelihood,
-    sample_rows,
-)
+from exfam.tables.answers.distributions import chain_log_prob, checked_columns, pseudo_terms
 from exfam.tables.answers.imputation import TableImputation, impute, imputed_table
 from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
 from exfam.tables.data import Cells, decode_all, encode_given, read_table
 from exfam.tables.estimator.base import TableEstimator
-from exfam.tables.estimator.given import has_names, unnamed_array
 from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness
-from exfam.tables.experts.summary import ExpertSummary, expert_importance, summarize_experts
-from exfam.tables.experts.table_attention import TableExperts, attention_of_table, table_attention
-from exfam.tables.networks.independent import IndependentColumns, independent_columns
+from exfam.tables.experts.position_attention import table_attention
+from exfam.tables.experts.table_attention import (
+    ExpertSummary,
+    TableExperts,
+    attention_of_table,
+    expert_importance,
+    summarize_experts,
+)
 from exfam.tables.networks.linear import LinearTableNetwork
+from exfam.tables.networks.table_model import TableModel, independent_columns
 from exfam.tables.shift.report import ShiftReport, shift_report
 
 
@@ -52,7 +51,6 @@ class JointTable(TableEstimator):
         names = self.schema_.names
         becomes = dict.fromkeys(names, "stay as they are, and count as missing")
         imputed = impute(self.model_, self._cells(X, becomes=becomes), rule=rule, level=level)
-        X = X if has_names(X) else unnamed_array(X)
         table = read_table(X)
         own = table.names if set(table.names) <= set(names) else self._read(X).names
         by_name = dict(zip(table.names, own, strict=True))
@@ -77,12 +75,9 @@ class JointTable(TableEstimator):
 
         `given`: cells that are known, as in `conditional`; `n` draws for each of its rows, all rows
             of the first draw first (default None)
-        `seed`: of the draws; the same gives the same (default 0)
         """
-        check_whole("n", n)
-        check_seed("seed", seed)
-        draws = sample_rows(self.model_, self._given(given), n=int(n), seed=int(seed))
-        return decode_all(self.schema_, Cells.concatenate(draws))
+        draws = sample_rows(self.model_, self._given(given), n=n, seed=seed)
+        return decode_all(self.schema_, draws)
 
     def log_prob(self, X: Any, *, order: Any = None) -> Float64[np.ndarray, "rows"]:
         """log p(row) in nats, by the chain rule: each cell given those before it.
@@ -100,19 +95,14 @@ class JointTable(TableEstimator):
 
         Not the log-probability of the row: each cell is both predicted and seen by the others.
         """
-        return pseudo_log_likelihood(self.model_, self._cells(X))
+        return np.nansum(pseudo_terms(self.model_, self._cells(X)), axis=1)
 
     def order_disagreement(self, X: Any, *, n_orders: int = 8, seed: int = 0) -> OrderDisagreement:
         """How far the conditionals are from one joint distribution: log p(row) in random orders.
 
         `n_orders`: how many, no two the same; as many as there are if there are fewer (default 8)
-        `seed`: of the orders (default 0)
         """
-        cells = self._cells(X)
-        check_whole("n_orders", n_orders, least=2)
-        check_seed("seed", seed)
-        n = min(int(n_orders), math.factorial(len(self.schema_.targets)))
-        return order_disagreement(self.model_, cells, n_orders=n, seed=int(seed))
+        return order_disagreement(self.model_, self._cells(X), n_orders=n_orders, seed=seed)
 
     def shift_report(
         self, train: Any, new: Any, *, target: str | None = None, level: float = 0.01
@@ -131,21 +121,15 @@ class JointTable(TableEstimator):
         model = self.model_
         name = self.response_ if target is None else target
         weights: Callable[[Cells], np.ndarray] | None = None
-        if name is not None:
-            column = self.schema_.index(name)
-            if isinstance(model.network, LinearTableNetwork):
-                weights = partial(model.expert_weights, target=column)
+        if name is not None and isinstance(model.network, LinearTableNetwork):
+            weights = partial(model.expert_weights, target=self.schema_.index(name))
         before, after = (self._cells(table) for table in (train, new))
-        marginals = self._marginals(before)
+        marginals: TableModel = model
+        if self.recipe_.extra_masking != 1.0 and before.present.any(0).all():
+            marginals = independent_columns(before, schema=self.schema_, families=self.families_)
         return shift_report(
             model, before, after, target=name, weights=weights, marginals=marginals, level=level
         )
-
-    def _marginals(self, cells: Cells) -> IndependentColumns | None:
-        """Those of these rows, for a model that was never shown a row without cells."""
-        if self.recipe_.extra_masking == 1.0 or not cells.present.any(0).all():
-            return None
-        return independent_columns(cells, schema=self.schema_, families=self.families_)
 
     def column_similarities(self) -> ColumnSimilarity:
         """Cosines between the columns' encodings; those of several tables share one space.
@@ -169,10 +153,9 @@ class JointTable(TableEstimator):
         `term`: "both", or "contextual" for attention without the encoding (default "both")
         `member`: of an ensemble (default 0)
 
-        See `exfam.tables.experts.table_attention.table_attention`.
+        See `exfam.tables.experts.position_attention.table_attention`.
         """
-        check_whole("member", member, least=0)
-        return table_attention(self.model_, self._cells(X), term=term, member=int(member))
+        return table_attention(self.model_, self._cells(X), term=term, member=member)
 
     def experts(self, X: Any, targets: Any = None, *, member: Any = 0) -> TableExperts:
         """The weight and contribution of each cell to the outputs of each target, exactly.
@@ -187,13 +170,7 @@ class JointTable(TableEstimator):
         return attention.explained(self._cells(X), self._targets(targets))
 
     def explain(self, X: Any, targets: Any = None, *, member: Any = 0) -> ExpertSummary:
-        """Means over the rows of `X` of what each column's expert does for each target.
-
-        `targets`: names of columns; None is the response, or all columns without one (default None)
-        `member`: of an ensemble (default 0)
-
-        Raises ExfamError for a deep network.
-        """
+        """Means over the rows of `X` of what each column's expert does, as in `experts`."""
         attention = attention_of_table(self.model_, member=member)
         return summarize_experts(attention, self._cells(X), self._targets(targets))
 
@@ -204,7 +181,6 @@ class JointTable(TableEstimator):
 
         `y`: the response, if it is not a column of `X` (default None)
         `target`: the column that is predicted; None is the response (default None)
-        `seed`: of the random order and of permutations (default 0)
 
         Beside "experts" there are the curves of "permutation" importance and of a "random" order.
         Raises ExfamError for a deep network, and without a target.
@@ -213,10 +189,9 @@ class JointTable(TableEstimator):
         name = self.response_ if target is None else target
         if name is None:
             raise ExfamError("`target` must name a column where there is no response, got None.")
-        check_seed("seed", seed)
         cells = self._cells(X, y)
         importances = {"experts": expert_importance(model, cells, name)}
-        return faithfulness(model, cells, name, importances=importances, seed=int(seed))
+        return faithfulness(model, cells, name, importances=importances, seed=seed)
 
     def _given(self, given: Any) -> Cells:
         self._check_fitted()

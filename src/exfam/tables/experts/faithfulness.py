@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, check_seed
 from exfam.tables.answers.distributions import cell_log_prob
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_network import TableModel
+from exfam.tables.networks.table_model import TableModel
 
 _REPEATS = 5
 
@@ -43,8 +43,7 @@ def deletion_insertion(
     """Scores of a target column as cells go or come in order of their importance in their row.
 
     Rows without the target cell are left out; a row with fewer cells stays as it is once all are
-    gone, or there. Equally important cells go in the columns' order. Raises DataError for an
-    unknown target or if no row has it, ExfamError for importances of another shape or NaN.
+    gone, or there.
     """
     column = model.schema.index(target)
     if importance.shape != cells.code.shape or np.isnan(importance).any():
@@ -71,19 +70,13 @@ def faithfulness(
     importances: Mapping[str, Float[np.ndarray, "rows columns"]],
     seed: int,
 ) -> dict[str, DeletionInsertion]:
-    """`deletion_insertion` by the given importances, by permutation importance and at random.
-
-    `importances`: by name, such as {"experts": ...}; "permutation" and "random" are added
-    Raises ExfamError if one of these names is given, and as `deletion_insertion` does.
-    """
+    """`deletion_insertion` by the given importances, by permutation importance and at random."""
+    check_seed("seed", seed)
     by_column = permutation_importance(model, cells, target, seed=seed)
     added = {
         "permutation": np.broadcast_to(by_column, cells.code.shape),
         "random": np.random.default_rng(seed).random(cells.code.shape),
     }
-    taken = sorted(set(importances) & set(added))
-    if taken:
-        raise ExfamError(f"`importances` must have other names than {taken[0]!r}, which is added.")
     return {
         name: deletion_insertion(model, cells, target, importance=importance)
         for name, importance in {**importances, **added}.items()
@@ -93,11 +86,7 @@ def faithfulness(
 def permutation_importance(
     model: TableModel, cells: Cells, target: str, *, seed: int
 ) -> Float64[np.ndarray, "columns"]:
-    """Mean loss of log p(target), in nats, when a column's cells change rows at random, five times.
-
-    0 for the target's own column. Rows without the target cell are left out. Raises DataError for
-    an unknown target or if no row has it.
-    """
+    """Mean loss of log p(target), in nats, when a column's cells change rows five times."""
     own = model.schema.index(target)
     shown = cells[_with_target(cells, own, target)]
     random = np.random.default_rng(seed)

@@ -1,16 +1,15 @@
 """Table networks of one linear attention layer: each cell of a row is an expert."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
-from exfam.encodings import Encoding, LearnedAbsolute
 from exfam.experts import (
     Experts,
     LinearAttention,
@@ -21,11 +20,10 @@ from exfam.experts import (
     score_components,
     similarity_components,
 )
-from exfam.positions.attention import PositionAttention, encoding_weights, with_term
+from exfam.families import Categorical, Histogram
+from exfam.tables.answers.distributions import table_blocks
 from exfam.tables.data import Cells, TableSchema
-from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.networks.table_network import TableModel
-from exfam.tables.networks.tokens import CellTokens
+from exfam.tables.networks.table_model import TableModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +31,7 @@ class TableExperts:
     """The experts of each row and target: exact for a linear network, for one of an ensemble.
 
     `columns`: all columns; a target's own column is its MASK token
-    `experts`, `scores`, `similarities`: weights and contributions, and what scores and
-        contributions are sums of, as tensors (see exfam.experts)
+    `scores`, `similarities`: what scores and contributions are sums of (see exfam.experts)
 
     Outputs are logits of labels and bins, and for other families their parameters, of standardized
     values; targets with fewer outputs than others have zeros after their own.
@@ -72,14 +69,8 @@ class TableExperts:
 class TableAttention:
     """One member of a linear table network, and how cells are its tokens.
 
-    Its outputs are logits of labels and bins, and parameters of other families in the unit in which
-    the network was trained: that of standardized values.
-
-    Columns have tokens of their own, one column's after another's, if the network has as many
-    tokens as all columns together; else they share them. An absent cell of the columns in
-    `mask_absent` is a MASK token; any other is no part of its sentence. Targets are names of
-    columns, and lie in tensors in the order given. A column with fewer outputs than another has
-    rows of zeros after its own. Raises DataError for an unknown name.
+    Columns share tokens unless the network has as many as all columns together. An absent cell of
+    the columns in `mask_absent` is a MASK token; any other is no part of its sentence.
     """
 
     attention: LinearAttention
@@ -103,11 +94,9 @@ class TableAttention:
         return sizes.cumsum(0) - sizes
 
     def indices(self, names: Sequence[str]) -> list[int]:
-        """The columns of these names. Raises DataError for an unknown one."""
         return [self.schema.index(name) for name in names]
 
     def sentences(self, cells: Cells) -> Sentences:
-        """The rows as sentences of tokens."""
         code = torch.from_numpy(cells.code.astype("int64"))
         masked = torch.zeros_like(code, dtype=torch.bool)
         hidden = self.indices(self.mask_absent)
@@ -119,7 +108,6 @@ class TableAttention:
         return as_experts(self.attention, self.sentences(cells), self.indices(targets))
 
     def explained(self, cells: Cells, targets: Sequence[str]) -> TableExperts:
-        """The experts, and the four components of each cell's score and of its contribution."""
         sentences, indices = self.sentences(cells), self.indices(targets)
         return TableExperts(
             self.schema.names,
@@ -129,25 +117,17 @@ class TableAttention:
             similarities=similarity_components(self.attention, sentences, indices),
         )
 
-    def row_blocks(self, n_rows: int, *, n_targets: int) -> list[slice]:
+    def row_blocks(self, n_rows: int, *, n_targets: int) -> Iterator[slice]:
         """Slices of rows, one after another, whose contributions fit in memory."""
         network = self.attention
-        numbers = n_targets * network.n_heads * network.n_positions * network.readout.shape[1]
-        size = max(1, _MAX_NUMBERS // max(1, numbers))
-        return [slice(first, first + size) for first in range(0, n_rows, size)]
-
-
-# Numbers in the largest array at a time.
-_MAX_NUMBERS = 4_000_000
+        numbers = n_targets * network.layer.n_heads * network.readout[..., 0].numel()
+        return table_blocks(n_rows, numbers=numbers)
 
 
 def attention_of_table(model: object, *, member: Any = 0) -> TableAttention:
     """A table model as a mixture of experts, exactly: theorem 2 with the model's own weights.
 
-    `member`: which of an ensemble (default 0)
-
     Raises ExfamError for a model that is no such mixture, naming what makes it inexact.
-    Source: "Bidirectional attention as a mixture of continuous word experts", theorem 2.
     """
     if not isinstance(model, TableModel):
         raise ExfamError(
@@ -166,60 +146,110 @@ def attention_of_table(model: object, *, member: Any = 0) -> TableAttention:
     return TableAttention(attention, model.schema, mask_absent=hidden)
 
 
-def table_attention(
-    model: object, cells: Cells, *, term: str = "both", member: int = 0
-) -> PositionAttention:
-    """Attention of a fitted table model from each hidden column to all columns, over rows.
+def removal_effects(
+    experts: Experts, targets: Sequence[int]
+) -> Float[Tensor, "rows targets positions params"]:
+    """The logits minus those with a cell made absent: exact, and without another pass.
 
-    In its own column a target sees its MASK token, which is the diagonal; absent cells have weight
-    0. In a deep network the rows are those of each target's own copy of the row. What columns' own
-    learned vectors make by themselves are their products over sqrt(length).
-
-    `model`: a fitted estimator of tables, or a model of one
-    `term`: "both" or "contextual", as in `group_attention`; without columns' own vectors as well
-        (default "both")
-    `member`: which of an ensemble (default 0)
-
-    Raises ExfamError for another model, for a member that the ensemble does not have, and for the
-    contextual term of an encoding that leaves none.
+    Without expert j the others' weights are divided by their sum: F - F_-j =
+    sum_h (F^h - sum_(k != j) pi^h_k f^h_k / sum_(k != j) pi^h_k).
     """
-    fitted = getattr(model, "members_", [model])[0]
-    if not isinstance(fitted, MaskedTableModel):
-        raise ExfamError(
-            f"`model` must be one of tables, got {type(model).__name__}. Use `group_attention` for "
-            "groups."
-        )
-    fitted.check_member(member)
+    pi, f = experts.weights, experts.contributions
+    others = 1 - torch.eye(pi.shape[-1], dtype=pi.dtype)
+    weighted = pi[..., None] * f
+    left = torch.einsum("kj,rthkp->rthjp", others, weighted)
+    share = (pi @ others).clamp_min(torch.finfo(pi.dtype).tiny)
+    effects = (weighted.sum(3, keepdim=True) - left / share[..., None]).sum(2)
+    still = (pi == 0).all(2)
+    still[:, torch.arange(len(targets)), list(targets)] = True
+    return effects.masked_fill(still[..., None], 0.0)
+
+
+def cell_importance(
+    logits: Float[Tensor, "rows params"], effects: Float[Tensor, "rows positions params"]
+) -> Float[Tensor, "rows positions"]:
+    """Nats by which labels are less certain without each cell: KL(p || p without it)."""
+    log_probs = logits.log_softmax(-1)[:, None]
+    without = (logits[:, None] - effects).log_softmax(-1)
+    return (log_probs.exp() * (log_probs - without)).sum(-1).clamp_min(0.0)
+
+
+def expert_importance(
+    model: TableModel, cells: Cells, target: str
+) -> Float64[np.ndarray, "rows columns"]:
+    """How much each cell matters to a target, the mean over the members of an ensemble.
+
+    Of labels and bins `cell_importance`, in nats; of other families the change of the first
+    parameter without the cell, in the network's unit.
+    """
+    index = model.schema.index(target)
+    family = model.families[index]
+    n_members = len(model.eta(cells[:1], [index])[0])
+    total = np.zeros(cells.code.shape)
+    for member in range(n_members):
+        table = attention_of_table(model, member=member)
+        for block in table.row_blocks(len(cells), n_targets=1):
+            experts = table.experts(cells[block], [target])
+            effects = removal_effects(experts, [index])[:, 0, :, : family.n_params]
+            if isinstance(family, (Categorical, Histogram)):
+                importance = cell_importance(experts.logits[:, 0, : family.n_params], effects)
+            else:
+                importance = effects[..., 0].abs()
+            total[block] += importance.double().numpy()
+    return total / n_members
+
+
+@dataclass(frozen=True, eq=False)
+class ExpertSummary:
+    """What each column does for each target, over all rows; a target's own column is its MASK.
+
+    `weight`: mean of pi, absent cells counting 0; sums to 1 over columns
+    `size`: mean over rows of the length (over outputs) of what the column adds to the logits
+    `spread`: how much that varies from row to row: root of the summed variances of the outputs
+    `effect`: mean over rows of the length of `removal_effects`
+    """
+
+    targets: tuple[str, ...]
+    columns: tuple[str, ...]
+    weight: Float64[np.ndarray, "targets heads columns"]
+    size: Float64[np.ndarray, "targets columns"]
+    spread: Float64[np.ndarray, "targets columns"]
+    effect: Float64[np.ndarray, "targets columns"]
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """One entry for each target and column: names, mean weight over heads, the rest."""
+        target, column = np.indices(self.size.shape).reshape(2, -1)
+        figures = {key: getattr(self, key).ravel() for key in ("size", "spread", "effect")}
+        return {
+            "target": np.array(self.targets, dtype=object)[target],
+            "column": np.array(self.columns, dtype=object)[column],
+            "weight": self.weight.mean(1).ravel(),
+            **figures,
+        }
+
+
+def summarize_experts(table: TableAttention, cells: Cells, targets: Sequence[str]) -> ExpertSummary:
+    """Means over all rows of what each column's expert does for each target."""
     if not len(cells):
-        raise ExfamError("`cells` must hold at least one row, got none.")
-    seen = with_term(fitted, term).eval()
-    if term == "contextual":
-        for module in seen.modules():
-            if isinstance(module, CellTokens):
-                module.positions.data.zero_()
-    columns = list(range(cells.code.shape[1]))
-    total: Any = 0.0
-    with torch.inference_mode():
-        for _, batch in seen.chunks(cells, len(columns)):
-            total = total + seen.weights(batch, columns)[member].double().sum(1).cpu()
-    weights = total / len(cells)
-    return PositionAttention(
-        weights=weights,
-        positional=_of_columns(fitted, member),
-        elsewhere=torch.zeros_like(weights[..., 0]),
-        n_averaged=len(cells),
-        direction="bidirectional",
+        raise ExfamError("`cells` must have at least one row, got none.")
+    indices = table.indices(targets)
+    weight, size, effect, first, second = (torch.zeros(()) for _ in range(5))
+    center: Tensor | None = None
+    for block in table.row_blocks(len(cells), n_targets=len(indices)):
+        experts = table.experts(cells[block], targets)
+        parts = experts.parts.double()
+        # Squares of differences from about the mean keep their digits.
+        center = parts.mean(0) if center is None else center
+        first, second = first + (parts - center).sum(0), second + (parts - center).square().sum(0)
+        weight, size = weight + experts.weights.double().sum(0), size + parts.norm(dim=-1).sum(0)
+        effect = effect + removal_effects(experts, indices).double().norm(dim=-1).sum(0)
+    n = len(cells)
+    variance = (second / n - (first / n).square()).clamp_min(0.0)
+    return ExpertSummary(
+        targets=tuple(targets),
+        columns=table.schema.names,
+        weight=(weight / n).numpy(),
+        size=(size / n).numpy(),
+        spread=variance.sum(-1).sqrt().numpy(),
+        effect=(effect / n).numpy(),
     )
-
-
-def _of_columns(
-    model: MaskedTableModel, member: int
-) -> Float64[Tensor, "own_heads columns columns"]:
-    network = model.network
-    vectors = network.tokens.positions[member].detach().cpu()
-    if network.places is None:
-        encoding: Encoding = LearnedAbsolute(*vectors.shape, generator=torch.Generator())
-        cast(Any, encoding).table.weight.data.copy_(vectors)
-    else:
-        encoding = network.places.members[member]
-    return encoding_weights(encoding, len(vectors), head_dim=network.head_dim)

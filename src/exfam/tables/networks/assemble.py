@@ -1,6 +1,7 @@
 """Numbers in, a table's model out."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,15 +16,20 @@ from exfam.tables.data import LABEL_KINDS, Cells, Column, TableSchema
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.parts import CellTokens, Readout, TokenPlan, column_encodings
 from exfam.tables.networks.standardized import StandardizedFamily, standardized_families
 from exfam.tables.networks.table_network import TableSettings
-from exfam.tables.networks.tokens import CellTokens, TokenPlan, column_encodings
 
 CATEGORIES = ("per-column", "shared")
 NETWORKS = ("linear", "deep")
 # Beyond it a token is hardly ever seen, and its score would dominate the direction.
 _FARTHEST = 3.0
+# Raw outputs start near 0, and large logits set labels apart.
+_STEEP = 3.0
+# How spread a value is takes more rows to learn than where it lies.
+_SLOW = 0.3
+# Rows enough for a column's marginal distribution.
+_MANY = 100_000
 
 
 def build_masked_table(
@@ -34,68 +40,47 @@ def build_masked_table(
     cells: Cells | None,
     generator: torch.Generator,
 ) -> MaskedTableModel:
-    """A model whose columns start from their marginal distributions in `cells`.
-
-    Without `cells` the numbers are to be loaded. Raises ExfamError for columns of unequal numbers
-    of categories where they are to be shared.
-    """
+    """A model whose columns start from their distributions in `cells`; None to load numbers."""
     check_choice("network", settings.network, NETWORKS)
     check_choice("categories", settings.categories, CATEGORIES)
     shared = settings.categories == "shared"
-    if shared:
-        _check_alike(schema)
+    finite = all(column.kind in LABEL_KINDS for column in schema.columns)
+    if shared and (not finite or len({column.n_tokens for column in schema.columns}) > 1):
+        sizes = ", ".join(f"{c.name!r} ({c.kind}) {c.n_tokens}" for c in schema.columns)
+        raise ExfamError(
+            "`categories` must be 'per-column' unless all columns have labels, and equally many, "
+            f"got 'shared' for {sizes}."
+        )
     standardized = standardized_families(
         schema, families, positive_in_units=settings.positive_in_units
     )
-    plan = _token_plan(schema, settings, cells)
-    sizes = EncodingSizes(
+    # Numbers lie on a line in every member, ordered labels where `ordinal` says so.
+    numbers = [_is_number(column) for column in schema.columns]
+    plan = TokenPlan(
+        tuple(column.n_tokens for column in schema.columns),
+        shared=shared,
+        scores=tuple(_scores(column, cells, k) for k, column in enumerate(schema.columns)),
+        ordered=tuple(tuple(own or number for number in numbers) for own in settings.ordinal),
+    )
+    encoding_sizes = EncodingSizes(
         n_heads=settings.n_heads,
         head_dim=settings.head_dim,
         embed_dim=settings.embed_dim,
         n_positions=plan.n_columns,
         generator=generator,
     )
-    encodings = column_encodings(settings.encoding, plan.n_members, sizes)
-    tokens = CellTokens(
-        plan,
-        embed_dim=settings.embed_dim,
-        generator=generator,
-        positions=None if encodings is None else encodings.vectors(settings.embed_dim),
-    )
-    readout = Readout(
-        _bases(standardized, plan),
-        _biases(standardized, cells),
-        shared=shared,
-        embed_dim=settings.embed_dim,
-        generator=generator,
-    )
+    encodings = column_encodings(settings.encoding, plan.n_members, encoding_sizes)
+    drawn: dict[str, Any] = {"embed_dim": settings.embed_dim, "generator": generator}
+    vectors = None if encodings is None else encodings.vectors(settings.embed_dim)
+    tokens = CellTokens(plan, positions=vectors, **drawn)
+    bases, biases = _bases(standardized, plan), _biases(standardized, cells)
+    readout = Readout(bases, biases, shared=shared, **drawn)
     kind = LinearTableNetwork if settings.network == "linear" else DeepTableNetwork
     return MaskedTableModel(
         kind(tokens, readout, settings, places=encodings, generator=generator),
         schema=schema,
         standardized=standardized,
         masked_columns=[schema.index(name) for name in settings.masked_columns],
-    )
-
-
-def _check_alike(schema: TableSchema) -> None:
-    finite = all(column.kind in LABEL_KINDS for column in schema.columns)
-    if len({column.n_tokens for column in schema.columns}) > 1 or not finite:
-        sizes = ", ".join(f"{c.name!r} ({c.kind}) {c.n_tokens}" for c in schema.columns)
-        raise ExfamError(
-            "`categories` must be 'per-column' unless all columns have labels, and equally many, "
-            f"got 'shared' for {sizes}."
-        )
-
-
-def _token_plan(schema: TableSchema, settings: TableSettings, cells: Cells | None) -> TokenPlan:
-    """Numbers lie on a line in every member, ordered labels where `ordinal` says so."""
-    numbers = [_is_number(column) for column in schema.columns]
-    return TokenPlan(
-        tuple(column.n_tokens for column in schema.columns),
-        shared=settings.categories == "shared",
-        scores=tuple(_scores(column, cells, k) for k, column in enumerate(schema.columns)),
-        ordered=tuple(tuple(own or number for number in numbers) for own in settings.ordinal),
     )
 
 
@@ -142,12 +127,6 @@ def _bases(
     return basis
 
 
-# Raw outputs start near 0, and large logits set labels apart.
-_STEEP = 3.0
-# How spread a value is takes more rows to learn than where it lies.
-_SLOW = 0.3
-
-
 def _biases(
     standardized: Sequence[StandardizedFamily], cells: Cells | None
 ) -> Float[Tensor, "columns params"]:
@@ -162,7 +141,3 @@ def _biases(
             family = column.family
             bias[k, : family.n_params] = family.initial_eta(torch.from_numpy(value))
     return bias
-
-
-# Rows enough for a column's marginal distribution.
-_MANY = 100_000

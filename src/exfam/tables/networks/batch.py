@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from exfam.tables.data import Cells
 ABSENT = -1
 # A cell that is shown as the MASK token.
 MASKED = -2
+_BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,6 @@ class CellBatch:
     `code`: the token of a cell, ABSENT (-1) or MASKED (-2)
     `fraction`: how far a cell lies from its token towards the next; None if no cell lies between
     `value`: the number that the column's family knows, standardized; 0 where absent
-    `weight`: one number per row, None if all weigh 1
     """
 
     code: Int64[Tensor, "#members batch columns"]
@@ -45,21 +46,17 @@ class CellBatch:
         return torch.where(self.present, self.fraction, 0.0)
 
     def to(self, device: torch.device) -> "CellBatch":
-        """The same on another device."""
-        parts = (self.code, self.fraction, self.value, self.weight)
-        code, fraction, value, weight = (None if p is None else p.to(device) for p in parts)
-        assert code is not None and value is not None
-        return CellBatch(code, fraction, value, weight)
+        moved: dict[str, Any] = {
+            name: None if part is None else part.to(device) for name, part in vars(self).items()
+        }
+        return CellBatch(**moved)
 
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """All rows of a table as a source of batches.
+    """All rows of a table as a source of batches, of (value - center) / scale.
 
-    `center`, `scale`: what is subtracted from a column's values, and what they are divided by
-    `weight`: of every row, or of every row for each member of an ensemble
-    `orders`: all rows in an order of its own for each member, so that members meet different
-        batches; None for the same ones
+    `orders`: all rows in an order of its own for each member; None for the same one
     """
 
     cells: Cells
@@ -70,14 +67,10 @@ class TableRows:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "rows"]:
-        """Number of columns, for every row."""
         return np.full(len(self.cells), self.cells.code.shape[1], dtype=np.int64)
 
     def total(self, first: int, last: int) -> float:
-        """Sum of the weights of all present cells of rows `first` to `last`, the latter excluded.
-
-        Counted in blocks of rows, since a comparison of all at once takes memory of its own.
-        """
+        """Sum of the weights of all present cells of rows from `first` to before `last`."""
         total = 0.0
         for start in range(first, last, _BLOCK):
             rows = slice(start, min(start + _BLOCK, last))
@@ -100,7 +93,6 @@ class TableRows:
         yield from np.split(np.arange(len(self.cells)), np.arange(size, len(self.cells), size))
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> CellBatch:
-        """These rows, with standardized values."""
         cells = self.cells
         rows = index if self.orders is None else self.orders[:, index]
         value = (cells.value[rows] - self.center) / self.scale
@@ -125,20 +117,13 @@ class TableRows:
         return {"cells": total.hexdigest()[:16]}
 
     def read_at_random(self) -> AbstractContextManager[None]:
-        """Rows are in memory: nothing to prepare."""
         return nullcontext()
-
-
-_BLOCK = 1 << 16
 
 
 def cell_batch(
     code: np.ndarray, fraction: np.ndarray, value: np.ndarray, weight: np.ndarray | None = None
 ) -> CellBatch:
-    """Arrays of rows and columns as tensors; NaN values become 0, and none is infinite.
-
-    One set of rows, or with three dimensions one for each member.
-    """
+    """Arrays of rows and columns as tensors, one set or one for each member; values are finite."""
     sets = (-1, *code.shape[-2:])
     most = np.finfo(np.float32).max
     value = np.clip(np.nan_to_num(value, nan=0.0), -most, most)

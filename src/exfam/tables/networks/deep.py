@@ -1,7 +1,6 @@
 """Deeper networks of the cells of a row: attention, layer norm and feed-forward blocks.
 
-Every target is hidden behind the MASK token in a copy of the row of its own, so that its
-distribution is exactly that given the other cells.
+Every target is hidden behind the MASK token in a copy of the row of its own.
 """
 
 import math
@@ -16,10 +15,14 @@ from exfam.checks import check_choice
 from exfam.layers import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.linear import look_up_between
-from exfam.tables.networks.readout import Readout
-from exfam.tables.networks.stacked import StackedLayerNorm, StackedLinear
+from exfam.tables.networks.parts import (
+    CellTokens,
+    ColumnEncodings,
+    Readout,
+    StackedLayerNorm,
+    StackedLinear,
+)
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
-from exfam.tables.networks.tokens import CellTokens, ColumnEncodings
 
 NORMS = ("pre", "post")
 
@@ -75,7 +78,6 @@ class _Block(nn.Module):
         x: Float[Tensor, "members copies columns embed"],
         may_attend: Bool[Tensor, "members copies columns"],
     ) -> Float[Tensor, "members copies heads columns columns"]:
-        """Attention weights of every cell."""
         seen = x if self.post else self.norms[0](x)
         return self._weights_and_values(seen, seen, may_attend, None)[0]
 
@@ -103,10 +105,7 @@ class _Block(nn.Module):
 
 
 class DeepTableNetwork(TableNetwork):
-    """Transformer blocks over the cells of a row, the target's replaced by MASK.
-
-    Raises ExfamError for an unknown `norm`.
-    """
+    """Transformer blocks over the cells of a row, the target's replaced by MASK."""
 
     def __init__(
         self,

@@ -1,25 +1,28 @@
 """The network of the theorem: one layer of linear attention over the cells of a row.
 
-No layer norm, ReLU or dropout: then a prediction is exactly a mixture of experts, one per cell of
-the row. Queries depend on the target column alone, keys and values on the column and the token
-alone: scores are looked up in a table, and all targets of a row share one pass.
+Without layer norm, ReLU or dropout a prediction is exactly a mixture of experts, one per cell.
+Queries depend on the target column alone, keys and values on the column and the token alone:
+scores are looked up in a table, and all targets of a row share one pass.
 """
 
 import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
 from exfam.checks import ExfamError
-from exfam.experts import LinearAttention
+from exfam.experts import AttentionLayer, LinearAttention
 from exfam.layers import normal
 from exfam.tables.networks.batch import ABSENT, CellBatch
-from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.parts import CellTokens, ColumnEncodings, Readout
 from exfam.tables.networks.table_network import TableNetwork, TableSettings
-from exfam.tables.networks.tokens import CellTokens, ColumnEncodings
+
+# The score of what is not there: its weight is exactly 0. Not minus infinity, since nothing lies
+# between that and itself.
+_NEVER = -1e30
 
 
 class LinearTableNetwork(TableNetwork):
@@ -112,12 +115,13 @@ class LinearTableNetwork(TableNetwork):
         """For every entry that could stand in a cell its scores, then its value, of every head.
 
         After them an absent cell, and the expert of a target's own column, the MASK token whatever
-        stands there: its value is another for each target, so here it is 0, and the last number,
-        1 of this expert alone, gives its weight.
+        stands there: its value is 0 here, and the last number, 1 of it alone, gives its weight.
         """
         vectors = self.tokens.entries()
         scores, own_score = self._scores(vectors, blanks, targets)
-        scores = scores.masked_fill(self._own(targets)[:, None], _NEVER)
+        columns = self._entry_columns()
+        own = columns[:, None] == torch.tensor(targets, device=columns.device)
+        scores = scores.masked_fill(own[:, None], _NEVER)
         scores = torch.cat([scores, torch.full_like(own_score, _NEVER), own_score], 1)
         value = vectors @ self.value
         last = functional.pad(value.new_ones(len(value), 1, 1), (value.shape[-1], 0, 1, 0))
@@ -157,11 +161,6 @@ class LinearTableNetwork(TableNetwork):
         every = torch.arange(self.tokens.plan.n_columns, device=columns.device)
         return torch.cat([columns, every])
 
-    def _own(self, targets: list[int]) -> Bool[Tensor, "entries targets"]:
-        """Whether an entry is of a target's own column."""
-        columns = self._entry_columns()
-        return columns[:, None] == torch.tensor(targets, device=columns.device)
-
     def _by_head(
         self, x: Float[Tensor, "members rows inner"]
     ) -> Float[Tensor, "members heads rows head_dim"]:
@@ -185,14 +184,8 @@ class LinearTableNetwork(TableNetwork):
         query, key, value = (
             of(weight).mT.unflatten(0, shape) for weight in (self.query, self.key, self.value)
         )
-        zero = query.new_zeros
-        embed = query.shape[-1]
-        weight, bias = self.readout.columns()
-        n_columns = self.tokens.plan.n_columns
-        return LinearAttention(
-            tokens=of(self.tokens.tokens()),
-            mask=of(self.tokens.blank)[0],
-            positions=of(self.tokens.positions),
+        zero, embed = query.new_zeros, query.shape[-1]
+        layer = AttentionLayer(
             query=query,
             key=key,
             value=value,
@@ -202,15 +195,18 @@ class LinearTableNetwork(TableNetwork):
             out_bias=zero(embed),
             hidden=of(self.hidden).mT,
             hidden_bias=zero(embed),
-            readout=of(weight).expand(n_columns, -1, -1),
-            readout_bias=of(bias).expand(n_columns, -1),
             scale=self.head_dim**-0.5,
         )
-
-
-# The score of what is not there: its weight is exactly 0. Not minus infinity, since nothing lies
-# between that and itself.
-_NEVER = -1e30
+        weight, bias = self.readout.columns()
+        n_columns = self.tokens.plan.n_columns
+        return LinearAttention(
+            tokens=of(self.tokens.tokens()),
+            mask=of(self.tokens.blank)[0],
+            positions=of(self.tokens.positions),
+            layers=(layer,),
+            readout=of(weight).expand(n_columns, -1, -1),
+            readout_bias=of(bias).expand(n_columns, -1),
+        )
 
 
 def look_up_between(

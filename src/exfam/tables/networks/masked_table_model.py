@@ -1,6 +1,8 @@
-"""A table's model: a network, the families of the columns, and rows as users have them."""
+"""A table's model, and what it is fitted by: every cell given those that are shown."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from exfam.experts import LinearAttention
 from exfam.families import Family
 from exfam.layers import RandomPart
 from exfam.tables.data import Cells, TableSchema
-from exfam.tables.networks.batch import MASKED, CellBatch, TableRows
+from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, TableRows
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily
 from exfam.tables.networks.table_network import TableNetwork
@@ -24,9 +26,7 @@ _NUMBERS_AT_ONCE = 4_000_000
 class MaskedTableModel(RandomPart):
     """p(cell | the other cells of its row that are there), for every column of a table.
 
-    `n_members`: networks side by side
-    `masked_columns`: indices of columns whose absent cells are shown as MASK tokens; those of all
-        others are not there at all
+    `masked_columns`: indices of columns whose absent cells are shown as MASK tokens
     """
 
     def __init__(
@@ -44,11 +44,6 @@ class MaskedTableModel(RandomPart):
         self.masked_columns = list(masked_columns)
 
     @property
-    def targets(self) -> list[int]:
-        """Indices of the columns that can be predicted: dates are inputs alone."""
-        return [k for k, column in enumerate(self.schema.columns) if not column.input_only]
-
-    @property
     def families(self) -> tuple[Family, ...]:
         """The family of each column's value, in the value's own unit."""
         return tuple(column.own for column in self.bank.standardized)
@@ -60,21 +55,17 @@ class MaskedTableModel(RandomPart):
         *,
         generator: np.random.Generator | None = None,
     ) -> TableRows:
-        """Cells as a source of batches of standardized values.
-
-        With a `generator` each member has an order of the rows of its own.
-        """
+        """Cells as batches of standardized values; a `generator` gives members orders."""
         orders = None
         if generator is not None:
             orders = np.stack([generator.permutation(len(cells)) for _ in range(self.n_members)])
-        center = np.array([column.center for column in self.bank.standardized])
-        scale = np.array([column.scale for column in self.bank.standardized])
+        columns = self.bank.standardized
+        center, scale = (np.array([getattr(c, k) for c in columns]) for k in ("center", "scale"))
         return TableRows(cells, center=center, scale=scale, weight=weight, orders=orders)
 
     def forward(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets params"]:
-        """Parameters of the standardized values of the target columns."""
         return self.network(self._shown(batch), targets)
 
     def weights(
@@ -94,10 +85,7 @@ class MaskedTableModel(RandomPart):
     def log_prob_by_scale(
         self, batch: CellBatch, targets: Sequence[int], log_scales: Sequence[float]
     ) -> Float[Tensor, "scales members batch targets"]:
-        """As `log_prob`, with each of these added to the log of the targets' scales.
-
-        Families without a scale are as they are.
-        """
+        """As `log_prob`, with each of these added to the log of the targets' scales."""
         eta, columns = self(batch, targets), list(targets)
         has_scale = [self.bank.standardized[target].has_scale for target in targets]
         wider = torch.zeros_like(eta[0, 0])
@@ -127,17 +115,13 @@ class MaskedTableModel(RandomPart):
     ) -> list[Float[Tensor, "members rows _params"]]:
         """For each target column, float64 parameters of its family by member and row."""
         self.eval()
-        families = self.families
-        out = [
-            torch.empty(self.n_members, len(cells), families[t].n_params, dtype=torch.float64)
-            for t in targets
-        ]
-        if not out:
-            return []
-        for rows, batch in self.chunks(cells, len(targets)):
+        sizes = [self.families[target].n_params for target in targets]
+        shape = self.n_members, len(cells)
+        out = [torch.empty(*shape, size, dtype=torch.float64) for size in sizes]
+        for rows, batch in self.chunks(cells, len(targets)) if out else ():
             eta = self(batch, targets)
-            for k, target in enumerate(targets):
-                out[k][:, rows] = eta[:, :, k, : families[target].n_params].double().cpu()
+            for k, size in enumerate(sizes):
+                out[k][:, rows] = eta[:, :, k, :size].double().cpu()
         return out
 
     def chunks(self, cells: Cells, n_targets: int) -> Iterator[tuple[slice, CellBatch]]:
@@ -166,10 +150,7 @@ class MaskedTableModel(RandomPart):
             raise ExfamError(f"`member` must be in 0 .. {self.n_members - 1}, got {member}.")
 
     def linear_attention(self, member: Any = 0) -> LinearAttention:
-        """All weights of one member, in the standardized unit.
-
-        Raises ExfamError for a network with layer norm or ReLU, and for a member that is not there.
-        """
+        """All weights of one member, in the standardized unit."""
         self.check_member(member)
         if not isinstance(self.network, LinearTableNetwork):
             raise ExfamError(
@@ -177,3 +158,72 @@ class MaskedTableModel(RandomPart):
                 "ReLU, where a sum over experts is not exact. Fit with network='linear'."
             )
         return self.network.linear_attention(member)
+
+
+MASKINGS = {"absent": ABSENT, "mask": MASKED}
+
+
+@dataclass(frozen=True)
+class MaskedCells:
+    """Minus the log-probability of cells given the others of their row, and how many there are.
+
+    In training all columns are targets, each hidden in turn; of a wide table `n_targets` columns
+    drawn at random in each step, and always the response. Of every row a share drawn uniformly from
+    0 to `extra_masking` of the cells is hidden besides. In evaluation only the response is a target
+    (all columns, if there is none), and all other cells are shown.
+
+    `response_share`: of the weight of a row's targets; None to weigh the response like others
+    `extra_masking`: in [0, 1]; one for all members, or one of each
+    `masked_as`: how such cells are shown: "absent", not at all, or "mask", as the MASK token
+    """
+
+    response: int | None
+    response_share: float | None
+    extra_masking: tuple[float, ...]
+    masked_as: str
+    n_targets: int
+
+    def __call__(
+        self, model: MaskedTableModel, batch: CellBatch
+    ) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+        """The sum of the nats over cells and members, and of the weights."""
+        targets = self._targets(model)
+        shown = self._shown(batch, model) if model.training else batch
+        nats = -model.log_prob(batch, shown, targets)
+        weight = batch.present[..., targets].to(nats.dtype) * self._weights(targets).to(nats)
+        if batch.weight is not None:
+            weight = weight * batch.weight[..., None]
+        weight = weight.expand(nats.shape)
+        return (nats * weight).sum(), weight.sum()
+
+    def _targets(self, model: MaskedTableModel) -> list[int]:
+        if not model.training and self.response is not None:
+            return [self.response]
+        every = [model.schema.index(name) for name in model.schema.targets]
+        if not model.training or len(every) <= self.n_targets:
+            return every
+        device, generator = next(model.parameters()).device, model.generator
+        order = torch.randperm(len(every), generator=generator, device=device)
+        chosen = [every[k] for k in order[: self.n_targets].tolist()]
+        if self.response is not None and self.response not in chosen:
+            chosen[0] = self.response
+        return sorted(chosen)
+
+    def _weights(self, targets: Sequence[int]) -> Float[Tensor, "targets"]:
+        weight = torch.ones(len(targets))
+        share, others = self.response_share, len(targets) - 1
+        if share is not None and self.response is not None and others:
+            weight *= (1 - share) * len(targets) / others
+            weight[list(targets).index(self.response)] = share * len(targets)
+        return weight
+
+    def _shown(self, batch: CellBatch, model: MaskedTableModel) -> CellBatch:
+        if not any(self.extra_masking):
+            return batch
+        _, rows, columns = batch.code.shape
+        most = torch.tensor(self.extra_masking, device=batch.code.device)
+        uniform = partial(torch.rand, generator=model.generator, device=most.device)
+        share = uniform(model.n_members, rows, 1) * most.view(-1, 1, 1)
+        hidden = uniform(model.n_members, rows, columns) < share
+        code = torch.where(hidden & batch.present, MASKINGS[self.masked_as], batch.code)
+        return CellBatch(code, batch.fraction, batch.value, batch.weight)

@@ -3,38 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.families import Family
-from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.batch import CellBatch
-from exfam.tables.networks.readout import Readout
-from exfam.tables.networks.tokens import OWN_VECTORS, CellTokens, ColumnEncodings
-
-
-@runtime_checkable
-class TableModel(Protocol):
-    """The distribution of each cell of a row given those of its other cells that are present."""
-
-    @property
-    def schema(self) -> TableSchema:
-        """The columns that it knows."""
-
-    @property
-    def families(self) -> tuple[Family, ...]:
-        """One per column: the family of the column's `Cells.value`."""
-
-    def eta(
-        self, cells: Cells, targets: Sequence[int]
-    ) -> list[Float[Tensor, "members rows _params"]]:
-        """For each target column, float64 parameters of its family by member and row.
-
-        Each is given all cells of the row that are present, but never the target's own: the
-        other targets of the same call are visible to it.
-        """
+from exfam.tables.networks.parts import OWN_VECTORS, CellTokens, ColumnEncodings, Readout
 
 
 @dataclass(frozen=True)
@@ -45,10 +19,8 @@ class TableSettings:
     `categories`: "shared" has one space of categories for all columns, which must have equally many
     `ordinal`: for each of the networks side by side, whether labels that have an order have a
         direction along which their tokens and outputs lie, beside free vectors for each
-    `n_layers`, `feed_forward_dim`, `dropout`, `norm`: of the deep one; "post" norm as in the
-        paper's tables, "pre" for more than one or two layers
+    `norm`: "post" as in the paper's tables, "pre" for more than one or two layers
     `masked_columns`: names of columns whose absent cells are shown as MASK tokens
-    `encoding`: of the columns, by name; "learned" is a free vector per column
     `positive_in_units`: whether families of positive numbers are of values divided by their mean
     """
 
@@ -71,8 +43,7 @@ class TableSettings:
 class TableNetwork(nn.Module, ABC):
     """Tokens of cells, attention between them, and a readout: one set of weights per member.
 
-    `places`: encodings of the columns, None for vectors of their own; its name is that of its
-        tensors in saved models
+    `places`: encodings of the columns; its name is that of its tensors in saved models
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How far a mean moved from one sample of rows to another, and which moves are no chance."""
+"""How far columns moved between training and new rows, and which moves are no chance."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.stats
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_network import TableModel
+from exfam.tables.networks.table_model import TableModel
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,6 @@ class Moved:
         """Two-sided p-value of `z` by the normal distribution."""
         return float(2 * scipy.stats.norm.sf(abs(self.z)))
 
-    def as_dict(self) -> dict[str, float | None]:
-        """Plain JSON; None for what is not a finite number."""
-        names = ("train", "train_error", "new", "new_error", "difference", "error", "z")
-        return {name: finite_or_none(getattr(self, name)) for name in names}
-
 
 def moved(train: Float64[np.ndarray, "train_rows"], new: Float64[np.ndarray, "new_rows"]) -> Moved:
     """The means of two samples of independent numbers, without those that are NaN.
@@ -61,17 +56,9 @@ def moved(train: Float64[np.ndarray, "train_rows"], new: Float64[np.ndarray, "ne
 
 
 def bonferroni(p: Mapping[str, float], *, level: float) -> tuple[str, ...]:
-    """Names whose p-value is at most `level` divided by the number of p-values.
-
-    If nothing moved, the chance that any name is listed is at most `level`. NaN is no p-value.
-    """
+    """Names whose p-value is at most `level` divided by the number of p-values that are no NaN."""
     n_tests = sum(not math.isnan(value) for value in p.values())
     return tuple(name for name, value in p.items() if value * n_tests <= level)
-
-
-def finite_or_none(number: float) -> float | None:
-    """The number as JSON has it."""
-    return number if math.isfinite(number) else None
 
 
 def _mean_and_error(numbers: Float64[np.ndarray, "rows"]) -> tuple[float, float]:
@@ -86,16 +73,12 @@ def _mean_and_error(numbers: Float64[np.ndarray, "rows"]) -> tuple[float, float]
 class MarginalShift:
     """The cells of training and of new rows beside the model's marginal distribution of the column.
 
-    `kl`: of labels, for training and new cells, the mean of log(share of the label among these
-        cells) - log(its probability by the model): the Kullback-Leibler divergence in nats, on
+    `p`: that both have one distribution: of labels by the G test; of numbers twice the smaller of
+        two z tests', of means and of variances
+    `kl`: of labels, for both, the Kullback-Leibler divergence from the distribution in nats, on
         average about (labels - 1) / (2 cells) if the model is right; None for numbers
-    `mean_shift`: of numbers, for both, mean of the cells minus mean of the distribution, in
-        standard deviations of the distribution; None for labels
-    `sd_ratio`: of numbers, for both, standard deviation of the cells over that of the distribution;
-        None for labels
-    `p`: p-value that training and new cells have one distribution: of labels by the G test; of
-        numbers twice the smaller of two, that their means and that their variances are equal (z
-        tests)
+    `mean_shift`, `sd_ratio`: of numbers, for both, mean of the cells minus that of the
+        distribution, in its standard deviations, and the ratio of these; None for labels
     """
 
     p: float
@@ -103,33 +86,23 @@ class MarginalShift:
     mean_shift: tuple[float, float] | None = None
     sd_ratio: tuple[float, float] | None = None
 
-    def as_dict(self) -> dict[str, float | None]:
-        """Plain JSON; None for what is not a finite number."""
-        numbers = {"p": self.p}
-        for key in ("kl", "mean_shift", "sd_ratio"):
-            pair = getattr(self, key)
-            numbers |= {} if pair is None else {f"train_{key}": pair[0], f"new_{key}": pair[1]}
-        return {key: finite_or_none(number) for key, number in numbers.items()}
-
 
 def marginal_shift(
     distribution: Mixture,
     train: Float64[np.ndarray, "train_rows"],
     new: Float64[np.ndarray, "new_rows"],
 ) -> MarginalShift:
-    """The move of one column; `distribution` has one row, the model's for a row without cells.
-
-    `train`, `new`: values as the family of `distribution` has them, NaN where absent.
-    """
+    """The move of one column; `distribution` has one row, the model's for a row without cells."""
     train, new = train[~np.isnan(train)], new[~np.isnan(new)]
     if distribution.family.categories:
-        log_probs = distribution.probs().double()[0].log().numpy()
-        n_labels = len(log_probs)
+        probs = distribution.probs().double()[0].numpy()
         counts = np.stack(
-            [np.bincount(codes.astype(np.int64), minlength=n_labels) for codes in (train, new)]
-        ).astype(np.float64)
-        kl = _kl(counts[0], log_probs), _kl(counts[1], log_probs)
-        return MarginalShift(_independence_p(counts), kl=kl)
+            [np.bincount(codes.astype(np.int64), minlength=len(probs)) for codes in (train, new)]
+        )
+        before, after = (
+            float(scipy.stats.entropy(own, probs)) if own.any() else math.nan for own in counts
+        )
+        return MarginalShift(_independence_p(counts), kl=(before, after))
     center, spread = float(distribution.mean()[0]), float(distribution.variance()[0].sqrt())
     means = moved(train, new)
     spreads = moved((train - means.train) ** 2, (new - means.new) ** 2)
@@ -140,15 +113,7 @@ def marginal_shift(
     )
 
 
-def _kl(counts: Float64[np.ndarray, "labels"], log_probs: Float64[np.ndarray, "labels"]) -> float:
-    if not counts.sum():
-        return math.nan
-    share = counts / counts.sum()
-    seen = share > 0
-    return float((share[seen] * (np.log(share[seen]) - log_probs[seen])).sum())
-
-
-def _independence_p(counts: Float64[np.ndarray, "samples labels"]) -> float:
+def _independence_p(counts: Int64[np.ndarray, "samples labels"]) -> float:
     """The G test that the samples have one distribution."""
     if not counts.sum(axis=1).all():
         return math.nan
@@ -177,38 +142,26 @@ class TargetShift:
     predicted_sd: tuple[float, float] | None = None
     observed_sd: tuple[float, float] | None = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON; None for what is not a finite number."""
-        plain: dict[str, Any] = {"name": self.name, "labels": list(self.labels)}
-        for key in ("predicted", "observed"):
-            plain[key] = [move.as_dict() for move in getattr(self, key)]
-            pair = getattr(self, f"{key}_sd")
-            plain[f"{key}_sd"] = pair and [finite_or_none(sd) for sd in pair]
-        return plain
-
 
 def target_shift(model: TableModel, train: Cells, new: Cells, *, target: str) -> TargetShift:
-    """The move of one column, predicted from the other cells of each row, and observed.
-
-    Raises DataError for an unknown target.
-    """
+    """The move of one column, predicted from the other cells of each row, and observed."""
     index = model.schema.index(target)
     labels = model.schema.columns[index].labels
     values = [cells.value[:, index] for cells in (train, new)]
     predicted = [_predicted(model, cells, target) for cells in (train, new)]
     if labels is not None:
-        observed = [_indicators(value, len(labels)) for value in values]
-        names = tuple(labels.tolist())
-        return TargetShift(target, names, _moves(predicted), _moves(observed))
-    means = [moments[:, :1] for moments in predicted]
-    return TargetShift(
-        target,
-        labels=(),
-        predicted=_moves(means),
-        observed=(moved(*values),),
-        predicted_sd=(_mixture_sd(predicted[0]), _mixture_sd(predicted[1])),
-        observed_sd=(_sd(values[0]), _sd(values[1])),
-    )
+        # 1 at each row's label, 0 at others, NaN where it is absent.
+        observed = [
+            np.where(np.isnan(code), np.nan, code == np.arange(len(labels)))
+            for code in (value[:, None] for value in values)
+        ]
+        return TargetShift(target, tuple(labels.tolist()), _moves(predicted), _moves(observed))
+    # Of the average of distributions: their mean variance, and that of their means.
+    before, after = (np.sqrt(m[:, 1].mean() + m[:, 0].var()) for m in predicted)
+    observed_sd = _sd(values[0]), _sd(values[1])
+    means = _moves([moments[:, :1] for moments in predicted])
+    predicted_sd = float(before), float(after)
+    return TargetShift(target, (), means, (moved(*values),), predicted_sd, observed_sd)
 
 
 def _predicted(model: TableModel, cells: Cells, target: str) -> Float64[np.ndarray, "rows numbers"]:
@@ -224,21 +177,8 @@ def _predicted(model: TableModel, cells: Cells, target: str) -> Float64[np.ndarr
     return np.concatenate(parts)
 
 
-def _indicators(
-    code: Float64[np.ndarray, "rows"], n_labels: int
-) -> Float64[np.ndarray, "rows labels"]:
-    """1 at each row's label, 0 at others, NaN where it is absent."""
-    same = (code[:, None] == np.arange(n_labels)).astype(np.float64)
-    return np.where(np.isnan(code)[:, None], np.nan, same)
-
-
 def _moves(samples: Sequence[np.ndarray]) -> tuple[Moved, ...]:
     return tuple(moved(train, new) for train, new in zip(samples[0].T, samples[1].T, strict=True))
-
-
-def _mixture_sd(moments: Float64[np.ndarray, "rows 2"]) -> float:
-    """Of the average of distributions: their mean variance, and that of their means."""
-    return float(np.sqrt(moments[:, 1].mean() + moments[:, 0].var()))
 
 
 def _sd(value: Float64[np.ndarray, "rows"]) -> float:

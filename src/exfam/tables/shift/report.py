@@ -1,25 +1,25 @@
-"""How new rows differ from training rows, by a table model's own densities."""
+"""How new rows differ from training rows, by a table model's own densities, and as text."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from io import StringIO
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from exfam.checks import DataError, ExfamError, check_inside
+from exfam.checks import DataError, check_inside
 from exfam.tables.answers.distributions import (
     chain_log_prob,
     column_distributions,
     pseudo_terms,
-    table_blocks,
 )
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_network import TableModel
+from exfam.tables.networks.table_model import TableModel
 from exfam.tables.shift.moves import (
     MarginalShift,
     Moved,
@@ -35,82 +35,58 @@ _WIDE = 400  # wider than any table: lines end where their text does
 
 def shift_text(report: Mapping[str, Any]) -> str:
     """Tables of what is in `ShiftReport.as_dict`, without color; a dash for None."""
-    rows = report["rows"]
+    rows, drifted = report["rows"], report["drifted"]
+    own, given = ["column", "own distribution", "p", ""], ["log p given others", "difference", "z"]
+    header = [*own, *given, "", "absent"]
     parts = [
         f"Whole rows, log p by the chain rule: {_number(rows['train'])} nats on train, "
         f"{_number(rows['new'])} on new, difference {_number(rows['difference'])} ± "
-        f"{_number(rows['error'])} (z = {_z(rows['z'])}).",
+        f"{_number(rows['error'])} (z = {_number(rows['z'], 1)}).",
         f"Flags (*): chance of any false one in a column of flags at most {report['level']:g} "
         "(Bonferroni).",
-        _columns(report),
+        _table("Columns: train -> new", header, [_column(c, report) for c in report["columns"]]),
     ]
-    if report["target"] is not None:
-        parts.append(_target(report["target"]))
-    if report["weights"] is not None:
-        parts.append(_weights(report["weights"], report["drifted"]))
+    header = ["", "train -> new", "difference", "z"]
+    if (target := report["target"]) is not None:
+        parts.append(_table(f"Target {target['name']}", header, _target(target)))
+    if (weights := report["weights"]) is not None:
+        lines = [[name, *_move(m), "*" if name in drifted else ""] for name, m in weights.items()]
+        parts.append(_table("Mean expert weights", [*header, ""], lines))
     return "\n\n".join(parts)
 
 
-def _columns(report: Mapping[str, Any]) -> str:
-    lines = [_column(column, report) for column in report["columns"]]
-    header = [
-        "column",
-        "own distribution",
-        "p",
-        "",
-        "log p given others",
-        "difference",
-        "z",
-        "",
-        "absent",
-    ]
-    return _table("Columns: train -> new", header, lines)
-
-
 def _column(column: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
-    name, given, absent = column["name"], column["conditional"], column["absent"]
-    own = column["marginal"]
+    name, own, absent = column["name"], column["marginal"], column["absent"]
     if "new_kl" in own:
         own_text = f"KL {_arrow(own['train_kl'], own['new_kl'])} nats"
     else:
         mean = _arrow(own.get("train_mean_shift"), own.get("new_mean_shift"))
-        own_text = (
-            f"mean {mean} sd, sd x {_arrow(own.get('train_sd_ratio'), own.get('new_sd_ratio'))}"
-        )
+        ratio = _arrow(own.get("train_sd_ratio"), own.get("new_sd_ratio"))
+        own_text = f"mean {mean} sd, sd x {ratio}"
     return [
         name,
         own_text,
         "-" if own["p"] is None else f"{own['p']:.2g}",
         "*" if name in report["shifted"] else "",
-        _arrow(given["train"], given["new"]),
-        f"{_number(given['difference'])} ± {_number(given['error'])}",
-        _z(given["z"]),
+        *_move(column["conditional"]),
         "*" if name in report["surprising"] else "",
         _arrow(absent["train"], absent["new"]),
     ]
 
 
-def _target(target: Mapping[str, Any]) -> str:
+def _target(target: Mapping[str, Any]) -> list[list[str]]:
     lines = []
     for key in ("predicted", "observed"):
-        names = target["labels"] or ["mean"]
-        lines += [
-            [f"{key} {name}", *_move(move)] for name, move in zip(names, target[key], strict=True)
-        ]
+        moves = zip(target["labels"] or ["mean"], target[key], strict=True)
+        lines += [[f"{key} {name}", *_move(move)] for name, move in moves]
         if target[f"{key}_sd"] is not None:
-            before, after = target[f"{key}_sd"]
-            lines.append([f"{key} sd", _arrow(before, after), "", ""])
-    return _table(f"Target {target['name']}", ["", "train -> new", "difference", "z"], lines)
-
-
-def _weights(weights: Mapping[str, Any], drifted: Sequence[str]) -> str:
-    lines = [[name, *_move(move), "*" if name in drifted else ""] for name, move in weights.items()]
-    return _table("Mean expert weights", ["", "train -> new", "difference", "z", ""], lines)
+            lines.append([f"{key} sd", _arrow(*target[f"{key}_sd"]), "", ""])
+    return lines
 
 
 def _move(move: Mapping[str, Any]) -> list[str]:
     difference = f"{_number(move['difference'])} ± {_number(move['error'])}"
-    return [_arrow(move["train"], move["new"]), difference, _z(move["z"])]
+    return [_arrow(move["train"], move["new"]), difference, _number(move["z"], 1)]
 
 
 def _table(title: str, header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -130,12 +106,22 @@ def _arrow(before: float | None, after: float | None) -> str:
     return f"{_number(before)} -> {_number(after)}"
 
 
-def _number(number: float | None) -> str:
-    return "-" if number is None else f"{number:.3f}"
+def _number(number: float | None, digits: int = 3) -> str:
+    return "-" if number is None else f"{number:.{digits}f}"
 
 
-def _z(number: float | None) -> str:
-    return "-" if number is None else f"{number:.1f}"
+def _plain(value: Any) -> Any:
+    """Plain JSON; None for what is not a finite number."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, Moved):
+        names = ("train", "train_error", "new", "new_error", "difference", "error", "z")
+        return {name: _plain(getattr(value, name)) for name in names}
+    if is_dataclass(value):
+        value = vars(value)
+    return {name: _plain(own) for name, own in value.items()} if isinstance(value, dict) else value
 
 
 Weights = Callable[[Cells], Float[np.ndarray, "rows columns"]]
@@ -156,21 +142,20 @@ class ColumnShift:
     conditional: Moved
     marginal: MarginalShift
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain JSON."""
-        parts = {key: getattr(self, key).as_dict() for key in ("absent", "conditional", "marginal")}
-        return {"name": self.name, "kind": self.kind, **parts}
-
 
 @dataclass(frozen=True)
 class ShiftReport:
     """How new rows differ from training rows; `str` gives tables, `as_dict` plain JSON.
 
     `rows`: mean log p(row) by the chain rule in the table's order, in nats
-    `target`: the distribution of the target, predicted and observed; None without one
-    `weights`: by column, the mean weight of its expert in predictions of the target; None where
-        no weights were given
+    `weights`: by column, the mean weight of its expert in predictions of the target
     `level`: of the tests behind `shifted`, `surprising` and `drifted`, over all columns together
+
+    >>> move = Moved(-1.0, 0.1, -9.0, 0.1)
+    >>> age = ColumnShift("age", "numeric", Moved(0.0, 0.0, 0.0, 0.0), move, MarginalShift(p=0.7))
+    >>> report = ShiftReport((age,), move, target=None, weights=None, level=0.01)
+    >>> report.shifted, report.surprising
+    ((), ('age',))
     """
 
     columns: tuple[ColumnShift, ...]
@@ -187,10 +172,7 @@ class ShiftReport:
 
     @property
     def surprising(self) -> tuple[str, ...]:
-        """Columns that fit the others of their row less or better: z tests by Bonferroni's rule.
-
-        One column that moved alone surprises those that depend on it as well.
-        """
+        """Columns that fit the others of their row less or better: z tests by Bonferroni's rule."""
         p = {column.name: column.conditional.p for column in self.columns}
         return bonferroni(p, level=self.level)
 
@@ -202,17 +184,15 @@ class ShiftReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON; None for what is not a finite number."""
-        weights = self.weights
-        return {
-            "level": self.level,
-            "shifted": list(self.shifted),
-            "surprising": list(self.surprising),
-            "drifted": list(self.drifted),
-            "rows": self.rows.as_dict(),
-            "columns": [column.as_dict() for column in self.columns],
-            "target": None if self.target is None else self.target.as_dict(),
-            "weights": weights and {name: move.as_dict() for name, move in weights.items()},
-        }
+        plain = {"level": self.level, "rows": self.rows, "columns": self.columns}
+        plain |= {key: getattr(self, key) for key in ("shifted", "surprising", "drifted")}
+        plain = _plain(plain | {"target": self.target, "weights": self.weights})
+        for column in plain["columns"]:
+            marginal = column["marginal"]
+            for key in ("kl", "mean_shift", "sd_ratio"):
+                if pair := marginal.pop(key):
+                    marginal |= {f"train_{key}": pair[0], f"new_{key}": pair[1]}
+        return plain
 
     def __str__(self) -> str:
         return shift_text(self.as_dict())
@@ -224,37 +204,32 @@ def shift_report(
     new: Cells,
     *,
     target: str | None,
-    weights: Weights | None = None,
-    marginals: TableModel | None = None,
-    level: float = 0.01,
+    weights: Weights | None,
+    marginals: TableModel,
+    level: float,
 ) -> ShiftReport:
     """How p(row), each column, p(target) and the weights of experts moved from train to new rows.
 
-    `train`: rows that the model was fitted to, or better rows held out from the fit: it knows the
-        former too well, which looks like a shift of all columns in `surprising` and in `rows`
-    `weights`: gives the weight of each column's expert in predictions of the target, in [0, 1], for
-        some rows; None where the model has no exact experts (default None)
-    `marginals`: whose distributions of a row without cells are the columns' own; None is `model`,
-        which knows them only if it was fitted to rows of which all cells may be hidden (default
-        None)
+    `train`: rows held out from the fit, which knows its own too well
+    `weights`: gives the weight of each column's expert in predictions of the target for some rows
+    `marginals`: whose distributions of a row without cells are the columns' own
     `level`: chance that `shifted`, and likewise `surprising` and `drifted`, names any column if
-        nothing moved (default 0.01)
-
-    Standard errors take rows as independent. Raises DataError for an unknown target and without
-    rows, ExfamError for weights without a target or of another shape, and for a level outside
-    (0, 1).
+        nothing moved
     """
     for name, cells in (("train", train), ("new", new)):
         if not len(cells):
             raise DataError(f"`{name}` must hold at least one row, got none.")
-    if weights is not None and target is None:
-        raise ExfamError("`target` must name the column that `weights` predict, got None.")
     check_inside("level", level)
+    drift = None
+    if weights is not None:
+        before, after = weights(train), weights(new)
+        names = enumerate(model.schema.names)
+        drift = {name: moved(before[:, j], after[:, j]) for j, name in names}
     return ShiftReport(
-        _column_shifts(model, marginals or model, train, new),
+        _column_shifts(model, marginals, train, new),
         rows=moved(chain_log_prob(model, train), chain_log_prob(model, new)),
         target=None if target is None else target_shift(model, train, new, target=target),
-        weights=None if weights is None else _weight_drift(weights, model.schema.names, train, new),
+        weights=drift,
         level=level,
     )
 
@@ -276,20 +251,3 @@ def _column_shifts(
         for j, column in enumerate(schema.columns)
         if not column.input_only
     )
-
-
-def _weight_drift(
-    weights: Weights, names: tuple[str, ...], train: Cells, new: Cells
-) -> dict[str, Moved]:
-    before, after = (_all_weights(weights, cells) for cells in (train, new))
-    return {name: moved(before[:, j], after[:, j]) for j, name in enumerate(names)}
-
-
-def _all_weights(weights: Weights, cells: Cells) -> Float64[np.ndarray, "rows columns"]:
-    blocks = table_blocks(len(cells), numbers=cells.code.shape[1])
-    whole = np.concatenate([weights(cells[block]) for block in blocks]).astype(np.float64)
-    if whole.shape != cells.code.shape:
-        raise ExfamError(
-            f"`weights` must give rows x columns = {cells.code.shape} numbers, got {whole.shape}."
-        )
-    return whole

@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int64
 
 from exfam.checks import ExfamError, check_choice
 from exfam.groups import Groups
-from exfam.tables.experts.summary import cell_importance
+from exfam.tables.experts.table_attention import cell_importance
 from exfam_studies.experts.context_words import ContextWords
 
 # Sentences whose experts are held at once.

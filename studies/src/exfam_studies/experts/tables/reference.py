@@ -19,9 +19,8 @@ from torch.nn import functional
 from exfam.layers import lend_generator
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
-from exfam.tables.networks.readout import Readout
+from exfam.tables.networks.parts import CellTokens, Readout, TokenPlan
 from exfam.tables.networks.table_network import TableSettings
-from exfam.tables.networks.tokens import CellTokens, TokenPlan
 from exfam_studies.experts.tables.predictions import Fitted, Predicted, y_levels
 from exfam_studies.experts.tables.public import Columns, TableShift
 

@@ -1,7 +1,8 @@
-"""The table model that reads no context: every column has one distribution."""
+"""What questions to a table need of a model, and the model that reads no context."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,29 +12,43 @@ from exfam.families import Family
 from exfam.tables.data import Cells, TableSchema
 
 
+@runtime_checkable
+class TableModel(Protocol):
+    """The distribution of each cell of a row given those of its other cells that are present."""
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns that it knows."""
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """One per column: the family of the column's `Cells.value`."""
+
+    def eta(
+        self, cells: Cells, targets: Sequence[int]
+    ) -> list[Float[Tensor, "members rows _params"]]:
+        """For each target column, float64 parameters of its family by member and row.
+
+        Given all cells of the row that are present, but never the target's own.
+        """
+
+
 @dataclass(frozen=True, eq=False)
 class IndependentColumns:
-    """A table model whose distribution of a column is the same in every row.
-
-    `marginals`: the parameters of each column's distribution, float64
-    """
+    """A table model whose distribution of a column is the same in every row."""
 
     schema: TableSchema
     families: tuple[Family, ...]
     marginals: tuple[Float[Tensor, " _params"], ...]
 
     def eta(self, cells: Cells, targets: Sequence[int]) -> list[Float[Tensor, "1 rows _params"]]:
-        """The marginal parameters of each target, repeated for each row."""
         return [self.marginals[target].expand(1, len(cells), -1) for target in targets]
 
 
 def independent_columns(
     cells: Cells, *, schema: TableSchema, families: Sequence[Family]
 ) -> IndependentColumns:
-    """The distributions that fit each column's present cells as one sample.
-
-    Raises ExfamError if a column has no cell that its family can produce.
-    """
+    """The distributions that fit each column's present cells as one sample."""
     marginals = []
     for column, family in enumerate(families):
         value = torch.from_numpy(cells.value[:, column].copy())
