@@ -9,6 +9,7 @@ from torch.distributions import Categorical, kl_divergence
 
 from exfam.checks import DataError, ExfamError
 from exfam.families import Gaussian
+from exfam.tables.answers.distributions import IndependentColumns
 from exfam.tables.data import TableSchema
 from exfam.tables.experts.table_attention import (
     TableAttention,
@@ -16,7 +17,6 @@ from exfam.tables.experts.table_attention import (
     removal_effects,
     summarize_experts,
 )
-from exfam.tables.networks.table_model import IndependentColumns
 from exfam_studies.experts.view import attention_as_experts
 from expert_cases import SCHEMA, linear_table, random_cells
 from table_network_cases import alike_cells, table_model

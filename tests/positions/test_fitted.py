@@ -14,7 +14,7 @@ from exfam.positions import (
     position_scores,
     renormalized,
 )
-from exfam.tables.experts.position_attention import table_attention
+from exfam.tables.experts.table_attention import table_attention
 from tables.table_estimator_cases import CLASSIFIER, JOINT, RESPONSES
 from tables.table_estimator_cases import FRAME as TABLE
 from tables.table_estimator_cases import make as make_table

@@ -13,7 +13,7 @@ from exfam.families import Categorical, Gaussian
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.distributions import chain_log_prob, pseudo_terms
 from exfam.tables.data import TableSchema
-from exfam.tables.shift.moves import Moved, bonferroni, marginal_shift, moved
+from exfam.tables.shift.moves import Moved, marginal_shift, moved
 from exfam.tables.shift.report import shift_report
 from table_model_cases import (
     DiscreteJoint,
@@ -86,14 +86,6 @@ def test_a_spread_that_changed_is_found_and_ties_that_broke():
     assert report.shifted == () and "v" in report.surprising
 
 
-def test_columns_without_ties_surprise_alone():
-    schema = TableSchema((number("u"), number("v"), number("w")))
-    model = GaussianJoint(schema, np.zeros(3), np.diag([1.0, 4.0, 0.25]))
-    train, new = gaussian_rows(model, 800, seed=1), gaussian_rows(model, 800, seed=2)
-    report = report_of(model, train, changed(new, model, 1, lambda value: value + 1.5))
-    assert report.shifted == report.surprising == ("v",)
-
-
 def test_labels_that_moved_are_found_with_their_divergence():
     pb, pc = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.2, 0.3, 0.4])
     schema = TableSchema((labels("b", 3), labels("c", 4, "ordinal")))
@@ -133,15 +125,6 @@ def test_the_target_is_predicted_and_observed():
     np.testing.assert_allclose([move.train for move in target.observed], share)
     assert all(math.isnan(move.new) for move in target.observed)
     assert sum(move.new for move in target.predicted) == pytest.approx(1)
-
-
-def test_a_numeric_target_has_mean_and_spread():
-    target = report_of(GAUSSIAN, TRAIN, NEW.hide([3]), target="x").target
-    for move in (target.predicted[0], target.observed[0]):
-        assert move.train == pytest.approx(TRAIN.value[:, 3].mean(), abs=0.05)
-    np.testing.assert_allclose(target.predicted_sd, np.sqrt(GAUSSIAN.cov[3, 3]), rtol=0.1)
-    assert target.observed_sd[0] == pytest.approx(TRAIN.value[:, 3].std())
-    assert math.isnan(target.observed_sd[1])
 
 
 def test_weights_that_follow_a_column_drift_with_it():
@@ -216,13 +199,6 @@ def test_means_without_rows_are_no_numbers_and_equal_ones_have_not_moved():
     result = marginal_shift(distribution, np.zeros(4), np.zeros(5))
     assert result.p == 1 and result.kl[0] == pytest.approx(math.log(2))
     assert math.isnan(marginal_shift(distribution, np.zeros(4), np.zeros(0)).p)
-
-
-def test_names_are_listed_by_all_p_values_together():
-    assert bonferroni({"a": 0.004, "b": 0.006, "c": 0.9}, level=0.01) == ()
-    assert bonferroni({"a": 0.003, "b": 0.006, "c": 0.9}, level=0.01) == ("a",)
-    assert bonferroni({"a": 0.009, "b": math.nan}, level=0.01) == ("a",)
-    assert bonferroni({"a": math.nan}, level=0.1) == ()
 
 
 def test_p_values_are_uniform_where_nothing_moved():

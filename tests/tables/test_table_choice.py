@@ -1,4 +1,4 @@
-"""Choices that a fit makes by validation on its own rows."""
+"""Fits of table models: resumed, refused, and what they choose on their own rows."""
 
 from dataclasses import replace
 
@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from exfam import MaskedTableRegressor
-from exfam.families import Categorical, Histogram, StudentT
+from exfam.checks import CheckpointError, ExfamError
+from exfam.families import Categorical, StudentT
 from exfam.families.mixtures import Mixture
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.estimator import choice
@@ -16,6 +17,7 @@ from exfam.tables.estimator.choice import (
     best_recipe,
     choose_recipe,
     fit_table,
+    model_settings,
     objective_of,
     recipes_of,
     schedule,
@@ -23,17 +25,154 @@ from exfam.tables.estimator.choice import (
 )
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.networks.assemble import build_masked_table
+from exfam.tables.networks.masked_table_model import MaskedCells
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from table_model_cases import cells_of, drop_cells, labels
 from table_network_cases import (
-    ALIKE_FAMILIES,
-    MIXED,
-    MIXED_FAMILIES,
     alike_cells,
     alike_plan,
     mixed_cells,
     parameters,
+    table_model,
 )
+from toy_fit import N_SAMPLED, same_bits, without_times
+
+RECIPES = [Recipe(True, 0.5), Recipe(False, 0.0)]
+SETTINGS = TrainingSettings(batch_size=16, max_epochs=3, seed=3, learning_rate=1e-2)
+LOSS = MaskedCells(3, 0.5, (0.5, 0.0), "mask", n_targets=4)
+
+
+class PowerCut(Exception):
+    pass
+
+
+def counted(*, at=None, act=None):
+    """The objective, and something done at its call number `at`."""
+    calls = []
+
+    def objective(model, batch):
+        calls.append(model.training)
+        if len(calls) == at:
+            act()
+        return LOSS(model, batch)
+
+    objective.calls = calls
+    return objective
+
+
+def cut():
+    raise PowerCut("the lights went out")
+
+
+def table_fit(*, objective=LOSS, network="deep", settings=SETTINGS, n=60, **options):
+    """A fit with random masking, dropout, drawn targets, validation and weights."""
+    model = table_model(network=network, dropout=0.2, moved=0.0)
+    rows = {
+        "train": model.rows(mixed_cells(n), np.linspace(0.5, 2.0, n)),
+        "validation": model.rows(mixed_cells(20, seed=7)),
+    }
+    history = fit(model, objective=objective, settings=settings, **{**rows, **options})
+    return model, history
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    objective = counted()
+    model, history = table_fit(objective=objective)
+    return model, history, len(objective.calls)
+
+
+@pytest.mark.parametrize("at", [1, 6, 10, 11, 13, 18])
+def test_a_fit_cut_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, at):
+    model, history, n_calls = uninterrupted
+    assert at < n_calls
+    checkpoint = Checkpoint(tmp_path, seconds=0.0)
+    with pytest.raises(PowerCut, match="lights"):
+        table_fit(objective=counted(at=at, act=cut), checkpoint=checkpoint)
+    resumed, again = table_fit(checkpoint=checkpoint)
+    assert same_bits(resumed, model) and without_times(again) == without_times(history)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n": 61}, "cells of train is '"),
+        ({"validation": None}, "cells of validation is '.* there and absent here"),
+        ({"network": "linear"}, "shape of .*there and .*here"),
+    ],
+)
+def test_a_checkpoint_of_another_table_is_refused(tmp_path, options, message):
+    checkpoint = Checkpoint(tmp_path, seconds=0.0)
+    with pytest.raises(PowerCut, match="lights"):
+        table_fit(objective=counted(at=4 + N_SAMPLED, act=cut), checkpoint=checkpoint)
+    with pytest.raises(CheckpointError, match=f"`checkpoint` must belong to this fit.*{message}"):
+        table_fit(checkpoint=tmp_path, **options)
+
+
+@pytest.mark.parametrize("network", ["linear", "deep"])
+def test_a_fit_learns_what_one_column_says_of_another(network):
+    code = np.random.default_rng(0).integers(0, 4, (200, 4)).astype(np.int32)
+    code[:, 3] = 3 - code[:, 0]
+    cells = Cells(code, np.zeros(code.shape, np.float32), code.astype(float))
+    plan = alike_plan(cells[:160], validation=cells[160:])
+    given = parameters(network=network, max_epochs=20, learning_rate=2e-2)
+    model, history = train_model(given, plan, [Recipe(True, 0.0)], progress=False)
+    assert history.rows[0].validation_nats > 0.7 and history.best.validation_nats < 0.1
+    assert not model.training
+
+
+def test_a_checkpoint_is_of_all_parameters_but_those_that_change_nothing(tmp_path):
+    plan = alike_plan(checkpoint=tmp_path)
+    first, again = (
+        train_model(parameters(progress=shown), plan, RECIPES[:1], progress=False)[0]
+        for shown in (False, True)
+    )
+    assert same_bits(first, again)
+    with pytest.raises(CheckpointError, match=r"response_share is None there and 0\.5 here"):
+        train_model(parameters(response_share=0.5), plan, RECIPES[:1], progress=False)
+    with pytest.raises(ExfamError, match="`train` must have a target of positive weight"):
+        nothing = alike_plan(alike_cells(20).hide([0, 1, 2, 3]))
+        train_model(parameters(), nothing, RECIPES, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("unlabeled", "response", "expected"),
+    [("mask", "d", ("d",)), ("absent", "d", ()), ("mask", None, ())],
+)
+def test_networks_and_objectives_are_what_recipes_and_parameters_say(unlabeled, response, expected):
+    settings = model_settings(parameters(unlabeled=unlabeled), RECIPES, response=response)
+    assert settings.masked_columns == expected
+    assert settings.ordinal == (True, False)
+    loss = objective_of(parameters(response_share=np.float64(0.5)), alike_plan(), RECIPES)
+    assert loss == MaskedCells(3, 0.5, (0.5, 0.0), "absent", n_targets=8)
+
+
+OPEN = {"batch_size": "auto", "max_epochs": "auto"}
+
+
+@pytest.mark.parametrize("n_rows", [1, 50, 500, 2000, 100_000, 3_000_000])
+def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
+    settings = schedule(parameters(**OPEN), n_rows)
+    size = settings.batch_size
+    assert 64 <= size <= 1024 and size & (size - 1) == 0
+    assert size in (64, 256, 1024) or n_rows / 96 <= size <= n_rows / 4
+    steps = settings.max_epochs * -(-n_rows // size)
+    # Rounded to whole epochs, at least one.
+    assert steps >= min(160, 3.5 * n_rows**0.5) * 0.7
+    assert settings.max_epochs * max(n_rows, size) >= 15_000 * 0.7
+    assert settings.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
+
+
+@pytest.mark.parametrize(("n_rows", "steps"), [(2000, 470), (8000, 939), (1_000_000, 3500)])
+def test_a_longer_training_has_more_steps_of_the_first_rows(n_rows, steps):
+    short, long = (schedule(parameters(**OPEN), n_rows, length=length) for length in (1, 3))
+    assert replace(long, max_epochs=short.max_epochs) == short
+    assert long.max_epochs * n_rows / long.batch_size == pytest.approx(steps, rel=0.15)
+    given = schedule(parameters(batch_size=np.int64(48), max_epochs=7), n_rows)
+    assert (given.batch_size, given.max_epochs, given.clip) == (48, 7, None)
+
 
 ORDINAL, FREE = Recipe(True, 0.0), Recipe(False, 0.0)
 ALL = [ORDINAL, Recipe(True, 0.5), FREE, Recipe(False, 0.5)]
@@ -51,16 +190,6 @@ ALL = [ORDINAL, Recipe(True, 0.5), FREE, Recipe(False, 0.5)]
 )
 def test_recipes_are_what_parameters_leave_open_and_nothing_else(given, expected):
     assert recipes_of(parameters(**given), alike_plan()) == expected
-
-
-def test_without_ordered_labels_there_is_no_order_to_choose():
-    schema = TableSchema((labels("a", 2, "ordinal"), labels("b", 5), labels("c", 2, "boolean")))
-    plan = TablePlan(schema, cells_of(schema, np.zeros((4, 3))), 2, ALIKE_FAMILIES[:3])
-    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True}
-    # Bins lie in an order, but their outputs do not follow it.
-    plan = TablePlan(MIXED, mixed_cells(), 3, MIXED_FAMILIES)
-    assert isinstance(plan.families[4], Histogram)
-    assert {recipe.ordinal for recipe in recipes_of(parameters(), plan)} == {True, False}
 
 
 @pytest.mark.parametrize(
@@ -95,8 +224,8 @@ def test_on_ordered_labels_the_ordinal_recipe_wins_and_on_shuffled_ones_it_does_
     assert trials[1].gain > 3 * trials[1].error > 0
     assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
     assert best_recipe(trials) == ORDINAL
-    fitted, result = fit_table(parameters(ensemble=3, **options | {"max_epochs": 5}), ordered)
-    assert fitted.settings.ordinal == (True,) * 3
+    fitted, _, result = fit_table(parameters(ensemble=3, **options | {"max_epochs": 5}), ordered)
+    assert fitted.network.settings.ordinal == (True,) * 3
     assert [trial.recipe for trial in result] == [ORDINAL, FREE]
     trials = choose_recipe(parameters(max_epochs=15), free, [FREE, ORDINAL])
     assert trials[1].gain < 3 * trials[1].error
@@ -104,8 +233,8 @@ def test_on_ordered_labels_the_ordinal_recipe_wins_and_on_shuffled_ones_it_does_
 
 def test_without_a_choice_nothing_is_tried(monkeypatch):
     monkeypatch.setattr(choice, "choose_recipe", None)
-    fitted, trials = fit_table(parameters(ordinal=False, extra_masking=0.0), alike_plan())
-    assert trials == () and fitted.settings.ordinal == (False,)
+    fitted, _, trials = fit_table(parameters(ordinal=False, extra_masking=0.0), alike_plan())
+    assert trials == () and fitted.network.settings.ordinal == (False,)
 
 
 def single_member(given, plan, recipes, member, weight):
@@ -168,24 +297,6 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
     assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
 
 
-def test_held_out_rows_teach_a_member_nothing():
-    plan, given = alike_plan(alike_cells(60)), parameters()
-    part = np.arange(60) % 2
-    weight = np.stack([part != 0, part != 1]).astype(float)
-    # What fits start from, the shares of labels, is that of all rows: cells are only permuted.
-    order = np.arange(60)
-    order[part == 0] = np.random.default_rng(0).permutation(order[part == 0])
-    cells = plan.cells.replaced(np.arange(4) == 2, plan.cells[order])
-    assert (cells.code != plan.cells.code).any()
-    one, two = (
-        train_model(given, own, [ORDINAL, ORDINAL], weight=weight, progress=False).model
-        for own in (plan, replace(plan, cells=cells))
-    )
-    pairs = list(zip(one.parameters(), two.parameters(), strict=True))
-    assert all(torch.equal(a[0], b[0]) for a, b in pairs)
-    assert any(not torch.equal(a[1], b[1]) for a, b in pairs)
-
-
 @pytest.mark.parametrize(
     ("nats", "tried", "best"),
     [
@@ -204,27 +315,6 @@ def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best
     recipes = [recipe for *_, result in seen for recipe in result]
     assert recipes == [*ALL[:2], *(replace(ALL[1], length=length) for length in tried)]
     assert best_recipe(trials) == replace(ALL[1], length=best)
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "max_epochs", "expected"),
-    [(2001, "auto", (3, 9)), (2000, "auto", ()), (2001, 2, ())],
-)
-def test_longer_trainings_are_for_long_tables_and_an_open_length(
-    n_rows, max_epochs, expected, monkeypatch
-):
-    seen = []
-
-    def none(estimator, plan, recipes, *, lengths):
-        seen.append(tuple(lengths))
-        return ()
-
-    plan = alike_plan(alike_cells(n_rows, absent=0.0))
-    brief = train_model(parameters(max_epochs=1), plan, [ORDINAL], progress=False)
-    monkeypatch.setattr(choice, "choose_recipe", none)
-    monkeypatch.setattr(choice, "train_model", lambda *args, **options: brief)
-    fit_table(parameters(max_epochs=max_epochs), plan)
-    assert seen == [expected]
 
 
 def held_rows(plan, monkeypatch, **given):
@@ -260,8 +350,8 @@ def test_labels_are_held_out_however_few_rows_have_one(monkeypatch):
 def test_without_labels_to_compare_by_the_first_recipe_is_taken(n_labeled):
     hidden = drop_cells(alike_cells(30, absent=0.0), share=0.2).hide([3])
     few = Cells.concatenate([alike_cells(n_labeled, absent=0.0), hidden])
-    fitted, trials = fit_table(parameters(), alike_plan(few))
-    assert trials == () and fitted.settings.ordinal == (True,)
+    fitted, _, trials = fit_table(parameters(), alike_plan(few))
+    assert trials == () and fitted.network.settings.ordinal == (True,)
 
 
 def test_without_a_response_all_cells_of_held_out_rows_are_scored():

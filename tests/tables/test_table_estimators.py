@@ -7,13 +7,11 @@ import pyarrow as pa
 import pytest
 import torch
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import exfam
-from exfam import ExfamWarning, Gaussian, MaskedTable, MaskedTableClassifier, MaskedTableRegressor
+from exfam import Gaussian, MaskedTable, MaskedTableClassifier, MaskedTableRegressor
 from tables.table_estimator_cases import (
-    CLASS,
     CLASSIFIER,
     EVERY,
     FRAME,
@@ -147,16 +145,6 @@ def test_a_shift_is_found_where_it_is(kind):
 
 
 @EVERY
-def test_orders_and_similarities(kind):
-    model = fitted(kind)
-    gaps = model.order_disagreement(whole(kind).head(9), n_orders=3)
-    assert gaps.log_prob.shape == (9, 3) and gaps.mean_row_sd > 0
-    similar = model.column_similarities()
-    assert similar.names == model.schema_.names
-    np.testing.assert_allclose(np.diag(similar.cosine), 1.0)
-
-
-@EVERY
 def test_a_row_of_weight_zero_is_not_there(kind):
     y = RESPONSES[kind]
     first = make(kind, max_epochs=1).fit(FRAME, y, np.r_[np.ones(60), np.zeros(20)])
@@ -173,15 +161,6 @@ def test_held_out_rows_choose_when_to_stop(kind):
         model = make(kind, validation_fraction=share).fit(FRAME, RESPONSES[kind], **options)
         assert model.history_.best.validation_nats is not None
     assert fitted(kind).history_.best is None
-
-
-@EVERY
-def test_a_fit_goes_on_from_its_checkpoint(kind, tmp_path):
-    first, again = (
-        make(kind).fit(FRAME, RESPONSES[kind], checkpoint=tmp_path / "fit") for _ in range(2)
-    )
-    np.testing.assert_array_equal(predictions(first, NEW), predictions(again, NEW))
-    assert any((tmp_path / "fit").iterdir())
 
 
 @WITH_RESPONSE
@@ -316,12 +295,3 @@ def test_a_joint_model_fills_in_a_pipeline():
     array = MaskedTable(**{**SMALL, "max_epochs": 1}).fit(numbers.to_numpy())
     rows = array.transform([[170.0, np.nan]])
     assert rows.dtype == np.float64 and rows[0, 0] == 170.0 and np.isfinite(rows[0, 1])
-
-
-def test_grid_search_by_log_loss_and_by_accuracy():
-    model = make(CLASSIFIER, max_epochs=1, unknown="unk")
-    for scoring in (None, "neg_log_loss"):
-        search = GridSearchCV(model, {"embed_dim": [4, 8]}, cv=2, scoring=scoring)
-        with pytest.warns(ExfamWarning, match="labels that training did not have"):
-            search.fit(FRAME, CLASS)
-        assert np.isfinite(search.cv_results_["mean_test_score"]).all()

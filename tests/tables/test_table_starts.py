@@ -20,6 +20,7 @@ from exfam.families import (
     Poisson,
     StudentT,
 )
+from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Column, TableSchema
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.standardized import (
@@ -27,7 +28,6 @@ from exfam.tables.networks.standardized import (
     StandardizedFamily,
     standardized_families,
 )
-from exfam.tables.networks.table_model import independent_columns
 from exfam.tables.networks.table_network import TableSettings
 from table_model_cases import cells_of, labels
 from table_network_cases import (
@@ -37,7 +37,6 @@ from table_network_cases import (
     MIXED_FAMILIES,
     SETTINGS,
     alike_cells,
-    batch_of,
     mixed_cells,
     table_model,
 )
@@ -148,17 +147,6 @@ def built(schema=ALIKE, families=ALIKE_FAMILIES, cells=None, **settings):
         cells=alike_cells() if cells is None else cells,
         generator=torch.Generator().manual_seed(0),
     )
-
-
-def test_columns_without_cells_start_from_zero_and_of_one_label_are_certain():
-    bias = table_model(cells=mixed_cells().hide([0, 3]), moved=0.0).network.readout.bias
-    assert not bias[:, [0, 3]].any() and bias[:, [1, 2, 4, 5]].any(-1).all()
-    schema = TableSchema((labels("only", 1), labels("b", 3, "ordinal")))
-    cells = cells_of(schema, np.array([[0.0, 2.0], [0.0, 1.0], [0.0, np.nan]]))
-    model = built(schema, (Categorical(1), Categorical(3)), cells)
-    batch = batch_of(model, cells)
-    result = model.log_prob(batch, batch, [0, 1])
-    assert not result[..., 0].any() and result[:, :2, 1].lt(0).all() and not result[:, 2, 1].any()
 
 
 @pytest.mark.parametrize(

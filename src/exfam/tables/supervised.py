@@ -23,8 +23,8 @@ from exfam.tables.data import LABEL_KINDS, Cells, Column, RawColumn, decode
 from exfam.tables.data.frames import cell_error
 from exfam.tables.estimator.declarations import ResponseParameters
 from exfam.tables.estimator.given import GivenTables, read_given, read_response, read_weight
-from exfam.tables.estimator.joint import JointTable
 from exfam.tables.estimator.plan import Response, number_family
+from exfam.tables.table import JointTable
 
 # Few enough that a row far from all of training is not out of the question.
 _DF = 4.0
@@ -37,7 +37,6 @@ class SupervisedTable(ResponseParameters, JointTable):
     decision: str
 
     def __sklearn_tags__(self) -> Tags:
-        """A response is needed."""
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
@@ -57,8 +56,8 @@ class SupervisedTable(ResponseParameters, JointTable):
     ) -> "SupervisedTable":
         """Fit to a table `X` and its response `y`; missing entries of `y` are rows without one.
 
-        `X` may be a list of tables whose columns are matched by name; then `y` is a list of their
-        responses, None for a table without, and `sample_weight` likewise.
+        `X` may be a list of tables whose columns are matched by name, `y` and `sample_weight` then
+        lists as well, with None for a table without.
 
         `sample_weight`: of every row, >= 0; a row of weight 0 is left out; None weighs all the same
             (default None)
@@ -66,8 +65,6 @@ class SupervisedTable(ResponseParameters, JointTable):
             with a response unless given (default None)
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on
             (default None)
-
-        Raises DataError for what is no table, ExfamError for a response that cannot be learned.
         """
         self._check_parameters()
         if y is None:
@@ -100,8 +97,7 @@ class SupervisedTable(ResponseParameters, JointTable):
         """Mean log p(y | X) in nats (of numbers: log-density); higher is better.
 
         Rows without a response are left out; so are those of a class that training did not have,
-        whose probability is 0, with a warning that counts them. Raises DataError if no row of
-        weight above 0 has a response that training had.
+        whose probability is 0, with a warning that counts them.
         """
         nats = self.log_scores(X, y)
         rows, weight = _scored(~np.isnan(nats), sample_weight)
@@ -155,9 +151,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
 
     {parameters}
 
-    After `fit`: `classes_`, `members_` (one model that holds the whole ensemble), `schema_`,
-    `families_`, `settings_`, `response_` (the name of the response), `tables_` (the columns of each
-    table), `recipe_` and `trials_` (what was chosen by validation), `history_`, `histories_`.
+    After `fit`: `classes_`, `response_` (the name of the response) and what `MaskedTable` has.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
 
     >>> table = {"sky": ["clear", "clouds"] * 10, "hour": [6.0, 18.0, 12.0, 9.0] * 5}
@@ -192,8 +186,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         """Accuracy, in [0, 1]: the share of rows whose class is the predicted one.
 
         Rows without a response are left out. A class that training did not have counts as wrong,
-        with a warning that counts them. See `log_score` for nats. Raises DataError if no row of
-        weight above 0 has a response.
+        with a warning that counts them. See `log_score` for nats.
         """
         cells = self._with_response(X, y, becomes="count as wrong")
         present = ~read_response(y, name=self._column.name, n_rows=len(cells)).missing
@@ -201,11 +194,9 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         return float(np.average(decided == truth, weights=weight))
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
-        """The probability of each class of `classes_`."""
         return self._distribution(X).probs().double().numpy()
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "rows classes"]:
-        """The log of `predict_proba`, in nats."""
         return np.log(self.predict_proba(X))
 
     def _response(self, given: GivenTables) -> Response:
@@ -252,7 +243,6 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
 
 
 def _distinct(columns: list[RawColumn]) -> set[object]:
-    """All labels, as tables hold them."""
     distinct: set[object] = set()
     for column in columns:
         seen = np.unique(column.values[~column.missing]).tolist()
@@ -265,9 +255,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
 
     {parameters}
 
-    After `fit`: `members_` (one model that holds the whole ensemble), `schema_`,
-    `families_`, `settings_`, `response_` (the name of the response), `tables_` (the columns of each
-    table), `recipe_` and `trials_` (what was chosen by validation), `history_`, `histories_`.
+    After `fit`: `response_` (the name of the response) and what `MaskedTable` has.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
 
     >>> table = {"rooms": [1, 2, 3, 4] * 5, "garden": [True, False] * 10}
@@ -296,8 +284,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2, at most 1: 1 less the mean squared error over the variance of `y`.
 
-        Rows without a response are left out. See `log_score` for nats. Raises DataError for less
-        than two rows of weight above 0 that have a response.
+        Rows without a response are left out. See `log_score` for nats.
         """
         cells = self._with_response(X, y)
         present = cells.present[:, self.schema_.index(self._column.name)]

@@ -1,28 +1,224 @@
 """The joint model of tables."""
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.base import TransformerMixin
+from jaxtyping import Float64
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from exfam.checks import DataError
-from exfam.tables.answers.distributions import pseudo_terms
+from exfam.checks import DataError, ExfamError
+from exfam.positions import PositionAttention
+from exfam.tables.answers.conditional import TableConditional, conditional, sample_rows
+from exfam.tables.answers.disagreement import OrderDisagreement, order_disagreement
+from exfam.tables.answers.distributions import (
+    TableModel,
+    chain_log_prob,
+    checked_columns,
+    independent_columns,
+    pseudo_terms,
+)
+from exfam.tables.answers.imputation import TableImputation, impute, imputed_table
+from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
+from exfam.tables.data import Cells, decode_all, encode_given, read_table
+from exfam.tables.estimator.base import TableEstimator
 from exfam.tables.estimator.given import read_given, read_weight
-from exfam.tables.estimator.joint import JointTable
+from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness
+from exfam.tables.experts.table_attention import (
+    ExpertSummary,
+    TableExperts,
+    attention_of_table,
+    expert_importance,
+    summarize_experts,
+    table_attention,
+)
+from exfam.tables.networks.linear import LinearTableNetwork
+from exfam.tables.shift.report import ShiftReport, shift_report
 
 
-class MaskedTable(TransformerMixin, JointTable):
+class JointTable(TableEstimator):
+    """Estimators of tables, and what they say of any columns given any others.
+
+    A table may hold any of the columns that the model may lack (see `missing_columns`); the
+    response is one more column, by its name in `response_`.
+    """
+
+    def impute(self, X: Any, *, rule: str = "mean", level: float = 0.9) -> TableImputation:
+        """The table with its missing cells filled in, each from the others of its row.
+
+        `rule`: of numbers and counts, "mean" (rounded, of counts) or "median"; labels without order
+            are the most probable ones, ordered ones the medians (default "mean")
+        `level`: of the intervals, in (0, 1) (default 0.9)
+
+        Each cell is filled by itself: filled cells of a row are not a joint draw (see `sample`).
+        Labels that training did not have stay as they are, with a warning that counts them.
+        """
+        self._check_fitted()
+        names = self.schema_.names
+        becomes = dict.fromkeys(names, "stay as they are, and count as missing")
+        imputed = impute(self.model_, self._cells(X, becomes=becomes), rule=rule, level=level)
+        table = read_table(X)
+        own = table.names if set(table.names) <= set(names) else self._read(X).names
+        by_name = dict(zip(table.names, own, strict=True))
+        return imputed_table(X, table, by_name, self.schema_, imputed)
+
+    def conditional(self, of: Any, *, given: Any = None, order: Any = None) -> TableConditional:
+        """The distribution of some columns given any others, in one pass of the model.
+
+        `given`: a mapping of column to one value, or a table of rows; cells of the columns `of` in
+            it are ignored; None is a row of which nothing is known (default None)
+        `order`: of the columns `of` in the chain rule of their joint distribution; as in `of` for
+            None (default None)
+        """
+        cells = self._given(given)
+        return conditional(self.model_, cells, of=of, order=order, unknown=self.unknown)
+
+    def sample(self, n: int = 1, *, given: Any = None, seed: int = 0) -> dict[str, np.ndarray]:
+        """`n` rows drawn by the chain rule in the order of the columns; one array per column.
+
+        `given`: cells that are known, as in `conditional`; `n` draws for each of its rows, all rows
+            of the first draw first (default None)
+        """
+        draws = sample_rows(self.model_, self._given(given), n=n, seed=seed)
+        return decode_all(self.schema_, draws)
+
+    def log_prob(self, X: Any, *, order: Any = None) -> Float64[np.ndarray, "rows"]:
+        """log p(row) in nats, by the chain rule: each cell given those before it.
+
+        `order`: names of columns, others being left out of the row; None is all columns, as in
+            `schema_` (default None)
+
+        A missing cell is no term. A proper log-probability in every order; orders differ as far as
+        the model's conditionals are not those of one joint distribution, see `order_disagreement`.
+        """
+        return chain_log_prob(self.model_, self._cells(X), order=order)
+
+    def pseudo_log_likelihood(self, X: Any) -> Float64[np.ndarray, "rows"]:
+        """Sum over the cells of a row of log p(cell | all other cells), in nats.
+
+        Not the log-probability of the row: each cell is both predicted and seen by the others.
+        """
+        return np.nansum(pseudo_terms(self.model_, self._cells(X)), axis=1)
+
+    def order_disagreement(self, X: Any, *, n_orders: int = 8, seed: int = 0) -> OrderDisagreement:
+        """How far the conditionals are from one joint distribution: log p(row) in random orders.
+
+        `n_orders`: how many, no two the same; as many as there are if there are fewer (default 8)
+        """
+        return order_disagreement(self.model_, self._cells(X), n_orders=n_orders, seed=seed)
+
+    def shift_report(
+        self, train: Any, new: Any, *, target: str | None = None, level: float = 0.01
+    ) -> ShiftReport:
+        """How new rows differ from training rows, by the model's own densities.
+
+        `train`: rows as in training, better ones held out from it
+        `target`: the column whose distribution and expert weights are compared; None is the
+            response, if there is one (default None)
+        `level`: chance of naming any column where nothing moved (default 0.01)
+
+        Expert weights are those of a linear network alone. Columns' own distributions are those
+        that fit the training rows, unless the model was fitted with extra_masking=1.0 and so has
+        its own.
+        """
+        model = self.model_
+        name = self.response_ if target is None else target
+        weights: Callable[[Cells], np.ndarray] | None = None
+        if name is not None and isinstance(model.network, LinearTableNetwork):
+            weights = partial(model.expert_weights, target=self.schema_.index(name))
+        before, after = (self._cells(table) for table in (train, new))
+        marginals: TableModel = model
+        if self.recipe_.extra_masking != 1.0 and before.present.any(0).all():
+            marginals = independent_columns(before, schema=self.schema_, families=self.families_)
+        return shift_report(
+            model, before, after, target=name, weights=weights, marginals=marginals, level=level
+        )
+
+    def column_similarities(self) -> ColumnSimilarity:
+        """Cosines between the columns' encodings; those of several tables share one space.
+
+        The columns of the k-th table are `tables_[k]`. Raises ExfamError for an encoding without
+        vectors.
+        """
+        vectors = self.model_.network.tokens.positions.detach().double().cpu().numpy()
+        if not vectors.any():
+            raise ExfamError(
+                "`encoding` must give columns vectors to compare, 'learned' or 'sinusoidal', got "
+                "one that gives none. Fit with encoding='learned'."
+            )
+        return column_similarity(vectors, self.schema_.names)
+
+    def position_attention(
+        self, X: Any, *, term: str = "both", member: int = 0
+    ) -> PositionAttention:
+        """Mean attention from each hidden column to all columns, in their order.
+
+        `term`: "both", or "contextual" for attention without the encoding (default "both")
+        `member`: of an ensemble (default 0)
+
+        In its own column a target sees its MASK token; absent cells have weight 0.
+        """
+        return table_attention(self.model_, self._cells(X), term=term, member=member)
+
+    def experts(self, X: Any, targets: Any = None, *, member: Any = 0) -> TableExperts:
+        """The weight and contribution of each cell to the outputs of each target, exactly.
+
+        `targets`: names of columns; None is the response, or all columns without one (default None)
+        `member`: of an ensemble (default 0)
+
+        All rows at once: give some hundreds. Raises ExfamError for a deep network, where layer norm
+        and ReLU make it inexact.
+        """
+        attention = attention_of_table(self.model_, member=member)
+        return attention.explained(self._cells(X), self._targets(targets))
+
+    def explain(self, X: Any, targets: Any = None, *, member: Any = 0) -> ExpertSummary:
+        """Means over the rows of `X` of what each column's expert does, as in `experts`."""
+        attention = attention_of_table(self.model_, member=member)
+        return summarize_experts(attention, self._cells(X), self._targets(targets))
+
+    def faithfulness(
+        self, X: Any, y: Any = None, *, target: str | None = None, seed: int = 0
+    ) -> dict[str, DeletionInsertion]:
+        """Whether the expert view names the cells that matter: deleting and inserting in its order.
+
+        `y`: the response, if it is not a column of `X` (default None)
+        `target`: the column that is predicted; None is the response (default None)
+
+        Beside "experts" there are the curves of "permutation" importance and of a "random" order.
+        Raises ExfamError for a deep network, and without a target.
+        """
+        model = self.model_
+        name = self.response_ if target is None else target
+        if name is None:
+            raise ExfamError("`target` must name a column where there is no response, got None.")
+        cells = self._cells(X, y)
+        importances = {"experts": expert_importance(model, cells, name)}
+        return faithfulness(model, cells, name, importances=importances, seed=seed)
+
+    def _given(self, given: Any) -> Cells:
+        self._check_fitted()
+        return encode_given(self.schema_, given, unknown=self.unknown)
+
+    def _targets(self, targets: Any) -> tuple[str, ...]:
+        if targets is None and self.response_ is not None:
+            return (self.response_,)
+        return checked_columns(self.schema_, targets)
+
+
+class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
     """Attention over the cells of a row as a joint model of all columns, none before the others.
 
     As a transformer it fills in missing cells.
 
     {parameters}
 
-    After `fit`: `members_` (one model that holds the whole ensemble), `schema_`,
-    `families_`, `settings_`, `tables_` (the columns of each
-    table), `recipe_` and `trials_` (what was chosen by validation), `history_`, `histories_`.
+    After `fit`: `members_` (one model that holds the whole ensemble), `schema_`, `families_`,
+    `settings_`, `tables_` (the columns of each table), `recipe_` and `trials_` (what was chosen by
+    validation), `history_`.
     Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
 
     >>> table = {"sky": ["clear", "clouds"] * 10, "celsius": [21.0, 12.0, 25.0, 14.0] * 5}
@@ -37,7 +233,6 @@ class MaskedTable(TransformerMixin, JointTable):
     unlabeled = "absent"
 
     def __sklearn_tags__(self) -> Tags:
-        """What comes out holds what went in."""
         tags = super().__sklearn_tags__()
         assert tags.transformer_tags is not None
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
@@ -52,16 +247,13 @@ class MaskedTable(TransformerMixin, JointTable):
         validation: Any = None,
         checkpoint: str | Path | None = None,
     ) -> "MaskedTable":
-        """Fit to a table, or to a list of tables whose columns are matched by name.
+        """Fit to a table, or to a list of tables whose columns are matched by name; `y` is ignored.
 
-        `y`: ignored; scikit-learn passes it (default None)
         `sample_weight`: of every row, >= 0, a list for several tables; a row of weight 0 is left
             out; None weighs all the same (default None)
         `validation`: a table or tables that choose when to stop (default None)
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on
             (default None)
-
-        Raises DataError for what is no table.
         """
         self._check_parameters()
         given = read_given(X, None, sample_weight, supervised=False)
@@ -75,23 +267,6 @@ class MaskedTable(TransformerMixin, JointTable):
     def transform(self, X: Any) -> Any:
         """The table with missing cells filled in, of the kind that was given; see `impute`."""
         return self.impute(X).frame
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the columns, which `transform` keeps.
-
-        `input_features`: the same names (default None)
-
-        Raises DataError for other names.
-        """
-        self._check_fitted()
-        names = np.array(self.features_, dtype=object)
-        given = names if input_features is None else np.array(input_features, dtype=object)
-        if given.tolist() != names.tolist():
-            raise DataError(
-                f"`input_features` must be equal to the columns of training, {names.tolist()}, got "
-                f"{input_features!r}."
-            )
-        return names
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log p(cell | all other cells of its row) in nats per cell; higher is better.

@@ -24,11 +24,11 @@ from exfam.cli.tables.scores import (
     decision_rules,
     table_scores,
 )
+from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile
 from exfam.tables.estimator.choice import best_recipe
 from exfam.tables.estimator.plan import split_rows
-from exfam.tables.networks.table_model import independent_columns
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:

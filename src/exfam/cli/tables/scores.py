@@ -10,11 +10,10 @@ from jaxtyping import Float64
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column
 from exfam.cli.tables.files import errors_of_files
-from exfam.tables.answers.distributions import distribution_blocks, value_log_prob
+from exfam.tables.answers.distributions import TableModel, distribution_blocks, value_log_prob
 from exfam.tables.answers.imputation import decide, usual_rule
 from exfam.tables.data import LABEL_KINDS, Cells, Column
 from exfam.tables.data.table_files import TableFile
-from exfam.tables.networks.table_model import TableModel
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,20 +11,19 @@ from exfam.checks import DataError, check_seed, check_whole
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.distributions import (
+    TableModel,
     chain_log_prob,
     checked_columns,
     column_distributions,
     table_blocks,
 )
 from exfam.tables.data import Cells, TableSchema, decode_all, encode_given, encode_values
-from exfam.tables.networks.table_model import TableModel
 
 
 def sample_rows(model: TableModel, cells: Cells, *, n: Any, seed: Any, order: Any = None) -> Cells:
     """`n` draws of the absent cells of every row given its present ones, the first draw's first.
 
-    `order`: names of the columns to fill, each drawn given the present cells and those drawn
-        before it; others stay absent; None is all, in the table's order (default None)
+    `order`: names of the columns to fill; None is all, in the table's order (default None)
     """
     check_whole("n", n)
     check_seed("seed", seed)
@@ -143,10 +142,7 @@ class TableConditional:
 def conditional(
     model: TableModel, given: Cells, *, of: Any, order: Any = None, unknown: str
 ) -> TableConditional:
-    """The distribution of the columns `of` given the present cells of the other columns.
-
-    `order`: the columns `of` in the order of the chain rule; None is as in `of` (default None)
-    """
+    """The distribution of the columns `of` given the present cells of the other columns."""
     schema = model.schema
     names = checked_columns(schema, of)
     chain = names if order is None else checked_columns(schema, order)

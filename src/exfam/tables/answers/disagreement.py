@@ -9,9 +9,8 @@ from jaxtyping import Float64
 from scipy.special import logsumexp
 
 from exfam.checks import ExfamError, check_seed, check_whole
-from exfam.tables.answers.distributions import cell_log_prob, chain_log_prob
+from exfam.tables.answers.distributions import TableModel, cell_log_prob, chain_log_prob
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
 
 
 @dataclass(frozen=True, eq=False)

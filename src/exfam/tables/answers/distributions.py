@@ -1,16 +1,63 @@
 """The distribution of each cell given the others of its row, and log-probabilities of rows."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float64
+from jaxtyping import Float, Float64
+from torch import Tensor
 
 from exfam.checks import DataError
+from exfam.families import Family
 from exfam.families.mixtures import Mixture
 from exfam.tables.data import Cells, TableSchema
-from exfam.tables.networks.table_model import TableModel
+
+
+@runtime_checkable
+class TableModel(Protocol):
+    """The distribution of each cell of a row given those of its other cells that are present."""
+
+    @property
+    def schema(self) -> TableSchema:
+        """The columns that it knows."""
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """One per column: the family of the column's `Cells.value`."""
+
+    def eta(
+        self, cells: Cells, targets: Sequence[int]
+    ) -> list[Float[Tensor, "members rows _params"]]:
+        """For each target column, float64 parameters of its family by member and row.
+
+        Given all cells of the row that are present, but never the target's own.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class IndependentColumns:
+    """A table model whose distribution of a column is the same in every row."""
+
+    schema: TableSchema
+    families: tuple[Family, ...]
+    marginals: tuple[Float[Tensor, " _params"], ...]
+
+    def eta(self, cells: Cells, targets: Sequence[int]) -> list[Float[Tensor, "1 rows _params"]]:
+        return [self.marginals[target].expand(1, len(cells), -1) for target in targets]
+
+
+def independent_columns(
+    cells: Cells, *, schema: TableSchema, families: Sequence[Family]
+) -> IndependentColumns:
+    """The distributions that fit each column's present cells as one sample."""
+    marginals = []
+    for column, family in enumerate(families):
+        value = torch.from_numpy(cells.value[:, column].copy())
+        marginals.append(family.initial_eta(value[~value.isnan()]).double())
+    return IndependentColumns(schema, tuple(families), tuple(marginals))
+
 
 _ROWS_AT_ONCE = 16_384
 _NUMBERS_AT_ONCE = 4_000_000
@@ -91,16 +138,15 @@ def cell_log_prob(
 def chain_log_prob(
     model: TableModel, cells: Cells, *, order: Any = None, given: Sequence[str] = ()
 ) -> Float64[np.ndarray, "rows"]:
-    """log p(present cells | `given`), in nats, by the chain rule in the stated order of columns.
+    """log p(present cells | `given`), in nats, by the chain rule in the order of these columns.
 
-    `order`: names of columns, for None all that can be predicted; the columns not named are hidden,
-        which leaves the distribution of those named (default None)
+    `order`: names of columns, for None all that can be predicted; others are hidden (default None)
     `given`: names of columns that every term sees and none is a term of (default ())
     """
     schema = model.schema
     names = checked_columns(schema, order)
-    checked_columns(schema, [*(name for name in given if name not in schema.inputs), *names])
-    visible = np.isin(schema.names, [*schema.inputs, *given])
+    checked_columns(schema, [*(name for name in given if name in schema.targets), *names])
+    visible = ~np.isin(schema.names, schema.targets) | np.isin(schema.names, given)
     terms = np.full((len(cells), len(names)), np.nan)
     for k, name in enumerate(names):
         column = schema.index(name)

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64, Shaped
 from exfam.checks import ExfamError, check_choice, check_inside
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.conditional import put_values
-from exfam.tables.answers.distributions import distribution_blocks
+from exfam.tables.answers.distributions import TableModel, distribution_blocks
 from exfam.tables.data import (
     LABEL_KINDS,
     Cells,
@@ -21,7 +21,6 @@ from exfam.tables.data import (
     as_frame_like,
     decode,
 )
-from exfam.tables.networks.table_model import TableModel
 
 DECISIONS = ("argmax", "mean", "median")
 _OF_LABELS = {"categorical": "argmax", "boolean": "argmax", "ordinal": "median"}
@@ -35,10 +34,9 @@ def usual_rule(column: Column, *, numbers: str = "mean") -> str:
 def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.ndarray, "rows"]:
     """One value per row of a column: a label's code, or a number in its own unit.
 
-    `rule`: "argmax", the most probable label, the first of equals; "median", the smallest value
-        that at least half of the probability does not exceed; "mean", the expected value, of an
-        ordinal column rounded to the nearest label (the earlier one halfway), or to the nearest
-        index where the labels are no numbers
+    `rule`: "argmax", the first of equals; "median", the smallest value that at least half of the
+        probability does not exceed; "mean", of an ordinal column rounded to the nearest label (the
+        earlier one halfway), or to the nearest index where the labels are no numbers
     """
     check_choice("rule", rule, DECISIONS)
     what = f"{column.kind} column {column.name!r}"
@@ -94,10 +92,7 @@ class TableImputation:
 
 
 def impute(model: TableModel, cells: Cells, *, rule: str, level: float) -> Imputed:
-    """Each absent cell but dates, filled from its distribution given the row's present cells.
-
-    `rule`: of numbers and counts, "mean" or "median"; a mean count is rounded to a whole one
-    """
+    """Each absent cell but dates, filled from its distribution given the row's present cells."""
     check_choice("rule", rule, ("mean", "median"))
     check_inside("level", level)
     schema = model.schema

@@ -10,9 +10,8 @@ from exfam.tables.data.cells import (
     encode_table,
     encode_values,
 )
-from exfam.tables.data.frames import RawColumn, RawTable, has_names, read_table
+from exfam.tables.data.frames import RawColumn, RawTable, as_frame_like, has_names, read_table
 from exfam.tables.data.learn import NUMERIC, learn_schema
-from exfam.tables.data.replaced import as_frame_like
 from exfam.tables.data.schema import COLUMN_KINDS, LABEL_KINDS, Column, TableSchema, label_array
 
 __all__ = [

@@ -49,11 +49,9 @@ class Cells:
 
     @property
     def present(self) -> Bool[np.ndarray, "rows columns"]:
-        """Whether a cell is there."""
         return self.code >= 0
 
     def where(self, shown: np.ndarray) -> "Cells":
-        """The cells for which `shown` is True, the others absent."""
         return self.replaced(~shown, Cells.absent(1, self.code.shape[1]))
 
     def replaced(self, where: np.ndarray, other: "Cells") -> "Cells":
@@ -74,7 +72,6 @@ class Cells:
 
     @staticmethod
     def absent(n_rows: int, n_columns: int) -> "Cells":
-        """Rows without any cell."""
         shape = (n_rows, n_columns)
         return Cells(
             np.full(shape, -1, np.int32), np.zeros(shape, np.float32), np.full(shape, np.nan)
@@ -87,7 +84,6 @@ class Cells:
 
 
 def _combined(combine: Callable[..., np.ndarray], *cells: Cells) -> Cells:
-    """Cells each of whose arrays is made of those of the given cells."""
     names = ("code", "fraction", "value")
     return Cells(*(combine(*(getattr(own, name) for own in cells)) for name in names))
 
@@ -101,10 +97,8 @@ def encode_table(
 ) -> Cells:
     """The cells of a table by the columns of a schema; absent where the table lacks a column.
 
-    `unknown`: what a label is that training did not have: "unk", absent like a missing cell, with
-        one ExfamWarning that counts them, or an "error"
-    `becomes`: by column, what the warning says of such rows in place of "are taken as missing"
-        (default None)
+    `becomes`: by column, what the warning of unknown labels says of them in place of "are taken as
+        missing" (default None)
     """
     check_choice("unknown", unknown, UNKNOWN)
     new: dict[str, Bool[np.ndarray, " rows"]] = {}

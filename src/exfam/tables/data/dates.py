@@ -68,8 +68,7 @@ def with_date_parts(table: RawTable, dates: Sequence[DateColumn]) -> RawTable:
             days = np.where(missing, 0.0, moments.astype(np.int64) / _DAY)
             parts = {date.name: days, **_parts(days, date)}
             columns |= {name: RawColumn(values, missing) for name, values in parts.items()}
-    names = list(table.names) + [name for name in columns if name not in table.columns]
-    return RawTable(tuple(names), columns, n_rows=table.n_rows)
+    return RawTable(columns, table.n_rows)
 
 
 def as_dates(days: Float64[np.ndarray, "rows"]) -> Shaped[np.ndarray, "rows"]:
@@ -126,7 +125,6 @@ def _varying(moments: Shaped[np.ndarray, "known"]) -> tuple[str, ...]:
 
 
 def _parts(days: Float64[np.ndarray, "rows"], date: DateColumn) -> dict[str, np.ndarray]:
-    """The columns beside the days, by name."""
     start = np.floor(days).astype("datetime64[D]").astype("datetime64[Y]").astype("datetime64[D]")
     year = 2 * np.pi * (days - start.astype(np.float64)) / _DAYS_A_YEAR
     day = 2 * np.pi * (days - np.floor(days))

@@ -1,5 +1,6 @@
 """Tables of any kind as named columns with their missing cells: frames, mappings, arrays."""
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -43,7 +44,6 @@ class RawColumn:
 
     @property
     def is_empty(self) -> bool:
-        """Whether every cell is missing."""
         return bool(self.missing.all())
 
     def at(self, row: int) -> object:
@@ -56,9 +56,12 @@ class RawColumn:
 class RawTable:
     """Columns by name, all of `n_rows` rows."""
 
-    names: tuple[str, ...]
     columns: Mapping[str, RawColumn]
     n_rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self.columns)
 
 
 def cell_error(
@@ -111,7 +114,6 @@ def _typed(columns: Columns, part: Part) -> RawColumn:
 
 
 def _declared(held: Any, order: list[str] | None) -> tuple[bool, np.ndarray | None]:
-    """Whether a column is of categories, and their order if it has one."""
     if order is not None:
         return True, label_array(order)
     dtype: Any = getattr(held, "dtype", None)
@@ -169,7 +171,7 @@ def read_table(X: Any) -> RawTable:
                 f"`X` must have columns of one length, got {n_rows} rows in {next(iter(columns))!r}"
                 f" and {length} in {name!r}."
             )
-    return RawTable(tuple(columns), columns, n_rows=n_rows)
+    return RawTable(columns, n_rows)
 
 
 def array_names(n_columns: int) -> tuple[str, ...]:
@@ -241,3 +243,59 @@ def _of_array(array: np.ndarray, index: int, name: str) -> RawColumn:
     read = read_column(np.asarray(np.ma.getdata(column)), name)
     missing = read.missing | np.ma.getmaskarray(column)
     return RawColumn(read.values, missing, labels=read.labels)
+
+
+def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
+    """A copy of a table with the columns of these names replaced, of the kind that was given.
+
+    pandas and polars frames keep their index and, where the values allow it, columns' types.
+    """
+    if isinstance(frame, Mapping):
+        return {key: columns.get(str(key), held) for key, held in frame.items()}
+    if hasattr(frame, "iloc"):
+        return _pandas(frame, columns)
+    if hasattr(frame, "with_columns"):
+        return _polars(frame, columns)
+    if not hasattr(frame, "__arrow_c_stream__"):
+        return _array(frame, columns)
+    table = pa.table(frame)
+    for index, name in enumerate(table.column_names):
+        if name in columns:
+            table = table.set_column(index, name, pa.array(columns[name], from_pandas=True))
+    return table
+
+
+def _pandas(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
+    copied = frame.copy()
+    for index, key in enumerate(frame.columns):
+        if str(key) not in columns:
+            continue
+        before = frame.iloc[:, index]
+        after = type(before)(columns[str(key)], index=frame.index, name=key)
+        if not isinstance(before.dtype, np.dtype):
+            with contextlib.suppress(TypeError, ValueError):  # fractions among whole numbers
+                after = after.astype(before.dtype)
+        copied.isetitem(index, after)
+    return copied
+
+
+def _polars(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
+    import polars as pl
+
+    replaced = []
+    for name, values in columns.items():
+        if name in frame.columns:
+            kept = isinstance(frame.schema[name], pl.Categorical | pl.Enum)
+            series = pl.Series(name, values.tolist() if values.dtype.kind == "O" else values)
+            replaced.append(series.cast(frame.schema[name]) if kept else series)
+    return frame.with_columns(replaced)
+
+
+def _array(given: Any, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    before = np.asarray(given)
+    if before.dtype.kind not in "fiub":
+        before = np.array(given, dtype=object)
+    parts = [columns.get(name, before[:, k]) for k, name in enumerate(array_names(before.shape[1]))]
+    all_numbers = all(part.dtype.kind in "fiu" for part in parts)
+    kind = np.result_type(*parts) if all_numbers else np.dtype(object)
+    return np.stack([part.astype(kind) for part in parts], axis=1)

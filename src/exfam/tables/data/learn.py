@@ -47,11 +47,7 @@ def _number_sort(label: object) -> type | None:
 
 
 def infer_kind(column: RawColumn) -> str:
-    """The kind of a column that is not declared; counts are never guessed.
-
-    Whole numbers are numeric, since others may come later; only where training has 0 and 1 alone,
-    as indicators do, these are labels (ordinal).
-    """
+    """The kind of a column that is not declared; counts are never guessed."""
     if column.order is not None:
         return "ordinal"
     if column.category or column.type == "text":
@@ -59,6 +55,7 @@ def infer_kind(column: RawColumn) -> str:
     if column.type == "boolean":
         return "boolean"
     values = column.values[~column.missing]
+    # Other whole numbers may come later; 0 and 1 alone are labels, as of indicators.
     is_indicator = values.dtype.kind != "f" and len(values) > 0 and values.min() == 0
     return "ordinal" if is_indicator and values.max() == 1 else "numeric"
 
@@ -83,7 +80,6 @@ def quantile_knots(
 def _capped(
     counts: Float64[np.ndarray, " distinct"], n_parts: int
 ) -> Float64[np.ndarray, " distinct"]:
-    """Counts, none of which is more than a part of their sum."""
     for _ in range(n_parts):
         most = counts.sum() / n_parts
         if counts.max() <= most * (1 + _CLOSE):

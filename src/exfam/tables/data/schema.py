@@ -48,14 +48,12 @@ class Column:
         return len(self.knots) + self.binned
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON."""
         arrays = {"labels": self.labels, "knots": self.knots}
         listed = {name: None if a is None else a.tolist() for name, a in arrays.items()}
         return vars(self) | listed
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Column":
-        """The column that `to_config` wrote."""
         labels, knots = config["labels"], config["knots"]
         held: dict[str, Any] = {
             "labels": None if labels is None else label_array(labels),
@@ -127,13 +125,7 @@ class TableSchema:
         return tuple(column.name for column in self.columns if not column.input_only)
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """Names of the columns that can only be given: dates and their parts."""
-        return tuple(column.name for column in self.columns if column.input_only)
-
-    @property
     def names(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
     def __len__(self) -> int:
@@ -147,17 +139,14 @@ class TableSchema:
         return self.names.index(name)
 
     def column(self, name: str) -> Column:
-        """The column of this name. Raises DataError for an unknown name."""
         return self.columns[self.index(name)]
 
     def to_config(self) -> dict[str, Any]:
-        """Plain JSON."""
         dates = [asdict(date) for date in self.dates]
         return {"columns": [column.to_config() for column in self.columns], "dates": dates}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "TableSchema":
-        """The schema that `to_config` wrote."""
         # Files older than dates have none.
         dates = [
             with_types(DateColumn(date["name"], date["date_format"], tuple(date["parts"])))

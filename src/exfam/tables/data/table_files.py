@@ -31,7 +31,6 @@ class TableFile:
 
     @property
     def n_missing(self) -> int:
-        """How many cells are missing."""
         return sum(column.null_count for column in self.frame.columns)
 
     def where(self, row: int) -> str:

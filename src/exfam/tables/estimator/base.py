@@ -100,11 +100,8 @@ class TableEstimator(
     @property
     def vocabulary_(self) -> dict[str, np.ndarray]:
         """The labels of each column that has labels, in the order of their codes."""
-        return {
-            column.name: column.labels
-            for column in self.schema_.columns
-            if column.labels is not None
-        }
+        columns = self.schema_.columns
+        return {column.name: column.labels for column in columns if column.labels is not None}
 
     @property
     def features_(self) -> tuple[str, ...]:
@@ -137,21 +134,20 @@ class TableEstimator(
         validation: GivenTables | None,
         checkpoint: str | Path | None,
     ) -> None:
-        """Fit to all tables and keep what was learned."""
         schema = learn_columns(self, given.whole, response)
         if response is not None:
             self._check_response(schema.column(response.name))
         plan = self._plan(given, response, schema, validation, checkpoint)
         # A fit that fails must not leave the last one's members beside this one's schema.
         self.__dict__.pop("members_", None)
-        fitted, self.trials_ = fit_table(self, plan)
+        model, history, self.trials_ = fit_table(self, plan)
         self.recipe_ = best_recipe(self.trials_) if self.trials_ else recipes_of(self, plan)[0]
-        self.schema_, self.families_, self.settings_ = schema, plan.families, fitted.settings
+        self.schema_, self.families_, self.settings_ = schema, plan.families, model.network.settings
         self.response_ = None if response is None else response.name
         self.tables_ = tuple(table.names for table in given.tables)
         missing = missing_shares(given.tables, self.features_)
         self.missing_share_, self.most_missing_ = float(missing.mean()), float(missing.max())
-        self.histories_, self.members_ = [fitted.history], [fitted.model]
+        self.histories_, self.members_ = [history], [model]
 
     def _plan(
         self,
@@ -172,8 +168,8 @@ class TableEstimator(
             column = schema.index(name)
             check_support(name, families[column], cells.value[:, column])
         weight, index = given.weight, None if response is None else schema.index(response.name)
-        fitted_on = [cells] if held_out is None else [cells, held_out]
-        self.seen_ = Seen.of([row_hashes(part.value) for part in fitted_on])
+        fitted_on = [part.value for part in (cells, held_out) if part is not None]
+        self.seen_ = Seen.of(list(map(row_hashes, fitted_on)))
         if held_out is None:
             present = cells.present
             eligible = np.asarray(present.any(1) if index is None else present[:, index])
@@ -185,11 +181,8 @@ class TableEstimator(
 
     def _remember_features(self, X: Any, y: Any, given: GivenTables) -> None:
         """What scikit-learn keeps of the columns of `X`."""
-        if is_several(X):
-            names = list(dict.fromkeys(name for table in given.tables for name in table.names))
-            shell: Any = name_shell(names)
-        else:
-            shell = name_shell(given.tables[0].names) if has_names(X) else X
+        names = dict.fromkeys(name for table in given.tables for name in table.names)
+        shell = name_shell(list(names)) if is_several(X) or has_names(X) else X
         try:
             validate_data(self, shell, y, reset=True, skip_check_array=True)
         except ValueError as error:  # scikit-learn's own
@@ -213,13 +206,7 @@ class TableEstimator(
                 )
             column = read_response(y, name=self.response_, n_rows=table.n_rows)
             table = with_column(table, self.response_, column)
-        warn_of_missing(
-            table,
-            self.features_,
-            fitted=self.missing_share_,
-            most=self.most_missing_,
-            extra_masking=self.recipe_.extra_masking,
-        )
+        warn_of_missing(self, table)
         return encode_table(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
     def _read(self, X: Any, *, joint: bool = True) -> RawTable:
@@ -243,8 +230,8 @@ class TableEstimator(
                     f"`X` must have {len(names)} columns where they are matched by position, got "
                     f"{len(own.names)}. Give a frame with names."
                 )
-            columns = dict(zip(names, own.columns.values(), strict=True))
-            own = RawTable(names, columns, n_rows=own.n_rows)
+            columns = zip(names, own.columns.values(), strict=True)
+            own = RawTable(dict(columns), own.n_rows)
         if response in table.names:
             assert response is not None
             own = with_column(own, response, table.columns[response])

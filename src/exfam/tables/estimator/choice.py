@@ -35,15 +35,6 @@ _LEARNING_RATES = {"linear": 1.5e-2, "deep": 5e-3}
 _N_TARGETS = {"linear": 8, "deep": 2}
 
 
-@dataclass(frozen=True, eq=False)
-class FittedTable:
-    """What a fit leaves behind."""
-
-    model: MaskedTableModel
-    history: History
-    settings: TableSettings
-
-
 def model_settings(
     estimator: Any, recipes: Sequence[Recipe], *, response: str | None
 ) -> TableSettings:
@@ -67,22 +58,16 @@ def train_model(
     weight: np.ndarray | None = None,
     own_orders: bool = False,
     progress: bool,
-) -> FittedTable:
-    """One network per recipe, side by side, all of the first one's length.
-
-    `weight`: one number per member and row, in place of the plan's one per row (default None)
-    `own_orders`: whether each network meets the rows in an order of its own (default False)
-    """
+) -> tuple[MaskedTableModel, History]:
+    """One network per recipe, all of the first one's length; `weight`: of each member and row."""
     response = None if plan.response is None else plan.schema.names[plan.response]
-    settings = model_settings(estimator, recipes, response=response)
-    device = choose_device(estimator.device)
     model = build_masked_table(
         plan.schema,
-        settings,
+        model_settings(estimator, recipes, response=response),
         families=plan.families,
         cells=plan.cells,
         generator=torch.Generator().manual_seed(int(estimator.seed)),
-    ).to(device)
+    ).to(choose_device(estimator.device))
     history = fit(
         model,
         objective=objective_of(estimator, plan, recipes),
@@ -96,7 +81,7 @@ def train_model(
         progress=progress,
         checkpoint=identified(plan.checkpoint, estimator, irrelevant=_IRRELEVANT),
     )
-    return FittedTable(model, history, settings)
+    return model, history
 
 
 def objective_of(estimator: Any, plan: TablePlan, recipes: Sequence[Recipe]) -> MaskedCells:
@@ -170,7 +155,9 @@ class Trial:
     log_scale: float = 0.0
 
 
-def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial, ...]]:
+def fit_table(
+    estimator: Any, plan: TablePlan
+) -> tuple[MaskedTableModel, History, tuple[Trial, ...]]:
     """The fitted model, after its recipe was chosen where there is a choice.
 
     Rows held out for that decide how wide the response's distribution is, too.
@@ -184,14 +171,12 @@ def fit_table(estimator: Any, plan: TablePlan) -> tuple[FittedTable, tuple[Trial
         trials = choose_recipe(estimator, plan, recipes, lengths=lengths)
     recipe = best_recipe(trials) if trials else recipes[0]
     members = [recipe] * int(estimator.ensemble)
-    own_orders = len(members) > 1
-    fitted = train_model(
-        estimator, plan, members, own_orders=own_orders, progress=estimator.progress
-    )
+    options = {"own_orders": len(members) > 1, "progress": estimator.progress}
+    model, history = train_model(estimator, plan, members, **options)
     if trials and plan.response is not None:
         chosen = next(trial for trial in trials if trial.recipe == recipe)
-        fitted.model.widen(plan.response, chosen.log_scale)
-    return fitted, trials
+        model.widen(plan.response, chosen.log_scale)
+    return model, history, trials
 
 
 def recipes_of(estimator: Any, plan: TablePlan) -> list[Recipe]:
@@ -217,9 +202,8 @@ def choose_recipe(
 ) -> tuple[Trial, ...]:
     """Every recipe's log-probability of rows that it was not fitted to.
 
-    Of fewer than 1,000 rows with a target all are held out once, in five parts; else one fifth is,
-    of at most 8,000 rows; of fewer than two there are no trials. Then longer trainings of the best
-    recipe are tried, as long as they are better.
+    Of fewer than 1,000 rows with a target all are held out once, in five parts; else one fifth is.
+    Longer trainings of the best recipe are tried as long as they are better.
     """
     small, n_scored = _drawn_rows(plan, seed=int(estimator.seed))
     if n_scored < 2:
@@ -267,11 +251,11 @@ def _held_out(
     members = [(recipe, fold) for recipe in recipes for fold in folds]
     seen = np.stack([part != fold for _, fold in members]).astype(float)
     weight = seen if plan.weight is None else seen * plan.weight
-    fitted = train_model(
+    model, _ = train_model(
         estimator, plan, [recipe for recipe, _ in members], weight=weight, progress=False
     )
     held = np.flatnonzero(np.isin(part, folds))
-    nats = _nats(plan, fitted, plan.cells[held])
+    nats = _nats(model, plan.cells[held], plan.targets)
     own = np.stack([part[held] == fold for _, fold in members])
     by_recipe = {}
     for k, recipe in enumerate(recipes):
@@ -282,16 +266,14 @@ def _held_out(
 
 @torch.inference_mode()
 def _nats(
-    plan: TablePlan, fitted: FittedTable, cells: Cells
+    model: MaskedTableModel, cells: Cells, targets: list[int]
 ) -> Float64[np.ndarray, "scales members rows"]:
     """Mean log-probability of each row's targets by each member, for all of `_LOG_SCALES`."""
-    model = fitted.model
     rows, parts = model.rows(cells), []
     for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
         batch = rows.pad(index).to(next(model.parameters()).device)
-        scored = batch.present[..., plan.targets].sum(-1)
-        nats = model.log_prob_by_scale(batch, plan.targets, _LOG_SCALES).double()
-        parts.append((nats.sum(-1) / scored).cpu().numpy())
+        nats = model.log_prob_by_scale(batch, targets, _LOG_SCALES).double()
+        parts.append((nats.sum(-1) / batch.present[..., targets].sum(-1)).cpu().numpy())
     return np.concatenate(parts, axis=2)
 
 
@@ -307,5 +289,4 @@ def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
 
 
 def _n_scored(plan: TablePlan) -> Int64[np.ndarray, "rows"]:
-    """How many cells of each row a trial would score."""
     return plan.cells.present[:, plan.targets].sum(1)

@@ -31,47 +31,47 @@ class TableColumnKinds(Declared, section="Columns of a table"):
 
     kinds: Any = parameter(
         OrNone(ByColumn("a kind or to labels in order")),
-        'by column, "categorical", "ordinal", "boolean", "numeric", "count" or "date", or the'
-        " labels of an ordinal column in order; others are guessed: texts and unordered "
-        "categories are categorical, ordered categories ordinal, numbers numeric, whole "
-        "numbers that are all 0 or 1 labels, dates and texts that all are dates dates, which "
-        "are inputs alone: the days that have passed, and where in the year, week and day",
+        'by column, "categorical", "ordinal", "boolean", "numeric", "count" or "date", or the '
+        "labels of an ordinal column in order; others are guessed: texts and unordered categories "
+        "are categorical, ordered categories ordinal, numbers numeric, whole numbers that are all "
+        "0 or 1 labels, dates and texts that all are dates dates, which are inputs alone: the "
+        "days that have passed, and where in the year, week and day",
         default=None,
     )
     date_format: Any = parameter(
         OrNone(TextByColumn()),
-        'how dates in text are written, such as "%d/%m/%Y", in all columns of dates or by '
-        "column; None for ISO dates or the one format that all of a column fits",
+        'how dates in text are written, such as "%d/%m/%Y", in all columns of dates or by column; '
+        "None for ISO dates or the one format that all of a column fits",
         default=None,
     )
     numeric: str = parameter(
         Choice(NUMERIC),
-        '"continuous" numbers lie between up to `n_bins` quantiles and are Gaussian, '
-        'or are "binned" at them',
+        '"continuous" numbers lie between up to `n_bins` quantiles and are Gaussian, or are '
+        '"binned" at them',
         default="continuous",
     )
     n_bins: int | str = parameter(
         OrWord("auto", Whole(least=2)),
-        'bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the '
-        "root of the number of rows, 4 to 16",
+        'bins, or quantiles; "auto": a bin for 16 rows, 8 to 32; of quantiles a sixth of the root '
+        "of the number of rows, 4 to 16",
         default="auto",
     )
     families: Any = parameter(
         OrNone(ByColumn("a family")),
-        "by column of continuous numbers or counts, its family, or the name of one; others are"
-        " Gaussian, counts negative binomial",
+        "by column of continuous numbers or counts, its family, or the name of one; others are "
+        "Gaussian, counts negative binomial",
         default=None,
     )
     unknown: str = parameter(
         Choice(UNKNOWN),
-        'what a label is that training did not have: "unk", like a missing cell, with a '
-        'warning that counts them, or an "error"',
+        'what a label is that training did not have: "unk", like a missing cell, with a warning '
+        'that counts them, or an "error"',
         default="unk",
     )
     missing_columns: str = parameter(
         Choice(MISSING_COLUMNS),
-        'what columns are that a table lacks after training: an "error", "absent", or "auto":'
-        " absent if several tables were fitted",
+        'what columns are that a table lacks after training: an "error", "absent", or "auto": '
+        "absent if several tables were fitted",
         default="auto",
     )
 
@@ -81,8 +81,8 @@ class TableModelParameters(Declared, section="Model"):
 
     network: str = parameter(
         Choice(NETWORKS),
-        '"linear", one attention layer without layer norm, ReLU and dropout, which is an '
-        'exact mixture of experts, or "deep"',
+        '"linear", one attention layer without layer norm, ReLU and dropout, which is an exact '
+        'mixture of experts, or "deep"',
         default="linear",
     )
     encoding: str = parameter(
@@ -105,9 +105,8 @@ class TableModelParameters(Declared, section="Model"):
     )
     extra_masking: float | str = parameter(
         OrWord("auto", Share()),
-        "in [0, 1], the largest share of the cells of a training row that are hidden besides "
-        'the target, or "auto": as validation says; more predicts better where cells are '
-        "missing",
+        "in [0, 1], the largest share of the cells of a training row that are hidden besides the "
+        'target, or "auto": as validation says; more predicts better where cells are missing',
         default=1.0,
     )
     masked_as: str = parameter(
@@ -145,9 +144,9 @@ class TableTraining(Declared, section="Training"):
     )
     max_epochs: int | str = parameter(
         OrWord("auto", Whole()),
-        'passes over the training rows, or "auto": about 3.5 steps for each square root of '
-        "the number of rows, at least 160, and 15,000 rows; of more than 2,000 rows 3 or 9 "
-        "times as long where that is better by validation",
+        'passes over the training rows, or "auto": about 3.5 steps for each square root of the '
+        "number of rows, at least 160, and 15,000 rows; of more than 2,000 rows 3 or 9 times as "
+        "long where that is better by validation",
         default="auto",
     )
     patience: int = parameter(
@@ -158,8 +157,8 @@ class TableTraining(Declared, section="Training"):
     )
     n_targets: int | str = parameter(
         OrWord("auto", Whole()),
-        'columns predicted in a step, of a wide table drawn at random, or "auto": 8, with the'
-        " deep network 2",
+        'columns predicted in a step, of a wide table drawn at random, or "auto": 8, with the '
+        "deep network 2",
         default="auto",
     )
     validation_fraction: float = parameter(
@@ -193,7 +192,7 @@ class ResponseParameters(Declared):
     )
     unlabeled: str = parameter(
         Choice(("absent", "mask")),
-        'how a missing response is shown where another column is predicted: "absent", not at '
-        'all, or as a "mask" token, as in the paper',
+        'how a missing response is shown where another column is predicted: "absent", not at all, '
+        'or as a "mask" token, as in the paper',
         default="absent",
     )

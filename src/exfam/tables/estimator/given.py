@@ -55,13 +55,13 @@ def name_shell(names: Sequence[str]) -> pa.Table:
 
 def with_column(table: RawTable, name: str, column: RawColumn) -> RawTable:
     """The table with one more column, its last."""
-    return RawTable((*table.names, name), {**table.columns, name: column}, n_rows=table.n_rows)
+    return RawTable({**table.columns, name: column}, table.n_rows)
 
 
 def without_column(table: RawTable, name: str | None) -> RawTable:
     """The table without the column of this name, if it has one."""
     columns = {other: column for other, column in table.columns.items() if other != name}
-    return RawTable(tuple(columns), columns, n_rows=table.n_rows)
+    return RawTable(columns, table.n_rows)
 
 
 def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
@@ -71,10 +71,11 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
     weights = read_weight(weight, [table.n_rows for table in tables], several=several)
     if not supervised:
         return _without_weightless_rows(GivenTables(tables, (None,) * len(tables), None, weights))
-    if several and not (_is_list(y) and len(y) == len(tables)):
+    is_list = isinstance(y, list | tuple)
+    if several and not (is_list and len(y) == len(tables)):
         raise DataError(
             f"`y` must be a list of one response for each of {len(tables)} tables in `X`, None for "
-            f"a table without, got {f'{len(y)} entries' if _is_list(y) else type(y).__name__}."
+            f"a table without, got {f'{len(y)} entries' if is_list else type(y).__name__}."
         )
     listed = list(y) if several else [y]
     name = _response_name(listed, tables)
@@ -89,10 +90,6 @@ def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
             "class or number to learn. Use MaskedTable for a table without a response."
         )
     return given
-
-
-def _is_list(y: Any) -> bool:
-    return isinstance(y, list | tuple)
 
 
 def _response_name(responses: Sequence[Any], tables: Sequence[RawTable]) -> str:
@@ -127,7 +124,6 @@ def read_response(y: Any, *, name: str, n_rows: int) -> RawColumn:
 
 
 def _flat(y: Any) -> Any:
-    """One column, as it came or as an array."""
     if isinstance(y, pa.Array | pa.ChunkedArray):
         return y
     if isinstance(y, pa.Table) and y.num_columns == 1:
@@ -160,7 +156,7 @@ def read_weight(
     """The weight of every row, None if all weigh the same; of `several` tables a list."""
     if weight is None:
         return None
-    if several and not (_is_list(weight) and len(weight) == len(n_rows)):
+    if several and not (isinstance(weight, list | tuple) and len(weight) == len(n_rows)):
         raise DataError(
             f"`sample_weight` must be a list of weights for each of {len(n_rows)} tables in `X`, "
             f"got {type(weight).__name__}. Pass None for a table whose rows weigh 1."
@@ -208,7 +204,7 @@ def _without_weightless_rows(given: GivenTables) -> GivenTables:
     for rows, table, response in zip(masks, given.tables, given.responses, strict=True):
         if rows.any():
             columns = {name: _rows_of(column, rows) for name, column in table.columns.items()}
-            tables.append(RawTable(table.names, columns, n_rows=int(rows.sum())))
+            tables.append(RawTable(columns, int(rows.sum())))
             responses.append(None if response is None else _rows_of(response, rows))
     weight = given.weight[given.weight > 0]
     return GivenTables(tuple(tables), tuple(responses), given.name, weight)
@@ -234,23 +230,13 @@ def missing_shares(tables: Sequence[RawTable], names: Sequence[str]) -> Float64[
     return np.concatenate(shares)
 
 
-def warn_of_missing(
-    table: RawTable,
-    names: Sequence[str],
-    *,
-    fitted: float,
-    most: float,
-    extra_masking: float,
-) -> None:
-    """Warn where far more cells are missing than a fit has seen, of its rows or hidden by itself.
-
-    `fitted`: the share that was missing in training; `most`: of one row at most
-    `extra_masking`: the largest share of a row's cells that training hid besides
-    """
+def warn_of_missing(estimator: Any, table: RawTable) -> None:
+    """Warn where far more cells are missing than a fit has seen, or hidden by itself."""
+    names, hides = estimator.features_, estimator.recipe_.extra_masking
+    fitted, most = estimator.missing_share_, estimator.most_missing_
     shares = missing_shares([table], names)
     n_missing, share = round(shares.sum() * len(names)), float(np.mean(shares))
-    seen = fitted + (1 - fitted) * extra_masking / 2
-    hidden = most + (1 - most) * extra_masking
+    seen, hidden = fitted + (1 - fitted) * hides / 2, most + (1 - most) * hides
     if n_missing >= _CELLS and share >= seen + _MORE and share >= _TIMES * seen:
         what = (
             f"{share:.0%} of the cells of `X` are missing ({n_missing:,} of "

@@ -88,7 +88,7 @@ def learn_columns(
     if response is not None:
         name = response.name
         alone = [
-            RawTable((name,), {name: table.columns[name]}, n_rows=table.n_rows)
+            RawTable({name: table.columns[name]}, table.n_rows)
             for table in tables
             if name in table.columns
         ]

@@ -7,9 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
 
 from exfam.checks import DataError, ExfamError, check_seed
-from exfam.tables.answers.distributions import cell_log_prob
+from exfam.tables.answers.distributions import TableModel, cell_log_prob
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
 
 _REPEATS = 5
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
+from exfam.encodings import Encoding, LearnedAbsolute
 from exfam.experts import (
     Experts,
     LinearAttention,
@@ -21,9 +22,11 @@ from exfam.experts import (
     similarity_components,
 )
 from exfam.families import Categorical, Histogram
-from exfam.tables.answers.distributions import table_blocks
+from exfam.positions.attention import PositionAttention, encoding_weights, with_term
+from exfam.tables.answers.distributions import TableModel, table_blocks
 from exfam.tables.data import Cells, TableSchema
-from exfam.tables.networks.table_model import TableModel
+from exfam.tables.networks.masked_table_model import MaskedTableModel
+from exfam.tables.networks.parts import CellTokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +107,6 @@ class TableAttention:
         return Sentences(code, torch.from_numpy(cells.fraction.copy()), self.first, masked)
 
     def experts(self, cells: Cells, targets: Sequence[str]) -> Experts:
-        """Weights and contributions of each cell to the outputs of each target column."""
         return as_experts(self.attention, self.sentences(cells), self.indices(targets))
 
     def explained(self, cells: Cells, targets: Sequence[str]) -> TableExperts:
@@ -253,3 +255,49 @@ def summarize_experts(table: TableAttention, cells: Cells, targets: Sequence[str
         spread=variance.sum(-1).sqrt().numpy(),
         effect=(effect / n).numpy(),
     )
+
+
+def table_attention(
+    model: object, cells: Cells, *, term: str = "both", member: int = 0
+) -> PositionAttention:
+    """Attention of a fitted table model from each hidden column to all columns, over rows."""
+    fitted = getattr(model, "members_", [model])[0]
+    if not isinstance(fitted, MaskedTableModel):
+        raise ExfamError(
+            f"`model` must be one of tables, got {type(model).__name__}. Use `group_attention` for "
+            "groups."
+        )
+    fitted.check_member(member)
+    if not len(cells):
+        raise ExfamError("`cells` must hold at least one row, got none.")
+    seen = with_term(fitted, term).eval()
+    if term == "contextual":
+        for module in seen.modules():
+            if isinstance(module, CellTokens):
+                module.positions.data.zero_()
+    columns = list(range(cells.code.shape[1]))
+    total: Any = 0.0
+    with torch.inference_mode():
+        for _, batch in seen.chunks(cells, len(columns)):
+            total = total + seen.weights(batch, columns)[member].double().sum(1).cpu()
+    weights = total / len(cells)
+    return PositionAttention(
+        weights=weights,
+        positional=_of_columns(fitted, member),
+        elsewhere=torch.zeros_like(weights[..., 0]),
+        n_averaged=len(cells),
+        direction="bidirectional",
+    )
+
+
+def _of_columns(
+    model: MaskedTableModel, member: int
+) -> Float64[Tensor, "own_heads columns columns"]:
+    network = model.network
+    vectors = network.tokens.positions[member].detach().cpu()
+    if network.places is None:
+        encoding: Encoding = LearnedAbsolute(*vectors.shape, generator=torch.Generator())
+        cast(Any, encoding).table.weight.data.copy_(vectors)
+    else:
+        encoding = network.places.members[member]
+    return encoding_weights(encoding, len(vectors), head_dim=network.head_dim)

@@ -10,13 +10,13 @@ from scipy.special import ndtri
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice
-from exfam.encodings import EncodingSizes
+from exfam.encodings import EncodingSizes, build_encoding
 from exfam.families import Categorical, Family
 from exfam.tables.data import LABEL_KINDS, Cells, Column, TableSchema
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.masked_table_model import MaskedTableModel
-from exfam.tables.networks.parts import CellTokens, Readout, TokenPlan, column_encodings
+from exfam.tables.networks.parts import OWN_VECTORS, CellTokens, ColumnEncodings, Readout, TokenPlan
 from exfam.tables.networks.standardized import StandardizedFamily, standardized_families
 from exfam.tables.networks.table_network import TableSettings
 
@@ -69,19 +69,18 @@ def build_masked_table(
         n_positions=plan.n_columns,
         generator=generator,
     )
-    encodings = column_encodings(settings.encoding, plan.n_members, encoding_sizes)
+    encodings = None
+    if settings.encoding != OWN_VECTORS:
+        own = [build_encoding(settings.encoding, encoding_sizes) for _ in settings.ordinal]
+        encodings = ColumnEncodings(own, n_columns=plan.n_columns)
     drawn: dict[str, Any] = {"embed_dim": settings.embed_dim, "generator": generator}
     vectors = None if encodings is None else encodings.vectors(settings.embed_dim)
     tokens = CellTokens(plan, positions=vectors, **drawn)
     bases, biases = _bases(standardized, plan), _biases(standardized, cells)
     readout = Readout(bases, biases, shared=shared, **drawn)
     kind = LinearTableNetwork if settings.network == "linear" else DeepTableNetwork
-    return MaskedTableModel(
-        kind(tokens, readout, settings, places=encodings, generator=generator),
-        schema=schema,
-        standardized=standardized,
-        masked_columns=[schema.index(name) for name in settings.masked_columns],
-    )
+    network = kind(tokens, readout, settings, places=encodings, generator=generator)
+    return MaskedTableModel(network, schema=schema, standardized=standardized)
 
 
 def _scores(column: Column, cells: Cells | None, index: int) -> tuple[float, ...] | None:
@@ -130,7 +129,6 @@ def _bases(
 def _biases(
     standardized: Sequence[StandardizedFamily], cells: Cells | None
 ) -> Float[Tensor, "columns params"]:
-    """The parameters of each column's marginal distribution."""
     bias = torch.zeros(len(standardized), max(c.family.n_params for c in standardized))
     if cells is None:
         return bias

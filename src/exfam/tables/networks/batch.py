@@ -35,7 +35,6 @@ class CellBatch:
 
     @property
     def present(self) -> Bool[Tensor, "members batch columns"]:
-        """Whether a cell is there to be seen and to be predicted."""
         return self.code >= 0
 
     @property
@@ -82,13 +81,11 @@ class TableRows:
     def epoch_batches(
         self, *, generator: np.random.Generator, batch_size: int | None, max_tokens: int | None
     ) -> Iterator[np.ndarray]:
-        """Every row once, in random batches."""
         order = generator.permutation(len(self.cells))
         size = batch_size or max(1, (max_tokens or 1) // self.cells.code.shape[1])
         yield from np.split(order, np.arange(size, len(order), size))
 
     def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
-        """Every row once, in order."""
         size = max(1, max_tokens // self.cells.code.shape[1])
         yield from np.split(np.arange(len(self.cells)), np.arange(size, len(self.cells), size))
 

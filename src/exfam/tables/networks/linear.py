@@ -82,9 +82,7 @@ class LinearTableNetwork(TableNetwork):
 
     def _scores_and_values(
         self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
-    ) -> tuple[
-        Float[Tensor, "members batch cells by_head"], Float[Tensor, "members batch cells inner"]
-    ]:
+    ) -> tuple[Tensor, Tensor]:
         """Of all cells, and last of the expert of the target's own column."""
         between = batch.between
         if between is not None:
@@ -133,9 +131,7 @@ class LinearTableNetwork(TableNetwork):
         vectors: Float[Tensor, "members entries embed"],
         blanks: Float[Tensor, "members targets embed"],
         targets: list[int],
-    ) -> tuple[
-        Float[Tensor, "members entries heads targets"], Float[Tensor, "members 1 heads targets"]
-    ]:
+    ) -> tuple[Tensor, Tensor]:
         """Scores of the targets with all entries, and with the MASK tokens of their own columns."""
         query, key = self._by_head(blanks @ self.query), self._by_head(vectors @ self.key)
         scale = math.sqrt(self.head_dim)
@@ -144,13 +140,8 @@ class LinearTableNetwork(TableNetwork):
             own = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
             return (key @ query.mT).transpose(1, 2), own
         column = torch.tensor(targets, device=key.device)
-        scores = self.places.scores(
-            query[:, None],
-            key[:, None],
-            column[None, None],
-            self._entry_columns()[None],
-            scale=1 / scale,
-        )
+        columns = column[None, None], self._entry_columns()[None]
+        scores = self.places.scores(query[:, None], key[:, None], *columns, scale=1 / scale)
         by_entry = scores[:, 0].permute(0, 3, 1, 2)
         masks = by_entry[:, -self.tokens.plan.n_columns :]
         return by_entry, masks[:, column].diagonal(dim1=1, dim2=3)[:, None]

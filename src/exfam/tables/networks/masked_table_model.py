@@ -1,7 +1,7 @@
 """A table's model, and what it is fitted by: every cell given those that are shown."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,10 +24,7 @@ _NUMBERS_AT_ONCE = 4_000_000
 
 
 class MaskedTableModel(RandomPart):
-    """p(cell | the other cells of its row that are there), for every column of a table.
-
-    `masked_columns`: indices of columns whose absent cells are shown as MASK tokens
-    """
+    """p(cell | the other cells of its row that are there), for every column of a table."""
 
     def __init__(
         self,
@@ -35,13 +32,13 @@ class MaskedTableModel(RandomPart):
         *,
         schema: TableSchema,
         standardized: Sequence[StandardizedFamily],
-        masked_columns: Sequence[int] = (),
     ) -> None:
         super().__init__()
         self.network, self.schema = network, schema
         self.n_members = network.n_members
         self.bank = FamilyBank(standardized)
-        self.masked_columns = list(masked_columns)
+        # Absent cells of these are shown as MASK tokens.
+        self.masked_columns = [schema.index(name) for name in network.settings.masked_columns]
 
     @property
     def families(self) -> tuple[Family, ...]:
@@ -107,7 +104,7 @@ class MaskedTableModel(RandomPart):
         code = batch.code.clone()
         part = code[..., self.masked_columns]
         code[..., self.masked_columns] = torch.where(part < 0, MASKED, part)
-        return CellBatch(code, batch.fraction, batch.value, batch.weight)
+        return replace(batch, code=code)
 
     @torch.inference_mode()
     def eta(
@@ -144,7 +141,6 @@ class MaskedTableModel(RandomPart):
         return torch.cat(weights, 1).double().mean((0, 2)).cpu().numpy()
 
     def check_member(self, member: Any) -> None:
-        """Raise ExfamError for a member that the ensemble does not have."""
         check_whole("member", member, least=0)
         if member >= self.n_members:
             raise ExfamError(f"`member` must be in 0 .. {self.n_members - 1}, got {member}.")
@@ -168,13 +164,9 @@ class MaskedCells:
     """Minus the log-probability of cells given the others of their row, and how many there are.
 
     In training all columns are targets, each hidden in turn; of a wide table `n_targets` columns
-    drawn at random in each step, and always the response. Of every row a share drawn uniformly from
-    0 to `extra_masking` of the cells is hidden besides. In evaluation only the response is a target
-    (all columns, if there is none), and all other cells are shown.
-
-    `response_share`: of the weight of a row's targets; None to weigh the response like others
-    `extra_masking`: in [0, 1]; one for all members, or one of each
-    `masked_as`: how such cells are shown: "absent", not at all, or "mask", as the MASK token
+    drawn at random in each step, and always the response, which has `response_share` of the weight.
+    Of every row a share drawn uniformly from 0 to `extra_masking` (of each member) of the cells is
+    hidden besides. In evaluation only the response is a target, if there is one.
     """
 
     response: int | None
@@ -226,4 +218,4 @@ class MaskedCells:
         share = uniform(model.n_members, rows, 1) * most.view(-1, 1, 1)
         hidden = uniform(model.n_members, rows, columns) < share
         code = torch.where(hidden & batch.present, MASKINGS[self.masked_as], batch.code)
-        return CellBatch(code, batch.fraction, batch.value, batch.weight)
+        return replace(batch, code=code)

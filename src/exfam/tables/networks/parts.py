@@ -14,7 +14,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn import functional
 
-from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding, pair_scores
+from exfam.encodings import Encoding, NoEncoding, pair_scores
 from exfam.layers import normal
 from exfam.tables.networks.batch import MASKED
 
@@ -33,7 +33,6 @@ class ColumnEncodings(nn.Module):
 
     @property
     def members(self) -> list[Encoding]:
-        """The encodings, typed."""
         return [cast(Encoding, encoding) for encoding in self.encodings]
 
     @property
@@ -68,14 +67,6 @@ class ColumnEncodings(nn.Module):
             rotated = member.rotate(own_q, own), member.rotate(own_k, key_column)
             scores.append(pair_scores(member, *rotated, (own, key_column), scale=scale))
         return torch.stack(scores)
-
-
-def column_encodings(name: str, n_members: int, sizes: EncodingSizes) -> ColumnEncodings | None:
-    """The encodings of that name, None for the one that is a part of the tokens."""
-    if name == OWN_VECTORS:
-        return None
-    encodings = [build_encoding(name, sizes) for _ in range(n_members)]
-    return ColumnEncodings(encodings, n_columns=sizes.n_positions)
 
 
 class StackedLinear(nn.Module):
@@ -141,7 +132,6 @@ class TokenPlan:
 
     @property
     def n_entries(self) -> int:
-        """Number of pairs of a column and a token of it."""
         return sum(self.sizes)
 
     @property
@@ -225,7 +215,6 @@ class CellTokens(nn.Module):
         self.register_buffer("scores", plan.token_scores())
 
     def tokens(self) -> Float[Tensor, "members tokens embed"]:
-        """c_w of every token."""
         if not self.direction.shape[1]:
             return self.free
         directions = self.direction.index_select(1, self.token_directions)

@@ -13,14 +13,11 @@ from exfam.tables.networks.parts import OWN_VECTORS, CellTokens, ColumnEncodings
 
 @dataclass(frozen=True)
 class TableSettings:
-    """What a network is made of.
+    """What a network is made of, by parameters of estimators.
 
-    `network`: "linear", the single layer without layer norm, ReLU and dropout; or "deep"
-    `categories`: "shared" has one space of categories for all columns, which must have equally many
-    `ordinal`: for each of the networks side by side, whether labels that have an order have a
-        direction along which their tokens and outputs lie, beside free vectors for each
-    `norm`: "post" as in the paper's tables, "pre" for more than one or two layers
+    `ordinal`: for each of the networks side by side
     `masked_columns`: names of columns whose absent cells are shown as MASK tokens
+    `norm`: "post" as in the paper's tables, "pre" for more than one or two layers
     `positive_in_units`: whether families of positive numbers are of values divided by their mean
     """
 
@@ -55,7 +52,7 @@ class TableNetwork(nn.Module, ABC):
     ) -> None:
         super().__init__()
         self.tokens, self.readout, self.places = tokens, readout, places
-        self.n_heads, self.head_dim = settings.n_heads, settings.head_dim
+        self.settings, self.n_heads, self.head_dim = settings, settings.n_heads, settings.head_dim
         self.n_members = tokens.plan.n_members
 
     @abstractmethod

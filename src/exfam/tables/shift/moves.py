@@ -10,9 +10,8 @@ import scipy.stats
 from jaxtyping import Float64, Int64
 
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.distributions import distribution_blocks
+from exfam.tables.answers.distributions import TableModel, distribution_blocks
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,6 @@ class Moved:
 
     @property
     def difference(self) -> float:
-        """New minus train."""
         return self.new - self.train
 
     @property

@@ -14,12 +14,12 @@ from rich.table import Table
 
 from exfam.checks import DataError, check_inside
 from exfam.tables.answers.distributions import (
+    TableModel,
     chain_log_prob,
     column_distributions,
     pseudo_terms,
 )
 from exfam.tables.data import Cells
-from exfam.tables.networks.table_model import TableModel
 from exfam.tables.shift.moves import (
     MarginalShift,
     Moved,
@@ -183,7 +183,6 @@ class ShiftReport:
         return bonferroni(p, level=self.level)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain JSON; None for what is not a finite number."""
         plain = {"level": self.level, "rows": self.rows, "columns": self.columns}
         plain |= {key: getattr(self, key) for key in ("shifted", "surprising", "drifted")}
         plain = _plain(plain | {"target": self.target, "weights": self.weights})
@@ -208,14 +207,7 @@ def shift_report(
     marginals: TableModel,
     level: float,
 ) -> ShiftReport:
-    """How p(row), each column, p(target) and the weights of experts moved from train to new rows.
-
-    `train`: rows held out from the fit, which knows its own too well
-    `weights`: gives the weight of each column's expert in predictions of the target for some rows
-    `marginals`: whose distributions of a row without cells are the columns' own
-    `level`: chance that `shifted`, and likewise `surprising` and `drifted`, names any column if
-        nothing moved
-    """
+    """What `JointTable.shift_report` says, by `weights` of experts and the columns' `marginals`."""
     for name, cells in (("train", train), ("new", new)):
         if not len(cells):
             raise DataError(f"`{name}` must hold at least one row, got none.")
