@@ -60,8 +60,8 @@ def check_proposition_4(
     `scales`: of `attention_scales`, which make c~_j of c_j; makes it Proposition 7, of attention
 
     Assumes that C has full row rank, that no pair has probability 0 and W C^T = M, M that of
-    `factorized_matrix`. It suffices that each w_i is C^+ M_i, as truncated singular vectors are; this
-    is what is tested. Concludes that the equation holds to 1e-6 of the answer's length.
+    `factorized_matrix`. It suffices that each w_i is C^+ M_i, as truncated singular vectors are:
+    that is what is tested. Concludes that the equation holds to 1e-6 of the answer's length.
     Measured: "max residual" in that unit, "distance from M" and "distance from C^+ M" as shares of
     lengths, and "spread of zeta", which analogies of vectors c, not c~, need to be 0.
     """
