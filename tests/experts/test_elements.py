@@ -18,20 +18,14 @@ LINEAR = {"n_layers": 1, "connection": "residual", "head_hidden_dim": 0}
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 
 
-def precise(columns):
-    return {k: x.double() if x.is_floating_point() else x for k, x in columns.items()}
-
-
 def batch():
     """All groups, padded, in float64: more than a batch is allowed, which is annotated float32."""
-    padded = rich_groups().pad(range(len(LENGTHS)))
+    padded, precise = rich_groups().pad(range(len(LENGTHS))), {}
+    for name in ("values", "attributes", "group_attributes"):
+        columns = getattr(padded, name).items()
+        precise[name] = {k: x.double() if x.is_floating_point() else x for k, x in columns}
     with unchecked():
-        return replace(
-            padded,
-            values=precise(padded.values),
-            attributes=precise(padded.attributes),
-            group_attributes=precise(padded.group_attributes),
-        )
+        return replace(padded, **precise)
 
 
 def linear_model(**choices):
@@ -39,18 +33,8 @@ def linear_model(**choices):
     return small_model(SCHEMA, **LINEAR | choices).double().eval().requires_grad_(False)
 
 
-def assert_experts_are(network, view):
-    eta = network.eta(batch())
-    experts = view.experts(batch())
-    there = batch().present
-    assert float(eta[there].std(0).max()) > 1e-2
-    torch.testing.assert_close(experts.eta[there], eta[there], **EXACT)
-    assert float(experts.parts[there].abs().max()) > 1e-2
-    return experts
-
-
 NETWORKS = [
-    *({"encoding": name} for name in ENCODINGS if name not in ("distance",)),
+    *({"encoding": name} for name in ENCODINGS if name != "distance"),
     {"connection": "none"},
     {"null_token": False},
     {"sees_mask": True},
@@ -58,40 +42,29 @@ NETWORKS = [
     {"direction": "causal", "sees_mask": True},
     {"conditional": "copies", "n_heads": 3, "sees_mask": True},
     {"dropout": 0.5},
+    {"join": "concatenate"},
+    {"tie": "reflection"},
+    {"dispersion": "item"},
 ]
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 @pytest.mark.parametrize("part", ["items", "values"])
 def test_one_linear_layer_is_a_mixture_of_experts(part, network):
-    model = linear_model(**network, item_sees_values=True)
-    view = attention_as_experts(model, part=part)
-    experts = assert_experts_are(getattr(model, f"{part[:-1]}_part"), view)
-    total = experts.weights.sum(-1).movedim(1, -1)[batch().present]
+    model = linear_model(**{"item_sees_values": True, **network})
+    eta, there = getattr(model, f"{part[:-1]}_part").eta(batch()), batch().present
+    experts = attention_as_experts(model, part=part).experts(batch())
+    assert float(eta[there].std(0).max()) > 1e-2
+    torch.testing.assert_close(experts.eta[there], eta[there], **EXACT)
+    assert float(experts.parts[there].abs().max()) > 1e-2
+    total = experts.weights.sum(-1).movedim(1, -1)[there]
     sums_to = (total - 1).abs() < 1e-6
-    lone = total == 0
-    assert (sums_to | lone).all() and sums_to.any()
-
-
-@pytest.mark.parametrize(
-    "choices", [{"join": "concatenate"}, {"tie": "reflection"}, {"dispersion": "item"}], ids=str
-)
-def test_joins_ties_and_dispersions_keep_the_mixture_exact(choices):
-    model = linear_model(**choices)
-    for part in ("item", "value"):
-        network = getattr(model, f"{part}_part")
-        assert_experts_are(network, ElementAttention(network))
-
-
-def test_with_a_mask_token_the_experts_are_those_of_theorem_2():
-    """The constant, divided among the experts of each head, leaves a mixture alone."""
-    network = linear_model(sees_mask=True).value_part
-    experts = ElementAttention(network).experts(batch())
-    n_heads = experts.weights.shape[1]
-    f = experts.contributions + experts.constant[:, None, :, None] / n_heads
-    mixture = (experts.weights[..., None] * f).sum((1, 3))
-    there = batch().present
-    torch.testing.assert_close(mixture[there], network.eta(batch())[there], **EXACT)
+    assert (sums_to | (total == 0)).all() and sums_to.any()
+    if network == {"sees_mask": True}:
+        # The constant, divided among the experts of each head, leaves a mixture alone: theorem 2.
+        shared = experts.constant[:, None, :, None] / experts.weights.shape[1]
+        mixture = (experts.weights[..., None] * (experts.contributions + shared)).sum((1, 3))
+        torch.testing.assert_close(mixture[there], eta[there], **EXACT)
 
 
 def test_some_outputs_alone():
@@ -121,38 +94,24 @@ def test_a_model_that_is_no_such_mixture_is_refused_by_the_part_at_fault(message
         attention_as_experts(model)
 
 
-def test_the_default_is_refused_with_all_that_it_takes():
-    model = small_model(SCHEMA, items=False)
-    remedies = "n_layers=1, connection='residual' or 'none', head_hidden_dim=0"
-    with pytest.raises(ExfamError, match=f"Fit with {remedies}"):
-        attention_as_experts(model)
-
-
-def test_a_head_of_another_kind_is_refused():
+def test_what_has_no_such_experts_is_refused():
     network = linear_model().value_part
     network.head = torch.nn.Identity()
     with pytest.raises(ExfamError, match="a head of type Identity"):
         ElementAttention(network)
-
-
-def test_dropout_while_training_is_refused():
     model = linear_model(dropout=0.5, items=False)
     view = attention_as_experts(model)
     model.train()
     with pytest.raises(ExfamError, match=r"`model` must be set to predict.*`eval\(\)`"):
         view.experts(batch())
-
-
-def test_a_model_without_attention_is_refused():
-    with pytest.raises(ExfamError, match="`model` must have attention, got Linear"):
-        attention_as_experts(torch.nn.Linear(2, 2))
-
-
-def test_of_a_model_with_two_parts_one_is_named():
-    model = linear_model()
-    with pytest.raises(ExfamError, match="`part` must be one of 'items', 'values', got None"):
-        attention_as_experts(model)
-    assert attention_as_experts(model, part="items").network is model.item_part
+    remedies = "n_layers=1, connection='residual' or 'none', head_hidden_dim=0"
+    for other, message in (
+        (torch.nn.Linear(2, 2), "`model` must have attention, got Linear"),
+        (linear_model(), "`part` must be one of 'items', 'values', got None"),
+        (small_model(SCHEMA, items=False), f"Fit with {remedies}"),
+    ):
+        with pytest.raises(ExfamError, match=message):
+            attention_as_experts(other)
 
 
 def test_a_fitted_estimator_is_read_member_by_member():

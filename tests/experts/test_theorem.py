@@ -224,15 +224,6 @@ def test_weights_of_a_center_word_are_what_a_network_that_asks_with_it_would_giv
     torch.testing.assert_close(given[..., 2], as_experts(same, rows, [m]).weights, **EXACT)
 
 
-def test_the_target_s_own_cell_is_never_seen():
-    rows = sentences()
-    other = rows.code.clone()
-    other[:, 3] = (other[:, 3] + 1) % 4
-    seen, moved = (as_experts(network(), r, [3, 0]).logits for r in (rows, Sentences(other)))
-    torch.testing.assert_close(moved[:, 0], seen[:, 0], **EXACT)
-    assert float((moved[:, 1] - seen[:, 1]).abs().min()) > 1e-6
-
-
 def test_weights_that_do_not_fit_are_refused():
     """As outside of tests, where annotated shapes are not checked before the code's own checks."""
     attention = network()

@@ -51,23 +51,6 @@ def test_a_row_without_cells_changes_nothing(kind):
 
 
 @EVERY
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"height": np.nan}, "Column 'height' must have a value in some row of training"),
-        ({"height": np.inf}, "Column 'height' must be finite, got inf at row 0"),
-        ({"city": [1, "a"] * 40}, "'city'"),
-        ({"height": pd.Timedelta("1h")}, "'height' must hold numbers, texts, booleans or dat"),
-        ({"height": pd.NaT}, "Column 'height' must have a value in some row of training"),
-    ],
-    ids=["empty", "infinite", "mixed", "durations", "no date"],
-)
-def test_a_column_that_cannot_be_learned(kind, change, message):
-    with pytest.raises(ExfamError, match=message):
-        fit(kind, FRAME.assign(**change))
-
-
-@EVERY
 def test_columns_that_are_missing_later(kind):
     part = FRAME[["city", "height"]]
     result = "missing:\n- grade.* pass missing_columns='absent' to predict from some"

@@ -16,7 +16,6 @@ from tables.table_estimator_cases import (
     KINDS,
     REGRESSOR,
     RESPONSES,
-    SUPERVISED,
     make,
 )
 
@@ -155,12 +154,6 @@ def test_what_is_declared():
     for cell, message in ((5, "hold dates, got 5 at row 0"), ("soon", "such as '2024-01-31' or")):
         with pytest.raises(DataError, match=f"Column 'when' must .*{message}"):
             model.log_prob(DATED.assign(when=cell))
-
-
-@pytest.mark.parametrize("kind", SUPERVISED)
-def test_a_date_is_no_response(kind):
-    with pytest.raises(DataError, match="must be of kind 'date', got dates and the kind"):
-        make(kind).fit(FRAME, WHEN)
 
 
 def test_a_season_is_learned():

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer
 
-from exfam.checks import DataError, ExfamError, ExfamWarning
+from exfam.checks import DataError, ExfamError
 from exfam.tables.data import Cells, TableSchema, as_frame_like, decode
 from table_model_cases import encoded, learned, learned_and_encoded
 
@@ -258,39 +258,6 @@ def test_columns_may_come_in_another_order_or_lack():
     np.testing.assert_array_equal(fewer.value, CELLS.hide([0, 1, 3, 4]).value)
     with pytest.raises(DataError, match="`name` must be a column of the table, .* got 'more'"):
         encoded(SCHEMA, {"more": [1.0]})
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "label"), [("city", ["Bonn", "Paris"], "'Paris'"), ("rooms", [1, 2], "2")]
-)
-def test_a_category_not_seen_in_training_is_an_error_or_absent(name, values, label):
-    message = f"Column {name!r} must hold labels seen in training, got {label} at row 1 .1 of 2"
-    with pytest.raises(DataError, match=message + '.* unknown="unk"'):
-        encoded(SCHEMA, {name: values})
-    message = (
-        f"1 of 2 rows hold labels .*: 1 of column {name!r}, such as {label} at row 1, are taken"
-    )
-    with pytest.warns(ExfamWarning, match=message) as record:
-        cells = encoded(SCHEMA, {name: values}, unknown="unk")
-    assert len(record) == 1
-    assert cells.present[:, SCHEMA.index(name)].tolist() == [True, False]
-    with pytest.raises(ExfamError, match="`unknown` must be one of 'unk', 'error', got 'x'"):
-        encoded(SCHEMA, {name: values}, unknown="x")
-
-
-@pytest.mark.parametrize(
-    ("name", "values", "message"),
-    [
-        ("age", ["a"], "hold numbers, got 'a' at row 0"),
-        ("rooms", [None, "a"], "hold numbers, got 'a' at row 1"),
-        ("smokes", ["yes"], "hold booleans, got 'yes' at row 0"),
-        ("city", [5], "hold texts, got 5 at row 0"),
-        ("visits", [5.0, 0.5], "hold whole numbers from 0, got 0.5 at row 1"),
-    ],
-)
-def test_a_cell_of_another_type_than_in_training_is_refused(name, values, message):
-    with pytest.raises(DataError, match=f"Column '{name}' must {message}"):
-        encoded(SCHEMA, {name: values}, unknown="unk")
 
 
 def test_rows_of_cells_are_cells_and_hidden_columns_leave_them():

@@ -11,7 +11,6 @@ from exfam.families.mixtures import Mixture
 from exfam.tables.answers.conditional import conditional, sample_rows
 from exfam.tables.answers.distributions import (
     IndependentColumns,
-    chain_log_prob,
 )
 from exfam.tables.answers.imputation import DECISIONS, decide, impute
 from exfam.tables.data import Column, TableSchema, label_array
@@ -97,14 +96,6 @@ def test_the_joint_distribution_of_many_values_given_one_row(order):
     probs = np.exp(result.log_prob(cells_of(DISCRETE.schema, pairs)))
     expected = DISCRETE.probs[:, :, 2] / DISCRETE.probs[:, :, 2].sum()
     np.testing.assert_allclose(probs, expected.ravel())
-
-
-def test_given_nothing_it_is_the_marginal_distribution():
-    rows = gaussian_rows(GAUSSIAN, 10)
-    result = conditions(GAUSSIAN, rows[:1].hide(range(4)), ["x", "u"])
-    expected = chain_log_prob(GAUSSIAN, rows, order=["u", "x"])
-    np.testing.assert_allclose(result.log_prob(rows), expected)
-    assert result.distributions["x"].mean().item() == pytest.approx(3.0)
 
 
 def test_the_order_decides_where_no_joint_distribution_is_behind():

@@ -96,14 +96,6 @@ def test_pseudo_log_likelihood_has_leave_one_out_terms(model, cells):
 
 
 @BOTH
-def test_a_row_without_cells_has_probability_one(model, cells):
-    empty = cells[:3].hide(range(len(model.schema)))
-    assert chain_log_prob(model, empty).tolist() == [0.0] * 3
-    assert np.isnan(pseudo_terms(model, empty)).all()
-    assert chain_log_prob(model, cells[:0]).shape == (0,)
-
-
-@BOTH
 def test_rows_do_not_know_each_other(model, cells, monkeypatch):
     cells = drop_cells(cells)
     whole = chain_log_prob(model, cells), pseudo_terms(model, cells)

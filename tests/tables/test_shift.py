@@ -135,22 +135,6 @@ def test_weights_that_follow_a_column_drift_with_it():
     assert report.weights["v"] == Moved(0.0, 0.0, 0.0, 0.0)
 
 
-def leaves(result):
-    if isinstance(result, dict | list):
-        for part in result.values() if isinstance(result, dict) else result:
-            yield from leaves(part)
-    else:
-        yield result
-
-
-def test_neither_blocks_nor_the_order_of_rows_matter(monkeypatch):
-    whole = report_of(GAUSSIAN, TRAIN[:50], NEW[:50], target="u").as_dict()
-    monkeypatch.setattr("exfam.tables.answers.distributions._ROWS_AT_ONCE", 7)
-    again = report_of(GAUSSIAN, TRAIN[:50][::-1], NEW[:50][::-1], target="u").as_dict()
-    for first, second in zip(leaves(whole), leaves(again), strict=True):
-        assert first == (pytest.approx(second) if isinstance(second, float) else second)
-
-
 def test_text_and_json_hold_all_of_it():
     model = discrete_joint()
     train = discrete_rows(model, 60, seed=1)

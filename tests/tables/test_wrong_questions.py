@@ -11,7 +11,7 @@ import pytest
 
 from exfam.checks import DataError, ExfamError
 from exfam.tables.data import Column, label_array
-from tables.table_estimator_cases import FRAME, JOINT, WITH_RESPONSE, fitted, make
+from tables.table_estimator_cases import FRAME, JOINT, fitted
 
 TESTS = Path(__file__).parent.parent
 NAMES = [["city", 5], ["nowhere"], FRAME["height"], np.zeros(3)]
@@ -69,15 +69,6 @@ def test_wrong_questions():
         check=False,
     )
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
-
-
-@WITH_RESPONSE
-@pytest.mark.parametrize("y", [5, [[1, 2]], np.zeros((80, 2)), "a", {"a": 1}], ids=repr)
-def test_responses_that_are_none(kind, y):
-    model = fitted(kind)
-    for call in (make(kind).fit, model.score, model.log_score):
-        with pytest.raises(ExfamError, match="`y`|response"):
-            call(FRAME, y)
 
 
 @pytest.mark.parametrize("order", [5, np.array(5), [["height"]]])
