@@ -110,25 +110,6 @@ class GaussianJoint:
         return torch.from_numpy(eta)[None]
 
 
-@dataclass(frozen=True, eq=False)
-class Ensemble:
-    """Several table models as members of one."""
-
-    members: tuple
-
-    @property
-    def schema(self):
-        return self.members[0].schema
-
-    @property
-    def families(self):
-        return self.members[0].families
-
-    def eta(self, cells, targets):
-        etas = [member.eta(cells, targets) for member in self.members]
-        return [torch.cat(of_target) for of_target in zip(*etas, strict=True)]
-
-
 def labels(name, n, kind="categorical"):
     return Column(name, kind, labels=np.arange(n))
 

@@ -15,7 +15,7 @@ from exfam.tables.experts.faithfulness import (
     permutation_importance,
 )
 from exfam.tables.experts.table_attention import expert_importance
-from expert_cases import linear_table, random_cells
+from table_network_cases import alike_cells, table_model
 
 STRENGTH = np.array([0.5, 3.0, 0.0, 1.0])
 COLUMNS = tuple(Column(name, "boolean", labels=np.array([False, True])) for name in "abcdy")
@@ -113,7 +113,8 @@ def test_permutation_importance_finds_the_strengths():
 
 def test_experts_order_cells_better_than_columns_as_a_whole():
     """Labels are drawn from the network itself, so that its own judgment of cells is right."""
-    model, cells = linear_table(n_members=1), random_cells(3000, absent=0.0)
+    model = table_model(alike=True, ordinal=(True,), moved=1.0)
+    cells = alike_cells(3000, absent=0.0)
     probability = model.eta(cells, [3])[0][0].softmax(-1)
     label = probability.multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0].numpy()
     cells.code[:, 3], cells.value[:, 3], cells.fraction[:, 3] = label, label, 0.0

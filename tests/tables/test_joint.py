@@ -2,10 +2,12 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import scipy.stats
+import torch
 from sklearn.metrics.pairwise import cosine_similarity
 
 from exfam.checks import DataError, ExfamError
@@ -23,7 +25,6 @@ from exfam.tables.data import TableSchema
 from table_model_cases import (
     BOTH,
     DiscreteJoint,
-    Ensemble,
     cells_of,
     discrete_joint,
     discrete_rows,
@@ -108,9 +109,14 @@ def test_rows_do_not_know_each_other(model, cells, monkeypatch):
 
 
 def test_members_of_an_ensemble_are_averaged():
-    model = Ensemble((discrete_joint(seed=0), discrete_joint(seed=7)))
-    cells = discrete_rows(discrete_joint(), 20)
-    nats = [cell_log_prob(member, cells, ["b"]) for member in model.members]
+    members, cells = [discrete_joint(seed=k) for k in (0, 7)], discrete_rows(discrete_joint(), 20)
+
+    def eta(cells, targets):
+        return list(map(torch.cat, zip(*(m.eta(cells, targets) for m in members), strict=True)))
+
+    first = members[0]
+    model = SimpleNamespace(schema=first.schema, families=first.families, eta=eta)
+    nats = [cell_log_prob(member, cells, ["b"]) for member in members]
     assert np.abs(nats[0] - nats[1]).max() > 0.1
     expected = np.log(np.mean(np.exp(nats), axis=0))
     np.testing.assert_allclose(cell_log_prob(model, cells, ["b"]), expected)
