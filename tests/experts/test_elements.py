@@ -106,7 +106,7 @@ def test_what_has_no_such_experts_is_refused():
         view.experts(batch())
     remedies = "n_layers=1, connection='residual' or 'none', head_hidden_dim=0"
     for other, message in (
-        (torch.nn.Linear(2, 2), "`model` must have attention, got Linear"),
+        (torch.nn.Linear(2, 2), "`model` must be one linear attention layer .*, got Linear"),
         (linear_model(), "`part` must be one of 'items', 'values', got None"),
         (small_model(SCHEMA, items=False), f"Fit with {remedies}"),
     ):

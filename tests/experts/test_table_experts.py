@@ -98,7 +98,7 @@ def test_what_has_no_experts_is_refused():
     with pytest.raises(DataError, match="`schema` must have one column for each of 6 positions"):
         TableAttention(view.attention, TableSchema(MIXED.columns[:2]))
     alone = IndependentColumns(TableSchema(()), families=(), marginals=())
-    with pytest.raises(ExfamError, match="got IndependentColumns, a table model whose layer norm"):
+    with pytest.raises(ExfamError, match="must be one linear attention layer .* got Indep"):
         attention_as_experts(alone)
     with pytest.raises(ExfamError, match="`network` must be 'linear' for the expert view"):
         attention_as_experts(table_model(network="deep"))

@@ -10,14 +10,7 @@ import pytest
 import exfam
 from exfam.checks import DataError, ExfamError
 from table_model_cases import learned, learned_and_encoded
-from tables.table_estimator_cases import (
-    FRAME,
-    JOINT,
-    KINDS,
-    REGRESSOR,
-    RESPONSES,
-    make,
-)
+from tables.table_estimator_cases import FRAME, JOINT, KINDS, REGRESSOR, RESPONSES, make
 
 WHEN = pd.date_range("2011-01-01", periods=len(FRAME), freq="101h")
 DATED = FRAME[["height", "city"]].assign(when=WHEN)

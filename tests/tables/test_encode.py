@@ -12,7 +12,7 @@ import pytest
 from sklearn.preprocessing import KBinsDiscretizer, SplineTransformer
 
 from exfam.checks import DataError, ExfamError
-from exfam.tables.data import Cells, TableSchema, as_frame_like, decode
+from exfam.tables.data import TableSchema, as_frame_like, decode
 from table_model_cases import encoded, learned, learned_and_encoded
 
 SIZES = ["S", "M", "L"]
@@ -48,14 +48,12 @@ def test_declared_orders_are_kept_with_categories_that_never_occur(X):
         ([0, 0], None, "numeric", None),
         ([-1, 0, 1, 0, 1], None, "numeric", None),
         ([0, 1, None], None, "ordinal", [0, 1]),
-        ([0.5, 2.0], None, "numeric", None),
         (pd.Categorical([3, 1]), None, "categorical", [1, 3]),
         (pd.Categorical([3, 1], ordered=True, categories=[3, 2, 1]), None, "ordinal", [3, 2, 1]),
         (["M"], SIZES, "ordinal", SIZES),
         ([8, 4], [8, 6, 4], "ordinal", [8, 6, 4]),
         ([0, 3, None], "count", "count", None),
         ([8.0, 4.0], (8, 6, 4), "ordinal", [8, 6, 4]),
-        ([1.5, 0.5], "categorical", "categorical", [0.5, 1.5]),
         ([1, 0], "boolean", "boolean", [False, True]),
         ([None, None], SIZES, "ordinal", SIZES),
         ([None, None], "boolean", "boolean", [False, True]),
@@ -138,7 +136,6 @@ def test_a_column_is_of_one_kind_in_all_tables(values, others, message):
 DISTINCT = "a list of distinct labels of one type"
 BROKEN = [
     ([None, None], None, "Column 'a' must have a value in some row of training, got 2"),
-    ([None], "numeric", "Column 'a' must have a value in some row of training"),
     (SIZES, "ordinal", "Column 'a' must have its texts in an order to be ordinal"),
     (SIZES, "numeric", "Column 'a' must hold numbers, got 'S' at row 0 (3 of 3"),
     (SIZES, "boolean", "Column 'a' must hold booleans, got 'S' at row 0 (3 of 3"),
@@ -258,19 +255,6 @@ def test_columns_may_come_in_another_order_or_lack():
     np.testing.assert_array_equal(fewer.value, CELLS.hide([0, 1, 3, 4]).value)
     with pytest.raises(DataError, match="`name` must be a column of the table, .* got 'more'"):
         encoded(SCHEMA, {"more": [1.0]})
-
-
-def test_rows_of_cells_are_cells_and_hidden_columns_leave_them():
-    for rows in (slice(1, 3), np.array([4, 0, 0]), np.arange(5) > 2):
-        np.testing.assert_array_equal(CELLS[rows].value, CELLS.value[rows])
-        assert len(CELLS[rows]) == len(np.arange(5)[rows])
-    whole = Cells.concatenate([CELLS[:2], CELLS[2:]])
-    np.testing.assert_array_equal(whole.code, CELLS.code)
-    np.testing.assert_array_equal(whole.fraction, CELLS.fraction)
-    hidden = CELLS.hide([0, 2])
-    assert not hidden.present[:, [0, 2]].any() and not hidden.fraction[:, [0, 2]].any()
-    np.testing.assert_array_equal(hidden.code[:, [1, 3, 4]], CELLS.code[:, [1, 3, 4]])
-    assert CELLS.present[:, 0].sum() == 4
 
 
 FILLED = {

@@ -5,15 +5,7 @@ from pathlib import Path
 
 from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
-from tables.table_estimator_cases import (
-    CLASSIFIER,
-    EVERY,
-    JOINT,
-    KINDS,
-    REGRESSOR,
-    SMALL,
-    class_of,
-)
+from tables.table_estimator_cases import CLASSIFIER, EVERY, JOINT, KINDS, REGRESSOR, SMALL, class_of
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "scikit-learn.md"
 WEIGHTS = {

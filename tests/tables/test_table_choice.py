@@ -31,17 +31,10 @@ from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from table_model_cases import cells_of, drop_cells, labels
-from table_network_cases import (
-    alike_cells,
-    alike_plan,
-    mixed_cells,
-    parameters,
-    table_model,
-)
-from toy_fit import N_SAMPLED, same_bits, without_times
+from table_network_cases import alike_cells, alike_plan, mixed_cells, parameters, table_model
+from toy_fit import same_bits, without_times
 
 RECIPES = [Recipe(True, 0.5), Recipe(False, 0.0)]
-SETTINGS = TrainingSettings(batch_size=16, max_epochs=3, seed=3, learning_rate=1e-2)
 LOSS = MaskedCells(3, 0.5, (0.5, 0.0), "mask", n_targets=4)
 
 
@@ -57,14 +50,17 @@ def cut_at(number):
     return objective
 
 
-def table_fit(*, objective=LOSS, network="deep", settings=SETTINGS, n=60, **options):
+def table_fit(*, objective=LOSS, checkpoint=None):
     """A fit with random masking, dropout, drawn targets, validation and weights."""
-    model = table_model(network=network, dropout=0.2, moved=0.0)
-    rows = {
-        "train": model.rows(mixed_cells(n), np.linspace(0.5, 2.0, n)),
-        "validation": model.rows(mixed_cells(20, seed=7)),
-    }
-    history = fit(model, objective=objective, settings=settings, **{**rows, **options})
+    model = table_model(network="deep", dropout=0.2, moved=0.0)
+    history = fit(
+        model,
+        objective=objective,
+        train=model.rows(mixed_cells(60), np.linspace(0.5, 2.0, 60)),
+        validation=model.rows(mixed_cells(20, seed=7)),
+        settings=TrainingSettings(batch_size=16, max_epochs=3, seed=3, learning_rate=1e-2),
+        checkpoint=checkpoint,
+    )
     return model, history
 
 
@@ -81,22 +77,6 @@ def test_a_fit_cut_anywhere_resumes_to_the_same_bits(tmp_path, uninterrupted, at
         table_fit(objective=cut_at(at), checkpoint=checkpoint)
     resumed, again = table_fit(checkpoint=checkpoint)
     assert same_bits(resumed, model) and without_times(again) == without_times(history)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n": 61}, "cells of train is '"),
-        ({"validation": None}, "cells of validation is '.* there and absent here"),
-        ({"network": "linear"}, "shape of .*there and .*here"),
-    ],
-)
-def test_a_checkpoint_of_another_table_is_refused(tmp_path, options, message):
-    checkpoint = Checkpoint(tmp_path, seconds=0.0)
-    with pytest.raises(EOFError, match="lights"):
-        table_fit(objective=cut_at(4 + N_SAMPLED), checkpoint=checkpoint)
-    with pytest.raises(CheckpointError, match=f"`checkpoint` must belong to this fit.*{message}"):
-        table_fit(checkpoint=tmp_path, **options)
 
 
 @pytest.mark.parametrize("network", ["linear", "deep"])

@@ -5,13 +5,10 @@ import pytest
 import torch
 from torch import nn
 
-from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
 from exfam.experts import Sentences, forward
 from exfam.tables.data import Cells
 from exfam.tables.networks import masked_table_model as model_module
-from exfam.tables.networks.batch import MASKED, CellBatch
-from exfam.tables.networks.linear import look_up_between
 from exfam.tables.networks.masked_table_model import MaskedCells
 from table_network_cases import (
     CASES,
@@ -57,9 +54,7 @@ ENCODED = [(network, encoding) for network in ("linear", "deep") for encoding in
 
 
 @pytest.mark.parametrize(
-    "options",
-    [*CASES.values(), *({"network": n, "encoding": e} for n, e in ENCODED)],
-    ids=str,
+    "options", [*CASES.values(), *({"network": n, "encoding": e} for n, e in ENCODED)], ids=str
 )
 def test_a_target_sees_every_other_cell_that_is_there(options):
     model = table_model(**options)
@@ -199,12 +194,10 @@ def encoder_layer(block, member, *, norm):
 
 def of_all_cells(model, cells, member, target, *, norm):
     """Parameters of a target, every block computed for every cell."""
-    network, batch = model.network, batch_of(model, cells)
-    code = batch.code.repeat(2, 1, 1)
-    code[..., target] = MASKED
-    x = network._vectors(CellBatch(code, batch.fraction, batch.value))[member]
+    network = model.network
+    x, there = (part[member] for part in network._copies(batch_of(model, cells), target))
     for block in network.blocks:
-        x = encoder_layer(block, member, norm=norm)(x, src_key_padding_mask=code[0] == -1)
+        x = encoder_layer(block, member, norm=norm)(x, src_key_padding_mask=~there)
     if norm == "pre":
         gain, shift = network.last.gain[member], network.last.shift[member]
         x = nn.functional.layer_norm(x, x.shape[-1:], gain, shift)
@@ -229,28 +222,3 @@ def test_the_last_block_for_the_target_alone_changes_nothing(norm, n_layers, opt
             whole = of_all_cells(model, cells, member, target, norm=norm)
             assert float(whole.detach().std(0).max()) > 1e-3
             torch.testing.assert_close(result[member, :, index], whole, **EXACT)
-
-
-def test_columns_differ_row_by_row():
-    model, cells = table_model(network="deep"), mixed_cells(12)
-    batch, columns = batch_of(model, cells), torch.arange(12)[None] % 6
-    result = model.network.of_copies(batch, columns)
-    for column in range(6):
-        own = model.network.of_copies(batch, torch.full_like(columns, column))
-        here = columns[0] == column
-        torch.testing.assert_close(result[:, here], own[:, here], **EXACT)
-    with pytest.raises(ExfamError, match="`norm` must be"):
-        table_model(network="deep", norm="batch")
-
-
-def test_a_cell_between_two_tokens_is_between_their_vectors():
-    model, cells = table_model(), mixed_cells(absent=0.0)
-    attention, batch = model.linear_attention(0), batch_of(model, cells)
-    price = attention.tokens[first_tokens(model)[3] + torch.arange(5)] + attention.positions[3]
-    knots = model.schema.columns[3].knots
-    at = np.clip(cells.value[:, 3], knots[0], knots[-1])
-    expected = np.stack([np.interp(at, knots, part) for part in price.numpy().T], axis=1)
-    tokens = model.network.tokens
-    index = tokens.entry_index(batch.code).expand(2, -1, -1)
-    got = look_up_between(tokens.entries(), index, batch.between)[0, :, 3]
-    np.testing.assert_allclose(got.detach().numpy(), expected, atol=1e-6)

@@ -23,11 +23,7 @@ from exfam.families import (
 from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Column, TableSchema
 from exfam.tables.networks.assemble import build_masked_table
-from exfam.tables.networks.standardized import (
-    FamilyBank,
-    StandardizedFamily,
-    standardized_families,
-)
+from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily, standardized_families
 from exfam.tables.networks.table_network import TableSettings
 from table_model_cases import cells_of, labels
 from table_network_cases import (
@@ -160,9 +156,9 @@ def test_unequal_columns_share_no_categories(column, shown):
     message = "`categories` must be 'per-column' unless all columns have labels, and equally many, "
     with pytest.raises(ExfamError, match=f"{message}got 'shared' for .*{shown}"):
         built(TableSchema((*ALIKE.columns[:3], column)), categories="shared")
-    for name in ("network", "categories"):
+    for name in ("network", "categories", "norm"):
         with pytest.raises(ExfamError, match=f"`{name}` must be .*got 'cubic'"):
-            built(**{name: "cubic"})
+            built(**{"network": "deep", name: "cubic"})
 
 
 def test_tokens_of_ordered_columns_lie_on_a_line_that_rises_with_the_label():

@@ -31,14 +31,11 @@ def fit(table=TABLE, **settings):
     return MaskedTable(kinds={"visits": "count"}, **QUICK, **settings).fit(table)
 
 
-def test_columns_have_the_families_that_are_given(tmp_path):
+def test_columns_have_the_families_that_are_given():
     fitted = fit(families={"wait": Gamma(), "visits": "poisson"})
     result = dict(zip(fitted.schema_.names, fitted.families_, strict=True))
     assert (result["wait"], result["size"], result["visits"]) == (Gamma(), Gaussian(), Poisson())
     assert fit().families_[2] == NegativeBinomial()
-    fitted.save(tmp_path / "model")
-    again = MaskedTable.load(tmp_path / "model")
-    np.testing.assert_array_equal(again.log_prob(TABLE), fitted.log_prob(TABLE))
 
 
 @pytest.mark.parametrize(

@@ -117,11 +117,7 @@ def impute(model: TableModel, cells: Cells, *, rule: str, level: float) -> Imput
 
 
 def imputed_table(
-    frame: Any,
-    table: RawTable,
-    names: Mapping[str, str],
-    schema: TableSchema,
-    imputed: Imputed,
+    frame: Any, table: RawTable, names: Mapping[str, str], schema: TableSchema, imputed: Imputed
 ) -> TableImputation:
     """The table with what was filled in; `names`: what the model calls each of its columns."""
     index = {own: schema.index(name) for own, name in names.items()}

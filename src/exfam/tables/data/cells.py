@@ -89,11 +89,7 @@ def _combined(combine: Callable[..., np.ndarray], *cells: Cells) -> Cells:
 
 
 def encode_table(
-    schema: TableSchema,
-    table: RawTable,
-    *,
-    unknown: str,
-    becomes: Mapping[str, str] | None = None,
+    schema: TableSchema, table: RawTable, *, unknown: str, becomes: Mapping[str, str] | None = None
 ) -> Cells:
     """The cells of a table by the columns of a schema; absent where the table lacks a column.
 

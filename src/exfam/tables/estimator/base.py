@@ -189,12 +189,7 @@ class TableEstimator(
             raise DataError(f"{error} Give `y`, the response of each row.") from error
 
     def _cells(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        joint: bool = True,
-        becomes: Mapping[str, str] | None = None,
+        self, X: Any, y: Any = None, *, joint: bool = True, becomes: Mapping[str, str] | None = None
     ) -> Cells:
         """The rows of `X`, and beside them of `y`, unless it may be a column (`joint`)."""
         table = self._read(X, joint=joint)
@@ -221,7 +216,15 @@ class TableEstimator(
         response = self.response_ if joint and named else None
         own = without_column(table, response)
         if not self._may_lack_columns:
-            self._check_columns(name_shell(own.names) if named else X)
+            try:
+                shell = name_shell(own.names) if named else X
+                validate_data(self, shell, reset=False, skip_check_array=True)
+            except ValueError as error:
+                message = str(error).rstrip().rstrip(".")
+                raise DataError(
+                    f"{message}. Columns are matched by name; pass missing_columns='absent' to "
+                    "predict from some of them."
+                ) from error
         if own.names and not (named and hasattr(self, "feature_names_in_")):
             # Columns without names, now or in training, are matched by position.
             names = self.features_
@@ -241,16 +244,6 @@ class TableEstimator(
     def _may_lack_columns(self) -> bool:
         several = self.missing_columns == "auto" and len(self.tables_) > 1
         return several or self.missing_columns == "absent"
-
-    def _check_columns(self, shell: Any) -> None:
-        try:
-            validate_data(self, shell, reset=False, skip_check_array=True)
-        except ValueError as error:
-            message = str(error).rstrip().rstrip(".")
-            raise DataError(
-                f"{message}. Columns are matched by name; pass missing_columns='absent' to predict "
-                "from some of them."
-            ) from error
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         schema = self.schema_.to_config()

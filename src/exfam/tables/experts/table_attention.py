@@ -131,17 +131,12 @@ def attention_of_table(model: object, *, member: Any = 0) -> TableAttention:
 
     Raises ExfamError for a model that is no such mixture, naming what makes it inexact.
     """
-    if not isinstance(model, TableModel):
-        raise ExfamError(
-            f"`model` must have attention, got {type(model).__name__}. Fit a linear table model, "
-            "or EFA with n_layers=1, connection='residual' and head_hidden_dim=0."
-        )
     linear: Any = model
-    if not hasattr(linear, "linear_attention"):
+    if not (isinstance(model, TableModel) and hasattr(model, "linear_attention")):
         raise ExfamError(
             "`model` must be one linear attention layer for exact experts, got "
-            f"{type(model).__name__}, a table model whose layer norm, ReLU or further layers make "
-            "the expert view inexact. Fit the linear network."
+            f"{type(model).__name__}. Fit a linear table model, or EFA with n_layers=1, "
+            "connection='residual' and head_hidden_dim=0."
         )
     attention = linear.linear_attention(member)
     hidden = tuple(model.schema.names[column] for column in linear.masked_columns)
