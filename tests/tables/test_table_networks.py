@@ -9,6 +9,7 @@ from exfam.encodings import ENCODINGS
 from exfam.experts import Sentences, forward
 from exfam.tables.data import Cells
 from exfam.tables.networks import masked_table_model as model_module
+from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.masked_table_model import MaskedCells
 from table_network_cases import (
     CASES,
@@ -194,10 +195,12 @@ def encoder_layer(block, member, *, norm):
 
 def of_all_cells(model, cells, member, target, *, norm):
     """Parameters of a target, every block computed for every cell."""
-    network = model.network
-    x, there = (part[member] for part in network._copies(batch_of(model, cells), target))
+    network, batch = model.network, batch_of(model, cells)
+    code = batch.code.repeat(2, 1, 1)
+    code[..., target] = MASKED
+    x = network._vectors(CellBatch(code, batch.fraction, batch.value))[member]
     for block in network.blocks:
-        x = encoder_layer(block, member, norm=norm)(x, src_key_padding_mask=~there)
+        x = encoder_layer(block, member, norm=norm)(x, src_key_padding_mask=code[0] == -1)
     if norm == "pre":
         gain, shift = network.last.gain[member], network.last.shift[member]
         x = nn.functional.layer_norm(x, x.shape[-1:], gain, shift)
@@ -222,3 +225,13 @@ def test_the_last_block_for_the_target_alone_changes_nothing(norm, n_layers, opt
             whole = of_all_cells(model, cells, member, target, norm=norm)
             assert float(whole.detach().std(0).max()) > 1e-3
             torch.testing.assert_close(result[member, :, index], whole, **EXACT)
+
+
+def test_columns_differ_row_by_row():
+    model, cells = table_model(network="deep"), mixed_cells(12)
+    batch, columns = batch_of(model, cells), torch.arange(12)[None] % 6
+    result = model.network.of_copies(batch, columns)
+    for column in range(6):
+        own = model.network.of_copies(batch, torch.full_like(columns, column))
+        here = columns[0] == column
+        torch.testing.assert_close(result[:, here], own[:, here], **EXACT)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
 from exfam.checks import check_choice
@@ -57,14 +57,17 @@ class _Block(nn.Module):
         self,
         x: Float[Tensor, "members copies columns embed"],
         may_attend: Bool[Tensor, "members copies columns"],
-        column: int | None = None,
+        column: Int64[Tensor, "members copies"] | None = None,
     ) -> Float[Tensor, "members copies queries embed"]:
         """What becomes of every cell, or of that of one column alone."""
-        chosen = slice(None) if column is None else slice(column, column + 1)
         seen = x if self.post else self.norms[0](x)
-        weights, value = self._weights_and_values(seen, may_attend, chosen)
+        own, queries = x, seen
+        if column is not None:
+            index = column[..., None, None]
+            own, queries = x.take_along_dim(index, 2), seen.take_along_dim(index, 2)
+        weights, value = self._weights_and_values(queries, seen, may_attend, column)
         attended = self.out((weights @ value).transpose(2, 3).flatten(3))
-        own = x[:, :, chosen] + self.dropout(attended)
+        own = own + self.dropout(attended)
         if self.post:
             own = self.norms[0](own)
             return self.norms[1](own + self.dropout(self._feed(own)))
@@ -76,23 +79,26 @@ class _Block(nn.Module):
         may_attend: Bool[Tensor, "members copies columns"],
     ) -> Float[Tensor, "members copies heads columns columns"]:
         seen = x if self.post else self.norms[0](x)
-        return self._weights_and_values(seen, may_attend, slice(None))[0]
+        return self._weights_and_values(seen, seen, may_attend, None)[0]
 
     def _weights_and_values(
-        self, seen: Tensor, may_attend: Tensor, chosen: slice
+        self, queries: Tensor, seen: Tensor, may_attend: Tensor, column: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         query, key, value = (
             layer(x).unflatten(-1, self.heads).transpose(2, 3)
-            for layer, x in ((self.query, seen[:, :, chosen]), (self.key, seen), (self.value, seen))
+            for layer, x in ((self.query, queries), (self.key, seen), (self.value, seen))
         )
-        scale = math.sqrt(self.heads[1])
-        if self.places is None:
-            score = query @ key.mT / scale
-        else:
-            column = torch.arange(key.shape[3], device=key.device)
-            score = self.places.scores(query, key, column[chosen], column, scale=1 / scale)
+        score = self._scores(query, key, column)
         score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
         return score.softmax(-1), value
+
+    def _scores(self, query: Tensor, key: Tensor, column: Tensor | None) -> Tensor:
+        scale = math.sqrt(self.heads[1])
+        if self.places is None:
+            return query @ key.mT / scale
+        keys = torch.arange(key.shape[3], device=key.device)[None]
+        queries = keys[None] if column is None else column[..., None]
+        return self.places.scores(query, key, queries, keys, scale=1 / scale)
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.narrow(self.wide(x).relu())
@@ -123,14 +129,23 @@ class DeepTableNetwork(TableNetwork):
     def forward(
         self, batch: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets params"]:
-        return self.readout(torch.stack([self._hidden(batch, k) for k in targets], 2), targets)
+        columns = torch.tensor(list(targets), device=batch.code.device)
+        n_rows = batch.code.shape[1]
+        hidden = [self.of_copies(batch, column.expand(1, n_rows)) for column in columns]
+        return self.readout(torch.stack(hidden, 2), targets)
 
-    def _hidden(self, batch: CellBatch, target: int) -> Float[Tensor, "members batch embed"]:
-        x, may_attend = self._copies(batch, target)
+    def of_copies(
+        self, batch: CellBatch, columns: Int64[Tensor, "#members batch"]
+    ) -> Float[Tensor, "members batch embed"]:
+        """The hidden vector at a column of each row, which is hidden behind MASK."""
+        own = torch.arange(batch.code.shape[-1], device=columns.device) == columns[..., None]
+        code = torch.where(own, MASKED, batch.code).expand(self.n_members, -1, -1)
+        x = self._vectors(CellBatch(code, batch.fraction, batch.value))
         for block in self.blocks[:-1]:
-            x = block(x, may_attend)
+            x = block(x, code != ABSENT)
         # Of the last block only the target's vector is needed.
-        return self.last(self.blocks[-1](x, may_attend, target))[:, :, 0]
+        column = columns.expand(self.n_members, -1)
+        return self.last(self.blocks[-1](x, code != ABSENT, column))[:, :, 0]
 
     def weights(
         self, batch: CellBatch, targets: Sequence[int]
@@ -140,7 +155,9 @@ class DeepTableNetwork(TableNetwork):
     def _weights(
         self, batch: CellBatch, target: int
     ) -> Float[Tensor, "members layers batch heads columns"]:
-        x, may_attend = self._copies(batch, target)
+        code = batch.code.expand(self.n_members, -1, -1).clone()
+        code[..., target] = MASKED
+        x, may_attend = self._vectors(CellBatch(code, batch.fraction, batch.value)), code != ABSENT
         weights = []
         for module in self.blocks:
             block = cast(_Block, module)
@@ -148,12 +165,6 @@ class DeepTableNetwork(TableNetwork):
             x = block(x, may_attend)
         return torch.stack(weights, 1)
 
-    def _copies(
-        self, batch: CellBatch, target: int
-    ) -> tuple[Float[Tensor, "members batch columns embed"], Bool[Tensor, "members batch columns"]]:
-        """The vectors of all cells, the target's behind MASK, and which of them are there."""
-        code = batch.code.expand(self.n_members, -1, -1).clone()
-        code[..., target] = MASKED
-        shown = CellBatch(code, batch.fraction, batch.value)
-        index = self.tokens.entry_index(code)
-        return look_up_between(self.tokens.entries(), index, shown.between), code != ABSENT
+    def _vectors(self, batch: CellBatch) -> Float[Tensor, "members batch columns embed"]:
+        index = self.tokens.entry_index(batch.code)
+        return look_up_between(self.tokens.entries(), index, batch.between)

@@ -140,7 +140,7 @@ class LinearTableNetwork(TableNetwork):
             own = (query * self._by_head(blanks @ self.key)).sum(-1)[:, None]
             return (key @ query.mT).transpose(1, 2), own
         column = torch.tensor(targets, device=key.device)
-        columns = column, self._entry_columns()
+        columns = column[None, None], self._entry_columns()[None]
         scores = self.places.scores(query[:, None], key[:, None], *columns, scale=1 / scale)
         by_entry = scores[:, 0].permute(0, 3, 1, 2)
         masks = by_entry[:, -self.tokens.plan.n_columns :]

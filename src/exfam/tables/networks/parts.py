@@ -53,17 +53,19 @@ class ColumnEncodings(nn.Module):
         self,
         q: Float[Tensor, "members rows heads query head"],
         k: Float[Tensor, "members rows heads key head"],
-        query_column: Int64[Tensor, "query"],
-        key_column: Int64[Tensor, "key"],
+        query_column: Int64[Tensor, "#members #rows query"],
+        key_column: Int64[Tensor, "#rows key"],
         *,
         scale: float,
     ) -> Float[Tensor, "members rows heads query key"]:
         """Scores of all pairs of cells that stand in these columns."""
-        queries, keys = (column.expand(q.shape[1], -1) for column in (query_column, key_column))
+        n_rows = q.shape[1]
+        query_columns = query_column.expand(len(self.members), n_rows, -1)
+        key_column = key_column.expand(n_rows, -1)
         scores = []
-        for member, own_q, own_k in zip(self.members, q, k, strict=True):
-            rotated = member.rotate(own_q, queries), member.rotate(own_k, keys)
-            scores.append(pair_scores(member, *rotated, (queries, keys), scale=scale))
+        for member, own_q, own_k, own in zip(self.members, q, k, query_columns, strict=True):
+            rotated = member.rotate(own_q, own), member.rotate(own_k, key_column)
+            scores.append(pair_scores(member, *rotated, (own, key_column), scale=scale))
         return torch.stack(scores)
 
 
