@@ -46,13 +46,6 @@ def cells_of(schema, value):
     return Cells(code, fraction, value.copy())
 
 
-def present_patterns(cells):
-    """Each pattern of present columns, with the rows that have it."""
-    patterns, which = np.unique(cells.code >= 0, axis=0, return_inverse=True)
-    for k, pattern in enumerate(patterns):
-        yield pattern, np.flatnonzero(which.ravel() == k)
-
-
 @dataclass(frozen=True, eq=False)
 class DiscreteJoint:
     """Every conditional of one table of joint probabilities; `heat` != 1 spoils their agreement."""
@@ -65,19 +58,22 @@ class DiscreteJoint:
     def families(self):
         return tuple(Categorical(n) for n in self.probs.shape)
 
+    @property
+    def known(self):
+        """Probabilities of codes, of -1 those of any code."""
+        table = self.probs
+        for axis in range(table.ndim):
+            table = np.concatenate([table, table.sum(axis, keepdims=True)], axis)
+        return table
+
     def eta(self, cells, targets):
         return [self._eta_of(cells, target) for target in targets]
 
     def _eta_of(self, cells, target):
-        eta = np.empty((len(cells), self.probs.shape[target]))
-        for pattern, rows in present_patterns(cells):
-            known = [j for j in np.flatnonzero(pattern) if j != target]
-            absent = tuple(j for j in range(self.probs.ndim) if j != target and j not in known)
-            distribution = np.moveaxis(self.probs.sum(absent, keepdims=True), target, -1)
-            index = [cells.code[rows, j] if j in known else 0 for j in range(self.probs.ndim)]
-            del index[target]
-            eta[rows] = np.log(distribution[tuple(index)]) * (self.heat if known else 1.0)
-        return torch.from_numpy(eta)[None]
+        others = np.delete(cells.code, target, axis=1)
+        logs = np.log(np.moveaxis(self.known, target, -1)[..., :-1][tuple(others.T)])
+        heat = np.where((others >= 0).any(1, keepdims=True), self.heat, 1.0)
+        return torch.from_numpy(logs * heat)[None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +99,9 @@ class GaussianJoint:
 
     def _eta_of(self, cells, target):
         eta = np.empty((len(cells), 2))
-        for pattern, rows in present_patterns(cells):
+        patterns, which = np.unique(cells.present, axis=0, return_inverse=True)
+        for k, pattern in enumerate(patterns):
+            rows = np.flatnonzero(which.ravel() == k)
             known = [j for j in np.flatnonzero(pattern) if j != target]
             mean, cov = self.given(cells.value[np.ix_(rows, known)], known, [target])
             eta[rows, 0], eta[rows, 1] = mean[:, 0], np.log(cov[0, 0]) / 2

@@ -35,13 +35,12 @@ from table_model_cases import (
 
 def known_log_prob(model, cells):
     """Log of the joint distribution of the present cells of each row."""
+    if hasattr(model, "probs"):
+        return np.log(model.known[tuple(cells.code.T)])
     result = np.zeros(len(cells))
-    for row, (code, value) in enumerate(zip(cells.code, cells.value, strict=True)):
-        at = np.flatnonzero(code >= 0)
-        if hasattr(model, "probs"):
-            marginal = model.probs.sum(tuple(np.flatnonzero(code < 0)))
-            result[row] = np.log(marginal[tuple(code[at])])
-        elif len(at):
+    for row, value in enumerate(cells.value):
+        at = np.flatnonzero(~np.isnan(value))
+        if len(at):
             distribution = scipy.stats.multivariate_normal(
                 model.mean[at], model.cov[np.ix_(at, at)]
             )
