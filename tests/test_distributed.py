@@ -48,7 +48,12 @@ def folder(tmp_path_factory):
     status, text = torchrun(folder, *CALM, "killed")
     assert status != 0 and "exitcode  : -9" in text, text
     assert (folder / "refusals.1.json").exists(), text
-    assert torchrun(folder, "revived") == (0, "")
+    for _ in range(3):
+        status, text = torchrun(folder, "revived")
+        # On a busy machine gloo may end a process while the ranks connect.
+        if "terminate called" not in text:
+            break
+    assert (status, text) == (0, "")
     return folder
 
 
