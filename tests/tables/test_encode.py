@@ -145,6 +145,7 @@ BROKEN = [
     ([1, -2], "count", "Column 'a' must hold whole numbers from 0, got -2 at row 1"),
     ([0.5], "count", "Column 'a' must hold whole numbers from 0, got 0.5 at row 0"),
     ([0.5], [], DISTINCT),
+    ([0.5], int, DISTINCT),
     ([0.5], [1, 1], DISTINCT),
     ([0.5], [1, "b"], DISTINCT),
     ([0.5], [1, np.nan], DISTINCT),

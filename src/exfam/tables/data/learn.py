@@ -1,13 +1,13 @@
 """The schema of training tables: kinds, labels and knots of their columns, matched by name."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
-from exfam.checks import DataError, check_choice
+from exfam.checks import DataError, check_choice, shown
 from exfam.tables.data.cells import check_cells, finite_codes
 from exfam.tables.data.dates import find_dates, with_date_parts
 from exfam.tables.data.frames import RawColumn, RawTable, cell_error
@@ -30,12 +30,12 @@ def check_kinds(kinds: DeclaredKinds, columns: Collection[str]) -> None:
         if isinstance(given, str):
             check_choice(f"kinds[{name!r}]", given, COLUMN_KINDS)
             continue
-        labels = list(given)
+        labels = list(given) if isinstance(given, Iterable) else []
         sorts = {str if isinstance(label, str) else _number_sort(label) for label in labels}
         if not labels or len(set(labels)) < len(labels) or len(sorts) > 1 or None in sorts:
             raise DataError(
                 f"`kinds[{name!r}]` must be a kind or a list of distinct labels of one type (texts,"
-                f" finite numbers or booleans), got {labels!r}."
+                f" finite numbers or booleans), got {shown(given)}."
             )
 
 
