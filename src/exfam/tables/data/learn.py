@@ -13,7 +13,7 @@ from exfam.tables.data.dates import find_dates, with_date_parts
 from exfam.tables.data.frames import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import COLUMN_KINDS, LABEL_KINDS, Column, TableSchema, label_array
 
-DeclaredKinds = Mapping[str, str | Sequence[object]]
+DeclaredKinds = Mapping[str, Any]
 NUMERIC = ("continuous", "binned")
 
 _HUGE = 1e150  # from here on differences or squares may overflow
