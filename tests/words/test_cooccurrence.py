@@ -20,7 +20,6 @@ EXACT = {
 }
 # Room for 45 keys and 104 pairs of runs, and a triangle of 14 words: the rest goes to files.
 SMALL = {"max_bytes": 5_000, "shard_tokens": 701}
-SIZES = pytest.mark.parametrize("sizes", [{}, SMALL], ids=["in memory", "in files"])
 
 
 @pytest.fixture(scope="module")
@@ -47,30 +46,20 @@ def counted_one_by_one(tokens, n_words, weight):
     return dense
 
 
-def assert_same(one, other):
-    assert one.dtype == other.dtype
-    for part in ("indptr", "indices", "data"):
-        np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
-
-
-@SIZES
-@pytest.mark.parametrize("weights", list(EXACT))
-def test_counts_are_the_exact_sums_of_all_pairs(tokens, weights, sizes):
+# Codes from the number of words on keep their positions in windows, and are not counted.
+@pytest.mark.parametrize(
+    ("weights", "n_words"), [*((name, N_WORDS) for name in EXACT), ("flat", 40)]
+)
+def test_counts_are_the_exact_sums_of_all_pairs(tokens, weights, n_words, tmp_path):
     assert set(EXACT) == set(WINDOW_WEIGHTS)
-    counts = count_cooccurrences(tokens, N_WORDS, window=WINDOW, weights=weights, **sizes)
-    expected = counted_one_by_one(tokens, N_WORDS, EXACT[weights])
-    np.testing.assert_array_equal(counts.toarray(), expected)
-    counts.check_format(full_check=True)
-    assert counts.has_canonical_format and (counts.data > 0).all()
-    assert counts.dtype == (np.int64 if weights == "flat" else np.float64)
-
-
-@SIZES
-def test_further_codes_keep_their_positions(tokens, sizes):
-    counts = count_cooccurrences(tokens, 40, window=WINDOW, **sizes)
-    np.testing.assert_array_equal(counts.toarray(), counted_one_by_one(tokens, 40, EXACT["flat"]))
-    dropped = tokens[tokens < 40]
-    assert count_cooccurrences(dropped, 40, window=WINDOW).sum() > counts.sum()
+    expected = counted_one_by_one(tokens, n_words, EXACT[weights])
+    for sizes in ({}, {**SMALL, "folder": tmp_path}):
+        counts = count_cooccurrences(tokens, n_words, window=WINDOW, weights=weights, **sizes)
+        np.testing.assert_array_equal(counts.toarray(), expected)
+        counts.check_format(full_check=True)
+        assert counts.has_canonical_format and (counts.data > 0).all()
+        assert counts.dtype == (np.int64 if weights == "flat" else np.float64)
+    assert len(list(tmp_path.glob("run-*.npy"))) > 1
 
 
 @pytest.mark.parametrize("empty", [[], [-1, -1], [1], [7, 8, 9]])
@@ -79,23 +68,13 @@ def test_without_pairs_there_are_no_entries(empty):
     assert counts.shape == (3, 3) and counts.nnz == 0
 
 
-def test_work_goes_to_files_where_memory_is_short(tokens, tmp_path):
-    count_cooccurrences(tokens, N_WORDS, window=WINDOW, folder=tmp_path, **SMALL)
-    assert len(list(tmp_path.glob("run-*.npy"))) > 4
-    np.save(tmp_path / "tokens.npy", tokens)
-    mapped = np.load(tmp_path / "tokens.npy", mmap_mode="r")
-    counts = count_cooccurrences(mapped, N_WORDS, window=WINDOW)
-    assert_same(counts, count_cooccurrences(tokens, N_WORDS, window=WINDOW, **SMALL))
-
-
 class Stop(Exception):
     """Stands for a kill."""
 
 
-@pytest.fixture
-def shards(monkeypatch):
-    """Tokens done after each shard; the first two are the last before a kill."""
-    done, save = [], counting.Counting.save
+@pytest.mark.parametrize("weights", ["flat", "harmonic"])
+def test_what_was_killed_goes_on_to_the_same_counts(tokens, tmp_path, monkeypatch, weights):
+    done, save, write = [], counting.Counting.save, counting.write_atomically
 
     def killed(self, expected):
         save(self, expected)
@@ -103,39 +82,25 @@ def shards(monkeypatch):
         if len(done) < 3:
             raise Stop(f"after {self.done} tokens")
 
-    monkeypatch.setattr(counting.Counting, "save", killed)
-    return done
-
-
-@pytest.mark.parametrize("weights", ["flat", "harmonic"])
-def test_what_was_killed_goes_on_to_the_same_counts(tokens, tmp_path, shards, weights):
-    settings = {"window": WINDOW, "weights": weights}
-    for _ in range(2):
-        with pytest.raises(Stop, match="after"):
-            count_cooccurrences(tokens, N_WORDS, folder=tmp_path, **settings, **SMALL)
-    # The second time all is counted: nothing is left to do, and the result is the same.
-    for _ in range(2):
-        counts = count_cooccurrences(tokens, N_WORDS, folder=tmp_path, **settings, **SMALL)
-        assert shards == [701, 1402, 2103, 2500]
-        assert_same(counts, count_cooccurrences(tokens, N_WORDS, **settings))
-
-
-def test_a_save_that_is_killed_leaves_the_one_before(tokens, tmp_path, shards, monkeypatch):
-    def written(*_):
+    def killed_in_writing(*_):
+        monkeypatch.setattr(counting, "write_atomically", write)
         raise Stop("while writing")
 
-    settings = {"window": WINDOW, "folder": tmp_path, **SMALL}
-    with pytest.raises(Stop, match="after"):
-        count_cooccurrences(tokens, N_WORDS, **settings)
-    with monkeypatch.context() as patch, pytest.raises(Stop, match="while writing"):
-        patch.setattr(counting, "write_atomically", written)
-        count_cooccurrences(tokens, N_WORDS, **settings)
-    assert len(list(tmp_path.glob("triangle-*.npy"))) == 2
-    with pytest.raises(Stop, match="after 1402"):
-        count_cooccurrences(tokens, N_WORDS, **settings)
-    counts = count_cooccurrences(tokens, N_WORDS, **settings)
-    assert len(list(tmp_path.glob("triangle-*.npy"))) == 1
-    assert_same(counts, count_cooccurrences(tokens, N_WORDS, window=WINDOW))
+    def count(**sizes):
+        return count_cooccurrences(tokens, N_WORDS, window=WINDOW, weights=weights, **sizes)
+
+    monkeypatch.setattr(counting.Counting, "save", killed)
+    for at in ("after 701", "while writing", "after 1402"):
+        if at == "while writing":
+            monkeypatch.setattr(counting, "write_atomically", killed_in_writing)
+        with pytest.raises(Stop, match=at):
+            count(folder=tmp_path, **SMALL)
+    # The second time all is counted: nothing is left to do, and the result is the same.
+    for _ in range(2):
+        counts = count(folder=tmp_path, **SMALL)
+        assert done == [701, 1402, 2103, 2500]
+        for part in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(counts, part), getattr(count(), part))
 
 
 def test_a_full_disk_is_named_with_the_remedy(tokens, tmp_path, monkeypatch):
@@ -145,37 +110,31 @@ def test_a_full_disk_is_named_with_the_remedy(tokens, tmp_path, monkeypatch):
     monkeypatch.setattr(counting, "write_atomically", full)
     with pytest.raises(CheckpointError, match="`folder` must be .*: No space left on device. Free"):
         count_cooccurrences(tokens, N_WORDS, window=2, folder=tmp_path)
-    with pytest.raises(ExfamError, match="`folder` must be a path, got an empty one"):
-        count_cooccurrences(tokens, N_WORDS, window=2, folder="")
 
 
 def test_other_and_damaged_folders_are_refused(tokens, tmp_path):
-    def count(tokens=tokens, window=WINDOW):
-        return count_cooccurrences(tokens, N_WORDS, window=window, folder=tmp_path, **SMALL)
+    def refused(message, tokens=tokens, window=WINDOW):
+        with pytest.raises(CheckpointError, match=message):
+            count_cooccurrences(tokens, N_WORDS, window=window, folder=tmp_path, **SMALL)
 
-    count()
-    with pytest.raises(CheckpointError, match="one of window = 5 instead of 3"):
-        count(window=3)
-    with pytest.raises(CheckpointError, match="one of crc32 = "):
-        count(tokens[::-1])
+    count_cooccurrences(tokens, N_WORDS, window=WINDOW, folder=tmp_path, **SMALL)
+    refused("one of window = 5 instead of 3", window=3)
+    refused("one of crc32 = ", tokens[::-1])
     run = min(tmp_path.glob("run-*.npy"))
     whole = run.read_bytes()
     run.write_bytes(whole[:-1])
-    with pytest.raises(CheckpointError, match=f"instead of {len(whole)} of {run.name}"):
-        count()
+    refused(f"instead of {len(whole)} of {run.name}")
     run.unlink()
-    with pytest.raises(CheckpointError, match=f"got 0 bytes instead of {len(whole)}"):
-        count()
+    refused(f"got 0 bytes instead of {len(whole)}")
     (tmp_path / "counting.json").write_text(json.dumps([1]))
-    with pytest.raises(CheckpointError, match="whole counting.json"):
-        count()
+    refused("whole counting.json")
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
         ({"window": 0}, "`window` must be an integer >= 1, got 0"),
-        ({"max_bytes": -1}, "`max_bytes` must be an integer >= 1, got -1"),
+        ({"folder": ""}, "`folder` must be a path, got an empty one"),
         ({"n_words": 2**32}, "`n_words` must be at most 17.* for a window of 2"),
         ({"weights": "round"}, "`weights` must be one of 'dynamic', 'flat', 'harmonic'"),
         ({"weights": "harmonic", "window": 21}, "`window` must be at most 20 for weights="),

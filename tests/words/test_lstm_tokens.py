@@ -41,13 +41,10 @@ def test_arrays_of_codes_keep_them():
         encode_text(np.array([0, 4]), lexicon, name="X")
 
 
-def test_words_never_seen_are_unknown_where_that_is_a_word():
+def test_words_never_seen_are_unknown_or_left_out_and_counted_or_refused(tmp_path):
     lexicon, _ = learn(["the <unk> sees"], name="train")
     codes, n_unknown = encode_known(["a <unk> sees"], lexicon, name="X")
     assert words(lexicon, codes) == ["<unk>", "<unk>", "sees", "<eos>"] and n_unknown == 0
-
-
-def test_else_they_are_left_out_and_counted_or_refused_with_file_and_line(tmp_path):
     lexicon, _ = learn(["the cat"], name="train")
     codes, n_unknown = encode_known(["the fox sees", "cat"], lexicon, name="X")
     assert words(lexicon, codes) == ["the", "<eos>", "cat", "<eos>"] and n_unknown == 2
@@ -56,10 +53,9 @@ def test_else_they_are_left_out_and_counted_or_refused_with_file_and_line(tmp_pa
     path = tmp_path / "new.txt"
     path.write_text("the cat\nthe fox\n")
     message = "`X` must have words of the training text alone.* got 'fox' in line 2"
-    with pytest.raises(UnknownItemError, match=f"{message} of .*new.txt. Write <unk>"):
-        encode_text(path, lexicon, name="X")
-    with pytest.raises(UnknownItemError, match=message):
-        encode_text(["the cat", "the fox"], lexicon, name="X")
+    for source, where in ((path, " of .*new.txt"), (["the cat", "the fox"], "")):
+        with pytest.raises(UnknownItemError, match=f"{message}{where}. Write <unk>"):
+            encode_text(source, lexicon, name="X")
 
 
 @pytest.mark.parametrize(
@@ -68,12 +64,6 @@ def test_else_they_are_left_out_and_counted_or_refused_with_file_and_line(tmp_pa
         (b"the cat\na\0b\n", "a.txt", "got a byte 0, so a binary file at line 2 of .*a.txt"),
         (b"caf\xe9\n", "a.txt", "UTF-8, got other bytes .* at line 1 of"),
         (bz2.compress(b"the cat\n")[:-9], "a.bz2", "got a damaged or unreadable file .*a.bz2"),
-        (
-            gzip.compress(b"the cat\n", mtime=0)[:-6],
-            "a.gz",
-            "got a damaged or unreadable file .*a.gz",
-        ),
-        (b"the cat\n", "a.gz", "got a damaged or unreadable file"),
         (b"\n \n", "a.txt", "`train` must be a text with words, got 2 line ends alone"),
     ],
 )
@@ -86,13 +76,9 @@ def test_what_is_no_text_is_refused_with_file_and_line(tmp_path, content, file, 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("no such file", "`source` must name a file"),
         ([1, 2], "Line 1 must be a text or a list of words, got int. Give codes as a NumPy"),
-        (["a", ["b", 3]], "Line 2 must be a text or a list of words, got list"),
-        (np.zeros((2, 2), int), r"`train` must be a flat array of integers, got shape \(2, 2\)"),
         (np.zeros(2), "must be a flat array of integers, got .* of float64"),
         (np.array([0, -2]), "must hold integers >= 0, or -1 for line ends, got -2 at token 1"),
-        (np.array([], int), "`train` must be a text with words, got 0 line ends alone"),
     ],
 )
 def test_other_sources_are_refused(source, message):
@@ -100,16 +86,16 @@ def test_other_sources_are_refused(source, message):
         learn(source, name="train")
 
 
-@pytest.mark.parametrize("n_tokens", [7, 8, 9, 12, 20])
+@pytest.mark.parametrize("n_tokens", [7, 8, 20])
 @pytest.mark.parametrize("n_columns", [1, 4, 7])
 def test_pieces_are_the_text_each_token_after_the_one_before_it(n_tokens, n_columns):
     tokens = np.random.default_rng(0).integers(0, 50, n_tokens)
     whole = cut(tokens, n_columns, start=99, whole=True)
     targets, inputs = (part.T.flatten().numpy() for part in (whole.targets, whole.inputs))
-    known = targets >= 0
-    assert targets[known].tolist() == tokens.tolist()
-    assert inputs[known].tolist() == [99, *tokens[:-1]]
+    present = targets >= 0
+    assert targets[present].tolist() == tokens.tolist()
+    assert inputs[present].tolist() == [99, *tokens[:-1]]
     part = cut(tokens, n_columns, start=99, whole=False)
-    length = n_tokens // n_columns
-    assert part.targets.T.flatten().tolist() == tokens[: length * n_columns].tolist()
-    assert part.inputs.T.flatten().tolist() == [99, *tokens][: length * n_columns]
+    length = n_tokens // n_columns * n_columns
+    assert part.targets.T.flatten().tolist() == tokens[:length].tolist()
+    assert part.inputs.T.flatten().tolist() == [99, *tokens][:length]

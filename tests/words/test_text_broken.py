@@ -12,7 +12,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.reading.text import Vocabulary, prepare_text
 from exfam.reading.text.corpus import Position, SentenceSource
 from exfam.reading.text.numbering import Pace
-from exfam.reading.text.text_options import TextOptions
 from exfam.reading.text.word_table import PIECE
 from words.text_cases import LINES, prepared
 
@@ -22,7 +21,7 @@ ABA = ["a b a", "b c a"]
 KNOWN, SPACED = Vocabulary.counted({"x": 4, "y": 2}), Vocabulary.counted({"x": 4, "new york": 2})
 
 
-@pytest.mark.parametrize(("size", "packed"), [(1, "txt"), (10, "gz"), (1 << 20, "bz2")])
+@pytest.mark.parametrize(("size", "packed"), [(1, "txt"), (1 << 20, "bz2")])
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -33,12 +32,10 @@ KNOWN, SPACED = Vocabulary.counted({"x": 4, "y": 2}), Vocabulary.counted({"x": 4
 )
 def test_bytes_that_are_no_text(tmp_path, size, packed, bad, message):
     path = tmp_path / f"bad.{packed}"
-    pack = {"gz": gzip.compress, "bz2": bz2.compress, "txt": bytes}[packed]
-    path.write_bytes(pack(GOOD + bad))
+    path.write_bytes({"bz2": bz2.compress, "txt": bytes}[packed](GOOD + bad))
     assert (len(GOOD), GOOD.count(b"\n")) == (54, 6)
-    for source in (path, tmp_path):
-        with pytest.raises(DataError, match=message):
-            prepared(source, tmp_path / "a" / "b", pace=Pace(piece=size))
+    with pytest.raises(DataError, match=message):
+        prepared(path, tmp_path / "a" / "b", pace=Pace(piece=size))
 
 
 def test_lines_are_counted_from_where_reading_goes_on(tmp_path):
@@ -56,28 +53,21 @@ def test_lines_are_counted_from_where_reading_goes_on(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["gz", "bz2"])
-@pytest.mark.parametrize("damage", ["cut", "changed", "no such file at all"])
-def test_a_packed_file_that_is_not_whole(tmp_path, kind, damage):
+def test_a_packed_file_that_is_not_whole(tmp_path, kind):
     path = tmp_path / f"a.{kind}"
     data = {"gz": gzip, "bz2": bz2}[kind].compress(GOOD * 50)
-    if damage == "cut":
-        data = data[:-9]
-    elif damage == "changed":
-        middle = len(data) // 2
-        data = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
-    else:
-        data = GOOD
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=rf"must be of whole files .* got .*a\.{kind}: "):
-        prepare_text(path)
+    middle = len(data) // 2
+    changed = data[:middle] + bytes([data[middle] ^ 255]) + data[middle + 1 :]
+    for damaged in (data[:-9], changed, GOOD):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=rf"must be of whole files .* got .*a\.{kind}: "):
+            prepare_text(path)
 
 
-@pytest.mark.parametrize("before", ["", "a b\nc "])
-def test_a_word_without_end(tmp_path, before):
+def test_a_word_without_end(tmp_path):
     path = tmp_path / "a.txt"
-    path.write_text(before + LONG * 2)
-    where = rf"byte {len(before)} \(line {before.count(chr(10)) + 1}\)"
-    with pytest.raises(DataError, match=f"words of less than {PIECE} bytes, got .*{where}"):
+    path.write_text("a b\nc " + LONG * 2)
+    with pytest.raises(DataError, match=rf"less than {PIECE} bytes, got .*byte 6 \(line 2\)"):
         prepare_text(path)
 
 
@@ -97,21 +87,22 @@ BROKEN = [
     ("prepared", {}, "got a prepared text: '.*prepared'. Open it: open_text"),
     ("https://x.org/a.txt", {}, "must be on this machine, got 'https://x.org/a.txt'. Download"),
     ("a\0b", {}, "must name a file"),
-    ([Path("a.txt"), Path("b.txt")], {}, "got 'b.txt', which is not there"),
     (["a.txt", "b.txt"], {}, "got 'b.txt', which is not there"),
     ([Path("a.txt"), 3], {}, r"hold paths alone after a path, got 3 \(int\)"),
-    (3, {}, "a path, a folder.* got int"),
     (b"a b", {}, "a path, a folder.* got bytes"),
-    (["a", ["b", "\ud800"]], {}, "in sentence 2"),
     ([" ", "\n\t"], {}, "must have words, got white space alone, or nothing"),
     ("blank.gz", {}, "must have words, got white space alone, or nothing"),
     (["日本 é"], {"cleaning": "wikifil"}, "must have words"),
     (ABA, {}, "`min_count` must leave words, got 5, where .*, 'a', was read 3 times"),
-    (ABA, {"min_count": 3}, "two words or more after .* got 'a' alone: there is"),
     (ABA, {"min_count": 1, "max_words": 1}, "two words or more after .* got 'a' alone: there is"),
     (ABA, {"vocabulary": KNOWN, "max_words": 2}, "words of the vocabulary, got none of its 2 amo"),
     (ABA, {"vocabulary": SPACED}, "`vocabulary` must hold words without white space, go"),
     (ABA, {"min_count": 1, "folder": "a" * 300}, "`folder` must be a path of names of at most"),
+    (ABA, {"min_count": 0}, "`min_count` must be a whole number >= 1, got 0"),
+    (ABA, {"max_words": 0}, "`max_words` must be None or a whole number >= 1, got 0"),
+    (ABA, {"max_distinct": -1}, "`max_distinct` must be a whole number >= 1, got -1"),
+    (ABA, {"sentences": "dots"}, "`sentences` must be one of 'lines', 'none', got 'dots'"),
+    (ABA, {"cleaning": "html"}, "`cleaning` must be one of None, 'wikifil', got 'html'"),
 ]
 
 
@@ -151,12 +142,10 @@ def test_a_disk_that_fills_up_is_named_with_the_remedy(tmp_path, monkeypatch):
     ("bad", "message"),
     [
         (7, "each a text or a list of words, got int at sentence 3"),
-        ({"a", "b"}, "got set at sentence 3"),
         (np.array("a"), "got ndarray at sentence 3"),
         (["a", 4], r"words that are text, got 4 \(int\) in sentence 3"),
         (["new york", "b"], "without white space that are not empty, got 2 that .* 3 in sent"),
         ("a \0", "must hold text, got a NUL in sentence 3"),
-        ("a \ud800", r"Unicode text, got '\\ud800' alone, half of a character, in sentence 3"),
         (["\udfff"], r"Unicode text, got '\\udfff' alone, half of a character, in sentence 3"),
         ([LONG], f"words of at most {PIECE} bytes, got one of {PIECE + 1} in sentence 3"),
     ],
@@ -167,20 +156,3 @@ def test_the_bad_sentence_is_named(bad, message, others):
     for size in (1, 1 << 20):
         with pytest.raises(DataError, match=message):
             list(SentenceSource(iter(source)).pieces(start=Position(), size=size))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_count": 0}, "`min_count` must be a whole number >= 1, got 0"),
-        ({"max_words": 0}, "`max_words` must be None or a whole number >= 1, got 0"),
-        ({"max_distinct": -1}, "`max_distinct` must be a whole number >= 1, got -1"),
-        ({"sentences": "dots"}, "`sentences` must be one of 'lines', 'none', got 'dots'"),
-        ({"cleaning": "html"}, "`cleaning` must be one of None, 'wikifil', got 'html'"),
-    ],
-)
-def test_options_that_cannot_be(options, message):
-    chosen = {"min_count": 1, "max_words": None, "sentences": "lines", "lower": False}
-    chosen |= {"cleaning": None, "max_distinct": 9, **options}
-    with pytest.raises(ExfamError, match=message):
-        TextOptions(**chosen).check()

@@ -12,8 +12,7 @@ import pytest
 
 from exfam import files
 from exfam.checks import CheckpointError, DataError
-from exfam.reading.text import Vocabulary, open_text, prepare_text
-from exfam.reading.text import numbering as encodings
+from exfam.reading.text import Vocabulary, numbering, open_text, prepare_text
 from exfam.reading.text import prepare as preparing
 from exfam.reading.text.numbering import Pace
 from words.text_cases import LINES, contents, prepared, sentences_of
@@ -70,10 +69,12 @@ def texts(tmp_path):
 
 
 @pytest.mark.parametrize("max_distinct", [10, 1000])
-def test_after_any_piece(texts, tmp_path, max_distinct):
+def test_after_any_piece(texts, tmp_path, monkeypatch, max_distinct):
     after, options = After(), {"known": KNOWN, "max_distinct": max_distinct, "min_count": 2}
     whole = prepared(texts, tmp_path / "whole", pace=Pace(**EVERY, report=after), **options)
     assert bool(whole.forgotten) == (max_distinct == 10)
+    # Tokens are cut alike in any pieces.
+    monkeypatch.setattr(numbering, "IDS_PER_PIECE", 3)
     for n_pieces in range(1, len(after.reports) + 1, 4):
         folder, second = tmp_path / f"after-{n_pieces}", After()
         first = interrupted(texts, folder, n_pieces, **options)
@@ -86,7 +87,7 @@ def test_after_any_piece(texts, tmp_path, max_distinct):
         assert not list(tmp_path.glob(".after*"))
 
 
-def test_sentences_go_on_too(tmp_path):
+def test_sentences_go_on_too_unless_they_are_others(tmp_path):
     options = {"max_distinct": 6}
     prepared(iter(LINES), tmp_path / "whole", **options)
     for n_pieces in range(1, 6):
@@ -94,6 +95,13 @@ def test_sentences_go_on_too(tmp_path):
         interrupted(iter(LINES), folder, n_pieces, piece=1, **options)
         prepared(iter(LINES), folder, pace=Pace(**EVERY), **options)
         assert contents(folder) == contents(tmp_path / "whole")
+    for others, n_pieces in ((["a b c"] * 9, 3), (LINES[:2], 3), ([*LINES, "one more"], 6)):
+        folder = tmp_path / f"of {len(others)}"
+        interrupted(LINES, folder, n_pieces, piece=1)
+        with pytest.raises(CheckpointError, match=r"got others among the first \d.*resume=False"):
+            prepared(others, folder)
+        text = prepared(others, folder, resume=False)
+        assert sentences_of(text) == [line.split() for line in others if line]
 
 
 def test_a_killed_process_goes_on(texts, tmp_path):
@@ -133,17 +141,6 @@ def test_another_preparation_begins_anew(texts, tmp_path, change):
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-@pytest.mark.parametrize(
-    ("others", "n_pieces"), [(["a b c"] * 9, 3), (LINES[:2], 3), ([*LINES, "one more"], 6)]
-)
-def test_other_sentences_are_refused(tmp_path, others, n_pieces):
-    interrupted(LINES, tmp_path / "a", n_pieces, piece=1)
-    with pytest.raises(CheckpointError, match=r"got others among the first \d.*resume=False"):
-        prepared(others, tmp_path / "a")
-    text = prepared(others, tmp_path / "a", resume=False)
-    assert sentences_of(text) == [line.split() for line in others if line]
-
-
 def test_nothing_is_left_of_what_cannot_be_read(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"the cat \xff")
     with pytest.raises(DataError, match="0xff"):
@@ -180,47 +177,27 @@ def test_what_is_finished_is_only_put_in_its_place(texts, tmp_path, monkeypatch,
 
 
 @pytest.mark.parametrize("source", [LINES, None], ids=["sentences", "files"])
-def test_another_text_is_not_replaced_unasked(texts, tmp_path, source):
-    source = texts if source is None else source
-    (tmp_path / "a").mkdir()  # an empty folder is free
-    first, reports = prepare_text(texts, folder=tmp_path / "a", min_count=2), []
-    options = {"min_count": 2, "progress": reports.append}
-    again = prepare_text(texts, folder=str(tmp_path / "a"), **options)
+def test_another_text_is_replaced_only_where_that_is_wanted(texts, tmp_path, source):
+    source, folder = texts if source is None else source, tmp_path / "a"
+    folder.mkdir()  # an empty folder is free
+    first, reports = prepare_text(texts, folder=folder, min_count=2), []
+    again = prepare_text(texts, folder=str(folder), min_count=2, progress=reports.append)
     assert not reports and np.array_equal(first.tokens, again.tokens)
     with pytest.raises(DataError, match=r"must be free, got a text prepared of.*overwrite=Tr"):
-        prepare_text(source, folder=tmp_path / "a", min_count=1)
-    assert open_text(tmp_path / "a").vocabulary.words == first.vocabulary.words
-    second = prepare_text(source, folder=tmp_path / "a", min_count=1, overwrite=True)
+        prepare_text(source, folder=folder, min_count=1)
+    with pytest.raises(Interrupted, match="^$"):
+        prepare_text(source, folder=folder, min_count=1, overwrite=True, progress=After(1))
+    assert open_text(folder, verify=True).vocabulary.words == first.vocabulary.words
+    second = prepare_text(source, folder=folder, min_count=1, overwrite=True)
     assert len(second.vocabulary) != len(first.vocabulary)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "texts"]
 
 
-def test_a_text_that_is_replaced_is_there_until_then(texts, tmp_path):
-    prepared(LINES, tmp_path / "a")
-    with pytest.raises(Interrupted, match="^$"):
-        prepared(texts, tmp_path / "a", overwrite=True, pace=Pace(**EVERY, report=After(9)))
-    assert sentences_of(open_text(tmp_path / "a", verify=True))[1][1] == "dog"
-
-
-@pytest.mark.parametrize("is_folder", [True, False])
-def test_something_else_is_never_replaced(tmp_path, is_folder):
+def test_something_else_is_never_replaced(tmp_path):
     mine = tmp_path / "mine"
-    if is_folder:
-        mine.mkdir()
-    (mine / "precious" if is_folder else mine).write_text("")
+    mine.write_text("")
     with pytest.raises(DataError, match="must be free or a prepared text, got something else"):
         prepare_text(LINES, folder=mine, overwrite=True)
-    assert mine.exists() and [path.name for path in tmp_path.iterdir()] == ["mine"]
-
-
-def test_a_path_where_no_folder_can_be(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match="must be where a folder can be made, got .*file/a"):
-        prepare_text(LINES, folder=tmp_path / "file" / "a", min_count=1)
-
-
-def test_tokens_are_cut_alike_in_any_pieces(texts, tmp_path, monkeypatch):
-    prepared(texts, tmp_path / "a", min_count=2)
-    monkeypatch.setattr(encodings, "IDS_PER_PIECE", 3)
-    prepared(texts, tmp_path / "b", min_count=2)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    with pytest.raises(DataError, match="must be where a folder can be made, got .*mine/a"):
+        prepare_text(LINES, folder=mine / "a", min_count=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -1,9 +1,7 @@
 """Files of vectors are read back as they were written; broken ones are refused by file and row."""
 
 import gzip
-import json
 import os
-import struct
 
 import numpy as np
 import pytest
@@ -14,45 +12,42 @@ from exfam.vectors.files import VECTOR_FORMATS, detect_format, read_vectors
 from exfam.vectors.files.tensors import read_tensors
 from words.vector_cases import WORDS, matrix, write
 
-ENDINGS = [("word2vec", ".txt"), ("word2vec-binary", ".bin"), ("fasttext", ".vec")]
-ENDINGS += [("safetensors", ".safetensors")]
 HARD = np.array([[0, -0.0, 1e-38], [1.1754944e-38, 3.4028235e38, -1e-45], [0.1, 1 / 3, 123456.79]])
 
 
+ENDINGS = [".txt", ".bin", ".any", ".vec", ".safetensors"]
+NAMED = list(zip(VECTOR_FORMATS, ENDINGS, strict=True))
+
+
 @pytest.mark.parametrize("packed", ["", ".gz"])
-@pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_every_format_gives_back_words_and_bits(tmp_path, format, packed):
-    path = tmp_path / f"vectors.any{packed}"
-    write(path, format=format)
-    for named in ("auto", format):
-        words, read, *_ = read_vectors(path, format=named)
-        assert words == WORDS and read.dtype == np.float32
-        np.testing.assert_array_equal(read, matrix())
-    assert detect_format(path) == ("word2vec" if format == "fasttext" else format)
+@pytest.mark.parametrize(("format", "ending"), NAMED)
+def test_every_format_gives_back_words_and_bits(tmp_path, format, ending, packed):
+    path = tmp_path / f"vectors{ending}{packed}"
+    rows = np.append(matrix()[:2, :3], HARD, axis=0).astype(np.float32)
+    write(path, rows=rows, format=format)
     before = path.read_bytes()
     assert (before[:2] == b"\x1f\x8b") == (packed == ".gz")
-    write(path, format=format)
+    assert detect_format(path) == ("word2vec" if format == "fasttext" else format)
+    # Written again, by the ending of the name where that says the format, the bytes are the same.
+    write(path, rows=rows, format="glove" if format == "glove" else "auto")
     assert path.read_bytes() == before and os.listdir(tmp_path) == [path.name]
-    for limit in (1, 2, 5):
+    for named in ("auto", format):
+        words, read, *_ = read_vectors(path, format=named)
+        assert words == WORDS
+        np.testing.assert_array_equal(read.view(np.int32), rows.view(np.int32))
+    for limit in (1, 5):
         words, read, *_ = read_vectors(path, limit=limit)
         assert words == WORDS[:limit]
-        np.testing.assert_array_equal(read, matrix()[:limit])
-
-
-@pytest.mark.parametrize("format", VECTOR_FORMATS)
-def test_the_hardest_numbers_keep_their_bits(tmp_path, format):
-    hard = HARD.astype(np.float32)
-    write(tmp_path / "v", ["a", "b", "c"], hard, format=format)
-    read = read_vectors(tmp_path / "v").center
-    np.testing.assert_array_equal(read.view(np.int32), hard.view(np.int32))
-
-
-@pytest.mark.parametrize(("format", "ending"), ENDINGS)
-def test_a_name_s_ending_chooses_the_format(tmp_path, format, ending):
-    write(tmp_path / f"named{ending}.gz")
-    write(tmp_path / f"given{ending}", format=format)
-    with gzip.open(tmp_path / f"named{ending}.gz") as file:
-        assert file.read() == (tmp_path / f"given{ending}").read_bytes()
+        np.testing.assert_array_equal(read, rows[:limit])
+    # Words with spaces live in safetensors alone.
+    for word in ("", "new york", "a\n"):
+        if format == "safetensors":
+            write(path, ["a", word], rows[:2], format=format)
+            assert read_vectors(path).words == ("a", word)
+            continue
+        with pytest.raises(DataError, match="`words` must not be empty or have .* row 1. Save"):
+            write(path, ["a", word], rows[:2], format=format)
+        assert path.read_bytes() == before and len(os.listdir(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("binary", [False, True])
@@ -119,20 +114,6 @@ def test_odd_words_are_read_as_wanted(tmp_path, text, options, words, rows):
     assert read.words == words and read.center.tolist() == rows
 
 
-def test_words_with_spaces_live_in_safetensors_alone(tmp_path):
-    write(tmp_path / "v.safetensors", ["new york", "a\nb", ""], matrix(rows=3))
-    assert read_vectors(tmp_path / "v.safetensors").words == ("new york", "a\nb", "")
-    write(tmp_path / "v.txt")
-    before = (tmp_path / "v.txt").read_bytes()
-    for format in ("word2vec", "word2vec-binary", "glove", "fasttext"):
-        for word in ("", "new york", "a\tb", "a\n", "\r"):
-            with pytest.raises(DataError, match="`words` must not be empty or have .* row 1. Save"):
-                write(tmp_path / "v.txt", ["a", word], matrix(rows=2), format=format)
-    assert (tmp_path / "v.txt").read_bytes() == before and len(os.listdir(tmp_path)) == 2
-
-
-# Broken files
-
 ONES = np.ones(3, dtype="<f4").tobytes()
 
 PACKED = gzip.compress(b"a 1 2\n" * 9, mtime=0)
@@ -148,10 +129,8 @@ def row(word, numbers=ONES):
         (b"", "got an empty file at .*vectors"),
         (b"3 2\na 1 2\nb 3 4\n", "as many rows as its header says, 3, got 2 in .*limit=2"),
         (b"1 2\na 1 2\nb 3 4\n", "as its header says, 1, got more in .*vectors. Pass limit=1"),
-        (b"2 3\na 1 2\nb 3 4\n", r"a word and 3 numbers .* got 2 at line 2 of .* \(word 'a'\)"),
         (b"2 2\na 1 2\nb 3\n", r"a word and 2 numbers .* got 1 at line 3 of .* \(word 'b'\)"),
         (b"2 2\na 1 2\n\nb 3 4\n", r"got 0 at line 3 of .* \(a blank line\)"),
-        (b"a 1 2\nb 3 4 5\n", r"a word and 2 numbers .* got 3 at line 2 of .* \(word 'b'\)"),
         (b"a 1 2\nb 3 four\n", r"numbers after a word, got 'four' at line 2 of .* \(word 'b'\)"),
         (b"a 1 2\nb nan 4\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
         (b"1 2\nb  1 1e39\n", r"finite numbers, got nan or inf at line 2 of .* \(word 'b'\)"),
@@ -160,17 +139,13 @@ def row(word, numbers=ONES):
         (b"a 1 2\n 3 4\n", "a word in each row, got none at line 2 of .*vectors"),
         (b"0 2\n", "at least one word, got none in .*vectors"),
         (b"2 3\n" + row(b"a") + row(b"b")[:-1], "as its header says, got the end in row 1 of"),
-        (b"3 3\n" + row(b"a") + row(b"b"), "must have 3 rows .* got the end in row 2 of"),
         (b"1 3\n" + row(b"a") + row(b"b"), "must end after the 1 rows .* got more in .*limit=1"),
         (b"2 3\n" + row(b"a") + row(b"a"), "got 'a' at row 0 of .* and again at row 1 of"),
         (b"1 3\n" + row(b"\xe9"), r"words in UTF-8, got b'\\xe9' at row 0 of .*vectors"),
         (b"1 3\n" + row(b""), "a word in each row, got none at row 0 of"),
         (b"1 3\n" + row(b"a", ONES[:8] + b"\0\0\xc0\x7f"), r"got nan or inf at row 0 .*word 'a'"),
         (b"2 3\n" + row(b"a") + row(b"b" * 70_000), "got no word in row 1 of .*vectors"),
-        (b"\x28\xb5\x2f\xfd..", "got a zstandard file at .*vectors. Unpack it first"),
         (b"\x80\x04\x95 a pickle", "got a pickle, as gensim saves one, at .*save_word2vec_format"),
-        (b"\xba\x16\x4f\x2f...", r"got a model of fastText \(.bin\) at .*Use its .vec file"),
-        (b"<!DOCTYPE html>\n", "got a page of HTML or XML at"),
         (b"Once upon a time\n", "got one that begins with b'Once upon a time.n' at .*`format`"),
         (PACKED[:-5], "must be a whole gzip file, got a damaged one"),
     ],
@@ -182,24 +157,23 @@ def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
         read_vectors(tmp_path / "vectors")
 
 
-def test_a_cut_at_any_byte_is_refused(tmp_path):
-    for format in ("word2vec", "word2vec-binary", "safetensors"):
-        write(tmp_path / "whole", format=format)
-        whole = (tmp_path / "whole").read_bytes()
-        # A text's last number may lose digits unnoticed.
-        last = whole.rstrip().rfind(b" ") if format == "word2vec" else len(whole) - 2
-        for stop in range(0, last, 13):
-            (tmp_path / "cut").write_bytes(whole[:stop])
-            with pytest.raises(DataError, match=r"`path` must .*cut"):
-                read_vectors(tmp_path / "cut", format=format)
+@pytest.mark.parametrize("format", ["word2vec", "word2vec-binary", "safetensors"])
+def test_a_cut_at_any_byte_is_refused(tmp_path, format):
+    write(tmp_path / "whole", format=format)
+    whole = (tmp_path / "whole").read_bytes()
+    # A text's last number may lose digits unnoticed.
+    last = whole.rstrip().rfind(b" ") if format == "word2vec" else len(whole) - 2
+    for stop in range(0, last, 13):
+        (tmp_path / "cut").write_bytes(whole[:stop])
+        with pytest.raises(DataError, match=r"`path` must .*cut"):
+            read_vectors(tmp_path / "cut", format=format)
 
 
-@pytest.mark.parametrize("format", ["word2vec", "word2vec-binary", "fasttext"])
 @pytest.mark.parametrize("line", [b"a 1 2", b"1 0", b"-1 3", b"1 9999999", b""])
-def test_another_header_is_refused(tmp_path, format, line):
+def test_another_header_is_refused(tmp_path, line):
     (tmp_path / "v").write_bytes(line + b"\na 1 2\n")
     with pytest.raises(DataError, match=r"a line of two whole numbers, .* got b'.*glove"):
-        read_vectors(tmp_path / "v", format=format)
+        read_vectors(tmp_path / "v", format="word2vec")
 
 
 def test_other_choices_are_refused(tmp_path):
@@ -208,16 +182,11 @@ def test_other_choices_are_refused(tmp_path):
             read_vectors(tmp_path, **{name: value})
     with pytest.raises(ExfamError, match="`limit` must be a number > 0, got 0"):
         read_vectors(tmp_path, limit=0)
-    with pytest.raises(ExfamError, match="`format` must be one of"):
-        write(tmp_path / "v", format="csv")
     with pytest.raises(ExfamError, match=r"`path` must end in .txt, .vec, .* got '.*/v.csv'"):
         write(tmp_path / "v.csv")
-    with pytest.raises(DataError, match="`center` must have a row for each of 2 words"):
-        write(tmp_path / "v.txt", ["a", "b"], matrix(rows=3))
-    with pytest.raises(DataError, match="got no such file at .*none.txt"):
-        read_vectors(tmp_path / "none.txt")
-    with pytest.raises(DataError, match="got a folder at"):
-        read_vectors(tmp_path)
+    for missing, got in ((tmp_path / "none.txt", "no such file"), (tmp_path, "a folder")):
+        with pytest.raises(DataError, match=f"got {got} at"):
+            read_vectors(missing)
 
 
 def tensors(**other):
@@ -234,11 +203,8 @@ def tensors(**other):
     [
         (tensors(words=None), "must hold the tensors center, words, .* got center, word_ends in"),
         (tensors(weight=matrix()), "got center, weight, word_ends, words in .*something else"),
-        (tensors(center=matrix()[0]), "must hold center as float32 of 2 axes, got float32 of 1 in"),
         (tensors(signs=matrix()[0]), "must hold signs as int8 of 1 axes, got float32 of 1 in"),
-        (tensors(context=np.eye(2, dtype=int)), "context as float32 of 2 axes, got int64 of 2"),
         (tensors(word_ends=np.array([3, 1])), "ends of its words in rising order .* of 3 bytes"),
-        (tensors(word_ends=np.array([1, 2])), "ends of its words in rising order"),
         (tensors(words=np.array([97, 255, 97], np.uint8)), "must have words in UTF-8, got others"),
         (tensors(word_ends=np.array([1, 2, 3])), "a row for each of 3 words .* got 2 x 4"),
         (tensors(center=np.full((2, 4), np.nan, np.float32)), "row 0 .word 'a'; 2 of 2 rows"),
@@ -251,10 +217,6 @@ def test_other_tensors_are_refused(tmp_path, held, message):
         read_vectors(tmp_path / "v.safetensors")
 
 
-def test_half_precision_is_read_and_a_damaged_file_refused(tmp_path):
+def test_half_precision_is_read(tmp_path):
     save_file(tensors(center=matrix(rows=2).astype(np.float16)), tmp_path / "v.safetensors")
     assert read_tensors(tmp_path / "v.safetensors").center.dtype == np.float32
-    header = json.dumps({"center": {"dtype": "F32", "shape": [9], "data_offsets": [0, 36]}})
-    (tmp_path / "v").write_bytes(struct.pack("<Q", len(header)) + header.encode() + b"\0" * 8)
-    with pytest.raises(DataError, match="must be a whole safetensors file, got a damaged one"):
-        read_vectors(tmp_path / "v")

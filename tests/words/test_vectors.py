@@ -8,7 +8,7 @@ import torch
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
-from exfam.vectors.neighbors import analogy_answers, near_spellings, nearest_rows
+from exfam.vectors.neighbors import analogy_answers, nearest_rows
 from words.vector_cases import matrix, some_vectors
 
 WORDS = ("the", "cat", "dog", "Paris")
@@ -28,9 +28,7 @@ def test_it_is_a_mapping_from_words_to_center_vectors():
         np.testing.assert_array_equal(row, vectors.center[2])
     assert vectors.get("lion") is None and vectors.get("lion", 0) == 0
     assert vectors.codes(["Paris", "the"]).tolist() == [3, 0]
-    assert repr(some_vectors()) == "WordVectors(60 words, 8 columns, center alone)"
-    assert repr(some_vectors(signs=SIGNS)).endswith("8 columns, tied)")
-    assert "with context" in repr(some_vectors(context=CONTEXT))
+    assert repr(some_vectors(signs=SIGNS)) == "WordVectors(60 words, 8 columns, tied)"
 
 
 def test_tied_vectors_equal_untied_ones_of_the_reflected_matrix():
@@ -49,11 +47,9 @@ def test_tied_vectors_equal_untied_ones_of_the_reflected_matrix():
     [
         ({"words": (), "center": np.zeros((0, 3))}, "`center` must hold at least one word"),
         ({"center": np.zeros((3, 3))}, r"a row for each of 4 words .* got 3 x 3"),
-        ({"center": np.zeros((4, 0))}, r"at least one column, got 4 x 0"),
         ({"words": ("a", "b", "a", "b")}, "each word once, got 'a' at row 0 and again at row 2"),
         ({"center": [[0.0], [np.nan], [0.0], [np.inf]]}, r"row 1 \(word 'cat'; 2 of 4 rows\)"),
         ({"context": np.zeros((4, 2))}, "`context` must have the shape of `center`, 4 x 3, got 4"),
-        ({"context": np.full((4, 3), np.nan)}, "`context` must be finite, got nan or inf in row 0"),
         ({"context": np.zeros((4, 3)), "signs": [1, 1, 1]}, "None where `context` is given, got"),
         ({"signs": [1, -1]}, "one sign for each of 3 columns, got 2"),
         ({"signs": [1, 0, 1]}, r"`signs` must be -1 or \+1, got 0 in column 1"),
@@ -67,26 +63,16 @@ def test_what_does_not_fit_is_refused(fields, message):
         WordVectors(**given)
 
 
-def test_near_spellings_are_bounded_and_nearest_first():
-    words = [f"b{i:05d}" for i in range(5000)] + ["kitchen", "kitten"]
-    assert near_spellings("kitchn", words) == ["kitchen", "kitten"]
-    assert near_spellings("", words) == []
-
-
-@pytest.mark.parametrize("word", [3, None, np.array([1]), ["a"], b"a", "zzzzzz"])
+@pytest.mark.parametrize("word", [3, None, ["a"], b"a", "zzzzzz"])
 def test_what_is_no_word_is_unknown(word):
-    for unknown in (lambda: four().code(word), lambda: four().codes([word])):
-        with pytest.raises(KeyError, match="`word` must be one of 4 known words, got .*alike"):
-            unknown()
+    with pytest.raises(KeyError, match="`word` must be one of 4 known words, got .*alike"):
+        four().codes([word])
 
 
-@pytest.mark.parametrize("words", [3, "cat", None, np.array("cat"), torch.tensor(2)])
+@pytest.mark.parametrize("words", [3, "cat", np.array("cat"), torch.tensor(2)])
 def test_what_is_no_list_of_words_is_refused(words):
     with pytest.raises(DataError, match="`words` must be a list of words, got"):
         four().codes(words)
-
-
-# Nearest words and analogies
 
 
 def cosines(rows):
@@ -100,11 +86,6 @@ def theirs(vectors):
     read = models.KeyedVectors(vectors.dim)
     read.add_vectors(list(vectors.words), vectors.center)
     return read
-
-
-def assert_same(near, expected):
-    assert [each.word for each in near] == [word for word, _ in expected]
-    np.testing.assert_allclose([each.score for each in near], [s for _, s in expected], atol=1e-6)
 
 
 @pytest.mark.parametrize(("rows", "k"), [(40, 1), (40, 5), (40, 39), (40, 60), (3, 2)])
@@ -145,23 +126,14 @@ def test_blocks_of_any_size_find_the_same(monkeypatch):
         (["w1", np.full(8, 2.0)], [np.arange(8.0)]),
     ],
 )
-def test_gensim_finds_the_same_words(positive, negative):
-    vectors = some_vectors()
-    expected = theirs(vectors).most_similar(positive=positive, negative=negative, topn=7)
-    assert_same(vectors.most_similar(positive, negative, k=7), expected)
-
-
-@pytest.mark.filterwarnings("ignore:Call to deprecated:DeprecationWarning")  # by gensim itself
-def test_gensim_finds_the_same_words_among_the_first_and_the_same_analogies():
-    vectors, other = some_vectors(), theirs(some_vectors())
-    expected = other.most_similar("w50", topn=7, restrict_vocab=20)
-    assert_same(vectors.most_similar("w50", k=7, among=20), expected)
-    add = vectors.analogy("w1", "w2", "w3", k=6)
-    expected = other.most_similar(positive=["w2", "w3"], negative=["w1"], topn=6)
-    assert [each.word for each in add] == [word for word, _ in expected]
-    # gensim adds 1e-6 where the source adds 0.01 to s in [0, 1]: nearly the same order.
-    expected = other.most_similar_cosmul(positive=["w2", "w3"], negative=["w1"], topn=6)
-    assert vectors.analogy("w1", "w2", "w3", rule="3cosmul", k=6)[0].word == expected[0][0]
+@pytest.mark.parametrize("among", [None, 20])
+def test_gensim_finds_the_same_words(positive, negative, among):
+    vectors, given = some_vectors(), {"positive": positive, "negative": negative}
+    expected = theirs(vectors).most_similar(**given, topn=7, restrict_vocab=among)
+    near = vectors.most_similar(**given, k=7, among=among)
+    assert [word for word, _ in near] == [word for word, _ in expected]
+    scores = [[score for _, score in found] for found in (near, expected)]
+    np.testing.assert_allclose(*scores, atol=1e-6)
 
 
 @pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
@@ -181,16 +153,13 @@ def test_answers_are_those_of_the_written_rule(rule):
 
 def test_many_words_at_once_are_as_one_after_the_other():
     vectors = some_vectors()
-    near = vectors.neighbors(["w5", "w0"], k=4)
+    near = vectors.neighbors(["w5", "w0"], k=4, among=30)
     assert list(near) == ["w5", "w0"] and vectors.neighbors([]) == {}
     for word, words in near.items():
-        alone = vectors.most_similar(word, k=4)
-        assert [each.word for each in words] == [each.word for each in alone]
-    among = vectors.neighbors(["w5", "w50"], k=3, among=10)
-    assert all(int(each.word[1:]) < 10 for words in among.values() for each in words)
+        alone = vectors.most_similar(word, k=4, among=30)
+        assert [near.word for near in words] == [near.word for near in alone]
     first, second = vectors.most_similar("w3", k=2)
     assert vectors.most_similar("w3", k=1, exclude=[first.word])[0].word == second.word
-    assert len(vectors.most_similar("w2", k=30, among=20)) == 19
     assert len(vectors.most_similar("w2", k=99)) == 59
 
 
@@ -199,7 +168,6 @@ def test_context_and_both_are_searched_where_wanted():
     for of in ("context", "both"):
         alone = WordVectors(vectors.words, vectors.matrix(of))
         assert vectors.most_similar("w3", of=of) == alone.most_similar("w3")
-        assert vectors.most_similar("w3", of=of) != vectors.most_similar("w3")
         assert vectors.neighbors(["w3"], of=of) == alone.neighbors(["w3"])
         assert vectors.analogy("w1", "w2", "w3", of=of) == alone.analogy("w1", "w2", "w3")
         assert vectors.similarity("w1", "w2", of=of) == alone.similarity("w1", "w2")
@@ -238,13 +206,10 @@ def test_a_vector_of_zeros_has_no_direction_and_is_at_a_right_angle_to_all():
         (lambda v: v.most_similar(np.ones(3)), DataError, "must have 8 numbers .* got 3"),
         (lambda v: v.most_similar(np.full(8, np.nan)), DataError, "must be finite"),
         (lambda v: v.most_similar(np.zeros(8)), DataError, "The vector must not be zero"),
-        (lambda v: v.most_similar("w1", k=0), ExfamError, "`k` must be a number > 0, got 0"),
         (lambda v: v.most_similar("w1", among=0), ExfamError, "`among` must be a number > 0"),
         (lambda v: v.matrix("all"), ExfamError, "`of` must be one of 'center', 'context', 'both'"),
         (lambda v: v.matrix("both"), DataError, "must be 'center' for vectors without context"),
         (lambda v: v.analogy("w1", "w2", "w3", rule="pairs"), ExfamError, "`rule` must be one of"),
-        (lambda v: v.analogy("w1", "w2", "w3", k=0), ExfamError, "`k` must be a number > 0"),
-        (lambda v: v.analogy("w1", "w2", "w99"), UnknownItemError, "got 'w99'. Near: 'w"),
         (lambda v: v["W1"], UnknownItemError, r"60 known words, got 'W1'\. Near: 'w1"),
     ],
 )
@@ -264,22 +229,6 @@ def test_memory_does_not_grow_with_words_times_vocabulary():
     assert peak < 4000 * 12_000 * 4 / 3
 
 
-# Files
-
-
-def test_two_files_of_one_matrix_hold_center_and_context(tmp_path):
-    vectors = some_vectors(context=CONTEXT)
-    vectors.save(tmp_path / "center", format="glove")
-    vectors.save(tmp_path / "context", format="glove", of="context")
-    read = WordVectors.load(tmp_path / "center", context=tmp_path / "context")
-    assert read.words == vectors.words
-    np.testing.assert_array_equal(read.center, vectors.center)
-    np.testing.assert_array_equal(read.context, vectors.context)
-    some_vectors(rows=5).save(tmp_path / "five.txt")
-    with pytest.raises(DataError, match=r"each of 60 words, got none for 'w5' \(55 missing\)"):
-        WordVectors.load(tmp_path / "center", context=tmp_path / "five.txt")
-
-
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_safetensors_keep_everything(tmp_path, ending):
     path = tmp_path / f"v.safetensors{ending}"
@@ -293,5 +242,11 @@ def test_safetensors_keep_everything(tmp_path, ending):
     assert WordVectors.load(path, limit=7).context.shape == (7, 8)
     with pytest.raises(DataError, match="must be None for a file that holds context vectors"):
         WordVectors.load(path, context=path)
+    # Two files of one matrix each hold center and context.
     some_vectors(context=CONTEXT).save(path, of="context")
-    np.testing.assert_array_equal(WordVectors.load(path).center, CONTEXT)
+    some_vectors().save(tmp_path / "center.txt")
+    read = WordVectors.load(tmp_path / "center.txt", context=path)
+    np.testing.assert_array_equal(read.context, CONTEXT)
+    some_vectors(rows=5).save(tmp_path / "five.txt")
+    with pytest.raises(DataError, match=r"each of 60 words, got none for 'w5' \(55 missing\)"):
+        WordVectors.load(path, context=tmp_path / "five.txt")

@@ -69,8 +69,10 @@ def test_gensim_scores_the_same(tmp_path):
     skipped = theirs(vectors).evaluate_word_pairs(str(path))[1][0]
     kept = theirs(vectors).evaluate_word_pairs(str(path), dummy4unknown=True)[1][0]
     score = evaluate_similarity(vectors, read_word_pairs(path))
-    assert score.skipped == pytest.approx(skipped, abs=1e-6)
+    assert score.skipped == pytest.approx(skipped, abs=1e-6) != score.kept
     assert score.kept == pytest.approx(kept, abs=1e-6)
+    known = np.mean([a in vectors and b in vectors for a, b in pairs.pairs])
+    assert 0 < score.coverage == known < 1
     vectors = regular_vectors()
     path.write_text("\n".join([": all", *map(" ".join, some_questions().questions)]))
     for among in (None, 40):
@@ -81,37 +83,16 @@ def test_gensim_scores_the_same(tmp_path):
         assert counted.total.accuracy < counted.total.accuracy_covered == pytest.approx(covered[0])
 
 
-def test_missing_words_are_kept_at_0_or_skipped():
-    vectors, pairs = some_vectors(), some_pairs()
-    score = evaluate_similarity(vectors, pairs)
-    known = np.array([a in vectors and b in vectors for a, b in pairs.pairs])
-    cosine = np.array(
-        [vectors.similarity(a, b) if k else 0 for (a, b), k in zip(pairs.pairs, known, strict=True)]
-    )
-    assert 0 < known.sum() < len(pairs) == score.n_pairs
-    assert score.n_covered == known.sum() and score.coverage == known.mean()
-    assert score.kept == pytest.approx(scipy.stats.spearmanr(cosine, pairs.scores)[0], abs=1e-6)
-    expected = scipy.stats.spearmanr(cosine[known], pairs.scores[known])[0]
-    assert score.skipped == pytest.approx(expected, abs=1e-6) != score.kept
-
-
-def test_capitals_are_folded_only_where_they_are_unknown():
-    center = np.array([[1, 0], [0, 1], [1, 0.1], [1, 1]], dtype=np.float32)
-    vectors = WordVectors(("Polish", "polish", "athens", "greece"), center)
+def test_words_are_looked_for_in_lower_case_too_and_zeros_are_not_covered():
+    center = np.array([[1, 0], [0, 1], [1, 0.1], [1, 1], [0, 0]], dtype=np.float32)
+    vectors = WordVectors(("Polish", "polish", "athens", "greece", "zero"), center)
     # Ranked as letters, 9 would be above 10.
-    pairs = WordPairs("x", (("Polish", "Athens"), ("polish", "Athens")), np.array([10.0, 9.0]))
-    score = evaluate_similarity(vectors, pairs)
+    given = ("Polish", "Athens"), ("polish", "Athens"), ("zero", "athens")
+    score = evaluate_similarity(vectors, WordPairs("x", given, np.array([10.0, 9.0, 8.0])))
     assert score.n_covered == 2 and score.skipped == 1
-    assert str(score) == "x: 1.000 of all 2 pairs, 1.000 of the 2 covered (100 %)"
-
-
-def test_vectors_of_zeros_are_not_covered():
-    center = matrix(rows=4)
-    center[1] = 0
-    vectors = WordVectors(tuple("abcd"), center)
-    pairs = WordPairs("x", (("a", "b"), ("a", "c"), ("c", "d")), np.arange(3.0))
-    assert evaluate_similarity(vectors, pairs).n_covered == 2
-    questions = WordQuestions("x", (tuple("abcd"), tuple("acda")), ("x", "x"), {})
+    assert str(score).endswith(" of all 3 pairs, 1.000 of the 2 covered (67 %)")
+    given = ("Polish", "polish", "athens", "zero"), ("Polish", "polish", "athens", "greece")
+    questions = WordQuestions("x", given, ("x", "x"), {})
     assert evaluate_analogies(vectors, questions).total.n_covered == 1
 
 
@@ -119,12 +100,11 @@ def test_nothing_covered_is_nan_and_not_an_error():
     pairs = WordPairs("x", (("p", "q"), ("q", "r")), np.arange(2.0))
     score = evaluate_similarity(some_vectors(), pairs)
     assert math.isnan(score.kept) and math.isnan(score.skipped) and score.coverage == 0
-    questions = WordQuestions("x", (("p", "q", "r", "s"),), ("x",), {})
-    total = evaluate_analogies(some_vectors(), questions).total
-    assert total.accuracy == 0 and math.isnan(total.accuracy_covered)
     few = WordVectors(("p", "q", "r"), matrix(rows=3))
-    questions = WordQuestions("x", (("p", "q", "r", "p"),), ("x",), {})
-    assert evaluate_analogies(few, questions).total.n_correct == 0
+    for vectors, n_covered in ((some_vectors(), 0), (few, 1)):
+        questions = WordQuestions("x", (("p", "q", "r", "p"),), ("x",), {})
+        total = evaluate_analogies(vectors, questions).total
+        assert total.accuracy == 0 and math.isnan(total.accuracy_covered) == (not n_covered)
 
 
 @pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
@@ -146,7 +126,7 @@ def test_analogies_are_counted_as_in_the_source(rule):
     report = evaluate_analogies(vectors, questions, rule=rule)
     assert 0.3 < np.mean(right) < 0.95
     assert report.total.accuracy == np.mean(right)
-    assert [each.n_correct for each in report.categories] == [sum(right[:100]), sum(right[100:])]
+    assert [score.n_correct for score in report.categories] == [sum(right[:100]), sum(right[100:])]
 
 
 def test_categories_add_up():
@@ -155,26 +135,10 @@ def test_categories_add_up():
     assert report.semantic.n_questions == capital.n_questions == 100
     assert report.syntactic.n_correct == plural.n_correct
     assert report.total.n_covered == capital.n_covered + plural.n_covered < 300
-    assert report.total.coverage == report.total.n_covered / 300
     assert AnalogyReport("x", "3cosadd", ()).semantic is None
     lines = str(report).splitlines()
-    assert [line.split()[0] for line in lines[1:]] == [
-        "capital", "gram1-plural", "semantic", "syntactic", "total",
-    ]  # fmt: skip
+    assert [line.split()[0] for line in lines[3:]] == ["semantic", "syntactic", "total"]
     assert f"{report.total.n_covered} / 300" in lines[-1]
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"rule": "pairs"}, "`rule` must be one of '3cosadd', '3cosmul'"),
-        ({"among": 0}, "`among` must be a number > 0"),
-        ({"of": "context"}, "`of` must be 'center' for vectors without context"),
-    ],
-)
-def test_what_cannot_be_evaluated_is_refused(changed, message):
-    with pytest.raises(ExfamError, match=message):
-        evaluate_analogies(some_vectors(), some_questions(), **changed)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +160,6 @@ def test_forms_of_pairs_that_mean_the_same(tmp_path, text):
     ("content", "message"),
     [
         (b"a b 1\na b\n", "two words and a finite number .* got 'a b' at line 2 of .*/p"),
-        (b"a b 1\na b much\n", "got 'a b much' at line 2 of"),
         (b"a b 1\na b nan\n", "got 'a b nan' at line 2 of"),
         (b"a,b,1\na,,2\n", "got 'a,,2' at line 2 of"),
         (b"a b 1\ncaf\xe9 b 2\n", "encoded in UTF-8, got .* at line 2 of .*/p"),
@@ -232,7 +195,7 @@ def test_public_sets_are_what_was_published(data_folder):
     assert [len(word_pairs(name)) for name in PAIR_SETS] == sizes
     google, msr = word_questions("google"), word_questions("msr")
     assert len(google) == 19_544 and len(google.kinds) == 14
-    kinds = np.array([google.kinds[each] for each in google.categories])
+    kinds = np.array([google.kinds[name] for name in google.categories])
     assert (kinds == "semantic").sum() == 8869 and (kinds == "syntactic").sum() == 10_675
     assert len(msr) == 8000 and set(msr.categories) == {"msr"} and msr.kinds == {"msr": "syntactic"}
 
