@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -30,11 +31,6 @@ def fitted():
     )
 
 
-def same_bits(one, other):
-    states = [each.state_dict() for each in (one.model_, other.model_)]
-    return all(torch.equal(states[0][name], states[1][name]) for name in states[0])
-
-
 def test_a_fit_is_better_than_counts(fitted):
     pieces = fitted.encoder().pieces(TRAIN)
     codes = np.concatenate([piece[1:-1] for piece in pieces])
@@ -53,7 +49,6 @@ def test_every_encoding_can_be_fitted_saved_and_loaded(tmp_path, encoding):
     model = small(encoding=encoding, max_epochs=1).fit(TRAIN)
     model.save(tmp_path / "model")
     loaded = exfam.load(tmp_path / "model")
-    assert same_bits(model, loaded)
     np.testing.assert_array_equal(loaded.embed(TEST), model.embed(TEST))
 
 
@@ -64,11 +59,9 @@ def test_byte_pairs_and_whole_words_can_be_fitted_too(tmp_path):
     model = small(subwords="word", min_count=9, max_epochs=1).fit([*TRAIN, "a rare word"])
     known = set(model.vocabulary_["token"].tolist())
     assert {"dog", "women"} <= known and "rare" not in known
-    model.save(tmp_path / "model")
-    loaded = MaskedLanguageModel.load(tmp_path / "model")
     left_out = "1 of the 3 tokens of `X` are unknown to the model, and left out"
     with pytest.warns(ExfamWarning, match=left_out):
-        score = loaded.score(["a rare dog"])
+        score = model.score(["a rare dog"])
     with pytest.warns(ExfamWarning, match=left_out):
         assert score == model.score(["a unseen dog"])
 
@@ -77,14 +70,8 @@ def test_word_vectors_are_those_that_tokens_enter_with(fitted):
     vectors, index = fitted.encoder().word_vectors(), fitted.subwords_.index
     assert "man" in vectors and not any(word.startswith(("[", "##")) for word in vectors)
     assert list(vectors) == sorted(vectors, key=index.get) and len(vectors) > 9
-    for word in vectors:
-        row = fitted.model_.words.table.weight[index[word]]
-        np.testing.assert_array_equal(vectors[word], row.detach().numpy())
-
-
-def test_a_file_is_read_as_its_lines_are(tmp_path):
-    (tmp_path / "text").write_text("\n".join(TRAIN) + "\n", encoding="utf-8")
-    assert same_bits(small().fit(tmp_path / "text"), small().fit(TRAIN))
+    table = fitted.model_.words.table.weight.detach()
+    np.testing.assert_array_equal(vectors.center, table[[index[word] for word in vectors]])
 
 
 def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
@@ -102,14 +89,19 @@ def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
     assert len(result) == 3 and result.min() > -6
 
 
-def test_results_do_not_depend_on_how_much_is_computed_at_a_time(fitted, monkeypatch):
-    result, vectors, score = fitted.log_prob(TEST), fitted.embed(TEST), fitted.score(TEST)
+def test_results_do_not_depend_on_how_much_is_computed_at_a_time(fitted, monkeypatch, tmp_path):
+    result, vectors = fitted.log_prob(TEST), fitted.embed(TEST)
     monkeypatch.setattr(token_pieces, "_TOKENS_AT_ONCE", 8)
     monkeypatch.setattr(text_encoders, "_TOKENS_AT_ONCE", 8)
     for one, other in zip(result, fitted.log_prob(TEST), strict=True):
         np.testing.assert_allclose(one, other, atol=1e-5)
     np.testing.assert_allclose(fitted.embed(TEST), vectors, atol=1e-5)
-    assert fitted.score(TEST) == pytest.approx(score)
+    # A file is read as its lines are, a long line in parts.
+    text = tmp_path / "text"
+    text.write_text("\n".join([" ".join(TRAIN), *TRAIN]) + "\n", encoding="utf-8")
+    whole = small(max_epochs=1).fit([" ".join(TRAIN), *TRAIN])
+    monkeypatch.setattr(masked, "_WORDS_AT_ONCE", 7)
+    np.testing.assert_array_equal(small(max_epochs=1).fit(text).embed(TEST), whole.embed(TEST))
 
 
 def test_vectors_are_of_layers_and_poolings(fitted):
@@ -117,13 +109,15 @@ def test_vectors_are_of_layers_and_poolings(fitted):
     assert last.shape == (len(TEST), 16) and not np.allclose(last, first_layer)
     np.testing.assert_array_equal(fitted.embed(TEST, layer=2), last)
     assert not np.allclose(fitted.embed(TEST, pooling="first"), last)
-    np.testing.assert_allclose(
-        fitted.embed([TEST[0].split(), ("a man", ["it"])]),
-        [fitted.embed(TEST[:1])[0], fitted.embed([("a man", "it")])[0]],
-        atol=1e-5,
-    )
+    given = fitted.embed([TEST[0].split(), ("a man", ["it"])])
+    alone = [fitted.embed(TEST[:1])[0], fitted.embed([("a man", "it")])[0]]
+    np.testing.assert_allclose(given, alone, atol=1e-5)
     assert np.isfinite(fitted.embed(["", "a man"])).all()
     assert [len(nats) for nats in fitted.log_prob(["", "a man"])] == [0, 2]
+    kind = ["man" in line for line in TEST]
+    pipeline = make_pipeline(fitted, LogisticRegression(C=100.0))
+    pipeline.steps[-1][1].fit(fitted.transform(TEST), kind)
+    assert (pipeline.predict(TEST) == kind).mean() > 0.9
 
 
 def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
@@ -138,35 +132,12 @@ def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
     assert len(both) == 16 and abs(int((both == index["a"]).sum()) - 7) <= 1
 
 
-def test_a_text_of_one_line_is_read_in_parts(monkeypatch):
-    whole = small(max_epochs=1).fit([" ".join(TRAIN)])
-    monkeypatch.setattr(masked, "_WORDS_AT_ONCE", 7)
-    assert same_bits(whole, small(max_epochs=1).fit([" ".join(TRAIN)]))
-
-
-def test_a_text_of_one_step_asks_for_something_in_every_epoch():
+def test_a_text_of_one_step_has_something_to_learn_in_every_epoch():
     model = small(max_epochs=6, mask_share=0.01, validation_fraction=0.0).fit(["a man", "a dog"])
     assert len(model.history_) == 6
 
 
-def test_a_pipeline_takes_it(fitted):
-    kind = ["man" in line for line in TEST]
-    pipeline = make_pipeline(fitted, LogisticRegression(C=100.0))
-    vectors = fitted.transform(TEST)
-    pipeline.steps[-1][1].fit(vectors, kind)
-    assert (pipeline.predict(TEST) == kind).mean() > 0.9
-
-
-def test_attention_between_words_is_that_between_their_pieces(fitted):
-    (result,) = fitted.encoder().word_attention([("women", "unseen", "it")])
-    assert result.shape == (2, 2, 3, 3)
-    # The rest is paid to the special tokens at the ends.
-    assert (result.sum(-1) < 1).all() and (result > 0).all()
-    (text,) = fitted.encoder().word_attention(["women unseen it"])
-    torch.testing.assert_close(text, result)
-
-
-def test_repeated_words_are_of_the_length_asked_for(fitted):
+def test_repeated_words_are_of_the_length_wanted(fitted):
     encoder = fitted.encoder()
     words = encoder.probe_words()
     assert "man" in words and "a" not in words
@@ -176,6 +147,10 @@ def test_repeated_words_are_of_the_length_asked_for(fitted):
     alone = fitted.encoder(term="positional").repeated(words[:2], 7, special_tokens=False)
     torch.testing.assert_close(alone[0], alone[1])
     assert not torch.allclose(result[0], result[1])
+    (result,) = encoder.word_attention([("women", "unseen", "it")])
+    assert result.shape == (2, 2, 3, 3)
+    # The rest is paid to the special tokens at the ends.
+    assert (result.sum(-1) < 1).all() and (result > 0).all()
 
 
 def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):
@@ -198,9 +173,7 @@ def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):
     [
         ({"embed_dim": 9}, TRAIN, "`n_heads` must divide `embed_dim`, 9, got 2"),
         ({"mask_share": 0.0}, TRAIN, "`mask_share` must be a number > 0"),
-        ({"subwords": "word", "min_count": 999}, TRAIN, "`X` must have a word that is read at lea"),
         ({"vocabulary_size": 9}, TRAIN, "`vocabulary_size` must be at least"),
-        ({}, ["<unk> <unk>"], "`X` must have words to learn pieces of"),
         ({}, ["\0"], "`X` must have words, got only characters that no piece"),
         (
             {"validation_fraction": 0.2},
@@ -220,7 +193,6 @@ def test_what_cannot_be_fitted_is_refused(changes, text, message):
         (lambda model: model.embed(TEST, layer=3), ExfamError, "`layer` must be at most 2, got 3"),
         (lambda model: model.embed(TEST, pooling="last"), ExfamError, "`pooling` must be one of"),
         (lambda model: model.embed("a man"), DataError, "`X` must be a list of .* got one str"),
-        (lambda model: model.embed(iter(TEST)), DataError, "`X` must be a list of sentences"),
         (lambda model: model.score([""]), DataError, "`X` must have tokens to score, got none"),
         (
             lambda _: small().fit(TRAIN, validation=[""]),
@@ -243,7 +215,6 @@ def test_what_cannot_be_used_is_refused(fitted, use, error, message):
     ("sentence", "message"),
     [
         (("a", "b", "c"), "Sentence 1 must be a text, .* got a tuple of 3"),
-        (("a", 3), "Sentence 1 must be a text or a list of words, got int"),
         (["a man", "it"], "Sentence 1 must be .* got 'a man' as a word. Give pairs .* as tuples"),
         (np.array(["a", "it"]), "got ndarray. Give pairs of sentences as tuples"),
     ],
@@ -253,33 +224,15 @@ def test_what_is_no_sentence_is_refused(fitted, sentence, message):
         fitted.embed([("a", "b"), sentence])
 
 
-class Frame:
-    """What frames of any package have in common."""
-
-    columns, shape = ["text", "label"], (2, 2)
-
-    def __len__(self):
-        return 2
-
-    def __iter__(self):
-        return iter(self.columns)
-
-
-@pytest.mark.parametrize("table", [{"text": TEST}, Frame()])
-def test_a_table_is_not_read_as_the_names_of_its_columns(fitted, table):
-    for use in (fitted.embed, fitted.log_prob, fitted.score, small().fit):
+def test_a_table_is_not_read_as_the_names_of_its_columns(fitted):
+    for use in (fitted.embed, fitted.score, small().fit):
         with pytest.raises(DataError, match=r"`X` must be texts, got a table .* such as df\['text"):
-            use(table)
-    with pytest.raises(DataError, match="`validation` must be texts, got a table"):
-        small().fit(TRAIN, validation=table)
+            use(pd.DataFrame({"text": TEST, "label": 0}))
 
 
 @pytest.mark.parametrize("broken", ["a \ud800", ["a", "\ud800"]])
 def test_what_utf8_cannot_write_is_refused(fitted, broken):
     message = r"must be text that UTF-8 can write, got '\\ud800' as character 2. Read the file"
-    for use in (fitted.embed, fitted.log_prob, lambda X: fitted.embed([TEST[0], ("a", X[1])])):
-        with pytest.raises(DataError, match=f"Sentence 1 {message}"):
-            use([TEST[0], broken])
-    for use in (fitted.score, small().fit, lambda X: small().fit(TRAIN, validation=X)):
-        with pytest.raises(DataError, match=f"Line 2 {message}"):
+    for use, what in ((fitted.embed, "Sentence"), (fitted.score, "Line")):
+        with pytest.raises(DataError, match=f"{what} [12] {message}"):
             use([TEST[0], broken])

@@ -15,20 +15,15 @@ def everything(tokens):
 
 
 @EVERYWHERE
-def test_padding_changes_nothing(encoding):
+def test_padding_changes_nothing_and_attention_sums_to_one(encoding):
     model, tokens = network(encoding), sentences()
     wide = torch.nn.functional.pad(tokens, (0, 3), value=7)
     present = torch.nn.functional.pad(everything(tokens), (0, 3), value=False)
     alone, beside = model(tokens, everything(tokens)), model(wide, present)
     for before, after in zip(alone.states, beside.states, strict=True):
         assert_close(after[:, :6], before, atol=1e-5, rtol=1e-5)
-
-
-@EVERYWHERE
-def test_every_row_of_attention_sums_to_one(encoding):
-    tokens = sentences()
     for term in ("both", "contextual", "positional"):
-        result = network(encoding)(tokens, everything(tokens), term=term)
+        result = model(tokens, everything(tokens), term=term)
         assert len(result.weights) == 2 and len(result.states) == 3
         for weights in result.weights:
             assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
@@ -41,8 +36,8 @@ def test_attention_by_content_alone_does_not_know_the_order(encoding):
     model, tokens = network(encoding), sentences()
     order = torch.tensor([3, 0, 5, 1, 4, 2])
     result, mixed = (
-        model(each, everything(tokens), term="contextual").states[-1]
-        for each in (tokens, tokens[:, order])
+        model(x, everything(tokens), term="contextual").states[-1]
+        for x in (tokens, tokens[:, order])
     )
     assert_close(mixed, result[:, order], atol=1e-5, rtol=1e-5)
 
@@ -53,7 +48,7 @@ def test_attention_by_position_alone_does_not_know_the_words(encoding):
     first, second = sentences(1), sentences(1, seed=9)
     assert not torch.equal(first, second)
     result, other = (
-        model(each, everything(each), term="positional").weights for each in (first, second)
+        model(given, everything(given), term="positional").weights for given in (first, second)
     )
     for one, two in zip(result, other, strict=True):
         assert_close(one, two)
@@ -79,7 +74,7 @@ def test_positions_matter_unless_there_are_none():
     mixed = tokens.flip(1)
     for encoding in NAMES:
         model = network(encoding)
-        result, other = (model(each, everything(each)).states[-1] for each in (tokens, mixed))
+        result, other = (model(x, everything(x)).states[-1] for x in (tokens, mixed))
         same = torch.allclose(other, result.flip(1), atol=1e-4)
         symmetric = encoding in ("alibi", "attenuated", "attenuated-bias", "distance", "none")
         assert same == symmetric, encoding

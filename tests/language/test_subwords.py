@@ -15,34 +15,21 @@ LINES = [
     "Überall <unk> foxes",
 ] * 5
 KINDS = pytest.mark.parametrize("kind", sorted(SUBWORDS))
-CUTTING = pytest.mark.parametrize("kind", sorted(set(SUBWORDS) - {"word"}))
 
 
 @KINDS
-def test_the_same_text_gives_the_same_pieces(kind):
-    first, again = (learn_subwords(LINES, kind=kind, size=300) for _ in range(2))
-    assert first.text == again.text
-    assert first.labels[: len(SPECIAL)].tolist() == list(SPECIAL)
-    assert len(first) <= 300 and len(first) == len(set(first.labels))
-
-
-@CUTTING
-def test_pieces_put_together_are_the_words(kind):
-    subwords = learn_subwords(LINES, kind=kind, size=300)
-    (coded,) = subwords.encode([["quick", "dogs", "foxed", "xyz"]])
-    words = ["", "", "", ""]
-    for piece, word in zip(subwords.labels[coded.codes], coded.words, strict=True):
+def test_the_same_text_gives_the_same_pieces_which_put_together_are_its_words(monkeypatch, kind):
+    subwords, again = (learn_subwords(LINES, kind=kind, size=300) for _ in range(2))
+    assert subwords.text == again.text
+    assert subwords.labels[: len(SPECIAL)].tolist() == list(SPECIAL)
+    assert len(subwords) <= 300 and len(subwords) == len(set(subwords.labels))
+    text, given = subwords.encode(["the <unk> lazy fox", ["the", "<unk>", "lazy", "fox"]])
+    assert text.codes.tolist() == given.codes.tolist()
+    assert text.words.tolist() == given.words.tolist()
+    words = [""] * 4
+    for piece, word in zip(subwords.labels[text.codes], text.words, strict=True):
         words[word] += piece.removeprefix("##").replace("\u0120", "")
-    assert words == ["quick", "dogs", "foxed", "xyz"]
-
-
-@KINDS
-def test_texts_and_lists_of_words_are_cut_alike(monkeypatch, kind):
-    subwords = learn_subwords(LINES, kind=kind, size=300)
-    text, words = subwords.encode(["the <unk> lazy fox", ["the", "<unk>", "lazy", "fox"]])
-    assert text.codes.tolist() == words.codes.tolist() and len(text.codes) >= 4
-    assert text.words.tolist() == words.words.tolist()
-    assert (text.codes == subwords.index["[UNK]"]).sum() == 1
+    assert words == ["the", "[UNK]", "lazy", "fox"]
     model, given = subwords, [*LINES, ["the", "lazy", "fox"], *LINES]
     codes = [coded.codes.tolist() for coded in model.encode(given)]
     monkeypatch.setattr("exfam.reading.text.subwords._AT_ONCE", 2)
@@ -68,12 +55,6 @@ def test_words_that_are_not_known_whole_are_unknown():
     assert coded.words.tolist() == list(range(6))
 
 
-def test_replaced_words_are_nothing_to_learn_from():
-    assert "unk" not in learn_subwords(["a <unk> fox"] * 9, size=60).index
-    with pytest.raises(DataError, match="must have words to learn pieces of"):
-        learn_subwords(["<unk> <unk>"])
-
-
 def test_characters_never_seen_are_unknown_but_bytes_are_not():
     pieces = learn_subwords(LINES, size=300)
     assert pieces.index["[UNK]"] in pieces.encode(["\u6f22"])[0].codes
@@ -86,14 +67,11 @@ def test_characters_never_seen_are_unknown_but_bytes_are_not():
 @pytest.mark.parametrize(
     ("lines", "changes", "message"),
     [
-        ([], {}, "`lines` must have words to learn pieces of, got 0 lines alone"),
-        (["", "  "], {}, "got 2 lines alone"),
+        (["<unk> <unk>", "  "], {}, "`lines` must have words to learn pieces of, got 2 lines"),
         (LINES, {"size": 20}, r"`size` must be at least \d+, for special pieces and all char"),
         (LINES, {"size": 200, "kind": "bpe"}, "`size` must be at least 261"),
         (LINES, {"size": 5, "kind": "word"}, "`size` must be at least 6, .* and a word, got 5"),
         (["a b", "c"], {"kind": "word"}, "`lines` must have a word that is read at least 2 times"),
-        (LINES, {"min_count": 0}, "`min_count` must be an integer >= 1"),
-        (LINES, {"size": 0}, "`size` must be an integer >= 1"),
         (LINES, {"kind": "word-piece"}, "`kind` must be one of .*Did you mean 'wordpiece'"),
     ],
 )
@@ -102,7 +80,7 @@ def test_what_cannot_be_learned_is_refused(lines, changes, message):
         learn_subwords(lines, **changes)
 
 
-def test_what_is_no_sentence_is_refused_by_its_place():
+def test_what_is_no_sentence_is_refused_by_its_index():
     subwords = learn_subwords(LINES, size=300)
     with pytest.raises(DataError, match="Sentence 1 must be a text or a list of words, got int"):
         subwords.encode(["a", 3])

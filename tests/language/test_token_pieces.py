@@ -43,12 +43,6 @@ def test_sequential_batches_are_as_large_as_they_may_be(most):
         assert (len(one) + 1) * lengths[after[0]] > most
 
 
-def test_padding_is_not_there():
-    batch = TokenPieces([np.array([5]), np.array([6, 7])], 0.3, 5).pad(np.arange(2))
-    assert batch.tokens.tolist() == [[5, 0], [6, 7]]
-    assert batch.present.tolist() == [[True, False], [True, True]]
-
-
 def test_the_total_is_of_ordinary_tokens_or_of_those_chosen_or_of_targets():
     n_ordinary = sum(int((piece >= 5).sum()) for piece in pieces())
     assert source().total(0, 40) == pytest.approx(0.3 * n_ordinary)
@@ -85,19 +79,6 @@ def test_training_takes_its_share_of_ordinary_tokens_and_shows_four_fifths_maske
     # A tenth stays, and some of the tokens of chance are the same again.
     assert (seen == tokens[chosen]).float().mean() == pytest.approx(0.1 + 0.1 / 7, abs=0.02)
     assert (seen >= 4).all()
-
-
-def test_precision_is_of_training_alone():
-    model = network()
-    chosen = [np.arange(len(piece)) == 1 for piece in pieces()]
-    batch = source(chosen=chosen).pad(np.arange(40))
-    exact = MaskedTokens(0.3, 5)(model, batch)[0]
-    rounded = MaskedTokens(0.3, 5, torch.bfloat16)
-    assert torch.equal(rounded(model, batch)[0], exact)
-    model.train()
-    results = rounded(model, batch)[0]
-    assert not torch.equal(results, exact)
-    assert_close(results, exact, rtol=0.1, atol=0.0)
 
 
 def test_fingerprints_of_other_pieces_differ():

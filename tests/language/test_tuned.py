@@ -35,7 +35,7 @@ def regressor(encoder):
     return SentenceRegressor(**{**CHANGES, "max_epochs": 20}).fit(PAIRS, NUMBERS, encoder=encoder)
 
 
-def test_labels_that_words_decide_are_learned(classifier):
+def test_labels_that_words_decide_are_learned(encoder, classifier):
     expected = ["it" if line.endswith("it") else "car" for line in TEST]
     assert classifier.score(TEST, expected) > 0.95
     predicted = classifier.predict_log_proba(TEST)
@@ -47,6 +47,16 @@ def test_labels_that_words_decide_are_learned(classifier):
     with pytest.warns(ExfamWarning, match="2 of the 4 labels of `y` .* 'bus' at index 0") as warned:
         assert classifier.score(TRAIN[:4], y) == 0.5
     assert len(warned) == 1
+    # The encoder is trained along, and the one that was given is not.
+    before = encoder.embed(TEST)
+    assert not np.allclose(classifier.encoder().vectors(TEST), before)
+    again = clone(classifier).fit(TRAIN[:20], LABELS[:20], encoder=encoder)
+    np.testing.assert_array_equal(encoder.embed(TEST), before)
+    # A fit that is refused leaves no other labels behind.
+    with pytest.raises(DataError, match="as a word"):
+        again.fit([["a man", "it"], "a"], ["x", "y"], encoder=encoder)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        again.predict(TEST)
 
 
 def test_numbers_of_pairs_are_learned(regressor):
@@ -74,15 +84,6 @@ def test_a_regressors_nats_are_those_of_normal_densities(encoder):
     assert weight == 5
 
 
-def test_the_encoder_is_trained_along_and_the_one_given_is_not(encoder, classifier):
-    before = {name: tensor.clone() for name, tensor in encoder.model_.state_dict().items()}
-    predicted = encoder.embed(TEST)
-    assert not np.allclose(classifier.encoder().vectors(TEST), predicted)
-    clone(classifier).fit(TRAIN[:20], LABELS[:20], encoder=encoder)
-    for name, tensor in encoder.model_.state_dict().items():
-        assert torch.equal(tensor, before[name])
-
-
 def test_validation_chooses_the_epoch(encoder):
     model = SentenceClassifier(**{**CHANGES, "max_epochs": 6}).fit(
         TRAIN, LABELS, encoder=encoder, validation=(TEST, np.array(["it", "car"] * 15))
@@ -96,13 +97,10 @@ def test_validation_chooses_the_epoch(encoder):
 @pytest.mark.parametrize(
     ("X", "y", "message"),
     [
-        (torch.tensor(0.0), ["it"], "`X` must be a list of sentences, .* got one Tensor"),
         ([], [], "`X` must have sentences, got none"),
         (TRAIN, LABELS[:3], r"`y` must have a target for each of 120 sentences .* shape \(3,\)"),
-        (TRAIN, LABELS[:, None], r"got shape \(120, 1\)"),
         (TRAIN, ["it"] * 120, "`y` must have at least two labels, got 1"),
         (TRAIN, [*LABELS[:-1], None], "`y` must be texts, numbers or truth .* NoneType, str"),
-        (TRAIN, [b"it", b"car"] * 60, "all of one kind, got bytes"),
     ],
 )
 def test_what_are_no_labeled_sentences_is_refused(encoder, X, y, message):
@@ -126,7 +124,6 @@ def test_what_is_no_validation_is_refused(encoder, validation, message):
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        (LABELS, "`y` must be numbers"),
         (np.where(np.arange(120) == 7, np.nan, NUMBERS), "`y` must be finite, got nan at index 7"),
         (np.full(120, 0.1), "`y` must not be all alike, got 0.1 120 times"),
         ([10**400] * 120, r"`y` must be numbers, one per sentence of `X` \(int too large"),
@@ -137,17 +134,9 @@ def test_what_are_no_numbers_is_refused(encoder, y, message):
         SentenceRegressor(**CHANGES).fit(PAIRS, y, encoder=encoder)
 
 
-@pytest.mark.parametrize("unit", [2.0**-990, 2.0**100, 2.0**1020])
-def test_numbers_of_any_size_are_learned_alike(encoder, unit):
-    def predicted(y):
-        model = SentenceRegressor(**{**CHANGES, "max_epochs": 1}).fit(PAIRS, y, encoder=encoder)
-        return model.predict(PAIRS)
-
-    y = np.where(np.arange(120) % 9, NUMBERS, -7.0)
-    np.testing.assert_array_equal(predicted(unit * y), unit * predicted(y))
-
-
-@pytest.mark.parametrize(("a", "b"), [(1e-8, 0.0), (7.3, 1e3), (1e10, -1e12)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(7.3, 1e3), (2.0**-990, 0.0), (2.0**1020, 0.0), (1e10, -1e12)]
+)
 def test_the_unit_of_the_numbers_changes_nothing_but_the_unit(encoder, a, b):
     def fitted(y):
         return SentenceRegressor(**{**CHANGES, "max_epochs": 1}).fit(PAIRS, y, encoder=encoder)
@@ -171,22 +160,11 @@ def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
         SentenceClassifier(**CHANGES).fit(TRAIN, y, encoder=encoder, validation=(TRAIN, unknown))
 
 
-def test_a_fit_that_is_refused_leaves_no_other_labels_behind(encoder):
-    model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, LABELS, encoder=encoder)
-    with pytest.raises(DataError, match="as a word"):
-        model.fit([["a man", "it"], "a"], ["x", "y"], encoder=encoder)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        model.predict(TEST)
-
-
 def test_what_cannot_be_scored_or_fitted_is_refused(encoder, classifier, regressor):
     for model, y in ((classifier, ["it"]), (regressor, LABELS[:30, None])):
         with pytest.raises(DataError, match="`y` must have a target for each of 30 sentences"):
             model.score(TEST, y)
     with pytest.raises(DataError, match="must not be all alike to be ranked"):
         regressor.score(PAIRS[:5], np.ones(5))
-    for given in (classifier, encoder.encoder()):
-        with pytest.raises(ExfamError, match="`encoder` must be a MaskedLanguageModel, got"):
-            SentenceClassifier().fit(TRAIN, LABELS, encoder=given)
-    with pytest.raises(NotFittedError, match="not fitted yet"):
-        SentenceClassifier().fit(TRAIN, LABELS, encoder=MaskedLanguageModel())
+    with pytest.raises(ExfamError, match="`encoder` must be a MaskedLanguageModel, got"):
+        SentenceClassifier().fit(TRAIN, LABELS, encoder=classifier)

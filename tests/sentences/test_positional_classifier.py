@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from exfam.checks import DataError, ExfamError
-from exfam.cli.sorts import sort_of
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
 from exfam.language.networks.positional_sentences import (
@@ -66,9 +65,6 @@ def fitted():
     return small().fit(X, y, vectors=vectors(), validation=sentences(40, seed=1))
 
 
-# The network
-
-
 @pytest.mark.parametrize("s", [0.2, 1.0, 5.0])
 def test_weights_beyond_a_sentence_are_zeroed_as_in_the_listing(s):
     model, (_, result) = network(0.05, s=s), batch()
@@ -112,26 +108,15 @@ def test_sentences_side_by_side_do_not_change_each_other(padding):
     assert len(result.n_words.unique()) > 3
 
 
-# The estimator
-
-
-@pytest.mark.parametrize("w", [UNIFORM, 0.05, ITSELF])
-def test_labels_by_the_mean_of_words_are_learned(w):
-    X, y = sentences()
-    model = small(w=w, padding="renormalized", max_epochs=30).fit(X, y, vectors=vectors())
-    test = sentences(80, seed=2)
-    assert model.score(*test) > 0.8 > max(np.mean(test[1] == label) for label in model.classes_)
-
-
 def test_probabilities_sum_to_one_and_choose_the_label_and_the_best_epoch(fitted):
-    X, y = sentences(30, seed=2)
+    X, y = sentences(80, seed=2)
     result = fitted.predict_proba(X)
     np.testing.assert_allclose(result.sum(1), 1.0)
     np.testing.assert_array_equal(fitted.predict(X), fitted.classes_[result.argmax(1)])
     assert fitted.score(X, y) == np.mean(fitted.predict(X) == y)
-    np.testing.assert_allclose(fitted.predict_log_proba(X), np.log(result))
-    lists = [x.split() for x in X]
-    np.testing.assert_array_equal(fitted.predict_proba(lists), result)
+    learned = small(padding="renormalized", max_epochs=30).fit(*sentences(), vectors=vectors())
+    assert learned.score(X, y) > 0.8 > max(np.mean(y == label) for label in learned.classes_)
+    np.testing.assert_array_equal(fitted.predict_proba([x.split() for x in X]), result)
     X, y = sentences(40, seed=1)
     nats = -fitted.predict_log_proba(X)[np.arange(40), np.searchsorted(fitted.classes_, y)].mean()
     assert nats == pytest.approx(min(fitted.history_.to_dict()["validation_nats"]), abs=1e-5)
@@ -139,33 +124,19 @@ def test_probabilities_sum_to_one_and_choose_the_label_and_the_best_epoch(fitted
         fitted.score([], [])
 
 
-def test_words_are_known_as_spelled_then_in_lower_case_and_cut():
+def test_unknown_words_are_dropped_and_their_share_is_reported(fitted):
     known = WordVectors(("The", "the", "cat"), np.eye(3, dtype=np.float32))
     words, share = known_words([["The", "THE", "Cat", "dxg"]], known.index, longest=2)
     assert words.item.tolist() == [0, 1] and share == 0.75
-
-
-def test_unknown_words_are_dropped_and_their_share_is_reported(fitted):
     assert fitted.coverage_ == 1.0 and fitted.coverage(["w1 zz w2 w3"]) == 0.75
-    np.testing.assert_array_equal(
-        fitted.predict_proba(["w1 zz w2"]), fitted.predict_proba(["w1 w2"])
-    )
-    nothing = fitted.predict_proba(["zz", ""])
-    np.testing.assert_array_equal(nothing[0], nothing[1])
-    words = list(WORDS) * 3
-    np.testing.assert_array_equal(fitted.predict_proba([words]), fitted.predict_proba([words[:16]]))
-
-
-def test_commands_of_rows_refuse_it(fitted):
-    with pytest.raises(ExfamError, match="of groups, not of sentences, got PositionalSentenceCl"):
-        sort_of(fitted, "predict", None)
+    given, alike = ["w1 zz w2", "zz", list(WORDS) * 3], ["w1 w2", "", [*WORDS, *WORDS[:4]]]
+    np.testing.assert_array_equal(fitted.predict_proba(given), fitted.predict_proba(alike))
 
 
 @pytest.mark.parametrize(
     ("X", "message"),
     [
         ("w1 w2", "`X` must be sentences, each a text or a list of words, got one str. Put it"),
-        ({"text": ["w1"]}, r"`X` must be texts, got a table \(dict\). Give one column of it"),
         (["w1", [7]], "`X` must be sentences, each a text or a list of words, got list at index 1"),
     ],
 )
@@ -177,11 +148,8 @@ def test_what_are_no_sentences_is_refused(fitted, X, message):
 @pytest.mark.parametrize(
     ("y", "more", "message"),
     [
-        (["a"], {}, r"`y` must have a target for each of 2 sentences of `X`, got shape \(1,\)"),
         (["a", ["b"]], {}, "`y` must have one target per sentence, got ones of several lengths"),
-        (["a", "a"], {}, "`y` must have at least two labels, got 1"),
         (["a", "b"], {"validation": 1}, r"`validation` must be a pair \(X, y\), got int"),
-        (["a", "b"], {"validation": (["w1"], ["c"])}, "labels of the training .* 'c' at index 0"),
         (["a", "b"], {"vectors": WordVectors(("x",), np.ones((1, 2), "f4"))}, "a word of `X`, got"),
         (["a", "b"], {"vectors": None}, "`vectors` must be WordVectors, got"),
     ],
