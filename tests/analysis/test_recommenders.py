@@ -41,18 +41,13 @@ def slow_matrix(groups):
     return matrix
 
 
-def dense(weights):
-    return weights.toarray() if scipy.sparse.issparse(weights) else weights
-
-
 def slow_scores(recommender, groups, direction, exclude):
-    rows, weights = [], dense(recommender.weights)
+    rows, weights = [], recommender.weights
+    weights = weights.toarray() if scipy.sparse.issparse(weights) else weights
     for items in members(groups):
         for i in range(len(items)):
             context = items[:i] if direction == "causal" else items[:i] + items[i + 1 :]
-            row = recommender.bias.copy()
-            for j in set(context):
-                row = row + weights[j]
+            row = recommender.bias + weights[sorted(set(context))].sum(axis=0)
             if exclude:
                 row[list(set(context))] = -np.inf
             rows.append(row)
@@ -84,37 +79,28 @@ def test_ranks_are_those_of_the_scores_however_they_are_cut(name, monkeypatch):
     assert len(set(whole)) > 3
 
 
-def test_popularity_counts_groups_of_a_view_its_own():
-    whole = some_groups(0, repeats=True)
-    for groups in (whole, whole[5:20]):
-        np.testing.assert_array_equal(popularity(groups).bias, slow_matrix(groups).sum(axis=0))
-
-
 def test_knn_keeps_the_nearest_neighbors_of_each_item(monkeypatch):
     groups = some_groups(0, n=200)
     matrix = slow_matrix(groups)
-    unit = matrix / np.linalg.norm(matrix, axis=0)
-    knn = item_knn(groups, n_neighbors=3)
-    for d in range(N_ITEMS):
-        cosine = [unit[:, d] @ unit[:, j] for j in range(N_ITEMS)]
-        cosine[d] = 0.0
-        nearest = np.argsort(cosine)[-3:]
-        expected = np.zeros(N_ITEMS)
-        expected[nearest] = np.array(cosine)[nearest]
-        np.testing.assert_allclose(knn.weights.toarray()[:, d], expected, atol=1e-12)
+    np.testing.assert_array_equal(popularity(groups).bias, matrix.sum(axis=0))
+    np.testing.assert_array_equal(popularity(groups[5:20]).bias, matrix[5:20].sum(axis=0))
     # Shrinkage takes from cosines of rare pairs most.
     together, norms = matrix.T @ matrix, np.linalg.norm(matrix, axis=0)
-    expected = together / (norms[:, None] * norms + 5.0)
-    np.fill_diagonal(expected, 0.0)
-    shrunk = item_knn(groups, n_neighbors=N_ITEMS, shrinkage=5.0)
-    np.testing.assert_allclose(shrunk.weights.toarray(), expected)
-    # However the catalog is cut.
-    whole = knn.weights.toarray()
-    for most in (1, 500):
-        monkeypatch.setattr(recommenders, "_ENTRIES_AT_ONCE", most)
-        cut = item_knn(groups, n_neighbors=3).weights
-        np.testing.assert_array_equal(cut.toarray(), whole)
-        assert cut.nnz <= 3 * N_ITEMS
+    for shrinkage in (0.0, 5.0):
+        cosine = together / (norms[:, None] * norms + shrinkage)
+        np.fill_diagonal(cosine, 0.0)
+        knn = item_knn(groups, n_neighbors=3, shrinkage=shrinkage).weights.toarray()
+        expected = np.where(
+            np.argsort(np.argsort(cosine, axis=0), axis=0) >= N_ITEMS - 3, cosine, 0
+        )
+        np.testing.assert_allclose(knn, expected, atol=1e-12)
+        # However the catalog is cut.
+        for most in (1, 500):
+            with monkeypatch.context() as patch:
+                patch.setattr(recommenders, "_ENTRIES_AT_ONCE", most)
+                cut = item_knn(groups, n_neighbors=3, shrinkage=shrinkage).weights
+            np.testing.assert_array_equal(cut.toarray(), knn)
+            assert cut.nnz <= 3 * N_ITEMS
 
 
 def test_memory_is_bounded_by_the_neighbors_not_by_the_catalog():
@@ -139,30 +125,13 @@ def test_ease_is_a_ridge_regression_of_each_item_on_the_others():
         assert weights[d, d] == 0
 
 
-@pytest.mark.parametrize("name", ["item-knn", "ease"])
-def test_without_a_context_the_popular_come_first(name):
-    train = some_groups(0)
-    first = FITS[name](train).scores(train, direction="causal")[0]
-    np.testing.assert_array_equal(np.argsort(first), np.argsort(popularity(train).bias))
-
-
-def test_the_target_itself_is_not_its_context():
-    recommender = ease(some_groups(0), ridge=2.0)
-    one = Groups(start=[0], stop=[2], item=[3, 5], vocabulary=VOCABULARY)
-    other = one.with_(item=[3, 6])
-    for direction in ("bidirectional", "causal"):
-        a, b = (recommender.scores(groups, direction=direction) for groups in (one, other))
-        np.testing.assert_array_equal(a[1], b[1])
-    assert (recommender.scores(one)[0] != recommender.scores(other)[0]).any()
-
-
 def test_context_only_elements_and_unknown_items():
     recommender = ease(some_groups(0), ridge=2.0)
     role = np.array([CONTEXT, TARGET, TARGET], dtype=np.int8)
     groups = Groups(start=[0], stop=[3], item=[2, -1, 4], role=role, vocabulary=VOCABULARY)
-    got = recommender.scores(groups, exclude=True)
-    assert np.isneginf(got).tolist()[0] == [code in (2, 4) for code in range(N_ITEMS)]
-    assert np.isneginf(got).tolist()[1] == [code == 2 for code in range(N_ITEMS)]
+    scores = recommender.scores(groups, exclude=True)
+    assert np.isneginf(scores).tolist()[0] == [code in (2, 4) for code in range(N_ITEMS)]
+    assert np.isneginf(scores).tolist()[1] == [code == 2 for code in range(N_ITEMS)]
     rank = recommender.ranks(groups)
     assert np.isinf(rank[0]) and 1 <= rank[1] <= N_ITEMS
     assert recommender.scores(groups[:0]).shape == (0, N_ITEMS)
@@ -181,10 +150,7 @@ LARGE = Groups(start=[0], stop=[2], item=[0, 1], vocabulary={"item": np.arange(5
         (lambda r: r.ranks(WITHOUT.with_(item=[0, 11])), "codes below 9, got code 11.*training"),
         (lambda r: r.ranks(GROUPS, direction="up"), "`direction` must be one of .*, got 'up'"),
         (lambda _: popularity(WITHOUT), "`groups` must have items, got none"),
-        (lambda _: ease(GROUPS, ridge=0.0), "`ridge` must be a number > 0, got 0"),
         (lambda _: ease(LARGE), "at most 20,000 items for ease, got 50,000.* 60 GB of mem"),
-        (lambda _: item_knn(GROUPS, n_neighbors=-1), "`n_neighbors` must be a number > 0, got -1"),
-        (lambda _: item_knn(GROUPS, shrinkage=-1.0), "`shrinkage` must be a number >= 0, got -1.0"),
     ],
 )
 def test_what_cannot_be_ranked_is_refused(call, match):

@@ -36,7 +36,7 @@ def as_frame(groups):
     return pd.DataFrame(rows, columns=["group", "item", "observed", "role"])
 
 
-@pytest.mark.parametrize("chosen", [slice(None), slice(10, 40), [5, 3, 50]])
+@pytest.mark.parametrize("chosen", [slice(None), slice(10, 40), [5, 3, 50], slice(0)])
 def test_a_summary_is_what_a_frame_says(chosen):
     groups = drawn()[chosen]
     frame, summary = as_frame(groups), summarize(groups)
@@ -44,37 +44,27 @@ def test_a_summary_is_what_a_frame_says(chosen):
     assert summary.n_groups == len(groups) and summary.n_elements == len(frame)
     assert summary.n_targets == (frame.role == 0).sum()
     assert summary.items_present == known.item.nunique() and summary.n_items == 12
-    assert summary.unknown == pytest.approx((frame.item < 0).mean())
-    assert summary.unobserved == pytest.approx((~frame.observed).mean())
     twice = known.duplicated(["group", "item"])
-    assert summary.repeating == pytest.approx(known[twice].group.nunique() / len(groups))
+    for share, part, whole in (
+        (summary.unknown, (frame.item < 0).sum(), len(frame)),
+        (summary.unobserved, len(frame) - frame.observed.sum(), len(frame)),
+        (summary.repeating, known[twice].group.nunique(), len(groups)),
+    ):
+        assert share == pytest.approx(part / max(whole, 1))
     assert summary.lengths.sum() == len(frame)
     expected = known.item.value_counts()
     assert {i: n for i, n in enumerate(item_counts(groups)) if n} == expected.to_dict()
 
 
-def test_groups_without_items_and_no_groups_have_summaries():
-    summary = summarize(Groups(start=[0], stop=[2], values={"y": np.zeros(2)}))
-    assert (summary.items_present, summary.repeating) == (0, 0)
-    assert (summary.unknown, summary.unobserved) == (0, 0)
-    none = summarize(drawn()[:0])
-    assert (none.n_elements, none.repeating, none.unknown) == (0, 0, 0)
-
-
 def test_errors_of_groups_of_one_size_are_those_of_their_means():
-    number = np.random.default_rng(0).normal(size=(30, 4))
-    estimate = mean_over_groups(number.ravel(), np.repeat(np.arange(30), 4))
+    number, group = np.random.default_rng(0).normal(size=(30, 4)), np.repeat(np.arange(30), 4)
+    estimate = mean_over_groups(number.ravel(), group)
     assert estimate.mean == pytest.approx(number.mean())
     assert estimate.error == pytest.approx(stats.sem(number.mean(axis=1)))
     assert (estimate.n, estimate.n_groups) == (120, 30)
-
-
-def test_elements_that_repeat_in_their_group_tell_nothing_new():
-    random = np.random.default_rng(0)
-    number, group = random.normal(size=50), random.integers(9, size=50)
-    once = mean_over_groups(number, group)
+    # Elements that repeat in their group say nothing new.
     twice = mean_over_groups(np.repeat(number, 2), np.repeat(group, 2))
-    assert (twice.mean, twice.error) == pytest.approx((once.mean, once.error))
+    assert (twice.mean, twice.error) == pytest.approx((estimate.mean, estimate.error))
 
 
 def test_one_group_and_an_infinite_mean_have_no_error():

@@ -35,16 +35,12 @@ def linear_model(**choices):
 
 NETWORKS = [
     *({"encoding": name} for name in ENCODINGS if name != "distance"),
-    {"connection": "none"},
-    {"null_token": False},
+    {"connection": "none", "null_token": False},
     {"sees_mask": True},
-    {"sees_mask": True, "null_token": False},
     {"direction": "causal", "sees_mask": True},
     {"conditional": "copies", "n_heads": 3, "sees_mask": True},
-    {"dropout": 0.5},
-    {"join": "concatenate"},
-    {"tie": "reflection"},
-    {"dispersion": "item"},
+    {"dropout": 0.5, "join": "concatenate"},
+    {"tie": "reflection", "dispersion": "item"},
 ]
 
 

@@ -14,8 +14,6 @@ from exfam.tables.experts.faithfulness import (
     faithfulness,
     permutation_importance,
 )
-from exfam.tables.experts.table_attention import expert_importance
-from table_network_cases import alike_cells, table_model
 
 STRENGTH = np.array([0.5, 3.0, 0.0, 1.0])
 COLUMNS = tuple(Column(name, "boolean", labels=np.array([False, True])) for name in "abcdy")
@@ -109,22 +107,6 @@ def test_permutation_importance_finds_the_strengths():
     assert loss[2] == loss[4] == 0.0
     np.testing.assert_array_equal(loss, again)
     assert (loss[[0, 1, 3]] != other[[0, 1, 3]]).all()
-
-
-def test_experts_order_cells_better_than_columns_as_a_whole():
-    """Labels are drawn from the network itself, so that its own judgment of cells is right."""
-    model = table_model(alike=True, ordinal=(True,), moved=1.0)
-    cells = alike_cells(3000, absent=0.0)
-    probability = model.eta(cells, [3])[0][0].softmax(-1)
-    label = probability.multinomial(1, generator=torch.Generator().manual_seed(0))[:, 0].numpy()
-    cells.code[:, 3], cells.value[:, 3], cells.fraction[:, 3] = label, label, 0.0
-    importances = {"experts": expert_importance(model, cells, "d")}
-    result = faithfulness(model, cells, "d", importances=importances, seed=0)
-    first_step = {name: curve.deleted[0] - curve.deleted[1] for name, curve in result.items()}
-    assert first_step["experts"] > max(first_step["permutation"], first_step["random"], 0.0)
-    assert result["experts"].deletion_area < result["random"].deletion_area
-    for other in ("permutation", "random"):
-        assert result["experts"].insertion_area > result[other].insertion_area
 
 
 def test_rows_without_the_target_and_importances_that_do_not_fit_are_refused():

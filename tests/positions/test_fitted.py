@@ -42,7 +42,7 @@ def first_rows(frame, n):
 def test_it_is_the_mean_of_what_groups_explain(direction, sees_mask):
     model = fitted(direction, sees_mask=sees_mask)
     result = model.position_attention(FRAME, length=LENGTH, part="values")
-    groups = [one.weights["values"] for one in model.explain(first_rows(FRAME, LENGTH))]
+    groups = [group.weights["values"] for group in model.explain(first_rows(FRAME, LENGTH))]
     mean = torch.from_numpy(np.mean(groups, axis=0)).double()
     assert result.n_averaged == len(groups) > 2 and result.direction == direction
     expected = renormalized(mean[..., :LENGTH])
@@ -107,7 +107,7 @@ def test_the_contextual_term_does_not_know_the_order(encoding):
 
 @NETWORKS
 @pytest.mark.parametrize("encoding", ["learned", "alibi"])
-def test_a_tables_contextual_term_is_that_of_tokens_without_places(network, encoding):
+def test_a_tables_contextual_term_is_that_of_tokens_without_positions(network, encoding):
     model = fitted_table(network=network, encoding=encoding)
     result = model.position_attention(TABLE, term="contextual").weights
     tokens = model.model_.network.tokens
@@ -162,20 +162,7 @@ def test_a_tables_attention_is_the_mean_of_its_experts_weights():
 
 
 @NETWORKS
-def test_a_table_by_position_alone_has_the_encodings_attention(network):
-    model = fitted_table(network=network, encoding="attenuated")
-    whole = TABLE.dropna()
-    result = model.position_attention(whole)
-    expected = encoding_weights(Attenuated(), whole.shape[1])
-    assert result.weights.shape[0] == (2 if network == "deep" else 1)
-    torch.testing.assert_close(
-        result.weights, expected.expand_as(result.weights), atol=1e-6, rtol=0
-    )
-    torch.testing.assert_close(result.positional, expected)
-
-
-@NETWORKS
-def test_absent_columns_are_not_attended_to(network):
+def test_neither_absent_columns_nor_the_hidden_cells_own_value_are_attended_to(network):
     model = fitted_table(network=network)
     with pytest.warns(ExfamWarning, match="are missing"):
         result = model.position_attention(TABLE.assign(city=None)).weights
@@ -183,12 +170,6 @@ def test_absent_columns_are_not_attended_to(network):
     torch.testing.assert_close(result.sum(-1), torch.ones_like(result[..., 0]), atol=1e-5, rtol=0)
     others = torch.arange(TABLE.shape[1]) != city
     assert not result[..., others, city].any() and bool((result[..., city, city] > 0).all())
-
-
-@NETWORKS
-def test_the_hidden_cells_own_value_is_not_seen(network):
-    """What a target pays does not depend on its own cell."""
-    model = fitted_table(network=network)
     column = list(TABLE).index("visits")
     result, moved = (
         model.position_attention(frame).weights[:, :, column]
