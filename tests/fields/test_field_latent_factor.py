@@ -7,8 +7,6 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from exfam.checks import ExfamError
-from exfam.families import Gaussian
 from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import (
@@ -16,9 +14,6 @@ from exfam.fields.networks.factor_network import (
     build_field_latent_factor,
 )
 from exfam.geometry import distances
-from exfam.likelihoods.two_part import Likelihood, TwoPartModel
-from exfam.training.optimizer import TrainingSettings
-from exfam.training.steps import fit
 from map_cases import LEVEL, assert_leave_one_out, batch_of, field, in_order, make_maps
 
 every_k = pytest.mark.parametrize("k", (1, 3, None))
@@ -72,16 +67,6 @@ def test_means_are_as_the_proposition_states_them(k):
     assert mean.std() > 1 and torch.equal(log_scale, part.log_scale.expand_as(mean))
 
 
-@pytest.mark.parametrize("metric", ["euclidean", "haversine"])
-def test_neighbors_are_the_nearest_observed_others(metric):
-    batch = batch_of(ragged(lags=1))
-    shown = batch.observed & (batch.steps_back == 0)
-    near = NearestObserved(2, metric)(batch)
-    for b, i in batch.present.nonzero().tolist():
-        expected = nearest_of(batch, b, i, shown, k=2, metric=metric)
-        assert near[b, i].nonzero()[:, 0].tolist() == sorted(expected)
-
-
 def test_equally_far_places_are_taken_in_an_order_of_their_own():
     place = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, -1.0], [-1.0, 0.0]]
     batch = batch_of(field(np.zeros((1, 5)), place))
@@ -90,16 +75,6 @@ def test_equally_far_places_are_taken_in_an_order_of_their_own():
     again = near(in_order(batch, order))
     assert torch.equal(again, near(batch)[:, order][:, :, order])
     assert near(batch)[0, 0].nonzero()[:, 0].tolist() == [3, 4]
-    assert torch.equal(near(batch).sum(-1), torch.full((1, 5), 2))
-
-
-def test_maps_that_are_alike_have_the_neighbors_they_have_alone():
-    whole, holes = make_maps(5), make_maps(5, missing=0.3)
-    near = NearestObserved(2, "haversine")
-    for groups in (whole, holes):
-        alone = torch.cat([near(groups.pad([i])) for i in range(5)])
-        assert torch.equal(near(batch_of(groups)), alone)
-    assert not torch.equal(near(batch_of(whole)), near(batch_of(holes)))
 
 
 def test_anomalies_are_placed_back():
@@ -116,7 +91,7 @@ def test_anomalies_are_placed_back():
     assert_close((2 * log_scale).exp(), variance)
 
 
-def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
+def test_it_starts_near_the_mean_of_the_neighbors():
     groups = make_maps(60)
     level = groups.values["value"] - np.tile(LEVEL, len(groups)) + 20.0
     groups = groups.with_(values={"value": level})
@@ -124,23 +99,3 @@ def test_it_starts_near_the_mean_of_the_neighbors_and_learns():
     near = part.neighbors(batch).double()
     mean = (near @ batch.values["value"][..., None])[..., 0] / near.sum(-1)
     assert ((part.eta(batch)[..., 0] - mean).abs() < 0.25 * mean.abs()).all()
-    model = TwoPartModel(direction="bidirectional", value_part=part, families={"value": Gaussian()})
-    history = fit(
-        model,
-        objective=Likelihood("bidirectional"),
-        train=groups[:40],
-        validation=groups[40:],
-        settings=TrainingSettings(learning_rate=1e-2, max_epochs=12),
-        progress=False,
-    )
-    assert part.intercept != 0
-    nats = [epoch.validation_nats for epoch in history.rows]
-    assert nats[-1] < nats[0] - 0.1
-
-
-def test_what_cannot_be_built_is_refused():
-    groups = make_maps(8)
-    with pytest.raises(ExfamError, match="`k` must be a number > 0"):
-        built(groups, k=0)
-    with pytest.raises(ExfamError, match="`metric` must be one of"):
-        NearestObserved(1, "manhattan")

@@ -1,7 +1,6 @@
 """Mistakes in data and parameters of field estimators: one clear error each."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -18,7 +17,6 @@ from fields.field_cases import (
     GROUPS,
     LAGGING,
     N_SITES,
-    TRAINED,
     every_kind,
     fitted,
     make,
@@ -37,9 +35,6 @@ def test_nothing_is_predicted_before_a_fit(kind):
         model = make(kind, lags=1) if method == "forecast" else make(kind)
         with pytest.raises(ValueError, match="not fitted yet"):
             getattr(model, method)("x" if method == "save" else FRAME)
-    if kind in TRAINED:
-        with pytest.raises(ValueError, match="not fitted yet"):
-            make(kind).history_  # noqa: B018
 
 
 # What one parameter may be by its rule is tested for all estimators.
@@ -48,9 +43,7 @@ def test_nothing_is_predicted_before_a_fit(kind):
     [
         ("field-efa", "family", "bernoulli", "`family` must be one of 'gaussian', .* got 'berno"),
         ("field-efa", "family", Bernoulli(), r"`family` must be one of .* Use the EFA estimator"),
-        ("field-efa", "encoding", "rotery", ".* got 'rotery'. Did you mean 'rotary'"),
         ("field-climatology", "standardize", "none", "`standardize` must be 'global', 'site' or"),
-        ("field-kriging", "standardize", "median", "`standardize` must be one of 'none', 'global'"),
     ],
 )
 def test_parameters_are_judged_in_fit(kind, name, value, message):
@@ -62,18 +55,14 @@ def test_parameters_are_judged_in_fit(kind, name, value, message):
 def test_columns_must_be_named(name):
     with pytest.raises(DataError, match=f"`{name}` must name a column to read a frame or file"):
         make("field-kriging", **{name: None}).fit(FULL)
-    column = COLUMNS[name][0] if name == "coordinates" else COLUMNS[name]
-    with pytest.raises(DataError, match=f"`{name}` must name"):
-        fitted("field-kriging").predict(FRAME.rename(columns={column: "other"}))
 
 
 @every_kind
 def test_data_without_values_are_no_data(kind):
     nothing = FULL.assign(v=np.nan)
     unseen = GROUPS.with_(observed=np.zeros(GROUPS.n_rows, dtype=bool))
-    for groups in (unseen, GROUPS[:0]):
-        with pytest.raises(DataError, match="`X` must hold at least one observed value to fit"):
-            make(kind).fit(groups)
+    with pytest.raises(DataError, match="`X` must hold at least one observed value to fit"):
+        make(kind).fit(unseen)
     with pytest.raises(ExfamError, match="`X` must hold at least one observed value to score"):
         fitted(kind).score(nothing)
     assert np.isnan(fitted(kind).log_prob(nothing)).all()
@@ -89,8 +78,6 @@ def test_groups_are_a_field_of_the_same_value():
         make("field-kriging").fit(GROUPS, validation=other)
     with pytest.raises(DataError, match="`groups` must be a field with item"):
         fitted("field-kriging").predict(Groups(start=[0], stop=[2]))
-    with pytest.raises(DataError, match="one row for each time and site"):
-        fitted("field-kriging").predict(pd.concat([FRAME, FRAME[:1]]))
 
 
 def test_sites_stay_where_they_are():
@@ -112,9 +99,6 @@ def test_sites_stay_where_they_are():
     ("at", "message"),
     [
         ([1.0, 2.0], r"`at` must be coordinates with 2 columns, .* got shape \(2,\)"),
-        ([[1.0]], r"`at` must be coordinates with 2 columns, .* got shape \(1, 1\)"),
-        (np.empty((0, 2)), r"`at` must be coordinates .* got shape \(0, 2\)"),
-        ([[10**400, 0]], "`at` must be coordinates, one row per place, got int too large"),
         ([["a", "b"]], "`at` must be coordinates, one row per place, got could not convert"),
         ([[1.0, np.nan]], "must be .*finite.* got nan"),
     ],
@@ -122,9 +106,6 @@ def test_sites_stay_where_they_are():
 def test_places_are_judged(at, message):
     with pytest.raises(ExfamError, match=message):
         fitted("field-kriging").predict(FRAME, at=at)
-
-
-def test_places_are_on_the_globe():
     with pytest.raises(DataError, match="latitude"):
         fitted("field-kriging", metric="haversine").predict(FRAME, at=[[95.0, 0.0]])
 
@@ -161,12 +142,6 @@ def test_values_far_beyond_all_others_are_named(kind):
     assert np.isfinite(nats).all() and nats[3] < -1e6
 
 
-@pytest.mark.parametrize("level", [0.0, 1.5])
-def test_levels_are_judged(level):
-    with pytest.raises(ExfamError, match="`level` must be a number strictly between 0 and 1"):
-        fitted("field-kriging").impute(FRAME, level=level)
-
-
 @pytest.mark.parametrize("name", ["sample", "forecast", "next_site"])
 def test_numbers_of_draws_are_judged(name):
     method = getattr(fitted("field-gaussian-process", lags=1), name)
@@ -176,9 +151,6 @@ def test_numbers_of_draws_are_judged(name):
     for argument, (value, rule) in wrong.items():
         with pytest.raises(ExfamError, match=f"`{argument}` must be an integer >= {rule}"):
             method(FRAME, **{argument: value})
-    for value in (True, 2**63):
-        with pytest.raises(ExfamError, match="`seed` must be an integer (>= 0|below 2.63), got"):
-            method(FRAME, seed=value)
 
 
 def test_a_fit_that_fails_leaves_no_half_of_it():
@@ -192,9 +164,8 @@ def test_a_fit_that_fails_leaves_no_half_of_it():
 def test_parameters_that_are_not_finite_are_refused():
     estimator = fitted("field-efa")
     estimator.members_[0].value_part.head.constant.data[:] = np.nan
-    for method in ("predict", "log_prob", "impute"):
-        with pytest.raises(ExfamError, match="`X` must lead to parameters that are finite numbers"):
-            getattr(estimator, method)(FRAME)
+    with pytest.raises(ExfamError, match="`X` must lead to parameters that are finite numbers"):
+        estimator.predict(FRAME)
 
 
 @pytest.mark.parametrize("times", [np.arange(12) + (2**63 - 20), 1e308 * np.array([-1.0, 1.0])])
@@ -205,11 +176,6 @@ def test_numbers_out_of_double_precision_are_refused(times):
         make("field-kriging").fit(frame)
     with pytest.raises(DataError, match="`v` must have a usual spread from 1e-150 to 1e.150, got"):
         make("field-kriging").fit(FULL.assign(v=FULL.v * 1e-200))
-
-
-def test_more_neighbors_than_sites_are_all_of_them():
-    few, many = (make("field-efa", n_neighbors=k).fit(FULL) for k in (4, 10**15))
-    assert_allclose(many.predict(FRAME), few.predict(FRAME), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", BOUND)

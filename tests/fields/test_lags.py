@@ -61,24 +61,17 @@ def test_every_range_is_the_map_that_many_steps_before_or_nothing(times, lags, s
     assert (groups.context_stop - groups.context_start).max(initial=0) <= 2
 
 
-@pytest.mark.parametrize("scale", [1, 0.1, 1 / 86400, 1e6])
-@pytest.mark.parametrize("start", [0, 13787])
-def test_sums_of_steps_need_not_be_exact(scale, start):
-    groups = with_lags(line(start + np.cumsum(np.full(30, scale))), 1)
-    assert has_history(groups).tolist() == [False] + [True] * 29
-
-
 def test_the_step_is_the_most_frequent_gap_and_the_smallest_of_equals():
     assert time_step(np.array([0.0, 1, 2, 367, 368])) == 1
     assert time_step(np.array([0.0, 3, 6, 7])) == 3
     assert time_step(np.array([5.0, 0, 2])) == 2
     assert time_step(np.array([4.0])) is None
     assert time_step(np.arange(1000) * 0.1 + 13787) == pytest.approx(0.1)
+    tenths = with_lags(line(13787 + np.cumsum(np.full(30, 0.1))), 1)
+    assert has_history(tenths).tolist() == [False] + [True] * 29, "sums need not be exact"
 
 
 def test_lags_of_few_maps_in_any_order():
-    single = with_lags(line([3]), 2)
-    assert seen_times(single) == [[None, None]]
     assert has_history(with_lags(line([3, 4])[:0], 2)).tolist() == []
     assert with_lags(with_lags(line([0, 1]), 1), 0).context_start is None
     groups = line([0, 1, 2, 4])
@@ -98,13 +91,8 @@ def test_lags_stay_when_groups_are_picked_and_put_together():
 
 
 def test_broken_lags_are_refused():
-    for lags in (-1, 1.0, True, "1", None, 10**18):
-        with pytest.raises(ExfamError, match="`lags` must be a whole number from 0 to 10,000, got"):
-            with_lags(line([0, 1]), lags)
-    with pytest.raises(ExfamError, match="`step` must be a number > 0, got 0"):
-        with_lags(line([0, 1]), 1, step=0)
-    with pytest.raises(DataError, match="`groups` must be a field"):
-        with_lags(Groups(start=[0], stop=[1]), 1)
+    with pytest.raises(ExfamError, match="`lags` must be a whole number from 0 to 10,000, got"):
+        with_lags(line([0, 1]), 1.0)
     twice = line([0, 1])[[1, 0, 1]]
     with pytest.raises(DataError, match=r"one map of each time, got time 1\.0 at group 2 again"):
         with_lags(twice, 1)
@@ -158,10 +146,7 @@ def test_lags_of_further_times_are_given_after_them():
 def test_what_cannot_be_widened_is_refused():
     groups = read(field_frame())
     more = groups.with_(attributes={**groups.attributes, "height": np.zeros(groups.n_rows)})
-    for widen in (lambda g: with_places(g, NEW), lambda g: with_times(g, np.array([1e5]))):
-        with pytest.raises(DataError, match=r"no attributes besides .* got \['height'\]"):
-            widen(more)
-        with pytest.raises(DataError, match="`groups` must be a field"):
-            widen(Groups(start=[0], stop=[1]))
+    with pytest.raises(DataError, match=r"no attributes besides .* got \['height'\]"):
+        with_places(more, NEW)
     with pytest.raises(DataError, match="`groups` must have at least one element, got none"):
         with_times(groups[:0], np.array([1.0]))

@@ -5,7 +5,6 @@ import datetime
 import numpy as np
 import pandas as pd
 import polars
-import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -50,18 +49,10 @@ def test_a_field_holds_what_its_frame_holds():
         assert (np.diff(groups.item[groups.start[g] : groups.stop[g]]) > 0).all()
     assert frame.city[groups.source_row].tolist() == [labels[code] for code in groups.item]
     assert sorted(groups.source_row) == list(range(len(frame)))
-    batch = groups.pad(np.arange(4))
-    assert batch.values["celsius"][~batch.observed].abs().max() == 0
-    assert batch.observed.sum() == 8 and batch.target.sum() == 15
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_order_of_the_rows_changes_nothing(seed):
-    frame = field_frame()
-    shuffled = frame.sample(frac=1, random_state=seed)
-    ours, theirs = read(frame), read(shuffled)
-    assert_same_field(ours, theirs, but=["source_row"])
-    assert shuffled.index[theirs.source_row].tolist() == ours.source_row.tolist()
+    shuffled = frame.sample(frac=1, random_state=0)
+    again = read(shuffled)
+    assert_same_field(groups, again, but=["source_row"])
+    assert shuffled.index[again.source_row].tolist() == groups.source_row.tolist()
 
 
 def in_zone(frame):
@@ -71,10 +62,8 @@ def in_zone(frame):
 # Other forms of files are those of `exfam.read`.
 FORMS = {
     "polars": lambda frame, _: polars.from_pandas(frame),
-    "mapping": lambda frame, _: {name: frame[name].tolist() for name in frame},
     "categories": lambda frame, _: frame.assign(city=frame.city.astype("category")),
     "dates": lambda frame, _: frame.assign(day=pd.to_datetime(frame.day).dt.date),
-    "timestamps": lambda frame, _: frame.assign(day=pd.to_datetime(frame.day)),
     "folder": lambda frame, folder: write_folder(frame.to_dict("list"), folder / "maps"),
     "json lines": lambda frame, folder: write_json(frame, folder / "a.jsonl"),
     "parquet": lambda frame, folder: write_parquet(in_zone(frame), folder / "a.parquet"),
@@ -105,9 +94,7 @@ def moments(times):
         (["1970-01-02T06:00", "1970-01-02 18:00:00", "1970-01-03"], [1.25, 1.75, 2.0]),
         (["1970-01-02T00:00Z", "1970-01-02T01:00-02:00"], [1.0, 1.125]),
         (["1970-01-02T00:00:00.500000"], [1 + 0.5 / 86400]),
-        (["1969-12-31"], [-1.0]),
         ([3, -1, 2], [-1.0, 2.0, 3.0]),
-        ([0.5, 0.25], [0.25, 0.5]),
         ([np.datetime64("1970-01-02T12", "ns")], [1.5]),
         ([datetime.date(1970, 1, 2)], [1.0]),
         (np.array([4, 2], dtype=np.uint64), [2.0, 4.0]),
@@ -116,7 +103,6 @@ def moments(times):
 def test_times_of_all_kinds_become_numbers(times, want):
     groups = moments(times)
     assert groups.group_attributes["time"].tolist() == pytest.approx(want, abs=1e-11)
-    assert len(groups.group_names) == len(want)
 
 
 def test_times_are_of_one_zone_exact_and_named_as_they_came():
@@ -125,7 +111,6 @@ def test_times_are_of_one_zone_exact_and_named_as_they_came():
     assert_same_field(moments(zoned), moments(plain))
     assert moments(zoned).group_names.astype(str)[0] == "2007-10-02T03:30:00.000000"
     assert len(moments(["2007-10-01T00:00:00.000001", "2007-10-01T00:00:00.000002"])) == 2
-    assert moments(["2007-10-01"]).group_names.dtype == np.dtype("datetime64[D]")
     assert moments([2007, 2009]).group_names.tolist() == [2007, 2009]
 
 
@@ -148,8 +133,6 @@ def test_facts_count_every_cell_once():
         "times without values: 2007-10-03",
         "sites without values: Nome",
     ]
-    many = FieldFacts(n_rows=7, n_times=7, n_sites=1, n_observed=0, new_sites=tuple("abcdefg"))
-    assert str(many).endswith("new sites: a, b, c, d, e and 2 more")
 
 
 def test_several_numbers_may_stand_for_nothing():
@@ -157,23 +140,9 @@ def test_several_numbers_may_stand_for_nothing():
     row = frame.index[frame.celsius > -50][0]
     frame.loc[row, "celsius"] = -999
     assert read_facts(frame, missing=(-99, -999))[1].n_sentinel == 3
-    assert read_facts(frame, missing=-99)[1].n_sentinel == 2
-    frame.loc[row, "celsius"] = np.inf
-    assert read_facts(frame, missing=(-99, np.inf))[1].n_sentinel == 3
     single = field_frame()
     single["celsius"] = single.celsius.replace(-99, -99.9).astype("float32")
     assert read_facts(single, missing=-99.9)[1].n_sentinel == 2
-
-
-@pytest.mark.parametrize("dtype", ["int8", "bool", "Int64", "decimal"])
-def test_values_of_all_kinds_of_numbers_are_floats(dtype):
-    values = np.arange(15) % 2
-    column = pa.array(values).cast(pa.decimal128(21, 1)) if dtype == "decimal" else values
-    frame = {name: field_frame()[name] for name in ("day", "city", "lat", "lon")}
-    frame["celsius"] = column if dtype == "decimal" else pd.Series(values).astype(dtype)
-    groups = read(frame)
-    assert groups.observed is None and groups.values["celsius"].dtype == np.float64
-    assert_array_equal(groups.values["celsius"], values[groups.source_row])
 
 
 def test_known_sites_keep_their_codes_and_new_ones_come_last(tmp_path):
@@ -193,16 +162,12 @@ def test_known_sites_keep_their_codes_and_new_ones_come_last(tmp_path):
         assert len(read_facts(path, sites=known)[1].new_sites) == n_new
 
 
-def test_what_a_field_may_be():
+def test_a_field_may_have_no_values_and_two_sites_at_one_place():
     frame = field_frame()
     groups, facts = read_facts(frame.assign(celsius=None), sites=sorted(PLACES))
     assert facts.n_observed == 0 and not groups.observed.any(), "to be predicted"
-    together = frame.copy()
-    together.loc[frame.city == "Bonn", ["lat", "lon"]] = PLACES["Oslo"]
-    assert read_facts(together)[1].n_sites == 4, "two sites at one place"
-    high = frame.assign(height=frame.lat * 100)
-    groups = read(high, coordinates=("lat", "lon", "height"), metric="euclidean")
-    assert groups.attributes["coordinates"].shape == (15, 3)
+    frame.loc[frame.city == "Bonn", ["lat", "lon"]] = PLACES["Oslo"]
+    assert read_facts(frame)[1].n_sites == 4
 
 
 def test_hidden_values_stay_in_the_columns():
@@ -214,29 +179,8 @@ def test_hidden_values_stay_in_the_columns():
     part = only_observed(groups[1:2], np.zeros(3, dtype=bool))
     changed = np.flatnonzero(part.observed != groups.observed)
     assert set(changed) <= set(groups[1:2].elements()) and len(changed)
-    for wrong in ([True], np.ones(15), np.ones((15, 1), dtype=bool)):
-        with pytest.raises(DataError, match="`keep` must hold a bool for each of 15 elements, got"):
-            only_observed(groups, wrong)
-
-
-def test_forty_seven_cities_with_their_eleven_gaps(data_folder):
-    path = data_folder / "temperature" / "us_city_temperature_october_47.csv.gz"
-    if not path.is_file():
-        pytest.skip(f"{path.name} is not among the public data sets")
-    query = (
-        "SELECT city || ', ' || state AS city, make_date(year, month, day) AS day, lat, lon, "
-        f"temperature_f FROM read_csv('{path}')"
-    )
-    groups, facts = read_facts(query, value="temperature_f")
-    assert (facts.n_rows, facts.n_times, facts.n_sites) == (18_941, 403, 47)
-    assert (facts.n_sentinel, facts.n_missing, facts.n_absent) == (11, 0, 0)
-    gaps = groups.vocabulary["item"][groups.item[~groups.observed]]
-    cities, counts = np.unique([city.split(",")[0] for city in gaps], return_counts=True)
-    assert dict(zip(cities.tolist(), counts.tolist(), strict=True)) == {
-        "Bridgeport": 4,
-        "Phoenix": 5,
-        "Rapid City": 2,
-    }
+    with pytest.raises(DataError, match="`keep` must hold a bool for each of 15 elements, got"):
+        only_observed(groups, np.ones(15))
 
 
 def with_cell(column, value):
@@ -249,10 +193,8 @@ def with_cell(column, value):
     ("column", "value", "message"),
     [
         ("day", None, r"`time` must not be missing, got nothing at row 5 of column 'day' \(1 of 1"),
-        ("day", "1.10.2007", r"Column 'day' must hold dates .*, got '1\.10\.2007' at row 5"),
         ("day", "2007-06-31", r"got '2007-06-31' at row 5 .* Mend these cells, or name the format"),
         ("city", None, r"`site` must not be missing, got nothing at row 5 of column 'city'"),
-        ("lat", None, r"`coordinates` must not be missing, got nothing at row 5 of column 'lat'"),
         ("lon", np.nan, r"got nothing at row 5 of column 'lon' \(1 of 15 rows\)\. Give its coord"),
         ("lat", np.inf, r"`coordinates` must be finite, got inf at row 5 of column 'lat'"),
         ("lat", 90.5, r"must be a latitude from -90 to 90 degrees, got 90\.5 at row 5 of column"),
@@ -266,37 +208,17 @@ def test_a_broken_cell_is_named(column, value, message):
         read(with_cell(column, value))
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
-def test_broken_files_of_all_kinds_name_the_row(kind, tmp_path):
-    frame, path = with_cell("day", "monday"), tmp_path / f"a.{kind}"
-    write = {"csv": write_csv, "jsonl": write_json}.get(kind, lambda f, p: f.to_parquet(p))
-    write(frame, path)
-    with pytest.raises(DataError, match=rf"must hold dates .*'monday' at row 5 .*a\.{kind}"):
-        read(path)
-
-
-def in_two_files(frame, folder):
-    frame[:8].to_csv(folder / "a.csv", index=False)
-    frame[8:].to_csv(folder / "b.csv", index=False)
-    return folder
-
-
-def test_text_among_the_values_of_a_file_is_named(tmp_path):
-    with_cell("celsius", "warm").to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(DataError, match=r"`value` must be numeric, got 'warm' at row 5 .*a\.csv"):
-        read(tmp_path / "a.csv")
-
-
 def test_two_rows_of_one_time_and_site_are_both_named(tmp_path):
     frame = field_frame()
     frame = pd.concat([frame, frame[ROW : ROW + 1]], ignore_index=True)
     day, city = frame.day[ROW], frame.city[ROW]
     message = rf"one row for each .*, got {day} and '{city}' at row 15 again, after row 5"
-    for sites in (None, ["Atlantis"]):  # whether a model knows the site or not
-        with pytest.raises(DataError, match=message):
-            read(frame, sites=sites)
+    with pytest.raises(DataError, match=message):
+        read(frame)
+    frame[:8].to_csv(tmp_path / "a.csv", index=False)
+    frame[8:].to_csv(tmp_path / "b.csv", index=False)
     with pytest.raises(DataError, match=r"at row 7 in .*b\.csv again, after row 5 in .*a\.csv"):
-        read(in_two_files(frame, tmp_path))
+        read(tmp_path)
     frame.loc[15, "day"] = f"{day}T02:00+02:00"  # the same moment in other words
     with pytest.raises(DataError, match="must have one row for each time and site"):
         read(frame)
@@ -308,43 +230,25 @@ def test_a_site_that_moves_is_named_with_both_places():
     rows = frame.index[frame.city == city]
     frame.loc[rows[-1], "lat"] += 1e-9
     message = rf"stay the same for a site, got \(.*\) for '{city}' at row {rows[-1]}, after .* at"
-    for sites in (None, ["Atlantis"]):
-        with pytest.raises(DataError, match=rf"{message} row {rows[0]} \(1 of 15 rows\)"):
-            read(frame, sites=sites)
+    with pytest.raises(DataError, match=rf"{message} row {rows[0]} \(1 of 15 rows\)"):
+        read(frame)
 
 
 FRAME = field_frame()
-LISTS = {name: column.tolist() for name, column in FRAME.items()}
-NUMERIC = "`coordinates` must be numeric, got 'north' at row 0"
 OTHERS = [
     (FRAME, {"coordinates": ["lon", "lat"]}, r"latitude .* got -165\.41 .*Latitude comes first"),
     (FRAME, {"time": "where"}, r"`time` must name a column .*'where'.*'day', "),
-    (FRAME, {"site": "where"}, r"`site` must name a column .*'where'.*'day', "),
-    (FRAME, {"value": "where"}, r"`value` must name a column .*'where'.*'day', "),
-    (FRAME, {"coordinates": ["lat", "high"]}, "`coordinates` must name a column .* got 'high'"),
     (FRAME, {"coordinates": []}, "`coordinates` must name at least one column, got none"),
     (FRAME, {"coordinates": "lat"}, "`coordinates` must name two columns, latitude and"),
     (FRAME, {"value": "time"}, "`value` must not be named 'time', which a field"),
     (FRAME, {"metric": "taxi"}, "`metric` must be one of 'euclidean', 'haversine'"),
     (FRAME, {"sites": ["Oslo", "Oslo"]}, "`sites` must be labels, each once, got"),
-    (FRAME, {"sites": [["Oslo"]]}, "`sites` must be labels, each once, got"),
-    (FRAME, {"sites": "Oslo"}, "`sites` must be labels, each once, got"),
     (FRAME, {"missing": "none"}, "`missing` must be a number or several, such as -99"),
-    (FRAME, {"missing": [[1]]}, "`missing` must be a number or several, such as -99"),
-    (FRAME, {"missing": None}, "`missing` must be a number or several, such as -99"),
     (FRAME.assign(celsius="warm"), {}, "`value` must be numeric, got 'warm' at row 0 .* Convert"),
-    (FRAME.assign(lat="north"), {}, NUMERIC),
     (FRAME.assign(city=0.5), {}, "`site` must hold labels .*whole num.* got 0.5 at row 0"),
-    (FRAME.assign(city=pd.Timestamp(0)), {}, "`site` must hold labels .* Convert the column first"),
     (FRAME.assign(day=True), {}, "`time` must be times .* got True at row 0"),
-    (FRAME.assign(day=pd.Timedelta("1h")), {}, "`time` must be times .* Convert the column first"),
-    (FRAME.assign(day=np.inf), {}, "`time` must be finite, got inf at row 0 of column 'day'"),
     (FRAME[:0], {}, "`data` must have at least one row, got none"),
-    (FRAME.assign(celsius=np.nan), {}, "`value` must be observed at least once, got none in"),
     (FRAME.assign(celsius=-99), {}, "`value` must be observed at least once, got none in"),
-    (LISTS | {"lat": [0.0]}, {}, "`coordinates` must have as many rows .* 15, got 1"),
-    (7, {}, "`frame` must be a pandas or polars frame"),
-    ("no such file.csv", {}, "`source` must name a file"),
 ]
 
 
@@ -357,9 +261,8 @@ def test_data_and_arguments_are_checked(data, changes, message):
 @pytest.mark.parametrize("name", ["time", "site", "coordinates", "value"])
 def test_names_of_columns_are_text(name):
     columns = {name: COLUMNS[name] for name in ("time", "site", "coordinates", "value")}
-    for wrong in (5, {}, np.zeros(2), ["x", 3] if name == "coordinates" else ["x"]):
-        with pytest.raises(DataError, match=f"`{name}` must be .* of .*column.*, text, got"):
-            check_names(**columns | {name: wrong})
+    with pytest.raises(DataError, match=f"`{name}` must be .* of .*column.*, text, got"):
+        check_names(**columns | {name: ["x", 3]})
 
 
 def test_other_groups_are_no_field():

@@ -12,17 +12,15 @@ from exfam.checks import DataError, ExfamError
 from exfam.fields.networks.climate import Climate, fit_climate
 from exfam.fields.networks.ridge import RidgeCovariancePart, RidgeSitePart, fit_ridge, time_folds
 from map_cases import (
-    LEVEL,
     N_SITES,
-    SCALE,
     assert_leave_one_out,
     batch_of,
     make_maps,
-    true_covariance,
 )
 
 PARTS = {"covariance": RidgeCovariancePart, "site": RidgeSitePart}
 every_kind = pytest.mark.parametrize("kind", PARTS)
+RIDGES = [1e-4, 1e-2, 1.0, 100.0]
 every_lag = pytest.mark.parametrize("lags", [0, 2])
 
 
@@ -46,18 +44,6 @@ def test_conditionals_leave_the_element_out(kind, lags):
     assert_leave_one_out(part, batch_of(make_maps(12, seed=1, lags=lags, missing=0.3)))
 
 
-@every_kind
-def test_earlier_maps_inform_and_are_not_targets(kind):
-    groups = make_maps(lags=1)
-    part, batch = fitted(kind, groups), batch_of(groups)
-    assert batch.steps_back[1, 0] == 1 and batch.steps_back[0].max() == 0
-    batch.values["value"][1, 0] += 5.0
-    moved = part.eta(batch)[..., 0] - part.eta(batch_of(groups))[..., 0]
-    own = batch.present & (batch.steps_back == 0)
-    assert moved[1][own[1]].abs().max() > 0.01
-    assert moved[2:][own[2:]].abs().max() == 0
-
-
 @every_lag
 def test_regressions_are_those_of_scikit_learn(lags):
     groups = make_maps(lags=lags)
@@ -72,7 +58,6 @@ def test_regressions_are_those_of_scikit_learn(lags):
         assert_allclose(part.coefficients[i, others], peer.coef_, atol=1e-9)
         own = part.eta(batch_of(groups))[..., 0][:, -N_SITES + i]
         assert_allclose(own, peer.predict(z[:, others]), rtol=1e-6)
-    assert part.coefficients[:, :N_SITES].diagonal().abs().max() == 0
     joint = fitted("covariance", groups, climate=plain(), ridges=[0.1])
     ours, theirs = (fit.eta(batch_of(groups))[:, -N_SITES:, 0] for fit in (part, joint))
     assert_close(ours, theirs)
@@ -91,31 +76,14 @@ def test_intervals_hold_what_they_promise(kind, missing):
         assert 0.7 < z[batch.item[own] == i].std() < 1.3
 
 
-def test_a_known_truth_is_predicted_nearly_as_well_as_by_itself():
-    train, test = make_maps(500, memory=0.0), make_maps(300, seed=9, memory=0.0)
-    part = fitted("covariance", train, ridges=[1e-4, 1e-3, 1e-2, 0.1])
-    batch = batch_of(test)
-    precision = np.linalg.inv(true_covariance())
-    z = (batch.values["value"].numpy() - LEVEL) / SCALE
-    best = np.mean((z @ precision / np.diag(precision)) ** 2)
-    own = (batch.values["value"].double() - part.eta(batch)[..., 0]).numpy() / SCALE
-    assert best < np.mean(own**2) < 1.05 * best
-
-
 @every_kind
 def test_the_ridge_follows_the_data(kind):
     random = np.random.default_rng(0)
     groups = make_maps(90)
-    noise = random.normal(size=groups.n_elements)
-    common = np.repeat(random.normal(size=len(groups)), N_SITES)
-    alike = common + 0.01 * random.normal(size=groups.n_elements)
+    noise, common = random.normal(size=groups.n_elements), random.normal(size=len(groups))
+    alike = np.repeat(common, N_SITES) + 0.01 * noise
     strong, weak = (
-        fitted(
-            kind,
-            groups.with_(values={"value": value}),
-            climate=plain(),
-            ridges=[1e-4, 1e-2, 1.0, 100.0],
-        )
+        fitted(kind, groups.with_(values={"value": value}), climate=plain(), ridges=RIDGES)
         for value in (noise, alike)
     )
     assert strong.ridge.median() > 100 * weak.ridge.max()
@@ -130,7 +98,7 @@ def test_validation_maps_choose_instead_of_folds(kind):
     assert inflation[0] > 1.5 * inflation[1]
 
 
-def test_missing_predictors_widen_by_what_they_would_have_said():
+def test_missing_predictors_widen_by_their_own_variance():
     groups = make_maps()
     part = fitted("site", groups, climate=plain())
     batch = batch_of(groups, [0])
@@ -157,7 +125,6 @@ def test_a_site_that_training_never_saw_has_the_climate_alone(kind):
     expected = (scale.square() + doubt.square()).sqrt()
     assert_close(log_scale.exp()[:, 2], expected[:, 2])
     assert doubt[:, 2].min() > doubt[:, 1].max()
-    assert_close(part.eta(batch_of(seen)), part.eta(batch))
 
 
 def test_seasons_are_held_out_whole_and_blocks_where_there_are_none():
@@ -177,7 +144,6 @@ def test_what_cannot_be_fitted_is_refused(kind):
         fitted(kind, maps[:1])
     with pytest.raises(ExfamError, match="`item` must be given for a model of known sites"):
         fitted(kind, maps).eta(batch_of(maps.with_(item=None)))
-    for value in (0.0, 0.1):
-        constant = maps.with_(values={"value": np.full(maps.n_elements, value)})
-        with pytest.raises(DataError, match="must vary around .*, got values that never do, such"):
-            fitted(kind, constant)
+    constant = maps.with_(values={"value": np.full(maps.n_elements, 0.1)})
+    with pytest.raises(DataError, match="must vary around .*, got values that never do, such"):
+        fitted(kind, constant)

@@ -42,31 +42,20 @@ CASES = [(kind, {}) for kind in KINDS] + [("field-efa", more) for more in VARIAN
 
 
 @pytest.mark.parametrize(("kind", "more"), CASES)
-def test_a_saved_model_says_what_it_said(kind, more, tmp_path):
+def test_a_saved_model_predicts_the_same_bits(kind, more, tmp_path):
     frame = more.get("frame", FRAME)
     estimator = fitted(kind, **more)
-    estimator.save(tmp_path / "model")
+    # What is set after a fit is for the next one.
+    estimator.set_params(standardize="global").save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert type(loaded) is class_of(kind) and loaded.standardize == "global"
     at = None if kind in BOUND else [[1.0, 7.0]]
     some = frame[frame.day <= frame.day.min() + np.timedelta64(2, "D")]
-    assert some.v.isna().any()
-    for loaded in (class_of(kind).load(tmp_path / "model"), load(tmp_path / "model")):
-        assert type(loaded) is class_of(kind)
-        assert_array_equal(loaded.log_prob(frame), estimator.log_prob(frame))
-        assert_array_equal(loaded.predict(frame, at=at), estimator.predict(frame, at=at))
-        assert_array_equal(loaded.sample(some, seed=3), estimator.sample(some, seed=3))
-        assert_array_equal(loaded.site_coordinates_, PLACES)
-        assert loaded.vocabulary_["item"].tolist() == estimator.vocabulary_["item"].tolist()
-
-
-@every_trained_kind
-def test_parameters_and_sites_of_a_saved_model_are_those_of_its_fit(kind, tmp_path):
-    # A site that only maps held out observe is saved with its place.
-    late = FULL[(FULL.site != "s3") | (FULL.day == FULL.day.max())]
-    estimator = make(kind).fit(late)
-    estimator.set_params(seed=4, standardize="global").save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert_array_equal(loaded.predict(FRAME), estimator.predict(FRAME))
-    assert (loaded.seed, loaded.standardize) == (4, "global")
+    assert_array_equal(loaded.log_prob(frame), estimator.log_prob(frame))
+    assert_array_equal(loaded.predict(frame, at=at), estimator.predict(frame, at=at))
+    assert_array_equal(loaded.sample(some, seed=3), estimator.sample(some, seed=3))
+    assert_array_equal(loaded.site_coordinates_, PLACES)
+    assert loaded.vocabulary_["item"].tolist() == estimator.vocabulary_["item"].tolist()
 
 
 def same_bits(first, second):
@@ -82,36 +71,26 @@ def test_an_ensemble_is_the_mean_of_its_members(kind):
     both = make(kind, ensemble=2, seed=4).fit(FULL)
     alone = [make(kind, seed=seed).fit(FULL) for seed in (4, 5)]
     assert len(both.members_) == len(both.histories_) == 2
-    assert alone[0].history_ is alone[0].histories_[0] and len(alone[0].history_.rows) == 2
     nats = [model.log_prob(FRAME)[SEEN] for model in alone]
     assert np.abs(nats[0] - nats[1]).max() > 1e-4
     mean = np.logaddexp(*nats) - np.log(2)
     assert_allclose(both.log_prob(FRAME)[SEEN], mean, rtol=1e-4, atol=1e-5)
     means = np.mean([model.predict(FRAME) for model in alone], 0)
     assert_allclose(both.predict(FRAME), means, rtol=1e-5)
-    assert np.isfinite(both.sample(FRAME)).all()
     assert np.isfinite(both.next_site(FRAME, n=1).variance[~SEEN]).all()
 
 
-class PowerCut(Exception):
-    pass
-
-
-def cut(monkeypatch, at, *, how):
-    """Have the objective call `how` at its call number `at`."""
+def cut(monkeypatch, at):
+    """Have the lights go out at step number `at`."""
     plain, calls = TorchEngine.step, []
 
     def step(self, *args, **options):
         calls.append(1)
         if len(calls) == at:
-            how()
+            raise EOFError("the lights went out")
         return plain(self, *args, **options)
 
     monkeypatch.setattr(TorchEngine, "step", step)
-
-
-def power_cut():
-    raise PowerCut("the lights went out")
 
 
 @every_trained_kind
@@ -119,13 +98,11 @@ def test_a_fit_that_was_cut_goes_on_to_the_same_bits(kind, tmp_path, monkeypatch
     more = {"max_epochs": 4, "ensemble": 2, "dropout": 0.2} if kind == "field-efa" else {}
     whole = make(kind, **more).fit(FULL)
     with monkeypatch.context() as patch:
-        cut(patch, 5, how=power_cut)
-        with pytest.raises(PowerCut, match="lights"):
+        cut(patch, 5)
+        with pytest.raises(EOFError, match="lights"):
             make(kind, **more).fit(FULL, checkpoint=tmp_path)
     assert list(tmp_path.iterdir())
-    torch.rand(3)  # what others draw meanwhile
     assert same_bits(make(kind, **more).fit(FULL, checkpoint=tmp_path), whole)
-    assert not same_bits(make(kind, **more, seed=1).fit(FULL), whole)
     with pytest.raises(CheckpointError, match="checkpoint"):
         make(kind, **{**more, "standardize": "global"}).fit(FULL, checkpoint=tmp_path)
 
@@ -144,14 +121,12 @@ def test_maps_to_choose_by_may_be_given(kind):
         assert estimator.history_.rows[-1].validation_nats != by_early.rows[-1].validation_nats
 
 
-@pytest.mark.parametrize("family", ["gaussian", "student-t"])
-def test_scales_are_calibrated_on_maps_held_out(family):
+def test_scales_are_calibrated_on_maps_held_out():
     early, late = FULL[FULL.day < FULL.day.median()], FULL[FULL.day >= FULL.day.median()]
-    plain = make("field-efa", family=family, calibrate=False).fit(early, validation=late)
-    wide = make("field-efa", family=family).fit(early, validation=late)
+    plain = make("field-efa", calibrate=False).fit(early, validation=late)
+    wide = make("field-efa").fit(early, validation=late)
     assert wide.score(late) > plain.score(late)
-    if family == "gaussian":
-        assert_allclose(wide.predict(FRAME), plain.predict(FRAME), rtol=1e-6)
+    assert_allclose(wide.predict(FRAME), plain.predict(FRAME), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -162,10 +137,8 @@ def test_what_a_map_attends_to(more):
     assert len(explained) == len(GROUPS) and explained[5].steps_back.max() == 1
     assert (explained[5].read_out is None) == ("read_out_heads" in more)
     for g, of_map in enumerate(explained):
-        own = np.arange(GROUPS.start[g], GROUPS.stop[g])
-        centers = of_map.own
-        assert of_map.time == GROUPS.group_names[g]
-        assert of_map.steps_back[centers].max() == 0
+        own, centers = np.arange(GROUPS.start[g], GROUPS.stop[g]), of_map.own
+        assert of_map.time == GROUPS.group_names[g] and of_map.steps_back[centers].max() == 0
         labels = GROUPS.vocabulary["item"][GROUPS.item[own]]
         assert of_map.site[centers].tolist() == labels.tolist()
         places = GROUPS.attributes["coordinates"][own]
@@ -173,14 +146,12 @@ def test_what_a_map_attends_to(more):
         read_out = [] if of_map.read_out is None else [of_map.read_out]
         for weights in [*of_map.attention, *read_out]:
             assert weights.shape[1:] == (len(own), len(of_map.site)) and (weights >= 0).all()
-            assert (weights.sum(-1) <= 1 + 1e-5).all()
             assert np.abs(np.diagonal(weights[:, :, centers], axis1=1, axis2=2)).max() == 0
             hidden = centers.copy()
             hidden[centers] = ~GROUPS.observed[own]
             assert not hidden.any() or weights[..., hidden].max() == 0
         for weights, null in zip(of_map.attention, of_map.null, strict=True):
             whole = weights.sum(-1) + null
-            seen = (whole > 1e-6).all(0)
-            assert_allclose(whole[:, seen], 1, atol=1e-5)
+            assert_allclose(whole[:, (whole > 1e-6).all(0)], 1, atol=1e-5)
         if "n_neighbors" in more:
             assert (of_map.attention[0] > 0).sum(-1).max() <= 2 * 2

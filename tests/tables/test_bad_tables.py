@@ -18,7 +18,6 @@ from tables.table_estimator_cases import (
     NUMBER,
     REGRESSOR,
     RESPONSES,
-    WITH_RESPONSE,
     fit,
     fitted,
     make,
@@ -45,16 +44,16 @@ def test_a_row_without_cells_changes_nothing(kind):
     model, y = fitted(kind), RESPONSES[kind]
     with pytest.warns(ExfamWarning, match=EMPTIER):
         assert model.log_prob(EMPTY).tolist() == [0.0]
-    with_one = pd.concat([FRAME, EMPTY], ignore_index=True)
-    longer = None if y is None else pd.concat([y, y[:1]], ignore_index=True)
-    assert np.isfinite(fit(kind, with_one, longer).log_prob(with_one)).all()
+    longer = pd.concat([FRAME, EMPTY], ignore_index=True)
+    y = None if y is None else pd.concat([y, y[:1]], ignore_index=True)
+    assert np.isfinite(fit(kind, longer, y).log_prob(longer)).all()
 
 
 @EVERY
 def test_columns_that_are_missing_later(kind):
     part = FRAME[["city", "height"]]
-    result = "missing:\n- grade.* pass missing_columns='absent' to predict from some"
-    with pytest.raises(DataError, match=re.compile(result, re.DOTALL)):
+    message = "missing:\n- grade.* pass missing_columns='absent' to predict from some"
+    with pytest.raises(DataError, match=re.compile(message, re.DOTALL)):
         fitted(kind).log_prob(part)
     model = fitted(kind, missing_columns="absent")
     gone = FRAME.assign(grade=None, member=None, visits=None)
@@ -76,74 +75,47 @@ def test_columns_without_names_are_matched_by_position(kind):
 
 
 @EVERY
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        ("ab", "`sample_weight` must be numbers, got str"),
-        (10**400, "`sample_weight` must be numbers, got int"),
-        (np.ones((80, 2)), "`sample_weight` must be 1D"),
-        (np.ones(3), "one number for each of 80 rows, got 3"),
-        (-np.ones(80), "`sample_weight` must be numbers from 0 to 1e.30, got -1 at row 0"),
-        (np.full(80, 1e308), "`sample_weight` must be numbers from 0 to 1e.30, got 1e.308"),
-        (np.zeros(80), "`sample_weight` must be above 0 in some row, got zero in all"),
-    ],
-)
-def test_weights(kind, weight, message):
-    with pytest.raises(DataError, match=message):
-        make(kind).fit(FRAME, RESPONSES[kind], sample_weight=weight)
-
-
-@EVERY
-def test_weights_of_several_tables(kind):
-    y = RESPONSES[kind] if kind == JOINT else [RESPONSES[kind]] * 2
-    with pytest.raises(DataError, match="`sample_weight` must be a list of weights for each"):
-        make(kind).fit([FRAME, FRAME], y, sample_weight=np.ones(160))
-    weighed = make(kind, max_epochs=1).fit([FRAME, FRAME], y, sample_weight=[None, 0.0])
-    assert len(weighed.tables_) == 1
-
-
-@EVERY
 def test_questions_to_a_fitted_model(kind):
-    model, column = fitted(kind), "tier" if kind == CLASSIFIER else "price"
+    model = fitted(kind)
     with pytest.raises(ExfamError, match=r"`member` must be in 0 .. 0, got 1"):
         model.experts(FRAME, member=1)
+    with pytest.raises(DataError, match="`order` must be a list of names of columns, got"):
+        model.log_prob(FRAME[:2], order=5)
     distribution = model.conditional(["height"])
     with pytest.raises(DataError, match="`name` must be one of the columns height, got 'city'"):
         distribution.predict_dist("city")
     with pytest.raises(DataError, match="`name` must be a column of labels, got 'height'"):
         distribution.probs("height")
+    column = "tier" if kind == CLASSIFIER else "price"
     X = FRAME if kind == JOINT else FRAME.assign(**{column: RESPONSES[kind]})
     with pytest.raises(DataError, match="`y` must be None where there is no response, or"):
         model.faithfulness(X, CLASS, target="city")
 
 
-@WITH_RESPONSE
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (lambda y: None, "requires y to be passed, but the target y is None"),
-        (lambda y: [None] * 80, "`y` must hold a response in some row, got none: all"),
-        (lambda y: y[:-1], "`y` must have one entry for each of 80 rows of `X`"),
-        (lambda y: np.stack([y, y], axis=1), "`y` must have one value per row: "),
-        (lambda y: pd.DataFrame(index=FRAME.index), "`y` must have one value per row: "),
-        (lambda y: np.array(3.0), "`y` must have one value per row: "),
-        (lambda y: [[1], [1, 2]] * 40, "`y` must have one value per row, got rows of several"),
-        (lambda y: FRAME["grade"], "`y` must not be a column of `X`, got 'grade'"),
-        (lambda y: np.where(np.arange(80) == 3, np.inf, 1.0), "contains infinity.* at row 3"),
-    ],
-)
-def test_responses_that_are_none(kind, y, message):
+TWO, Y = [FRAME, FRAME], NUMBER.to_numpy()
+BROKEN = [
+    (FRAME, None, {}, "requires y to be passed, but the target y is None"),
+    (FRAME, [None] * 80, {}, "`y` must hold a response in some row, got none: all"),
+    (FRAME, Y[:-1], {}, "`y` must have one entry for each of 80 rows of `X`"),
+    (FRAME, np.stack([Y, Y], axis=1), {}, "`y` must have one value per row: "),
+    (FRAME, [[1], [1, 2]] * 40, {}, "`y` must have one value per row, got rows of several"),
+    (FRAME, FRAME["grade"], {}, "`y` must not be a column of `X`, got 'grade'"),
+    (FRAME, np.append(Y[1:], np.inf), {}, "contains infinity.* at row 79"),
+    (TWO, Y, {}, "`y` must be a list of one response for each of 2 tab"),
+    (FRAME, Y, {"validation": FRAME}, r"`validation` must be a pair \(X, y\), got DataFrame"),
+    (FRAME, Y, {"sample_weight": "ab"}, "`sample_weight` must be numbers, got str"),
+    (FRAME, Y, {"sample_weight": np.ones((80, 2))}, "`sample_weight` must be 1D"),
+    (FRAME, Y, {"sample_weight": np.ones(3)}, "one number for each of 80 rows, got 3"),
+    (FRAME, Y, {"sample_weight": -np.ones(80)}, "numbers from 0 to 1e.30, got -1 at row 0"),
+    (FRAME, Y, {"sample_weight": np.zeros(80)}, "must be above 0 in some row, got zero in all"),
+    (TWO, [Y, Y], {"sample_weight": np.ones(160)}, "must be a list of weights for each"),
+]
+
+
+@pytest.mark.parametrize(("X", "y", "more", "message"), BROKEN)
+def test_responses_weights_and_validation_that_are_none(X, y, more, message):
     with pytest.raises(ValueError, match=message):
-        make(kind).fit(FRAME, y(RESPONSES[kind]))
-
-
-@WITH_RESPONSE
-def test_responses_of_several_tables_and_of_validation(kind):
-    y = RESPONSES[kind]
-    with pytest.raises(DataError, match="`y` must be a list of one response for each of 2 tab"):
-        make(kind).fit([FRAME, FRAME], y)
-    with pytest.raises(DataError, match=r"`validation` must be a pair \(X, y\), got DataFrame"):
-        make(kind).fit(FRAME, y, validation=FRAME)
+        make(REGRESSOR).fit(X, y, **more)
 
 
 def test_one_class_is_refused_unless_others_are_declared():
@@ -180,8 +152,7 @@ def test_parameters_that_do_not_fit_the_data(kind, parameters, error, message):
         fit(kind, **parameters)
 
 
-def test_numbers_are_classes_if_said_so():
-    assert len(fit(CLASSIFIER, y=HALVES, target="ordinal").classes_) == HALVES.nunique()
+def test_unknown_classes_may_be_refused():
     with pytest.raises(DataError, match="must hold labels seen in training, got 'other'"):
         fitted(CLASSIFIER, unknown="error").log_score(FRAME, ["other"] * 80)
 

@@ -43,11 +43,6 @@ def test_every_table_estimator_takes_every_encoding(kind, network, encoding, tmp
             model.column_similarities()
 
 
-def test_sizes_that_an_encoding_does_not_take_are_refused():
-    with pytest.raises(ExfamError, match="`head_dim` must be even for rotary encoding, got 3"):
-        fit(CLASSIFIER, encoding="rotary", head_dim=3)
-
-
 def _scores(encoding, q, k):
     """Of the target at position m with all columns: q, k of (heads, columns, head_dim)."""
     index = torch.arange(q.shape[1])[None]
@@ -90,18 +85,6 @@ def test_the_linear_network_is_attention_with_the_encodings_hooks(encoding):
         hidden = hidden + hidden @ network.hidden[member]
         expected = weight[member, target] @ hidden + bias[member, target]
         torch.testing.assert_close(result[target], expected)
-
-
-@EVERY
-@pytest.mark.parametrize("network", ["linear", "deep"])
-def test_columns_indices_matter_unless_there_are_none(network, encoding):
-    """Of columns with the same tokens, only the encoding says which is which."""
-    model = table_model(alike=True, categories="shared", network=network, encoding=encoding)
-    code = np.array([[0, 1, 2, 3], [2, 1, 0, 3]], dtype=np.int32)
-    batch = cell_batch(code, np.zeros(code.shape, np.float32), code.astype(float))
-    first, swapped = model(batch, [3])[:, :, 0].detach().unbind(1)
-    assert float(first.abs().max()) > 1e-2
-    assert bool((first - swapped).abs().max() < 1e-9) == (encoding == "none")
 
 
 @EVERY

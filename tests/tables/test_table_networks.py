@@ -41,13 +41,8 @@ def test_a_target_does_not_see_its_own_cell(case):
     model, cells = model_and_cells(case)
     for target, own in enumerate(all_eta(model, cells)):
         assert float(own.std(1).max()) > 1e-3
-        changes = [
-            other_cells(cells, model.schema, target),
-            with_cells(cells, target, value=77.0),
-            with_cells(cells, target, fraction=0.4, code=0),
-            cells.hide([target]),
-        ]
-        for changed in changes:
+        other = with_cells(cells, target, value=77.0, fraction=0.4, code=0)
+        for changed in (other, cells.hide([target])):
             torch.testing.assert_close(model.eta(changed, [target])[0], own, **EXACT)
 
 
@@ -87,24 +82,13 @@ def test_what_absent_cells_hold_is_not_read(case):
         torch.testing.assert_close(eta, eta[:, :1].expand_as(eta), **EXACT)
 
 
-def test_masked_columns_show_where_a_cell_is_absent():
-    cells = mixed_cells().hide([1])
-    shown, not_there = (table_model(masked_columns=names) for names in (("size",), ()))
-    result = zip(shown.eta(cells, [0, 1]), not_there.eta(cells, [0, 1]), strict=True)
-    differ, same = ((a - b).abs().max() for a, b in result)
-    # Its own column always holds a MASK token.
-    assert differ > 1e-3 and same < 1e-10
-
-
 @EVERY
 def test_rows_and_targets_are_predicted_alone_in_any_order_and_in_any_chunks(case, monkeypatch):
     model, cells = model_and_cells(case)
     result = all_eta(model, cells)
     order = np.random.default_rng(0).permutation(len(cells))
     assert_same(all_eta(model, cells[order]), [eta[:, order] for eta in result])
-    assert_same(all_eta(model, cells[5:6]), [eta[:, 5:6] for eta in result])
-    assert_same(model.eta(cells, [2, 0]), [result[2], result[0]])
-    assert_same(model.eta(cells, [1, 1]), [result[1], result[1]])
+    assert_same(model.eta(cells, [2, 0, 0]), [result[2], result[0], result[0]])
     assert model.eta(cells, []) == []
     assert [eta.shape[1] for eta in model.eta(cells[:0], [0, 3])] == [0, 0]
     monkeypatch.setattr(model_module, "_NUMBERS_AT_ONCE", 5000)
@@ -133,17 +117,6 @@ def test_a_stack_is_its_members_each_by_itself(case):
     assert all((eta[0] - eta[1]).abs().max() > 1e-3 for eta in result)
 
 
-def test_dropout_is_off_in_prediction_and_on_in_training():
-    model, cells = table_model(network="deep", dropout=0.5), mixed_cells()
-    assert_same(all_eta(model, cells), all_eta(table_model(network="deep"), cells))
-    batch = batch_of(model.train(), cells)
-    assert (model(batch, [0]) - model(batch, [0])).abs().max() > 1e-3
-
-
-def first_tokens(model):
-    return torch.tensor(model.network.tokens.plan.first)
-
-
 @pytest.mark.parametrize("ordinal", [True, False])
 @pytest.mark.parametrize(
     "options", [{}, {"masked_columns": ("size", "price", "visits")}, SHARED], ids=str
@@ -157,7 +130,8 @@ def test_looked_up_scores_are_those_of_the_literal_network(options, ordinal):
     code = torch.from_numpy(cells.code).long()
     behind = torch.zeros(code.shape, dtype=torch.bool)
     behind[:, model.masked_columns] = code[:, model.masked_columns] < 0
-    rows = Sentences(code, torch.from_numpy(cells.fraction), first_tokens(model), behind)
+    first = torch.tensor(model.network.tokens.plan.first)
+    rows = Sentences(code, torch.from_numpy(cells.fraction), first, behind)
     for member in range(2):
         literal = forward(model.linear_attention(member), rows, targets)
         assert float(literal.std(0).max()) > 1e-2
@@ -225,13 +199,3 @@ def test_the_last_block_for_the_target_alone_changes_nothing(norm, n_layers, opt
             whole = of_all_cells(model, cells, member, target, norm=norm)
             assert float(whole.detach().std(0).max()) > 1e-3
             torch.testing.assert_close(result[member, :, index], whole, **EXACT)
-
-
-def test_columns_differ_row_by_row():
-    model, cells = table_model(network="deep"), mixed_cells(12)
-    batch, columns = batch_of(model, cells), torch.arange(12)[None] % 6
-    result = model.network.of_copies(batch, columns)
-    for column in range(6):
-        own = model.network.of_copies(batch, torch.full_like(columns, column))
-        here = columns[0] == column
-        torch.testing.assert_close(result[:, here], own[:, here], **EXACT)

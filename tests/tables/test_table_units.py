@@ -5,14 +5,16 @@ import pytest
 
 from exfam.checks import ExfamError, SupportError
 from exfam.families import Gamma, Gaussian, NegativeBinomial, Poisson
-from exfam.tables import MaskedTable, MaskedTableClassifier
 from tables.table_estimator_cases import (
+    CLASS,
+    CLASSIFIER,
     EVERY,
     FRAME,
     JOINT,
     NUMBER,
     REGRESSOR,
     RESPONSES,
+    fit,
     fitted,
     make,
 )
@@ -24,40 +26,34 @@ TABLE = {
     "visits": DRAWS.poisson(2.0, 60),
     "city": DRAWS.choice(["a", "b"], 60).astype(object),
 }
-QUICK = {"max_epochs": 1, "progress": False}
-
-
-def fit(table=TABLE, **settings):
-    return MaskedTable(kinds={"visits": "count"}, **QUICK, **settings).fit(table)
+COUNTS = {"kinds": {"visits": "count"}}
 
 
 def test_columns_have_the_families_that_are_given():
-    fitted = fit(families={"wait": Gamma(), "visits": "poisson"})
-    result = dict(zip(fitted.schema_.names, fitted.families_, strict=True))
+    model = fit(JOINT, TABLE, families={"wait": Gamma(), "visits": "poisson"}, **COUNTS)
+    result = dict(zip(model.schema_.names, model.families_, strict=True))
     assert (result["wait"], result["size"], result["visits"]) == (Gamma(), Gaussian(), Poisson())
-    assert fit().families_[2] == NegativeBinomial()
+    assert fit(JOINT, TABLE, **COUNTS).families_[2] == NegativeBinomial()
 
 
 @pytest.mark.parametrize(
-    ("families", "message"),
+    ("families", "error", "message"),
     [
-        ({"height": "gamma"}, "`families` must name columns of the table, got 'height'"),
-        ({"city": "gamma"}, "`families` must name columns of continuous numbers or counts"),
-        ({"wait": "ordinal"}, "`family` must be an instance where it has arguments"),
+        (
+            {"height": "gamma"},
+            ExfamError,
+            "`families` must name columns of the table, got 'height'",
+        ),
+        ({"city": "gamma"}, ExfamError, "`families` must name columns of continuous numbers or co"),
+        ({"wait": "ordinal"}, ExfamError, "`family` must be an instance where it has arguments"),
+        ({"size": Gamma()}, SupportError, "`size` must be .* at row"),
     ],
 )
-def test_families_that_fit_no_column(families, message):
-    with pytest.raises(ExfamError, match=message):
-        fit(families=families)
-
-
-def test_families_that_fit_no_value_or_response():
-    with pytest.raises(SupportError, match="`wait` must be .* at row 59"):
-        fit(TABLE | {"wait": np.append(np.ones(59), -1.0)}, families={"wait": Gamma()})
-    frame = dict(TABLE)
-    y = frame.pop("city")
-    with pytest.raises(ExfamError, match="`families` must name columns of the table, got 'y'"):
-        MaskedTableClassifier(families={"y": "gamma"}, **QUICK).fit(frame, y)
+def test_families_that_fit_no_column(families, error, message):
+    with pytest.raises(error, match=message):
+        fit(JOINT, TABLE, families=families)
+    with pytest.raises(ExfamError, match="`families` must name columns of the table, got 'tier'"):
+        fit(CLASSIFIER, FRAME, CLASS, families={"tier": "gamma"})
 
 
 @pytest.mark.parametrize(
@@ -69,13 +65,12 @@ def test_families_that_fit_no_value_or_response():
 )
 def test_bins_and_knots_follow_the_number_of_rows(numeric, n_rows, n_tokens):
     for n, expected in zip(n_rows, n_tokens, strict=True):
-        fitted = MaskedTable(numeric=numeric, **QUICK).fit({"a": np.linspace(0, 1, n)})
-        assert fitted.schema_.columns[0].n_tokens == expected
+        model = fit(JOINT, {"a": np.linspace(0, 1, n)}, numeric=numeric)
+        assert model.schema_.columns[0].n_tokens == expected
 
 
-UNITS = [(1e-8, 0.0), (1e-8, 1e-3), (1e-3, 5.0), (1e4, -3.0), (1e10, 1e10)]
+UNITS = [(1e-8, 1e-3), (1e-3, 5.0), (1e10, 1e10)]
 IN_UNITS = pytest.mark.parametrize(("a", "b"), UNITS)
-POSITIVE = pytest.mark.parametrize("family", ["exponential", "gamma"])
 KNOWN = FRAME["height"].notna().to_numpy()
 
 
@@ -89,9 +84,6 @@ def test_a_feature_in_another_unit(kind, a, b):
     np.testing.assert_allclose(result, plain.pseudo_log_likelihood(FRAME), atol=1e-5)
     means = [m.impute(X).frame["height"] for m, X in ((plain, FRAME), (moved, other))]
     np.testing.assert_allclose((means[1] - b) / a, means[0], rtol=1e-4)
-    if kind != JOINT:
-        same = [m.log_scores(X, RESPONSES[kind]) for m, X in ((plain, FRAME), (moved, other))]
-        np.testing.assert_allclose(*same, atol=1e-5)
 
 
 @IN_UNITS
@@ -100,31 +92,27 @@ def test_a_response_in_another_unit(a, b):
     moved = make(REGRESSOR, extra_masking="auto").fit(FRAME, other)
     result = moved.log_scores(FRAME, other) + np.log(a)
     np.testing.assert_allclose(result, plain.log_scores(FRAME, NUMBER), atol=1e-5)
-    one, two = plain.predict_dist(FRAME), moved.predict_dist(FRAME)
-    np.testing.assert_allclose((two.mean - b) / a, one.mean, rtol=1e-5)
-    np.testing.assert_allclose(two.sd / a, one.sd, rtol=1e-5)
-    np.testing.assert_allclose(two.crps(other) / a, one.crps(NUMBER), rtol=1e-4)
+    expected, dist = plain.predict_dist(FRAME), moved.predict_dist(FRAME)
+    np.testing.assert_allclose((dist.mean - b) / a, expected.mean, rtol=1e-5)
+    np.testing.assert_allclose(dist.sd / a, expected.sd, rtol=1e-5)
+    np.testing.assert_allclose(dist.crps(other) / a, expected.crps(NUMBER), rtol=1e-4)
 
 
-@pytest.mark.parametrize("a", [1e-8, 1e-3, 1e4, 1e10])
-@POSITIVE
+@pytest.mark.parametrize("a", [1e-8, 1e10])
+@pytest.mark.parametrize("family", ["exponential", "gamma"])
 def test_positive_numbers_in_another_unit(family, a):
     y = NUMBER - NUMBER.min() + 0.1
     plain, moved = (make(REGRESSOR, family=family).fit(FRAME, u * y) for u in (1, a))
     densities = moved.log_scores(FRAME, a * y) + np.log(a)
     np.testing.assert_allclose(densities, plain.log_scores(FRAME, y), atol=1e-5)
     np.testing.assert_allclose(moved.predict(FRAME) / a, plain.predict(FRAME), rtol=1e-5)
-    frames = [FRAME.assign(height=unit * (FRAME["height"] - 100)) for unit in (1.0, a)]
-    plain, moved = (make(JOINT, families={"height": family}).fit(frame) for frame in frames)
-    densities = moved.pseudo_log_likelihood(frames[1]) + KNOWN * np.log(a)
-    np.testing.assert_allclose(densities, plain.pseudo_log_likelihood(frames[0]), atol=1e-5)
 
 
-@pytest.mark.parametrize("value", [1e308, -1e308, 1e-308, 5e-324])
+@pytest.mark.parametrize("value", [1e308, 5e-324])
 @EVERY
 def test_numbers_at_the_ends_of_what_there_is(kind, value):
     frame = FRAME.assign(height=np.where(np.arange(len(FRAME)) % 2, value, 1.0))
-    model = make(kind, max_epochs=1).fit(frame, RESPONSES[kind])
+    model = fit(kind, frame)
     for X in (frame, frame.assign(height=-value)):
         assert np.isfinite(model.log_prob(X)).all()
         assert np.isfinite(model.conditional(["height"], given=X).predict_dist("height").mean).all()
@@ -132,5 +120,5 @@ def test_numbers_at_the_ends_of_what_there_is(kind, value):
 
 def test_a_score_of_numbers_far_beyond_those_fitted_is_a_number():
     """Each row had one; the sum of their densities was minus infinity."""
-    model = make(JOINT, kinds=None).fit(FRAME.assign(one=NUMBER))
-    assert np.isfinite(model.score(FRAME.assign(one=-1e300)))
+    model = make(JOINT, kinds=None).fit(FRAME.assign(far=NUMBER))
+    assert np.isfinite(model.score(FRAME.assign(far=-1e300)))
