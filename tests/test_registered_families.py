@@ -1,16 +1,13 @@
 """Families that users write: registered by name, saved with models, never imported by a file."""
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import exfam
 from estimator_cases import make, ratings, same_bits
@@ -22,7 +19,6 @@ from exfam.families import (
     PerItem,
     family_from_config,
     family_to_config,
-    scaled_to,
 )
 
 FRAME = ratings(least=2)
@@ -60,17 +56,11 @@ def test_a_registered_family_has_a_name_and_is_saved_and_loaded(tmp_path):
     assert register_family(again) is FAMILIES["wide"] is again
 
 
-@pytest.mark.parametrize(
-    ("kind", "choice"),
-    [
-        ("efa", {"family": "wide"}),
-        ("field-efa", {"family": "wide"}),
-        ("masked-table", {"families": {"height": "wide"}}),
-    ],
-)
-def test_it_serves_groups_fields_and_tables(kind, choice):
+@pytest.mark.parametrize("kind", ["field-efa", "masked-table"])
+def test_it_serves_fields_and_tables(kind):
     register_family(Wide)
     case = case_of(kind)
+    choice = {"families": {"height": "wide"}} if kind == "masked-table" else {"family": "wide"}
     assert np.isfinite(case.fit(**choice).score(*case.given))
 
 
@@ -96,62 +86,17 @@ def test_a_subclass_is_never_saved_as_its_parent():
         register_family(Renamed)
 
 
-@pytest.mark.parametrize("value", [{1, 2}, object(), float("nan"), [1], {1: 2}, np.zeros(2)])
+@pytest.mark.parametrize("value", [object(), float("nan"), [1], {1: 2}])
 def test_options_that_json_does_not_keep_are_refused(value):
     register_family(Wide)
     with pytest.raises(ExfamError, match="`family` must have options that come back from JSON"):
         family_to_config(Wide(factor=value))
 
 
-@pytest.mark.parametrize("value", [None, 2, "a", (1, 2), np.int64(3), True])
-def test_options_of_plain_data_come_back_and_so_do_units(value):
-    register_family(Wide)
-    family = Wide(factor=value)
-    for given in (family, scaled_to(family, torch.tensor([10.0, 30.0, 20.0]))):
-        assert family_from_config(family_to_config(given)) == given
-
-
-MODULE = """
-from dataclasses import dataclass
-import exfam
-
-@exfam.register_family
-@dataclass(frozen=True)
-class Narrow(exfam.Gaussian):
-    name = "narrow"
-
-print("imported")
-"""
-
-
-def test_a_file_never_has_a_module_imported(tmp_path):
-    (tmp_path / "narrow_families.py").write_text(MODULE)
-    source = str(Path(exfam.__file__).parents[1])
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([source, str(tmp_path)])}
-
-    def run(script):
-        command = [sys.executable, "-c", script]
-        return subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-
-    data = "{'g': [1, 1, 2, 2], 'i': ['a', 'b'] * 2, 'y': [1.0, 2.0, 3.0, 5.0]}"
-    fit = f"exfam.Marginal(group='g', item='i', value='y', family='narrow').fit({data})"
-    load = f"print(exfam.load('model').score({data}))"
-    done = run(f"import narrow_families, exfam; {fit}.save('model'); {load}")
-    assert done.returncode == 0, done.stderr
-    assert np.isfinite(float(done.stdout.splitlines()[-1]))
-    refused = run("import exfam; exfam.load('model')")
-    assert "imported" not in refused.stdout
-    message = "got 'narrow' of module 'narrow_families'. Import that module"
-    assert message in refused.stderr.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("name", "module", "message"),
     [
-        ("thin", "os", "must be registered before .* 'thin' of module 'os'"),
-        # It was used in the other's place, silently.
+        ("thin", "this", "must be registered before .* 'thin' of module 'this'. Import that mo"),
         ("wide", "others", "'wide' of module 'others', got .*families.Wide, which is regist"),
         ("gaussian", "others", "got exfam.families.real.Gaussian, which is"),
     ],
@@ -160,6 +105,7 @@ def test_a_family_of_another_module_is_refused(name, module, message):
     register_family(Wide)
     with pytest.raises(ModelFileError, match=message):
         family_from_config({"name": name, "module": module})
+    assert "this" not in sys.modules, "a file never has a module imported"
     assert family_from_config({**family_to_config(Wide()), "module": "__main__"}) == Wide()
 
 

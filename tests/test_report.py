@@ -1,4 +1,10 @@
+"""Pages of reports, also in a real browser: headless Chromium, two widths, light and dark."""
+
+import html
+import json
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -7,78 +13,17 @@ from matplotlib.figure import Figure
 from exfam.checks import ExfamError
 from exfam.plots import INK, result_bars
 from exfam.report import Facts, Pairs, Picture, Section, SideBySide, TableData, render_page
-from page_reader import LOADED_FROM, Reader
+from page_reader import Reader
+from report_cases import full_report
 
 
-def picture(title="Errors", names=("a", "b")):
-    figure = result_bars(names, np.array([1.0, 2.0]), metric="MSE")
-    return Picture(title, figure, "A caption.")
+def picture():
+    figure = result_bars(["a", "b"], np.array([1.0, 2.0]), metric="MSE")
+    return Picture("Errors", figure, "A caption.")
 
 
-def page():
-    table = TableData(["model", "MSE"], [["EFA", "1.03"]], words=["model"], caption="A foot.")
-    sections = [
-        Section("Results", text=["First."], parts=[table, picture()]),
-        Section("More", parts=[picture("Others")]),
-    ]
-    return render_page("Ratings", lead="All of them.", sections=sections)
-
-
-def test_everything_given_is_on_the_page():
-    words = Reader(page()).words
-    for result in ["Ratings", "All of them.", "Results", "First.", "EFA", "1.03", "A foot."]:
-        assert result in words
-    for result in ["Errors", "A caption.", "Others", "More"]:
-        assert result in words
-
-
-def test_a_page_is_well_formed_and_its_names_are_unique():
-    reader = Reader(page())
-    assert reader.open == []
-    assert reader.tags.count("svg") == 2
-    assert reader.ids and len(set(reader.ids)) == len(reader.ids)
-    named = set(re.findall(r'(?:href="#|url\(#)([^")]+)', page()))
-    assert named and named <= set(reader.ids), "what a picture points to is in it"
-
-
-def test_nothing_is_loaded_from_elsewhere():
-    assert not LOADED_FROM.findall(page())
-    assert "<script" not in page()
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page())[1]
-    assert "default-src 'none'" in policy and "script-src" not in policy
-    assert page().index("Content-Security-Policy") < page().index("<style>")
-
-
-def test_a_page_follows_the_screen_from_light_to_dark():
-    assert "prefers-color-scheme: dark" in page()
-    style = page().partition("</style>")[0]
-    assert INK not in page().removeprefix(style), "a picture's ink is the color of the words"
-    assert "currentColor" in page()
-
-
-def test_a_plain_figure_follows_too():
-    figure = Figure()
-    axes = figure.subplots()
-    axes.plot([1, 2], color="tab:blue")
-    axes.set_xlabel("black")
-    made = render_page("T", lead="L", sections=[Section("a", parts=[Picture("x", figure)])])
-    svg = made[made.index("<svg ") : made.index("</svg>")]
-    assert "#000000" not in svg and "stroke: currentColor" in svg
-    assert "fill: currentColor" in svg and "#1f77b4" in svg
-
-
-def test_words_are_escaped():
-    made = render_page(
-        "<b>", lead="a < b", sections=[Section("x", parts=[picture('"<i>"', ["<u>", "&"])])]
-    )
-    reader = Reader(made)
-    assert not {"b", "i", "u"} & set(reader.tags)
-    assert "a < b" in reader.words and '"<i>"' in reader.words
-
-
-def test_a_ragged_table_is_refused():
-    with pytest.raises(ExfamError, match="`rows` must have 2 cells each, .*, got 1 in row 1"):
-        TableData(["a", "b"], [["1", "2"], ["3"]])
+def page(*sections, lead="L"):
+    return render_page("T", lead=lead, sections=sections)
 
 
 def test_every_kind_of_part_is_on_the_page():
@@ -86,23 +31,143 @@ def test_every_kind_of_part_is_on_the_page():
         ["item", "with", "share"],
         [["a", Pairs([("b", "0.5"), ("<c>", "0.1")]), "1"], ["d", Pairs([]), "2"]],
         title="A table",
+        caption="A foot.",
         shares={"share": [0.25, 1.0]},
         marked=[1],
     )
     parts = [Facts([("groups", "12"), ("<items>", "5")]), SideBySide([table, picture()]), picture()]
-    made = render_page("T", lead="L", sections=[Section("S", parts=parts)])
-    reader = Reader(made)
+    text = page(Section("S", text=["First."], parts=parts), lead="a < b")
+    reader = Reader(text)
     assert reader.open == [] and reader.tags.count("svg") == 2
-    assert len(set(reader.ids)) == len(reader.ids)
-    for word in ["groups", "12", "<items>", "A table", "b", "0.5", "<c>", "–"]:
+    assert reader.ids and len(set(reader.ids)) == len(reader.ids)
+    for word in ["T", "a < b", "S", "First.", "groups", "12", "<items>", "A table", "A foot."]:
         assert word in reader.words
-    assert "--share: 25.0%" in made and "--share: 100.0%" in made
-    assert made.count('<tr class="marked">') == 1
+    for word in ["b", "0.5", "<c>", "–", "Errors", "A caption."]:
+        assert word in reader.words
+    assert "--share: 25.0%" in text and "--share: 100.0%" in text
+    assert text.count('<tr class="marked">') == 1
 
 
-@pytest.mark.parametrize("n", [4, 5])
-def test_long_pages_have_contents(n):
-    made = render_page("T", lead="L", sections=[Section(f"Part {i}") for i in range(n)])
-    links = re.findall(r'href="#(\w+)"', made)
-    assert links == ([] if n < 5 else [f"s{i + 1}" for i in range(n)])
-    assert set(links) <= set(Reader(made).ids)
+def test_scripts_are_forbidden_before_anything_is_styled():
+    text = page(Section("S"))
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert "default-src 'none'" in policy and "script-src" not in policy
+    assert text.index("Content-Security-Policy") < text.index("<style>")
+
+
+def test_a_page_and_plain_figures_follow_the_screen_from_light_to_dark():
+    figure = Figure()
+    axes = figure.subplots()
+    axes.plot([1, 2], color="tab:blue")
+    axes.set_xlabel("black")
+    text = page(Section("a", parts=[picture(), Picture("x", figure)]))
+    style, _, body = text.partition("</style>")
+    assert "prefers-color-scheme: dark" in style and "currentColor" in body
+    assert INK not in body, "a picture's ink is the color of the words"
+    svg = body[body.rindex("<svg ") : body.rindex("</svg>")]
+    assert "#000000" not in svg and "stroke: currentColor" in svg
+    assert "fill: currentColor" in svg and "#1f77b4" in svg
+
+
+def test_a_ragged_table_is_refused():
+    with pytest.raises(ExfamError, match="`rows` must have 2 cells each, .*, got 1 in row 1"):
+        TableData(["a", "b"], [["1", "2"], ["3"]])
+
+
+BROWSER = next(
+    filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None
+)
+WIDTHS = (400, 1280)
+DARK = "--blink-settings=preferredColorScheme=0"
+
+# Measures the page it stands in and sends the numbers to the frame around it.
+MEASURE = """
+<script>
+addEventListener("load", () => {
+  const seen = (e) => e.getClientRects().length > 0;
+  const words = [...document.body.querySelectorAll("*")].filter((e) => seen(e) &&
+    e.tagName != "SCRIPT" &&
+    [...e.childNodes].some((n) => n.nodeType == 3 && n.data.trim()));
+  const size = (e) => {
+    const svg = e.ownerSVGElement, px = parseFloat(getComputedStyle(e).fontSize);
+    return svg ? px * svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : px;
+  };
+  const outside = (t) => {
+    const a = t.getBoundingClientRect(), b = t.ownerSVGElement.getBoundingClientRect();
+    return a.left < b.left - 3 || a.right > b.right + 3 || a.top < b.top - 3 || a.bottom > b.bottom + 3;
+  };
+  const shown = [...document.querySelectorAll("svg, img")].filter(seen);
+  const style = getComputedStyle(document.body);
+  parent.postMessage(JSON.stringify({
+    width: document.documentElement.clientWidth,
+    wanted: document.documentElement.scrollWidth,
+    pictures: shown.map((e) => [e.getBoundingClientRect().width, e.getBoundingClientRect().height]),
+    drawn: shown.map((e) => e.tagName == "IMG" ? e.naturalWidth : e.querySelectorAll("path, use").length),
+    smallest: words.map((e) => [size(e), e.textContent.trim().slice(0, 40)]).sort((a, b) => a[0] - b[0])[0],
+    clipped: [...document.querySelectorAll("svg text")].filter((t) => seen(t) && outside(t)).map((t) => t.textContent),
+    titles: [...document.querySelectorAll("figure")].length,
+    ink: style.color, paper: style.backgroundColor,
+    inPictures: [...new Set([...document.querySelectorAll("svg text")].filter(seen).map((t) => getComputedStyle(t).fill))],
+  }), "*");
+});
+</script>
+"""  # noqa: E501
+FRAMES = """<!DOCTYPE html><html><body>
+<script>
+const sizes = {};
+addEventListener("message", (event) => {
+  const measured = JSON.parse(event.data);
+  sizes[measured.width] = measured;
+  document.querySelector("pre").textContent = JSON.stringify(sizes);
+});
+</script>
+<pre></pre>
+%s
+</body></html>"""
+
+
+def looked_at(page, folder, *flags):
+    """What is measured in frames of both widths, and what the browser complains of."""
+    if BROWSER is None:
+        pytest.skip("no chromium, chromium-browser or google-chrome on PATH")
+    # The page's policy forbids all scripts, ours too; the rest of it stays.
+    measured = page.replace("default-src 'none'", "default-src 'none'; script-src 'unsafe-inline'")
+    (folder / "page.html").write_text(
+        measured.replace("</body>", MEASURE + "</body>"), encoding="utf-8"
+    )
+    frames = "".join(
+        f'<iframe src="page.html" style="width: {width}px; height: 900px; border: 0"></iframe>'
+        for width in WIDTHS
+    )
+    (folder / "frames.html").write_text(FRAMES % frames, encoding="utf-8")
+    command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
+    command += [f"--user-data-dir={folder / 'profile'}", "--disable-dev-shm-usage"]
+    command += ["--enable-logging=stderr", "--v=0", "--virtual-time-budget=20000", *flags]
+    command += ["--window-size=1800,1000", "--dump-dom", f"file://{folder / 'frames.html'}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    result = re.search(r"<pre>(.*?)</pre>", done.stdout, flags=re.DOTALL)
+    assert result and result[1], f"the browser measured nothing: {done.stderr[-2000:]}"
+    measured = json.loads(html.unescape(result[1]))
+    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    return {int(width): result for width, result in measured.items()}, complaints
+
+
+def brightness(color):
+    return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
+
+
+def test_a_report_is_readable_at_both_widths_on_light_and_dark_screens(tmp_path):
+    for name, flags, sign in (("light", (), 1), ("dark", (DARK,), -1)):
+        (tmp_path / name).mkdir()
+        measured, complaints = looked_at(full_report(), tmp_path / name, *flags)
+        assert sorted(measured) == sorted(WIDTHS) and not complaints
+        for result in measured.values():
+            assert len(result["pictures"]) == result["titles"] > 10
+            assert all(wide > 200 and high > 60 for wide, high in result["pictures"])
+            assert min(result["drawn"]) > 3
+            assert result["wanted"] <= result["width"], "something sticks out of the page"
+            assert not result["clipped"]
+            size, words = result["smallest"]
+            assert size >= 9.5, words
+            assert sign * (brightness(result["paper"]) - brightness(result["ink"])) > 150
+            assert result["inPictures"] == [result["ink"]]

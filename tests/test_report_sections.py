@@ -1,25 +1,191 @@
-"""What the sections of a report say, before it is a page."""
+"""What reports are computed from, and what their sections say, before they are pages."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 import exfam
+from exfam.checks import ExfamError
 from exfam.efa.baselines import Marginal
+from exfam.efa.efa import EFA
+from exfam.efa.latent_factor import LatentFactor
+from exfam.efa.recommend import item_lifts
+from exfam.efa.recommenders import LinearRecommender
+from exfam.families import Ordinal
+from exfam.groups import Groups
 from exfam.report import Facts, Pairs, Picture, SideBySide, TableData
-from exfam.report.evaluation import evaluate
+from exfam.report.evaluation import evaluate, evaluate_rival, value_predictions
+from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import gather_material
+from exfam.report.rivals import fit_rivals
 from exfam.report.sections.attention import attention_section
 from exfam.report.sections.calibration import calibration_section
 from exfam.report.sections.data import data_section
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
 from exfam.report.sections.scores import score_section
+from exfam.report.words import ItemNames, clean, figure, listing, percent, quantity
+from exfam.scores.metrics import ranks
 from report_cases import baskets, forgetful, model
 
 
-def gathered(made, data=None, train=None, *, baselines=True):
-    return gather_material(made, data, train, baselines=baselines, seed=0)
+def gathered(fitted, data=None, train=None, *, baselines=True, seed=0):
+    return gather_material(fitted, data, train, baselines=baselines, seed=seed)
+
+
+def names_of(groups):
+    return set(groups.group_names.tolist())
+
+
+def test_halves_are_disjoint_and_together_all_unless_training_data_are_given():
+    material = gathered(model("marginal"), baskets())
+    learn, compared = material.learn, material.scored[np.flatnonzero(material.compared)]
+    assert len(material.scored) == len(material.data) == 60 and not material.given_train
+    assert names_of(learn) | names_of(compared) == names_of(material.data)
+    assert not names_of(learn) & names_of(compared)
+    assert abs(len(learn) - len(compared)) <= 1
+    assert names_of(gathered(model("marginal"), baskets(), seed=1).learn) != names_of(learn)
+    material = gathered(model("marginal"), baskets(), baskets(seed=5, n=20))
+    assert material.given_train and len(material.learn) == 20
+    assert material.compared.all() and len(material.compared) == 60
+
+
+def test_large_data_are_sampled_from_the_half_that_is_compared(monkeypatch):
+    monkeypatch.setattr("exfam.report.material._affordable", lambda *_: 40)
+    material = gathered(model("marginal"), baskets())
+    assert 0 < material.scored.n_elements <= 40 < material.data.n_elements
+    assert material.compared.all()
+    assert not names_of(material.scored) & names_of(material.learn)
+    assert len(material.learn) == 30
+
+
+def test_data_without_a_target_and_models_without_a_fit_are_refused():
+    groups = Groups(start=[0], stop=[0], item=[], values={"amount": []})
+    with pytest.raises(ExfamError, match="`data` must hold at least one element to predict"):
+        gathered(model("marginal"), groups)
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        gathered(Marginal())
+
+
+def test_lifts_among_items_are_those_of_the_whole_table():
+    frame = baskets().assign(day=lambda f: np.arange(len(f)) % 7.0)
+    frame["shop"] = frame["basket"].str[-5]
+    with_attributes = EFA(
+        group="basket", item="product", attributes="day", known="day", group_attributes="shop",
+        embed_dim=4, n_heads=1, head_dim=4, max_epochs=2, progress=False,
+    ).fit(frame)  # fmt: skip
+    codes = np.array([5, 0, 17, 3])
+    for fitted in (model("latent-factor"), with_attributes):
+        whole = np.zeros((24, 24))
+        for given, lift in item_lifts(fitted.members_, fitted.schema_):
+            whole[given] = lift
+        lift = lifts_among(fitted, codes)
+        np.testing.assert_allclose(lift, whole[np.ix_(codes, codes)], atol=1e-5)
+        assert np.abs(lift).max() > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["complements", "substitutes"])
+def test_relations_among_all_items_are_the_estimators(kind):
+    fitted = model("efa", parts="items")
+    result = related_items(lifts_among(fitted, np.arange(24)), of=24, k=4)
+    labels = fitted.vocabulary_["item"]
+    n_same = 0
+    for code, label in enumerate(labels):
+        expected = getattr(fitted, kind)(label, k=4)
+        kept = expected.strength > 1e-6
+        related = getattr(result, kind)[code]
+        strength = (result.lift if kind == "complements" else result.likeness)[code]
+        np.testing.assert_allclose(strength[: kept.sum()], expected.strength[kept], atol=1e-4)
+        n_same += labels[related].tolist()[: kept.sum()] == expected.items[kept].tolist()
+    assert n_same >= 23
+
+
+def test_scores_and_predictions_are_those_of_the_models_probabilities():
+    fitted = model("efa")
+    groups = gathered(fitted, baskets(seed=3)).scored
+    result = evaluate(fitted, groups, calibration=True)
+    probability = fitted.predict_proba(groups, of="item")
+    np.testing.assert_allclose(result.rank, ranks(probability, groups.item))
+    assert result.reliability.observed.sum() == groups.n_targets
+    np.testing.assert_allclose(np.sort(result.top.confidence), np.sort(probability.max(axis=1)))
+    amount = value_predictions(fitted, groups)["amount"]
+    assert len(amount.rows) == groups.observed.sum() < groups.n_elements
+    np.testing.assert_allclose(amount.value, groups.values["amount"][amount.rows])
+    mean = np.asarray(fitted.predict(groups))[amount.rows]
+    np.testing.assert_allclose(amount.distribution.mean(), mean, rtol=1e-5)
+
+
+def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
+    fitted, learn = model("efa"), gathered(model("efa"), baskets()).learn
+    rivals, left_out = fit_rivals(fitted, learn, seed=0)
+    names = ["latent factor", "shrunk offset", "marginal by item", "marginal", "item-kNN", "EASE"]
+    assert [rival.name for rival in rivals] == names and not left_out
+    groups = gathered(fitted, baskets(seed=2)).scored
+    for rival in rivals:
+        result = evaluate_rival(rival, fitted, groups)
+        if isinstance(rival.fitted, LinearRecommender):
+            assert not result.nats and np.isfinite(result.rank).all()
+            continue
+        assert set(result.nats) <= {"item", "amount"} and result.nats
+        parts = np.stack(list(result.nats.values()))
+        score = np.nansum(parts) / (~np.isnan(parts)).any(axis=0).sum()
+        assert score == pytest.approx(rival.fitted.score(groups), abs=1e-6)
+    marginal = forgetful(Marginal(family="poisson", unknown="unk").fit(learn))
+    assert rivals[3].fitted.score(groups) == pytest.approx(marginal.score(groups))
+
+
+def test_elements_that_are_context_only_are_not_mentioned():
+    fitted = model("efa")
+    groups = gathered(fitted, baskets()).scored
+    role = (np.arange(groups.n_rows) % 3 == 0).astype(np.int8)
+    groups = groups.with_(role=role)
+    target = role == 0
+    rivals, _ = fit_rivals(fitted, groups, seed=0)
+    result = [evaluate(fitted, groups, calibration=True)]
+    result += [evaluate_rival(rival, fitted, groups) for rival in rivals]
+    for shown in result:
+        for numbers in [*shown.nats.values(), *shown.mean.values()]:
+            assert np.isnan(numbers[~target]).all() and np.isfinite(numbers[target]).any()
+        if shown.rank is not None:
+            np.testing.assert_array_equal(np.isfinite(shown.rank), target)
+    assert result[0].reliability.observed.sum() == target.sum()
+
+
+def test_baselines_exclude_what_the_model_excludes():
+    groups = gathered(model("marginal"), baskets()).data
+    for support in ("none", "hard", "penalty"):
+        fitted = LatentFactor(max_epochs=1, progress=False, support=support, parts="items")
+        rivals, _ = fit_rivals(fitted.fit(groups), groups, seed=0)
+        chosen = {rival.name: getattr(rival.fitted, "support_", None) for rival in rivals}
+        assert chosen["latent factor"] == support
+        assert chosen["marginal"] == ("hard" if support == "hard" else "none")
+
+
+def test_baselines_that_cannot_be_fitted_say_why():
+    groups = gathered(model("marginal"), baskets()).data
+    ordinal = groups.with_(values={"amount": np.nan_to_num(groups.values["amount"]).clip(0, 2)})
+    fitted = Marginal(family=Ordinal(3), parts="values", unknown="unk").fit(ordinal)
+    _, left_out = fit_rivals(fitted, ordinal, seed=0)
+    assert left_out[0].startswith("shrunk offset: it needs a family that its mean determines")
+    vocabulary = {"item": np.arange(200_000)}
+    large = groups.with_(values={}, observed=None, vocabulary=vocabulary)
+    rivals, left_out = fit_rivals(Marginal().fit(large), large, seed=0)
+    assert [rival.name for rival in rivals] == ["marginal", "item-kNN"]
+    assert left_out[0] == "latent factor: 200,000 items are too many for a fit within seconds."
+    assert left_out[1].startswith("EASE: it inverts a table of all items by all items")
+
+
+def test_words_are_clean_and_figures_aligned():
+    assert clean("a\x00\nb") == "a b" and clean("") == clean("\n") == "(empty)"
+    assert clean("\ud800").encode() == b"?"
+    assert len(clean("x" * 500)) == 60
+    assert figure(-1234.5678, 2) == "−1,234.57"
+    assert figure(float("inf")) == "∞" and figure(float("-inf")) == "−∞"
+    assert percent(float("nan")) == "–" and percent(1.0, 0) == "100 %"
+    assert quantity(2, "entry", "entries") == "2 entries"
+    assert listing(["a"]) == "a" and listing(["a", "b"]) == "a and b"
+    assert ItemNames(np.array([10, 20])).all([1, 0]) == ["20", "10"]
 
 
 def flat(parts):
@@ -36,41 +202,36 @@ def pictures(section):
 
 
 def facts(section):
-    return dict(
-        entry for part in section.parts if isinstance(part, Facts) for entry in part.entries
-    )
+    (part,) = (part for part in section.parts if isinstance(part, Facts))
+    return dict(part.entries)
 
 
-def scores(made, data, train=None, **kwargs):
-    material = gathered(made, data, train, **kwargs)
-    return score_section(material, evaluate(made, material.scored))
+def scores(fitted, data, train=None, **kwargs):
+    material = gathered(fitted, data, train, **kwargs)
+    return score_section(material, evaluate(fitted, material.scored))
 
 
-def calibration(made, data):
-    material = gathered(made, data, baselines=False)
-    return calibration_section(material, evaluate(made, material.scored, calibration=True))
+def calibration(fitted, data):
+    material = gathered(fitted, data, baselines=False)
+    return calibration_section(material, evaluate(fitted, material.scored, calibration=True))
 
 
 def test_scores_are_the_models_own():
-    made, data = model("efa"), baskets(seed=1)
-    parts, shown = made.score_parts(data), facts(scores(made, data, baselines=False))
-    assert shown["nats per element"].startswith(f"−{-made.score(data):.3f} ± ")
-    assert shown["nats per item"].startswith(f"−{-parts['items']:.3f} ± ")
-    observed = data["amount"].notna()
-    value = made.log_prob_parts(data)["amount"][observed].mean()
-    assert shown["nats per value of “amount”"].startswith(f"−{-value:.3f} ± ")
+    fitted, data = model("efa"), baskets(seed=1)
+    parts, shown = fitted.score_parts(data), facts(scores(fitted, data, baselines=False))
+    value = fitted.log_prob_parts(data)["amount"][data["amount"].notna()].mean()
+    expected = {"element": fitted.score(data), "item": parts["items"], "value of “amount”": value}
+    for name, nats in expected.items():
+        assert shown[f"nats per {name}"].startswith(f"−{-nats:.3f} ± ")
     assert shown["predicted elements"] == str(len(data))
 
 
 def test_tables_hold_the_model_and_its_rivals_best_first():
     section = scores(model("efa"), baskets(seed=1), baskets(seed=2))
     items, values = tables(section)
-    assert {row[0] for row in items.rows} == {
-        "this model", "latent factor", "marginal", "item-kNN", "EASE",
-    }  # fmt: skip
-    assert {row[0] for row in values.rows} == {
-        "this model", "latent factor", "shrunk offset", "marginal by item", "marginal",
-    }  # fmt: skip
+    common = {"this model", "latent factor", "marginal"}
+    assert {row[0] for row in items.rows} == common | {"item-kNN", "EASE"}
+    assert {row[0] for row in values.rows} == common | {"shrunk offset", "marginal by item"}
     for table in (items, values):
         (marked,) = table.marked
         assert table.rows[marked][0] == "this model"
@@ -87,9 +248,8 @@ def test_baselines_and_model_are_compared_on_the_same_half():
     assert "compared on 30 groups of the other half" in section.text[1]
     material = gathered(model("efa"), baskets(seed=1))
     compared = material.data[material.compared]
-    made = model("efa")
     row = next(row for row in tables(section)[0].rows if row[0] == "this model")
-    assert row[1].startswith(f"−{-made.score_parts(compared)['items']:.3f} ±")
+    assert row[1].startswith(f"−{-model('efa').score_parts(compared)['items']:.3f} ±")
     assert f"{compared.n_elements} targets" in tables(section)[0].caption
 
 
@@ -98,25 +258,11 @@ def test_a_baseline_that_is_ahead_is_named_first():
     pairs = {"basket": np.repeat(np.arange(300), 2), "product": np.tile(["a", "b"], 300)}
     lone = {"basket": 300 + np.arange(600), "product": random.choice(["c", "d"], 600)}
     both = {name: np.concatenate([pairs[name], lone[name]]) for name in pairs}
-    made = Marginal(group="basket", item="product", support="none")
-    made = forgetful(made.fit(both))
-    (table,) = tables(scores(made, both))
+    fitted = forgetful(Marginal(group="basket", item="product", support="none").fit(both))
+    (table,) = tables(scores(fitted, both))
     assert table.caption.startswith("Ahead of this model in nats: latent factor, by 1.")
     assert "Use the best of them, or fit this model to more data" in table.caption
     assert table.rows[0][0] == "latent factor"
-    assert "at 1: the item among the first 1 of the whole catalog" in table.caption
-
-
-def test_a_value_thought_impossible_leaves_no_difference_to_draw():
-    made, data = model("marginal"), baskets()
-    material = gathered(made, data)
-    result = evaluate(made, material.scored)
-    result.nats["amount"][np.flatnonzero(~np.isnan(result.nats["amount"]))] = -np.inf
-    section = score_section(material, result)
-    assert [picture.title for picture in pictures(section)] == [
-        "How far baselines are behind: items"
-    ]
-    assert tables(section)[1].rows[-1][1] == "−∞"
 
 
 def test_without_halves_the_model_stands_alone():
@@ -128,45 +274,30 @@ def test_without_halves_the_model_stands_alone():
     assert "Without cheap baselines, as chosen." in section.text[1]
 
 
-def test_what_is_left_out_of_the_baselines_is_reported():
-    made = exfam.Marginal(
-        group="basket", item="product", value="amount", family=exfam.Ordinal(9), unknown="unk"
-    )
-    section = scores(forgetful(made.fit(baskets())), baskets())
-    assert "shrunk offset: it needs a family that its mean determines" in section.text[-1]
-
-
 def test_calibration_has_a_part_for_items_and_for_each_value():
     section = calibration(model("efa"), baskets(n=200, seed=1))
-    assert [table.title for table in tables(section)] == [
-        "Probabilities of items",
-        "Intervals of “amount”",
-    ]
+    titles = [table.title for table in tables(section)]
+    assert titles == ["Probabilities of items", "Intervals of “amount”"]
     assert "Whole numbers" in pictures(section)[-1].caption
     frame = baskets().assign(amount=np.random.default_rng(0).normal(size=len(baskets())))
-    made = forgetful(Marginal(group="basket", value="amount").fit(frame))
-    section = calibration(made, frame)
+    fitted = forgetful(Marginal(group="basket", value="amount").fit(frame))
+    section = calibration(fitted, frame)
     assert "Whole numbers" not in pictures(section)[0].caption
-    levels = np.array([row for row in tables(section)[0].rows])
-    assert levels[:, 0].tolist() == ["50 %", "80 %", "90 %"]
-    assert levels[:, 1].tolist() == ["50.0 %", "80.0 %", "90.0 %"]
+    levels = [row[:2] for row in tables(section)[0].rows]
+    assert levels == [["50 %", "50.0 %"], ["80 %", "80.0 %"], ["90 %", "90.0 %"]]
 
 
-def test_attention_is_shown_of_uneven_groups_by_layer():
-    section = attention_section(gathered(model("efa"), baskets(seed=1), baselines=False))
+def test_attention_is_shown_of_uneven_groups_by_layer_cut_to_ten_elements():
+    fitted, frame = model("efa"), baskets(seed=1)
+    section = attention_section(gathered(fitted, frame, baselines=False))
     titles = [picture.title for picture in pictures(section)]
     assert len(titles) == 8 and titles[0].endswith("layer 1 of the item part")
     assert "Shown are the 2 of" in section.text[0]
-
-
-def test_attention_needs_two_elements_and_cuts_long_groups():
-    made, frame = model("efa", parts="items"), baskets()
     lone = frame.drop_duplicates("basket")
-    section = attention_section(gathered(made, lone, baselines=False))
+    section = attention_section(gathered(fitted, lone, baselines=False))
     assert section.text == ["Left out: no group has two elements or more."]
-    products = frame["product"].unique()
-    long = {"basket": np.zeros(len(products), dtype=int), "product": products}
-    section = attention_section(gathered(made, long, baselines=False))
+    long = frame.drop_duplicates("product").assign(basket=0)
+    section = attention_section(gathered(fitted, long, baselines=False))
     assert "Shown is the one of 1 group" in section.text[0]
     assert "each cut to its first 10 elements." in section.text[0]
 
@@ -174,19 +305,13 @@ def test_attention_needs_two_elements_and_cuts_long_groups():
 def test_parameters_that_differ_from_the_defaults_are_listed():
     (table,) = tables(model_section(gathered(model("latent-factor"))))
     changed = dict(table.rows)
-    assert changed == {
-        "batch_size": "16", "dim": "4", "family": "poisson", "group": "basket",
-        "item": "product", "max_epochs": "3", "parts": "both", "progress": "False",
-        "value": "amount",
-    }  # fmt: skip
-    groups = gathered(model("marginal")).model._inputs(baskets()).groups
-    section = model_section(gathered(Marginal().fit(groups)))
-    assert "All parameters have their default values." in section.text and not tables(section)
+    assert changed["batch_size"] == "16" and changed["family"] == "poisson"
+    assert "learning_rate" not in changed
 
 
 def test_data_are_counted():
-    made, frame = model("marginal"), baskets()
-    section = data_section(gathered(made, frame, baselines=False))
+    fitted, frame = model("marginal"), baskets()
+    section = data_section(gathered(fitted, frame, baselines=False))
     result = facts(section)
     assert result["groups"] == "60" and result["elements"] == str(len(frame))
     assert result["values unobserved"] == f"{100 * frame.amount.isna().mean():.1f} %"
@@ -194,10 +319,7 @@ def test_data_are_counted():
     counts = frame["product"].value_counts()
     assert [int(row[1]) for row in table.rows] == counts.iloc[:10].tolist()
     assert max(table.shares["elements"]) == 1.0
-    assert [picture.title for picture in pictures(section)] == [
-        "How long groups are",
-        "Values of “amount”",
-    ]
+    assert len(pictures(section)) == 2
 
 
 @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
@@ -220,54 +342,34 @@ def test_items_have_neighbors_and_relations_by_name():
     material = gathered(model("efa"), baskets(), baselines=False)
     (neighbors,) = tables(map_section(material))
     (related,) = tables(complements_section(material))
-    assert neighbors.rows[0][0] == related.rows[0][0] == data_section(material).parts[1].inside[
-        0
-    ].rows[0][0]  # fmt: skip
-    for table in (neighbors, related):
-        cells = [cell for row in table.rows for cell in row[1:]]
-        assert all(isinstance(cell, Pairs) for cell in cells)
-        assert sum(len(cell.entries) for cell in cells) > 12
-    strengths = [float(result[1:]) for cell in related.rows[0][1:2] for _, result in cell.entries]
-    assert strengths == sorted(strengths, reverse=True)
+    (counted,) = tables(data_section(material))
+    assert neighbors.rows[0][0] == related.rows[0][0] == counted.rows[0][0]
+    assert all(isinstance(cell, Pairs) for cell in neighbors.rows[0][1:])
+    strengths = [float(strength[1:]) for _, strength in related.rows[0][1].entries]
+    assert strengths == sorted(strengths, reverse=True) and len(strengths) > 1
 
 
 @pytest.mark.parametrize("parts", ["items", "both"])
 @pytest.mark.filterwarnings("ignore:The data have .* never seen:exfam.ExfamWarning")
 def test_items_that_are_all_unknown_have_no_scores(parts):
-    made, frame = model("efa", parts=parts), baskets(n=8).assign(product="new")
+    fitted, frame = model("efa", parts=parts), baskets(n=8).assign(product="new")
     frame = frame.drop_duplicates(["basket", "product"])
-    section = scores(made, frame)
-    result = facts(section)
-    assert "nats per item" not in result and "Items" not in {
-        table.title for table in tables(section)
-    }
+    result = facts(scores(fitted, frame))
+    assert "nats per item" not in result
     assert result["predicted elements"] == ("0" if parts == "items" else str(len(frame.dropna())))
-    section = calibration(made, frame)
-    assert "Probabilities of items" not in {table.title for table in tables(section)}
-    assert "Left out" in map_section(gathered(made, frame, baselines=False)).text[0]
-
-
-def test_values_without_items_say_what_is_missing():
-    made = exfam.ShrunkOffset(group="basket", value="amount", family="poisson")
-    made = forgetful(made.fit(baskets()))
-    material = gathered(made, baskets())
-    assert "ShrunkOffset has no vectors of items." in map_section(material).text[0]
-    (table,) = tables(scores(made, baskets()))
-    assert {row[0] for row in table.rows} == {"this model", "shrunk offset", "marginal"}
+    titles = {table.title for table in tables(calibration(fitted, frame))}
+    assert "Probabilities of items" not in titles
+    assert "Left out" in map_section(gathered(fitted, frame, baselines=False)).text[0]
 
 
 def test_what_the_model_has_seen_is_not_compared():
-    made = exfam.Marginal(group="basket", item="product", unknown="unk").fit(baskets())
-    whole = scores(made, baskets())
+    fitted = exfam.Marginal(group="basket", item="product", unknown="unk").fit(baskets())
+    whole = scores(fitted, baskets())
     assert "60 of 60 groups are among those that the model was fitted on" in whole.text[1]
     assert "too few groups are new to the model" in whole.text[2] and not tables(whole)
-    first = baskets().drop_duplicates("basket")
-    with pytest.warns(exfam.ExfamWarning, match="60 rows of items never seen"):
-        grown = scores(made, pd.concat([baskets(), first.assign(product="a product of today")]))
-    assert "60 of 60 groups are among those" in grown.text[1] and not tables(grown)
     new = baskets(seed=1).assign(basket=lambda frame: "new " + frame.basket)
-    mixed = scores(made, pd.concat([baskets(), new]), baskets(seed=2))
+    mixed = scores(fitted, pd.concat([baskets(), new]), baskets(seed=2))
     assert "60 of 120 groups are among" in mixed.text[1] and tables(mixed)
     assert "compared on 60 groups of the data new to the model" in mixed.text[2]
-    unseen = scores(made, new, baskets())
+    unseen = scores(fitted, new, baskets())
     assert "among those" not in " ".join(unseen.text) and tables(unseen)

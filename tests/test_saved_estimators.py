@@ -8,31 +8,21 @@ import pytest
 import exfam
 from estimator_cases import CASES, KINDS, TRAINED, class_of, make, ratings, same_bits
 from exfam import CheckpointError, ExfamError, ModelFileError
-from exfam.estimator.storage import save_folder
-from exfam.families import Bernoulli, Gaussian, Ordinal, PerItem, Poisson
+from exfam.families import Bernoulli, Gaussian, Ordinal, Poisson
 from exfam.training.steps import TorchEngine
 
-FRAME = ratings(least=2)
+FRAME, COIN = ratings(least=2), Bernoulli()
 VARIANTS = {
     "ensemble": {"ensemble": 2},
     "reflection": {"tie": "reflection"},
     "causal, two_stream": {"direction": "causal", "conditional": "two_stream", "n_layers": 2},
     "items that see values": {"item_sees_values": True, "feed_forward_dim": 4},
-    "concatenated": {"join": "concatenate", "value_embedding": "raw"},
-    "own dispersions": {"dispersion": "item"},
     "attributes": {"attributes": ["genre", "gap"], "known": "gap", "group_attributes": ["age"]},
     "positions": {"position": "gap", "encoding": "distance"},
-    "learned positions": {"order": "day", "encoding": "learned"},
     "penalty": {"support": "penalty"},
-    "items": {"value": None},
-    "values": {"parts": "values"},
     "no items": {"item": None},
-    "a family an item": {"family": PerItem({"a": Poisson(shift=1)}, default=Gaussian())},
     "an ordinal family": {"family": Ordinal(5, start=1)},
-    "two columns": {
-        "value": ["stars", "seen"],
-        "family": {"stars": "gaussian", "seen": Bernoulli()},
-    },
+    "two columns": {"value": ["stars", "seen"], "family": {"stars": Gaussian(), "seen": COIN}},
     "NumPy's numbers": {"embed_dim": np.int64(8), "clip": np.float64(2.0)},
 }
 ALL = [("efa", more) for more in VARIANTS.values()] + [
@@ -40,7 +30,6 @@ ALL = [("efa", more) for more in VARIANTS.values()] + [
     ("latent-factor", {"intercept": False, "mask_vector": True, "pooling": "sum"}),
     ("latent-factor", {"parts": "values", "family": Ordinal(5, start=1)}),
     ("marginal", {"by_item": True, "support": "none"}),
-    ("marginal", {"item": None}),
     ("shrunk-offset", {"k": None, "validation_fraction": 0.3}),
 ]
 
@@ -73,11 +62,10 @@ def test_a_loaded_estimator_has_the_same_bits(kind, direction, tmp_path):
         "shrunk-offset": {"k": 9.0},
     }[kind]
     estimator.set_params(**changes).save(tmp_path / "changed")
-    loaded = exfam.load(tmp_path / "changed")
+    exfam.load(tmp_path / "changed").save(tmp_path / "again")
+    loaded = exfam.load(tmp_path / "again")
     assert_same(loaded, estimator)
     assert loaded.get_params() == estimator.get_params()
-    loaded.save(tmp_path / "again")
-    assert_same(exfam.load(tmp_path / "again"), estimator)
 
 
 @pytest.mark.parametrize(("kind", "parameters"), ALL, ids=str)
@@ -91,43 +79,11 @@ def test_so_have_variants(kind, parameters, tmp_path):
     assert getattr(loaded, "k_", None) == getattr(estimator, "k_", None)
 
 
-def test_loaded_models_do_everything(tmp_path):
-    estimator = make("efa", attributes=["genre"], direction="causal").fit(FRAME)
-    estimator.save(tmp_path / "model")
-    loaded = exfam.load(tmp_path / "model")
-    for call in (
-        lambda model: model.predict(FRAME),
-        lambda model: model.recommend(FRAME).items,
-        lambda model: model.transform(FRAME),
-        lambda model: model.item_vectors_,
-        lambda model: len(model.explain(FRAME)),
-        lambda model: model.fit(FRAME).log_prob(FRAME),
-    ):
-        np.testing.assert_array_equal(call(loaded), call(estimator))
-
-
-def test_shared_tensors_are_stored_once(tmp_path):
-    sizes = []
-    for tie in ("none", "reflection"):
-        make("efa", tie=tie, value=None).fit(FRAME).save(tmp_path / tie)
-        sizes.append((tmp_path / tie / "model.safetensors").stat().st_size)
-    # Signs take room, the centers none of their own.
-    assert sizes[1] < sizes[0]
-
-
 def test_what_is_no_saved_model_is_one_clear_error(tmp_path):
-    save_folder(tmp_path / "foreign", tensors={}, config={"estimator": "GAM"}, vocabulary={})
     make("marginal").fit(FRAME).save(tmp_path / "deep")
     (tmp_path / "deep" / "config.json").write_text('{"format": ' + "[" * 200_000)
-    for name, match in (
-        ("foreign", "an estimator of this version, got 'GAM' in"),
-        ("deep", "cannot be built .RecursionError"),
-        ("nothing", "got nothing at"),
-    ):
-        with pytest.raises(ModelFileError, match=match):
-            exfam.load(tmp_path / name)
-    with pytest.raises(ExfamError, match="`path` must be free or a saved model"):
-        make("marginal").fit(FRAME).save(tmp_path / "deep", overwrite=True)
+    with pytest.raises(ModelFileError, match="cannot be built .RecursionError"):
+        exfam.load(tmp_path / "deep")
 
 
 def test_what_could_not_be_loaded_again_is_not_saved(tmp_path):
@@ -151,11 +107,6 @@ def test_ctrl_c_ends_the_ensemble_with_the_best_so_far(kind, monkeypatch):
     estimator = make(kind, max_epochs=50, ensemble=2, validation_fraction=0.25).fit(FRAME)
     assert estimator.history_.stopped == "interrupted" and len(count) < 10
     assert len(estimator.members_) == 1 and 0 < len(estimator.history_) < 50
-    best = estimator.history_.best
-    monkeypatch.setattr(TorchEngine, "step", step)
-    whole = make(kind, max_epochs=50, validation_fraction=0.25).fit(FRAME).history_
-    expected = whole.rows[best.epoch - 1].validation_nats
-    assert best.validation_nats == pytest.approx(expected)
     assert np.isfinite(estimator.score(FRAME))
 
 
@@ -171,15 +122,11 @@ def test_a_finished_fit_is_returned_from_its_checkpoint(tmp_path):
     assert not (tmp_path / "none").exists(), "closed forms need none"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"dropout": 0.5}, {"max_epochs": 9}, {"connection": "none"}, {"family": Poisson()}],
-    ids=str,
-)
-def test_a_checkpoint_of_another_fit_is_refused(change, tmp_path):
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     make("efa").fit(FRAME, checkpoint=tmp_path)
-    (name,) = change
-    with pytest.raises(CheckpointError, match=f"must belong to this fit.*{name} is"):
-        make("efa", **change).fit(FRAME, checkpoint=tmp_path)
+    changes = {"dropout": 0.5, "max_epochs": 9, "connection": "none", "family": Poisson()}
+    for name, value in changes.items():
+        with pytest.raises(CheckpointError, match=f"must belong to this fit.*{name} is"):
+            make("efa", **{name: value}).fit(FRAME, checkpoint=tmp_path)
     with pytest.raises(CheckpointError, match="must belong to this fit"):
         make("efa").fit(FRAME.assign(stars=1.0), checkpoint=tmp_path)

@@ -1,10 +1,11 @@
-"""Families on standardized values: the unit of a column changes nothing but the unit."""
+"""Families of measured values: a column's unit changes nothing but the unit; Student's t."""
 
 import math
 
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from exfam.checks import ExfamError
 from exfam.families import (
@@ -21,11 +22,10 @@ from exfam.families import (
     scaled_to,
 )
 
-SCALES = (1e-100, 1e-8, 1e-4, 1e-3, 7.3, 1e4, 1e10, 1e100)
+SCALES = (1e-100, 1e-4, 7.3, 1e10, 1e100)
 SHIFTS = (0.0, 3.0, -1e4, 1e6)  # in the unit of the values
 REAL = [Gaussian(), Gaussian(scale=2.0), StudentT(), StudentT(df=5.0)]
 every = pytest.mark.parametrize("family", [*REAL, Gamma(), Exponential()], ids=str)
-every_scale = pytest.mark.parametrize("a", SCALES)
 
 
 def numbers(family):
@@ -34,56 +34,44 @@ def numbers(family):
     return torch.from_numpy(drawn)
 
 
-def both(family, a, b=0.0):
-    """The family on values, and on a y + a b, where a known scale grows with them; both values."""
+@every
+@pytest.mark.parametrize("a", SCALES)
+def test_all_but_standardized_values_changes_with_the_unit(family, a):
     plain = numbers(family)
-    moved = a * (plain + b)
-    return scaled_to(family, plain), scaled_to(family.rescaled(1 / a), moved), plain, moved
-
-
-@every
-@every_scale
-def test_standardized_values_are_the_same_bits_in_any_unit(family, a):
-    one, other, plain, moved = both(family, a)
-    assert torch.equal(one.standardize(plain), other.standardize(moved))
-    assert torch.equal(one.network_input(plain), other.network_input(moved))
-    torch.testing.assert_close(one.initial_eta(plain), other.initial_eta(moved))
-
-
-@every
-@every_scale
-def test_densities_moments_and_quantiles_change_with_the_unit(family, a):
+    unit = scaled_to(family, plain)
     for b in SHIFTS if family in REAL else (0.0,):
-        one, other, plain, moved = both(family, a, b)
-        eta = torch.randn(101, one.n_params, generator=torch.Generator().manual_seed(0)).double()
+        moved = a * (plain + b)
+        # A known scale grows with the values.
+        other = scaled_to(family.rescaled(1 / a), moved)
+        if b == 0:
+            assert torch.equal(unit.standardize(plain), other.standardize(moved))
+            assert torch.equal(unit.network_input(plain), other.network_input(moved))
+            torch.testing.assert_close(unit.initial_eta(plain), other.initial_eta(moved))
+        eta = torch.randn(101, unit.n_params, generator=torch.Generator().manual_seed(0)).double()
         for dtype in (torch.float32, torch.float64):
-            expected = one.log_prob(plain, eta.to(dtype)) - math.log(a)
+            expected = unit.log_prob(plain, eta.to(dtype)) - math.log(a)
             apart = (other.log_prob(moved, eta.to(dtype)) - expected).abs().max()
             # Single precision holds the 230 nats of a unit of 1e100 to 1e-5.
             assert apart < 1e-5 + (1e-5 if abs(math.log(a)) > 100 else 0)
         eta = eta[:9].clamp(-2, 2)
-        results = [
-            (
-                scaled.mean(eta),
-                scaled.quantile(0.9, eta),
-                scaled.sample(eta, generator=torch.Generator().manual_seed(1)),
-            )
-            for scaled in (one, other)
-        ]
-        for unit, result in zip(*results, strict=True):
-            torch.testing.assert_close(result / a - b, unit, rtol=1e-6, atol=1e-8)
-        torch.testing.assert_close(other.variance(eta) / a / a, one.variance(eta))
+        for result in (
+            lambda scaled, eta=eta: scaled.mean(eta),
+            lambda scaled, eta=eta: scaled.quantile(0.9, eta),
+            lambda scaled, eta=eta: scaled.sample(eta, generator=torch.Generator().manual_seed(1)),
+        ):
+            torch.testing.assert_close(result(other) / a - b, result(unit), rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(other.variance(eta) / a / a, unit.variance(eta))
 
 
 @every
 def test_no_finite_value_of_the_support_is_impossible(family):
-    one = scaled_to(family, numbers(family))
+    scaled = scaled_to(family, numbers(family))
     value = torch.tensor([1e-300, 1e-40, 1e20, 1e300], dtype=torch.float64)
-    eta = torch.zeros(4, one.n_params, requires_grad=True)
-    nats = one.log_prob(value, eta)
-    assert nats.isfinite().all() and one.network_input(value).abs().max() < 1e5
+    eta = torch.zeros(4, scaled.n_params, requires_grad=True)
+    nats = scaled.log_prob(value, eta)
+    assert nats.isfinite().all() and scaled.network_input(value).abs().max() < 1e5
     many = value.repeat(250)
-    assert one.log_prob(many, torch.zeros(1000, one.n_params).double()).sum().isfinite()
+    assert scaled.log_prob(many, torch.zeros(1000, scaled.n_params).double()).sum().isfinite()
     assert torch.autograd.grad(nats.sum(), eta)[0].isfinite().all()
 
 
@@ -116,6 +104,8 @@ def test_what_has_no_scale_is_left_as_it_is():
     assert scaled_to(Poisson(), torch.tensor([1.0, 5.0])) == Poisson()
     far = Poisson().network_input(torch.tensor([7.0, 1e9, 1e20]))
     assert far[0] == 7 and far.diff().min() > 0 and far.max() < 1e8
+    with pytest.raises(ExfamError, match="`family` must be one that its shifts and scales map"):
+        Scaled(Gamma(), 1.0, 2.0)
 
 
 def test_each_family_of_items_has_the_unit_of_its_own_items():
@@ -129,7 +119,6 @@ def test_each_family_of_items_has_the_unit_of_its_own_items():
     unit = fitted.standardize(value, item=item)
     torch.testing.assert_close(fitted.restore(unit, item=item), value.double(), rtol=1e-5, atol=0)
     assert unit[3] == 7 and unit[5] == 1 and unit[1] == 0
-    assert fitted.network_input(value, item=item).max() < 1e8
     assert family_from_config(family_to_config(fitted)) == fitted
     # Values of items without a family, or of no item, are as they are.
     few = PerItem({0: Scaled(Gaussian(), 5.0, 2.0)})
@@ -138,7 +127,68 @@ def test_each_family_of_items_has_the_unit_of_its_own_items():
     assert few.network_input(value).tolist() == [9, 9]
 
 
-@pytest.mark.parametrize(("family", "center"), [(Poisson(), 0.0), (Gamma(), 1.0)])
-def test_families_that_a_shift_or_scale_changes_are_refused(family, center):
-    with pytest.raises(ExfamError, match="`family` must be one that its shifts and scales map"):
-        Scaled(family, center, 2.0)
+DOUBLE = torch.float64
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, DOUBLE], ids=str)
+def test_the_distribution_is_that_of_scipy(dtype):
+    eta = torch.tensor([[1.5, 0.7, excess] for excess in (-1.0, 0.5, 3.0, 9.0, 18.0)], dtype=dtype)
+    value = torch.tensor([-30.0, 0.0, 1.5, 2.0, 9.0], dtype=dtype).unsqueeze(-1)
+    location, log_scale, log_excess = eta.double().numpy().T
+    witness = stats.t(2 + np.exp(log_excess), loc=location, scale=np.exp(log_scale))
+    tolerance = 1e-9 if dtype == DOUBLE else 2e-5
+    for actual, expected in (
+        (StudentT().log_prob(value, eta), witness.logpdf(value.numpy())),
+        (StudentT().cdf(value, eta), witness.cdf(value.numpy())),
+        (StudentT().variance(eta), witness.var()),
+        (StudentT().quantile(1e-4, eta), witness.ppf(1e-4)),
+        (StudentT().quantile(0.9, eta), witness.ppf(0.9)),
+    ):
+        expected = torch.as_tensor(expected, dtype=dtype).expand(actual.shape)
+        torch.testing.assert_close(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+def test_known_degrees_of_freedom_are_the_learned_held_fast():
+    value = torch.linspace(-6, 6, 13, dtype=DOUBLE)
+    eta = torch.tensor([0.3, -0.2, np.log(3.0)], dtype=DOUBLE)
+    nats = StudentT(df=5.0).log_prob(value, eta[:2])
+    torch.testing.assert_close(nats, StudentT().log_prob(value, eta))
+
+
+def test_values_far_out_stay_finite_in_single_precision():
+    value = torch.tensor([1e30, -1e30])
+    eta = torch.tensor([0.0, -5.0, 1.0], requires_grad=True)
+    nats = StudentT().log_prob(value, eta)
+    nats.sum().backward()
+    witness = stats.t(2 + np.e, scale=np.exp(-5.0))
+    np.testing.assert_allclose(nats.detach(), witness.logpdf(value), rtol=1e-5)
+    assert eta.grad.isfinite().all() and (eta.grad != 0).any()
+
+
+def test_the_start_is_that_of_scipy():
+    value = stats.t(4.5, loc=3, scale=2).rvs(2000, random_state=1)
+    df, location, scale = stats.t.fit(value)
+    expected = [location, np.log(scale), np.log(df - 2)]
+    for family, columns in ((StudentT(), 3), (StudentT(df=df), 2)):
+        start = family.initial_eta(torch.from_numpy(value))
+        np.testing.assert_allclose(start, expected[:columns], atol=1e-3)
+
+
+ODD = [[3.7] * 50, [0.1] * 7, [0.0] * 90 + list(range(10)), [0.0, 1.0, 2.0, 1e300], [1.0]]
+
+
+@pytest.mark.parametrize("value", ODD)
+def test_the_start_is_finite_where_samples_are_odd(value):
+    value = torch.tensor(value, dtype=DOUBLE)
+    for family in (StudentT(), StudentT(df=3.0)):
+        start = family.initial_eta(value)
+        assert start.isfinite().all()
+        assert family.log_prob(value, start).isfinite().all()
+        assert family.variance(start) > 0
+
+
+def test_impossible_degrees_of_freedom_are_refused():
+    with pytest.raises(ExfamError, match="`df` must be a number > 2, got 2.0: from 2 down there"):
+        StudentT(df=2.0)
+    with pytest.raises(ExfamError, match="`df` must be a number > 0, got -1.0"):
+        StudentT(df=-1.0)

@@ -1,18 +1,25 @@
-"""What a model knows of its data: taken from groups, kept as JSON, checked at predict time."""
+"""What a model knows of its data: a schema kept as JSON, and which groups it was fitted on."""
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+import exfam
 from efa_cases import ATTRIBUTES, FAMILIES, rich_groups, rich_schema
+from estimator_cases import make, ratings
+from every_estimator import case_of
+from exfam import Groups, ModelFileError
 from exfam.checks import ExfamError, SupportError
+from exfam.estimator.registry import kinds_of
 from exfam.estimator.schema import Schema, check_in_support
-from exfam.families import Binomial, Gaussian, Ordinal, PerItem, Poisson, location_and_scale
+from exfam.estimator.seen import Seen, SeenElements, seen_groups
+from exfam.families import Gaussian, Ordinal, Poisson, location_and_scale
+from exfam.groups.arrange import group_hashes, row_hashes
 from model_cases import make_groups
-
-BY_ITEM = PerItem({code: Poisson(shift=1) if code < 4 else Binomial(3) for code in range(9)})
 
 
 def numeric(*values, **columns):
@@ -27,18 +34,10 @@ def changed(groups, name, column, at, value):
     return groups.with_(**{name: {**getattr(groups, name), column: entries}})
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
-        rich_schema(rich_groups(), known=("genre",)),
-        Schema.of(make_groups(values={"value": np.ones(18)}), families={"value": BY_ITEM}),
-    ],
-    ids=["rich", "by item"],
-)
-def test_it_comes_back_from_json_and_like_groups_pass(schema):
+def test_it_comes_back_from_json_and_like_groups_pass():
+    schema = rich_schema(rich_groups(), known=("genre",))
     assert Schema.from_config(json.loads(json.dumps(schema.to_config()))) == schema
-    if schema.attributes:
-        schema.check(rich_groups(lengths=(2, 7), seed=4))
+    schema.check(rich_groups(lengths=(2, 7), seed=4))
     with pytest.raises(AttributeError, match="cannot assign to field 'n_items'"):
         schema.n_items = 3
 
@@ -48,7 +47,6 @@ class TestWhatIsTaken:
         groups = rich_groups()
         schema = rich_schema(groups, known=("gap",))
         by_name = {spec.name: spec for spec in schema.attributes}
-        assert list(by_name) == list(ATTRIBUTES)
         assert by_name["genre"].n == 4 and by_name["genre"].center == ()
         gap = groups.attributes["gap"]
         assert by_name["gap"].center == pytest.approx((gap.mean(),))
@@ -64,16 +62,14 @@ class TestWhatIsTaken:
         spec = Schema.of(groups, families={"value": Gaussian()}).values[0]
         assert (spec.family.center, spec.family.scale) == location_and_scale(np.array([1.0, 3.0]))
         groups = rich_groups()
-        whole, part = rich_schema(groups), rich_schema(groups[[2]])
+        part = rich_schema(groups[[2]])
         own = groups.values["other"][groups[[2]].elements()]
         assert part.n_positions == 5
         assert part.values[1].family.center == location_and_scale(own)[0]
-        assert part.values[1].family.center != whole.values[1].family.center
 
-    def test_constant_columns_and_categories_without_labels(self):
-        groups = numeric(
-            2, 2, 2, 2, attributes={"gap": np.full(4, 7.0), "g": np.array([0, 4, -1, 2])}
-        )
+    def test_constant_columns_and_categories_with_labels(self):
+        columns = {"gap": np.full(4, 7.0), "g": np.array([0, 4, -1, 2])}
+        groups = numeric(2, 2, 2, 2, attributes=columns)
         schema = Schema.of(groups, families={"value": Gaussian()}, attributes=["gap", "g"])
         assert (schema.values[0].spread, schema.attributes[0].spread) == (1.0, (1.0,))
         assert schema.attributes[1].n == 5
@@ -81,8 +77,7 @@ class TestWhatIsTaken:
         assert Schema.of(labeled, families={}, attributes=["g"]).attributes[0].n == 8
 
     def test_positions_set_the_unit_of_distance_and_leave_room_for_a_next_step(self):
-        time = np.array([0.0, 2.0, 4.0, 100.0, 102.0, 110.0])
-        groups = make_groups(lengths=(3, 3), position=time)
+        groups = make_groups(lengths=(3, 3), position=np.array([0.0, 2, 4, 100, 102, 110]))
         assert Schema.of(groups, families={}).position_scale == 2.0
         still = groups.with_(position=np.zeros(6))
         assert Schema.of(still, families={}).position_scale == 1.0
@@ -98,9 +93,7 @@ class TestWhatIsTaken:
             Poisson(shift=1),
             r"`value` must be .* got 0 at row 3 \(1 of 4 rows\)",
         ),
-        (numeric(1, 2, 0, 3), Poisson(shift=1), "got 0 at row 2"),
         (numeric(1, 2, 7, 0), Ordinal(5), re.escape(f"(1 of 4 rows). {Ordinal(5).hint}")),
-        (numeric(1, 2, 7, 0), Binomial(2), re.escape(f"(1 of 4 rows). {Binomial(2).hint}")),
         (numeric(1, 2, np.inf, 0), Gaussian(), "Choose another family, or drop such rows"),
         (numeric(1, 2.5, 5, 5), Ordinal(5, start=1), "got 2.5 at row 1 .*Code half steps as whole"),
     ],
@@ -108,41 +101,18 @@ class TestWhatIsTaken:
 def test_a_value_must_be_one_its_family_can_produce(groups, family, match):
     with pytest.raises(SupportError, match=match):
         check_in_support(groups, {"value": family})
-    with pytest.raises(SupportError, match=match):
-        Schema.of(groups, families={"value": family})
 
 
-@pytest.mark.parametrize(
-    ("of", "match"),
-    [
-        (
-            lambda: Schema.of(make_groups(), families={"stars": Gaussian()}),
-            "`value` column 'stars' must be in the groups, which ",
-        ),
-        (
-            lambda: Schema.of(
-                numeric(1, 2, 0, 3, observed=np.zeros(4, dtype=bool)),
-                families={"value": Gaussian()},
-            ),
-            "`value` must have at least one observed value, got n",
-        ),
-        (
-            lambda: rich_schema(rich_groups(), attributes=["mood"]),
-            "`mood` must be an attribute of the groups, which hav",
-        ),
-        (
-            lambda: rich_schema(rich_groups(), attributes=["genre"], known=["gap"]),
-            "`known` must be among `attributes`, got 'gap'",
-        ),
-        (
-            lambda: rich_schema(changed(rich_groups(), "attributes", "gap", [3, 4], np.nan)),
-            r"`gap` must be finite, got \[nan\] at element 3 \(2 ",
-        ),
-    ],
-)
-def test_what_groups_do_not_have_is_refused(of, match):
-    with pytest.raises(ExfamError, match=match):
-        of()
+def test_what_groups_do_not_have_is_refused():
+    with pytest.raises(ExfamError, match="`value` column 'stars' must be in the groups, which "):
+        Schema.of(make_groups(), families={"stars": Gaussian()})
+    unobserved = numeric(1, 2, 0, 3, observed=np.zeros(4, dtype=bool))
+    with pytest.raises(ExfamError, match="`value` must have at least one observed value, got n"):
+        Schema.of(unobserved, families={"value": Gaussian()})
+    with pytest.raises(ExfamError, match="`mood` must be an attribute of the groups, which hav"):
+        rich_schema(rich_groups(), attributes=["mood"])
+    with pytest.raises(ExfamError, match="`known` must be among `attributes`, got 'gap'"):
+        rich_schema(rich_groups(), attributes=["genre"], known=["gap"])
 
 
 def like(name, other):
@@ -157,10 +127,6 @@ def like(name, other):
         (
             changed(rich_groups(), "attributes", "genre", 0, 4),
             "`genre` must be a code below 4, as in training, got 4",
-        ),
-        (
-            like("genre", "gap"),
-            r"`genre` must be categories, as in training, got 1 number\(s\) eac",
         ),
         (like("gap", "genre"), r"`gap` must be 1 number\(s\) each, as in training, got categories"),
         (like("place", "gap"), r"`place` must be 2 number\(s\) each, as in training, got 1 number"),
@@ -178,3 +144,151 @@ def test_unknown_categories_and_elements_outside_a_view_pass():
     schema = rich_schema(rich_groups())
     schema.check(changed(rich_groups(), "attributes", "genre", 0, -1))
     schema.check(changed(rich_groups(), "attributes", "gap", 0, np.inf)[1:])
+
+
+FRAME = ratings(least=2)
+STORED = Path(__file__).parent / "stored" / "v1"
+
+
+@pytest.mark.parametrize("kind", kinds_of("groups"))
+class TestGroups:
+    def test_groups_of_the_fit_are_seen_those_held_out_too(self, kind, tmp_path):
+        share = {} if kind == "marginal" else {"validation_fraction": 0.25}
+        make(kind, **share).fit(FRAME).save(tmp_path / "model")
+        loaded, new = exfam.load(tmp_path / "model"), FRAME.assign(user=FRAME.user + " again")
+        assert (loaded.seen_in_fit(FRAME).seen == 1).all()
+        overlap = loaded.seen_in_fit(new)
+        assert (overlap.seen == 0).all() and overlap.is_chance and overlap.words("groups") == ""
+        both = loaded.seen_in_fit(pd.concat([FRAME, new]))
+        assert both.n_seen == FRAME.user.nunique() and not both.is_chance
+        assert "are among those that the model was fitted on" in both.words("groups")
+
+    def test_models_of_older_versions_do_not_know(self, kind):
+        frame = json.loads((STORED / "log_prob.json").read_text())["frame"]
+        overlap = exfam.load(STORED / kind).seen_in_fit(frame)
+        assert np.isnan(overlap.seen).all() and overlap.is_chance and not overlap.n_checked
+
+
+@pytest.mark.parametrize("kind", [*kinds_of("fields"), *kinds_of("tables")])
+def test_maps_and_rows_of_the_fit_are_seen(kind):
+    case = case_of(kind)
+    seen = case.fit().seen_in_fit(*case.given)
+    assert seen.n_seen > 0.9 * len(seen.seen) and not seen.is_chance
+
+
+def test_the_hash_of_a_group_is_of_its_content_alone():
+    groups, again = (
+        Groups.from_frame(frame, group="user", item="movie", value="stars")
+        for frame in (FRAME, FRAME.sample(frac=1, random_state=0))
+    )
+    by_name, shuffled = (
+        dict(zip(given.group_names, group_hashes(given), strict=True)) for given in (groups, again)
+    )
+    assert by_name == shuffled and len(set(by_name.values())) == len(groups)
+    for change in (
+        {"values": {"stars": groups.values["stars"] + 1.0}},
+        {"group_names": groups.group_names[::-1]},
+        {"item": (groups.item + 1) % groups.n_items},
+        {"observed": np.zeros(groups.n_elements, dtype=bool)},
+    ):
+        assert (group_hashes(groups.with_(**change)) != group_hashes(groups)).all(), change
+
+
+def test_hashes_are_the_same_on_every_machine():
+    groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 2, 0], values={"y": [0.5, 1, 2, 3]})
+    assert group_hashes(groups).tolist() == [12395291479128868979, 331968418427827920]
+    zeros = row_hashes(np.array([[0.0, np.nan], [-0.0, -np.nan], [np.nan, 0.0]]))
+    assert zeros[0] == zeros[1] != zeros[2]
+
+
+def test_rows_equal_by_chance_are_no_sign_of_the_fit():
+    random = np.random.default_rng(0)
+
+    def rows(n):
+        return row_hashes(random.integers(0, 40, (n, 2)).astype(float))
+
+    seen = Seen.of([rows(1000)])
+    new = seen.among(rows(500))
+    assert new.n_seen > 50 and new.is_chance
+    assert "no more than by chance" in new.words("rows")
+    half = Seen.of([kept := rows(1000)]).among(np.concatenate([kept[:250], rows(250)]))
+    assert not half.is_chance
+
+
+def test_of_many_a_sample_is_kept_the_same_in_all_data():
+    hashes = row_hashes(np.arange(5000.0)[:, None])
+    seen = Seen.of([hashes[:4000]], most=500)
+    assert 100 < len(seen.hashes) <= 500 and seen.bits > 0
+    result = seen.among(hashes)
+    known = ~np.isnan(result.seen)
+    assert (result.seen[known] == (np.arange(5000)[known] < 4000)).all()
+    assert 0.7 < result.n_seen / result.n_checked < 0.9
+    assert "(of 5,000, a sample)" in result.words("rows")
+
+
+@pytest.mark.parametrize(
+    ("config", "hashes", "message"),
+    [
+        ({"n": -2, "twice": 0, "bits": 0}, [1], "a count 'n' in a saved model, got -2"),
+        ({"n": 2, "twice": 0, "bits": 64}, [1], "a count 'bits' in a saved model, got 64"),
+        ([], [1], "a count 'n' in a saved model, got None"),
+        ({"n": 2, "twice": 0, "bits": 0}, [1.5], "hashes of 64 bits in a saved model, got float64"),
+        ({"n": 2, "twice": 0, "bits": 0, "element_bits": 0}, [1], "`seen_elements` must have"),
+    ],
+)
+def test_what_no_model_has_saved_is_refused(config, hashes, message):
+    with pytest.raises(ModelFileError, match=re.escape(message)):
+        Seen.from_config(config, {"seen": np.array(hashes)})
+
+
+def baskets(n, *, labels, seed=0, n_items=30, least=4):
+    """Groups of common items: a few are in most of them."""
+    random = np.random.default_rng(seed)
+    share = 1 / np.arange(1, n_items + 1)
+    rows = [
+        (label, f"i{item}")
+        for label in labels
+        for item in random.choice(
+            n_items, random.integers(least, 9), replace=False, p=share / share.sum()
+        )
+    ]
+    frame = pd.DataFrame(rows, columns=["user", "movie"])
+    return Groups.from_frame(frame, group="user", item="movie"), frame
+
+
+def of_frame(frame):
+    return Groups.from_frame(frame, group="user", item="movie")
+
+
+class TestChangedGroups:
+    FITTED, ROWS = baskets(200, labels=range(200))
+
+    def overlap(self, groups, *, most=2**18):
+        return SeenElements.of([self.FITTED], most=most).among(groups)
+
+    def test_those_that_grew_or_lost_rows_are_seen(self):
+        more = pd.DataFrame({"user": range(200), "movie": "new"})
+        grown = self.overlap(of_frame(pd.concat([self.ROWS, more])))
+        assert (grown.seen == 1).all() and not grown.is_chance
+        fewer = self.overlap(of_frame(self.ROWS[self.ROWS.duplicated("user")]))
+        assert (fewer.seen == 1).all() and not fewer.is_chance
+
+    def test_those_of_mostly_other_elements_and_new_ones_of_common_items_are_not(self):
+        movies = [f"n{k}" for k in range(10)] * 200
+        other = pd.DataFrame({"user": np.repeat(range(200), 10), "movie": movies})
+        assert not self.overlap(of_frame(pd.concat([self.ROWS, other]))).n_seen
+        assert not self.overlap(baskets(200, labels=range(200, 400), seed=1)[0]).n_seen
+
+    def test_new_groups_under_the_same_numbers_are_seen_by_chance(self):
+        overlap = self.overlap(baskets(200, labels=range(200), seed=1)[0])
+        assert overlap.n_seen > 20 and overlap.is_chance
+
+    def test_the_same_groups_of_few_items_are_no_chance(self):
+        few, _ = baskets(12, labels=range(12), n_items=9, least=8)
+        assert SeenElements.of([few]).among(few).is_chance
+        overlap = make("marginal", value=None, group="user").fit(few).seen_in_fit(few)
+        assert overlap.n_seen == 12 and overlap.expected == 0 and not overlap.is_chance
+
+    def test_groups_without_labels_are_compared_as_wholes(self):
+        seen = seen_groups([self.FITTED.with_(group_names=None)])
+        assert seen.elements is None and list(seen.arrays()) == ["seen"]

@@ -61,14 +61,13 @@ def holds(path, seed=0):
         assert stored.tensors[name].dtype == tensor.dtype
         assert torch.equal(stored.tensors[name], tensor)
     for name, labels in expected["vocabulary"].items():
-        assert stored.vocabulary[name].dtype == labels.dtype
-        assert stored.vocabulary[name].tolist() == labels.tolist()
+        np.testing.assert_array_equal(stored.vocabulary[name], labels, strict=True)
     return True
 
 
 def test_a_model_comes_back_exactly_in_files_that_need_no_exfam(saved):
-    assert holds(saved) and holds(str(saved))
-    assert sorted(os.listdir(saved)) == sorted(FILES) and os.listdir(saved.parent) == ["model"]
+    assert holds(saved) and os.listdir(saved.parent) == ["model"]
+    assert sorted(os.listdir(saved)) == sorted(FILES)
     document = json.loads((saved / "config.json").read_text())
     assert (document["format"], document["format_version"]) == ("exfam-model", FORMAT_VERSION)
     for name, checksum in document["files"].items():
@@ -82,15 +81,12 @@ def test_a_model_comes_back_exactly_in_files_that_need_no_exfam(saved):
     "labels",
     [
         np.array(["", "a b", "caf\u00e9", "\U0001f600", "1", "True", "nan", 'quo"te\n']),
-        np.array([0, -1, 2**62]),
         np.array([7], dtype=np.uint8),
-        np.array([True, False]),
         np.array([0.1, -0.0, 1e300, np.inf, np.nan]),
         np.array([0.1], dtype=np.float32),
         np.array(["2020-01-01", "1969-07-20", "NaT"], dtype="datetime64[D]"),
         np.array(["2020-01-01T00:00:00.000000001"], dtype="datetime64[ns]"),
         np.array(["1", 1, 1.0, True, "True", False, 2**70], dtype=object),
-        np.array([np.int64(3), np.str_("x")], dtype=object),
         np.array([], dtype="<U1"),
         np.array([], dtype=object),
     ],
@@ -99,80 +95,49 @@ def test_a_model_comes_back_exactly_in_files_that_need_no_exfam(saved):
 def test_labels_keep_value_and_type(path, labels):
     save_folder(path / "deep", **EMPTY | {"vocabulary": {"first": np.array(["x"]), "c": labels}})
     loaded = load_folder(path / "deep").vocabulary["c"]
-    assert loaded.dtype == labels.dtype
-    np.testing.assert_array_equal(loaded, labels)
-    plain = [label.item() if isinstance(label, np.generic) else label for label in labels.tolist()]
-    assert [type(label) for label in loaded.tolist()] == [type(label) for label in plain]
+    np.testing.assert_array_equal(loaded, labels, strict=True)
+    assert [type(label) for label in loaded.tolist()] == [type(x) for x in labels.tolist()]
 
 
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
-def test_all_files_follow_the_umask(path, umask, mode):
-    before = os.umask(umask)
+def test_all_files_follow_the_umask(path):
+    before = os.umask(0o027)
     try:
         save_folder(path, **model())
     finally:
         os.umask(before)
-    assert {(path / name).stat().st_mode & 0o777 for name in FILES} == {mode}
+    assert {(path / name).stat().st_mode & 0o777 for name in FILES} == {0o640}
 
 
-def labels_of(label):
-    labels = np.empty(1, dtype=object)
-    labels[0] = label
-    return {"vocabulary": {"item": labels}}
-
-
-WRONG_LABELS = [None, b"bytes", (1, 2), 1j, "\ud800", np.datetime64("2020")]
-WRONG_CONFIGS = [float("nan"), np.zeros(2), {1, 2}, object]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "match"),
-    [(labels_of(label), "Labels of 'item' must be str, int, float, b") for label in WRONG_LABELS]
-    + [({"config": {"a": value}}, "`config` must be plain JSON, got") for value in WRONG_CONFIGS],
-    ids=str,
-)
-def test_what_cannot_be_kept_is_refused(path, wrong, match):
-    with pytest.raises(ExfamError, match=match):
-        save_folder(path, **EMPTY | wrong)
+def test_what_cannot_be_kept_is_refused(path):
+    for label in (None, "\ud800"):
+        labels = {"item": np.array([label], dtype=object)}
+        with pytest.raises(ExfamError, match="Labels of 'item' must be str, int, float, bool or"):
+            save_folder(path, **EMPTY | {"vocabulary": labels})
+    for value in (float("nan"), {1}):
+        with pytest.raises(ExfamError, match="`config` must be plain JSON, got"):
+            save_folder(path, **EMPTY | {"config": {"a": value}})
+    with pytest.raises(ExfamError, match="`path` must be a path"):
+        save_folder("\0", **model())
     assert os.listdir(path.parent) == []
 
 
-@pytest.mark.parametrize("name", ["", "a" * 300, "\ud800", "\0"])
-def test_a_name_that_no_folder_can_have_is_refused(tmp_path, monkeypatch, name):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ExfamError, match="`path` must be a path"):
-        save_folder(name, **model())
-    assert not list(tmp_path.iterdir())
-
-
-# Replacing
-
-
 def test_a_model_is_replaced_only_with_overwrite_and_other_files_are_carried_over(saved):
-    (saved / "report.html").write_text("mine")
     (saved / "plots").mkdir()
-    (saved / "plots" / "a.png").write_text("mine too")
-    (saved / "link").symlink_to("report.html")
+    (saved / "plots" / "a.png").write_text("mine")
+    (saved / "link").symlink_to("plots/a.png")
     with pytest.raises(ExfamError, match=r"got a saved model at .*Pass overwrite=True"):
         save_folder(saved, **model(1))
     assert holds(saved)
     save_folder(saved, **model(1), overwrite=True)
-    assert holds(saved, 1) and os.listdir(saved.parent) == ["model"]
-    assert (saved / "report.html").read_text() == "mine"
-    assert (saved / "plots" / "a.png").read_text() == "mine too"
-    assert os.readlink(saved / "link") == "report.html"
+    assert holds(saved, 1)
+    assert (saved / "plots" / "a.png").read_text() == "mine"
+    assert os.readlink(saved / "link") == "plots/a.png"
 
 
-FOREIGN = [
-    (None, "a file"),
-    ("thesis.tex", "text"),
-    ("config.json", '{"model_type": "bert"}'),
-    ("config.json", "[]"),
-    ("config.json", "{"),
-]
+FOREIGN = [("thesis.tex", "text"), ("config.json", '{"model_type": "bert"}'), ("config.json", "{")]
 
 
-@pytest.mark.parametrize(("name", "content"), FOREIGN)
+@pytest.mark.parametrize(("name", "content"), [(None, "a file"), *FOREIGN])
 def test_what_is_no_model_is_never_replaced(path, name, content):
     if name:
         path.mkdir()
@@ -238,14 +203,13 @@ def test_a_save_that_fails_puts_everything_back(saved, monkeypatch, function, at
     # The rename that puts the old folder back works.
     once = (function, at) == ("rename", 2)
     overwrite_cut_short(saved, monkeypatch, function, at, clean_up=True, once=once)
-    assert os.listdir(saved.parent) == ["model"] and holds(saved)
+    assert holds(saved) and os.listdir(saved.parent) == ["model"]
 
 
 @pytest.mark.parametrize(
     ("function", "error"),
     [
         ("_write_tensors", SafetensorError("No space left on device (os error 28)")),
-        ("_write_tensors", OSError(errno.ENOSPC, "No space left on device")),
         ("sync", OSError(errno.EIO, "Input/output error")),
     ],
     ids=str,
@@ -254,16 +218,12 @@ def test_a_disk_that_refuses_is_one_clear_error(saved, monkeypatch, function, er
     def refuse(*_):
         raise error
 
-    with monkeypatch.context() as patch:
-        patch.setattr(storage, function, refuse)
-        with pytest.raises(ExfamError, match="can be written, got .*model: .*(space|error).* Free"):
-            save_folder(saved, **model(1), overwrite=True)
+    monkeypatch.setattr(storage, function, refuse)
+    with pytest.raises(ExfamError, match="can be written, got .*model: .*(space|error).* Free"):
+        save_folder(saved, **model(1), overwrite=True)
     assert holds(saved) and os.listdir(saved.parent) == ["model"]
 
 
-# Several processes
-
-SOURCE = {**os.environ, "PYTHONPATH": str(Path(exfam.__file__).parents[1])}
 # Rounds of saving, or of reading, whole models that hold one number everywhere.
 HAMMER = """
 import sys
@@ -274,12 +234,10 @@ path, number = sys.argv[1], int(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
 for turn in range(6):
+    n = 100 * number + turn
     if number:
-        n = 100 * number + turn
-        labels = {"item": np.array([n])}
-        save_folder(
-            path, tensors={"n": np.full(9, n)}, config={"n": n}, vocabulary=labels, overwrite=True
-        )
+        model = dict(tensors={"n": np.full(9, n)}, vocabulary={"item": np.array([n])})
+        save_folder(path, config={"n": n}, **model, overwrite=True)
     stored = load_arrays(path)
     assert stored.config["n"] == stored.tensors["n"][0] == stored.vocabulary["item"][0]
 """
@@ -291,7 +249,7 @@ def start(script, *arguments):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env=SOURCE,
+        env={**os.environ, "PYTHONPATH": str(Path(exfam.__file__).parents[1])},
     )
     assert process.stdout.readline() == "ready\n"
     return process
@@ -306,7 +264,7 @@ def test_of_many_saves_at_once_one_is_there_whole(path):
         process.stdin.flush()
     for process in processes:
         process.communicate()
-    assert [process.returncode for process in processes] == [0] * len(processes)
+        assert process.returncode == 0
     assert load_arrays(path).config["n"] % 100 == 5
     assert os.listdir(path.parent) == ["model"]
 
@@ -357,22 +315,6 @@ def test_a_model_replaced_while_it_is_read_is_read_again(saved, monkeypatch):
     assert holds(saved, 1) and len(turns) == 4
 
 
-def test_a_model_moved_aside_while_it_is_read_is_found(saved, monkeypatch):
-    read, turns = storage._read_document, []
-
-    def moved(path):
-        turns.append(path.name)
-        if len(turns) == 1:
-            os.rename(saved, saved.parent / ".model.old")
-        return read(path)
-
-    monkeypatch.setattr(storage, "_read_document", moved)
-    assert holds(saved) and turns == ["model", ".model.old"]
-
-
-# Damage
-
-
 def refused(path, *, match):
     with pytest.raises(ModelFileError, match=match) as caught:
         load_folder(path)
@@ -380,56 +322,30 @@ def refused(path, *, match):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_any_changed_byte_is_noticed(saved, name):
+def test_any_changed_byte_and_another_length_are_noticed(saved, name):
     data = (saved / name).read_bytes()
     for at in {*range(0, len(data), max(1, len(data) // 60)), 0, 7, 8, len(data) - 2}:
         changed = bytearray(data)
         changed[at] ^= 0xFF
         (saved / name).write_bytes(bytes(changed))
         refused(saved, match=f"{re.escape(name)}.*(damaged|something else|format version)")
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_of_another_length_or_none_is_noticed(saved, name):
-    data = (saved / name).read_bytes()
-    for content in [data[: int(len(data) * keep)] for keep in (0.0, 0.01, 0.5, 0.99)] + [
-        data + b"x"
-    ]:
+    for content in (b"", data[: len(data) // 2], data[:-9], data + b"x"):
         (saved / name).write_bytes(content)
         refused(saved, match=f"{re.escape(name)}.*damaged")
     (saved / name).unlink()
     refused(saved, match=f"must be.*{re.escape(name)}|{re.escape(name)} must be")
 
 
-@pytest.mark.parametrize("text", ["", "{", "null", "[]", "3", '"exfam-model"', '{"a": 1}', "\xff"])
-def test_another_config_is_noticed(saved, text):
-    (saved / "config.json").write_bytes(text.encode("latin-1"))
-    refused(saved, match=r"config\.json")
-
-
-NEWER = (
-    r"config\.json must have format version 1 at most, got 99, written by exfam 7\.0\.0\. Install "
-    "that version of exfam or a newer one"
-)
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"config": {"name": "efa", "sizes": [1, 3]}}, r"config\.json.*damaged or changed"),
-        ({"format_version": 99, "exfam_version": "7.0.0"}, NEWER),
-        *(({"format_version": version}, "damaged") for version in (0, "1", None, True)),
-        ({}, None),
-    ],
-    ids=str,
-)
-def test_edits_are_noticed_but_spaces_do_not_matter(saved, changes, match):
+def test_edits_and_newer_versions_are_noticed_but_spaces_do_not_matter(saved):
     document = json.loads((saved / "config.json").read_text())
-    (saved / "config.json").write_text(json.dumps(document | changes))
-    if match is None:
-        assert holds(saved)
-    else:
-        refused(saved, match=match)
+    (saved / "config.json").write_text(json.dumps(document))
+    assert holds(saved)
+    (saved / "config.json").write_text(json.dumps(document | {"format_version": None}))
+    refused(saved, match=r"config\.json.*damaged or changed")
+    newer = {"format_version": 99, "exfam_version": "7.0.0"}
+    (saved / "config.json").write_text(json.dumps(document | newer))
+    match = r"format version 1 at most, got 99, written by exfam 7\.0\.0\. Install that version"
+    refused(saved, match=match)
 
 
 def test_what_is_no_model_folder_is_refused(tmp_path):
@@ -437,5 +353,6 @@ def test_what_is_no_model_folder_is_refused(tmp_path):
     (tmp_path / "model").write_text("")
     refused(tmp_path / "model", match=r"`path` must be a folder.*got a file at .*model")
     refused(tmp_path, match="must be a saved exfam model, got a folder without")
-    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
-    refused(tmp_path, match=r"got a config\.json of something else")
+    for text in ('{"model_type": "bert"}', "null", "[]"):
+        (tmp_path / "config.json").write_text(text)
+        refused(tmp_path, match=r"got a config\.json of something else")

@@ -30,16 +30,16 @@ def answers(kind):
         warnings.simplefilter("ignore")  # words of the text without a vector
         match REGISTRY[kind].reads:
             case "groups" | "fields":
-                said = model.log_prob(data)
+                result = model.log_prob(data)
             case "tables" if response:
-                said = model.log_scores(data, response[0])
+                result = model.log_scores(data, response[0])
             case "sentences" if kind != "sentence-regressor":
-                said = model.predict_log_proba(data)
+                result = model.predict_log_proba(data)
             case "sentences":
-                said = model.predict(data)
+                result = model.predict(data)
             case _:
-                said = model.score(data)
-    return np.asarray(said, dtype=np.float64).ravel()[:50]
+                result = model.score(data)
+    return np.asarray(result, dtype=np.float64).ravel()[:50]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -2,7 +2,6 @@
 
 import io
 import math
-import shutil
 import signal
 import threading
 
@@ -21,7 +20,6 @@ from toy_fit import (
     N_SAMPLED,
     ToyModel,
     counting,
-    run_python,
     same_bits,
     squares,
     toy_engine,
@@ -35,9 +33,6 @@ from toy_fit import (
 def press_ctrl_c(model, batch):
     signal.raise_signal(signal.SIGINT)
     return squares(model, batch)
-
-
-# Seeds
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_does_not():
@@ -60,9 +55,6 @@ def test_every_epoch_has_its_own_order():
         orders.append(np.concatenate(engine._batches).tolist())
     assert orders[0] == orders[2] != orders[1]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(40))
-
-
-# Best epoch and early stopping
 
 
 def one_number(model, batch):
@@ -100,33 +92,6 @@ def test_without_validation_the_last_weights_are_kept():
     assert model.weight.item() == pytest.approx(1.0, abs=0.05)
 
 
-def test_validation_does_not_move_the_weights():
-    settings = toy_settings(patience=1000, max_epochs=3)
-
-    def weights(**options):
-        seen = []
-
-        def objective(model, batch):
-            if model.training:
-                seen.append(model.item.weight.detach().clone())
-            return squares(model, batch)
-
-        toy_fit(objective=objective, settings=settings, **options)
-        return torch.stack(seen)
-
-    assert torch.equal(weights(), weights(validation=None))
-
-
-def test_validation_nats_are_those_of_all_groups_at_once():
-    model, history = toy_fit(settings=toy_settings(max_epochs=1, batch_size=1))
-    with torch.no_grad():
-        nats, weight = squares(model, toy_groups(seed=1, n_groups=15).pad(np.arange(15)))
-    assert history.rows[0].validation_nats == pytest.approx(float(nats / weight), rel=1e-6)
-
-
-# Ctrl-C
-
-
 def test_ctrl_c_keeps_the_best_so_far():
     epochs = []
 
@@ -135,29 +100,17 @@ def test_ctrl_c_keeps_the_best_so_far():
             epochs.append({k: v.clone() for k, v in model.state_dict().items()})
         return squares(model, batch)
 
-    before = signal.getsignal(signal.SIGINT)
     model, history = toy_fit(objective=counting(remember, at=13, act=press_ctrl_c))
     assert history.interrupted and history.stopped == "interrupted" and len(history) == 2
     del epochs[:N_SAMPLED]
     kept = epochs[len(epochs) // 2 * (history.best.epoch - 1)]
     assert all(torch.equal(kept[name], value) for name, value in model.state_dict().items())
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_ctrl_c_finishes_the_step_at_hand_and_takes_no_other():
     objective = counting(at=3, act=press_ctrl_c)
     _, history = toy_fit(objective=objective, validation=None)
     assert history.interrupted and len(history) == 0 and sum(objective.calls) == 3
-
-
-def test_ctrl_c_in_validation_leaves_the_epoch_out():
-    def press_in_validation(model, batch):
-        is_validation = not model.training and any(objective.calls)
-        return press_ctrl_c(model, batch) if is_validation else squares(model, batch)
-
-    objective = counting(press_in_validation)
-    _, history = toy_fit(objective=objective)
-    assert history.interrupted and len(history) == 0
 
 
 def test_a_second_ctrl_c_raises_and_an_interrupt_that_is_no_signal_ends_the_fit():
@@ -184,9 +137,6 @@ def test_outside_the_main_thread_a_fit_takes_no_signals():
     assert same_bits(results[0][0], toy_fit()[0])
 
 
-# History and progress
-
-
 def test_history_as_columns():
     _, history = toy_fit()
     columns = history.to_dict()
@@ -210,31 +160,13 @@ def drawn(*drawings, shown=True, terminal=True):
 
 def test_progress_shows_epoch_validation_and_best_on_a_terminal(capfd):
     rows = [Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True), Epoch(2, 16, 3.7, 3.85, 3e-3, 0.4, False)]
-    text = drawn(rows)
+    # It ends with the last epoch, however quick.
+    text = drawn([], rows[:1], rows)
     assert "epoch 2/9  validation 3.8500 nats (best 3.8000)" in text and "a line" in text
     assert drawn(rows, shown=False) == drawn(rows, terminal=False) == ""
     assert "train 3.9000 nats" in drawn([Epoch(1, 8, 3.9, None, 3e-3, 0.2, False)])
-    # It ends with the last epoch, however quick.
-    assert "epoch 2/9" in drawn([], rows[:1], rows)
     toy_fit(progress=True)
     assert capfd.readouterr() == ("", "")
-
-
-# Weights
-
-
-def test_weights_decide_between_values():
-    groups = Groups(start=[0, 1], stop=[1, 2], values={"value": [0.0, 1.0]})
-
-    def weighted(model, batch):
-        distance = model.weight[0, 0] - batch.values["value"]
-        return (distance**2 * batch.weight).sum(), batch.weight.sum()
-
-    model = nn.Embedding.from_pretrained(torch.zeros(1, 1), freeze=False)
-    settings = toy_settings(learning_rate=0.05, max_epochs=200)
-    train = Weighted(groups, np.array([1.0, 3.0]))
-    toy_fit(model, objective=weighted, train=train, settings=settings, validation=None)
-    assert model.weight.item() == pytest.approx(0.75, abs=0.01)
 
 
 def test_a_batch_without_weight_takes_no_step():
@@ -276,9 +208,6 @@ def test_data_without_weight_are_refused():
             toy_fit(**{name: part})
 
 
-# Numbers that are not finite, and results far worse than the start
-
-
 def not_finite(model, batch):
     nats, weight = squares(model, batch)
     return nats * math.nan, weight
@@ -291,13 +220,12 @@ def steep(model, batch):
 
 def test_nats_that_are_not_finite_stop_the_fit_with_the_best_weights():
     two_epochs, _ = toy_fit(settings=toy_settings(max_epochs=2, schedule="constant", warmup=0.0))
-    model = ToyModel()
-    settings = toy_settings(max_epochs=4, schedule="constant", warmup=0.0)
-    with pytest.raises(
-        ExfamError,
-        match=r"Training nats must be finite, got nan at epoch 3, step 2\. Use a lower "
-        r"`learning_rate`\. The model has its best weights so far, those of epoch 2\.",
-    ):
+    model, settings = ToyModel(), toy_settings(schedule="constant", warmup=0.0)
+    match = (
+        r"Training nats must be finite, got nan at epoch 3, step 2\. Use a lower "
+        r"`learning_rate`\. The model has its best weights so far, those of epoch 2\."
+    )
+    with pytest.raises(ExfamError, match=match):
         toy_fit(model, objective=counting(at=12, act=not_finite), settings=settings)
     assert same_bits(model, two_epochs)
 
@@ -310,9 +238,8 @@ def test_neither_nats_nor_gradients_that_are_not_finite_reach_the_weights(object
     assert same_bits(model, ToyModel())
 
 
-@pytest.mark.parametrize("rate", [1e25, 1e38])
-def test_what_the_last_step_did_to_the_weights_is_seen(rate):
-    settings = toy_settings(learning_rate=rate, max_epochs=1, batch_size=10_000, warmup=0.0)
+def test_what_the_last_step_did_to_the_weights_is_seen():
+    settings = toy_settings(learning_rate=1e38, max_epochs=1, batch_size=10_000, warmup=0.0)
     with pytest.raises(ExfamError, match=r"Training nats must be finite, got \w+ after the last"):
         toy_fit(validation=None, settings=settings)
 
@@ -329,11 +256,9 @@ def test_infinite_validation_is_named():
 def test_a_result_far_worse_than_the_start_is_an_error(tmp_path):
     settings = toy_settings(learning_rate=1e3, warmup=0.0)
     message = r"must not rise, got .*e\+\d+ after the last step where there were .*`learning_rate`"
-    for validation in (None, toy_groups(seed=1)):
-        for _ in range(2):  # a checkpoint does not hide it
-            with pytest.raises(ExfamError, match=message):
-                toy_fit(settings=settings, validation=validation, checkpoint=tmp_path / "fit")
-        shutil.rmtree(tmp_path / "fit", ignore_errors=True)
+    for _ in range(2):  # a checkpoint does not hide it
+        with pytest.raises(ExfamError, match=message):
+            toy_fit(settings=settings, checkpoint=tmp_path)
 
 
 def test_outliers_and_hard_validation_data_are_no_divergence():
@@ -342,9 +267,3 @@ def test_outliers_and_hard_validation_data_are_no_divergence():
     for options in ({"train": outlier}, {"validation": value + 1e6}, {"validation": outlier}):
         groups = {k: toy_groups().with_(values={"value": v}) for k, v in options.items()}
         assert len(toy_fit(**groups)[1]) == 4
-
-
-@pytest.mark.parametrize("module", ["protocol", "ranks"])
-def test_what_words_need_does_without_torch(module):
-    code = f"import sys, exfam.training.{module} as m; print('torch' in sys.modules)"
-    assert run_python(code) == "False"

@@ -1,4 +1,4 @@
-"""Models of an item part and a value part: exact sums, which terms count, garbage kept out."""
+"""Models of an item part and a value part: exact sums, which terms count, items of the context."""
 
 from dataclasses import replace
 from itertools import product
@@ -13,17 +13,100 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_items,
     build_latent_factor_values,
 )
-from exfam.families import Binomial, Gaussian, PerItem, Poisson
+from exfam.families import Gaussian, Poisson
 from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods.two_part import (
     DIRECTIONS,
     SUPPORTS,
+    HardExclusion,
     Likelihood,
     LogProb,
+    RepeatPenalty,
     TwoPartModel,
+    context_items,
     counted,
+    repeated,
 )
 from model_cases import make_groups, more_padding, whole
+
+N_ITEMS = 9
+every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
+
+
+def seen_by_hand(batch, direction, n_items):
+    """One element at a time, straight from the definition."""
+    rows, length = batch.item.shape
+    seen = torch.zeros(rows, length, n_items, dtype=torch.bool)
+    for b, i, j in np.ndindex(rows, length, length):
+        visible = j < i if direction == "causal" else j != i
+        if visible and batch.present[b, j] and batch.item[b, j] >= 0:
+            seen[b, i, batch.item[b, j]] = True
+    return seen
+
+
+def cases():
+    groups = make_groups(repeats=True, seed=1)
+    unknown = groups.item.copy()
+    unknown[[0, 3, 7]] = -1
+    lag = np.array([[0], [0], [4], [5], [0]])
+    ranges = {"context_start": lag, "context_stop": lag + [[0], [2], [1], [3], [4]]}
+    role = np.where(np.arange(groups.n_elements) % 3 == 0, CONTEXT, TARGET).astype(np.int8)
+    return {
+        "plain": groups,
+        "unknown items": groups.with_(item=unknown),
+        "context ranges": groups.with_(**ranges),
+        "context-only elements": groups.with_(role=role),
+    }
+
+
+@every_direction
+@pytest.mark.parametrize("groups", cases().values(), ids=cases())
+def test_context_items_and_repeats_are_those_of_the_definition(direction, groups):
+    batch = more_padding(whole(groups))
+    by_hand = seen_by_hand(batch, direction, N_ITEMS)
+    assert by_hand.any() and not by_hand.all()
+    # Padding with any item is not seen.
+    padded = replace(batch, item=torch.where(batch.present, batch.item, 7))
+    for given in (batch, padded):
+        assert torch.equal(context_items(given, direction, N_ITEMS), by_hand)
+    own = batch.item.clamp_min(0)[..., None]
+    again = by_hand.gather(-1, own)[..., 0] & batch.present & (batch.item >= 0)
+    assert again.any() and torch.equal(repeated(batch, direction, n_items=N_ITEMS), again)
+
+
+@every_direction
+def test_hard_exclusion_gives_context_items_nothing_and_keeps_the_odds_of_the_rest(direction):
+    batch = whole(make_groups())
+    eta = torch.randn(*batch.item.shape, N_ITEMS, generator=torch.Generator().manual_seed(0))
+    hard = HardExclusion()(eta, batch, direction).softmax(-1)
+    rest = torch.where(context_items(batch, direction, N_ITEMS), 0.0, eta.exp())
+    torch.testing.assert_close(hard, rest / rest.sum(-1, keepdim=True))
+    assert torch.equal(SUPPORTS["none"]()(eta, batch, direction), eta)
+    assert torch.equal(RepeatPenalty(initial=0.0)(eta, batch, direction), eta)
+    large = RepeatPenalty(initial=1e4)(eta, batch, direction).softmax(-1)
+    torch.testing.assert_close(large, hard)
+
+
+@every_direction
+def test_hard_exclusion_names_a_target_that_repeats(direction):
+    groups = make_groups(lengths=[2, 3], item=np.array([0, 1, 5, 3, 5], dtype=np.int32))
+    first = 4 if direction == "causal" else 2
+    message = rf"`item` must not repeat .* item code 5, .* at element {first} \(. such elements"
+    with pytest.raises(ExfamError, match=message):
+        HardExclusion()(torch.zeros(2, 3, N_ITEMS), whole(groups), direction)
+    role = np.array([CONTEXT, CONTEXT, TARGET], dtype=np.int8)
+    groups = make_groups(lengths=[3], item=np.array([5, 5, 3], dtype=np.int32), role=role)
+    eta = HardExclusion()(torch.zeros(1, 3, N_ITEMS), whole(groups), direction)
+    assert torch.isneginf(eta[0, 2, 5]) and torch.isfinite(eta[0, 2, 3])
+
+
+def test_items_and_a_direction_are_needed():
+    batch = whole(make_groups())
+    with pytest.raises(ExfamError, match="`direction` must be one of 'causal', 'bidirectional'"):
+        context_items(batch, "both", N_ITEMS)
+    with pytest.raises(ExfamError, match="`item` must be given for an item part"):
+        repeated(replace(batch, item=None), "causal", n_items=N_ITEMS)
+
 
 N_ITEMS = 9
 FAMILIES = {"value": Poisson(shift=1), "other": Gaussian()}
@@ -67,18 +150,6 @@ def test_log_prob_is_that_of_the_item_and_of_the_families(direction, support):
             torch.testing.assert_close(log_prob.value[column][b, i], expected)
 
 
-def test_what_is_not_a_target_has_log_prob_zero():
-    role = np.where(np.arange(18) % 4 == 1, CONTEXT, TARGET).astype(np.int8)
-    groups = groups_of_two_columns(role=role, observed=np.arange(18) % 3 != 0)
-    unknown = groups.item.copy()
-    unknown[2] = -1
-    batch = more_padding(whole(groups.with_(item=unknown)))
-    log_prob = make_model().log_prob(batch)
-    assert torch.equal(log_prob.item != 0, batch.target & (batch.item >= 0))
-    for column in FAMILIES:
-        assert torch.equal(log_prob.value[column] != 0, batch.target & batch.observed)
-
-
 @every_case
 def test_garbage_where_nothing_is_observed_reaches_no_number_and_no_gradient(direction, support):
     batch = whole(groups_of_two_columns(observed=np.arange(18) % 3 != 0))
@@ -111,64 +182,20 @@ def test_item_and_value_parts_stand_alone():
         values.item_log_probs(batch)
 
 
-def test_the_item_chooses_the_family():
-    families = {"value": PerItem({0: Binomial(4)}, default=Poisson(shift=1))}
-    model = make_model(families=families)
-    batch = whole(make_groups(lengths=[3], item=np.array([0, 4, 2], dtype=np.int32)))
-    eta = model.value_eta(batch)["value"]
-    expected = families["value"].log_prob(batch.values["value"], eta, item=batch.item)
-    torch.testing.assert_close(model.log_prob(batch).value["value"], expected)
-
-
-def test_models_side_by_side_under_vmap_equal_single_ones():
-    batch = whole(groups_of_two_columns())
-    models = [make_model(support="hard", seed=seed) for seed in range(3)]
-
-    class Loss(torch.nn.Module):
-        def __init__(self, model):
-            super().__init__()
-            self.model = model
-
-        def forward(self, batch):
-            return self.model.log_prob(batch).total().sum()
-
-    def loss(parameters, state):
-        return torch.func.functional_call(Loss(models[0]), (parameters, state), (batch,))
-
-    stacked = torch.func.stack_module_state([Loss(model) for model in models])
-    gradients, values = torch.func.vmap(torch.func.grad_and_value(loss))(*stacked)
-    for index, model in enumerate(models):
-        alone = model.log_prob(batch).total().sum()
-        alone.backward()
-        torch.testing.assert_close(values[index], alone.detach())
-        for name, parameter in model.named_parameters():
-            torch.testing.assert_close(gradients[f"model.{name}"][index], parameter.grad)
-
-
 def test_parts_must_fit_their_model():
     model = make_model("causal")
-    causal = {"direction": "causal"}
-    with pytest.raises(ExfamError, match="`item_part` or `value_part` must be given, got neither"):
-        TwoPartModel(**causal)
-    with pytest.raises(ExfamError, match=r"`families` must be given with a value part .* got \[\]"):
-        TwoPartModel(value_part=model.value_part, **causal)
-    with pytest.raises(ExfamError, match=r"`families` must be given .* got \['other', 'value'\]"):
-        TwoPartModel(item_part=model.item_part, families=FAMILIES, **causal)
-    with pytest.raises(ExfamError, match="`item_part` must be bidirectional as its model is, got"):
-        TwoPartModel(direction="bidirectional", item_part=model.item_part)
+    item, value = {"item_part": model.item_part}, {"value_part": model.value_part}
+    for direction, parts, match in (
+        ("causal", {}, "`item_part` or `value_part` must be given, got neither"),
+        ("causal", value, r"`families` must be given with a value part .* got \[\]"),
+        ("causal", item | {"families": FAMILIES}, r"`families` .* got \['other', 'value'\]"),
+        ("bidirectional", item, "`item_part` must be bidirectional as its model is, got"),
+        ("both", {}, "`direction` must be one of 'causal', 'bidirectional'"),
+    ):
+        with pytest.raises(ExfamError, match=match):
+            TwoPartModel(direction=direction, **parts)
     with pytest.raises(ExfamError, match="`direction` must be one of 'causal', 'bidirectional'"):
-        TwoPartModel(direction="both")
-
-
-class Fixed:
-    """A model whose log-probabilities are given."""
-
-    def __init__(self, direction, log_prob):
-        self.direction = direction
-        self._log_prob = log_prob
-
-    def log_prob(self, batch):
-        return self._log_prob
+        Likelihood("sideways")
 
 
 def some(batch, *, item=True, value=True):
@@ -184,19 +211,16 @@ def some(batch, *, item=True, value=True):
     )
 
 
-@pytest.mark.parametrize("direction", DIRECTIONS)
-def test_the_loss_is_minus_the_log_likelihood_of_all_terms(direction):
-    batch, likelihood = whole(make_groups()), Likelihood(direction)
-    log_prob = some(batch)
+def test_the_loss_is_minus_the_log_likelihood_of_all_terms():
+    model, batch = make_model(), whole(groups_of_two_columns())
+    log_prob, likelihood = model.log_prob(batch), Likelihood("bidirectional")
     nats, weight = likelihood.sums(log_prob, batch)
-    by_hand = log_prob.item.sum() + log_prob.value["a"].sum() + log_prob.value["b"].sum()
+    by_hand = log_prob.item.sum() + log_prob.value["value"].sum() + log_prob.value["other"].sum()
     torch.testing.assert_close(nats, by_hand)
     assert weight == batch.n_targets == 18
-    loss, loss_weight = likelihood(Fixed(direction, log_prob), batch)
-    assert loss == -nats > 0 and loss_weight == weight
-    (other,) = set(DIRECTIONS) - {direction}
-    with pytest.raises(ExfamError, match=f"`model` must be {direction} for .* direction='{other}'"):
-        likelihood(Fixed(other, log_prob), batch)
+    assert likelihood(model, batch) == (-nats, weight)
+    with pytest.raises(ExfamError, match="`model` must be causal for .* got direction='bi"):
+        Likelihood("causal")(model, batch)
 
 
 def test_a_weight_of_two_is_an_element_that_came_twice():
@@ -224,8 +248,3 @@ def test_a_target_counts_if_there_is_something_to_predict(item, value, expected)
     log_prob = some(batch, item=item, value=value)
     assert counted(log_prob, batch).sum() == expected
     assert Likelihood("causal").sums(log_prob, batch)[1] == expected
-
-
-def test_there_is_no_likelihood_for_another_direction():
-    with pytest.raises(ExfamError, match="`direction` must be one of 'causal', 'bidirectional'"):
-        Likelihood("sideways")

@@ -6,16 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from exfam import EFA, ExfamError, LatentFactor, Marginal, ShrunkOffset
+from exfam import EFA, LatentFactor, Marginal, ShrunkOffset
 from exfam.families import (
-    Bernoulli,
-    Categorical,
     Exponential,
     Gamma,
     Gaussian,
-    PerItem,
-    Poisson,
-    Scaled,
     StudentT,
 )
 
@@ -58,12 +53,11 @@ def fitted(name, family="gaussian", a=1.0, b=0.0):
 
 
 UNITS = [(family, a, 0.0) for family in FAMILIES for a in (1e-8, 1e10)]
-UNITS += [("gaussian", a, 0.0) for a in (1e-4, 1e-3, 7.3, 1e4)]
-ORIGINS = [(1.0, 50.0), (1e-3, -4.0), (1e4, 1e7), (7.3, 1e4)]
+UNITS += [("gaussian", *pair) for pair in ((1e-3, 0.0), (1.0, 50.0), (1e4, 1e7), (7.3, 1e4))]
 
 
 @every
-@pytest.mark.parametrize(("family", "a", "b"), UNITS + [("gaussian", *pair) for pair in ORIGINS])
+@pytest.mark.parametrize(("family", "a", "b"), UNITS)
 def test_another_unit_takes_its_logarithm_off_the_density(name, family, a, b):
     plain, moved = fitted(name, family), fitted(name, family, a, b)
     one, other = frame(family), frame(family, a, b)
@@ -78,84 +72,23 @@ def test_another_unit_takes_its_logarithm_off_the_density(name, family, a, b):
     np.testing.assert_allclose(variance, plain.predict_variance(one), **close)
 
 
-def test_a_fit_whose_last_step_breaks_it_is_refused():
-    model = latent_factor().set_params(
-        learning_rate=1e18, max_epochs=1, batch_size=N_GROUPS, validation_fraction=0.0, warmup=0.0
-    )
-    with pytest.raises(ExfamError, match="Training nats must be finite, got .* `learning_rate`"):
-        model.fit(frame())
-
-
-@pytest.mark.parametrize("name", ["efa", "latent factor", "marginal"])
-def test_each_family_of_items_has_a_unit_of_its_own(name):
-    """Half of the items have numbers of either sign, of which `a` is the unit; half yes or no."""
-    family = PerItem(dict.fromkeys(range(4), Gaussian()), default=Bernoulli())
-    nats = []
-    for a in (1.0, 1e-8, 1e10):
-        data = frame()
-        of_numbers = data["item"] < 4
-        data["y"] = np.where(of_numbers, a * data["y"], data["y"] > 4.5)
-        log_prob = ESTIMATORS[name](family=family).fit(data).log_prob(data)
-        nats.append(log_prob + np.where(of_numbers, math.log(a), 0.0))
-    np.testing.assert_allclose(nats[1:], [nats[0]] * 2, rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", [EFA, LatentFactor])
-def test_each_column_has_a_unit_of_its_own(kind):
-    family = {"y": "gaussian", "z": "gamma"}
-    sizes = SMALL | {"group_offset": True} if kind is EFA else {"dim": 4}
-    nats = []
-    for a, b in ((1.0, 1.0), (1e-8, 1e10)):
-        data = {**frame("gaussian", a), "z": frame("gamma", b)["y"]}
-        model = kind(**{**COLUMNS, "value": ["y", "z"]}, family=family, **SHORT, **sizes)
-        parts = model.fit(data).log_prob_parts(data)
-        nats.append([parts["y"] + math.log(a), parts["z"] + math.log(b)])
-    np.testing.assert_allclose(nats[1], nats[0], rtol=0, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["efa", "shrunk offset"])
-def test_draws_have_the_unit_of_the_column(name):
-    drawn = []
-    for a, b in ((1.0, 0.0), (1e4, 1e7)):
-        data = frame("gaussian", a, b)
-        data["y"] = np.where(np.arange(len(data["y"])) % 6 == 5, np.nan, data["y"])
-        values = fitted(name, "gaussian", a, b).sample(data, sweeps=1)
-        drawn.append((values.values["y"] - b) / a)
-    assert drawn[0].std() > 0.5 and np.isfinite(drawn[0]).all()
-    np.testing.assert_allclose(drawn[1], drawn[0], rtol=1e-4, atol=1e-4)
-
-
-def test_a_saved_model_keeps_the_unit(tmp_path):
-    model, data = fitted("efa", "gaussian", 1e-8), frame("gaussian", 1e-8)
-    (family,) = model.schema_.families.values()
-    assert isinstance(family, Scaled) and family.name == "gaussian" and 0 < family.scale < 1e-7
-    model.save(tmp_path / "model")
-    loaded = EFA.load(tmp_path / "model")
-    assert loaded.schema_ == model.schema_
-    np.testing.assert_array_equal(loaded.log_prob(data), model.log_prob(data))
-
-
 LENIENT = {
-    "efa network": efa(family="poisson"),
     "efa raw": efa(family="poisson", **RAW),
-    "efa offset": efa(family="poisson", group_offset=True),
-    "latent factor": latent_factor(family="poisson"),
     "latent factor sum": latent_factor(family="negative-binomial", pooling="sum"),
     "shrunk offset": shrunk_offset(family="poisson"),
     "real": efa(group_offset=True),
-    "real raw": efa(**RAW),
     "real latent factor": latent_factor(),
     "real shrunk offset": shrunk_offset(),
     "real sees": efa(parts="both", support="none", item_sees_values=True),
 }
 
 
-@pytest.mark.parametrize("name", LENIENT)
+@pytest.mark.parametrize("model", LENIENT.values(), ids=LENIENT)
 @pytest.mark.parametrize("huge", [1e9, 1e30])
-def test_a_huge_value_makes_no_other_impossible(name, huge):
+def test_a_huge_value_makes_no_other_impossible(model, huge):
     data = frame()
     data["y"] = np.abs(data["y"]).round()
-    model = LENIENT[name].fit(data)
+    model.fit(data)
     data["y"][7] = huge
     nats = model.log_prob(data)
     assert np.isfinite(np.delete(nats, 7)).all() and not np.isnan(nats).any()
@@ -163,19 +96,18 @@ def test_a_huge_value_makes_no_other_impossible(name, huge):
     assert np.isfinite(model.predict_variance(data)).all()
 
 
-@pytest.mark.parametrize("where", ["attributes", "group_attributes"])
-@pytest.mark.parametrize("huge", [1e20, 1e300])
-def test_a_huge_attribute_makes_nothing_impossible(where, huge):
+@pytest.mark.parametrize("columns", ["attributes", "group_attributes"])
+def test_a_huge_attribute_makes_nothing_impossible(columns):
     data = frame()
     data["note"] = np.repeat(np.linspace(0, 1, N_GROUPS), SIZE)
-    model = efa(**{where: ["note"]}).fit(data)
-    data["note"][: 2 * SIZE] = huge
+    model = efa(**{columns: ["note"]}).fit(data)
+    data["note"][: 2 * SIZE] = 1e300
     assert np.isfinite(model.log_prob(data)).all()
     assert np.isfinite(model.fit(data).log_prob(data)).all()
 
 
 @every
-def test_values_that_are_all_alike_or_a_handful_have_a_finite_law(name):
+def test_values_that_are_all_alike_or_a_handful_have_finite_densities(name):
     for value in (0.0, -1e-100):
         data = frame() | {"y": np.full(N_GROUPS * SIZE, value)}
         model = ESTIMATORS[name](family="gaussian").fit(data)
@@ -186,10 +118,3 @@ def test_values_that_are_all_alike_or_a_handful_have_a_finite_law(name):
     model = ESTIMATORS[name]().fit(data)
     assert np.isfinite(model.log_prob(data)).all()
     assert (np.abs(model.predict(data) * 1e100) < 20).all()
-
-
-@pytest.mark.parametrize("family", [Categorical(8), Poisson()])
-def test_families_of_counts_keep_their_values(family):
-    data = frame()
-    data["y"] = np.abs(data["y"]).round().clip(0, 7)
-    assert efa(family=family).fit(data).schema_.families == {"y": family}

@@ -53,14 +53,10 @@ def test_windows_are_few_blocks_each_and_all_groups_together(large, shuffled):
         # A block of groups may reach over the border of two blocks of elements.
         assert n_blocks(groups, part) <= 2 * BLOCKS_PER_WINDOW
         assert groups.lengths[part].sum() <= BLOCKS_PER_WINDOW * (ELEMENTS_PER_BLOCK + 9)
-
-
-def test_windows_differ_from_epoch_to_epoch_and_not_from_run_to_run(large):
-    first, same, other = (
-        [tuple(sorted(part.tolist())) for part in windows_of(many_groups(), seed)]
-        for seed in (0, 0, 1)
+    sets, same, other = (
+        {frozenset(part.tolist()) for part in windows_of(groups, seed)} for seed in (0, 0, 1)
     )
-    assert first == same and not set(first) & set(other)
+    assert sets == same and not sets & other
 
 
 @pytest.mark.parametrize("size", [{"batch_size": 8}, {"max_tokens": 40}], ids=str)
@@ -89,7 +85,6 @@ def test_large_files_are_read_without_reading_ahead(tmp_path, monkeypatch, is_la
     path = tmp_path / "item.npy"
     np.save(path, many_groups().item)
     groups = many_groups(np.load(path, mmap_mode="r"))[:5]
-    assert "rr" not in advice(path)
     with read_at_random(groups):
         assert ("rr" in advice(path)) == is_large
     assert "rr" not in advice(path)

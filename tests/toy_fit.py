@@ -1,9 +1,5 @@
 """A small model to train in tests: it predicts each value from its item, with dropout."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import torch
 from torch import nn
@@ -76,20 +72,6 @@ def toy_engine(settings=None, *, model=None, objective=squares, train=None, **op
 def same_bits(model, other):
     pairs = zip(model.state_dict().values(), other.state_dict().values(), strict=True)
     return all(torch.equal(a, b) for a, b in pairs)
-
-
-def run_python(code, *arguments, timeout=120):
-    """What another process prints that runs `code` with this one's import path."""
-    path = os.pathsep.join([os.path.dirname(__file__), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
 
 
 def without_times(history):
