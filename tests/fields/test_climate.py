@@ -12,7 +12,6 @@ from exfam.checks import ExfamError
 from exfam.fields.networks import places
 from exfam.fields.networks.climate import Climate, fit_climate
 from exfam.fields.networks.places import chord_distances, great_circle, to_points
-from exfam.fields.networks.seasons import fit_courses
 from map_cases import batch_of, field
 
 YEAR = 365.25
@@ -30,12 +29,6 @@ def levels(n_maps=40, n_sites=12, seed=0):
 def normal_of(groups, kind="site", metric="haversine", *, at=None, **more):
     """What is normal on the maps `at`, or on those that it is fitted to."""
     return fit_climate(groups, kind=kind, metric=metric, **more)(batch_of(at or groups))
-
-
-def unseen(groups, sites):
-    item = groups.item.copy()
-    item[np.isin(item, sites)] = -1
-    return groups.with_(item=item)
 
 
 def cycle(times, site, n_sites):
@@ -88,24 +81,6 @@ def test_doubts_of_new_sites_are_as_large_as_the_errors():
     ratio = error / normal.doubt[0].numpy()[hidden]
     assert 0.7 < np.sqrt(np.mean(ratio**2)) < 1.4
     assert error.std() < 0.5 * level[hidden].std()
-    # A site without an observed value is as one never seen.
-    as_new = normal_of(seen, metric="euclidean", at=unseen(groups, np.flatnonzero(hidden))[:1])
-    for ours, new in zip(normal, as_new, strict=True):
-        assert_close(ours, new, rtol=0.0, atol=0.0)
-
-
-def test_few_sites_stand_for_all_places():
-    rng = np.random.default_rng(0)
-    groups = field(np.array([1.0, 5.0, 9.0]) + 0.01 * rng.normal(size=(99, 3)), np.eye(3))
-    new = field(np.zeros((1, 1)), np.zeros((1, 3)), item=[-1])
-    normal = normal_of(groups, metric="euclidean", at=new)
-    assert float(normal.location) == pytest.approx(5.0, abs=0.05)
-    assert float(normal.doubt) == pytest.approx(4.0, rel=0.05)
-    values = rng.normal(size=(50, 1))  # one site
-    groups = field(np.hstack([values, values]), np.zeros((2, 2)), item=[0, -1])
-    normal = normal_of(groups, metric="euclidean")
-    assert_allclose(normal.location, values.mean(), atol=1e-5)
-    assert float(normal.doubt[0, 1]) == pytest.approx(values.std(), rel=0.05)
 
 
 @pytest.mark.parametrize("kind", ["global", "site", "seasonal"])
@@ -192,7 +167,7 @@ def test_surfaces_at_new_places_are_those_of_scikit_learn():
     assert_allclose(spread[:, 0], sd**2 + nugget, rtol=1e-6)
 
 
-def test_surfaces_and_spreads_are_recovered():
+def test_surfaces_are_recovered():
     rng = np.random.default_rng(0)
     at = torch.from_numpy(rng.uniform(0, 10, size=(300, 2)))
     covariance = 4.0 * places.matern_3_2(chord_distances(at, at), 2.0)
@@ -203,16 +178,6 @@ def test_surfaces_and_spreads_are_recovered():
     assert surface.variance == pytest.approx(4.0, rel=0.6)
     assert surface.length == pytest.approx(2.0, rel=0.4)
     assert surface.nugget == pytest.approx(0.25, rel=0.4)
-    site = np.repeat(np.arange(300), 8)
-    level = 5 + 2.0 * rng.normal(size=300)
-    courses = fit_courses(
-        level[site] + 3.0 * rng.normal(size=len(site)), site, np.zeros((2400, 0)), n_sites=300
-    )
-    assert courses.within == pytest.approx(3.0, rel=0.05)
-    kept = 4 / (4 + 9 / 8)
-    assert_allclose(courses.covariance.mean(), kept * 9 / 8, rtol=0.15)
-    slope = np.polyfit(level, courses.coefficient[:, 0], 1)[0]
-    assert slope == pytest.approx(kept, abs=0.08)
 
 
 def test_points_of_the_globe_have_great_circle_distances():

@@ -1,7 +1,5 @@
 """The network of a field: what its conditionals see, by whatever neighborhood and path."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -64,23 +62,6 @@ def test_all_neighbors_are_all_sites(lags, k, null_token):
     every, near = built(groups, **choices), built(groups, n_neighbors=k, **choices)
     assert (every.neighborhood.k, near.neighborhood.k) == (None, k)
     assert_close(eta_of(near, batch), eta_of(every, batch), **CLOSE)
-
-
-@pytest.mark.parametrize("shown", [0, 1, 2])
-@every_null
-def test_fewer_than_k_may_be_shown_or_none(shown, null_token):
-    groups = maps(missing=0.0)
-    batch = batch_of(groups)
-    observed = torch.zeros_like(batch.observed)
-    observed[:, :shown] = True
-    batch = replace(batch, observed=observed)
-    near, every = (built(groups, n_neighbors=k, null_token=null_token) for k in (4, None))
-    eta = eta_of(near, batch)
-    assert eta.isfinite().all()
-    assert_close(eta, eta_of(every, batch), **CLOSE)
-    total = near.weights(batch).read_out.sum(-1)
-    assert (total <= 1 + 1e-5).all()
-    assert shown or total.max() == 0
 
 
 def test_keys_of_the_nearest_are_the_nearest_that_are_shown():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from numpy.testing import assert_allclose
 from scipy.stats import multivariate_normal
 from torch.testing import assert_close
 
@@ -44,14 +43,6 @@ def test_values_that_are_not_known_do_not_matter():
     garbage = SlotRows(torch.where(rows.known, rows.value, 1e6), rows.known)
     assert_close(leave_one_out(JOINT, garbage), leave_one_out(JOINT, rows))
     assert_close(fit_normal(garbage, ridge=0.1), fit_normal(rows, ridge=0.1))
-
-
-def test_complete_rows_give_their_moments_and_the_ridge():
-    rows = draw(40, missing=0.0)
-    joint = fit_normal(rows, ridge=0.3)
-    expected = np.cov(rows.value.numpy().T, bias=True) + 0.3 * np.eye(P)
-    assert_allclose(joint.covariance, expected)
-    assert_allclose(joint.mean, rows.value.mean(0))
 
 
 def test_em_ends_where_the_penalized_likelihood_of_what_is_known_is_highest():

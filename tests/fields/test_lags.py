@@ -10,7 +10,6 @@ from exfam.checks import DataError, ExfamError
 from exfam.fields.data import has_history, only_observed, read_field, with_lags
 from exfam.fields.data.further import with_places, with_times
 from exfam.fields.data.lags import time_step
-from exfam.groups import CONTEXT, Groups
 from fields.field_frames import PLACES, cells, field_frame, read
 from group_cases import seen
 
@@ -40,10 +39,6 @@ def test_maps_see_those_before_them_the_oldest_first():
     assert seen_times(groups) == [[None, None], [None, 0], [0, 1], [2, None]]
     assert has_history(groups).tolist() == [False, False, True, False]
     assert groups.values["y"] is plain.values["y"], "nothing is copied"
-    batch = groups.pad([2, 1])
-    assert batch.steps_back.tolist() == [[2, 2, 1, 1, 0, 0], [1, 1, 0, 0, 0, 0]]
-    assert batch.values["y"][0].tolist() == [0, 1, 10, 11, 20, 21]
-    assert_array_equal(batch.target, (batch.steps_back == 0) & batch.present)
     later = only_observed(groups, [False] * 2 + [True] * 6)[1:].pad([0])
     assert later.observed.tolist() == [[False, False, True, True]], "hidden from later maps too"
 
@@ -81,15 +76,6 @@ def test_lags_of_few_maps_in_any_order():
     assert has_history(with_lags(silent, 1)).tolist() == [False, True, True, False]
 
 
-def test_lags_stay_when_groups_are_picked_and_put_together():
-    groups = with_lags(line([0, 1, 2, 3]), 1)
-    picked = groups[[3, 1]]
-    assert seen_times(picked) == seen_times(picked.compact()) == [[2], [0]]
-    assert seen_times(Groups.concatenate([groups[2:], groups[:2]])) == [[1], [2], [None], [0]]
-    assert seen_times(Groups.from_arrow(groups.to_arrow())) == seen_times(groups)
-    assert sum((seen_times(part) for part in groups.chunks(3)), []) == seen_times(groups)
-
-
 def test_broken_lags_are_refused():
     with pytest.raises(ExfamError, match="`lags` must be a whole number from 0 to 10,000, got"):
         with_lags(line([0, 1]), 1.0)
@@ -113,8 +99,6 @@ def test_further_places_follow_what_stays_as_it_was(lags, pick):
         assert str(ours) == str(theirs)
     assert_array_equal(has_history(wide), has_history(groups))
     assert wide.n_targets == groups.n_targets + 2 * len(groups)
-    context = groups.with_(role=np.full(groups.n_rows, CONTEXT))
-    assert with_places(context, NEW).n_targets == 2 * len(groups)
 
 
 @pytest.mark.parametrize("sites", [None, ["Oslo"]])
@@ -134,10 +118,7 @@ def test_further_times_have_all_sites_and_no_values(sites):
     assert (later.source_row[later[4:].elements()] == -1).all()
 
 
-def test_lags_of_further_times_are_given_after_them():
-    groups = with_lags(with_times(line([0, 1]), np.array([2.0, 3.0])), 2)
-    assert seen_times(groups)[:3] == [[None, None], [None, 0], [0, 1]]
-    assert groups.pad([2]).values["y"].tolist() == [[0, 1, 10, 11, 0, 0]]
+def test_further_times_of_fields_without_names_have_none():
     bare = line([0, 1]).with_(group_names=None, source_row=None)
     later = with_times(bare, np.array([5.0]))
     assert later.group_names is None and later.source_row is None

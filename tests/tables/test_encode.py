@@ -72,13 +72,8 @@ def test_knots_are_quantiles_and_edges_those_of_scikit_learn():
     # A value that most rows have leaves knots to the others.
     knots = only(np.append(np.zeros(900), np.linspace(1, 2, 100)), n_bins=3, n_knots=11).knots
     assert (len(knots), np.sum(knots == 0)) == (11, 1)
-
-
-@pytest.mark.parametrize("numeric", ["continuous", "binned"])
-def test_huge_numbers_overflow_nowhere(numeric):
-    column = only(np.linspace(-1, 1, 50) * 1.7e308, numeric=numeric, n_bins=5)
-    assert np.isfinite(column.knots).all() and len(column.knots) >= 4
-    assert np.isfinite([column.center, column.scale]).all()
+    huge = only(np.linspace(-1, 1, 50) * 1.7e308, n_bins=5)
+    assert np.isfinite([*huge.knots, huge.center, huge.scale]).all()
 
 
 def test_several_tables_are_matched_by_name():
@@ -89,9 +84,6 @@ def test_several_tables_are_matched_by_name():
     assert schema.column("city").labels.tolist() == ["Bonn", "Oslo", "Rome"]
     assert schema.column("age").knots.tolist() == [20.0, 30.0, 90.0]
     assert encoded(schema, second).code.tolist() == [[2, 2, -1, 0]]
-    # Text is categorical whether or not a table declares it so.
-    schema = learned({"a": pd.Categorical(["x"])}, {"a": ["y"]})
-    assert schema.columns[0].labels.tolist() == ["x", "y"]
 
 
 ORDERED = pd.Categorical(["a"], ordered=True)
@@ -160,7 +152,6 @@ TRAINING = {
 }
 KINDS = {"visits": "count", "rooms": [7, 5, 3, 1]}
 SCHEMA = learned(TRAINING, kinds=KINDS)
-CELLS = encoded(SCHEMA, TRAINING)
 
 
 @pytest.mark.parametrize("numeric", ["continuous", "binned"])
@@ -226,11 +217,10 @@ def test_labels_without_gaps_keep_their_type():
 
 
 def test_columns_may_come_in_another_order_or_lack():
-    turned = encoded(SCHEMA, dict(reversed(TRAINING.items())))
-    np.testing.assert_array_equal(CELLS.code, turned.code)
-    fewer = encoded(SCHEMA, {"city": TRAINING["city"]})
-    np.testing.assert_array_equal(fewer.code, CELLS.hide([0, 1, 3, 4]).code)
-    np.testing.assert_array_equal(fewer.value, CELLS.hide([0, 1, 3, 4]).value)
+    fewer = encoded(SCHEMA, {"city": TRAINING["city"], "age": TRAINING["age"]})
+    hidden = encoded(SCHEMA, TRAINING).hide([1, 3, 4])
+    np.testing.assert_array_equal(fewer.code, hidden.code)
+    np.testing.assert_array_equal(fewer.value, hidden.value)
     with pytest.raises(DataError, match="`name` must be a column of the table, .* got 'more'"):
         encoded(SCHEMA, {"more": [1.0]})
 

@@ -64,7 +64,6 @@ def test_the_chain_gives_the_joint_distribution_in_any_order(model, cells, dropp
     pairs = ~np.eye(len(names), dtype=bool)
     assert len(set(result.orders)) == 6 and result.row_sd.max() < 1e-10
     assert result.pair_gap[pairs].max() < 1e-10 and np.isnan(result.pair_gap[~pairs]).all()
-    np.testing.assert_allclose(result.mixture_log_prob, truth, atol=1e-10)
 
 
 def test_orders_name_columns_once():
@@ -115,10 +114,7 @@ def test_conditionals_of_no_joint_distribution_disagree():
     result = order_disagreement(SPOILED, EVERY_ROW, n_orders=99, seed=0)
     assert len(result.orders) == 6  # as many as there are
     assert result.mean_row_sd > 0.05
-    gap = np.ptp([chain_log_prob(SPOILED, EVERY_ROW, order=o).mean() for o in result.orders])
-    np.testing.assert_allclose(result.largest_mean_gap, gap)
-    # Every order is a distribution of rows all the same, and so is their mixture.
-    np.testing.assert_allclose(np.exp(result.mixture_log_prob).sum(), 1.0)
+    # Every order is a distribution of rows all the same.
     np.testing.assert_allclose(np.exp(result.log_prob).sum(0), 1.0)
     rest = chain_log_prob(SPOILED, EVERY_ROW, order=["b"])
     ways = (["a", "c"], ["c", "a"])

@@ -1,6 +1,5 @@
 """Tables of every kind are read alike; what is no table is refused by column and row."""
 
-import decimal
 import re
 
 import numpy as np
@@ -30,6 +29,7 @@ EVERY = {
     "pandas' own types": pd.DataFrame(COLUMNS).convert_dtypes(),
     "pandas categories": pd.DataFrame(COLUMNS).astype({"city": "category"}),
     "polars": pl.DataFrame(COLUMNS),
+    "decimals": pa.table(COLUMNS | {"age": pa.array(COLUMNS["age"]).cast(pa.decimal128(6, 2))}),
     "arrow dictionaries": pa.table(COLUMNS | DICTIONARIES),
     "arrow in pieces": pa.concat_tables([pa.table(COLUMNS)[:1], pa.table(COLUMNS)[1:]]),
     "mapping of arrays": {
@@ -71,22 +71,6 @@ def test_what_numpy_reads_as_an_array_is_one():
     assert table.columns["x0"].missing.tolist() == [True, False]
     assert table.columns["x1"].missing.tolist() == [False, True]
     assert read_table(pd.DataFrame([[1.5, 2.5]])).names == ("0", "1")
-
-
-WHOLE = np.arange(6).reshape(3, 2)
-TYPED = [
-    *((WHOLE.astype(kind), "numeric") for kind in (int, "u8", float, "f2", object)),
-    (WHOLE > 2, "boolean"),
-    (WHOLE.astype(str), "categorical"),
-    (np.array([[decimal.Decimal("1.5")], [decimal.Decimal(2)]]), "numeric"),
-]
-
-
-@pytest.mark.parametrize(("array", "kind"), TYPED)
-def test_the_type_of_an_array_is_the_kind(array, kind):
-    schema, cells = learned_and_encoded(array)
-    assert {column.kind for column in schema.columns} == {kind}
-    assert cells.present.all()
 
 
 def objects(*cells):

@@ -12,16 +12,6 @@ from exfam.families import Categorical, StudentT
 from exfam.families.mixtures import Mixture
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.estimator import choice
-from exfam.tables.estimator.choice import (
-    Trial,
-    best_recipe,
-    choose_recipe,
-    fit_table,
-    objective_of,
-    recipes_of,
-    schedule,
-    train_model,
-)
 from exfam.tables.estimator.plan import Recipe, TablePlan
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.training.steps import fit
@@ -35,15 +25,15 @@ RECIPES = [Recipe(True, 0.5), Recipe(False, 0.0)]
 def test_a_checkpoint_is_of_all_parameters_but_those_that_change_nothing(tmp_path):
     plan = alike_plan(checkpoint=tmp_path)
     first, again = (
-        train_model(parameters(progress=shown), plan, RECIPES[:1], progress=False)[0]
+        choice.train_model(parameters(progress=shown), plan, RECIPES[:1], progress=False)[0]
         for shown in (False, True)
     )
     assert same_bits(first, again)
     with pytest.raises(CheckpointError, match=r"response_share is None there and 0\.5 here"):
-        train_model(parameters(response_share=0.5), plan, RECIPES[:1], progress=False)
+        choice.train_model(parameters(response_share=0.5), plan, RECIPES[:1], progress=False)
     with pytest.raises(ExfamError, match="`train` must have a target of positive weight"):
         nothing = alike_plan(alike_cells(20).hide([0, 1, 2, 3]))
-        train_model(parameters(), nothing, RECIPES, progress=False)
+        choice.train_model(parameters(), nothing, RECIPES, progress=False)
 
 
 OPEN = {"batch_size": "auto", "max_epochs": "auto"}
@@ -51,7 +41,7 @@ OPEN = {"batch_size": "auto", "max_epochs": "auto"}
 
 @pytest.mark.parametrize("n_rows", [1, 50, 500, 2000, 100_000, 3_000_000])
 def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
-    settings = schedule(parameters(**OPEN), n_rows)
+    settings = choice.schedule(parameters(**OPEN), n_rows)
     size = settings.batch_size
     assert 64 <= size <= 1024 and size & (size - 1) == 0
     assert size in (64, 256, 1024) or n_rows / 96 <= size <= n_rows / 4
@@ -60,12 +50,6 @@ def test_a_schedule_takes_enough_steps_and_shows_enough_rows(n_rows):
     assert steps >= min(160, 3.5 * n_rows**0.5) * 0.7
     assert settings.max_epochs * max(n_rows, size) >= 15_000 * 0.7
     assert settings.max_epochs == 1 or steps <= 2 * max(160, 3.5 * n_rows**0.5, 15_000 / 64)
-
-
-def test_a_longer_training_has_more_steps_of_the_first_rows():
-    short, long = (schedule(parameters(**OPEN), 8000, length=length) for length in (1, 3))
-    assert replace(long, max_epochs=short.max_epochs) == short
-    assert long.max_epochs * 8000 / long.batch_size == pytest.approx(939, rel=0.15)
 
 
 ORDINAL, FREE = Recipe(True, 0.0), Recipe(False, 0.0)
@@ -82,7 +66,7 @@ ALL = [ORDINAL, Recipe(True, 0.5), FREE, Recipe(False, 0.5)]
     ],
 )
 def test_recipes_are_what_parameters_leave_open_and_nothing_else(given, expected):
-    assert recipes_of(parameters(**given), alike_plan()) == expected
+    assert choice.recipes_of(parameters(**given), alike_plan()) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,8 +80,8 @@ def test_recipes_are_what_parameters_leave_open_and_nothing_else(given, expected
 )
 def test_the_first_recipe_stays_unless_another_is_clearly_better(second, third, best):
     rows = [(-1.0, 0.0, 0.0), second, third]
-    trials = [Trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
-    assert best_recipe(trials) == ALL[best]
+    trials = [choice.Trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
+    assert choice.best_recipe(trials) == ALL[best]
 
 
 def test_on_ordered_labels_the_ordinal_recipe_wins_and_on_shuffled_ones_it_does_not():
@@ -112,14 +96,11 @@ def test_on_ordered_labels_the_ordinal_recipe_wins_and_on_shuffled_ones_it_does_
         for value in (code, shuffled)
     )
     options = {"extra_masking": 0.0, "max_epochs": 15}
-    trials = choose_recipe(parameters(**options), ordered, [FREE, ORDINAL])
+    trials = choice.choose_recipe(parameters(**options), ordered, [FREE, ORDINAL])
     assert trials[1].gain > 3 * trials[1].error > 0
     assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
-    assert best_recipe(trials) == ORDINAL
-    fitted, _, result = fit_table(parameters(ensemble=3, **options), ordered)
-    assert fitted.network.settings.ordinal == (True,) * 3
-    assert [trial.recipe for trial in result] == [ORDINAL, FREE]
-    trials = choose_recipe(parameters(max_epochs=15), free, [FREE, ORDINAL])
+    assert choice.best_recipe(trials) == ORDINAL
+    trials = choice.choose_recipe(parameters(max_epochs=15), free, [FREE, ORDINAL])
     assert trials[1].gain < 3 * trials[1].error
 
 
@@ -140,9 +121,9 @@ def single_member(given, plan, recipes, member, weight):
     alone.load_state_dict(own)
     fit(
         alone,
-        objective=objective_of(given, plan, recipes[member : member + 1]),
+        objective=choice.objective_of(given, plan, recipes[member : member + 1]),
         train=alone.rows(plan.cells, weight),
-        settings=schedule(given, len(plan.cells)),
+        settings=choice.schedule(given, len(plan.cells)),
         progress=False,
     )
     return alone
@@ -165,7 +146,7 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
     weight = np.random.default_rng(2).gamma(2.0, size=60)
     plan, given = alike_plan(alike_cells(60), weight=weight), parameters(extra_masking=0.0)
     seen = spied(monkeypatch, choice._held_out)
-    trials = choose_recipe(given, plan, [ORDINAL, FREE])
+    trials = choice.choose_recipe(given, plan, [ORDINAL, FREE])
     small, part, folds, result = seen[0]
     known = small.cells.code[:, 3] >= 0
     assert len(folds) == 5 and sorted(set(part[known])) == folds and set(part[~known]) == {-1}
@@ -183,29 +164,27 @@ def test_held_out_nats_are_those_of_members_fitted_by_themselves(monkeypatch):
     assert trials[1].error == pytest.approx(gain.std() / len(gain) ** 0.5)
 
 
-@pytest.mark.parametrize(
-    ("nats", "tried", "best"),
-    [
+def test_longer_trainings_are_tried_as_long_as_they_are_better(monkeypatch):
+    for nats, tried, best in (
         ({1: -1.0, 3: -1.1}, [3], 1),
         ({1: -1.0, 3: -0.5, 9: -0.6}, [3, 9], 3),
         ({1: -1.0, 3: -0.5, 9: -0.4}, [3, 9], 9),
-    ],
-)
-def test_longer_trainings_are_tried_as_long_as_they_are_better(nats, tried, best, monkeypatch):
-    def answer(estimator, small, recipes, **options):
-        extra = {recipe: 0.1 * (recipe.extra_masking == 0.5) for recipe in recipes}
-        return {recipe: np.full((1, 3), nats[recipe.length] + extra[recipe]) for recipe in recipes}
-
-    seen = spied(monkeypatch, answer)
-    trials = choose_recipe(parameters(), alike_plan(), ALL[:2], lengths=(3, 9))
-    recipes = [recipe for *_, result in seen for recipe in result]
-    assert recipes == [*ALL[:2], *(replace(ALL[1], length=length) for length in tried)]
-    assert best_recipe(trials) == replace(ALL[1], length=best)
+    ):
+        seen = spied(
+            monkeypatch,
+            lambda e, s, recipes, *, nats=nats, **o: {
+                recipe: np.full((1, 3), nats[recipe.length]) for recipe in recipes
+            },
+        )
+        trials = choice.choose_recipe(parameters(), alike_plan(), ALL[:1], lengths=(3, 9))
+        recipes = [recipe for *_, result in seen for recipe in result]
+        assert recipes == [replace(ALL[0], length=length) for length in (1, *tried)]
+        assert choice.best_recipe(trials) == replace(ALL[0], length=best)
 
 
 def held_rows(plan, monkeypatch, **given):
     seen = spied(monkeypatch, lambda e, s, recipes, **o: dict.fromkeys(recipes, np.eye(3)[:1]))
-    choose_recipe(parameters(**given), plan, ALL)
+    choice.choose_recipe(parameters(**given), plan, ALL)
     ((small, part, folds, _),) = seen
     return small, part, folds
 
@@ -230,14 +209,14 @@ def test_without_labels_to_compare_by_or_a_choice_nothing_is_tried(n_labeled, or
     hidden = drop_cells(alike_cells(30, absent=0.0), share=0.2).hide([3])
     plan = alike_plan(Cells.concatenate([alike_cells(n_labeled, absent=0.0), hidden]))
     given = parameters(ordinal=ordinal, extra_masking=0.0)
-    fitted, _, trials = fit_table(given, plan)
+    fitted, _, trials = choice.fit_table(given, plan)
     assert trials == () and fitted.network.settings.ordinal == (ordinal == "auto",)
 
 
 def test_without_a_response_all_cells_of_held_out_rows_are_scored():
     cells = alike_cells(40, absent=0.6)
     plan = alike_plan(Cells.concatenate([cells, cells[:2].hide([0, 1, 2, 3])]), response=None)
-    trials = choose_recipe(parameters(extra_masking=0.0), plan, [ORDINAL, FREE])
+    trials = choice.choose_recipe(parameters(extra_masking=0.0), plan, [ORDINAL, FREE])
     assert all(np.isfinite([trial.nats, trial.gain, trial.error]).all() for trial in trials)
     # About those of four labels by chance.
     assert -2.5 < trials[0].nats < -0.5

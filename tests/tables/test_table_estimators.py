@@ -119,7 +119,6 @@ def test_the_expert_view_is_what_the_network_computes(kind):
     np.testing.assert_allclose(summary.weight[0], experts.weights[:, 0].mean(0), rtol=1e-6)
     curves = model.faithfulness(whole(kind), target="grade" if kind == JOINT else None)
     assert set(curves) == {"experts", "permutation", "random"}
-    assert len(curves["experts"].deleted) > 3
 
 
 @EVERY
@@ -190,9 +189,6 @@ def test_several_tables_with_some_columns_in_common(kind):
 def test_a_response_is_one_more_column():
     model = fitted(CLASSIFIER)
     assert model.response_ == "tier" and model.classes_.tolist() == ["high", "low", "mid"]
-    distribution = model.conditional(["height"], given={"tier": ["low", "high"]})
-    low, high = distribution.predict_dist("height").mean
-    assert low != high
     assert fit(REGRESSOR, y=NUMBER.to_numpy()).response_ == "y"
     named = FRAME.rename(columns={"height": "y"})
     assert fit(REGRESSOR, named, NUMBER.to_list()).response_ == "target"

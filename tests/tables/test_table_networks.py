@@ -6,7 +6,6 @@ import torch
 from torch import nn
 
 from exfam.encodings import ENCODINGS
-from exfam.experts import Sentences, forward
 from exfam.tables.data import Cells
 from exfam.tables.networks import masked_table_model as model_module
 from exfam.tables.networks.batch import MASKED, CellBatch
@@ -115,27 +114,6 @@ def test_a_stack_is_its_members_each_by_itself(case):
             torch.testing.assert_close(gradient[0], together[name][member], **EXACT)
         assert_same(all_eta(single, cells), [eta[member : member + 1] for eta in result])
     assert all((eta[0] - eta[1]).abs().max() > 1e-3 for eta in result)
-
-
-@pytest.mark.parametrize("ordinal", [True, False])
-@pytest.mark.parametrize(
-    "options", [{}, {"masked_columns": ("size", "price", "visits")}, SHARED], ids=str
-)
-def test_looked_up_scores_are_those_of_the_literal_network(options, ordinal):
-    model = table_model(ordinal=(ordinal, True), **options)
-    cells = alike_cells() if options is SHARED else mixed_cells()
-    assert options is SHARED or (cells.fraction > 0).any(0).sum() == 2
-    targets = [2, 0, 3]
-    result = model(batch_of(model, cells), targets)
-    code = torch.from_numpy(cells.code).long()
-    behind = torch.zeros(code.shape, dtype=torch.bool)
-    behind[:, model.masked_columns] = code[:, model.masked_columns] < 0
-    first = torch.tensor(model.network.tokens.plan.first)
-    rows = Sentences(code, torch.from_numpy(cells.fraction), first, behind)
-    for member in range(2):
-        literal = forward(model.linear_attention(member), rows, targets)
-        assert float(literal.std(0).max()) > 1e-2
-        torch.testing.assert_close(result[member], literal, **EXACT)
 
 
 # The deep network, by torch's own encoder layers.

@@ -138,25 +138,19 @@ def test_in_evaluation_only_the_response_counts_or_all_cells(network):
 
 
 @pytest.mark.parametrize("share", [None, 0.0, 0.25, 1.0])
-def test_the_response_has_its_share_of_the_weight(share):
+@pytest.mark.parametrize("shape", [(24,), (2, 24)])
+def test_the_response_has_its_share_of_the_weight_and_rows_have_their_own(share, shape):
     model, cells = table_model().train(), mixed_cells(absent=0.0)
-    nats, weight = replace(LOSS, response_share=share)(model, batch_of(model, cells))
+    weight = np.random.default_rng(0).gamma(1.0, size=shape)
+    weight[..., ::3] = 0.0
+    nats, total = replace(LOSS, response_share=share)(model, batch_of(model, cells, weight))
     of_column = np.ones(6) if share is None else np.full(6, (1 - share) * 6 / 5)
     if share is not None:
         of_column[3] = share * 6
-    assert float(weight) == pytest.approx(2 * 6 * len(cells))
-    assert float(nats) == pytest.approx(-(log_probs(model, cells) @ of_column).sum(), rel=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(24,), (2, 24)])
-def test_rows_count_by_their_weight(shape):
-    model, cells = table_model().train(), mixed_cells()
-    weight = np.random.default_rng(0).gamma(1.0, size=shape)
-    weight[..., ::3] = 0.0
-    nats, total = LOSS(model, batch_of(model, cells, weight))
-    own = np.broadcast_to(weight, (2, 24))[..., None]
-    assert float(nats) == pytest.approx(-(log_probs(model, cells) * own).sum(), rel=1e-5)
-    assert float(total) == pytest.approx(((cells.code >= 0) * own).sum(), rel=1e-5)
+    own = np.broadcast_to(weight, (2, 24))
+    assert float(total) == pytest.approx(6 * own.sum(), rel=1e-5)
+    expected = -(log_probs(model, cells) @ of_column * own).sum()
+    assert float(nats) == pytest.approx(expected, rel=1e-5)
 
 
 def test_targets_of_a_wide_table_are_drawn_and_hold_the_response():

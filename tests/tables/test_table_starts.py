@@ -81,18 +81,6 @@ def test_standardized_values_have_the_density_of_their_own_unit(targets):
         torch.testing.assert_close(result[:, :, index], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_parameters_beyond_a_family_s_own_are_not_read_and_get_no_gradient():
-    eta, value = draws()
-    bank, columns, value = FamilyBank(FAMILIES), list(range(13)), standard(value)[None]
-    own = torch.arange(eta.shape[-1]) < torch.tensor(SIZES)[:, None]
-    assert not own.all()
-    eta.requires_grad_()
-    result = bank.log_prob(eta, value, columns)
-    result.sum().backward()
-    assert eta.grad.isfinite().all() and not eta.grad[:, :, ~own].any()
-    torch.testing.assert_close(bank.log_prob(torch.where(own, eta, 9.0), value, columns), result)
-
-
 @pytest.mark.parametrize(
     ("family", "expected"),
     [

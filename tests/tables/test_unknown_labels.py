@@ -119,15 +119,6 @@ def test_rows_without_a_response_are_no_part_of_a_score(kind):
             score(FRAME, pd.Series([None] * len(FRAME), dtype=object))
 
 
-def test_a_date_is_a_label_of_no_column():
-    dates = FRAME[:4].assign(member=pd.date_range("2020-01-01", periods=4))
-    with pytest.warns(ExfamWarning, match="4 of 4 rows hold labels .*: 4 of column 'member'"):
-        result = fitted(JOINT).log_prob(dates)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExfamWarning)
-        np.testing.assert_allclose(result, fitted(JOINT).log_prob(dates.assign(member=None)))
-
-
 WHOLE = table_frame(missing=0.0)[0]
 GAPS = table_frame(missing=0.4)[0]
 EMPTIER = WHOLE[:10].copy()
