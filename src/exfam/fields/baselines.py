@@ -2,11 +2,9 @@
 
 >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
 ...     "celsius": [5.0, 9.0, 4.0, 7.0, 6.0, 9.0]}
->>> columns = {"time": "day", "site": "city", "coordinates": "x", "value": "celsius"}
->>> for baseline in FieldClimatology, FieldGaussianProcess, FieldKriging:
-...     print(baseline(**columns, metric="euclidean").fit(frame).predict(frame).shape)
-(6,)
-(6,)
+>>> model = FieldKriging(time="day", site="city", coordinates="x", value="celsius",
+...     metric="euclidean")
+>>> model.fit(frame).predict(frame).shape
 (6,)
 """
 
@@ -107,8 +105,8 @@ class _KnownSites(Lags, RidgeSplit, FieldEstimator, ABC):
 class FieldRidge(_KnownSites):
     """A ridge regression of each site on all others, and on all of earlier maps.
 
-    It knows the sites of training alone: `predict_dist(at=…)` is refused, and rows of other sites
-    are predicted by what is normal there, with an ExfamWarning that counts them.
+    It knows the sites of training alone: others are predicted by what is normal there, with an
+    ExfamWarning, and `predict_dist(at=…)` is refused.
 
     {parameters}
     """

@@ -21,10 +21,9 @@ StepsBySites = Float[np.ndarray, "steps sites"]
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """Draws of maps to come.
+    """Draws of maps to come, whole futures in the unit of the value.
 
-    `times`: their times, as labels where the groups have them; `sites`: the sites' labels, None
-    for a site that the model never saw; `draws`: whole futures, in the unit of the value
+    `sites`: the sites' labels, None for a site that the model never saw
     """
 
     times: Shaped[np.ndarray, "steps"]
@@ -55,12 +54,11 @@ class Forecast:
 
 @dataclass(frozen=True, eq=False)
 class Sensing:
-    """How much measuring each missing value would say about the others.
+    """How much measuring each missing value would say about the others; NaN where none is missing.
 
     `reduction`: by how much the mean predictive variance at the other missing values of the same
-        time would fall, one per row, in the squared unit of the value; NaN where none is missing.
-        Negative where a measurement is expected to make the model less sure.
-    `variance`: predictive variance of each missing value as things are; NaN where none is missing
+        time would fall, one per row, in the squared unit of the value
+    `variance`: predictive variance of each missing value as things are
     """
 
     reduction: Float[np.ndarray, "rows"]
@@ -76,10 +74,7 @@ class Sensing:
 def fill_maps(
     members: Members, groups: Groups, *, n: int, sweeps: int, seed: int
 ) -> Float[np.ndarray, "draws elements"]:
-    """`n` fillings of the missing values of all maps, in increasing time: later maps see them.
-
-    In each map one after the other, then by Gibbs sweeps. Observed values are as they are.
-    """
+    """`n` fillings of the missing values of all maps, in increasing time: later maps see them."""
     generator = torch.Generator().manual_seed(seed)
     (values,) = groups.values.values()
     drawn = np.repeat(values[None].astype(np.float64), n, axis=0)
@@ -117,7 +112,6 @@ def next_sites(members: Members, groups: Groups, rows: Elements, *, n: int, seed
 def _reductions(
     members: Members, maps: Groups, missing: Elements, n: int, generator: torch.Generator
 ) -> Float[np.ndarray, "2 missing"]:
-    """Reductions and variances of the missing values of one map."""
     (values,) = maps.values.values()
     plain, observed = values[None].astype(np.float64), is_observed(maps)
     mixture = _predicted(members, maps, plain, observed, missing)
@@ -142,7 +136,6 @@ def _predicted(
     observed: np.ndarray,
     targets: Elements,
 ) -> Mixture:
-    """Predictions of the targets in every copy of the map, copy after copy."""
     copies, rows = copies_of_map(maps, values, observed, targets=targets)
     (eta,) = value_parameters(members, copies).values()
     at = np.searchsorted(rows, targets) + len(rows) * np.arange(len(values))[:, None]

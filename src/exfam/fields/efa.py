@@ -120,10 +120,7 @@ class FieldEFA(FieldNetworkParameters, Lags, TrainedField):
 
 
 def _calibrate(member: TwoPartModel, groups: Groups) -> None:
-    """Widen or narrow the member's distributions until these groups' values are likeliest.
-
-    The first dispersion output of all rows moves, of a scale its logarithm.
-    """
+    """Widen or narrow the member's distributions until these groups' values are likeliest."""
     ((name, family),) = member.families.items()
     own = observed_own(groups)
     if not family.n_dispersion or not len(own):
@@ -142,7 +139,6 @@ def _calibrate(member: TwoPartModel, groups: Groups) -> None:
 
 
 def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:
-    """Outputs to start from: location as is normal; scales and the like that fit the whole."""
     longest = int(groups.lengths.max())
     step = max(1, len(groups) * longest // MOST_START)
     batch = groups.pad(np.arange(len(groups))[::step])
@@ -156,7 +152,6 @@ def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:
 
 
 def _explained(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) -> FieldExplanation:
-    """The weights of one map; `given` are the maps in the units of the data."""
     batch = groups.pad([g])
     weights = network.weights(batch.to(next(network.parameters()).device))
     there = batch.present[0].numpy()
@@ -183,7 +178,6 @@ def _explained(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) 
 def _over_elements(
     weights: Float[torch.Tensor, "one own heads key"], source: FieldWeights, length: int
 ) -> Float[np.ndarray, "heads own length"]:
-    """Weights with one column per element, wherever the keys were taken from."""
     if source.keys.column is None:
         return weights[0].transpose(0, 1).cpu().numpy()
     own, heads = weights.shape[1:3]

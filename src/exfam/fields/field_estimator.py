@@ -49,9 +49,8 @@ from exfam.scores.prediction import Prediction
 class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(value at a site and time | values elsewhere, and before).
 
-    Data are a frame or file with one row per time and site, its columns named in the constructor,
-    or groups made with `read_field`. Outputs have one entry per row, in the order of the rows. A
-    value is always predicted from the others, never from itself.
+    Data are a frame or file with one row per time and site, or groups made with `read_field`.
+    Outputs have one entry per row, in the order of the rows.
     """
 
     # Whether predictions at sites that training did not observe read the values around them.
@@ -246,14 +245,12 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         return Sensing(unit * (unit * sensing.reduction), unit * (unit * sensing.variance))
 
     def _in_unit(self, drawn: np.ndarray) -> np.ndarray:
-        """Standardized values in the unit of the data."""
         return self.family_.restore(torch.from_numpy(drawn)).numpy()
 
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which maps of `X` the model was fitted on, or its epoch was chosen by.
 
-        Maps are the same if time, sites and values are, at half of the sites at least. All are
-        unknown (NaN) of models that older versions saved.
+        Maps are the same if time, sites and values are, at half of the sites at least.
         """
         return self._seen(self._inputs(X).given)
 
@@ -337,7 +334,6 @@ class TrainedField(FieldTraining, FieldEstimator, ABC):
     def _train(
         self, plan: FieldPlan, build: Callable[[torch.Generator], nn.Module]
     ) -> list[nn.Module]:
-        """The networks that `build` makes, trained; what happened is in `histories_`."""
         members, self.histories_ = train_members(
             self, lambda generator: self._member(build(generator)), plan
         )

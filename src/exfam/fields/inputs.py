@@ -57,11 +57,7 @@ def field_columns(columns: FieldColumnNames) -> dict[str, Any]:
 def read_field_inputs(
     data: Any, columns: FieldColumnNames, *, sites: np.ndarray | None = None
 ) -> FieldInputs:
-    """The field that the user passed; sites that are not among `sites` have code -1.
-
-    Raises DataError for a frame or file that cannot be read or whose columns are not named, for
-    groups that are no field, and for coordinates that the metric does not know.
-    """
+    """The field that the user passed; sites that are not among `sites` have code -1."""
     if isinstance(data, Groups):
         check_field(data)
         check_coordinates(data.attributes["coordinates"][data.elements()], metric=columns.metric)
@@ -88,7 +84,6 @@ def at_known_sites(groups: Groups) -> Groups:
 
 
 def _recoded(groups: Groups, sites: np.ndarray) -> Groups:
-    """The groups with codes of `sites`; -1 for others."""
     assert groups.item is not None
     labels = groups.vocabulary.get("item", np.arange(groups.n_items))
     code_of = {label: code for code, label in enumerate(sites.tolist())}
@@ -158,10 +153,7 @@ def warn_of_new_sites(groups: Groups, seen: Bool[np.ndarray, "slots"], *, estima
 def filled(
     frame: Any, inputs: FieldInputs, prediction: Prediction, *, column: str, level: float
 ) -> Any:
-    """The frame with its missing values replaced, and columns that say where and how surely.
-
-    A frame of the kind that was given. Raises DataError where it has a column of such a name.
-    """
+    """The frame with its missing values replaced, and columns that say where and how surely."""
     observed, values = inputs.spread(is_observed(inputs.groups)), inputs.spread(inputs.values)
     low, high = prediction.interval(level)
     columns = {

@@ -1,8 +1,7 @@
 """What a fit of a field works on: maps read and recoded, lags, maps held out, and units.
 
 A model of a field sees (value - center) / scale, with a center and a scale of the training values;
-its family is mapped back exactly. Counts stay as they are. Coordinates of plain space are shifted
-and divided by one length. Results do not depend on the units of the data.
+its family is mapped back exactly. Coordinates of plain space are shifted and divided by a length.
 """
 
 import math
@@ -42,10 +41,7 @@ MOST_COUNT = 1e12
 
 @dataclass(frozen=True, eq=False)
 class FieldPlan:
-    """What a fit works on, all choices made. `places`: coordinates of the known sites.
-
-    Values are as they came; `family` says how they are standardized.
-    """
+    """What a fit works on, all choices made; values are as they came."""
 
     train: Groups
     validation: Groups | None
@@ -100,7 +96,6 @@ def plan_field_fit(
 
 
 def _shape(estimator: Any, groups: Groups) -> FieldShape:
-    """The shape of the groups, with the origin and the length of their places."""
     metric, step = estimator.metric, estimator.step
     if step is None:
         with np.errstate(over="ignore"):
@@ -147,12 +142,7 @@ def _hold_out(groups: Groups, *, fraction: float) -> tuple[Groups, Groups | None
 
 
 def check_range(groups: Groups, family: Family) -> None:
-    """Raise for training values whose numbers would be cut in silence; `family` is fitted to them.
-
-    Scales that models predict lie between e^-20 and e^20 of the usual one, means of counts below
-    e^30. Raises SupportError naming the row of a value that is too far out, DataError for a column
-    whose usual spread has no square.
-    """
+    """Raise for training values whose numbers would be cut in silence."""
     ((column, values),) = groups.values.items()
     own, unit = observed_own(groups), unit_of(family)
     if not SMALLEST <= unit <= 1 / SMALLEST:
@@ -196,10 +186,7 @@ def standardized_maps(groups: Groups, family: Family, shape: FieldShape) -> Grou
 
 
 def with_origin(groups: Groups, origin: tuple[float, ...], length: float) -> Groups:
-    """The groups with coordinates less `origin`, divided by `length`; as they are without one.
-
-    Raises DataError for places that are more than 1e9 lengths away.
-    """
+    """The groups with coordinates less `origin`, divided by `length`; as they are without one."""
     if not origin:
         return groups
     coordinates = groups.attributes["coordinates"]
@@ -221,8 +208,6 @@ def origin_and_length(
     """The middle of the sites and the largest distance of a coordinate from it.
 
     Models see single precision, in which sites that are close together and far from 0 would be one.
-    Degrees on the globe are as they are: no origin, and a length of 1.
-    Raises DataError for coordinates of more than 1e150, whose squares are no numbers.
     """
     if metric != "euclidean":
         return (), 1.0

@@ -59,12 +59,10 @@ class SupervisedTable(ResponseParameters, JointTable):
         `X` may be a list of tables whose columns are matched by name, `y` and `sample_weight` then
         lists as well, with None for a table without.
 
-        `sample_weight`: of every row, >= 0; a row of weight 0 is left out; None weighs all the same
-            (default None)
+        `sample_weight`: of every row, >= 0; a row of weight 0 is left out
         `validation`: (X, y) that choose when to stop, and all that is "auto"; a share of the rows
-            with a response unless given (default None)
+            with a response unless given
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on
-            (default None)
         """
         self._check_parameters()
         if y is None:
@@ -109,7 +107,6 @@ class SupervisedTable(ResponseParameters, JointTable):
         return cell_log_prob(self.model_, cells, [self._column.name])[:, 0]
 
     def _with_response(self, X: Any, y: Any, *, becomes: str | None = None) -> Cells:
-        """The cells of `X` and, beside them, of `y`; `becomes`: what is said of new classes."""
         self._check_fitted()
         names = {self._column.name: becomes} if becomes else None
         return self._cells(X, y, joint=False, becomes=names)
@@ -137,7 +134,6 @@ class SupervisedTable(ResponseParameters, JointTable):
 def _scored(
     present: Bool[np.ndarray, "rows"], sample_weight: Any
 ) -> tuple[Int64[np.ndarray, "scored"], Float64[np.ndarray, "scored"]]:
-    """The rows with a known response and a weight above 0, and their weights."""
     weight = read_weight(sample_weight, [len(present)], several=False)
     weight = np.ones(len(present)) if weight is None else weight
     rows = np.flatnonzero(present & (weight > 0))

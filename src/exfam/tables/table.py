@@ -42,19 +42,18 @@ from exfam.tables.shift.report import ShiftReport, shift_report
 class JointTable(TableEstimator):
     """Estimators of tables, and what they say of any columns given any others.
 
-    A table may hold any of the columns that the model may lack (see `missing_columns`); the
-    response is one more column, by its name in `response_`.
+    A table may hold any of the columns; the response is one more, by its name in `response_`.
     """
 
     def impute(self, X: Any, *, rule: str = "mean", level: float = 0.9) -> TableImputation:
         """The table with its missing cells filled in, each from the others of its row.
 
         `rule`: of numbers and counts, "mean" (rounded, of counts) or "median"; labels without order
-            are the most probable ones, ordered ones the medians (default "mean")
-        `level`: of the intervals, in (0, 1) (default 0.9)
+            are the most probable ones, ordered ones the medians
+        `level`: of the intervals, in (0, 1)
 
-        Each cell is filled by itself: filled cells of a row are not a joint draw (see `sample`).
-        Labels that training did not have stay as they are, with a warning that counts them.
+        Filled cells of a row are not a joint draw (see `sample`). Labels that training did not have
+        stay as they are, with a warning that counts them.
         """
         self._check_fitted()
         names = self.schema_.names
@@ -69,9 +68,8 @@ class JointTable(TableEstimator):
         """The distribution of some columns given any others, in one pass of the model.
 
         `given`: a mapping of column to one value, or a table of rows; cells of the columns `of` in
-            it are ignored; None is a row of which nothing is known (default None)
-        `order`: of the columns `of` in the chain rule of their joint distribution; as in `of` for
-            None (default None)
+            it are ignored; None is a row of which nothing is known
+        `order`: of the columns `of` in the chain rule of their joint distribution
         """
         cells = self._given(given)
         return conditional(self.model_, cells, of=of, order=order, unknown=self.unknown)
@@ -80,7 +78,7 @@ class JointTable(TableEstimator):
         """`n` rows drawn by the chain rule in the order of the columns; one array per column.
 
         `given`: cells that are known, as in `conditional`; `n` draws for each of its rows, all rows
-            of the first draw first (default None)
+            of the first draw first
         """
         draws = sample_rows(self.model_, self._given(given), n=n, seed=seed)
         return decode_all(self.schema_, draws)
@@ -88,8 +86,7 @@ class JointTable(TableEstimator):
     def log_prob(self, X: Any, *, order: Any = None) -> Float64[np.ndarray, "rows"]:
         """log p(row) in nats, by the chain rule: each cell given those before it.
 
-        `order`: names of columns, others being left out of the row; None is all columns, as in
-            `schema_` (default None)
+        `order`: names of columns, others being left out of the row; None is all columns
 
         A missing cell is no term. A proper log-probability in every order; orders differ as far as
         the model's conditionals are not those of one joint distribution, see `order_disagreement`.
@@ -104,10 +101,7 @@ class JointTable(TableEstimator):
         return np.nansum(pseudo_terms(self.model_, self._cells(X)), axis=1)
 
     def order_disagreement(self, X: Any, *, n_orders: int = 8, seed: int = 0) -> OrderDisagreement:
-        """How far the conditionals are from one joint distribution: log p(row) in random orders.
-
-        `n_orders`: how many, no two the same; as many as there are if there are fewer (default 8)
-        """
+        """How far the conditionals are from one joint distribution: log p(row) in random orders."""
         return order_disagreement(self.model_, self._cells(X), n_orders=n_orders, seed=seed)
 
     def shift_report(
@@ -117,12 +111,11 @@ class JointTable(TableEstimator):
 
         `train`: rows as in training, better ones held out from it
         `target`: the column whose distribution and expert weights are compared; None is the
-            response, if there is one (default None)
-        `level`: chance of naming any column where nothing moved (default 0.01)
+            response, if there is one
+        `level`: chance of naming any column where nothing moved
 
         Expert weights are those of a linear network alone. Columns' own distributions are those
-        that fit the training rows, unless the model was fitted with extra_masking=1.0 and so has
-        its own.
+        that fit the training rows, or the model's own if it was fitted with extra_masking=1.0.
         """
         model = self.model_
         name = self.response_ if target is None else target
@@ -140,8 +133,7 @@ class JointTable(TableEstimator):
     def column_similarities(self) -> ColumnSimilarity:
         """Cosines between the columns' encodings; those of several tables share one space.
 
-        The columns of the k-th table are `tables_[k]`. Raises ExfamError for an encoding without
-        vectors.
+        Raises ExfamError for an encoding without vectors.
         """
         vectors = self.model_.network.tokens.positions.detach().double().cpu().numpy()
         if not vectors.any():
@@ -156,8 +148,7 @@ class JointTable(TableEstimator):
     ) -> PositionAttention:
         """Mean attention from each hidden column to all columns, in their order.
 
-        `term`: "both", or "contextual" for attention without the encoding (default "both")
-        `member`: of an ensemble (default 0)
+        `term`: "both", or "contextual" for attention without the encoding
 
         In its own column a target sees its MASK token; absent cells have weight 0.
         """
@@ -166,11 +157,9 @@ class JointTable(TableEstimator):
     def experts(self, X: Any, targets: Any = None, *, member: Any = 0) -> TableExperts:
         """The weight and contribution of each cell to the outputs of each target, exactly.
 
-        `targets`: names of columns; None is the response, or all columns without one (default None)
-        `member`: of an ensemble (default 0)
+        `targets`: names of columns; None is the response, or all columns without one
 
-        All rows at once: give some hundreds. Raises ExfamError for a deep network, where layer norm
-        and ReLU make it inexact.
+        All rows at once: give some hundreds. Raises ExfamError for a deep network.
         """
         attention = attention_of_table(self.model_, member=member)
         return attention.explained(self._cells(X), self._targets(targets))
@@ -185,11 +174,10 @@ class JointTable(TableEstimator):
     ) -> dict[str, DeletionInsertion]:
         """Whether the expert view names the cells that matter: deleting and inserting in its order.
 
-        `y`: the response, if it is not a column of `X` (default None)
-        `target`: the column that is predicted; None is the response (default None)
+        `y`: the response, if it is not a column of `X`
+        `target`: the column that is predicted; None is the response
 
         Beside "experts" there are the curves of "permutation" importance and of a "random" order.
-        Raises ExfamError for a deep network, and without a target.
         """
         model = self.model_
         name = self.response_ if target is None else target
@@ -250,10 +238,9 @@ class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
         """Fit to a table, or to a list of tables whose columns are matched by name; `y` is ignored.
 
         `sample_weight`: of every row, >= 0, a list for several tables; a row of weight 0 is left
-            out; None weighs all the same (default None)
-        `validation`: a table or tables that choose when to stop (default None)
+            out
+        `validation`: a table or tables that choose when to stop
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on
-            (default None)
         """
         self._check_parameters()
         given = read_given(X, None, sample_weight, supervised=False)
@@ -271,8 +258,7 @@ class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log p(cell | all other cells of its row) in nats per cell; higher is better.
 
-        The pseudo-log-likelihood, for each cell that is there; `y` is ignored. Raises DataError
-        for a table without any.
+        The pseudo-log-likelihood, for each cell that is there; `y` is ignored.
         """
         terms = pseudo_terms(self.model_, self._cells(X))
         weight = read_weight(sample_weight, [len(terms)], several=False)

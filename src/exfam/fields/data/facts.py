@@ -13,14 +13,7 @@ MOST_LISTED = 5
 
 
 def check_field(groups: Groups) -> None:
-    """Raise DataError unless the groups are a field, as `read_field` makes them.
-
-    >>> check_field(Groups(start=[0], stop=[2]))
-    Traceback (most recent call last):
-    ...
-    exfam.checks.DataError: `groups` must be a field with item, coordinates, position, time and one
-    value, got none of item, coordinates, position, time, value. Make them with read_field.
-    """
+    """Raise DataError unless the groups are a field, as `read_field` makes them."""
     coordinates = groups.attributes.get("coordinates")
     has = {
         "item": groups.item is not None,
@@ -52,11 +45,10 @@ def observed_own(groups: Groups) -> Int64[np.ndarray, "own"]:
 class FieldFacts:
     """Counts of the cells of a field: every time step at every site.
 
-    `n_rows`: rows of the source, one an element; `n_observed`: those with a value; `n_missing`:
-    those without, NaN or empty; `n_sentinel`: those with a value that was declared to stand for a
-    missing one; `n_absent`: pairs of a time step and a site without a row. `times_without_values`
-    and `sites_without_values` are labels: such time steps and sites are kept. `new_sites` are
-    labels that the known sites do not hold.
+    `n_rows`: rows of the source, of which `n_observed` have a value, `n_missing` none and
+    `n_sentinel` one that stands for a missing value; `n_absent`: pairs of a time step and a site
+    without a row. Labels: time steps and sites without values, which are kept, and sites that are
+    not known.
     """
 
     n_rows: int

@@ -14,9 +14,7 @@ from exfam.groups import TARGET, Groups
 def with_places(groups: Groups, places: Float[np.ndarray, "places space"]) -> Groups:
     """The same maps with new sites at these places, to be predicted from the others.
 
-    In every group they follow its own elements, targets without a value. Context ranges are as
-    before, and have no elements there. Raises DataError for groups that are no field or have
-    attributes besides the coordinates.
+    In every group they follow its own elements, targets without a value.
     """
     _check_plain(groups)
     whole, n_new = groups.compact(), len(places)
@@ -53,9 +51,7 @@ def with_places(groups: Groups, places: Float[np.ndarray, "places space"]) -> Gr
 def with_times(groups: Groups, time: Float[np.ndarray, "times"]) -> Groups:
     """The same maps and, after them, maps of these times: all sites, targets without a value.
 
-    New sites (item -1) at one place count as one. Context ranges of further maps are empty: give
-    lags to the groups with their further times. Raises DataError for groups that are no field, have
-    no elements or have attributes besides the coordinates.
+    New sites (item -1) at one place count as one. Context ranges of further maps are empty.
     """
     _check_plain(groups)
     if not groups.n_elements:
@@ -99,9 +95,8 @@ def _sites(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
 def only_observed(groups: Groups, keep: Any) -> Groups:
     """The same elements, of which only those to `keep` have an observed value.
 
-    Values are hidden from all groups that see them, as context too, and stay in the columns: they
-    are there to be compared with predictions. `keep` has one bool for each own element, in the
-    order of `groups.elements()`; DataError for another number.
+    Values are hidden from all groups that see them, as context too, and stay in the columns. `keep`
+    has one bool for each own element, in the order of `groups.elements()`; DataError otherwise.
 
     >>> groups = Groups(start=[0], stop=[2], values={"t": [5.0, 6.0]})
     >>> only_observed(groups, [True, False]).observed

@@ -19,10 +19,9 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
     """The same maps, each of which also sees the `lags` maps before it (at most 10,000).
 
     `context_start` and `context_stop` get one range per lag, the oldest first, the last one a
-    `step` before the group's own time: in the unit of `group_attributes["time"]` (days for dates),
-    by default the most frequent gap between consecutive times, the smallest of equals. A range is
-    empty where these groups have no map of that time, so add lags before splitting. Ranges that
-    groups have are replaced; `lags` of 0 takes them away.
+        `step` before the group's own time, by default the most frequent gap. A range is empty where
+        these groups have no map of that time, so add lags before splitting; `lags` of 0 takes
+        ranges away.
     Raises ExfamError for `lags` or a `step` out of range, DataError for groups that are no field,
     or have two maps of one time.
 
@@ -73,11 +72,7 @@ def time_step(time: Float[np.ndarray, "times"]) -> float | None:
 
 
 def has_history(groups: Groups) -> Bool[np.ndarray, "groups"]:
-    """Whether all maps that a group is to see beside its own are there, with values or without.
-
-    >>> has_history(Groups(start=[0, 2], stop=[2, 5]))
-    array([ True,  True])
-    """
+    """Whether all maps that a group is to see beside its own are there, with values or without."""
     if groups.context_start is None or groups.context_stop is None:
         return np.ones(len(groups), dtype=bool)
     is_there: np.ndarray = groups.context_stop > groups.context_start

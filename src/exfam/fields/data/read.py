@@ -41,44 +41,35 @@ def read_field(
     Groups come in increasing time and are named by it, elements in the order of their sites'
     labels; the order of the rows changes nothing but `source_row`. Nothing is filled in: a cell
     without a row is no element, and one without a value is an element that is not `observed`
-    (its value is NaN). Time steps and sites that have rows and no value at all are kept.
+    (its value is NaN).
     The groups have `item` (codes of sites), one column of `values`, `attributes["coordinates"]`
     and `position` (both the coordinates) and `group_attributes["time"]`.
 
     `data`: a pandas or polars frame, an Arrow table or a mapping of columns; or a CSV, Parquet or
         JSON lines file, a folder or a query, as for `exfam.read`
-    `time`: column of dates, timestamps (UTC if without a zone), text such as "2007-10-01",
-        "2007-10-01T12:30" or "31/10/2007", or numbers. Dates and timestamps become days since
-        1970-01-01, exact to the microsecond; numbers stay as they are
+    `time`: column of dates, timestamps (UTC if without a zone), dates in text, or numbers. Dates
+        and timestamps become days since 1970-01-01, exact to the microsecond
     `site`: column of the sites' labels: text, whole numbers or booleans
-    `coordinates`: columns of the sites' coordinates, the same in all rows of a site, not missing
-        even where the value is; two sites may be at the same place
+    `coordinates`: columns of the sites' coordinates, the same in all rows of a site
     `value`: column of the values; None, NaN and empty cells are not observed
     `metric`: "haversine" for (latitude, longitude) in degrees, latitude from -90 to 90, longitude
         from -180 to 360; "euclidean" for any number of coordinates
     `missing`: a number, or several, that stands for a value that was not observed, such as -99
-    `sites`: known labels, such as those of a fitted model, that codes refer to; sites that they do
-        not hold get code -1 and come last in their group. None for those of the data
-    `date_format`: how text in `time` writes dates: "iso" or a format of `datetime.strptime` such
-        as "%d/%m/%Y"; None for the one that all of the column fits
+    `sites`: known labels that codes refer to; other sites get code -1 and come last in their group.
+        None for those of the data
+    `date_format`: how text in `time` writes dates: "iso" or a format of `datetime.strptime`; None
+        for the one that all of the column fits
 
     Raises DataError naming the column, the row and the file for a pair of time and site that
     repeats, a site that moves, coordinates that are missing or off the globe, a missing time or
     site, values that are not numbers, and for data without any value (unless `sites` are given).
 
-    >>> frame = {
-    ...     "day": ["2007-10-02", "2007-10-01", "2007-10-01"],
-    ...     "city": ["Oslo", "Oslo", "Bonn"],
-    ...     "lat": [59.9, 59.9, 50.7],
-    ...     "lon": [10.8, 10.8, 7.1],
-    ...     "celsius": [8.5, -99, 14.0],
-    ... }
+    >>> frame = {"day": ["2007-10-02", "2007-10-01"], "city": ["Oslo", "Bonn"], "lat": [59.9, 50.7],
+    ...     "lon": [10.8, 7.1], "celsius": [8.5, -99]}
     >>> columns = dict(time="day", site="city", coordinates=["lat", "lon"], value="celsius")
     >>> groups = read_field(frame, missing=-99, **columns)
-    >>> groups
-    Groups(2 groups, 3 elements, 2 items, celsius, coordinates, time)
     >>> groups.observed
-    array([ True, False,  True])
+    array([False,  True])
     """
     return read_field_with_facts(
         data,
@@ -105,14 +96,7 @@ def read_field_with_facts(
     sites: Any = None,
     date_format: str | None = None,
 ) -> tuple[Groups, FieldFacts]:
-    """As `read_field`, and what the field holds and lacks.
-
-    >>> frame = {"day": [1, 1, 2], "city": ["Oslo", "Bonn", "Oslo"], "x": [0, 1, 0], "t": [5, 6, 7]}
-    >>> columns = dict(time="day", site="city", coordinates="x", value="t", metric="euclidean")
-    >>> print(read_field_with_facts(frame, **columns)[1])
-    2 times x 2 sites: 3 rows, 1 absent
-    3 values observed, 0 missing
-    """
+    """As `read_field`, and what the field holds and lacks."""
     check_metric(metric)
     check_names(time=time, site=site, coordinates=coordinates, value=value)
     standing = _numbers_standing_for_missing(missing)
@@ -151,7 +135,6 @@ def read_field_with_facts(
 
 
 def _facts(times: "_Times", sites: "_Sites", observed: np.ndarray, n_sentinel: int) -> FieldFacts:
-    """Counts of the rows; sites without a row are none of the field."""
     n_times, n_rows = len(times.names), len(observed)
     there = np.bincount(sites.codes, minlength=len(sites.names)) > 0
     heard = np.bincount(sites.codes[observed], minlength=len(sites.names)) > 0
@@ -209,10 +192,7 @@ def _numbers_standing_for_missing(missing: Any) -> Float[np.ndarray, "numbers"]:
 
 
 class _Times(NamedTuple):
-    """A column of times: row i holds `names[codes[i]]`; times increase, each once.
-
-    `time`: days since 1970-01-01 in UTC for dates and timestamps, numbers as they are.
-    """
+    """A column of times: row i holds `names[codes[i]]`; times increase, each once."""
 
     codes: Int64[np.ndarray, "rows"]
     time: Float[np.ndarray, "times"]
@@ -220,7 +200,6 @@ class _Times(NamedTuple):
 
 
 def _read_times(columns: Columns, part: Part, date_format: str | None) -> _Times:
-    """Dates, timestamps (in UTC if without a zone), dates in text or finite numbers."""
     array = columns.check(part)
     if is_text(array.type):
         where = columns.origin.row
@@ -244,10 +223,7 @@ def _named(moments: Int64[np.ndarray, "times"]) -> np.ndarray:
 
 
 class _Sites(NamedTuple):
-    """A column of sites: row i holds `names[codes[i]]`; `known` ones come first, new ones by label.
-
-    Without known sites all of the column are.
-    """
+    """A column of sites: row i holds `names[codes[i]]`; `known` ones come first."""
 
     codes: Int64[np.ndarray, "rows"]
     names: np.ndarray
@@ -270,7 +246,6 @@ def _read_sites(columns: Columns, part: Part, known: np.ndarray | None) -> _Site
 def _read_coordinates(
     columns: Columns, parts: Sequence[Part], sites: _Sites, metric: str
 ) -> Float[np.ndarray, "rows space"]:
-    """The coordinates in every row, in the order of `parts`: places that stand still."""
     coordinates = np.stack([columns.numbers(part) for part in parts], axis=1, dtype=np.float64)
     if metric == "haversine" and len(parts) != 2:
         raise DataError(
@@ -299,7 +274,6 @@ def _read_coordinates(
 def _read_values(
     columns: Columns, part: Part, standing: Float[np.ndarray, "numbers"]
 ) -> tuple[Float[np.ndarray, "rows"], int]:
-    """The values, NaN where not observed, and how many were declared missing."""
     array, stands = columns.arrays[part], np.zeros(columns.n_rows, dtype=bool)
     if is_real(array.type) or types.is_integer(array.type):
         # -99.9 in a column of float32 is not the float64 that is closest to -99.9.

@@ -31,8 +31,7 @@ Matrices = Float64[Tensor, "rows length length"]
 class Anomalies:
     """Departures from what is normal, in units of the normal scale; 0 where not observed.
 
-    `doubt` is what is not known of the normal location, in the same units; `steps_back` counts
-    maps back. `signature` is equal for maps that differ in their values only.
+    `doubt`: what is not known of the normal location, in the same units
     """
 
     value: Column
@@ -60,10 +59,7 @@ class Anomalies:
 
 
 def read_anomalies(batch: Batch, climate: Climate) -> Anomalies:
-    """The anomalies of a batch of field groups with one value column.
-
-    Raises ExfamError for maps of more than 5,000 elements, those of earlier maps included.
-    """
+    """The anomalies of a batch of field groups with one value column."""
     length = batch.present.shape[1]
     if length > MOST_ELEMENTS:
         raise ExfamError(
@@ -116,8 +112,7 @@ def gaps(steps_back: Float64[Tensor, "rows length"]) -> Matrices:
 class Patterns:
     """Maps that observe the same sites, added up: sums of z z' and how many maps they are of.
 
-    `before` marks observed elements of earlier maps, `own` those of the maps themselves; `gap` is
-    in steps. Anomalies are 0 where they are not observed.
+    `before` marks observed elements of earlier maps, `own` those of the maps themselves
     """
 
     distance: Matrices

@@ -146,11 +146,7 @@ def build_field_network(
 
 
 def _spread_kinks(network: nn.Sequential, generator: torch.Generator) -> None:
-    """Let the first layer's units bend at places all over the map, and at all sizes of anomalies.
-
-    Without biases all would bend at the mean, and only their distance from it would distinguish
-    places in one direction.
-    """
+    """Let the first layer's units bend at places all over the map, not at the mean alone."""
     first = cast(nn.Linear, network[0])
     bound = first.in_features**-0.5
     with torch.no_grad():
@@ -194,8 +190,6 @@ class FieldHead(nn.Module):
 
 
 class _Parts(NamedTuple):
-    """Makes parts of one network, of numbers drawn from one generator."""
-
     shape: FieldShape
     settings: FieldNetworkParameters
     generator: torch.Generator

@@ -31,8 +31,7 @@ Fields = Float64[Tensor, "places fields"]
 class Normal(NamedTuple):
     """What is normal: value = location + scale * anomaly, all in the value's unit.
 
-    `doubt` is the standard deviation of what is not known of the location: small where training
-    observed the site well, large at sites that it never saw.
+    `doubt`: standard deviation of what is not known of the location
     """
 
     location: Values
@@ -46,9 +45,7 @@ class Climate(nn.Module):
     "none": 0 and 1 everywhere. "global": mean and standard deviation of all values. "site": those
     of each site, drawn to the common ones where it has few observations. "seasonal": a yearly
     course of each site beside its level. Sites that training did not observe are read from their
-    64 nearest ones by simple kriging, and have their doubt. Times are those of an element's own
-    map: elements of earlier maps lie `step` before one another.
-    Raises ExfamError for another kind or metric, or a period or step that is not above 0.
+    64 nearest ones by simple kriging, and have their doubt.
     """
 
     points: Tensor
@@ -106,7 +103,6 @@ class Climate(nn.Module):
         return Normal(location.float(), log_scale.exp().float(), doubt.float())
 
     def _terms(self, batch: Batch) -> Float64[Tensor, "batch length terms"]:
-        """1 and the centered harmonics of each element's own time."""
         one = torch.ones(*batch.present.shape, 1, dtype=torch.float64, device=self.center.device)
         if self.kind != "seasonal":
             return one
@@ -115,7 +111,6 @@ class Climate(nn.Module):
         return torch.cat([one, waves], -1)
 
     def _elsewhere(self, coordinates: Float[Tensor, "places dims"]) -> tuple[Fields, Fields]:
-        """Coefficients and log scale at places without training data, and their variances."""
         places, back = torch.unique(coordinates, dim=0, return_inverse=True)
         known = self.known
         mean, variance = at_places(
@@ -146,16 +141,7 @@ class ClimatologyPart(nn.Module):
 def fit_climate(
     groups: Groups, *, kind: str, metric: str, period: float = PERIOD, step: float = 1.0
 ) -> Climate:
-    """What is normal, from the own observed elements of the groups and nothing else.
-
-    Arguments are those of `Climate`.
-
-    >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 1],
-    ...     values={"t": [1.0, 7.0, 3.0, 9.0]}, attributes={"coordinates": np.zeros((4, 2))})
-    >>> climate = fit_climate(groups, kind="global", metric="euclidean")
-    >>> climate(groups.pad([0])).location
-    tensor([[5., 5.]])
-    """
+    """What is normal, from the own observed elements of the groups and nothing else."""
     n_dims = groups.attributes["coordinates"].shape[1]
     climate = Climate(
         kind, n_sites=groups.n_items, n_dims=n_dims, metric=metric, period=period, step=step

@@ -38,9 +38,7 @@ class GaussianProcessPart(nn.Module):
 
     Anomalies have one mean everywhere. The covariance of two, at distance d and k steps apart, is
     variance c(d) exp(-k / memory) + own [same site] exp(-k / own_memory) + noise [same value],
-    c a Matern 3/2 or exponential correlation. What is not known of the normal location of a site
-    adds to its own part and does not fade. Distances on the globe are straight ones, in km.
-    Raises ExfamError for another kernel.
+    c a Matern 3/2 or exponential correlation. Doubts of sites do not fade.
     Source: Rasmussen & Williams (2006), eq. 5.10 to 5.12 for the leave-one-out conditionals.
     """
 
@@ -57,10 +55,7 @@ class GaussianProcessPart(nn.Module):
 
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
-        """Mean and log standard deviation given the observed others, in the value's unit.
-
-        Raises ExfamError for maps of more than 5,000 elements.
-        """
+        """Mean and log standard deviation given the observed others, in the value's unit."""
         maps = read_anomalies(batch, self.climate)
 
         def covariance(rows: Int64[Tensor, "rows"]) -> Matrices:
@@ -82,11 +77,7 @@ class GaussianProcessPart(nn.Module):
 def fit_gaussian_process(
     groups: Groups, climate: Climate, *, kernel: str = "matern"
 ) -> GaussianProcessPart:
-    """The process under which the maps' anomalies are most likely, each given its earlier maps.
-
-    At most 400 sites, evenly taken, are looked at, and of patterns of observed sites the most
-    frequent ones. Without lags the memories stay where they are: nothing speaks of them.
-    """
+    """The process under which the maps' anomalies are most likely, each given its earlier maps."""
     part = GaussianProcessPart(climate, kernel=kernel)
     maps = thinned(groups, climate)
     part.level.copy_(maps.value[maps.observed].mean())
@@ -99,7 +90,6 @@ def fit_gaussian_process(
 
 
 def _log_units(patterns: Patterns) -> Float64[Tensor, "parameters"]:
-    """Logarithms of the unit that each parameter of a search is in."""
     apart = patterns.distance[patterns.distance > 0]
     observed = (patterns.count[:, None] * patterns.observed).sum()
     spread = patterns.squares.diagonal(dim1=1, dim2=2).sum() / observed
@@ -144,8 +134,8 @@ def variogram(
     """Half the expected squared difference of two anomalies at a distance above 0.
 
     `parameters` are partial sill, range and nugget. "exponential": nugget + sill (1 - exp(-3 d /
-    range)), which reaches 95% of its sill at the range. "spherical": nugget + sill (1.5 r - 0.5
-    r^3), r = d / range, all of it from the range on.
+    range)). "spherical": nugget + sill (1.5 r - 0.5 r^3), r = d / range, all of it from the range
+    on.
     """
     sill, reach, nugget = parameters
     if kind == "exponential":
@@ -157,10 +147,8 @@ def variogram(
 class KrigingPart(nn.Module):
     """Ordinary kriging of anomalies on each map, leave-one-out where they are observed.
 
-    Earlier maps are not read. The systems are solved all of a map at once: leave-one-out from one
-    inverse. The variance is the kriging variance, nugget included. Where no other value is
-    observed, an anomaly has the mean and variance of the training anomalies.
-    Raises ExfamError for another variogram.
+    Earlier maps are not read. The variance is the kriging variance, nugget included. Where no other
+    value is observed, an anomaly has the mean and variance of the training anomalies.
     Source: Cressie (1993), section 3.2.
     """
 
@@ -178,10 +166,7 @@ class KrigingPart(nn.Module):
 
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
-        """Mean and log standard deviation given the observed others, in the value's unit.
-
-        Raises ExfamError for maps of more than 5,000 elements.
-        """
+        """Mean and log standard deviation given the observed others, in the value's unit."""
         maps = read_anomalies(batch, self.climate)
         observed = maps.observed & (maps.steps_back == 0)
 
@@ -215,11 +200,10 @@ class KrigingPart(nn.Module):
 
 
 def fit_kriging(groups: Groups, climate: Climate, *, kind: str = "exponential") -> KrigingPart:
-    """The variogram is fitted once, to the anomalies of all maps together.
+    """The part with the variogram of the anomalies of all maps together.
 
-    Half the mean squared difference of each pair of sites over the maps is averaged in 20 bins of
-    distance, up to 0.6 of the largest one, and the variogram fitted to these by least squares with
-    the bins' numbers of pairs as weights. At most 400 sites and 500 maps, evenly taken, are read.
+    Half the mean squared difference of each pair of sites is averaged in 20 bins of distance, up to
+    0.6 of the largest one, and fitted by least squares with the numbers of pairs as weights.
     """
     part = KrigingPart(climate, kind=kind)
     maps = thinned(groups, climate)
@@ -255,7 +239,6 @@ def _bins(patterns: Patterns, metric: str) -> Float64[Tensor, "bins 3"]:
 def _least_squares(
     bins: Float64[Tensor, "bins 3"], spread: float, kind: str
 ) -> Float64[Tensor, "3"]:
-    """Partial sill, range and nugget nearest to the bins."""
     distance, half, number = bins.unbind(-1)
     top, far = max(float(half.max()), 1e-9 * spread), float(distance.max())
     root = number.sqrt() / number.sum().sqrt()
@@ -271,5 +254,4 @@ def _least_squares(
 
 
 def _along(chord: Float64[Tensor, "*shape"], metric: str) -> Float64[Tensor, "*shape"]:
-    """Distances as a variogram has them: on the globe, along it."""
     return great_circle(chord) if metric == "haversine" else chord

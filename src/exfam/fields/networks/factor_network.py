@@ -28,8 +28,7 @@ class NearestObserved:
     """Which elements each element is predicted from: the `k` nearest observed others of its map.
 
     With `k` None all of them. Of places equally far the one whose coordinates sort first counts as
-    nearer, so that the order of the elements does not matter; elements at one place count as one
-    neighbor. Elements of earlier maps are no neighbors. Raises ExfamError unless `k` is above 0.
+    nearer; elements at one place count as one neighbor.
     """
 
     k: int | None
@@ -64,9 +63,8 @@ class NearestObserved:
 class FieldLatentFactorPart(nn.Module):
     """mean_i = h(tau_i) . (sum of h(tau_j) y_j over the neighbors j of i), and one scale for all.
 
-    h are `factors`, a network of the coordinates. y is the value as it is, or its anomaly from
-    `climate`, and the mean is then placed back. An element without neighbors has the mean 0, or
-    the climate's. Source: "Exponential Family Attention", proposition 2 and section 6.4.
+    h are `factors`, a network of the coordinates; y is the value, or its anomaly from `climate`.
+    Source: "Exponential Family Attention", proposition 2 and section 6.4.
     """
 
     direction = "bidirectional"
@@ -115,11 +113,7 @@ def build_field_latent_factor(
     climate: nn.Module | None = None,
     generator: torch.Generator,
 ) -> FieldLatentFactorPart:
-    """The model before training: each prediction starts near the mean of its neighbors.
-
-    Coordinates are standardized by those of the training `groups`; the scale starts at the
-    standard deviation of the values.
-    """
+    """The model before training: each prediction starts near the mean of its neighbors."""
     elements = groups.elements()
     (column,) = groups.values.values()
     neighbors = NearestObserved(settings.k, metric)

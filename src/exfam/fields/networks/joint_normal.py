@@ -23,11 +23,10 @@ def condition(
 ) -> tuple[Matrices, Values]:
     """Weights and variances: leave-one-out at observed values, plain conditional at the others.
 
-    The mean of value i is the sum of `weights[i, j]` times value j, all values having mean 0; the
-    weight is 0 at j = i and wherever j is not observed. With Q the inverse covariance of the
-    observed values, the weights of an observed value i are -Q_ij / Q_ii and its variance is
-    1 / Q_ii. With `flat_mean` the mean is unknown and the same for all values, which is ordinary
-    kriging; where no other value is observed the weights are 0 and the variance is infinite.
+    The mean of value i is the sum of `weights[i, j]` times value j, all values having mean 0. With
+    Q the inverse covariance of the observed values, the weights of an observed value i are -Q_ij /
+    Q_ii and its variance is 1 / Q_ii. With `flat_mean` the mean is unknown and the same for all
+    values, which is ordinary kriging; where no other value is observed the variance is infinite.
     Source: Dubrule (1983), Cross validation of kriging in a unique neighborhood.
     """
     seen = observed.to(covariance.dtype)
@@ -68,8 +67,7 @@ def conditionals(
 ) -> tuple[Values, Values]:
     """Conditional means and variances; rows with one signature share one factorization.
 
-    `covariance` gives the covariances of the rows at some indices. Rows of equal signature must
-    have equal covariances and observe the same values.
+    `covariance`: the covariances of the rows at some indices
     """
     distinct, like = torch.unique(signature, dim=0, return_inverse=True)
     order = torch.arange(len(like), device=like.device)
@@ -105,8 +103,6 @@ class JointNormal(NamedTuple):
 
 
 class _Part(NamedTuple):
-    """Some rows, by which slots they know, with the precision of these slots, 0 elsewhere."""
-
     row: slice
     kinds: Bool[Tensor, "kinds slots"]
     kind: Int[Tensor, "some"]
@@ -116,9 +112,8 @@ class _Part(NamedTuple):
 def leave_one_out(normal: JointNormal, rows: SlotRows) -> tuple[Slots, Slots]:
     """Mean and variance of every slot given the known others of its row.
 
-    A known slot is left out of what is given: with P the precision of the known slots its mean is
-    z_i - (P z)_i / P_ii and its variance 1 / P_ii. Rows that know the same slots share one
-    factorization.
+    With P the precision of the known slots the mean of one of them is z_i - (P z)_i / P_ii and its
+    variance 1 / P_ii.
     """
     means, variances = [], []
     prior = normal.covariance.diagonal()
@@ -137,9 +132,9 @@ def leave_one_out(normal: JointNormal, rows: SlotRows) -> tuple[Slots, Slots]:
 def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None) -> JointNormal:
     """Mean and covariance of the rows, with `ridge` on the diagonal.
 
-    The maximum of the log-likelihood minus (n / 2) ridge tr(covariance^-1): the second moments
-    plus the ridge where all is known, else by expectation-maximization (Little & Rubin, ch. 8).
-    Slots that no row knows keep mean 0 and variance 1 + ridge of their own.
+    The maximum of the log-likelihood minus (n / 2) ridge tr(covariance^-1), by
+    expectation-maximization where something is missing (Little & Rubin, ch. 8). Slots that no row
+    knows keep mean 0 and variance 1 + ridge.
     """
     normal = start if start is not None else _start(rows, ridge=ridge)
     seen = rows.known.any(0)
@@ -176,7 +171,6 @@ def _weights(normal: JointNormal, rows: SlotRows, part: _Part) -> Float[Tensor, 
 
 
 def _start(rows: SlotRows, *, ridge: float) -> JointNormal:
-    """Each slot's own mean and variance, no covariance."""
     count = rows.known.sum(0).clamp_min(1)
     value = torch.where(rows.known, rows.value, 0.0)
     mean = value.sum(0) / count

@@ -44,10 +44,7 @@ def placed(
     normal: tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"], Float[Tensor, "*shape"]],
     family: Family,
 ) -> Float[Tensor, "*shape params"]:
-    """The family's parameters in the value's own unit, from outputs in units of anomalies.
-
-    The doubt of the location adds to the variance where the family has a scale.
-    """
+    """The family's parameters in the value's own unit; doubt adds to the variance."""
     location, scale, doubt = normal
     first = location + scale * outputs[..., 0]
     if counts(family) or family.n_params == 1:

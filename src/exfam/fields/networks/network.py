@@ -71,8 +71,7 @@ class FieldNetwork(nn.Module):
     A token is the sum of `place`, g(coordinates) and how many steps back it lies, and of `value`,
     lambda_1(anomaly), or its mask for the one that is predicted. Own elements attend, in every
     layer, to tokens made from each shown element alone, so that one pass gives the leave-one-out
-    conditionals of all. Elements without a value are no context. `climate` says what is normal;
-    outputs are placed back into the value's unit.
+    conditionals of all.
     Source: "Exponential Family Attention", section 3.2 and appendix H.4.
     """
 
@@ -101,10 +100,7 @@ class FieldNetwork(nn.Module):
         self.dropout = Dropout(dropout)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length params"]:
-        """The family's parameters of every own element given what is shown of the others.
-
-        Raises ExfamError for maps too large for all sites to attend to all others.
-        """
+        """The family's parameters of every own element given what is shown of the others."""
         if self.neighborhood.k is None:
             layouts = _layouts(batch)
             if len(layouts) == 1:
@@ -130,10 +126,7 @@ class FieldNetwork(nn.Module):
         return everywhere.index_put((row[own.valid], own.column[own.valid]), eta[own.valid])
 
     def _by_parts(self, seen: _Seen, *, in_parts: bool) -> Outputs:
-        """The outputs of all own elements, of so many at a time that memory stays bounded.
-
-        On the way back, what a part computed is computed again.
-        """
+        """The outputs of all own elements, of so many at a time that memory stays bounded."""
         n_own = seen.keys.own.column.shape[1]
         size = max(1, MOST_NUMBERS // self._numbers_a_query(seen))
         if size >= n_own and not in_parts:
@@ -154,7 +147,6 @@ class FieldNetwork(nn.Module):
         return torch.cat([compute(part) for part in parts], 1)
 
     def _outputs(self, seen: _Seen) -> Outputs:
-        """The family's outputs in units of anomalies: of the head, and the read-out's on top."""
         outputs = self.head(self._attend(seen)[0])
         if self.read_out is None:
             return outputs
@@ -227,7 +219,6 @@ class FieldNetwork(nn.Module):
         )
 
     def _attend(self, seen: _Seen) -> tuple[Vectors, list[Tensor]]:
-        """Hidden states of the own elements, and the weights of each layer."""
         keys, positions, weights = seen.keys, seen.positions, list[Tensor]()
         stream = keys.at_own(seen.center)
         for module, sources in zip(self.blocks, seen.sources, strict=True):
@@ -240,7 +231,6 @@ class FieldNetwork(nn.Module):
         return keys.back(stream), weights
 
     def _read_scores(self, seen: _Seen) -> Float[Tensor, "rows heads query columns"]:
-        """Scores of the read-out: those of one row where all rows have the same."""
         assert self.read_out is not None
         query = self.read_out.query(seen.keys.at_own(seen.center))
         assert seen.read_keys is not None
@@ -266,10 +256,7 @@ def _like_first(batch: Batch, rows: Int64[Tensor, "rows"]) -> Bool[Tensor, "rows
 
 
 def _layouts(batch: Batch) -> list[Int64[Tensor, "rows"]]:
-    """Groups with the same sites on the same maps, by a few such layouts; all others together.
-
-    Maps without one before them would else keep the others of their batch from what groups share.
-    """
+    """Groups with the same sites on the same maps, by a few such layouts; all others together."""
     left = torch.arange(len(batch.present), device=batch.present.device)
     shared, others = list[Tensor](), list[Tensor]()
     while len(left) and len(shared) + len(others) < MOST_LAYOUTS:
@@ -281,7 +268,6 @@ def _layouts(batch: Batch) -> list[Int64[Tensor, "rows"]]:
 
 
 def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
-    """Some of the groups."""
 
     def some(columns: Any) -> Any:
         if isinstance(columns, dict):
@@ -292,7 +278,6 @@ def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
 
 
 def _sources(block: Block, content: Vectors, position: Position) -> tuple[SideBySide, SideBySide]:
-    """A block's keys and values of all elements, heads side by side."""
     k, v = (x.transpose(1, 2).flatten(2) for x in block.keys(content, position))
     return k, v
 

@@ -37,9 +37,7 @@ class Hiding(RandomPart):
     """In training, hides values of some maps, so that any subset of sites can be the context.
 
     A map stays as it is with probability 1 - `share`. Of the others, the number of values shown is
-    drawn evenly on a logarithmic scale, from all of them down to less than one: a few near sites
-    are as frequent a context as most of them. Hidden values are predicted all the same.
-    Raises ExfamError unless `share` is in [0, 1).
+    drawn evenly on a logarithmic scale, from all of them down to less than one.
     """
 
     def __init__(self, share: float) -> None:
@@ -61,10 +59,7 @@ class Hiding(RandomPart):
 
 
 class AlongLine(Encoding):
-    """Another encoding, its positions being places of one coordinate in units of `unit`.
-
-    Places of more coordinates are left as they are, for `encoding` to refuse.
-    """
+    """Another encoding, its positions being places of one coordinate in units of `unit`."""
 
     def __init__(self, encoding: Encoding, *, unit: float) -> None:
         super().__init__()
@@ -136,8 +131,8 @@ def own_elements(batch: Batch) -> OwnElements:
 class Keys(NamedTuple):
     """What own elements may attend to, and how tensors of all elements are laid out for that.
 
-    `column`: of each own element's keys, None if all elements of the group are keys in order. With
-    columns, each own element is a row of its own, with one query.
+    `column`: of each own element's keys, each element being a row of its own; None if all elements
+    of the group are keys in order
     """
 
     own: OwnElements
@@ -171,11 +166,7 @@ class Keys(NamedTuple):
 
 @dataclass(frozen=True)
 class Neighborhood:
-    """Every element attends to the `k` nearest others that are shown, on each map: linear in sites.
-
-    With `k` None to all others, which is quadratic. Raises ExfamError for a `k` below 1 or another
-    metric.
-    """
+    """Every element attends to the `k` nearest others that are shown on each map, or to all."""
 
     k: int | None
     metric: str
@@ -241,8 +232,7 @@ SMALLEST = 1e-25
 class ReadOut(nn.Module):
     """sum over heads of gain_h * sum_j w_ij z_j; weights know places, not values.
 
-    With anomalies z fixed weights make it a linear predictor for each set of observed sites, which
-    attention over embedded values need not learn anew. `null_key` takes the weight that no site
+    A linear predictor for each set of observed sites. `null_key` takes the weight that no site
     deserves: far from all of them, the read-out is 0.
     """
 
@@ -272,10 +262,7 @@ class ReadOut(nn.Module):
         key: Float[Tensor, "rows key width"],
         positions: tuple[QueryPosition, KeyPosition],
     ) -> Float[Tensor, "rows heads query columns"]:
-        """Scores of each head, those of the null token last if there is one.
-
-        Queries and keys are those of all heads side by side.
-        """
+        """Scores of each head, those of the null token last if there is one."""
         q, k = (
             x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2) for x in (query, key)
         )
@@ -298,8 +285,7 @@ class ReadOut(nn.Module):
     ) -> Float[Tensor, "rows query"]:
         """The weighted means of the anomalies, each head's times its gain.
 
-        Rows that share their scores (maps of the same sites) share the exponentials as well: means
-        are then two matrix products, instead of a softmax for each of the rows.
+        Rows that share their scores share the exponentials: means are then two matrix products.
         """
         means = None
         if len(scores) == 1 < len(allowed):

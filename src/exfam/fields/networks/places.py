@@ -1,7 +1,4 @@
-"""Places as points of Euclidean space, and surfaces over them: one number per site, read elsewhere.
-
-In Euclidean space kernels of the distance are positive definite. Surfaces are Gaussian processes.
-"""
+"""Places as points of Euclidean space, and Gaussian processes over them: one number per site."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -37,8 +34,7 @@ def to_points(
 ) -> Float64[Tensor, "*shape space"]:
     """Points whose straight distances stand for those of the places, in float64.
 
-    "haversine": (latitude, longitude) in degrees become points of a sphere, in kilometers from its
-    center; "euclidean": the coordinates as they are. Raises ExfamError for another metric.
+    Degrees become points of a sphere, in kilometers from its center.
     """
     check_metric(metric)
     coordinates = coordinates.double()
@@ -71,9 +67,8 @@ def matern_3_2(distance: Distances, length: float | Tensor) -> Distances:
 class Surface(NamedTuple):
     """A Gaussian process over places: value ~ mean + smooth part + what is a site's own.
 
-    `variance` and `length` are those of the smooth part, a Matern 3/2 kernel (length in the unit
-    of the points), `nugget` is the variance of a site's own part. With `variance` 0 all places
-    have the same mean.
+    `variance` and `length` are those of the smooth part, a Matern 3/2 kernel, `nugget` is the
+    variance of a site's own part
     """
 
     mean: float
@@ -85,8 +80,8 @@ class Surface(NamedTuple):
 def fit_surface(points: Points, value: Sites, *, noise: Sites, unknown: float) -> Surface:
     """The surface under which the sites' values are most likely (with weak priors).
 
-    `noise` is the variance of the error of each value. Below 4 sites, or where all values agree,
-    the surface is flat; `unknown` is the variance between sites if there is only one.
+    `noise` is the variance of the error of each value; `unknown` that between sites if there is
+    only one. Below 4 sites, or where all values agree, the surface is flat.
     """
     if len(value) < 2:
         return Surface(float(value.mean()), 0.0, 1.0, unknown)
@@ -151,10 +146,9 @@ def at_places(
     noise: Float64[Tensor, "sites fields"],
     surfaces: Float64[Tensor, "fields 4"],
 ) -> tuple[Float64[Tensor, "places fields"], Float64[Tensor, "places fields"]]:
-    """Mean and variance of a new site's own value at each place, by simple kriging.
+    """Mean and variance of a new site's own value at each place, kriged from its 64 nearest sites.
 
-    Each place is read from its 64 nearest sites. A row of `surfaces` is (mean, variance, length,
-    nugget) of one field; the variance that is returned has the nugget in it.
+    A row of `surfaces` is (mean, variance, length, nugget) of one field.
     """
     n_near = min(NEIGHBORS, len(points))
     chunk = max(1, MOST_ENTRIES // max(len(points), n_near**2))
@@ -174,7 +168,6 @@ def at_places(
 def _krige(
     to_sites: Tensor, between: Tensor, value: Tensor, noise: Tensor, surface: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance at each place, from its near sites along the last axis."""
     mean, variance, length, nugget = surface
     if variance == 0:
         return mean.expand(len(value)), nugget.expand(len(value))

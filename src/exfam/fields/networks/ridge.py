@@ -1,8 +1,7 @@
 """Closed-form normal baselines of fields: a ridge covariance, and ridge regressions site by site.
 
 Both see a map as one row of anomalies from the climate, a slot for each site of the map and of the
-maps before it, and the second moments of the training rows, S. They differ in what the ridge is
-chosen for: one for the whole distribution, or one for each site.
+maps before it, and the second moments of the training rows, S.
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +37,6 @@ class SlottedBatch(NamedTuple):
 
     `slot`: steps back times the number of sites plus the site's code; the number of slots where an
         element has none (unknown site, too far back, padding)
-    `location`, `scale`, `doubt`: what the climate says, in the value's unit
     """
 
     rows: SlotRows
@@ -57,8 +55,7 @@ class RidgePart(nn.Module, ABC):
     """Mean and scale of each site given the others that are observed, from buffers alone.
 
     The conditional variance is multiplied by `inflation`, the mean squared error on held-out maps
-    in units of it. A site that training never observed has the climate's location and scale,
-    widened by the climate's doubt, and informs no other.
+    in units of it. A site that training never observed has the climate's location and scale.
     """
 
     direction = "bidirectional"
@@ -89,10 +86,7 @@ class RidgePart(nn.Module, ABC):
 
     @abstractmethod
     def predicted(self, normal: JointNormal, ridge: float, rows: SlotRows) -> Predicted:
-        """Mean and variance of the own slots, at least, if the part were of this distribution.
-
-        `normal`: with `ridge` on the diagonal of its covariance
-        """
+        """Mean and variance of the own slots, at least, under this distribution."""
 
     @abstractmethod
     def conditional(self, rows: SlotRows) -> Predicted:
@@ -103,10 +97,7 @@ class RidgePart(nn.Module, ABC):
         """Take the ridge that held-out maps choose, and the moments under it."""
 
     def slotted(self, batch: Batch) -> SlottedBatch:
-        """The batch's maps as rows of anomalies (value - location) / scale, in float64.
-
-        Raises ExfamError for groups without items.
-        """
+        """The batch's maps as rows of anomalies (value - location) / scale, in float64."""
         if batch.item is None:
             raise ExfamError(
                 "`item` must be given for a model of known sites, got groups without items."
@@ -144,12 +135,7 @@ class RidgePart(nn.Module, ABC):
 
 
 class RidgeCovariancePart(RidgePart):
-    """Each site given all others that are observed, under one normal of covariance S + ridge I.
-
-    Exact for any subset that is observed, of the map and of the maps before it. The ridge is that
-    of the likeliest held-out maps; cells that are missing in training are integrated out by
-    expectation-maximization.
-    """
+    """Each site given all others that are observed, under one normal of covariance S + ridge I."""
 
     covariance: Tensor
 
@@ -178,10 +164,8 @@ class RidgeCovariancePart(RidgePart):
 class RidgeSitePart(RidgePart):
     """One ridge regression per site on all other slots of the row, each with its own penalty.
 
-    A predictor that is not observed enters at its expectation given nothing, its mean, and the
-    variance grows by that of what it would have added, b^T S b over the missing coefficients b:
-    the first rows of a season, without maps before them, are predicted like that too. A penalty
-    has the smallest squared error on held-out maps; the same maps give the scale of the residuals.
+    A predictor that is not observed enters at its mean, and the variance grows by that of what it
+    would have added, b^T S b over the missing coefficients b.
     """
 
     coefficients: Tensor
@@ -225,10 +209,7 @@ class RidgeSitePart(RidgePart):
 
 
 class RidgeTrial(NamedTuple):
-    """Squared errors and variances of own slots on held-out maps, for each ridge.
-
-    0 and 1 where a value is not `known`. `rows` are the training rows of the final fit.
-    """
+    """Squared errors and variances of own slots on held-out maps; 0 and 1 where not `known`."""
 
     ridges: list[float]
     error: Judged
@@ -246,10 +227,9 @@ def fit_ridge(
 ) -> RidgePart:
     """The part, with the ridges under which held-out maps are predicted best.
 
-    Held out are the maps of `validation`, or else folds of the training maps: whole seasons where
-    time has long gaps, blocks of time otherwise. `ridges` are in units of the anomalies' mean
-    variance. Raises DataError for fewer than 2 maps, where no site has 2 observed values, or where
-    they never vary.
+    Held out are the maps of `validation`, or else folds of the training maps. `ridges` are in units
+    of the anomalies' mean variance. Raises DataError for fewer than 2 maps, where no site has 2
+    observed values, or where they never vary.
     """
     rows = part.table(groups)
     folds = time_folds(groups.group_attributes["time"], n_folds=N_FOLDS)
@@ -284,9 +264,7 @@ def time_folds(
 ) -> list[Bool[np.ndarray, "groups"]]:
     """Which maps each fold holds out: whole seasons where time has gaps, else blocks of time.
 
-    Neighboring days are alike, so maps held out one by one would be judged by their copies. Three
-    runs of maps or more with gaps of over 5 usual steps between them count as seasons.
-    Raises DataError for fewer than 2 maps.
+    Three runs of maps or more with gaps of over 5 usual steps between them count as seasons.
 
     >>> [fold.astype(int).tolist() for fold in time_folds(np.array([0.0, 1, 2, 3]), n_folds=2)]
     [[1, 1, 0, 0], [0, 0, 1, 1]]
@@ -320,10 +298,7 @@ def _held_out(
 def _regressions(
     normal: JointNormal, n_sites: int
 ) -> tuple[Float[Tensor, "sites slots"], Float[Tensor, "sites"]]:
-    """Coefficients of own slots on all others, -P_ij / P_ii, and residual variances.
-
-    P is the inverse of S + ridge I.
-    """
+    """Coefficients of own slots on all others, -P_ij / P_ii, and residual variances 1 / P_ii."""
     precision = torch.cholesky_inverse(torch.linalg.cholesky(normal.covariance))
     residual = precision.diagonal()[:n_sites].reciprocal()
     coefficients = -precision[:n_sites] * residual[:, None]

@@ -21,8 +21,7 @@ COMMON_OBSERVATIONS = 5.0
 class SiteCourses(NamedTuple):
     """Coefficients of each site, in the order level, cos 1, sin 1, cos 2, sin 2.
 
-    `covariance` is what is not known of a site's own, `scale` the standard deviation of the values
-    around its course, `within` the common one.
+    `scale`: standard deviation of the values around a site's course, `within` the common one
     """
 
     coefficient: Float64[np.ndarray, "sites terms"]
@@ -62,8 +61,7 @@ def fit_courses(
 ) -> SiteCourses:
     """Linear mixed model: value = (shared + site's own coefficients) . (1, waves) + error.
 
-    The spreads of the sites' own coefficients and of the error are the most likely ones; sites
-    with few observations are drawn to the shared coefficients. Waves must be centered.
+    Sites with few observations are drawn to the shared coefficients. Waves must be centered.
     """
     middle, spread = value.mean(), value.std()
     varies = spread > 1e-12 * np.abs(value).max()
@@ -88,7 +86,6 @@ Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -> Moments:
-    """Each site's sums of x x', x z and z z, with x = (1, waves)."""
 
     def by_site(column: np.ndarray) -> np.ndarray:
         return np.bincount(site, weights=column, minlength=n_sites)

@@ -21,10 +21,7 @@ from exfam.tables.data import Cells, TableSchema, decode_all, encode_given, enco
 
 
 def sample_rows(model: TableModel, cells: Cells, *, n: Any, seed: Any, order: Any = None) -> Cells:
-    """`n` draws of the absent cells of every row given its present ones, the first draw's first.
-
-    `order`: names of the columns to fill; None is all, in the table's order (default None)
-    """
+    """`n` draws of the absent cells of every row given its present ones, the first draw's first."""
     check_whole("n", n)
     check_seed("seed", seed)
     names = checked_columns(model.schema, order)
@@ -57,7 +54,6 @@ def put_values(
 
 
 def _draw(model: TableModel, cells: Cells, name: str, generator: torch.Generator) -> Cells:
-    """One column drawn where it is absent, given all cells there are now."""
     column = model.schema.index(name)
     rows = np.flatnonzero(~cells.present[:, column])
     if not len(rows):
@@ -72,9 +68,7 @@ class TableConditional:
     """The distribution of some columns given others, row by row; see `conditional`.
 
     `given`: the rows, with the columns in question absent
-    `columns`: those in question, in the order of the chain rule
     `distributions`: of each column by itself, in codes of labels or in numbers
-    `unknown`: what a label is that training did not have, "unk" or "error"
     """
 
     model: TableModel
@@ -109,9 +103,7 @@ class TableConditional:
         """Joint log-probability of `values`, in nats, by the chain rule in the order of `columns`.
 
         `values`: a mapping to one value each, a table, or `Cells`, of as many rows as were given
-            (any number if one row was given); a missing cell is no term, other columns are ignored
-
-        Raises DataError for unknown columns or another number of rows.
+            (any number if one row was given); a missing cell is no term
         """
         schema, given = self.model.schema, self.given
         if not isinstance(values, Cells):

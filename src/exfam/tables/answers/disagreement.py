@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.special import logsumexp
 
 from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.tables.answers.distributions import TableModel, cell_log_prob, chain_log_prob
@@ -17,16 +16,15 @@ from exfam.tables.data import Cells
 class OrderDisagreement:
     """log p(row) under several orders of the columns: all equal for one joint distribution.
 
-    `orders`: those that were tried
     `log_prob`: of each row under each order, in nats
     `pair_gap`: per pair of columns a, b the mean over rows where both are present, in nats, of the
         absolute value of log p(a; r) + log p(b; a, r) - log p(b; r) - log p(a; b, r), where r is
-        the rest of the row, given; NaN where no row has both, and for a column with itself
+        the rest of the row, given
 
     >>> orders = (("a", "b"), ("b", "a"))
     >>> result = OrderDisagreement(orders, np.array([[-1.0, -3.0]]), np.eye(2))
-    >>> result.mean.tolist(), result.mean_row_sd, result.largest_mean_gap
-    ([-1.0, -3.0], 1.414..., 2.0)
+    >>> result.mean.tolist(), result.mean_row_sd
+    ([-1.0, -3.0], 1.414...)
     """
 
     orders: tuple[tuple[str, ...], ...]
@@ -47,16 +45,6 @@ class OrderDisagreement:
     def mean_row_sd(self) -> float:
         """Mean of `row_sd` over the rows, in nats."""
         return float(self.row_sd.mean())
-
-    @property
-    def largest_mean_gap(self) -> float:
-        """Mean log p(row) of the best order minus that of the worst, in nats."""
-        return float(self.mean.max() - self.mean.min())
-
-    @property
-    def mixture_log_prob(self) -> Float64[np.ndarray, "rows"]:
-        """Log of the mean over the orders of p(row), in nats: proper for any model."""
-        return logsumexp(self.log_prob, axis=1) - math.log(len(self.orders))
 
 
 def order_disagreement(
@@ -80,7 +68,6 @@ def order_disagreement(
 
 
 def _pair_gaps(model: TableModel, cells: Cells) -> Float64[np.ndarray, "columns columns"]:
-    """From one pass with all cells, and one with each column hidden."""
     names, index = model.schema.targets, model.schema.index
     full = cell_log_prob(model, cells, names)
     gaps = np.full((len(names), len(names)), np.nan)

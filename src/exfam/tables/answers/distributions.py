@@ -30,10 +30,7 @@ class TableModel(Protocol):
     def eta(
         self, cells: Cells, targets: Sequence[int]
     ) -> list[Float[Tensor, "members rows _params"]]:
-        """For each target column, float64 parameters of its family by member and row.
-
-        Given all cells of the row that are present, but never the target's own.
-        """
+        """Per target, float64 parameters by member and row, given the row's other present cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,8 +137,7 @@ def chain_log_prob(
 ) -> Float64[np.ndarray, "rows"]:
     """log p(present cells | `given`), in nats, by the chain rule in the order of these columns.
 
-    `order`: names of columns, for None all that can be predicted; others are hidden (default None)
-    `given`: names of columns that every term sees and none is a term of (default ())
+    `order`: names of columns, for None all that can be predicted; others are hidden
     """
     schema = model.schema
     names = checked_columns(schema, order)

@@ -76,11 +76,10 @@ class Imputed:
 class TableImputation:
     """A table whose missing cells are filled in, and how sure the model is of each.
 
-    `frame`: the table, of the kind that was given
     `filled`, `probability`, `low`, `high`: by column, one entry per row: whether the cell was
         missing; of labels, the probability of the one filled in; of ordered labels, numbers and
-        counts, the central interval of probability `level`, as labels or in their unit. NaN (None
-        among texts and booleans) where nothing was filled in or the kind has none
+        counts, the central interval of probability `level`. NaN (None among texts and booleans)
+        where nothing was filled in or the kind has none
     """
 
     frame: Any

@@ -28,10 +28,7 @@ class ColumnSimilarity:
     ) -> list[tuple[str, float]]:
         """The `k` other columns with the largest cosine, and their cosines; all if there are fewer.
 
-        `among`: the columns to choose from, such as those of another table; None is all
-            (default None)
-
-        Raises DataError for an unknown name.
+        `among`: the columns to choose from, such as those of another table
         """
         check_positive("k", k)
         own = self.cosine[self._index(name)]

@@ -22,14 +22,12 @@ _LISTED = 5  # columns that a warning names
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """The cells of all rows, by the columns of a schema.
+    """The cells of all rows, by the columns of a schema; indexed by rows.
 
     `code`: the token of a cell; -1 where it is absent: missing, or a label unknown to training
     `fraction`: in [0, 1), how far the cell lies from its token towards the next one; 0 for labels
         and bins
     `value`: the number itself, in its own unit, or the code of a label; NaN where absent
-
-    Indexed by a slice, indices or a boolean array of rows it gives the cells of these rows.
 
     >>> code = np.array([[0, 1], [2, -1]], dtype=np.int32)
     >>> cells = Cells(code, np.zeros((2, 2), np.float32), np.array([[0.0, 1.0], [2.0, np.nan]]))
@@ -93,8 +91,7 @@ def encode_table(
 ) -> Cells:
     """The cells of a table by the columns of a schema; absent where the table lacks a column.
 
-    `becomes`: by column, what the warning of unknown labels says of them in place of "are taken as
-        missing" (default None)
+    `becomes`: by column, what the warning of unknown labels says of them
     """
     check_choice("unknown", unknown, UNKNOWN)
     new: dict[str, Bool[np.ndarray, " rows"]] = {}
@@ -176,7 +173,7 @@ def decode(
     """Values of `Cells` as labels or numbers of a column; NaN is a missing cell.
 
     Dates are datetime64 in microseconds. Missing labels read NaN among numbers and None among texts
-    and booleans. Raises ExfamError for a value that is no code of the column's labels.
+    and booleans.
     """
     column = schema.column(name)
     if column.kind == "date":

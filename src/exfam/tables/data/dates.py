@@ -105,7 +105,6 @@ def _text(column: RawColumn) -> pa.Array:
 
 
 def _moments(name: str, column: RawColumn, date_format: str | None) -> Shaped[np.ndarray, "rows"]:
-    """datetime64 in microseconds; NaT where missing."""
     if column.is_empty:
         return np.full(len(column), np.datetime64("NaT", "us"))
     if column.type == "text":
@@ -117,7 +116,6 @@ def _moments(name: str, column: RawColumn, date_format: str | None) -> Shaped[np
 
 
 def _varying(moments: Shaped[np.ndarray, "known"]) -> tuple[str, ...]:
-    """The parts in which these dates differ."""
     parts = _parts(moments.astype(np.int64) / _DAY, DateColumn("", None, tuple(PARTS)))
     return tuple(
         part for part, names in PARTS.items() if np.ptp(parts[f" {names[-1]}"].astype(float)) > 0

@@ -147,8 +147,7 @@ def read_table(X: Any) -> RawTable:
     """The columns of a table by name, and which of their cells are missing.
 
     A pandas or polars frame, an Arrow table, a mapping of columns, or what numpy reads as a
-    2-dimensional array, whose columns are "x0", "x1", … Missing cells are NaN, None, pandas' NA and
-    NaT, and nulls.
+    2-dimensional array, whose columns are "x0", "x1", …
     """
     if hasattr(X, "tocsr") or hasattr(X, "tocsc"):
         raise DataError(
@@ -246,10 +245,7 @@ def _of_array(array: np.ndarray, index: int, name: str) -> RawColumn:
 
 
 def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
-    """A copy of a table with the columns of these names replaced, of the kind that was given.
-
-    pandas and polars frames keep their index and, where the values allow it, columns' types.
-    """
+    """A copy of a table with the columns of these names replaced, of the kind that was given."""
     if isinstance(frame, Mapping):
         return {key: columns.get(str(key), held) for key, held in frame.items()}
     if hasattr(frame, "iloc"):

@@ -65,8 +65,7 @@ def quantile_knots(
 ) -> Float64[np.ndarray, " knots"]:
     """Quantiles of sorted values, from the least to the greatest, each once.
 
-    No value counts for more than the share of one knot: beside a value that most rows have, such as
-    0, the others have their knots.
+    No value counts for more than the share of one knot.
     """
     distinct, counts = np.unique(ordered, return_counts=True)
     if len(distinct) <= n_knots:
@@ -91,10 +90,7 @@ def _capped(
 def bin_edges(
     ordered: Float64[np.ndarray, " values"], n_bins: int
 ) -> Float64[np.ndarray, " edges"]:
-    """Inner edges of at most `n_bins` bins that hold about equally many of the sorted values.
-
-    None is as great as the greatest value, which would leave the last bin empty.
-    """
+    """Inner edges of at most `n_bins` bins that hold about equally many of the sorted values."""
     far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
     unit = 4.0 if far else 1.0
     edges = np.unique(np.quantile(ordered / unit, np.arange(1, n_bins) / n_bins)) * unit
@@ -202,7 +198,6 @@ def _finite(name: str, kind: str, labels: np.ndarray, parts: Sequence[RawColumn]
 
 
 def _labels(name: str, kind: str, column: RawColumn) -> np.ndarray:
-    """The labels of a column in the order of its frame, or else sorted."""
     if kind == "boolean":
         return np.array([False, True])
     if column.order is not None and len(column.order):

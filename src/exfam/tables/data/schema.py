@@ -20,8 +20,7 @@ class Column:
     `labels`: of a finite kind, the distinct labels in order; the code of a label is its index.
     `knots`: of numbers and counts, strictly increasing quantiles of the training values; with
         `binned`, the inner edges of bins, where a value equal to an edge lies in the lower bin
-    `center`, `scale`: of numbers and counts, mean and standard deviation of the training values (a
-        scale of 1 where all are equal); dates are days since 1970
+    `center`, `scale`: mean and standard deviation of the training values, 1 where all are equal
     `part_of`: of a part of a date, such as its weekday, the column of the date
     """
 
@@ -95,7 +94,6 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 class DateColumn:
     """A column of dates, an input alone.
 
-    `date_format`: of its text, None if it had dates and no text
     `parts`: which of "year", "week" and "day" it varies in, so that they are columns beside it
     """
 
@@ -111,10 +109,7 @@ class DateColumn:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """All columns of a table, or of several tables that share some of them.
-
-    `dates`: which columns hold dates, and how they are read; the parts of a date are columns too
-    """
+    """All columns of a table, or of several tables that share some of them; parts of dates too."""
 
     columns: tuple[Column, ...]
     dates: tuple[DateColumn, ...] = ()

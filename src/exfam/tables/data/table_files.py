@@ -17,10 +17,7 @@ from exfam.reading.reader import open_columns, source_names
 
 @dataclass(frozen=True, eq=False)
 class TableFile:
-    """A table as it was read, and where its rows stand.
-
-    `n_unnamed`: how many columns were left out because they have no name
-    """
+    """A table as it was read, and where its rows stand; `n_unnamed` columns were left out."""
 
     frame: pa.Table
     origin: Origin
@@ -51,15 +48,13 @@ def read_table_file(
 
     In CSV files a column is boolean, whole numbers or numbers if all its cells are (unless one has
     leading zeros), and else text; an empty cell, NA, NaN or null is missing, in texts as well.
-    Columns without a name, such as the index that pandas writes, are left out.
+    Columns without a name are left out.
 
-    `names`: the columns to read, of which a file may lack some; None for all (default None)
+    `names`: the columns to read, of which a file may lack some; None for all
     `ignore`: columns to leave out, which must be there
     `numbers`: columns of numbers, in which a text is an error that names its row
-    `labels`: by column, labels that are known; a column with known texts is text, also where all of
-        it looks like numbers, and a known NA is no missing cell (default None)
-
-    Raises DataError for what is no source or has no rows, and naming a column that is not there.
+    `labels`: by column, labels that are known; a column with known texts is text, and a known NA is
+        no missing cell
     """
     with open_database(ReadingOptions()) as database:
         held = source_names(database, source)

@@ -63,11 +63,7 @@ from exfam.training.history import History
 class TableEstimator(
     TableColumnKinds, TableModelParameters, TableTraining, Estimator, BaseEstimator, ABC
 ):
-    """Estimators of p(cell | the other cells of its row that are there).
-
-    A table is a frame (pandas, polars, pyarrow, a mapping of columns) or an array; a missing cell
-    (NaN, None, NA, null) is absent, in training and after.
-    """
+    """Estimators of p(cell | the other cells of its row that are there)."""
 
     unlabeled: str = attribute()
     response_share: float | None = attribute()
@@ -115,8 +111,7 @@ class TableEstimator(
     def seen_in_fit(self, X: Any, y: Any = None) -> Overlap:
         """Which rows of `X` the model was fitted on, or its epoch was chosen by.
 
-        The response may be a column of `X`, or given beside it. Rows are the same if all cells are,
-        which new rows can be by chance: `Overlap` has the number to expect.
+        The response may be a column of `X`, or given beside it. Rows are the same if all cells are.
         """
         return self._seen(self._cells(X, y))
 
@@ -157,7 +152,6 @@ class TableEstimator(
         validation: GivenTables | None,
         checkpoint: str | Path | None,
     ) -> TablePlan:
-        """What there is to learn from, after rows were held out; `seen_` is set."""
         families = column_families(schema, response, self.families or {})
         cells = encode_all(schema, given.whole, unknown=self.unknown)
         held_out = None
@@ -180,7 +174,6 @@ class TableEstimator(
         return TablePlan(schema, cells, index, families, weight, held_out, path)
 
     def _remember_features(self, X: Any, y: Any, given: GivenTables) -> None:
-        """What scikit-learn keeps of the columns of `X`."""
         names = dict.fromkeys(name for table in given.tables for name in table.names)
         shell = name_shell(list(names)) if is_several(X) or has_names(X) else X
         try:
@@ -205,7 +198,6 @@ class TableEstimator(
         return encode_table(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
     def _read(self, X: Any, *, joint: bool = True) -> RawTable:
-        """The columns by the names that the model has for them."""
         self._check_fitted()
         if is_several(X):
             raise DataError(

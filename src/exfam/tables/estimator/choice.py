@@ -144,8 +144,7 @@ class Trial:
     """A recipe and its mean log-probability, in nats, of held-out rows.
 
     `gain`, `error`: by how much it is above that of the first recipe, and its standard error
-    `log_scale`: what is best added to the log of the response's scale, by the held-out rows; 0 for
-        a response without a scale (default 0)
+    `log_scale`: what is best added to the log of the response's scale, by the held-out rows
     """
 
     recipe: Recipe
@@ -158,10 +157,7 @@ class Trial:
 def fit_table(
     estimator: Any, plan: TablePlan
 ) -> tuple[MaskedTableModel, History, tuple[Trial, ...]]:
-    """The fitted model, after its recipe was chosen where there is a choice.
-
-    Rows held out for that decide how wide the response's distribution is, too.
-    """
+    """The fitted model, its recipe and how wide the response is chosen by held-out rows."""
     recipes = recipes_of(estimator, plan)
     lengths: Sequence[int] = ()
     if isinstance(estimator.max_epochs, str) and plan.validation is None:
@@ -203,7 +199,6 @@ def choose_recipe(
     """Every recipe's log-probability of rows that it was not fitted to.
 
     Of fewer than 1,000 rows with a target all are held out once, in five parts; else one fifth is.
-    Longer trainings of the best recipe are tried as long as they are better.
     """
     small, n_scored = _drawn_rows(plan, seed=int(estimator.seed))
     if n_scored < 2:
@@ -268,7 +263,6 @@ def _held_out(
 def _nats(
     model: MaskedTableModel, cells: Cells, targets: list[int]
 ) -> Float64[np.ndarray, "scales members rows"]:
-    """Mean log-probability of each row's targets by each member, for all of `_LOG_SCALES`."""
     rows, parts = model.rows(cells), []
     for index in rows.sequential_batches(max_tokens=_CELLS_AT_ONCE // model.n_members):
         batch = rows.pad(index).to(next(model.parameters()).device)

@@ -17,9 +17,7 @@ _REPEATS = 5
 class DeletionInsertion:
     """Mean log p(target) in nats after 0, 1, 2, ... cells of each row, the most important first.
 
-    `deleted`: these made absent; `inserted`: all others made absent. Areas are means over the
-    share of cells, by the trapezoid rule, in nats: a faithful order has a low `deletion_area` and a
-    high `insertion_area`.
+    `deleted`: these made absent; `inserted`: all others made absent
     """
 
     deleted: Float64[np.ndarray, "steps"]
@@ -39,11 +37,7 @@ class DeletionInsertion:
 def deletion_insertion(
     model: TableModel, cells: Cells, target: str, *, importance: Float[np.ndarray, "rows columns"]
 ) -> DeletionInsertion:
-    """Scores of a target column as cells go or come in order of their importance in their row.
-
-    Rows without the target cell are left out; a row with fewer cells stays as it is once all are
-    gone, or there.
-    """
+    """Scores of a target column as cells go or come in order of their importance in their row."""
     column = model.schema.index(target)
     if importance.shape != cells.code.shape or np.isnan(importance).any():
         raise ExfamError(

@@ -33,9 +33,6 @@ from exfam.tables.networks.parts import CellTokens
 class TableExperts:
     """The experts of each row and target: exact for a linear network, for one of an ensemble.
 
-    `columns`: all columns; a target's own column is its MASK token
-    `scores`, `similarities`: what scores and contributions are sums of (see exfam.experts)
-
     Outputs are logits of labels and bins, and for other families their parameters, of standardized
     values; targets with fewer outputs than others have zeros after their own.
     Source: "Bidirectional attention as a mixture of continuous word experts", theorem 2.
@@ -72,8 +69,7 @@ class TableExperts:
 class TableAttention:
     """One member of a linear table network, and how cells are its tokens.
 
-    Columns share tokens unless the network has as many as all columns together. An absent cell of
-    the columns in `mask_absent` is a MASK token; any other is no part of its sentence.
+    An absent cell of the columns in `mask_absent` is a MASK token; any other is no part.
     """
 
     attention: LinearAttention
@@ -127,10 +123,7 @@ class TableAttention:
 
 
 def attention_of_table(model: object, *, member: Any = 0) -> TableAttention:
-    """A table model as a mixture of experts, exactly: theorem 2 with the model's own weights.
-
-    Raises ExfamError for a model that is no such mixture, naming what makes it inexact.
-    """
+    """A table model as a mixture of experts, exactly: theorem 2 with the model's own weights."""
     linear: Any = model
     if not (isinstance(model, TableModel) and hasattr(model, "linear_attention")):
         raise ExfamError(
@@ -176,8 +169,7 @@ def expert_importance(
 ) -> Float64[np.ndarray, "rows columns"]:
     """How much each cell matters to a target, the mean over the members of an ensemble.
 
-    Of labels and bins `cell_importance`, in nats; of other families the change of the first
-    parameter without the cell, in the network's unit.
+    Of labels and bins `cell_importance`, in nats; of others the change of the first parameter.
     """
     index = model.schema.index(target)
     family = model.families[index]
@@ -201,8 +193,7 @@ class ExpertSummary:
     """What each column does for each target, over all rows; a target's own column is its MASK.
 
     `weight`: mean of pi, absent cells counting 0; sums to 1 over columns
-    `size`: mean over rows of the length (over outputs) of what the column adds to the logits
-    `spread`: how much that varies from row to row: root of the summed variances of the outputs
+    `size`, `spread`: mean length of what the column adds to the logits, and its standard deviation
     `effect`: mean over rows of the length of `removal_effects`
     """
 

@@ -53,10 +53,7 @@ class CellBatch:
 
 @dataclass(frozen=True, eq=False)
 class TableRows:
-    """All rows of a table as a source of batches, of (value - center) / scale.
-
-    `orders`: all rows in an order of its own for each member; None for the same one
-    """
+    """All rows of a table as batches of (value - center) / scale; `orders`: of each member."""
 
     cells: Cells
     center: Float64[np.ndarray, "columns"]

@@ -28,8 +28,6 @@ NORMS = ("pre", "post")
 
 
 class _Block(nn.Module):
-    """Self-attention and a ReLU network, each with a residual and a layer norm."""
-
     def __init__(
         self,
         n_members: int,

@@ -69,7 +69,6 @@ class LinearTableNetwork(TableNetwork):
     def _context(
         self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
     ) -> Float[Tensor, "members targets batch inner"]:
-        """Values of the cells that each target attends to, weighted."""
         score, value = self._scores_and_values(batch, targets, blanks)
         # One product with the values of all heads, of which each needs its own, takes less time
         # than one small product for each head.
@@ -83,7 +82,6 @@ class LinearTableNetwork(TableNetwork):
     def _scores_and_values(
         self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
     ) -> tuple[Tensor, Tensor]:
-        """Of all cells, and last of the expert of the target's own column."""
         between = batch.between
         if between is not None:
             between = functional.pad(between, (0, 1))
@@ -112,8 +110,7 @@ class LinearTableNetwork(TableNetwork):
     ) -> Float[Tensor, "members entries width"]:
         """For every entry that could stand in a cell its scores, then its value, of every head.
 
-        After them an absent cell, and the expert of a target's own column, the MASK token whatever
-        stands there: its value is 0 here, and the last number, 1 of it alone, gives its weight.
+        After them an absent cell, and the expert of a target's own column, its MASK token.
         """
         vectors = self.tokens.entries()
         scores, own_score = self._scores(vectors, blanks, targets)
@@ -147,7 +144,6 @@ class LinearTableNetwork(TableNetwork):
         return by_entry, masks[:, column].diagonal(dim1=1, dim2=3)[:, None]
 
     def _entry_columns(self) -> Int64[Tensor, "entries"]:
-        """The column of every entry, those of the MASK tokens last."""
         columns = self.tokens.entry_columns
         every = torch.arange(self.tokens.plan.n_columns, device=columns.device)
         return torch.cat([columns, every])
@@ -158,10 +154,7 @@ class LinearTableNetwork(TableNetwork):
         return x.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
 
     def linear_attention(self, member: int = 0) -> LinearAttention:
-        """All weights of one member, in double precision.
-
-        Raises ExfamError for an encoding that does more than add vectors to tokens.
-        """
+        """All weights of one member, in double precision."""
         if self.places is not None and not self.places.only_vectors:
             raise ExfamError(
                 "`encoding` must be 'learned', 'sinusoidal' or 'none' for the expert view, got one "

@@ -163,10 +163,9 @@ MASKINGS = {"absent": ABSENT, "mask": MASKED}
 class MaskedCells:
     """Minus the log-probability of cells given the others of their row, and how many there are.
 
-    In training all columns are targets, each hidden in turn; of a wide table `n_targets` columns
-    drawn at random in each step, and always the response, which has `response_share` of the weight.
-    Of every row a share drawn uniformly from 0 to `extra_masking` (of each member) of the cells is
-    hidden besides. In evaluation only the response is a target, if there is one.
+    In training all columns are targets, or `n_targets` drawn at random in each step, and always the
+    response, which has `response_share` of the weight. Of every row a share drawn uniformly from 0
+    to `extra_masking` of the cells is hidden besides. In evaluation only the response is a target.
     """
 
     response: int | None

@@ -109,9 +109,8 @@ class StackedLayerNorm(nn.Module):
 
 @dataclass(frozen=True)
 class TokenPlan:
-    """The tokens of a table's columns.
+    """The tokens of a table's columns, `sizes` of them.
 
-    `sizes`: number of tokens of every column
     `shared`: whether the same code is the same token in all columns
     `scores`: where a column's tokens lie on a line, in order; None for unordered ones
     `ordered`: for each member, whether a column's tokens start out along that line
@@ -163,10 +162,8 @@ class TokenPlan:
 class CellTokens(nn.Module):
     """c_x + p_j of every entry, and c_MASK + p_j of every column.
 
-    `positions`: p_j where they are not learned (default None)
-
     The token of an ordered column is a free vector plus its score along a direction that the column
-    (all columns, where categories are shared) has: neighbors start out alike.
+    (all columns, where categories are shared) has.
     """
 
     no_decay_parameters = ("positions", "blank", "direction")
@@ -246,7 +243,6 @@ class Readout(nn.Module):
 
     `basis`: what the raw outputs of a column are multiplied by: directions that many parameters
         share are learned as fast as single parameters
-    `bias`: where the parameters start from, in the order of columns
     """
 
     no_decay_parameters = ("bias",)

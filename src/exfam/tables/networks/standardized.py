@@ -41,8 +41,7 @@ def standardized_families(
 ) -> list[StandardizedFamily]:
     """Each column's family, in standard units if shifts and scales map it onto itself.
 
-    Families that scales alone map onto themselves are of values divided by their mean, unless
-    `positive_in_units` is false, as in models stored before.
+    Positive families are of values divided by their mean (in models stored before, as they are).
     """
     standardized = []
     for column, family in zip(schema.columns, families, strict=True):

@@ -17,7 +17,6 @@ class TableSettings:
 
     `ordinal`: for each of the networks side by side
     `masked_columns`: names of columns whose absent cells are shown as MASK tokens
-    `norm`: "post" as in the paper's tables, "pre" for more than one or two layers
     `positive_in_units`: whether families of positive numbers are of values divided by their mean
     """
 

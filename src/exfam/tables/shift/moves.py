@@ -46,10 +46,7 @@ class Moved:
 
 
 def moved(train: Float64[np.ndarray, "train_rows"], new: Float64[np.ndarray, "new_rows"]) -> Moved:
-    """The means of two samples of independent numbers, without those that are NaN.
-
-    A mean of no number is NaN, and so is the error of fewer than two or of an infinite mean.
-    """
+    """The means of two samples of independent numbers, without those that are NaN."""
     return Moved(*_mean_and_error(train), *_mean_and_error(new))
 
 
@@ -73,10 +70,9 @@ class MarginalShift:
 
     `p`: that both have one distribution: of labels by the G test; of numbers twice the smaller of
         two z tests', of means and of variances
-    `kl`: of labels, for both, the Kullback-Leibler divergence from the distribution in nats, on
-        average about (labels - 1) / (2 cells) if the model is right; None for numbers
+    `kl`: of labels, for both, the Kullback-Leibler divergence from the distribution in nats
     `mean_shift`, `sd_ratio`: of numbers, for both, mean of the cells minus that of the
-        distribution, in its standard deviations, and the ratio of these; None for labels
+        distribution, in its standard deviations, and the ratio of these
     """
 
     p: float
@@ -112,7 +108,6 @@ def marginal_shift(
 
 
 def _independence_p(counts: Int64[np.ndarray, "samples labels"]) -> float:
-    """The G test that the samples have one distribution."""
     if not counts.sum(axis=1).all():
         return math.nan
     seen = counts[:, counts.sum(axis=0) > 0]
@@ -127,10 +122,8 @@ class TargetShift:
     """The average distribution of the target over training and over new rows.
 
     `labels`: of a finite column; empty for numbers
-    `predicted`: mean predicted probability of each label, or the predicted mean
-    `observed`: share of each label, or mean, of the cells that are there; NaN if there is none
-    `predicted_sd`, `observed_sd`: of numbers, for training and new rows, the standard deviation of
-        the average predictive distribution and of the cells; None for labels
+    `predicted`, `observed`: mean probability and share of each label, or means
+    `predicted_sd`, `observed_sd`: of numbers, for training and new rows
     """
 
     name: str
@@ -163,7 +156,6 @@ def target_shift(model: TableModel, train: Cells, new: Cells, *, target: str) ->
 
 
 def _predicted(model: TableModel, cells: Cells, target: str) -> Float64[np.ndarray, "rows numbers"]:
-    """Of each row the probabilities of labels, or mean and variance of numbers."""
     parts = []
     for _, _, distributions in distribution_blocks(model, cells, [target]):
         distribution = distributions[target]

@@ -133,7 +133,6 @@ class ColumnShift:
 
     `absent`: share of absent cells
     `conditional`: mean log p(cell | all other present cells of the row), in nats
-    `marginal`: the cells beside the model's marginal distribution
     """
 
     name: str
@@ -150,12 +149,6 @@ class ShiftReport:
     `rows`: mean log p(row) by the chain rule in the table's order, in nats
     `weights`: by column, the mean weight of its expert in predictions of the target
     `level`: of the tests behind `shifted`, `surprising` and `drifted`, over all columns together
-
-    >>> move = Moved(-1.0, 0.1, -9.0, 0.1)
-    >>> age = ColumnShift("age", "numeric", Moved(0.0, 0.0, 0.0, 0.0), move, MarginalShift(p=0.7))
-    >>> report = ShiftReport((age,), move, target=None, weights=None, level=0.01)
-    >>> report.shifted, report.surprising
-    ((), ('age',))
     """
 
     columns: tuple[ColumnShift, ...]
