@@ -5,8 +5,9 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
-from torch import distributions
+from scipy import special, stats
 
 from exfam.families import (
     Bernoulli,
@@ -33,7 +34,7 @@ class Case:
     """A family, seen at one item where it has several."""
 
     family: Family
-    law: Family  # in force at that item, on standardized values
+    inner: Family  # in force at that item, on standardized values
     item: int | None = None
     center: float = 0.0
     scale: float = 1.0
@@ -48,15 +49,22 @@ class Case:
         return functools.partial(getattr(self.family, name), **self.at)
 
     @property
+    def columns(self) -> list[int]:
+        """The columns of eta that the family in force reads."""
+        if isinstance(self.family, PerItem):
+            return list(self.family.columns[self.family.distinct.index(self.inner)])
+        return list(range(self.family.n_params))
+
+    @property
     def discrete(self) -> bool:
-        return not isinstance(self.law, Gaussian | Gamma | Exponential | Histogram | StudentT)
+        return not isinstance(self.inner, Gaussian | Gamma | Exponential | Histogram | StudentT)
 
     @property
     def low(self) -> float:
         """The lower end of the support."""
-        if isinstance(self.law, Gaussian | Histogram | StudentT):
+        if isinstance(self.inner, Gaussian | Histogram | StudentT):
             return -torch.inf
-        return float(getattr(self.law, "shift", getattr(self.law, "start", 0)))
+        return float(getattr(self.inner, "shift", getattr(self.inner, "start", 0)))
 
     @property
     def eta(self) -> torch.Tensor:
@@ -75,8 +83,8 @@ def plain(family: Family) -> Case:
     return Case(family, family)
 
 
-def scaled(law: Family, center: float, scale: float) -> Case:
-    return Case(Scaled(law, center, scale), law.rescaled(scale), center=center, scale=scale)
+def scaled(family: Family, center: float, scale: float) -> Case:
+    return Case(Scaled(family, center, scale), family.rescaled(scale), center=center, scale=scale)
 
 
 CASES = {
@@ -119,70 +127,66 @@ def extreme_eta(n_params: int, dtype: torch.dtype) -> torch.Tensor:
     return torch.tensor([(row * n_params)[:n_params] for row in rows], dtype=dtype)
 
 
-class Pieces:
-    """A choice among bins by torch.distributions: uniform between edges, exponential outside."""
+class Mixed:
+    """A mixture of distributions of scipy, weighted by row."""
 
-    def __init__(self, law: Histogram, logits: torch.Tensor):
-        edges = torch.tensor(law.edges, dtype=logits.dtype)
-        low, high = law.tails or (law.edges[1] - law.edges[0], law.edges[-1] - law.edges[-2])
-        self.weights = distributions.Categorical(logits=logits)
-        self.rates, self.ends = 1 / edges.new_tensor([low, high]), edges[[0, -1]]
-        self.inner = distributions.Uniform(edges[:-1], edges[1:], validate_args=False)
-        means = self.ends + torch.tensor([-1.0, 1.0]) / self.rates
-        self.means = torch.cat([means[:1], self.inner.mean, means[1:]])
-        spread = self.rates**-2
-        self.spread = torch.cat([spread[:1], self.inner.variance, spread[1:]])
+    def __init__(self, weights: np.ndarray, parts: list[Any]):
+        self.weights, self.parts = weights, parts
 
-    @property
-    def mean(self) -> torch.Tensor:
-        return self.weights.probs @ self.means
+    def _sum(self, parts: list[Any]) -> np.ndarray:
+        return sum(weight * part for weight, part in zip(self.weights.T, parts, strict=True))
 
-    @property
-    def variance(self) -> torch.Tensor:
-        distance = self.means - self.mean.unsqueeze(-1)
-        return (self.weights.probs * (self.spread + distance**2)).sum(-1)
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # nothing is possible outside all parts
+            return np.log(self._sum([np.exp(log_prob(part, value)) for part in self.parts]))
 
-    def log_prob(self, value: torch.Tensor) -> torch.Tensor:
-        beyond = torch.stack([self.ends[0] - value, value - self.ends[1]], -1)
-        tails = torch.where(beyond > 0, self.rates.log() - self.rates * beyond, -torch.inf)
-        inner = self.inner.log_prob(value.unsqueeze(-1))
-        nats = torch.cat([tails[..., :1], inner, tails[..., 1:]], -1)
-        return (self.weights.logits + nats).logsumexp(-1)
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        return self._sum([part.cdf(value) for part in self.parts])
+
+    def mean(self) -> np.ndarray:
+        return self._sum([part.mean() for part in self.parts])
+
+    def var(self) -> np.ndarray:
+        squares = [part.var() + part.mean() ** 2 for part in self.parts]
+        return self._sum(squares) - self.mean() ** 2
 
 
-def witness(law: Family, eta: torch.Tensor) -> tuple[distributions.Distribution | Pieces, int]:
-    """The same law by torch.distributions, for the value minus an offset."""
-    if isinstance(law, Histogram):
-        return Pieces(law, eta), 0
-    first, shift = eta[..., 0], getattr(law, "shift", 0)
-    if isinstance(law, Bernoulli | Binomial):
-        return distributions.Binomial(getattr(law, "n", 1), logits=first), 0
-    if isinstance(law, Categorical):
-        return distributions.Categorical(logits=eta), law.start
-    if isinstance(law, Exponential):
-        return distributions.Exponential((-first).exp()), 0
-    if isinstance(law, Gamma):
-        shape = eta[..., 1].exp()
-        return distributions.Gamma(shape, shape / first.exp()), 0
-    if isinstance(law, Gaussian):
-        return distributions.Normal(first, law.scale or eta[..., -1].exp()), 0
-    if isinstance(law, NegativeBinomial):
-        size = eta[..., 1].exp()
-        return distributions.NegativeBinomial(size, logits=first - eta[..., 1]), shift
-    if isinstance(law, Poisson):
-        return distributions.Poisson(first.exp() + (law.link != "log")), shift
-    if isinstance(law, StudentT):
-        df = 2 + eta[..., -1].exp() if law.df is None else law.df
-        return distributions.StudentT(df, first, eta[..., 1].exp()), 0
-    assert isinstance(law, Ordinal)
-    steps = torch.nn.functional.softplus(eta[..., 2:])
-    below = (torch.cat([eta[..., 1:2], steps], -1).cumsum(-1) - eta[..., :1]).sigmoid()
-    ends = torch.nn.functional.pad(torch.nn.functional.pad(below, (0, 1), value=1.0), (1, 0))
-    return distributions.Categorical(probs=ends.diff(dim=-1)), law.start
+def log_prob(distribution: Any, value: np.ndarray) -> np.ndarray:
+    """By whatever name scipy has for it."""
+    names = ("log_prob", "logpmf", "logpdf")
+    return next(getattr(distribution, n) for n in names if hasattr(distribution, n))(value)
 
 
-def law_columns(case: Case) -> list[int]:
-    """The columns of eta that the law in force reads."""
-    if isinstance(case.family, PerItem):
-        return list(case.family.columns[case.family.distinct.index(case.law)])
-    return list(range(case.family.n_params))
+def by_scipy(family: Family, eta: np.ndarray) -> Any:
+    """The same distribution by scipy, one for each row of eta."""
+    first, shift = eta[:, 0], getattr(family, "shift", 0)
+    if isinstance(family, Histogram):
+        edges = family.edges
+        low, high = family.tails or (edges[1] - edges[0], edges[-1] - edges[-2])
+        inner = [stats.uniform(left, right - left) for left, right in itertools.pairwise(edges)]
+        below, above = stats.weibull_max(1, edges[0], low), stats.expon(edges[-1], high)
+        return Mixed(special.softmax(eta, axis=1), [below, *inner, above])
+    if isinstance(family, Categorical | Ordinal):
+        probs = special.softmax(eta, axis=1)
+        if isinstance(family, Ordinal):
+            steps = np.concatenate([eta[:, 1:2], np.log1p(np.exp(eta[:, 2:]))], axis=1)
+            below = special.expit(steps.cumsum(1) - eta[:, :1])
+            probs = np.diff(below, axis=1, prepend=0, append=1)
+        return Mixed(probs, [stats.rv_discrete(values=([k], [1.0])) for k in family.categories])
+    if isinstance(family, Bernoulli | Binomial):
+        return stats.binom(getattr(family, "n", 1), special.expit(first))
+    if isinstance(family, Exponential):
+        return stats.expon(scale=np.exp(first))
+    if isinstance(family, Gamma):
+        shape = np.exp(eta[:, 1])
+        return stats.gamma(shape, scale=np.exp(first) / shape)
+    if isinstance(family, Gaussian):
+        return stats.norm(first, family.scale or np.exp(eta[:, -1]))
+    if isinstance(family, NegativeBinomial):
+        size = np.exp(eta[:, 1])
+        return stats.nbinom(size, size / (size + np.exp(first)), loc=shift)
+    if isinstance(family, Poisson):
+        return stats.poisson(np.exp(first) + (family.link != "log"), loc=shift)
+    assert isinstance(family, StudentT)
+    df = 2 + np.exp(eta[:, -1]) if family.df is None else family.df
+    return stats.t(df, first, np.exp(eta[:, 1]))

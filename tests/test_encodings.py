@@ -25,7 +25,6 @@ from networks import HEAD_DIM, HEADS, random_encoding
 # Tables and vectors of positions, compared pair by pair.
 OF_PAIRS = ("attenuated-probability", "attenuated-table", "attenuated-table-shared", "tupe")
 POSITION = torch.arange(6)[None].expand(2, -1)
-every_encoding = pytest.mark.parametrize("name", sorted(ENCODINGS))
 
 
 def generator(seed=0):
@@ -47,109 +46,96 @@ def scores(encoding, position, pairs=None):
     return product if bias is None else product + bias
 
 
-@every_encoding
-def test_an_encoding_says_which_hooks_do_anything(name):
-    encoding = random_encoding(name, generator())
-    q, k = queries_and_keys()
-    added = encoding.embed(POSITION)
-    assert encoding.embeds == (added is not None)
-    assert added is None or added.shape == (2, 6, 12)
-    assert encoding.rotates == (not torch.equal(encoding.rotate(q, POSITION), q))
-    assert encoding.replaces == (encoding.log_weights(POSITION, POSITION) is not None)
-    turned = [encoding.rotate(x, POSITION) for x in (q, k)]
-    paired = pair_scores(encoding, *turned, (POSITION, POSITION), scale=1.0)
-    assert paired.shape == (2, HEADS, 6, 6)
-    torch.testing.assert_close(paired, scores(encoding, POSITION))
-    # Shared positions give the same as repeated ones.
-    torch.testing.assert_close(scores(encoding, POSITION.contiguous()), paired)
+def embedded(encoding, position):
+    """What is added to the vectors of elements, zero of an encoding that adds none."""
+    added = encoding.embed(position)
+    return torch.zeros(*position.shape, 12) if added is None else added
 
 
-@every_encoding
-def test_scores_depend_on_differences_of_positions_only_unless_pairs_have_their_own(name):
-    encoding = random_encoding(name, generator())
-    moved, still = scores(encoding, POSITION + 17), scores(encoding, POSITION)
-    if name in OF_PAIRS:
-        assert (moved - still).abs().max() > 1e-3
-    else:
-        torch.testing.assert_close(moved, still, atol=2e-5, rtol=0)
-    added = encoding.embed(POSITION)
-    assert added is None or not torch.equal(added, encoding.embed(POSITION + 17))
+@pytest.mark.parametrize("name", sorted(ENCODINGS))
+class TestEveryEncoding:
+    def test_says_which_hooks_do_anything(self, name):
+        encoding = random_encoding(name, generator())
+        q, k = queries_and_keys()
+        assert embedded(encoding, POSITION).shape == (2, 6, 12)
+        assert encoding.embeds == (encoding.embed(POSITION) is not None)
+        assert encoding.rotates == (not torch.equal(encoding.rotate(q, POSITION), q))
+        assert encoding.replaces == (encoding.log_weights(POSITION, POSITION) is not None)
+        turned = [encoding.rotate(x, POSITION) for x in (q, k)]
+        paired = pair_scores(encoding, *turned, (POSITION, POSITION), scale=1.0)
+        assert paired.shape == (2, HEADS, 6, 6)
+        torch.testing.assert_close(paired, scores(encoding, POSITION))
+        # Shared positions give the same as repeated ones.
+        torch.testing.assert_close(scores(encoding, POSITION.contiguous()), paired)
+
+    def test_scores_depend_on_differences_of_positions_unless_pairs_have_their_own(self, name):
+        encoding = random_encoding(name, generator())
+        moved, still = scores(encoding, POSITION + 17), scores(encoding, POSITION)
+        if name in OF_PAIRS:
+            assert (moved - still).abs().max() > 1e-3
+        else:
+            torch.testing.assert_close(moved, still, atol=2e-5, rtol=0)
+        added = encoding.embed(POSITION)
+        assert added is None or not torch.equal(added, encoding.embed(POSITION + 17))
+
+    def test_scores_go_with_their_elements(self, name):
+        encoding = random_encoding(name, generator())
+        order, whole = torch.tensor([3, 0, 5, 1, 4, 2]), scores(encoding, POSITION)
+        pairs = [x[:, :, order] for x in queries_and_keys()]
+        mixed = scores(encoding, POSITION[:, order], pairs)
+        torch.testing.assert_close(mixed, whole[:, :, order][..., order])
+        added = embedded(encoding, POSITION)
+        torch.testing.assert_close(embedded(encoding, POSITION[:, order]), added[:, order])
+
+    def test_longer_groups_have_scores_or_are_refused(self, name):
+        encoding, position = random_encoding(name, generator()), torch.arange(300)[None]
+
+        def total():
+            pairs = queries_and_keys(1, 300)
+            return embedded(encoding, position).sum() + scores(encoding, position, pairs)
+
+        if name in OF_PAIRS or name == "learned":
+            with pytest.raises(ValueError, match=r"`position` must be in 0 \.\. 49 for encoding="):
+                total()
+        else:
+            assert total().isfinite().all()
+
+    def test_every_parameter_gets_a_gradient(self, name):
+        encoding = random_encoding(name, generator())
+        total = scores(encoding, POSITION).square().sum()
+        total = total + embedded(encoding, POSITION).square().sum()
+        parameters = list(encoding.parameters())
+        if parameters:
+            for gradient in torch.autograd.grad(total, parameters):
+                assert gradient.abs().sum() > 0
 
 
 @pytest.mark.parametrize("dtype", [torch.int64, torch.float64])
 @pytest.mark.parametrize("name", ["alibi", "attenuated", "distance", "relative", "rotary", "shaw"])
 def test_times_may_be_large_numbers(name, dtype):
-    # Seconds since 1970, which single precision tells apart by 128.
+    # Seconds since 1970, of which single precision holds every 128th.
     encoding = random_encoding(name, generator())
     position = torch.tensor([[0, 1, 3, 4, 8, 9]], dtype=dtype).expand(2, -1)
     late, early = scores(encoding, position + 1_700_000_000), scores(encoding, position)
     torch.testing.assert_close(late, early, atol=2e-5, rtol=0)
 
 
-@every_encoding
-def test_scores_go_with_their_elements(name):
-    encoding = random_encoding(name, generator())
-    order, whole = torch.tensor([3, 0, 5, 1, 4, 2]), scores(encoding, POSITION)
-    pairs = [x[:, :, order] for x in queries_and_keys()]
-    mixed = scores(encoding, POSITION[:, order], pairs)
-    torch.testing.assert_close(mixed, whole[:, :, order][..., order])
-    added = encoding.embed(POSITION)
-    if added is not None:
-        torch.testing.assert_close(encoding.embed(POSITION[:, order]), added[:, order])
-
-
-@every_encoding
-def test_longer_groups_have_scores_or_are_refused(name):
-    encoding, position = random_encoding(name, generator()), torch.arange(300)[None]
-
-    def result():
-        added = encoding.embed(position)
-        pairs = queries_and_keys(1, 300)
-        return scores(encoding, position, pairs) + (0 if added is None else added.sum())
-
-    if name in OF_PAIRS or name == "learned":
-        with pytest.raises(ValueError, match=r"`position` must be in 0 \.\. 49 for encoding="):
-            result()
-    else:
-        assert result().isfinite().all()
-
-
-@every_encoding
-def test_every_parameter_gets_a_gradient(name):
-    encoding = random_encoding(name, generator())
-    added, total = encoding.embed(POSITION), scores(encoding, POSITION).square().sum()
-    total = total if added is None else total + added.square().sum()
-    parameters = list(encoding.parameters())
-    if parameters:
-        for gradient in torch.autograd.grad(total, parameters):
-            assert gradient.abs().sum() > 0
-
-
-@every_encoding
-def test_unknown_name_is_refused(name):
-    sizes = {"n_heads": 1, "head_dim": 2, "embed_dim": 2, "n_positions": 2}
-    with pytest.raises(ValueError, match=f"`encoding` must be one of .* Did you mean '{name}'"):
-        build_encoding(name + "x", EncodingSizes(**sizes, generator=generator()))
-
-
-def test_learned_refuses_other_positions_and_keeps_no_table_of_times():
-    encoding = LearnedAbsolute(4, 2, generator=generator())
-    for wrong in (4, -1):
-        message = rf"`position` must be in 0 \.\. 3 for .* got {wrong}\. .* \(4 a group at most"
-        with pytest.raises(ValueError, match=message):
-            encoding.embed(torch.tensor([[0, wrong]]))
-    with pytest.raises(ValueError, match="must be one integer an element for encoding='lear"):
-        encoding.embed(torch.tensor([[0.5]]))
-    with pytest.raises(ValueError, match="`position` must be below 1,000,000 .* got a range of 1,"):
-        LearnedAbsolute(1_000_000_001, 2, generator=generator())
+def learned(n):
+    return LearnedAbsolute(n, 2, generator=generator())
 
 
 SITES = torch.zeros(1, 2, 2)
+SIZES = EncodingSizes(n_heads=1, head_dim=2, embed_dim=2, n_positions=2, generator=generator())
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: build_encoding("alibix", SIZES), "`encoding` must be one of .* Did you mean 'ali"),
+        (lambda: learned(4).embed(torch.tensor([[0, 4]])), r"0 \.\. 3 for .* got 4\. .* \(4 a gro"),
+        (lambda: learned(4).embed(torch.tensor([[0, -1]])), r"must be in 0 \.\. 3 for .* got -1\."),
+        (lambda: learned(4).embed(torch.tensor([[0.5]])), "one integer an element for encoding='l"),
+        (lambda: learned(1_000_000_001), "`position` must be below 1,000,000 .* a range of 1,"),
         (lambda: Attenuated().log_weights(SITES, SITES), "one number an element for this encoding"),
         (lambda: Rotary(4).rotate(torch.zeros(1, 1, 2, 4), SITES), "for encoding='rotary'"),
         (lambda: Sinusoidal(4).embed(SITES), "for encoding='sinusoidal'"),
@@ -162,7 +148,7 @@ SITES = torch.zeros(1, 2, 2)
         (lambda: Attenuated(w=1e19, s=1e2), r"`w` and `s` \* `w` must be at most 1e\+20"),
     ],
 )
-def test_sizes_and_positions_are_checked(call, message):
+def test_names_sizes_and_positions_are_checked(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 
@@ -184,20 +170,12 @@ def test_attenuation_is_the_papers_softmax_in_every_form():
     torch.testing.assert_close(whole, real)
 
 
-def test_rotation_keeps_lengths():
-    q, _ = queries_and_keys()
-    turned = Rotary(HEAD_DIM).rotate(q, 100 * torch.rand(2, 6, generator=generator()))
-    torch.testing.assert_close(turned.norm(dim=-1), q.norm(dim=-1))
-    assert not torch.allclose(turned, q)
-
-
 def test_groups_that_count_alike_share_one_row_of_positions():
     present = torch.tensor([[True, True, False], [True, True, True]])
     shared = share_positions(torch.tensor([[3, 4, 0], [3, 4, 9]]), present)
     assert shared.stride(0) == 0 and shared.tolist() == [[3, 4, 9], [3, 4, 9]]
     for position in (
         torch.tensor([[3, 5, 0], [3, 4, 9]]),
-        torch.tensor([[0.0, 1.5, 0.0], [0.0, 1.0, 2.0]]),
         torch.zeros(2, 3, 2),
         torch.zeros(2, 0, dtype=torch.int64),
     ):

@@ -8,7 +8,6 @@ from estimator_cases import (
     COLUMNS,
     DIRECTIONS,
     KINDS,
-    TRAINED,
     WITH_ITEMS,
     fitted_on,
     make,
@@ -59,121 +58,95 @@ def test_what_is_predicted_at_an_element_never_knows_it(direction, conditional, 
         assert not rows[(frame["user"] != "u0").to_numpy()].any()  # nobody sees another group
 
 
-class TestData:
-    """Groups and frames with fewer or stranger columns."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_groups_of_one_element_and_groups_without_observed_values(kind):
+    single = FRAME.drop_duplicates("user")
+    estimator = make(kind).fit(single)
+    assert np.isfinite(estimator.log_prob(single)).all()
+    assert np.isfinite(estimator.log_prob(FRAME)).all()
+    gaps = FRAME.copy()
+    gaps.loc[gaps["user"].isin(["u1", "u4", "u5", "u6"]), "stars"] = np.nan
+    estimator = make(kind, parts="values") if kind in WITH_ITEMS else make(kind)
+    estimator.fit(gaps)
+    assert np.isfinite(estimator.predict(gaps)).all()
+    assert np.isfinite(estimator.score(gaps))
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_groups_of_one_element(self, kind):
-        single = FRAME.drop_duplicates("user")
-        estimator = make(kind).fit(single)
-        assert np.isfinite(estimator.log_prob(single)).all()
-        assert np.isfinite(estimator.log_prob(FRAME)).all()
 
-    @pytest.mark.parametrize("kind", ["efa", "marginal", "shrunk-offset"])
-    @pytest.mark.parametrize("direction", DIRECTIONS)
-    def test_values_without_items(self, kind, direction):
-        estimator = make(kind, item=None, direction=direction).fit(FRAME)
-        assert np.isfinite(estimator.log_prob(FRAME)).all()
-        assert estimator.score_parts(FRAME).keys() == {"stars"}
-        with pytest.raises(ExfamError, match="must have an item part"):
-            estimator.recommend(FRAME)
-        with pytest.raises(ExfamError, match="must come from a model with an item part"):
-            estimator.complements("a")
+@pytest.mark.parametrize("kind", ["efa", "marginal", "shrunk-offset"])
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_values_without_items(kind, direction):
+    estimator = make(kind, item=None, direction=direction).fit(FRAME)
+    assert np.isfinite(estimator.log_prob(FRAME)).all()
+    assert estimator.score_parts(FRAME).keys() == {"stars"}
+    with pytest.raises(ExfamError, match="must have an item part"):
+        estimator.recommend(FRAME)
+    with pytest.raises(ExfamError, match="must come from a model with an item part"):
+        estimator.complements("a")
 
-    def test_latent_factors_need_items(self):
-        with pytest.raises(ExfamError, match="`item` must be given, since items have the factors"):
-            make("latent-factor", item=None).fit(FRAME)
 
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_whole_groups_without_observed_values(self, kind):
-        gaps = FRAME.copy()
-        gaps.loc[gaps["user"].isin(["u1", "u4", "u5", "u6"]), "stars"] = np.nan
-        estimator = make(kind, parts="values") if kind in WITH_ITEMS else make(kind)
-        estimator.fit(gaps)
-        assert np.isfinite(estimator.predict(gaps)).all()
-        assert np.isfinite(estimator.score(gaps))
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_groups_with_context_ranges(direction):
+    groups = Groups(
+        start=[0, 2, 4],
+        stop=[2, 4, 6],
+        context_start=[[0], [0], [2]],
+        context_stop=[[0], [2], [4]],
+        item=np.arange(6),
+        values={"stars": np.arange(6.0)},
+    )
+    estimator = random_weights(make("efa", direction=direction).fit(groups))
+    assert np.isfinite(estimator.log_prob(groups)).all()
+    changed = groups.with_(values={"stars": np.array([9.0, 1, 2, 3, 4, 5])})
+    moved = estimator.predict(changed) != estimator.predict(groups)
+    assert moved[2:4].all() and not moved[4:].any()
 
-    def test_groups_with_context_ranges(self):
-        item = np.array([0, 1, 2, 3, 4, 5], dtype=np.int32)
-        groups = Groups(
-            start=[0, 2, 4],
-            stop=[2, 4, 6],
-            context_start=[[0], [0], [2]],
-            context_stop=[[0], [2], [4]],
-            item=item,
-            values={"stars": np.arange(6.0)},
-        )
-        for direction in DIRECTIONS:
-            estimator = random_weights(make("efa", direction=direction).fit(groups))
-            nats = estimator.log_prob(groups)
-            assert np.isfinite(nats).all()
-            changed = groups.with_(values={"stars": np.array([9.0, 1, 2, 3, 4, 5])})
-            moved = estimator.predict(changed) != estimator.predict(groups)
-            assert moved[2:4].all() and not moved[4:].any()
 
-    def test_groups_drawn_with_replacement(self):
-        groups = Groups.from_frame(FRAME, **COLUMNS)
-        estimator = make("efa").fit(groups)
-        drawn = groups[[0, 0, 3]]
-        each = estimator.log_prob(groups)
-        n0, n3 = (groups[g].n_elements for g in (0, 3))
-        start = groups.stop[2]
-        by_hand = np.concatenate([each[:n0], each[:n0], each[start : start + n3]])
-        np.testing.assert_allclose(estimator.log_prob(drawn), by_hand, rtol=1e-5)
-        assert estimator.score(drawn) == pytest.approx(by_hand.mean(), rel=1e-5)
-        assert np.isfinite(make("efa").fit(drawn).score(groups))
+def test_groups_drawn_with_replacement():
+    groups = Groups.from_frame(FRAME, **COLUMNS)
+    estimator = make("efa").fit(groups)
+    drawn, whole = groups[[0, 0, 3]], estimator.log_prob(groups)
+    np.testing.assert_allclose(estimator.log_prob(drawn), whole[drawn.elements()], rtol=1e-5)
+    assert np.isfinite(make("efa").fit(drawn).score(groups))
 
-    def test_positions(self):
-        frame = FRAME.assign(x=FRAME["gap"], y=FRAME["age"])
-        for columns in ("gap", ["x", "y"]):
-            for encoding in ("relative", "distance") if columns == "gap" else ("distance",):
-                estimator = make("efa", position=columns, encoding=encoding).fit(frame)
-                assert np.isfinite(estimator.log_prob(frame)).all()
-                assert len(estimator.recommend(frame).groups) == 12
 
-    def test_longer_groups_than_in_training(self):
-        short = FRAME.groupby("user").head(2)
-        for encoding in ("relative", "rotary", "attenuated", "none", "distance"):
-            estimator = make("efa", order="rows", encoding=encoding).fit(short)
-            assert np.isfinite(estimator.log_prob(FRAME)).all()
-        with pytest.raises(ExfamError, match="`position` must be in 0 .. 2 for encoding='lear"):
-            make("efa", order="rows", encoding="learned").fit(short).log_prob(FRAME)
+def test_positions_of_two_columns():
+    frame = FRAME.assign(x=FRAME["gap"], y=FRAME["age"])
+    estimator = make("efa", position=["x", "y"], encoding="distance").fit(frame)
+    assert np.isfinite(estimator.log_prob(frame)).all()
+    assert len(estimator.recommend(frame).groups) == 12
 
-    def test_learned_positions_leave_room_for_a_next_element(self):
-        day = FRAME["day"].astype(int)
-        for columns in ({}, *({"position": name, "order": name} for name in ("day", "even"))):
-            frame = FRAME.assign(day=day, even=2 * day)
-            estimator = make("efa", encoding="learned", direction="causal", **columns).fit(frame)
-            assert len(estimator.recommend(frame).groups) == 12
-            assert len(estimator.transform(frame)) == 12
-        groups = Groups.from_frame(FRAME, **COLUMNS)
-        estimator = make("efa", encoding="learned", direction="causal").fit(groups)
-        estimator.sample(groups, steps=1)
-        with pytest.raises(ExfamError, match=r"sample fewer elements \(\d a group at most"):
-            estimator.sample(groups, steps=2)
-        times = FRAME.assign(day=day + 10**9)
-        with pytest.raises(ExfamError, match="`position` must be below 1,000,000 for encoding='l"):
-            make("efa", encoding="learned", position="day").fit(times)
 
-    def test_group_attributes_enter(self):
-        estimator = random_weights(
-            make("efa", group_attributes="age", head_hidden_dim=0).fit(FRAME)
-        )
-        older = FRAME.assign(age=FRAME["age"] + 5)
-        for call in (estimator.predict, estimator.predict_proba):
-            assert (np.abs(call(older) - call(FRAME)).reshape(len(FRAME), -1).max(1) > 1e-4).all()
+def test_learned_positions_leave_room_for_a_next_element():
+    day = FRAME["day"].astype(int)
+    for columns in ({}, *({"position": name, "order": name} for name in ("day", "even"))):
+        frame = FRAME.assign(day=day, even=2 * day)
+        estimator = make("efa", encoding="learned", direction="causal", **columns).fit(frame)
+        assert len(estimator.recommend(frame).groups) == 12
+        assert len(estimator.transform(frame)) == 12
+    groups = Groups.from_frame(FRAME, **COLUMNS)
+    estimator = make("efa", encoding="learned", direction="causal").fit(groups)
+    estimator.sample(groups, steps=1)
+    with pytest.raises(ExfamError, match=r"sample fewer elements \(\d a group at most"):
+        estimator.sample(groups, steps=2)
+    times = FRAME.assign(day=day + 10**9)
+    with pytest.raises(ExfamError, match="`position` must be below 1,000,000 for encoding='l"):
+        make("efa", encoding="learned", position="day").fit(times)
 
-    def test_vectors_of_items(self):
-        for kind in TRAINED:
-            vectors = make(kind).fit(FRAME).item_vectors_
-            assert vectors.shape[0] == 6 and np.isfinite(vectors).all()
-        tied = make("efa", tie="reflection").fit(FRAME)
-        signs = tied.item_vectors_ / tied.item_context_vectors_
-        np.testing.assert_allclose(signs, np.tile([1, 1, 1, 1, -1, -1, -1, -1], (6, 1)))
-        values = make("efa", parts="values").fit(FRAME)
-        with pytest.raises(ExfamError, match="`item` part must be fitted"):
-            _ = values.item_vectors_
-        assert make("latent-factor", parts="values").fit(FRAME).item_vectors_.shape == (6, 4)
+
+def test_group_attributes_enter():
+    estimator = random_weights(make("efa", group_attributes="age", head_hidden_dim=0).fit(FRAME))
+    older = FRAME.assign(age=FRAME["age"] + 5)
+    for call in (estimator.predict, estimator.predict_proba):
+        assert (np.abs(call(older) - call(FRAME)).reshape(len(FRAME), -1).max(1) > 1e-4).all()
+
+
+def test_vectors_of_items():
+    tied = make("efa", tie="reflection").fit(FRAME)
+    signs = tied.item_vectors_ / tied.item_context_vectors_
+    np.testing.assert_allclose(signs, np.tile([1, 1, 1, 1, -1, -1, -1, -1], (6, 1)))
+    assert make("latent-factor", parts="values").fit(FRAME).item_vectors_.shape == (6, 4)
+    with pytest.raises(ExfamError, match="`item` part must be fitted"):
+        _ = make("efa", parts="values").fit(FRAME).item_vectors_
 
 
 def test_an_impossible_item_scores_minus_infinity():

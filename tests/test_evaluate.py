@@ -30,7 +30,7 @@ def members(*, n=2, items=True, values=True, conditional="auto", direction="bidi
     ]
 
 
-def result(models):
+def answers(models):
     probability = np.zeros((GROUPS.n_rows, 9))
     for rows, some in item_probabilities(models, GROUPS):
         probability[rows] = some
@@ -40,25 +40,19 @@ def result(models):
 
 @pytest.mark.parametrize("direction", ["bidirectional", "causal"])
 @pytest.mark.parametrize("conditional", ["copies", "static"])
-def test_cuts_change_nothing(direction, conditional, monkeypatch):
+def test_cuts_change_nothing_and_ensembles_mean_probabilities(direction, conditional, monkeypatch):
     models = members(direction=direction, conditional=conditional)
     models[0].train()
-    whole = result(models)
+    whole, first, second = answers(models), answers(models[:1]), answers(models[1:])
     assert not models[0].training
+    for part in (0, 1):
+        by_hand = np.log((np.exp(first[part]) + np.exp(second[part])) / 2)
+        np.testing.assert_allclose(whole[part], by_hand, rtol=1e-5)
+    np.testing.assert_allclose(whole[2], (first[2] + second[2]) / 2, rtol=1e-5)
     monkeypatch.setattr(evaluate, "MAX_NUMBERS", 1)
-    for small, large in zip(result(models), whole, strict=True):
+    for small, large in zip(answers(models), whole, strict=True):
         assert np.isfinite(large).all() and large.std() > 0
         np.testing.assert_allclose(small, large, rtol=1e-5, atol=1e-5)
-
-
-def test_ensembles_mean_probabilities():
-    models = members()
-    both, (one, other) = result(models), [result([model]) for model in models]
-    for part in (0, 1):
-        by_hand = np.log((np.exp(one[part]) + np.exp(other[part])) / 2)
-        np.testing.assert_allclose(both[part], by_hand, rtol=1e-5)
-    np.testing.assert_allclose(both[2], (one[2] + other[2]) / 2, rtol=1e-5)
-    assert both[3].shape == (2, GROUPS.n_rows, 2)
 
 
 @pytest.mark.parametrize("conditional", ["copies", "static"])
@@ -86,12 +80,9 @@ def test_items_by_the_hundred_make_small_batches():
 
 
 def test_rows_that_are_no_targets_are_nan():
-    role = np.zeros(GROUPS.n_rows, dtype=np.int8)
-    role[3] = 1
-    observed = np.ones(GROUPS.n_rows, dtype=bool)
-    observed[5] = False
+    role, observed = np.zeros(GROUPS.n_rows, dtype=np.int8), np.ones(GROUPS.n_rows, dtype=bool)
     item = GROUPS.item.copy()
-    item[7] = -1
+    role[3], observed[5], item[7] = 1, False, -1
     groups = GROUPS.with_(role=role, observed=observed, item=item)
     nats = log_probs(members(), groups)
     assert np.flatnonzero(np.isnan(nats["item"])).tolist() == [3, 7]

@@ -28,25 +28,28 @@ def by_code(fitted):
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestLabels:
-    def test_they_choose_the_family_of_their_item(self, kind):
-        fitted = of_values(kind, family=BY_LABEL).fit(FRAME)
+    def test_they_choose_the_family_of_their_item(self, kind, tmp_path):
+        frame = FRAME.assign(seen=1.0 + np.arange(len(FRAME)) % 3)
+        families = {"stars": BY_LABEL, "seen": PerItem({"f": SHIFTED}, default=PLAIN)}
+        fitted = of_values(kind, value=["stars", "seen"], family=families).fit(frame)
         items = fitted.vocabulary_["item"].tolist()
         assert {items[code]: own for code, own in by_code(fitted).items()} == BY_LABEL.families
         assert fitted.schema_.families["stars"].default == Poisson()
-        assert fitted.get_params()["family"] is BY_LABEL
-        median = fitted.predict(FRAME, quantiles=[0.5])[:, 0]
-        real = (FRAME["movie"] == "b").to_numpy()
+        median = fitted.predict(frame, quantiles=[0.5])["stars"][:, 0]
+        real = (frame["movie"] == "b").to_numpy()
         assert ((median != median.round()) == real).all()
+        fitted.save(tmp_path / "model")
+        loaded = exfam.load(tmp_path / "model")
+        assert loaded.get_params()["family"] == families
+        assert loaded.schema_.families == fitted.schema_.families
+        for name, nats in fitted.log_prob_parts(frame).items():
+            np.testing.assert_array_equal(loaded.log_prob_parts(frame)[name], nats)
 
     def test_numbers_are_labels_and_not_codes(self, kind):
         numbers = dict(zip("abcdef", (30, 10, 20, 5, 1, 2), strict=True))
         frame = FRAME.assign(movie=FRAME["movie"].map(numbers))
-        family = PerItem({5: SHIFTED, 10: PLAIN}, default=Poisson())
-        other = PerItem({np.int64(10): PLAIN, np.int64(5): SHIFTED}, default=Poisson())
-        fitted = of_values(kind, family=family).fit(frame)
-        assert by_code(fitted) == {2: SHIFTED, 3: PLAIN}
-        assert family_to_config(other)["families"][0][0] == 10
-        assert of_values(kind, family=other).fit(frame).schema_.families == fitted.schema_.families
+        family = PerItem({np.int64(10): PLAIN, 5: SHIFTED}, default=Poisson())
+        assert by_code(of_values(kind, family=family).fit(frame)) == {2: SHIFTED, 3: PLAIN}
 
     def test_codes_are_the_labels_of_groups_without(self, kind):
         groups = Groups.from_frame(FRAME, **COLUMNS)
@@ -69,38 +72,19 @@ class TestLabels:
         lacking = "`family` must name a family for every item, got none for 'c' \\(2 of 6 items\\)"
         # A latent factor model cannot do without items at all, and says so first.
         none = "`item` must be given" + ("" if kind == "latent-factor" else " to PerItem, got None")
+        unknown = "`family` must name items of the data, got 'z' in PerItem. .* such as 'a'"
         for family, message, more in (
-            (
-                absent,
-                "`family` must name items of the data, got 'z' in PerItem. .* such as 'a'",
-                {},
-            ),
-            ({"stars": absent}, "`family` must name items of the data, got 'z'", {}),
+            ({"stars": absent}, unknown, {}),
             (PerItem(dict.fromkeys("abde", PLAIN)), lacking, {}),
             (BY_LABEL, none, {"item": None}),
         ):
             with pytest.raises(ExfamError, match=message):
                 of_values(kind, family=family, **more).fit(FRAME)
-        whole = of_values(kind, family=PerItem(dict.fromkeys("abcdef", PLAIN))).fit(FRAME)
-        assert np.isfinite(whole.score(FRAME))
-
-    def test_saved_and_loaded(self, kind, tmp_path):
-        frame = FRAME.assign(seen=1.0 + np.arange(len(FRAME)) % 3)
-        families = {"stars": BY_LABEL, "seen": PerItem({"f": SHIFTED}, default=PLAIN)}
-        fitted = of_values(kind, value=["stars", "seen"], family=families).fit(frame)
-        fitted.save(tmp_path / "model")
-        loaded = exfam.load(tmp_path / "model")
-        assert loaded.get_params()["family"] == families
-        assert loaded.schema_.families == fitted.schema_.families
-        for name, nats in fitted.log_prob_parts(frame).items():
-            np.testing.assert_array_equal(loaded.log_prob_parts(frame)[name], nats)
-        assert np.isfinite(loaded.fit(frame).score(frame))
 
 
 @pytest.mark.parametrize(
     "family",
     [
-        PerItem({0: PLAIN, 7: SHIFTED}),
         PerItem({"0": PLAIN, "seven": SHIFTED}, default=PLAIN),
         PerItem({0: PLAIN, "0": SHIFTED}),
     ],
@@ -110,7 +94,6 @@ def test_keys_come_back_from_json_as_they_were(family):
     back = family_from_config(json.loads(json.dumps(family_to_config(family))))
     assert back == family and hash(back) == hash(family)
     assert [type(key) for key in back.families] == [type(key) for key in family.families]
-    assert list(back.families) == list(family.families)
 
 
 def test_keys_of_a_json_object_are_codes_and_labels_have_none():

@@ -7,17 +7,12 @@ from exfam.groups import TARGET, Groups
 from group_cases import bounds, full_groups, seen
 
 FLAT = ("item", "position", "observed", "role", "source_row")
-BY_GROUP = ("context_start", "context_stop", "group_names", "ignored")
-
-
 INDICES = [
-    2,
     -1,
     np.int64(0),
     slice(1, None),
     slice(None, None, -1),
     [3, 0, 0],
-    np.array([], dtype=int),
     [],
     np.array([True, False, False, True]),
     [True, False, True, False],
@@ -29,11 +24,7 @@ INDICES = [
 def test_an_index_chooses_groups_and_copies_no_column(index, lags):
     groups = full_groups(lags=lags)
     view = groups[index]
-    chosen = np.atleast_1d(
-        np.arange(4)[
-            np.asarray(index, dtype=int) if isinstance(index, list) and not index else index
-        ]
-    )
+    chosen = np.atleast_1d(np.arange(4)[index or slice(0) if isinstance(index, list) else index])
     assert len(view) == len(chosen)
     assert seen(view) == [seen(groups)[number] for number in chosen]
     assert view.group_names.tolist() == [10 + number for number in chosen]
@@ -48,10 +39,8 @@ def test_an_index_chooses_groups_and_copies_no_column(index, lags):
     "index, match",
     [
         (4, "below 4 groups, got 4"),
-        (-5, "below 4 groups, got -5"),
-        ([0, 7], r"below 4 groups, got \[0, 7\]"),
+        ([0, -5], r"below 4 groups, got \[0, -5\]"),
         (1.0, "an int, slice, bool or int array, got 1.0"),
-        ("a", "an int, slice, bool or int array, got 'a'"),
         (np.zeros((2, 2), dtype=int), "an int, slice, bool or int array"),
         ([True, False], r"must have 4 bools, got shape \(2,\)"),
     ],
@@ -74,25 +63,21 @@ def test_counts():
     assert repr(groups).startswith("Groups(4 groups, 9 elements, 6 items, stars, count, genre")
 
 
-def test_all_columns_are_optional():
+def test_all_columns_are_optional_and_so_are_groups():
     groups = Groups(**bounds([2, 3]))
     assert groups.n_items == 0 and groups.n_rows == 5 and groups.columns == ()
     batch = groups.pad([0, 1])
     assert batch.item is None and batch.values == {} and batch.weight is None
     assert batch.present.tolist() == [[True, True, False], [True] * 3]
     assert batch.n_targets == 5
-
-
-def test_no_groups_at_all():
-    groups = Groups(start=[], stop=[], item=[])
-    assert len(groups) == groups.n_elements == groups.n_items == 0
-    assert not groups.repeats_items()
-    assert len(groups.compact()) == 0
+    none = Groups(start=[], stop=[], item=[])
+    assert len(none) == none.n_elements == none.n_items == len(none.compact()) == 0
+    assert not none.repeats_items()
 
 
 def test_pad_puts_every_element_where_it_belongs():
-    groups = full_groups()
-    batch = groups.pad(np.array([3, 1, 0]))
+    groups, weight = full_groups(), np.arange(9.0)
+    batch = groups.pad(np.array([3, 1, 0]), weight=weight)
     assert batch.element.tolist() == [[5, 6, 7, 8], [-1] * 4, [0, 1, 2, -1]]
     present, rows = batch.present, batch.element[batch.present].numpy()
     assert torch.equal(present, batch.element >= 0)
@@ -104,20 +89,28 @@ def test_pad_puts_every_element_where_it_belongs():
         assert batch.values[name][present].tolist() == expected.tolist()
     assert batch.observed[present].tolist() == groups.observed[rows].tolist()
     assert batch.target[present].tolist() == (groups.role[rows] == TARGET).tolist()
+    assert batch.weight[present].tolist() == weight[rows].tolist()
+    assert batch.weight.dtype == torch.float32
     assert batch.attributes["genre"].dtype == torch.int64
     assert batch.attributes["place"].shape == (3, 4, 2)
     assert batch.group_attributes["age"].shape == (3, 1)
     assert batch.group_attributes["sex"].tolist() == [1, 1, 0]
     assert batch.n_targets == int((groups.role[rows] == TARGET).sum())
     # Padding is zero and absent.
-    columns = [batch.target, batch.observed, batch.item, batch.position]
-    for column in (*columns, *batch.values.values(), *batch.attributes.values()):
+    columns = [batch.target, batch.observed, batch.item, batch.position, batch.weight]
+    columns += [*batch.values.values(), *batch.attributes.values()]
+    for column in columns:
         assert not column[~present].any()
+    # A batch shares no memory with the columns, and moves with all its tensors.
+    batch.item[:] = 77
+    assert 77 not in groups.item
+    moved = batch.to("meta")
+    tensors = [moved.item, moved.present, moved.target, moved.weight, *moved.values.values()]
+    assert all(tensor.device.type == "meta" for tensor in tensors)
 
 
 def test_a_batch_of_empty_groups_has_a_length():
-    batch = full_groups().pad([1])
-    assert batch.present.tolist() == [[False]]
+    assert full_groups().pad([1]).present.tolist() == [[False]]
     batch = Groups(start=[0], stop=[0], item=[], observed=[], role=[], values={"y": []}).pad([0])
     assert batch.item.tolist() == [[0]] and batch.values["y"].tolist() == [[0.0]]
 
@@ -128,30 +121,9 @@ def test_positions_count_from_zero_or_are_the_columns_own():
     assert counted.tolist() == [[0, 1, 2], [0, 1, 0]] and counted.dtype == torch.int64
     whole = Groups(**bounds(lengths), position=[5, 6, 7, 8, 9]).pad([0]).position
     assert whole.tolist() == [[5, 6]] and whole.dtype == torch.int64
-    places = np.arange(10.0).reshape(5, 2)
-    space = Groups(**bounds(lengths), position=places).pad([1]).position
-    assert space.tolist() == [places[2:].tolist()] and space.dtype == torch.float64
-
-
-def test_weights_are_padded_with_the_elements():
-    weight = np.array([1.0, 2.0, 3.0])
-    batch = Groups(**bounds([1, 2])).pad([0, 1], weight=weight)
-    assert batch.weight.tolist() == [[1, 0], [2, 3]] and batch.weight.dtype == torch.float32
-
-
-def test_a_batch_shares_no_memory_with_the_columns():
-    groups = Groups(**bounds([2]), item=np.arange(2, dtype=np.int32), values={"y": np.ones(2)})
-    batch = groups.pad([0])
-    batch.item[:] = 7
-    batch.values["y"][:] = 7
-    assert groups.item.tolist() == [0, 1] and groups.values["y"].tolist() == [1, 1]
-
-
-def test_to_moves_every_tensor():
-    batch = full_groups().pad([0], weight=np.ones(9)).to("meta")
-    tensors = [batch.item, batch.present, batch.target, batch.weight, *batch.values.values()]
-    assert all(tensor.device.type == "meta" for tensor in tensors)
-    assert Groups(**bounds([1])).pad([0]).to("cpu").weight is None
+    sites = np.arange(10.0).reshape(5, 2)
+    space = Groups(**bounds(lengths), position=sites).pad([1]).position
+    assert space.tolist() == [sites[2:].tolist()] and space.dtype == torch.float64
 
 
 def test_context_comes_first_and_is_no_target():
@@ -170,6 +142,9 @@ def test_context_comes_first_and_is_no_target():
     assert batch.position.tolist() == [[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4, 0]]
 
 
+EMPTY = np.zeros((1, 0), dtype=int)
+
+
 @pytest.mark.parametrize(
     "columns, match",
     [
@@ -179,41 +154,25 @@ def test_context_comes_first_and_is_no_target():
         ({"item": [0, 1]}, r"`start` and `stop` .* <= 2.*got 0 and 3 at group 0"),
         ({"start": [3], "stop": [2]}, "got 3 and 2 at group 0"),
         ({"start": [-1]}, "0 <= start <= stop, got -1 and 3 at group 0"),
-        ({"item": [0.0, 1.0, 2.0]}, "`item` must hold integers, got dtype float64"),
         ({"item": ["a", "b", "c"]}, "`item` must hold integers"),
         ({"item": [0, -2, 1]}, r"`item` must be a code >= 0 \(-1: unknown\), got -2 at 1"),
         ({"item": [0, 5, 1], "vocabulary": {"item": ["a", "b"]}}, "`item` must be a code >= 0 and"),
         ({"item": [0, 1, 2**40]}, "`item` must fit into int32, got 1099511627776"),
         ({"item": [0, 1, 2], "values": {"stars": [1.0]}}, r'`values\["stars"\]` must have one row'),
         ({"values": {"stars": ["a", "b", "c"]}}, r'`values\["stars"\]` must hold numbers'),
-        ({"values": {"stars": np.zeros((3, 2))}}, r'`values\["stars"\]` must have 1 dimension'),
         ({"attributes": {"genre": np.zeros((3, 2, 2))}}, r'`attributes\["genre"\]` must have 1 or'),
-        (
-            {"attributes": {"genre": [0, 1, 2]}, "vocabulary": {"genre": ["a"]}},
-            "`genre` must be a code >= 0 and < 1",
-        ),
         ({"group_attributes": {"age": [1.0, 2.0]}}, r'`group_attributes\["age"\]` .* 1 groups'),
         ({"observed": [0, 1, 1]}, "`observed` must hold booleans, got dtype int64"),
         ({"role": [0, 1, 2]}, r"`role` must be 0 \(target\) or 1 \(context\), got 2"),
-        ({"role": [0, -1, 1]}, r"`role` must be 0 \(target\) or 1 \(context\), got -1"),
-        ({"position": [[[0]], [[1]], [[2]]]}, "`position` must have 1 or 2 dimension"),
         ({"vocabulary": {"item": [["a"]]}}, r'`vocabulary\["item"\]` must have 1 dimension'),
         ({"context_start": [[0]]}, "`context_start` and `context_stop` must be given together"),
-        (
-            {"context_start": np.zeros((1, 0), dtype=int), "context_stop": [[0]]},
-            r"`context_start` must have at least one column, got shape \(1, 0\)",
-        ),
-        ({"context_start": [0], "context_stop": [0]}, "`context_start` must have 2 dimension"),
+        ({"context_start": EMPTY, "context_stop": [[0]]}, "`context_start` must have at least one"),
         ({"context_start": [[0, 0]], "context_stop": [[1]]}, "`context_stop` must have the shape"),
         (
             {"item": [0, 1, 2], "context_start": [[2]], "context_stop": [[4]]},
             "`context_start` and `context_stop` .* got 2 and 4 at group 0",
         ),
         ({"item": [0, 1, 2], "attributes": {"item": [0, 1, 2]}}, "`attributes` must have names of"),
-        (
-            {"values": {"x": [0, 1, 2]}, "group_attributes": {"x": [0]}},
-            "`group_attributes` must have names of their own, got 'x' once more",
-        ),
     ],
 )
 def test_columns_must_agree(columns, match):
@@ -221,12 +180,9 @@ def test_columns_must_agree(columns, match):
         Groups(**({"start": [0], "stop": [3]} | columns))
 
 
-def test_arrays_of_the_right_dtype_are_not_copied():
+def test_arrays_of_the_right_dtype_are_not_copied_and_new_ones_checked():
     item, value = np.arange(3, dtype=np.int32), np.ones(3)
     groups = Groups(start=[0], stop=[3], item=item, values={"y": value})
     assert groups.item is item and groups.values["y"] is value
-
-
-def test_with_checks_anew():
     with pytest.raises(DataError, match="`item` must hold integers"):
-        full_groups().with_(item=np.zeros(9))
+        groups.with_(item=np.zeros(3))

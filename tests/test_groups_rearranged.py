@@ -9,24 +9,28 @@ from exfam.checks import DataError, ExfamError
 from exfam.groups import CONTEXT, Groups
 from group_cases import assert_same, bounds, full_groups, seen
 
+ragged = st.lists(st.integers(0, 5), min_size=1, max_size=6)
 
-@pytest.mark.parametrize("lags", [0, 1, 2])
-@pytest.mark.parametrize("index", [slice(None), slice(2, None), [3, 0], [2, 2]], ids=repr)
-def test_compact_changes_the_columns_only(index, lags):
-    view = full_groups(lags=lags)[index]
+
+@settings(max_examples=25)
+@given(lengths=ragged, lags=st.integers(0, 2), data=st.data())
+def test_any_view_sees_what_its_groups_see(lengths, lags, data):
+    groups = full_groups(lengths, lags=lags)
+    index = data.draw(st.lists(st.integers(-len(lengths), len(lengths) - 1), max_size=5))
+    expected = [seen(groups)[number] for number in index]
+    view = groups[index]
+    assert seen(view) == expected
+    assert seen(Groups.concatenate([view, groups])) == expected + seen(groups)
+    cut = len(lengths) // 2
+    assert_same(Groups.concatenate([groups[:cut], groups[cut:]]), groups)
     compact = view.compact()
-    assert_same(view, compact)
+    assert_same(compact, view)
     assert compact.elements().tolist() == list(range(view.n_elements))
-    if not lags:
-        assert compact.n_rows == view.n_elements
+    assert lags or compact.n_rows == view.n_elements
     assert not np.shares_memory(compact.item, view.item)
-
-
-@pytest.mark.parametrize("lags", [0, 1, 2])
-def test_concatenate_undoes_slicing(lags):
-    groups = full_groups(lags=lags)
-    joined = Groups.concatenate([groups[:1], groups[1:3], groups[3:]])
-    assert_same(joined, groups)
+    table = view.to_arrow()
+    assert_same(Groups.from_arrow(table), view)
+    assert table.num_rows == len(view) + (lags > 0)
 
 
 def test_concatenate_fills_in_what_only_some_parts_say():
@@ -39,9 +43,6 @@ def test_concatenate_fills_in_what_only_some_parts_say():
     assert joined.lengths.tolist() == [1, 2, 1]
     assert [joined[number].n_targets for number in range(3)] == [1, 0, 1]
     assert joined.observed[joined.elements()].tolist() == [True, False, True]
-
-
-def test_concatenate_takes_different_numbers_of_context_ranges():
     one, two = full_groups(lags=1), full_groups(lags=2)
     assert seen(Groups.concatenate([one, two])) == seen(one) + seen(two)
 
@@ -50,7 +51,6 @@ def test_concatenate_takes_different_numbers_of_context_ranges():
     "changes, match",
     [
         ({"item": None}, "`parts` must all have `item` or none, part 1 differs"),
-        ({"position": None}, "`parts` must all have `position` or none"),
         ({"group_names": None}, "`parts` must all have `group_names` or none"),
         ({"values": {}}, r"the same `values`, got \{\} in part 1 after \{'stars': 'numbers', "),
         ({"attributes": {"genre": np.ones(9), "place": np.ones((9, 3))}}, "'numbers x 3'"),
@@ -68,28 +68,20 @@ def test_concatenate_wants_parts_alike(changes, match):
 
 def test_split_is_by_group_disjoint_and_complete():
     groups = full_groups(range(20))
-    parts = groups.split((0.5, 0.3, 0.2), seed=3)
-    assert [len(part) for part in parts] == [10, 6, 4]
-    names = [part.group_names.tolist() for part in parts]
-    assert all(each == sorted(each) for each in names)
-    assert sorted(sum(names, [])) == groups.group_names.tolist()
-    assert sum(part.n_elements for part in parts) == groups.n_elements
-    again = groups.split((0.5, 0.3, 0.2), seed=3)
-    assert names == [part.group_names.tolist() for part in again]
-    assert names != [p.group_names.tolist() for p in groups.split((0.5, 0.3, 0.2), seed=4)]
 
+    def names(seed):
+        return [part.group_names.tolist() for part in groups.split((0.5, 0.3, 0.2), seed=seed)]
 
-@pytest.mark.parametrize(
-    "fractions, match",
-    [
-        ((0.5, 0.6), r"above 0 and sum to 1, got \(0.5, 0.6\)"),
-        ((1.2, -0.2), "above 0 and sum to 1"),
-        ((0.95, 0.05), r"leave no part empty, got \(0.95, 0.05\) of 4 groups"),
-    ],
-)
-def test_split_wants_fractions_that_leave_nothing_out(fractions, match):
-    with pytest.raises(ExfamError, match=match):
-        full_groups().split(fractions, seed=0)
+    assert [len(part) for part in names(3)] == [10, 6, 4]
+    assert all(part == sorted(part) for part in names(3))
+    assert sorted(sum(names(3), [])) == groups.group_names.tolist()
+    assert names(3) == names(3) != names(4)
+    for fractions, match in (
+        ((1.2, -0.2), r"above 0 and sum to 1, got \(1.2, -0.2\)"),
+        ((0.99, 0.01), r"leave no part empty, got \(0.99, 0.01\) of 20 groups"),
+    ):
+        with pytest.raises(ExfamError, match=match):
+            groups.split(fractions, seed=0)
 
 
 def test_the_first_repeat_is_found():
@@ -102,41 +94,12 @@ def test_the_first_repeat_is_found():
     assert groups[1:].first_repeat()[2].tolist() == [5, 7]
     for item in (None, [-1, 0, -1]):  # unknown items do not repeat
         assert not Groups(**bounds([3]), item=item).repeats_items()
-
-
-def test_an_item_of_the_context_repeats():
     groups = Groups(
         **bounds([2, 2]), item=[0, 1, 1, 2], context_start=[[0], [0]], context_stop=[[0], [2]]
     )
-    group, item, elements = groups.first_repeat()
+    group, item, elements = groups.first_repeat()  # that of the context
     assert (group, item, sorted(elements.tolist())) == (1, 1, [1, 2])
     assert not groups.with_(context_start=None, context_stop=None).repeats_items()
-
-
-ragged = st.lists(st.integers(0, 5), min_size=1, max_size=6)
-
-
-@settings(max_examples=25)
-@given(lengths=ragged, lags=st.integers(0, 2), data=st.data())
-def test_any_view_sees_what_its_groups_see(lengths, lags, data):
-    groups = full_groups(lengths, lags=lags)
-    index = data.draw(st.lists(st.integers(-len(lengths), len(lengths) - 1), max_size=5))
-    expected = [seen(groups)[number] for number in index]
-    view = groups[index]
-    assert seen(view) == expected
-    assert seen(view.compact()) == expected
-    assert seen(Groups.concatenate([view, groups])) == expected + seen(groups)
-
-
-@settings(max_examples=25)
-@given(lengths=ragged, lags=st.integers(0, 2), data=st.data())
-def test_arrow_gives_the_same_groups_back(lengths, lags, data):
-    groups = full_groups(lengths, lags=lags)
-    index = data.draw(st.lists(st.integers(0, len(lengths) - 1), max_size=5))
-    view = groups[index]
-    table = view.to_arrow()
-    assert_same(Groups.from_arrow(table), view)
-    assert table.num_rows == len(view) + (lags > 0)
 
 
 def test_scikit_learn_chooses_groups():

@@ -18,14 +18,10 @@ from exfam.estimator.rules import (
     Choice,
     ColumnName,
     ColumnNames,
-    Flag,
     Fraction,
     Numbers,
-    OrNone,
     OrWord,
     Positive,
-    Share,
-    Text,
     TextByColumn,
     Whole,
 )
@@ -37,11 +33,10 @@ N_DRAWN = 25
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_parameter_has_a_line_and_a_rule_that_its_default_obeys(kind):
-    parameters = inspect.signature(class_of(kind)).parameters
-    assert {name: one.default for name, one in parameters.items()} == {
-        name: declaration.default for name, declaration in class_of(kind).declared.items()
-    }
-    for name, declaration in class_of(kind).declared.items():
+    parameters, declared = inspect.signature(class_of(kind)).parameters, class_of(kind).declared
+    assert list(parameters) == list(declared)
+    for name, declaration in declared.items():
+        assert parameters[name].default == declaration.default
         assert declaration.text and declaration.section and declaration.rule.words
         assert declaration.rule.allows(declaration.default), name
         # A rule allows what it does not refuse.
@@ -103,22 +98,15 @@ def test_a_fit_takes_a_value_or_names_the_parameter(kind):
         (Whole(least=2), 1, "`x` must be an integer >= 2, got 1."),
         (Whole(), 10**30, "`x` must be an integer <= 2147483647, got 1000"),
         (Whole(), 10**5000, "got a value of type int that Python cannot show"),
-        (Whole(), True, "`x` must be an integer >= 1, got True"),
         (Positive(), 0, "`x` must be a number > 0, got 0"),
-        (Positive(zero=True), -0.5, "`x` must be a number >= 0, got -0.5"),
-        (Positive(), 10**400, "`x` must be a number > 0, got 10000"),
+        (Positive(zero=True), -(10**400), "`x` must be a number >= 0, got -10000"),
         (Fraction(), 1, r"`x` must be a number in \[0, 1\), got 1"),
-        (Share(), np.float32(2), "`x` must be a number from 0 to 1, got "),
         (Choice(("a", None)), np.array(["a"]), "`x` must be one of 'a', None, got array"),
-        (Flag(), 1, "`x` must be one of False, True, got 1"),
-        (Text(), 3, "`x` must be text, got 3"),
         (ColumnName(), 3, "`x` must be the name of a column, got 3"),
         (ColumnNames(), [3], r"`x` must be the name of a column or a list of them, got \[3\]"),
         (Numbers(), "a", "`x` must be a number or a list of them, got 'a'"),
         (ByColumn("a kind"), {3: "count"}, "`x` must be a mapping of columns to a kind, got {3"),
         (TextByColumn(), {"day": 3}, "`x` must be text or a mapping of columns to it, got {"),
-        (OrNone(Whole()), "a", "`x` must be an integer >= 1, got 'a'"),
-        (OrWord("auto", Whole()), "b", "`x` must be 'auto' or an integer >= 1, got 'b'"),
         (OrWord("auto", Whole()), 0, "`x` must be an integer >= 1, got 0"),
     ],
     ids=lambda part: type(part).__name__,

@@ -27,6 +27,10 @@ def history(*, validation=True):
     return History(tuple(rows), "max_epochs")
 
 
+def words(texts):
+    return [text.get_text() for text in texts]
+
+
 PAIRS, HUNDRED = 150 * 2 ** np.arange(20), np.full(20, 100.0)
 MEANS = {
     "predicted": {"EFA": np.array([1.1, 2.9, 3.1]), "LF": np.array([2.0, 2.0, 2.0])},
@@ -36,43 +40,32 @@ MEANS = {
 BARS = {"labels": ["EFA", "LF"], "values": np.array([1.03, 2.2]), "metric": "MSE"}
 MORE = {"spread": np.array([0.1, 0.2]), "paper": np.array([1.04, np.nan])}
 POINTS = np.random.default_rng(0).normal(size=(30, 2))
-PLACES = np.random.default_rng(1).uniform([25, -124], [49, -67], (30, 2))
-NORTH = PLACES[:, 0]
-SITES = [f"site {i}" for i in range(30)]
+SITES = np.random.default_rng(1).uniform([25, -124], [49, -67], (30, 2))
+NORTH = SITES[:, 0]
+NAMES = [f"site {i}" for i in range(30)]
 ATTENTION = np.random.default_rng(2).dirichlet(np.ones(60), size=2).reshape(2, 2, 30)
 MATRICES = {f"head {k}": np.random.default_rng(k).dirichlet(np.ones(8), size=8) for k in range(3)}
+CURVES = (np.array([0.0, 0.5]), {"trees": np.array([0.8, 0.6])})
 
 # Function, what it is called with.
 FIGURES = [
     ("coverage_curve", (np.linspace(0, 1, 50),), {}),
-    ("crps_by_site", (PLACES, NORTH, SITES), {"unit": "°F"}),
-    ("field_map", (PLACES, NORTH, -NORTH), {"observed": PLACES[:9]}),
-    ("field_map", (PLACES, NORTH, np.ones(30)), {"style": "surface", "observed": PLACES}),
-    ("site_attention_map", (PLACES, ATTENTION, 3), {"names": SITES}),
-    ("site_attention_map", (PLACES, ATTENTION, 3), {"heads": "each", "metric": "euclidean"}),
+    ("crps_by_site", (SITES, NORTH, NAMES), {"unit": "°F"}),
+    ("field_map", (SITES, NORTH, -NORTH), {"observed": SITES[:9]}),
+    ("field_map", (SITES, NORTH, np.ones(30)), {"style": "surface", "observed": SITES}),
+    ("site_attention_map", (SITES, ATTENTION, 3), {"names": NAMES}),
+    ("site_attention_map", (SITES, ATTENTION, 3), {"heads": "each", "metric": "euclidean"}),
     ("position_matrices", (MATRICES,), {"columns": 2}),
     ("histogram", (np.array([1, 2, 2, 5]),), {"label": "length", "of": "groups"}),
-    ("histogram", (POINTS.ravel(),), {"label": "value"}),
     ("integral_histogram", (np.linspace(0, 1, 50),), {}),
     ("interval_rows", (["LF"], np.array([[0.1, 0.2, 0.3]])), {"metric": "x"}),
     ("item_map", (POINTS, [f"item {i}" for i in range(30)]), {"labels": ("a", "b")}),
-    ("layer_map", (explanation(),), {"part": "values", "layer": 2}),
     ("layer_map", (explanation(20),), {"part": "values", "layer": 1}),
     ("reliability_diagram", (Reliability(PAIRS, HUNDRED, HUNDRED, HUNDRED),), {}),
-    ("attention_map", (explanation(),), {}),
     ("attention_map", (explanation(60, layers=1, heads=1),), {"heads": "mean"}),
-    (
-        "expert_bars",
-        (["age = 7", "km = 90"], np.array([0.2, 0.8]), np.eye(2)),
-        {"outputs": ["poor", "good"]},
-    ),
-    (
-        "missing_curves",
-        (np.array([0.0, 0.5]), {"trees": np.array([0.8, 0.6])}),
-        {"metric": "accuracy"},
-    ),
+    ("expert_bars", (["a = 7", "km = 90"], np.eye(2)[0], np.eye(2)), {"outputs": ["poor", "good"]}),
+    ("missing_curves", CURVES, {"metric": "accuracy"}),
     ("learning_curve", (history(),), {"references": {"Bayes": 0.5}}),
-    ("learning_curve", (history(validation=False),), {}),
     ("means_by_case", (), {**MEANS, "unit": "rating"}),
     ("result_bars", (), {**BARS, **MORE}),
 ]
@@ -90,11 +83,10 @@ def test_a_figure_can_be_drawn_and_says_what_its_axes_are(name, given, more):
     assert dict(matplotlib.rcParams) == before, "drawing leaves no global trace"
     assert isinstance(figure, Figure)
     figure.savefig(io.BytesIO(), format="png", dpi=30)
-    words = [figure.get_supxlabel(), figure.get_supylabel()]
-    words += [label for axes in figure.axes for label in (axes.get_xlabel(), axes.get_ylabel())]
-    names = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
-    names += [text.get_text() for axes in figure.axes for text in axes.texts]
-    assert any(words) and any(names)
+    labels = [figure.get_supxlabel(), figure.get_supylabel()]
+    labels += [label for axes in figure.axes for label in (axes.get_xlabel(), axes.get_ylabel())]
+    names = [words([*axes.get_yticklabels(), *axes.texts]) for axes in figure.axes]
+    assert any(labels) and any(map(any, names))
 
 
 def test_matrices_say_how_local_they_are_on_one_scale():
@@ -104,29 +96,20 @@ def test_matrices_say_how_local_they_are_on_one_scale():
     assert first.images[0].get_clim() == second.images[0].get_clim() == (0.0, 1.0)
 
 
-def test_an_attention_map_shows_the_weights_of_the_chosen_part():
+def test_an_attention_map_shows_the_weights_of_the_chosen_part_or_the_mean_of_heads():
     both = explanation(parts=("items", "values"))
-    both.weights["values"] = both.weights["values"][:1]
-    assert len(plots.attention_map(both).axes) == 2 * 2 + 1
-    figure = plots.attention_map(both, part="values")
-    assert len(figure.axes) == 2 + 1
-    for head, axes in enumerate(figure.axes[:2]):
-        shown = axes.collections[0].get_array().reshape(3, 4)
-        assert_array_equal(shown, both.weights["values"][0, head])
-    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == both.centers
+    both.weights["items"] = both.weights["items"][:, :, :, ::-1]
+    figure, means = plots.attention_map(both, part="values"), both.weights["values"].mean(axis=1)
+    weights = both.weights["values"].reshape(4, 3, 4)
+    for axes, expected in zip(figure.axes[:4], weights, strict=True):
+        assert_array_equal(axes.collections[0].get_array().reshape(3, 4), expected)
+    assert words(figure.axes[0].get_yticklabels()) == both.centers
     top, bottom = figure.axes[0].get_ylim()[::-1]
     assert top < bottom, "the first center is at the top"
-
-
-def test_a_layer_is_the_mean_of_its_heads():
-    two_layers = explanation()
-    means = two_layers.weights["values"].mean(axis=1)
-    figure = plots.attention_map(two_layers, heads="mean")
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["layer 1", "layer 2"]
-    layer = plots.layer_map(two_layers, part="values", layer=2).axes[0]
-    for axes, mean in zip((*figure.axes[:2], layer), (*means, means[1]), strict=True):
+    layers = plots.attention_map(both, part="values", heads="mean").axes[:2]
+    last = plots.layer_map(both, part="values", layer=2).axes[0]
+    for axes, mean in zip((*layers, last), (*means, means[1]), strict=True):
         assert_allclose(axes.collections[0].get_array().reshape(3, 4), mean)
-    assert [label.get_text() for label in layer.get_xticklabels()] == ["1", "2", "3", "∅"]
 
 
 def test_a_learning_curve_marks_the_epoch_kept():
@@ -140,13 +123,76 @@ def test_a_learning_curve_marks_the_epoch_kept():
 def test_bars_and_dots_are_at_their_values():
     axes = plots.result_bars(**BARS).axes[0]
     assert [bar.get_width() for bar in axes.patches] == [1.03, 2.2]
-    assert [text.get_text() for text in axes.texts] == ["1.030", "2.200"]
-    assert axes.get_legend() is None
-    dots = {
-        line.get_label(): line.get_xdata() for line in plots.means_by_case(**MEANS).axes[0].lines
-    }
+    assert words(axes.texts) == ["1.030", "2.200"]
+    lines = plots.means_by_case(**MEANS).axes[0].lines
+    dots = {line.get_label(): line.get_xdata() for line in lines}
     assert_allclose(dots["EFA"], [1.1, 3.0])
     assert_allclose(dots["LF"], [2.0, 2.0])
+
+
+def assert_shown(dots, value):
+    """Each site has the color of its number."""
+    sites = [tuple(site) for site in np.asarray(dots.get_offsets()).round(6).tolist()]
+    expected = [tuple(site) for site in SITES[:, ::-1].round(6).tolist()]
+    by_site = dict(zip(sites, dots.get_array().tolist(), strict=True))
+    assert by_site == dict(zip(expected, value.tolist(), strict=True))
+
+
+def test_a_map_shows_mean_and_sd_at_each_site():
+    figure = plots.field_map(SITES, NORTH, -NORTH, unit="°F", observed=SITES[:5])
+    left, right = figure.axes[:2]
+    assert_shown(left.collections[0], NORTH)
+    assert_shown(right.collections[0], -NORTH)
+    assert_allclose(left.collections[1].get_offsets(), SITES[:5, ::-1])
+    bars = [axes.get_xlabel() for axes in figure.axes[2:]]
+    assert bars == ["predictive mean (°F)", "standard deviation (°F)"]
+    crps = NORTH.copy()
+    crps[[4, 7]] = 99.5, 98.25
+    axes = plots.crps_by_site(SITES, crps, NAMES, n_labels=2).axes[0]
+    assert words(axes.texts) == ["site 4 99.50", "site 7 98.25"]
+    assert_shown(axes.collections[0], crps)
+
+
+def test_grids_are_drawn_cell_by_cell():
+    north, east = np.meshgrid(np.arange(30.0, 36.0), np.arange(-90.0, -80.0))
+    grid = np.random.default_rng(0).permutation(np.stack([north.ravel(), east.ravel()], axis=1))
+    value = 100 * grid[:, 0] + grid[:, 1]
+    figure = plots.field_map(grid, value, value, style="surface")
+    cells = figure.axes[0].collections[0].get_array().reshape(6, 10)
+    assert_array_equal(cells, 100 * np.arange(30.0, 36)[:, None] + np.arange(-90, -80))
+
+
+def test_a_map_across_the_date_line_is_one_piece():
+    sites = np.array([[0.0, 178.0], [1.0, -179.0], [-1.0, -175.0]])
+    axes = plots.field_map(sites, np.arange(3.0), np.ones(3), observed=sites[1:]).axes[0]
+    dots, rings = (np.sort(np.asarray(c.get_offsets())[:, 0]) for c in axes.collections[:2])
+    assert_allclose(np.diff(dots), [3, 4])
+    assert_allclose(rings, dots[1:])
+    axes.figure.draw_without_rendering()
+    assert {tick[-1] for tick in words(axes.get_xticklabels())} >= {"E", "W"}
+
+
+def test_attention_is_drawn_from_the_site_to_those_with_weight():
+    weights = np.full((2, 3, 30), 0.001)
+    weights[:, 0, 4], weights[:, 1, 9], weights[:, 2, 9] = 0.5, 0.3, 0.1
+    weights[0, 0, 6] = 0.2
+    figure = plots.site_attention_map(SITES, weights, 2, names=NAMES)
+    titles = [axes.get_title(loc="left") for axes in figure.axes[:3]]
+    assert titles == ["2 maps before: 13 %", "1 map before: 33 %", "same map: 63 %"]
+    own = figure.axes[2]
+    lines, dots, star = own.collections
+    here, *others = SITES[[2, 4, 6], ::-1].tolist()
+    assert_allclose(lines.get_segments(), [(here, other) for other in others])
+    assert_shown(dots, weights[:, 0].mean(0))
+    assert_allclose(star.get_offsets(), [here])
+    assert words(own.texts) == ["site 4", "site 6"]
+    heads = plots.site_attention_map(SITES, weights, 0, heads="each").axes[:6]
+    for axes, shown in zip(heads[2::3], weights[:, 0], strict=True):
+        assert_shown(axes.collections[1], shown)
+
+
+EMPTY, FEW = np.zeros(0), Reliability(np.full(20, 9), *[np.full(20, 4.0)] * 3)
+WIDE = np.ones((1, 1, 31))
 
 
 @pytest.mark.parametrize(
@@ -161,20 +207,18 @@ def test_bars_and_dots_are_at_their_values():
         ("result_bars", (["EFA"], np.ones(2)), {"metric": "x"}, "`labels` must be one for each of"),
         ("interval_rows", ([], np.zeros((1, 3))), {"metric": "x"}, "`labels` must be one for each"),
         ("item_map", (np.zeros((2, 2)), ["a"]), {}, "`names` must be one for each of 2 points, go"),
-        (
-            "histogram",
-            (np.array([np.nan]),),
-            {"label": "x"},
-            "`value` must hold at least one finit",
-        ),
-        ("integral_histogram", (np.zeros(0),), {}, "`integral` must hold at least one row, got no"),
-        ("coverage_curve", (np.zeros(0),), {}, "`integral` must hold at least one row, got none"),
-        (
-            "reliability_diagram",
-            (Reliability(np.full(20, 9), *[np.full(20, 4.0)] * 3),),
-            {},
-            "`reliability` must hold a bin with 5 expected hits",
-        ),
+        ("histogram", (np.array([np.nan]),), {"label": "x"}, "`value` must hold at least one fini"),
+        ("integral_histogram", (EMPTY,), {}, "`integral` must hold at least one row, got none"),
+        ("coverage_curve", (EMPTY,), {}, "`integral` must hold at least one row, got none"),
+        ("reliability_diagram", (FEW,), {}, "`reliability` must hold a bin with 5 expected hits"),
+        ("field_map", (SITES, NORTH[1:], NORTH), {}, "`mean` must be one for each of 30 places"),
+        ("field_map", (SITES, NORTH, NORTH[1:]), {}, "`sd` must be one for each of 30"),
+        ("field_map", (SITES, NORTH, NORTH), {"style": "dots"}, "`style` must be one of 'sites'"),
+        ("field_map", (SITES, NORTH, NORTH), {"metric": "km"}, "`metric` must be one of 'haversi"),
+        ("crps_by_site", (SITES, NORTH, NAMES[1:]), {}, "`labels` must be one for each of 30"),
+        ("crps_by_site", (SITES[:0], NORTH[:0], []), {}, r"have two columns .* shape \(0, 2\)"),
+        ("site_attention_map", (SITES, ATTENTION, 30), {}, "`site` must be a row of `coordinates`"),
+        ("site_attention_map", (SITES, WIDE, 0), {}, "`weights` must be one for each of"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(name, given, more, message):

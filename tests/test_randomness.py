@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -53,18 +53,6 @@ def others_drawing():
         torch.set_rng_state(state)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_fits_in_two_threads_are_the_fit_alone(kind):
-    case, chosen = case_of(kind), RANDOM.get(kind, {})
-    alone = tensors_of(case.fit(**chosen))
-    with others_drawing(), ThreadPoolExecutor(2) as threads:
-        fits = list(threads.map(lambda _: case.fit(**chosen), range(2)))
-    for fit in map(tensors_of, fits):
-        assert fit.keys() == alone.keys()
-        for name, array in alone.items():
-            np.testing.assert_array_equal(fit[name], array, err_msg=name)
-
-
 def global_states():
     # Python's own `random` is imported nowhere; the checks of shapes draw from it in tests.
     name, keys, *rest = np.random.get_state()
@@ -78,27 +66,28 @@ def use(estimator, case):
     done = 0
     for name, given in calls:
         if hasattr(estimator, name):
-            try:
+            with suppress(ExfamError, TypeError):
                 getattr(estimator, name)(*given)
                 done += 1
-            except (ExfamError, TypeError):
-                pass
     return done
 
 
-@pytest.mark.filterwarnings("ignore:.*unknown to the model:exfam.checks.ExfamWarning")
 @pytest.mark.filterwarnings("ignore::exfam.checks.ExfamWarning")
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_callers_random_states_are_left_alone(kind):
-    case = case_of(kind)
+def test_fits_take_and_leave_no_randomness_of_others(kind):
+    case, chosen = case_of(kind), RANDOM.get(kind, {})
     before = global_states()
-    estimator = case.fit(**RANDOM.get(kind, {}))
+    estimator = case.fit(**chosen)
     assert global_states() == before
     assert use(estimator, case) >= 1
     assert global_states() == before
-
-
-# Parts
+    alone = tensors_of(estimator)
+    with others_drawing(), ThreadPoolExecutor(2) as threads:
+        fits = list(threads.map(lambda _: case.fit(**chosen), range(2)))
+    for fit in map(tensors_of, fits):
+        assert fit.keys() == alone.keys()
+        for name, array in alone.items():
+            np.testing.assert_array_equal(fit[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
