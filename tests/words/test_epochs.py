@@ -7,7 +7,7 @@ import pytest
 
 from exfam.checks import CheckpointError, DataError, ExfamError
 from exfam.training.checkpoints import Checkpoint
-from exfam.training.epochs import EpochSettings, TextEngine, fit_text, usable_threads
+from exfam.training.epochs import EpochSettings, fit_text
 
 TOKENS = np.arange(10_000, dtype=np.int32) % 7
 
@@ -114,39 +114,6 @@ def test_ctrl_c_keeps_what_was_learned_and_a_checkpoint(tmp_path):
 def test_nothing_to_learn_from_ends_the_fit(sums, error, message):
     with pytest.raises(error, match=message):
         fit_text(lambda *_, **__: sums, tokens=TOKENS, arrays={}, settings=settings())
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"learning_rate": 0.0}, "`learning_rate` must be a number > 0, got 0.0"),
-        ({"threads": "all"}, "`threads` must be one of 'auto', got 'all'"),
-    ],
-)
-def test_settings_out_of_range_are_refused(changed, message):
-    with pytest.raises(ExfamError, match=message):
-        settings(**changed)
-
-
-def test_threads_are_those_of_the_machine(monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 3}, raising=False)
-    assert usable_threads("auto") == 2
-    monkeypatch.delattr("os.sched_getaffinity")
-    monkeypatch.setattr("os.cpu_count", lambda: None)
-    assert usable_threads("auto") == 1
-
-
-def test_the_best_can_be_kept_and_words_a_second_are_reported():
-    recorder = Recorder()
-    arrays = {"weights": recorder.weights}
-    engine = TextEngine(recorder, tokens=TOKENS, arrays=arrays, settings=settings())
-    engine.begin_epoch(0)
-    engine.keep_best()
-    engine.step(0)
-    assert engine.pace().endswith(" words/s") and engine.pace()[0] in "123456789"
-    assert recorder.weights.any() and engine.validation() is None
-    engine.use_best()
-    assert not recorder.weights.any()
 
 
 @pytest.mark.parametrize("mode", ["r", "c"])

@@ -92,14 +92,6 @@ def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(kind, at, tmp_path, monkeyp
         fit(seed=9)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_fitted_says_so(kind, tmp_path):
-    case = case_of(kind)
-    for use, given in (("score", case.given), ("save", [tmp_path])):
-        with pytest.raises(NotFittedError, match="not fitted yet"):
-            getattr(case.make(), use)(*given)
-
-
 TEXT = ["a b a c", "c b a", "b c a b", "d c d", "d a d b"] * 4
 PASSES = {"dim": 4, "min_count": 1, "epochs": 1, "threads": 1, "subsample": 0.0, "progress": False}
 MODELS = {

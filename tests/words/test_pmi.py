@@ -1,8 +1,5 @@
 """Information of pairs against its definition, and the estimator that factorizes it."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -202,22 +199,3 @@ def test_linear_ties_are_worked_out_and_a_model_without_vectors_is_refused(tmp_p
     save_folder(tmp_path / "n", tensors={}, config={"estimator": "efa"}, vocabulary={})
     with pytest.raises(ModelFileError, match="of words with vectors, got one of kind 'efa' in"):
         model_vectors(tmp_path / "n")
-
-
-def test_factorizing_and_saving_need_no_torch(tmp_path):
-    code = f"""
-import sys, numpy as np
-from exfam.reading.public_sets.word_pairs import WordPairs
-from exfam.vectors import WordVectors, evaluate_similarity
-from exfam.vectors.word_vectors import model_vectors
-from exfam.words import PMIFactorization
-model = PMIFactorization(dim=2, min_count=2).fit({TEXT!r})
-model.score(["a b"])
-model.save({str(tmp_path / "m")!r})
-model.vectors_.save({str(tmp_path / "v.txt")!r})
-vectors = WordVectors.load({str(tmp_path / "v.txt")!r})
-evaluate_similarity(vectors, WordPairs("x", (("a", "b"),), np.ones(1)))
-print(len(model_vectors({str(tmp_path / "m")!r}).words), "torch" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "4 False\n"

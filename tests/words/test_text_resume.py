@@ -2,10 +2,6 @@
 
 import bz2
 import gzip
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +9,6 @@ import pytest
 from exfam import files
 from exfam.checks import CheckpointError, DataError
 from exfam.reading.text import Vocabulary, numbering, open_text, prepare_text
-from exfam.reading.text import prepare as preparing
 from exfam.reading.text.numbering import Pace
 from words.text_cases import LINES, contents, prepared, sentences_of
 
@@ -104,28 +99,6 @@ def test_sentences_go_on_too_unless_they_are_others(tmp_path):
         assert sentences_of(text) == [line.split() for line in others if line]
 
 
-def test_a_killed_process_goes_on(texts, tmp_path):
-    prepared(texts, tmp_path / "whole")
-    code = (
-        "import os, sys; from words.text_cases import prepared; "
-        "from exfam.reading.text.numbering import Pace; "
-        "done = []; "
-        "report = lambda p: (done.append(p), len(done) == 30 and os.kill(os.getpid(), 9)); "
-        "prepared(sys.argv[1], sys.argv[2], pace=Pace(7, 20, report))"
-    )
-    root = Path(__file__).parents[2]
-    killed = subprocess.run(
-        [sys.executable, "-c", code, str(texts), str(tmp_path / "a")],
-        env={"PYTHONPATH": f"{root / 'src'}:{root / 'tests'}", "PATH": ""},
-    )
-    assert killed.returncode == -signal.SIGKILL
-    assert not (tmp_path / "a").exists() and (tmp_path / ".a.part" / "state.npz").is_file()
-    after = After()
-    prepared(texts, tmp_path / "a", pace=Pace(7, 20, after))
-    assert after.read[0] > 30
-    assert contents(tmp_path / "a") == contents(tmp_path / "whole")
-
-
 @pytest.mark.parametrize("change", ["options", "file", "resume", "damage"])
 def test_another_preparation_begins_anew(texts, tmp_path, change):
     interrupted(texts, tmp_path / "a", n_pieces=7)
@@ -141,13 +114,6 @@ def test_another_preparation_begins_anew(texts, tmp_path, change):
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
-def test_nothing_is_left_of_what_cannot_be_read(tmp_path):
-    (tmp_path / "a.txt").write_bytes(b"the cat \xff")
-    with pytest.raises(DataError, match="0xff"):
-        prepared(tmp_path / "a.txt", tmp_path / "b")
-    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
-
-
 def test_two_processes_do_not_prepare_one_text(texts, tmp_path, monkeypatch):
     def report(progress):
         prepared(texts, tmp_path / "a")
@@ -157,23 +123,6 @@ def test_two_processes_do_not_prepare_one_text(texts, tmp_path, monkeypatch):
     # Systems without locks prepare too.
     monkeypatch.setattr(files, "fcntl", None)
     assert prepared(texts, tmp_path / "a").n_tokens > 100
-
-
-@pytest.mark.parametrize("step", ["_clear", "_put"])
-def test_what_is_finished_is_only_put_in_its_place(texts, tmp_path, monkeypatch, step):
-    def stop(*_, keep=None):
-        if keep != ():  # not where the folder is begun
-            raise Interrupted
-
-    with monkeypatch.context() as patch:
-        patch.setattr(preparing, step, stop)
-        with pytest.raises(Interrupted, match="^$"):
-            prepared(texts, tmp_path / "a")
-    after = After()
-    prepared(texts, tmp_path / "a", pace=Pace(report=after))
-    assert bool(after.reports) == (step == "_put")
-    prepared(texts, tmp_path / "b")
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
 @pytest.mark.parametrize("source", [LINES, None], ids=["sentences", "files"])

@@ -46,41 +46,23 @@ def some_questions(n=300, *, words=36, seed=1):
     )
 
 
-def theirs(vectors):
-    models = pytest.importorskip("gensim.models")
-    other = models.KeyedVectors(vectors.dim)
-    other.add_vectors(list(vectors.words), vectors.center)
-    return other
-
-
-def test_rank_correlation_is_that_of_scipy():
-    rng = np.random.default_rng(0)
-    a, b = rng.integers(0, 9, 40).astype(float), rng.normal(size=40)
-    assert rank_correlation(a, b) == pytest.approx(scipy.stats.spearmanr(a, b)[0], abs=1e-12)
-    assert rank_correlation(np.exp(b), -b) == pytest.approx(-1)
+def test_rank_correlation_is_not_defined_for_equal_values():
     assert math.isnan(rank_correlation(np.ones(3), np.arange(3.0)))
     assert math.isnan(rank_correlation(np.ones(1), np.ones(1)))
 
 
-def test_gensim_scores_the_same(tmp_path):
-    vectors, pairs, path = some_vectors(), some_pairs(), tmp_path / "test"
-    lines = [f"{a}\t{b}\t{s}\n" for (a, b), s in zip(pairs.pairs, pairs.scores, strict=True)]
-    path.write_text("".join(lines))
-    skipped = theirs(vectors).evaluate_word_pairs(str(path))[1][0]
-    kept = theirs(vectors).evaluate_word_pairs(str(path), dummy4unknown=True)[1][0]
-    score = evaluate_similarity(vectors, read_word_pairs(path))
-    assert score.skipped == pytest.approx(skipped, abs=1e-6) != score.kept
-    assert score.kept == pytest.approx(kept, abs=1e-6)
-    known = np.mean([a in vectors and b in vectors for a, b in pairs.pairs])
-    assert 0 < score.coverage == known < 1
-    vectors = regular_vectors()
-    path.write_text("\n".join([": all", *map(" ".join, some_questions().questions)]))
-    for among in (None, 40):
-        covered = theirs(vectors).evaluate_word_analogies(
-            str(path), restrict_vocab=among or 300_000
-        )
-        counted = evaluate_analogies(vectors, read_word_questions(path), among=among)
-        assert counted.total.accuracy < counted.total.accuracy_covered == pytest.approx(covered[0])
+def test_missing_words_are_kept_at_0_or_skipped():
+    vectors, pairs = some_vectors(), some_pairs()
+    score = evaluate_similarity(vectors, pairs)
+    known = np.array([a in vectors and b in vectors for a, b in pairs.pairs])
+    cosine = np.array(
+        [vectors.similarity(a, b) if k else 0 for (a, b), k in zip(pairs.pairs, known, strict=True)]
+    )
+    assert 0 < known.sum() < len(pairs) == score.n_pairs
+    assert score.n_covered == known.sum() and score.coverage == known.mean()
+    assert score.kept == pytest.approx(scipy.stats.spearmanr(cosine, pairs.scores)[0], abs=1e-6)
+    expected = scipy.stats.spearmanr(cosine[known], pairs.scores[known])[0]
+    assert score.skipped == pytest.approx(expected, abs=1e-6) != score.kept
 
 
 def test_words_are_looked_for_in_lower_case_too_and_zeros_are_not_covered():
@@ -107,33 +89,30 @@ def test_nothing_covered_is_nan_and_not_an_error():
         assert total.accuracy == 0 and math.isnan(total.accuracy_covered) == (not n_covered)
 
 
+@pytest.mark.parametrize("among", [None, 40])
 @pytest.mark.parametrize("rule", ["3cosadd", "3cosmul"])
-def test_analogies_are_counted_as_in_the_source(rule):
+def test_analogies_are_counted_as_in_the_source(rule, among):
     """Its guess, written down: all cosines but those of the words in question."""
     vectors, questions = regular_vectors(), some_questions()
+    known = vectors.words[:among]
     unit = vectors.center / np.linalg.norm(vectors.center, axis=1, keepdims=True)
     shifted = (unit @ unit.T + 1) / 2
     right = []
     for a, b, c, d in questions.questions:
-        if not all(word in vectors for word in (a, b, c, d)):
+        if not {a, b, c, d} <= set(known):
             right.append(False)
             continue
         i, j, k = vectors.codes([a, b, c])
         scores = shifted[j] - shifted[i] + shifted[k]
         scores = scores if rule == "3cosadd" else shifted[j] * shifted[k] / (shifted[i] + 0.01)
         scores[[i, j, k]] = 0
-        right.append(vectors.words[np.argmax(scores)] == d)
-    report = evaluate_analogies(vectors, questions, rule=rule)
-    assert 0.3 < np.mean(right) < 0.95
+        right.append(known[np.argmax(scores[: len(known)])] == d)
+    report = evaluate_analogies(vectors, questions, rule=rule, among=among)
+    assert 0.1 < np.mean(right) < 0.95
     assert report.total.accuracy == np.mean(right)
-    assert [score.n_correct for score in report.categories] == [sum(right[:100]), sum(right[100:])]
-
-
-def test_categories_add_up():
-    report = evaluate_analogies(regular_vectors(), some_questions())
     capital, plural = report.categories
+    assert [capital.n_correct, plural.n_correct] == [sum(right[:100]), sum(right[100:])]
     assert report.semantic.n_questions == capital.n_questions == 100
-    assert report.syntactic.n_correct == plural.n_correct
     assert report.total.n_covered == capital.n_covered + plural.n_covered < 300
     assert AnalogyReport("x", "3cosadd", ()).semantic is None
     lines = str(report).splitlines()
