@@ -88,13 +88,6 @@ def test_bins_hold_all_probability_and_all_targets_and_add_up():
     assert bins.observed.tolist() == [0.0] * 19 + [1.0] and bins.error == 2.0
 
 
-def test_the_error_of_probabilities_that_are_right_is_small_and_of_others_large():
-    probability, item = probabilities(20_000)
-    bold = probability**3 / (probability**3).sum(axis=1, keepdims=True)
-    assert reliability(probability, item).error < 0.05 and reliability(bold, item).error > 0.3
-    assert top_item(probability, item).error() < 0.02 and top_item(bold, item).error() > 0.15
-
-
 def test_the_most_probable_item_and_its_error_by_hand():
     probability, item = probabilities()
     top = top_item(probability, item)
@@ -107,29 +100,19 @@ def test_the_most_probable_item_and_its_error_by_hand():
     assert top.error(n_bins=4) == pytest.approx(np.mean(gaps))
 
 
-NO_ITEMS = np.zeros(0, dtype=int)
+NO_ITEMS, NO_ROWS = np.zeros(0, dtype=int), torch.zeros(0)
+NO_MIXTURE = Mixture(Gaussian(), torch.zeros(1, 0, 2))
+NOTHING = [
+    (lambda: distance_to_uniform(np.zeros(0)), "`integral` must hold at least one row"),
+    (lambda: interval_coverage(NO_MIXTURE, NO_ROWS), "`value` must hold at least one row"),
+    (lambda: TopItem(np.zeros(0), NO_ITEMS > 0).error(), "`confidence` must hold at least one tar"),
+    (lambda: reliability(np.zeros((0, 3)), NO_ITEMS).error, "`reliability` must hold at least one"),
+]
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: distance_to_uniform(np.zeros(0)), "`integral` must hold at least one row"),
-        (
-            lambda: interval_coverage(Mixture(Gaussian(), torch.zeros(1, 0, 2)), torch.zeros(0)),
-            "`value` must hold at least one row",
-        ),
-        (
-            lambda: TopItem(np.zeros(0), np.zeros(0, dtype=bool)).error(),
-            "`confidence` must hold at least one target",
-        ),
-        (
-            lambda: reliability(np.zeros((0, 3)), NO_ITEMS).error,
-            "`reliability` must hold at least one target",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("call", "message"), NOTHING)
 def test_nothing_can_be_said_of_nothing(call, message):
-    with pytest.raises(DataError, match=message + ", got none"):
+    with pytest.raises(DataError, match=f"{message}.*, got none"):
         call()
 
 

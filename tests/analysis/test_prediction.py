@@ -118,13 +118,6 @@ def test_items_choose_their_family_in_one_run_or_several(entries, monkeypatch):
     assert np.isfinite(prediction.crps(draw_of(prediction))[ROWS]).all()
 
 
-def test_no_rows_at_all_and_what_it_shows():
-    prediction = predicted(rows=np.zeros(0, dtype=int))
-    assert np.isnan(prediction.mean).all() and np.isnan(prediction.crps(0.0)).all()
-    assert np.isnan(np.stack(prediction.interval())).all() and np.isnan(prediction.sample(2)).all()
-    assert repr(predicted()) == "Prediction(Gaussian(scale=None), 4 of 7 rows, 3 members)"
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

@@ -103,15 +103,6 @@ def test_knn_keeps_the_nearest_neighbors_of_each_item(monkeypatch):
             assert cut.nnz <= 3 * N_ITEMS
 
 
-def test_memory_is_bounded_by_the_neighbors_not_by_the_catalog():
-    """Dense, 200,000 items squared would be 320 GB."""
-    catalog = {"item": np.arange(200_000)}
-    groups = Groups(start=[0, 2], stop=[2, 4], item=[7, 199_999, 7, 5], vocabulary=catalog)
-    ranks = item_knn(groups).ranks(groups[:1])
-    assert ranks.tolist() == [1.0, 1.5]
-    assert popularity(groups).ranks(groups[:1]).tolist() == [1.0, 2.5]
-
-
 def test_ease_is_a_ridge_regression_of_each_item_on_the_others():
     groups = some_groups(0, n=200)
     matrix = slow_matrix(groups)

@@ -95,9 +95,13 @@ def test_what_has_no_such_experts_is_refused():
     network.head = torch.nn.Identity()
     with pytest.raises(ExfamError, match="a head of type Identity"):
         ElementAttention(network)
-    model = linear_model(dropout=0.5, items=False)
-    view = attention_as_experts(model)
-    model.train()
+    members = [linear_model(dropout=0.5, items=False), linear_model(items=False, seed=1)]
+    fitted = SimpleNamespace(members_=members)
+    assert attention_as_experts(fitted, member=1).network is members[1].value_part
+    with pytest.raises(ExfamError, match=r"`member` must be in 0 .. 1, got 2"):
+        attention_as_experts(fitted, member=2)
+    view = attention_as_experts(fitted)
+    members[0].train()
     with pytest.raises(ExfamError, match=r"`model` must be set to predict.*`eval\(\)`"):
         view.experts(batch())
     remedies = "n_layers=1, connection='residual' or 'none', head_hidden_dim=0"
@@ -108,11 +112,3 @@ def test_what_has_no_such_experts_is_refused():
     ):
         with pytest.raises(ExfamError, match=message):
             attention_as_experts(other)
-
-
-def test_a_fitted_estimator_is_read_member_by_member():
-    members = [linear_model(items=False), linear_model(items=False, seed=1)]
-    fitted = SimpleNamespace(members_=members)
-    assert attention_as_experts(fitted, member=1).network is members[1].value_part
-    with pytest.raises(ExfamError, match=r"`member` must be in 0 .. 1, got 2"):
-        attention_as_experts(fitted, member=2)

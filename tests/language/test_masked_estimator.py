@@ -42,6 +42,16 @@ def test_a_fit_is_better_than_counts(fitted):
     masked_tokens = fitted.masked_tokens(TEST)
     assert len(masked_tokens) > 10 and (masked_tokens >= 5).all()
     assert len(fitted.masked_tokens([""])) == 0
+    # The log-probability of a token is of all tokens that there might be.
+    (result,) = fitted.log_prob(["a man sees it"])
+    (piece,) = fitted.encoder().pieces(["a man sees it"])
+    assert len(result) == len(piece) - 2 and result.std() > 0.1
+    changed = np.repeat(piece[None], len(fitted.subwords_), axis=0)
+    changed[:, 2] = range(len(changed))
+    nats = [sentence_log_probs(fitted.model_, row, n_special=0)[2] for row in changed]
+    assert np.exp(nats).sum() == pytest.approx(1.0, rel=1e-5)
+    result, same = fitted.log_prob(["a man <unk> it", "a man \u6f22 it"])
+    np.testing.assert_allclose(result, same, atol=1e-5)
 
 
 @pytest.mark.parametrize("encoding", NAMES)
@@ -74,21 +84,6 @@ def test_word_vectors_are_those_that_tokens_enter_with(fitted):
     np.testing.assert_array_equal(vectors.center, table[[index[word] for word in vectors]])
 
 
-def test_log_probabilities_of_a_token_are_of_all_tokens_there_might_be(fitted):
-    (result,) = fitted.log_prob(["a man sees it"])
-    (piece,) = fitted.encoder().pieces(["a man sees it"])
-    assert len(result) == len(piece) - 2 and result.std() > 0.1
-    total = 0.0
-    for code in range(len(fitted.subwords_)):
-        changed = piece.copy()
-        changed[2] = code
-        total += math.exp(sentence_log_probs(fitted.model_, changed, n_special=0)[2])
-    assert total == pytest.approx(1.0, rel=1e-5)
-    result, same = fitted.log_prob(["a man <unk> it", "a man \u6f22 it"])
-    np.testing.assert_allclose(result, same, atol=1e-5)
-    assert len(result) == 3 and result.min() > -6
-
-
 def test_results_do_not_depend_on_how_much_is_computed_at_a_time(fitted, monkeypatch, tmp_path):
     result, vectors = fitted.log_prob(TEST), fitted.embed(TEST)
     monkeypatch.setattr(token_pieces, "_TOKENS_AT_ONCE", 8)
@@ -118,18 +113,6 @@ def test_vectors_are_of_layers_and_poolings(fitted):
     pipeline = make_pipeline(fitted, LogisticRegression(C=100.0))
     pipeline.steps[-1][1].fit(fitted.transform(TEST), kind)
     assert (pipeline.predict(TEST) == kind).mean() > 0.9
-
-
-def test_what_is_cut_of_a_pair_is_the_end_of_the_longer_one():
-    model = small(encoding="learned", max_epochs=1, long_sentences="cut")
-    encoder = model.fit(TRAIN).encoder()
-    index = encoder.subwords.index
-    (piece,) = encoder.pieces([("the " * 30, "a man")])
-    ends = np.flatnonzero(piece == index["[SEP]"]).tolist()
-    assert len(piece) == 16 and ends == [12, 15]
-    assert piece[13:15].tolist() == [index["a"], index["man"]]
-    (both,) = encoder.pieces([("the " * 30, "a " * 30)])
-    assert len(both) == 16 and abs(int((both == index["a"]).sum()) - 7) <= 1
 
 
 def test_a_text_of_one_step_has_something_to_learn_in_every_epoch():
@@ -164,6 +147,11 @@ def test_a_sentence_that_is_too_long_is_refused_or_cut(fitted):
     cut = clone(fitted).set_params(long_sentences="cut")
     cut.members_, cut.vocabulary_ = fitted.members_, fitted.vocabulary_
     np.testing.assert_allclose(cut.embed(long), cut.embed(["a man", "it " * 14]), atol=1e-6)
+    # Of a pair the end of the longer one is cut.
+    index = fitted.subwords_.index
+    (piece,) = cut.encoder().pieces([("the " * 30, "a man")])
+    assert len(piece) == 16 and np.flatnonzero(piece == index["[SEP]"]).tolist() == [12, 15]
+    assert piece[13:15].tolist() == [index["a"], index["man"]]
     any_length = small(encoding="alibi", max_epochs=1).fit(TRAIN)
     assert any_length.embed(long).shape == (2, 8) and any_length.encoder().fits(["it " * 99]).all()
 
@@ -195,6 +183,16 @@ def test_what_cannot_be_fitted_is_refused(changes, text, message):
         (lambda model: model.embed("a man"), DataError, "`X` must be a list of .* got one str"),
         (lambda model: model.score([""]), DataError, "`X` must have tokens to score, got none"),
         (
+            lambda model: model.fit(pd.DataFrame({"text": TEST})),
+            DataError,
+            r"`X` must be texts, got a table .* such as df\['text",
+        ),
+        (
+            lambda model: model.embed(["a", "a \ud800"]),
+            DataError,
+            r"Sentence 1 must be text that UTF-8 can write, got '\\ud800' as character 2. Read the",
+        ),
+        (
             lambda _: small().fit(TRAIN, validation=[""]),
             DataError,
             "`validation` must have words that `X` has pieces of",
@@ -222,17 +220,3 @@ def test_what_cannot_be_used_is_refused(fitted, use, error, message):
 def test_what_is_no_sentence_is_refused(fitted, sentence, message):
     with pytest.raises(DataError, match=message):
         fitted.embed([("a", "b"), sentence])
-
-
-def test_a_table_is_not_read_as_the_names_of_its_columns(fitted):
-    for use in (fitted.embed, fitted.score, small().fit):
-        with pytest.raises(DataError, match=r"`X` must be texts, got a table .* such as df\['text"):
-            use(pd.DataFrame({"text": TEST, "label": 0}))
-
-
-@pytest.mark.parametrize("broken", ["a \ud800", ["a", "\ud800"]])
-def test_what_utf8_cannot_write_is_refused(fitted, broken):
-    message = r"must be text that UTF-8 can write, got '\\ud800' as character 2. Read the file"
-    for use, what in ((fitted.embed, "Sentence"), (fitted.score, "Line")):
-        with pytest.raises(DataError, match=f"{what} [12] {message}"):
-            use([TEST[0], broken])

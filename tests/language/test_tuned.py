@@ -8,7 +8,6 @@ from sklearn.exceptions import NotFittedError
 
 pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
 
-import exfam
 from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
 from exfam.language.networks.sentence_heads import SentenceHead, SentenceNats
@@ -84,54 +83,38 @@ def test_a_regressors_nats_are_those_of_normal_densities(encoder):
     assert weight == 5
 
 
-def test_validation_chooses_the_epoch(encoder):
-    model = SentenceClassifier(**{**CHANGES, "max_epochs": 6}).fit(
-        TRAIN, LABELS, encoder=encoder, validation=(TEST, np.array(["it", "car"] * 15))
-    )
-    predicted = model.predict_log_proba(TEST)
-    nats = -predicted[np.arange(30), [1, 0] * 15].mean()
-    assert model.history_.best.validation_nats == pytest.approx(nats, rel=1e-4)
-    assert model.history_.best.epoch < len(model.history_)
+def with_one(y, index, value):
+    return [*y[:index], value, *y[index + 1 :]]
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "message"),
+    ("y", "more", "message"),
     [
-        ([], [], "`X` must have sentences, got none"),
-        (TRAIN, LABELS[:3], r"`y` must have a target for each of 120 sentences .* shape \(3,\)"),
-        (TRAIN, ["it"] * 120, "`y` must have at least two labels, got 1"),
-        (TRAIN, [*LABELS[:-1], None], "`y` must be texts, numbers or truth .* NoneType, str"),
+        (LABELS[:3], {}, r"`y` must have a target for each of 120 sentences .* shape \(3,\)"),
+        (["it"] * 120, {}, "`y` must have at least two labels, got 1"),
+        (with_one(LABELS, 9, None), {}, "`y` must be texts, numbers or truth .* NoneType, str"),
+        (LABELS, {"X": []}, "`X` must have sentences, got none"),
+        (LABELS, {"validation": TEST[0]}, "`validation` must be a pair"),
+        (
+            LABELS,
+            {"validation": (["a", {}], ["it", "car"])},
+            "In `validation`: Sentence 1 must be a text or a list",
+        ),
+        (
+            LABELS,
+            {"validation": (TEST, with_one(["it"] * 30, 29, "bus"))},
+            "labels of the training sentences, got 'bus' at index 29",
+        ),
+        (with_one(NUMBERS, 7, np.nan), {}, "`y` must be finite, got nan at index 7"),
+        (np.full(120, 0.1), {}, "`y` must not be all alike, got 0.1 120 times"),
+        ([10**400] * 120, {}, r"`y` must be numbers, one per sentence of `X` \(int too large"),
     ],
 )
-def test_what_are_no_labeled_sentences_is_refused(encoder, X, y, message):
+def test_what_cannot_be_learned_is_refused(encoder, y, more, message):
+    is_number = not isinstance(y[0], str)
+    kind = SentenceRegressor if is_number else SentenceClassifier
     with pytest.raises(DataError, match=message):
-        SentenceClassifier(**CHANGES).fit(X, y, encoder=encoder)
-
-
-@pytest.mark.parametrize(
-    ("validation", "message"),
-    [
-        (TEST[0], "`validation` must be a pair"),
-        ((["a", {}], ["it", "car"]), "In `validation`: Sentence 1 must be a text or a list"),
-        ((TEST, ["it"] * 29 + ["bus"]), "labels of the training sentences, got 'bus' at index 29"),
-    ],
-)
-def test_what_is_no_validation_is_refused(encoder, validation, message):
-    with pytest.raises(DataError, match=message):
-        SentenceClassifier(**CHANGES).fit(TRAIN, LABELS, encoder=encoder, validation=validation)
-
-
-@pytest.mark.parametrize(
-    ("y", "message"),
-    [
-        (np.where(np.arange(120) == 7, np.nan, NUMBERS), "`y` must be finite, got nan at index 7"),
-        (np.full(120, 0.1), "`y` must not be all alike, got 0.1 120 times"),
-        ([10**400] * 120, r"`y` must be numbers, one per sentence of `X` \(int too large"),
-    ],
-)
-def test_what_are_no_numbers_is_refused(encoder, y, message):
-    with pytest.raises(DataError, match=message):
-        SentenceRegressor(**CHANGES).fit(PAIRS, y, encoder=encoder)
+        kind(**CHANGES).fit(**{"X": TRAIN, "y": y, "encoder": encoder, **more})
 
 
 @pytest.mark.parametrize(
@@ -146,18 +129,6 @@ def test_the_unit_of_the_numbers_changes_nothing_but_the_unit(encoder, a, b):
     np.testing.assert_allclose(predicted, one.predict(PAIRS), rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(other.predict_std(PAIRS) / a, one.predict_std(PAIRS), rtol=1e-6)
     assert other.score(PAIRS, a * NUMBERS + b) == pytest.approx(one.score(PAIRS, NUMBERS))
-
-
-@pytest.mark.parametrize("kind", ["bool", "int", "object"])
-def test_labels_of_any_plain_kind_are_saved(tmp_path, encoder, kind):
-    y = LABELS.astype(object) if kind == "object" else (LABELS == "it").astype(kind)
-    model = SentenceClassifier(**{**CHANGES, "max_epochs": 1}).fit(TRAIN, y, encoder=encoder)
-    model.save(tmp_path / "model")
-    loaded = exfam.load(tmp_path / "model")
-    assert loaded.predict(TEST).tolist() == model.predict(TEST).tolist()
-    with pytest.raises(DataError, match="labels of the training sentences, got 'bus' at index 0"):
-        unknown = np.array(["bus"] * 120, dtype=object)
-        SentenceClassifier(**CHANGES).fit(TRAIN, y, encoder=encoder, validation=(TRAIN, unknown))
 
 
 def test_what_cannot_be_scored_or_fitted_is_refused(encoder, classifier, regressor):

