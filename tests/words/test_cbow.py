@@ -6,9 +6,8 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.families import Bernoulli, Categorical
-from exfam.words import CBOW
+from exfam.words.cbow import CBOW, AdamPass, adam_arrays, contexts, log_likelihood
 from exfam.words.matrices import initial_matrices
-from exfam.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 
 SUBJECTS = ["mathematics", "statistics", "sociology", "history"]
 ADJECTIVES = ["fun", "boring", "easy", "difficult"]

@@ -67,7 +67,7 @@ class AnalogyScore:
 
 @dataclass(frozen=True)
 class AnalogyReport:
-    """Scores of a set of questions by category, and their sums."""
+    """Scores of a set of questions by category, and their sums; None where there are none."""
 
     name: str
     rule: str
@@ -75,17 +75,14 @@ class AnalogyReport:
 
     @property
     def total(self) -> AnalogyScore:
-        """All questions."""
         return _sum("total", "", self.categories)
 
     @property
     def semantic(self) -> AnalogyScore | None:
-        """All semantic questions; None if there are none."""
         return self._of_kind("semantic")
 
     @property
     def syntactic(self) -> AnalogyScore | None:
-        """All syntactic questions; None if there are none."""
         return self._of_kind("syntactic")
 
     def _of_kind(self, kind: str) -> AnalogyScore | None:
@@ -114,8 +111,7 @@ def evaluate_analogies(
 ) -> AnalogyReport:
     """How many questions are answered rightly, by category.
 
-    `rule`: "3cosadd" or "3cosmul"
-    `of`: "center", "context" or "both"
+    `rule`: "3cosadd" or "3cosmul"; `of`: "center", "context" or "both"
     `among`: the answer is looked for among the first words alone, and questions with others are
         not covered; None for all words
 
@@ -182,8 +178,7 @@ def evaluate_similarity(
 ) -> SimilarityScore:
     """Spearman's correlation of cosines with human scores, which are ranked as numbers.
 
-    `of`: "center", "context" or "both". A word is looked for as it is written, then in lower case;
-    a vector of zeros is none.
+    Words are looked for as in `evaluate_analogies`.
     Source: Levy, Goldberg & Dagan (2015), and their code, hyperwords.
 
     >>> vectors = WordVectors(("a", "b", "c"), np.array([[1, 0], [2, 1], [0, 1]], np.float32))

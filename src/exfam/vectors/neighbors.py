@@ -28,6 +28,11 @@ class Nearest(NamedTuple):
     rows: Int64[np.ndarray, "queries k"]
     score: Float32[np.ndarray, "queries k"]
 
+    @classmethod
+    def none(cls, n_queries: int, k: int) -> "Nearest":
+        shape = n_queries, max(0, k)
+        return cls(np.full(shape, -1, dtype=np.int64), np.full(shape, -np.inf, dtype=np.float32))
+
 
 def nearest_rows(
     queries: Float32[np.ndarray, "queries dim"],
@@ -41,7 +46,6 @@ def nearest_rows(
     `excluded`: rows that are no answer to the query, -1 for none
 
     Fewer than `k` where fewer rows are left. A row of zeros has cosine 0 to everything.
-    Raises ExfamError for a `k` below 1.
 
     >>> matrix = np.array([[1, 0], [3, 1], [0, 2]], dtype=np.float32)
     >>> nearest_rows(matrix[:1], matrix, k=2, excluded=np.array([[0]])).rows
@@ -50,7 +54,7 @@ def nearest_rows(
     check_positive("k", k)
     if excluded is None:
         excluded = np.empty((len(queries), 0), dtype=np.int64)
-    best = _empty_best(len(queries), min(k, len(matrix) - excluded.shape[1]))
+    best = Nearest.none(len(queries), min(k, len(matrix) - excluded.shape[1]))
     unit = unit_rows(queries)
     for rows in row_slices(len(matrix), _ROWS):
         against = unit_rows(matrix[rows])
@@ -76,12 +80,6 @@ def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "r
     return scaled / np.where(length == 0, np.float32(1), length)
 
 
-def _empty_best(n_queries: int, k: int) -> Nearest:
-    k = max(0, k)
-    rows = np.full((n_queries, k), -1, dtype=np.int64)
-    return Nearest(rows, np.full((n_queries, k), -np.inf, dtype=np.float32))
-
-
 def _leave_out(
     scores: Float32[np.ndarray, "queries rows"],
     excluded: Int64[np.ndarray, "queries left_out"],
@@ -101,10 +99,9 @@ def _merge_best(
     Blocks must come in the order of their rows: of equal scores the first row stays.
     """
     k = best.rows.shape[1]
-    if k == 0:
-        return
-    if k == 1:
-        _merge_one(best, scores, queries, first=first)
+    if k <= 1:
+        if k:
+            _merge_one(best, scores, queries, first=first)
         return
     last = best.score[queries, -1]
     floor = np.partition(scores, -k, axis=1)[:, -k] if k < scores.shape[1] else -np.inf
@@ -140,7 +137,7 @@ def analogy_answers(
         (s(d, a) + 0.01) of s = (cos + 1) / 2
 
     Cosines are those of the questions' words alone, a block of rows at a time: memory does not
-    grow with the number of questions. Raises ExfamError for another rule or a `k` below 1.
+    grow with the number of questions.
 
     >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
     >>> analogy_answers(plane, np.array([[0, 2, 1]]), rule="3cosadd").rows
@@ -151,7 +148,7 @@ def analogy_answers(
     words, index = np.unique(questions, return_inverse=True)
     index = index.reshape(questions.shape)
     unit_words = unit_rows(matrix[words])
-    best = _empty_best(len(questions), min(k, len(matrix) - 3))
+    best = Nearest.none(len(questions), min(k, len(matrix) - 3))
     at_once = max(64, min(_ANALOGY_ROWS, _ENTRIES // max(1, len(words))))
     for rows in row_slices(len(matrix), at_once):
         plus, minus = _terms(unit_words @ unit_rows(matrix[rows]).T, rule)
@@ -168,7 +165,7 @@ def analogy_answers(
 def _terms(
     cosine: Float32[np.ndarray, "words rows"], rule: str
 ) -> tuple[Float32[np.ndarray, "words rows"], Float32[np.ndarray, "words rows"]]:
-    """What adds up to the score for b and c, and what is taken off for a: of 3CosMul logarithms."""
+    """What is added for b and c, and what is taken off for a: of 3CosMul logarithms."""
     if rule == "3cosadd":
         return cosine, cosine
     shifted = np.maximum((cosine + 1) / 2, _TINY)

@@ -40,10 +40,8 @@ class WordVectors:
     `context`: vectors of the words as context; None if there are none, or if they are tied
     `signs`: +1 or -1 for each column; context vectors are then the center's times these signs
         (tied by reflection) and are not stored
-    `index`: the row of each word
 
-    Mapping-like: `vectors["cat"]` is the center vector, `"cat" in vectors`, `len(vectors)`,
-    iteration over the words, `vectors.get("cat")`.
+    Mapping-like: `vectors["cat"]` is the center vector.
     Raises DataError, naming row and word, unless there is a finite row for each different word, and
     for `signs` other than -1 and +1 or given together with `context`.
 
@@ -61,31 +59,27 @@ class WordVectors:
     def __post_init__(self) -> None:
         index = check_vectors(self.words, self.center, name="center")
         object.__setattr__(self, "index", index)
-        if self.context is not None:
-            self._check_context(self.context)
-        if self.signs is not None:
-            self._check_signs(self.signs)
-
-    def _check_context(self, context: Float32[np.ndarray, "_ _"]) -> None:
-        if self.signs is not None:
+        context, signs = self.context, self.signs
+        if context is not None and signs is not None:
             raise DataError(
                 "`signs` must be None where `context` is given, got both. "
                 "Tied context vectors follow from `center` and `signs`."
             )
-        if context.shape != self.center.shape:
-            raise DataError(
-                f"`context` must have the shape of `center`, {len(self)} x {self.dim}, "
-                f"got {context.shape[0]} x {context.shape[1]}."
-            )
-        check_vectors(self.words, context, name="context")
-
-    def _check_signs(self, signs: Int8[np.ndarray, "_"]) -> None:
-        if len(signs) != self.dim:
-            raise DataError(
-                f"`signs` must have one sign for each of {self.dim} columns, got {len(signs)}."
-            )
-        if len(bad := np.flatnonzero(abs(signs) != 1)):
-            raise DataError(f"`signs` must be -1 or +1, got {signs[bad[0]]} in column {bad[0]}.")
+        if context is not None:
+            if context.shape != self.center.shape:
+                raise DataError(
+                    f"`context` must have the shape of `center`, {len(self)} x {self.dim}, "
+                    f"got {context.shape[0]} x {context.shape[1]}."
+                )
+            check_vectors(self.words, context, name="context")
+        if signs is not None:
+            if len(signs) != self.dim:
+                raise DataError(
+                    f"`signs` must have one sign for each of {self.dim} columns, got {len(signs)}."
+                )
+            if len(bad := np.flatnonzero(abs(signs) != 1)):
+                got = f"{signs[bad[0]]} in column {bad[0]}"
+                raise DataError(f"`signs` must be -1 or +1, got {got}.")
 
     @property
     def dim(self) -> int:
@@ -157,15 +151,13 @@ class WordVectors:
         *,
         k: int = 10,
         of: str = "center",
-        exclude: Sequence[str] = (),
         among: int | None = None,
     ) -> list[Neighbor]:
         """The `k` words with the largest cosine to the sum of `positive` less that of `negative`.
 
         `positive`, `negative`: words or vectors, one or several; a word counts with a vector of
-            length 1, a vector with its own length
+            length 1, a vector with its own length; none of these words is found
         `of`: "center", "context" or "both"
-        `exclude`: words not to be found; those of `positive` and `negative` never are
         `among`: look among the first words alone; None for all
 
         Fewer are found where fewer are left. Raises UnknownWordError, with near spellings;
@@ -179,22 +171,21 @@ class WordVectors:
         plus, minus = as_queries(positive), as_queries(negative)
         parts = [[self._part(query, matrix) for query in side] for side in (plus, minus)]
         mean = mean_direction(*parts)
-        words = [query for query in [*plus, *minus] if isinstance(query, str)]
         searched = _first_rows(matrix, among)
-        out = np.unique(self.codes([*words, *exclude]))
+        out = np.unique(self.codes([query for query in [*plus, *minus] if isinstance(query, str)]))
         out = out[out < len(searched)]
         return self._named(nearest_rows(mean[None], searched, k=k, excluded=out[None]))[0]
 
     def neighbors(
         self, words: Sequence[str], *, k: int = 10, of: str = "center", among: int | None = None
     ) -> dict[str, list[Neighbor]]:
-        """The `k` nearest other words of each of many words; options are those of `most_similar`.
+        """The `k` nearest other words of each of many words, as `most_similar` finds them.
 
-        All are searched for at once, and memory does not grow with words times vocabulary.
+        Memory does not grow with words times vocabulary.
         """
         matrix, codes = self.matrix(of), self.codes(words)
-        for word, code in zip(words, codes, strict=True):
-            direction(matrix[code], dim=self.dim, name=f"The vector of {word!r}")
+        for word in words:
+            self._direction(word, matrix)
         searched = _first_rows(matrix, among)
         nearest = nearest_rows(matrix[codes], searched, k=k, excluded=codes[:, None])
         return dict(zip(words, self._named(nearest), strict=True))
@@ -209,10 +200,7 @@ class WordVectors:
     ) -> list[Neighbor]:
         """The `k` words d, best first, for which a is to b as c is to d; never a, b or c.
 
-        `rule`: "3cosadd" or "3cosmul", see `analogy_answers`
-        `of`: "center", "context" or "both"
-
-        Raises UnknownWordError, with near spellings; DataError for a word with a vector of zeros.
+        `rule`: "3cosadd" or "3cosmul", see `analogy_answers`; `of`, errors: as of `most_similar`.
 
         >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
         >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
@@ -227,14 +215,10 @@ class WordVectors:
     def save(
         self, path: str | os.PathLike[str], *, format: str = "auto", of: str | None = None
     ) -> None:
-        """Write a file beside `path`, then rename it in.
+        """Write a file beside `path`, then rename it in; `format` and errors: see `write_vectors`.
 
-        `format`: "word2vec" (text), "word2vec-binary", "glove", "fasttext" (.vec), "safetensors",
-            or "auto": by the name's ending
         `of`: the one matrix to write, "center", "context" or "both"; None for all that the format
             holds: safetensors keeps everything, tied vectors once, others center vectors
-
-        Raises what `write_vectors` raises.
         """
         stored = StoredVectors(self.words, self.center, self.context, self.signs)
         if of is not None:
@@ -246,31 +230,20 @@ class WordVectors:
         cls,
         path: str | os.PathLike[str],
         *,
-        context: str | os.PathLike[str] | None = None,
         format: str = "auto",
         limit: int | None = None,
         errors: str = "strict",
         duplicates: str = "error",
     ) -> "WordVectors":
-        """The vectors of a file of any format; all options but `context` are of `read_vectors`.
-
-        `context`: a second file, which holds the same words' context vectors
-        `format`: as in `save`, or "auto": found from the content
-
-        Raises what `read_vectors` raises, and DataError where the second file lacks a word.
-        """
-        options: dict[str, Any] = {"format": format, "errors": errors, "duplicates": duplicates}
-        stored = read_vectors(path, limit=limit, **options)
-        if context is not None:
-            second = read_vectors(context, **options)
-            stored = _with_context(stored, second, path=context)
-        return cls(*stored)
+        """The vectors of a file of any format; options and errors are those of `read_vectors`."""
+        return cls(
+            *read_vectors(path, format=format, limit=limit, errors=errors, duplicates=duplicates)
+        )
 
     def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
-        if isinstance(query, str):
-            own = matrix[self.code(query)]
-            return direction(own, dim=self.dim, name=f"The vector of {query!r}")
-        return direction(query, dim=self.dim, name="The vector")
+        is_word = isinstance(query, str)
+        vector = matrix[self.code(query)] if is_word else query
+        return direction(vector, dim=self.dim, name=f"The vector{f' of {query!r}' * is_word}")
 
     def _part(self, query: Query, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
         scaled = self._direction(query, matrix)
@@ -291,28 +264,6 @@ def _first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
     if among is not None:
         check_positive("among", among)
     return matrix[:among]
-
-
-def _with_context(
-    stored: StoredVectors, context: StoredVectors, *, path: str | os.PathLike[str]
-) -> StoredVectors:
-    """With the center vectors of a second file, at `path`, as context vectors.
-
-    Raises DataError where it lacks a word, or if the first file has context vectors itself.
-    """
-    if stored.context is not None or stored.signs is not None:
-        raise DataError(
-            f"`context` must be None for a file that holds context vectors itself, got {path}."
-        )
-    index = {word: row for row, word in enumerate(context.words)}
-    missing = [word for word in stored.words if word not in index]
-    if missing:
-        raise DataError(
-            f"`context` must have a row for each of {len(stored.words)} words, got none for "
-            f"{missing[0]!r} ({len(missing)} missing) in {path}."
-        )
-    rows = np.array([index[word] for word in stored.words], dtype=np.int64)
-    return StoredVectors(stored.words, stored.center, context.center[rows])
 
 
 def model_vectors(path: str | os.PathLike[str]) -> StoredVectors:

@@ -3,6 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
+from jaxtyping import Float64, Int32, Int64
 
 from exfam.checks import ExfamError
 from exfam.estimator.base import parameter, settings_from
@@ -10,11 +12,13 @@ from exfam.estimator.rules import Choice, OrNone, Positive, Whole, python_number
 from exfam.kernels.sampled import train_cbow
 from exfam.training.epochs import EpochSettings, Piece
 from exfam.words.matrices import WordMatrices
-from exfam.words.softmax import AdamPass, adam_arrays, contexts, log_likelihood
 from exfam.words.word_estimator import TextEstimator
 
 if TYPE_CHECKING:
     from exfam.families import Bernoulli, Categorical
+
+# Adam's.
+_DECAYS, _TINY = (0.9, 0.999), 1e-8
 
 
 class CBOW(TextEstimator):
@@ -112,3 +116,108 @@ class CBOW(TextEstimator):
         windows = contexts(tokens, n_words=len(self.vocabulary_), window=self.window)
         nats = log_likelihood(*windows, self.matrices_)
         return float(nats.sum()), float(len(nats))
+
+
+def contexts(
+    tokens: Int32[np.ndarray, "tokens"], *, n_words: int, window: int | None
+) -> tuple[scipy.sparse.csr_array, Int64[np.ndarray, "centers"]]:
+    """What averages the words around each word that has some, and these words.
+
+    `window`: the largest distance; None for the whole sentence, which is meant for short ones
+    """
+    sentence = np.cumsum(tokens < 0)
+    positions: list[np.ndarray] = []
+    others: list[np.ndarray] = []
+    for distance in range(1, len(tokens) if window is None else window + 1):
+        near = np.flatnonzero(sentence[:-distance] == sentence[distance:])
+        # A sentence's end has the number of the next.
+        near = near[(tokens[near] >= 0) & (tokens[near + distance] >= 0)]
+        if not len(near):
+            break
+        positions += [near, near + distance]
+        others += [near + distance, near]
+    position = np.concatenate([*positions, np.empty(0, np.int64)])
+    other = np.concatenate([*others, np.empty(0, np.int64)])
+    centers, row = np.unique(position, return_inverse=True)
+    share = 1.0 / np.bincount(row, minlength=len(centers)) if len(centers) else np.empty(0)
+    entries = share[row], (row, tokens[other])
+    mean = scipy.sparse.csr_array(entries, shape=(len(centers), n_words), dtype=np.float32)
+    return mean, tokens[centers].astype(np.int64)
+
+
+def log_likelihood(
+    mean: scipy.sparse.csr_array, centers: Int64[np.ndarray, "centers"], matrices: WordMatrices
+) -> Float64[np.ndarray, "centers"]:
+    """log p(center | context) in nats of each; eta = W h with h the mean of the context's vectors.
+
+    `matrices`: `center` holds the context's vectors, which predict, `context` those of W
+    """
+    logits = (mean @ matrices.inputs) @ matrices.outputs.T
+    logits = logits.astype(np.float64)
+    most = logits.max(axis=1, keepdims=True)
+    total = most[:, 0] + np.log(np.exp(logits - most).sum(axis=1))
+    return logits[np.arange(len(centers)), centers] - total
+
+
+def adam_arrays(matrices: WordMatrices) -> dict[str, np.ndarray]:
+    """Adam's moments of both matrices, and the number of its steps."""
+    moments = {
+        f"{moment} {name}": np.zeros_like(array)
+        for moment in ("first", "second")
+        for name, array in matrices.arrays.items()
+    }
+    return moments | {"steps": np.zeros(1)}
+
+
+class AdamPass:
+    """A pass of Adam over a piece of text, its windows in random batches; see `Piece`."""
+
+    def __init__(
+        self,
+        matrices: WordMatrices,
+        moments: dict[str, np.ndarray],
+        *,
+        window: int | None,
+        batch_size: int,
+    ) -> None:
+        self._matrices, self._moments = matrices, moments
+        self._window, self._batch_size = window, batch_size
+
+    def __call__(self, tokens: np.ndarray, *, rate: float, seed: int) -> tuple[float, float]:
+        """Nats of the piece's centers while it is trained, and how many centers."""
+        n_words = len(self._matrices.center)
+        mean, centers = contexts(tokens, n_words=n_words, window=self._window)
+        order = np.random.default_rng(seed).permutation(len(centers))
+        nats = 0.0
+        for first in range(0, len(order), self._batch_size):
+            batch = order[first : first + self._batch_size]
+            nats += self._step(mean[batch], centers[batch], rate)
+        return nats, float(len(centers))
+
+    def _step(self, mean: Any, centers: np.ndarray, rate: float) -> float:
+        given, weights = self._matrices.center, self._matrices.context
+        assert weights is not None
+        hidden = mean @ given
+        logits = hidden @ weights.T
+        logits -= logits.max(axis=1, keepdims=True)
+        chance = np.exp(logits)
+        chance /= chance.sum(axis=1, keepdims=True)
+        rows = np.arange(len(centers))
+        nats = -float(np.log(chance[rows, centers]).sum())
+        chance[rows, centers] -= 1.0
+        chance /= len(centers)
+        gradients = {"center": mean.T @ (chance @ weights), "context": chance.T @ hidden}
+        self._moments["steps"] += 1
+        for name, gradient in gradients.items():
+            self._adam(name, gradient, rate)
+        return nats
+
+    def _adam(self, name: str, gradient: np.ndarray, rate: float) -> None:
+        first, second = self._moments[f"first {name}"], self._moments[f"second {name}"]
+        n_steps = self._moments["steps"][0]
+        # Kingma & Ba (2015), algorithm 1.
+        first += (1 - _DECAYS[0]) * (gradient - first)
+        second += (1 - _DECAYS[1]) * (gradient**2 - second)
+        size = np.float32(rate / (1 - _DECAYS[0] ** n_steps))
+        spread = np.sqrt(second / np.float32(1 - _DECAYS[1] ** n_steps)) + np.float32(_TINY)
+        self._matrices.arrays[name][...] -= size * first / spread

@@ -37,7 +37,6 @@ class WordMatrices:
 
     @property
     def vectors(self) -> Vectors:
-        """The arrays as kernels take them."""
         width = self.center.shape[1]
         return Vectors(
             self.center,
@@ -54,7 +53,6 @@ class WordMatrices:
 
     @property
     def inputs(self) -> Float32[np.ndarray, "words dim"]:
-        """Center vectors without padding."""
         return np.ascontiguousarray(self.center[:, : self.dim])
 
     @property
@@ -85,9 +83,9 @@ class WordMatrices:
         names = [name for name in ("center", "context") if name in stored]
         parts: dict[str, Any] = {name: _padded(stored[name], n_words) for name in names}
         if "signs" in stored:
-            parts["signs"] = _padded_signs(stored["signs"])
+            parts["signs"] = _padded(stored["signs"][None], 1, fill=1)[0]
         if "transform" in stored:
-            parts["transform"] = _padded(stored["transform"], -(-_width(dim) // 3) * 3)
+            parts["transform"] = _padded(stored["transform"], _multiple(_multiple(dim, _LANES), 3))
         return cls(dim, **parts)
 
     def grown(self, n_words: int, *, seed: int) -> "WordMatrices":
@@ -108,7 +106,7 @@ def initial_matrices(
     where Q starts as a random rotation). `positive_share`: of the signs, those that are +1.
     """
     generator = np.random.default_rng(seed)
-    center = _aligned(n_words, _width(dim))
+    center = _aligned(n_words, _multiple(dim, _LANES))
     # A few rows at a time: memory for as much again is not needed.
     for first in range(0, n_words, _ROWS_AT_ONCE):
         some = center[first : first + _ROWS_AT_ONCE, :dim]
@@ -117,21 +115,22 @@ def initial_matrices(
         return WordMatrices(dim, center, context=_aligned(n_words, center.shape[1]))
     if tie == "linear":
         rotation = np.linalg.qr(generator.standard_normal((dim, dim)))[0].astype(np.float32)
-        padded = _padded(rotation, -(-center.shape[1] // 3) * 3)
-        return WordMatrices(dim, center, transform=padded)
+        rows = _multiple(center.shape[1], 3)
+        return WordMatrices(dim, center, transform=_padded(rotation, rows))
     if tie == "reflection":
         positive = np.arange(dim) < round(positive_share * dim)
     else:
         positive = generator.random(dim) < positive_share
-    return WordMatrices(dim, center, signs=_padded_signs(np.where(positive, 1, -1)))
+    signs = np.where(positive, 1, -1)
+    return WordMatrices(dim, center, signs=_padded(signs[None], 1, fill=1)[0])
 
 
 def _start(n_words: int, dim: int, generator: np.random.Generator) -> np.ndarray:
     return (generator.random((n_words, dim), np.float32) - np.float32(0.5)) / np.float32(dim)
 
 
-def _width(dim: int) -> int:
-    return -(-dim // _LANES) * _LANES
+def _multiple(number: int, of: int) -> int:
+    return -(-number // of) * of
 
 
 def _aligned(n_rows: int, width: int) -> np.ndarray:
@@ -141,13 +140,8 @@ def _aligned(n_rows: int, width: int) -> np.ndarray:
     return flat[start : start + n_rows * width].reshape(n_rows, width)
 
 
-def _padded(matrix: np.ndarray, n_rows: int) -> np.ndarray:
-    padded = _aligned(n_rows, _width(matrix.shape[1]))
+def _padded(matrix: np.ndarray, n_rows: int, *, fill: int = 0) -> np.ndarray:
+    padded = _aligned(n_rows, _multiple(matrix.shape[1], _LANES))
+    padded[...] = fill
     padded[: matrix.shape[0], : matrix.shape[1]] = matrix
-    return padded
-
-
-def _padded_signs(signs: np.ndarray) -> np.ndarray:
-    padded = np.ones(_width(len(signs)), np.float32)
-    padded[: len(signs)] = signs
     return padded

@@ -63,10 +63,7 @@ def count_pairs(
     max_bytes: int,
     folder: str | PathLike[str] | None = None,
 ) -> PairCounts:
-    """Counts of `words` in a text, as `count_cooccurrences` counts pairs of them.
-
-    All other words keep their positions in windows.
-    """
+    """Counts of `words` and pairs of them; all other words keep their positions in windows."""
     codes = {word: code for code, word in enumerate(words)}
     own = text.vocabulary.words
     code = np.array([codes.get(word, len(words)) for word in own] + [-1], dtype=np.int32)

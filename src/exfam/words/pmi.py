@@ -1,6 +1,5 @@
 """Word vectors by factorizing pointwise mutual information."""
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from exfam.families import Categorical
 
 _LOGITS_AT_ONCE = 16_000_000
+_SPECTRA = {"eigenvalues", "singular_values"}
 
 
 class PMIFactorization(Estimator):
@@ -33,8 +33,8 @@ class PMIFactorization(Estimator):
 
     {parameters}
 
-    After `fit`: `vectors_`, a `WordVectors`; `eigenvalues_` or `singular_values_`, the largest
-    first; `frequencies_`, the words' shares of all words with a vector.
+    After `fit`: `vectors_`; `eigenvalues_` or `singular_values_`, the largest first;
+    `frequencies_`, the words' shares of all words with a vector.
     Source: Remark 4.2 of the paper on reflections; Levy & Goldberg (2014), section 5.
 
     >>> text = ["a b a c", "c b a", "b c a b", "d c d", "d a d b"] * 3
@@ -99,7 +99,6 @@ class PMIFactorization(Estimator):
         vocabulary = text.vocabulary
         counts = zip(vocabulary.words, vocabulary.counts, strict=True)
         often = tuple(word for word, count in counts if count >= self.min_count)
-        self._check_words(len(often))
         self._factorize(self._count(text, often, folder))
         return self
 
@@ -123,8 +122,7 @@ class PMIFactorization(Estimator):
             "context": vectors.context,
             "signs": vectors.signs,
             "frequencies": self.frequencies_,
-            "eigenvalues": getattr(self, "eigenvalues_", None),
-            "singular_values": getattr(self, "singular_values_", None),
+            **{name: getattr(self, f"{name}_", None) for name in _SPECTRA},
             "counts": self._counted.counts,
             "pairs": pairs.data,
             "pair_columns": pairs.indices,
@@ -142,27 +140,17 @@ class PMIFactorization(Estimator):
         context, signs = (stored.get(name) for name in ("context", "signs"))
         self.vectors_ = WordVectors(words, stored["center"], context, signs)
         self.frequencies_ = stored["frequencies"]
-        for name in ("eigenvalues", "singular_values"):
-            if name in stored:
-                setattr(self, f"{name}_", stored[name])
+        for name in _SPECTRA & stored.keys():
+            setattr(self, f"{name}_", stored[name])
         entries = stored["pairs"], stored["pair_columns"], stored["pair_rows"]
         pairs = scipy.sparse.csr_array(entries, shape=(len(counted), len(counted)))
         self._counted = PairCounts(counted, stored["counts"], pairs)
-
-    def log_conditional(self, words: Sequence[str]) -> Float[np.ndarray, "chosen words"]:
-        """log p(i | j) in nats of every word i in the context of each j of `words`.
-
-        Columns follow `vectors_.words`. Raises UnknownWordError for a word without a vector.
-        """
-        check_fitted(self, "vectors_")
-        return self._log_rows(self.vectors_.codes(words))
 
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a context word given its word, normalized exactly.
 
         Over all pairs of words with vectors within the window, each pair in both directions and
         weighted as in counting. Words without vectors are left out, with a warning.
-        Raises DataError for a text without any such pair.
         """
         check_fitted(self, "vectors_")
         self._check_parameters()
@@ -192,9 +180,8 @@ class PMIFactorization(Estimator):
         check_fitted(self, "vectors_")
         return Categorical(len(self.vectors_))
 
-    def _log_rows(
-        self, codes: np.ndarray[Any, np.dtype[np.integer]]
-    ) -> Float[np.ndarray, "chosen words"]:
+    def _log_rows(self, codes: np.ndarray) -> Float[np.ndarray, "chosen words"]:
+        """log p(i | j) of every word i in the context of each j of `codes`."""
         centers = self.vectors_.center[codes].astype(np.float64)
         context = self.vectors_.matrix("context").astype(np.float64)
         prior = np.log(self.frequencies_) * self.exponent
@@ -215,16 +202,13 @@ class PMIFactorization(Estimator):
                 "symmetric otherwise. Use method='svd'."
             )
 
-    def _check_words(self, n_words: int) -> None:
-        if n_words <= self.dim:
-            raise DataError(
-                f"`X` must hold more than dim = {self.dim} words read at least {self.min_count} "
-                f"times, got {n_words}. Lower `min_count` or `dim`, or take more text."
-            )
-
     def _factorize(self, counted: PairCounts) -> None:
         kept = counted.kept(self.min_count)
-        self._check_words(len(kept.words))
+        if len(kept.words) <= self.dim:
+            raise DataError(
+                f"`X` must hold more than dim = {self.dim} words read at least {self.min_count} "
+                f"times, got {len(kept.words)}. Lower `min_count` or `dim`, or take more text."
+            )
         matrix = association(
             kept.pairs, positive=self.positive, shift=self.shift, exponent=self.exponent
         )

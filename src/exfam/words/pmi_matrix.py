@@ -25,8 +25,6 @@ def association(
     is the share of i in row j and p(i) that of `context_probability`. Pairs never seen are 0,
     shifted or not: the matrix stays as sparse as the counts. `positive`: negative values become 0.
     `exponent`: of the contexts' frequencies; other than 1 the matrix is not symmetric.
-    Raises DataError for counts that are negative, not finite, or all 0, ExfamError for a shift
-    below 0 or an exponent that is not above 0.
     Source: Levy, Goldberg & Dagan (2015), section 3; Levy & Goldberg (2014), eq. 11.
     """
     check_positive("shift", shift, zero=True)
@@ -41,12 +39,10 @@ def association(
     seen = data > 0
     if positive:
         seen &= values > 0
-    if seen.all():
-        return scipy.sparse.csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
-    columns, rows = counts.indices.copy(), counts.indptr.copy()
-    values = np.where(seen, values, 0.0)
-    information = scipy.sparse.csr_array((values, columns, rows), shape=counts.shape)
-    information.eliminate_zeros()
+    entries = np.where(seen, values, 0.0), counts.indices.copy(), counts.indptr.copy()
+    information = scipy.sparse.csr_array(entries, shape=counts.shape)
+    if not seen.all():
+        information.eliminate_zeros()
     return information
 
 
@@ -74,8 +70,7 @@ def largest_eigenpairs(
     """The `k` eigenvalues largest in absolute value, the largest first, and their vectors.
 
     From a start drawn with `seed`; each vector's entry largest in absolute value is positive.
-    Raises DataError for a matrix that is not square, symmetric and finite, and for one without such
-    pairs, ExfamError unless `k` is from 1 to one less than its rows.
+    Raises DataError for a matrix that is not square, symmetric and finite.
     """
     check_symmetric(matrix)
     n = matrix.shape[0]

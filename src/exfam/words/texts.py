@@ -31,10 +31,7 @@ def coded_text(
 def known_tokens(
     source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary
 ) -> Int32[np.ndarray, "tokens"]:
-    """Codes of the words of a text that a vocabulary holds; others are left out, with a warning.
-
-    Raises DataError if there are none.
-    """
+    """Codes of the words of a text that a vocabulary holds; others are left out, with a warning."""
     text = prepared_before(source)
     if text is None:
         every = {**reading, "min_count": 1, "max_words": len(vocabulary)}

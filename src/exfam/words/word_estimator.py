@@ -145,7 +145,6 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         """Fit to a text: a file or several, a folder, sentences, or a prepared text.
 
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on.
-        Raises DataError for a text that cannot be read or has fewer than two words.
         """
         self._check_parameters()
         tokens, vocabulary = coded_text(X, self._reading)
@@ -189,10 +188,8 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         return history
 
     def _initial(self, n_words: int) -> WordMatrices:
-        share, seed = self.positive_share, int(self.seed)
-        return initial_matrices(
-            n_words, int(self.dim), tie=self.tie, positive_share=share, seed=seed
-        )
+        parts = {"tie": self.tie, "positive_share": self.positive_share, "seed": int(self.seed)}
+        return initial_matrices(n_words, int(self.dim), **parts)
 
     def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
         """What trains on a piece of text, and the arrays that it changes."""
@@ -208,7 +205,6 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         """Mean log-likelihood in nats of a held-out text, of the words that are known; see class.
 
         One warning says how many words are not known, and left out.
-        Raises DataError for a text without a known word that has a known word beside it.
         """
         check_fitted(self, "matrices_")
         self._check_parameters()
@@ -224,10 +220,10 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
     def vectors_(self) -> WordVectors:
         """The words' vectors: center those that predict, context those of the predicted word."""
         check_fitted(self, "matrices_")
-        matrices, words = self.matrices_, self.vocabulary_.words
-        signs = matrices.stored().get("signs")
-        context = matrices.outputs if signs is None else None
-        return WordVectors(words, matrices.inputs, context, signs)
+        stored, words = self.matrices_.stored(), self.vocabulary_.words
+        signs = stored.get("signs")
+        context = self.matrices_.outputs if signs is None else None
+        return WordVectors(words, stored["center"], context, signs)
 
     @property
     def input_vectors_(self) -> Float32[np.ndarray, "words dim"]:

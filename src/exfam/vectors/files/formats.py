@@ -37,11 +37,7 @@ _FOREIGN = (
     (b"\xba\x16\x4f\x2f", "a model of fastText (.bin)", "Use its .vec file."),
     (b"PK\x03\x04", "a zip archive", "Unpack it first."),
     (b"BZh", "a bzip2 file", "Unpack it first."),
-    (b"\x28\xb5\x2f\xfd", "a zstandard file", "Unpack it first."),
-    (b"\xfd7zXZ", "an xz file", "Unpack it first."),
     (b"\x93NUMPY", "an array of NumPy", "It has no words: use WordVectors(words, array)."),
-    (b"\x89HDF", "an HDF5 file", "Save the vectors as word2vec text or binary."),
-    (b"PAR1", "a Parquet file", "Save the vectors as word2vec text or binary."),
     (b"\x80", "a pickle, as gensim saves one,", "Use gensim's save_word2vec_format."),
     (b"version https://git-lfs", "a pointer of Git LFS", "Run `git lfs pull`."),
     (b"<", "a page of HTML or XML", "The download failed: get it anew."),
@@ -49,10 +45,7 @@ _FOREIGN = (
 
 
 def detect_format(path: str | os.PathLike[str]) -> str:
-    """The format of a file, "glove" for text without a header; fastText's counts as "word2vec".
-
-    Raises DataError, saying what it seems to be, for a file of none of them.
-    """
+    """The format of a file, "glove" for text without a header; fastText's counts as "word2vec"."""
     with opened(path) as file:
         start = file.read(_SAMPLE)
     first, _, rest = start.partition(b"\n")
@@ -68,10 +61,7 @@ def detect_format(path: str | os.PathLike[str]) -> str:
 
 
 def format_of_name(path: str | os.PathLike[str]) -> str:
-    """The format that a file to be written has by the ending of its name, .gz aside.
-
-    Raises ExfamError for another ending.
-    """
+    """The format that a file to be written has by the ending of its name, .gz aside."""
     name = Path(path).name.lower().removesuffix(".gz")
     ending = os.path.splitext(name)[1]
     if ending not in _ENDINGS:
@@ -116,7 +106,7 @@ def read_vectors(
 
     All but safetensors hold center vectors alone.
     Raises DataError, naming file and row, for a file that is damaged, cut short, of another format,
-    or has rows that are not finite; ExfamError for other choices.
+    or has rows that are not finite.
     """
     check_choice("format", format, ["auto", *VECTOR_FORMATS])
     check_choice("errors", errors, _ERRORS)
@@ -167,7 +157,7 @@ def write_vectors(
 
     safetensors holds all vectors, the other formats those of the center alone. Text is read back as
     the same float32. Raises DataError, naming the row, for words and matrix that do not fit, or a
-    word with spaces, which only safetensors can hold; ExfamError for another format or ending.
+    word with spaces, which only safetensors can hold.
     """
     check_choice("format", format, ["auto", *VECTOR_FORMATS])
     words, center = stored.words, stored.center

@@ -53,11 +53,7 @@ class RowSource:
 
 
 def joined_blocks(blocks: Iterable[RowBlock], source: RowSource) -> StoredVectors:
-    """All words and their vectors.
-
-    Raises DataError, naming file, row and word, for a word that is empty, not UTF-8 or there twice,
-    a row that is not finite, and more or fewer rows than the header says.
-    """
+    """All words and their vectors; DataError, naming file, row and word, for what is broken."""
     words: list[str] = []
     parts: list[Float32[np.ndarray, "rows dim"]] = []
     for block in blocks:
@@ -143,8 +139,7 @@ def check_vectors(
 ) -> dict[str, int]:
     """The row of each word, once the two are known to fit: a finite row for each different word.
 
-    `name`: what the matrix is called in messages. Raises DataError, naming row and word, for no
-    words, another number of rows, no columns, a repeated word, or a row that is not finite.
+    `name`: what the matrix is called in messages.
     """
     if not words:
         raise DataError(f"`{name}` must hold at least one word, got none.")

@@ -28,13 +28,10 @@ def parse_header(line: bytes) -> tuple[int, int] | None:
 def text_blocks(
     file: BufferedIOBase, *, name: str, dim: int | None = None, first_line: int = 1
 ) -> Iterator[RowBlock]:
-    """Blocks of the rows that follow in the file.
+    """Blocks of the rows that follow in the file; DataError, naming file and line, for others.
 
     `dim`: numbers per line; None for as many as the first line has
     `first_line`: what messages call the first line
-
-    Raises DataError, naming file and line, for another width, or what is no number, and for a line
-    of more than 32 MiB.
     """
     line = first_line
     for raw in _lines_at_once(file, name=name):
@@ -123,10 +120,7 @@ _LONGEST_WORD = 1 << 14
 
 
 def binary_blocks(file: BufferedIOBase, *, dim: int, n_words: int, name: str) -> Iterator[RowBlock]:
-    """Blocks of `n_words` rows of `dim` numbers that follow in the file.
-
-    Raises DataError, naming file and row, where the file ends before or after that.
-    """
+    """Blocks of `n_words` rows of `dim` numbers; DataError where there are fewer or more."""
     entries = _entries(file, 4 * dim, n_words=n_words, name=name)
     at_once = max(1, _ENTRIES // dim)
     while block := list(itertools.islice(entries, at_once)):
