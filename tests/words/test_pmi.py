@@ -13,8 +13,7 @@ from exfam.reading.text import prepare_text
 from exfam.vectors import WordVectors
 from exfam.vectors.word_vectors import model_vectors
 from exfam.words.matrices import initial_matrices
-from exfam.words.pmi import PMIFactorization
-from exfam.words.pmi_matrix import association
+from exfam.words.pmi import PMIFactorization, association
 from words.simulated_words import SimulatedWords, simulate_words
 
 

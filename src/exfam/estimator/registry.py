@@ -54,7 +54,7 @@ REGISTRY = {
             "tables",
             "table-regressor",
         ),
-        ("skip-gram", "words.skipgram", "SkipGram", "text"),
+        ("skip-gram", "words.word_estimator", "SkipGram", "text"),
         ("cbow", "words.cbow", "CBOW", "text"),
         ("pmi-factorization", "words.pmi", "PMIFactorization", "text", "pmi"),
         ("lstm-language-model", "language.lstm", "LSTMLanguageModel", "text", None),

@@ -94,8 +94,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         """Fit to a text.
 
         `validation`: a text that lowers the learning rate and chooses the epoch.
-        `checkpoint`: a folder from which a fit that was interrupted or killed goes on to the same
-        bits. Raises DataError, naming file and line, for what is no text.
+        `checkpoint`: a folder from which a fit that was cut short goes on to the same bits.
         """
         self.check_rules()
         lexicon, tokens = learn(X, name="X")
@@ -127,7 +126,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         """A text as codes: indices of `vocabulary_["token"]`.
 
         Words never seen in training are "<unk>" if that was seen; they are left out, with a
-        warning, if not. Raises DataError for a text without a known word.
+        warning, if not.
         """
         lexicon = self._lexicon()
         codes, n_unknown = encode_known(X, lexicon, name="X")
@@ -154,10 +153,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
     def sample(
         self, n_tokens: int, *, n_texts: int = 1, after: Any = "", seed: int = 0
     ) -> Shaped[np.ndarray, "texts tokens"]:
-        """Texts drawn token by token; the same seed gives the same draws.
-
-        `after`: words that all go on from, in the same line
-        """
+        """Texts drawn token by token that go on from `after`; a seed gives the same draws again."""
         lexicon = self._lexicon()
         if not isinstance(after, str):
             raise ExfamError(f"`after` must be text, got {shown(after)}.")

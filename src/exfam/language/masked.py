@@ -29,7 +29,8 @@ from exfam.language.networks.token_pieces import (
     masked_choices,
     sentence_log_probs,
 )
-from exfam.language.text_encoders import TextEncoder, sentence_list
+from exfam.language.sentences import sentence_list
+from exfam.language.text_encoders import TextEncoder
 from exfam.language.tokens import located_lines
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.reading.text.subwords import (
@@ -121,8 +122,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
         """Fit to a text.
 
         `validation`: a text that chooses the epoch.
-        `checkpoint`: a folder from which a fit that was interrupted or killed goes on to the same
-        bits. Raises DataError, naming file and line, for what is no text.
+        `checkpoint`: a folder from which a fit that was cut short goes on to the same bits.
         """
         self._check_parameters()
         learned, pieces, held = self._texts(X, validation)
@@ -188,7 +188,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
     ) -> Float32[np.ndarray, "sentences embed"]:
         """A vector for each sentence (a text or a list of words), or pair of these in a tuple.
 
-        `layer`, `pooling`: see `TextEncoder.vectors`. Raises DataError for a sentence too long.
+        `layer`, `pooling`: see `TextEncoder.vectors`.
         """
         return self.encoder().vectors(sentence_list(X, name="X"), layer=layer, pooling=pooling)
 
@@ -230,7 +230,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
         """Of every sentence, log-probabilities in nats of its tokens, each given all others of it.
 
         Each token is masked in a pass of its own; the sum is the pseudo-log-likelihood. Special
-        tokens and unknown words have none. Raises DataError for a sentence that is too long.
+        tokens and unknown words have none.
         """
         model, pieces = self.model_, self.encoder().pieces(sentence_list(X, name="X"))
         return [sentence_log_probs(model, piece, n_special=len(SPECIAL)) for piece in pieces]

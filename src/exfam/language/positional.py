@@ -12,8 +12,11 @@ from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
 from exfam.language.network_estimator import LanguageEstimator
-from exfam.language.networks.positional_sentences import PADDINGS, PositionalSentenceNetwork
-from exfam.language.networks.sentence_heads import SentenceNats
+from exfam.language.networks.sentence_networks import (
+    PADDINGS,
+    PositionalSentenceNetwork,
+    SentenceNats,
+)
 from exfam.language.sentences import (
     LabeledSentences,
     LabelPredictions,
@@ -94,9 +97,6 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         `vectors`: WordVectors; those of the center of a window count
         `validation`: (X, y) whose log-likelihood chooses the epoch; the last one's weights are kept
             without
-
-        Raises DataError for what are no sentences or not as many labels, for fewer than two
-        labels, and where no word has a vector; ExfamError for other `vectors`.
         """
         self.check_rules()
         settings, weights = self._settings(), self._weights()
@@ -121,11 +121,6 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
             model, objective=SentenceNats(), train=train, validation=held, settings=settings
         )
         return self
-
-    def coverage(self, X: Any) -> float:
-        """The share of the words of some sentences that have a vector."""
-        self._check_fitted()
-        return self._known(split_sentences(X, name="X"))[1]
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
         """Log-probability in nats of each of `classes_`."""

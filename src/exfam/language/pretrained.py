@@ -27,10 +27,7 @@ _EAGER = {"attn_implementation": "eager"}
 
 
 class PretrainedEncoder:
-    """A transformers model that returns its attention weights, and its tokenizer.
-
-    Raises ExfamError for a model whose attention is not "eager": others return no weights.
-    """
+    """A transformers model that returns its attention weights ("eager"), and its tokenizer."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         kind = getattr(model.config, "_attn_implementation", "eager")
@@ -43,10 +40,7 @@ class PretrainedEncoder:
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> "PretrainedEncoder":
-        """The encoder of a local folder, as `save_pretrained` writes it; nothing is downloaded.
-
-        Raises ExfamError without transformers, DataError for a folder that holds no such encoder.
-        """
+        """The encoder of a local folder, as `save_pretrained` writes it; nothing is downloaded."""
         transformers = _transformers()
         path = Path(folder)
         if not (path / "config.json").is_file():
@@ -118,10 +112,7 @@ class PretrainedEncoder:
     def word_attention(
         self, sentences: Sequence[Sequence[str]]
     ) -> list[Float[Tensor, "layers heads words words"]]:
-        """Attention from each word of a sentence to each, as `TextEncoder.word_attention`.
-
-        Raises ExfamError for a tokenizer that does not know which word a token is of.
-        """
+        """Attention from each word of a sentence to each, as `TextEncoder.word_attention`."""
         if not getattr(self.tokenizer, "is_fast", False):
             raise ExfamError(
                 "`tokenizer` must be a fast one, which knows the word of each token, got "
@@ -140,10 +131,7 @@ class PretrainedEncoder:
     def attention(
         self, tokens: Tensor, present: Tensor | None = None
     ) -> Float[Tensor, "sentences layers heads length length"]:
-        """Weights of all layers. `present`: tokens, not padding.
-
-        Raises ExfamError for a model that returns none.
-        """
+        """Weights of all layers. `present`: tokens, not padding."""
         seen = torch.ones_like(tokens) if present is None else present.long()
         device = next(self.model.parameters()).device
         with torch.inference_mode():

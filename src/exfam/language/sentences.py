@@ -2,7 +2,7 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from sklearn.base import ClassifierMixin
 from exfam.checks import DataError, ExfamWarning, regular_array
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
-from exfam.language.networks.positional_sentences import SentenceBatch
+from exfam.language.networks.sentence_networks import SentenceBatch
 from exfam.reading.text.corpus import check_no_table
 from exfam.training.batching import digest, epoch_batches, groups_digest, read_at_random
 
@@ -71,19 +71,9 @@ class LabeledSentences:
 
 
 def split_sentences(X: Any, *, name: str) -> list[list[str]]:
-    """The words of each sentence: of a text, what stands between white space.
-
-    Raises DataError, naming the index, for what is neither text nor a list of words, for one text
-    in place of several, and for a table.
-    """
-    check_no_table(name, X)
-    if isinstance(X, str | bytes) or not isinstance(X, Iterable):
-        raise DataError(
-            f"`{name}` must be sentences, each a text or a list of words, got one "
-            f"{type(X).__name__}. Put it into a list."
-        )
+    """The words of each sentence: of a text, what stands between white space."""
     split = []
-    for index, sentence in enumerate(X):
+    for index, sentence in enumerate(sentence_list(X, name=name)):
         words = sentence.split() if isinstance(sentence, str) else sentence
         is_list = isinstance(words, list | tuple | np.ndarray)
         if not is_list or not all(isinstance(word, str) for word in words):
@@ -93,6 +83,17 @@ def split_sentences(X: Any, *, name: str) -> list[list[str]]:
             )
         split.append([str(word) for word in words])
     return split
+
+
+def sentence_list(X: Any, *, name: str) -> list[Any]:
+    """Sentences, or pairs of them, as a list; DataError for one text, a table, an iterator."""
+    check_no_table(name, X)
+    # An array without dimensions has a length by name alone.
+    if isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
+        raise DataError(
+            f"`{name}` must be a list of sentences, got one {type(X).__name__}. Put it into a list."
+        )
+    return list(X)
 
 
 def known_words(
@@ -199,8 +200,7 @@ class LabelPredictions(ClassifierMixin, ABC):
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: the share of sentences whose label is predicted.
 
-        Labels that training did not have count as wrong, with a warning. Raises DataError where
-        there are no sentences, or not as many labels.
+        Labels that training did not have count as wrong, with a warning.
         """
         predicted = self.predict(X)
         if not len(predicted):

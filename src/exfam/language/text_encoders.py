@@ -11,9 +11,9 @@ from torch import Tensor
 
 from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice, check_whole
 from exfam.language.networks.masked_lm import EncodedTokens, MaskedLM
-from exfam.language.networks.sentence_heads import pooled
+from exfam.language.networks.sentence_networks import pooled
 from exfam.language.networks.token_pieces import TokenPieces
-from exfam.reading.text.corpus import check_no_table
+from exfam.language.sentences import sentence_list
 from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_words
 from exfam.vectors import WordVectors
 
@@ -54,10 +54,7 @@ def token_vectors(
     *,
     special: Collection[str],
 ) -> WordVectors:
-    """The rows of all words that are one token, in order of the codes; `special` ones are no words.
-
-    Raises DataError where there is no such word, or for a row that is not finite.
-    """
+    """The rows of all words that are one token, in order of the codes; `special` ones are none."""
     marks = _marks(vocabulary)
     rows: dict[str, int] = {}
     for token, row in sorted(vocabulary.items(), key=lambda pair: pair[1]):
@@ -84,7 +81,7 @@ def attention_of_words(
 
 
 def check_tokens(n_tokens: int, *, most: int, index: int) -> None:
-    """Raise DataError if the sentence at `index` is longer than its encoder takes."""
+    """Whether the encoder takes the sentence at `index`."""
     if n_tokens > most:
         raise DataError(
             f"Sentence {index} must have at most {most} tokens for this encoder, got {n_tokens}. "
@@ -93,7 +90,7 @@ def check_tokens(n_tokens: int, *, most: int, index: int) -> None:
 
 
 def check_repeats(length: int, *, most: int) -> None:
-    """Raise ExfamError if a probe's sentences would be longer than its encoder takes."""
+    """Whether the encoder takes a probe's sentences."""
     if length > most:
         raise ExfamError(f"`length` must be at most {most} for this encoder, got {length}.")
 
@@ -140,10 +137,6 @@ class TextEncoder:
         limits = [own.n_positions for own in encodings if own.n_positions is not None]
         return min(limits, default=10**9)
 
-    def with_term(self, term: str) -> "TextEncoder":
-        """The same with another term of attention."""
-        return TextEncoder(self.network, self.subwords, term, self.long_sentences)
-
     def word_vectors(self) -> WordVectors:
         """The vectors that tokens enter with, of all words that are one token."""
         matrix = self.network.words.table.weight.detach().float().cpu().numpy()
@@ -156,11 +149,7 @@ class TextEncoder:
     def repeated(
         self, words: Sequence[str], length: int, *, special_tokens: bool
     ) -> Float[Tensor, "words layers heads length length"]:
-        """Attention of sentences of one word over and over.
-
-        Raises ExfamError for a sentence longer than the encoder takes, UnknownItemError for a word
-        that is not one token.
-        """
+        """Attention of sentences of one word over and over."""
         check_repeats(length, most=self.most_tokens)
         tokens = torch.tensor(word_codes(words, self.subwords.index))[:, None].repeat(1, length)
         if special_tokens:
@@ -173,7 +162,7 @@ class TextEncoder:
         """Attention from each word of a sentence to each, special tokens left out.
 
         Attention to a word is summed over its tokens, that from a word is their mean. Nothing is
-        cut: raises DataError for a sentence that is too long (see `fits`).
+        cut: a sentence that is too long (see `fits`) is refused.
         """
         listed = sentence_list(sentences, name="sentences")
         coded = self.subwords.encode(listed)
@@ -202,8 +191,6 @@ class TextEncoder:
 
         `layer`: 0 for what enters the first layer, 1 for what leaves it, …; -1 for the last
         `pooling`: "mean" of the tokens, special ones included, or the "first" one
-
-        Raises ExfamError for a layer that there is not; DataError for a sentence that is too long.
         """
         check_choice("pooling", pooling, SENTENCE_POOLINGS)
         n_layers = len(self.network.layers)
@@ -220,7 +207,7 @@ class TextEncoder:
         """Sentences, or pairs of them in tuples, as tokens between special ones.
 
         [CLS] first [SEP], or [CLS] first [SEP] second [SEP]. Where sentences are cut, a pair loses
-        the end of its longer one first. Raises DataError for one that is too long, or is none.
+        the end of its longer one first.
         """
         flat: list[Any] = []
         indices: list[int] = []
@@ -265,15 +252,3 @@ class TextEncoder:
         with torch.inference_mode():
             encoded: EncodedTokens = self.network(*own, term=self.term)
         return encoded
-
-
-def sentence_list(X: Any, *, name: str) -> list[Any]:
-    """Sentences, or pairs of them, as a list; DataError for one text, a table, an iterator."""
-    check_no_table(name, X)
-    # An array without dimensions has a length by name alone.
-    if isinstance(X, str | bytes) or not hasattr(X, "__len__") or getattr(X, "ndim", 1) == 0:
-        raise DataError(
-            f"`{name}` must be a list of sentences, or of pairs of sentences in tuples, got one "
-            f"{type(X).__name__}. Put it into a list."
-        )
-    return list(X)

@@ -75,8 +75,6 @@ def encode_text(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
     """A text as codes of known tokens; other words are "<unk>" where that is one of them.
 
     Arrays of integers are codes of the lexicon, -1 for line ends.
-    Raises UnknownItemError, naming file and line, for another word where "<unk>" is not known;
-    DataError if `source` is no text.
     """
     if isinstance(source, np.ndarray):
         given = _checked(source, name=name)
@@ -103,10 +101,7 @@ def encode_text(source: Any, lexicon: Lexicon, *, name: str) -> Codes:
 
 
 def encode_known(source: Any, lexicon: Lexicon, *, name: str) -> tuple[Codes, int]:
-    """A text as codes, and how many of its words are left out: unknown ones, without "<unk>".
-
-    Raises what `encode_text` raises, and DataError where no word is known.
-    """
+    """A text as codes, and how many of its words are left out: unknown ones, without "<unk>"."""
     if isinstance(source, np.ndarray) or UNKNOWN in lexicon.index:
         return encode_text(source, lexicon, name=name), 0
     n_unknown = n_known = 0
@@ -142,10 +137,7 @@ def _checked(codes: np.ndarray, *, name: str) -> Codes:
 
 
 def located_lines(source: Any, *, name: str = "source") -> Iterator[tuple[str, list[str]]]:
-    """Where each line of files or of a list of lines is, in words, and its words.
-
-    Raises DataError, naming file and line, for what is no text, and for a table.
-    """
+    """Where each line of files or of a list of lines is, in words, and its words."""
     check_no_table(name, source)
     lines = find_source(source)
     if isinstance(lines, FileSource):
@@ -170,10 +162,7 @@ def _words(line: Any, number: int) -> list[str]:
 
 
 def lines_of(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Where each line of a file is, in words, and its words; unpacked by the name's end.
-
-    Raises DataError, naming file and line, where it is no text in UTF-8 or cannot be read.
-    """
+    """Where each line of a file is, in words, and its words; unpacked by the name's end."""
     number = 1
     try:
         with open(path, "rb") as stored:

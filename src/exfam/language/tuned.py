@@ -22,7 +22,7 @@ from exfam.language.network_estimator import (
     LanguageEstimator,
     Precision,
 )
-from exfam.language.networks.sentence_heads import SentenceHead, SentenceNats
+from exfam.language.networks.sentence_networks import SentenceHead, SentenceNats
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.sentences import (
@@ -32,8 +32,9 @@ from exfam.language.sentences import (
     finite_numbers,
     known_labels,
     label_codes,
+    sentence_list,
 )
-from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder, sentence_list
+from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.optimizer import TrainingSettings
 
@@ -76,13 +77,12 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         `encoder`: a fitted model whose copy is trained along
         `validation`: (X, y) that chooses the epoch
         `checkpoint`: a folder from which a fit that was cut short goes on to the same bits
-
-        Raises DataError for what are no sentences, or not as many targets.
         """
         self._check_parameters()
         if not isinstance(encoder, MaskedLanguageModel):
-            kind = type(encoder).__name__
-            raise ExfamError(f"`encoder` must be a MaskedLanguageModel, got {kind}.")
+            raise ExfamError(
+                f"`encoder` must be a MaskedLanguageModel, got {type(encoder).__name__}."
+            )
         targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
         self._start_fit()
         network = copy.deepcopy(encoder.model_)
@@ -112,8 +112,7 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         """Targets as the network takes them."""
 
     @abstractmethod
-    def _learned(self) -> Any:
-        """What is known of targets, as plain JSON."""
+    def _learned(self) -> Any: ...
 
     @abstractmethod
     def _relearn(self, learned: Any) -> None: ...
@@ -126,8 +125,8 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         subwords = Subwords(self.vocabulary_["subwords"][0])
         return TextEncoder(network, subwords, term, self.long_sentences)
 
-    def _outputs(self, X: Any, term: str) -> torch.Tensor:
-        vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.model_.pooling)
+    def _outputs(self, X: Any) -> torch.Tensor:
+        vectors = self.encoder().vectors(_given(X, name="X"), pooling=self.model_.pooling)
         output = self.model_.output
         with torch.inference_mode():
             outputs = output(torch.from_numpy(vectors).to(output.weight.device))
@@ -188,11 +187,9 @@ class SentenceClassifier(LabelPredictions, _Tuned):
 
     classes_: np.ndarray = attribute()
 
-    def predict_log_proba(
-        self, X: Any, *, term: str = "both"
-    ) -> Float64[np.ndarray, "sentences labels"]:
-        """Log-probability in nats of each of `classes_`. `term`: of the encoder's attention."""
-        return self._outputs(X, term).log_softmax(-1).numpy()
+    def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`."""
+        return self._outputs(X).log_softmax(-1).numpy()
 
     def _learn(self, y: np.ndarray) -> None:
         self.classes_ = known_labels(y)
@@ -228,21 +225,12 @@ class SentenceRegressor(RegressorMixin, _Tuned):
     center_: float = attribute()
     scale_: float = attribute()
 
-    def predict(self, X: Any, *, term: str = "both") -> Float64[np.ndarray, "sentences"]:
-        """The mean of each sentence's number. `term`: of the encoder's attention."""
-        outputs = self._outputs(X, term)[:, 0].numpy()
-        return self.center_ + self.scale_ * outputs
-
-    def predict_std(self, X: Any) -> Float64[np.ndarray, "sentences"]:
-        """Standard deviations of the numbers, which are all alike."""
-        spread = self.model_.spread.exp().item() * self.scale_
-        return np.full(len(_given(X, name="X")), spread)
+    def predict(self, X: Any) -> Float64[np.ndarray, "sentences"]:
+        """The mean of each sentence's number."""
+        return self.center_ + self.scale_ * self._outputs(X)[:, 0].numpy()
 
     def score(self, X: Any, y: Any) -> float:
-        """Spearman's correlation of predicted and true numbers, in [-1, 1].
-
-        Raises DataError where either are all alike.
-        """
+        """Spearman's correlation of predicted and true numbers, in [-1, 1]; neither all alike."""
         predicted = self.predict(X)
         checked = checked_targets(y, n_sentences=len(predicted), name="X")
         targets = finite_numbers(checked, name="X")

@@ -1,8 +1,4 @@
-"""Nearest rows and analogies, block by block within bounded memory.
-
-Source: Levy & Goldberg (2014), "Linguistic regularities in sparse and explicit word
-representations".
-"""
+"""Nearest rows and analogies (Levy & Goldberg, 2014), block by block within bounded memory."""
 
 import difflib
 from collections.abc import Iterator, Sequence

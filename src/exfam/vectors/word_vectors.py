@@ -130,7 +130,6 @@ class WordVectors:
 
         The sum is what GloVe releases and what hyperwords calls w+c. Of tied vectors it is zero
         where signs are -1. A center matrix is the array itself, not a copy.
-        Raises ExfamError for another `of`; DataError for context vectors where there are none.
         """
         check_choice("of", of, _MATRICES)
         if of == "center":
@@ -267,11 +266,7 @@ def _first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
 
 
 def model_vectors(path: str | os.PathLike[str]) -> StoredVectors:
-    """The vectors of the words in the folder of a saved model.
-
-    Context vectors that are a linear map of the center's are worked out.
-    Raises ModelFileError if the folder is damaged, newer, or of a model without words' vectors.
-    """
+    """The words' vectors in the folder of a saved model; those of linear ties are worked out."""
     # Not before: training of vectors does without pyarrow.
     from exfam.estimator.storage import load_arrays
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from exfam.words.cbow import CBOW
     from exfam.words.pmi import PMIFactorization
-    from exfam.words.skipgram import SkipGram
+    from exfam.words.word_estimator import SkipGram
 
 __all__ = ["CBOW", "PMIFactorization", "SkipGram"]
 
 # Imported one by one: skip-gram needs neither scipy nor what imports it, which take memory.
-_HOMES = {"CBOW": "cbow", "PMIFactorization": "pmi", "SkipGram": "skipgram"}
+_HOMES = {"CBOW": "cbow", "PMIFactorization": "pmi", "SkipGram": "word_estimator"}
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,7 @@ from jaxtyping import Int64
 
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import PreparedText, prepare_text
-from exfam.words.texts import prepared_before
+from exfam.words.word_estimator import prepared_before
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
-"""What models of words trained on text share: parameters, fit, score, vectors, save, load."""
+"""Models of words trained on text: what they share, and skip-gram."""
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,15 +29,24 @@ from exfam.estimator.rules import (
     python_number,
 )
 from exfam.kernels.alias import alias_table
+from exfam.kernels.sampled import train_skipgram
 from exfam.kernels.windows import MOST_TOGETHER, Plan, Sampling
-from exfam.reading.text import Vocabulary, keep_probability, noise_probability
+from exfam.reading.text import (
+    PreparedText,
+    Vocabulary,
+    is_prepared_text,
+    keep_probability,
+    noise_probability,
+    open_text,
+    prepare_text,
+)
+from exfam.reading.text.corpus import warn_unknown_words
 from exfam.reading.text.text_options import CLEANINGS, SENTENCES
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import EpochSettings, Piece, fit_text
 from exfam.training.history import History
 from exfam.vectors import WordVectors
 from exfam.words.matrices import TIES, WordMatrices, initial_matrices
-from exfam.words.texts import coded_text, known_tokens
 
 if TYPE_CHECKING:
     from exfam.families import Bernoulli, Categorical
@@ -290,3 +300,83 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
             return float(totals[0]), float(totals[1])
 
         return train
+
+
+class SkipGram(TextEstimator):
+    """Word vectors by skip-gram with negative sampling.
+
+    Whether two words stand near each other in a text, or the second was drawn as noise, is a
+    Bernoulli with eta = w . c, w the vector of the word that predicts, c that of the predicted.
+    Tied vectors need half the numbers: c = q * w, where the signs q turn attraction into repulsion
+    in some dimensions; then a word need not be near itself.
+
+    {parameters}
+
+    `score` is the mean log-likelihood in nats of all yes and no: each pair of a word and a context
+    word within windows of the text (drawn and sub-sampled as in training, from `seed`), and each
+    negative drawn for it that is not the word itself. `train_nats` of the history is minus the
+    same, of one group of windows in 64 while it is trained.
+
+    >>> text = ["the cat sat on the mat", "the dog sat on the rug"] * 50
+    >>> model = SkipGram(dim=8, tie="reflection", subsample=0.0, threads=1).fit(text)
+    >>> model.vectors_["cat"].shape, len(model.vectors_), model.score(text) < 0
+    ((8,), 7, True)
+    """
+
+    kind = "skip-gram"
+    _kernel = staticmethod(train_skipgram)
+
+
+def coded_text(
+    source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary | None = None
+) -> tuple[Int32[np.ndarray, "tokens"], Vocabulary]:
+    """Codes of a text, -1 at the ends of sentences, and the vocabulary, grown by that of the text.
+
+    `reading`: options of `prepare_text`, for a text that was not prepared before
+    """
+    text = prepared_before(source)
+    if text is None:
+        text = prepare_text(source, vocabulary=vocabulary, **reading)
+        return text.tokens, text.vocabulary
+    if vocabulary is None:
+        return text.tokens, text.vocabulary
+    grown = vocabulary.grown(text.vocabulary)
+    return recoded(text, grown), grown
+
+
+def known_tokens(
+    source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary
+) -> Int32[np.ndarray, "tokens"]:
+    """Codes of the words of a text that a vocabulary holds; others are left out, with a warning."""
+    text = prepared_before(source)
+    if text is None:
+        every = {**reading, "min_count": 1, "max_words": len(vocabulary)}
+        text = prepare_text(source, vocabulary=vocabulary, **every)
+        tokens = text.tokens
+    else:
+        tokens = recoded(text, vocabulary)
+    n_known = int((tokens >= 0).sum())
+    if not n_known:
+        raise DataError(
+            f"`X` must hold words of the vocabulary, got none of its {len(vocabulary)} words. "
+            "Take text of the same language and spelling."
+        )
+    warn_unknown_words(text.n_tokens - n_known, text.n_tokens)
+    return tokens
+
+
+def recoded(text: PreparedText, vocabulary: Vocabulary) -> Int32[np.ndarray, "tokens"]:
+    """The text by the codes of another vocabulary, without the words that it does not hold."""
+    index = vocabulary.index
+    left_out = -2
+    # The last entry is that of code -1.
+    codes = [*(index.get(word, left_out) for word in text.vocabulary.words), -1]
+    tokens = np.array(codes, np.int32)[text.tokens]
+    return tokens[tokens != left_out]
+
+
+def prepared_before(source: Any) -> PreparedText | None:
+    """The prepared text that `source` is, or that is in its folder; None for any other source."""
+    if isinstance(source, PreparedText):
+        return source
+    return open_text(source) if is_prepared_text(source) else None

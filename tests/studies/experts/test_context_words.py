@@ -12,8 +12,8 @@ from exfam.groups import Groups
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
-from exfam.words.matrices import WordMatrices
 from exfam.words.cbow import contexts, log_likelihood
+from exfam.words.matrices import WordMatrices
 from exfam_studies.experts.context_words import CONTEXT_WEIGHTS, ContextWords
 from exfam_studies.experts.expert_weights import as_sentences
 from exfam_studies.experts.pair_summary import summarize_context_pairs

@@ -6,7 +6,7 @@ import scipy.sparse
 import scipy.stats
 
 from exfam.checks import DataError, ExfamError
-from exfam.words.pmi_matrix import largest_eigenpairs
+from exfam.words.pmi import largest_eigenpairs
 from exfam_studies.reflections.spectrum import SignCounts, semicircle_distance, spectrum
 
 FORMS = pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array])

@@ -1,7 +1,6 @@
 """An LSTM language model of parts, and texts in pieces that are read side by side.
 
-How outputs are tied to inputs is a part: an `ItemEmbedding` of their own (free), that of the inputs
-(tied), or a `Reflected` of it. Source: the word_language_model example of PyTorch.
+Source: the word_language_model example of PyTorch.
 """
 
 import math
@@ -118,32 +117,25 @@ def build_lstm_lm(
     `tie`: None, "tied", or "reflection": outputs are the inputs with half of the coordinates' signs
         flipped
     """
+
+    def vectors() -> ItemEmbedding:
+        items = ItemEmbedding(n_words, dim, generator=generator)
+        with torch.no_grad():
+            items.vectors().uniform_(-0.1, 0.1, generator=generator)
+        return items
+
     check_choice("tie", tie, LSTM_TIES)
-    words = _vectors(n_words, dim, generator=generator)
-    outputs: dict[str | None, ItemEmbedding | Reflected] = {
-        "tied": words,
-        "reflection": Reflected(words, reflection_signs(dim)),
-    }
-    output = outputs.get(tie) or _vectors(n_words, dim, generator=generator)
-    lstm = _lstm(dim, n_layers, generator=generator)
-    return LSTMNetwork(words, lstm, output, Dropout(dropout))
-
-
-def _vectors(n_words: int, dim: int, *, generator: torch.Generator) -> ItemEmbedding:
-    words = ItemEmbedding(n_words, dim, generator=generator)
-    with torch.no_grad():
-        words.vectors().uniform_(-0.1, 0.1, generator=generator)
-    return words
-
-
-def _lstm(dim: int, n_layers: int, *, generator: torch.Generator) -> nn.LSTM:
+    words = vectors()
+    output: ItemEmbedding | Reflected = words
+    if tie != "tied":
+        output = vectors() if tie is None else Reflected(words, reflection_signs(dim))
     # By way of "meta" torch draws no weights of its own, from its global generator.
     lstm = nn.LSTM(dim, dim, n_layers, device="meta").to_empty(device="cpu")
     bound = 1.0 / math.sqrt(dim)
     with torch.no_grad():
         for parameter in lstm.parameters():
             parameter.uniform_(-bound, bound, generator=generator)
-    return lstm
+    return LSTMNetwork(words, lstm, output, Dropout(dropout))
 
 
 def token_log_probs(

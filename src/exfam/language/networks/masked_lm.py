@@ -1,9 +1,4 @@
-"""A masked language model: p(token | all other tokens of its piece of text).
-
-How positions enter is a part, an `Encoding`: vectors added to the tokens go in at the bottom, all
-else into the attention of every layer. A bias or table of pairs of positions alone makes scores
-that are a sum of a contextual term and a positional term, either of which can be left out.
-"""
+"""A masked language model: p(token | all other tokens of its piece of text)."""
 
 import copy
 import math
@@ -46,7 +41,6 @@ class MaskedLMSizes:
 
     `n_positions`: tokens of a sentence at most, for encodings with tables
     `mask`: the token that stands for hidden ones
-    `connection`: how layers are joined to their stream, see `CONNECTIONS`
     """
 
     n_tokens: int
@@ -69,7 +63,8 @@ class MaskedLM(nn.Module):
     """Word vectors, blocks of attention among all tokens, and what outputs are multiplied with.
 
     Outputs are the products with the word vectors themselves, after one more layer, plus a bias.
-    Encodings are one part for all layers; tables of pairs and keys of offsets are a part of each.
+    Vectors of positions are added at the bottom; any other encoding goes into the attention of
+    every layer, one for all unless it has tables of pairs or keys of offsets.
     Source: Devlin et al. (2019), BERT.
     """
 
@@ -77,7 +72,16 @@ class MaskedLM(nn.Module):
         super().__init__()
         dim, pre_norm = sizes.embed_dim, sizes.connection == "pre-norm"
         words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
-        encoding = build_encoding(sizes.encoding, _encoding_sizes(sizes, generator))
+        encoding_sizes = EncodingSizes(
+            n_heads=sizes.n_heads,
+            head_dim=sizes.head_dim,
+            embed_dim=dim,
+            n_positions=sizes.n_positions,
+            generator=generator,
+            # Sines and cosines as large as word vectors are at first, as learned vectors are.
+            amplitude=math.sqrt(2) * _WORD_SCALE,
+        )
+        encoding = build_encoding(sizes.encoding, encoding_sizes)
         inner = NoEncoding() if encoding.embeds else encoding
         blocks = []
         for number in range(sizes.n_layers):
@@ -163,18 +167,6 @@ def _layer(
         else:
             fixed = attention.kernel.weights(scores, may_attend)
     return block.join(x, attention.merge(fixed @ v)), fixed
-
-
-def _encoding_sizes(sizes: MaskedLMSizes, generator: torch.Generator) -> EncodingSizes:
-    return EncodingSizes(
-        n_heads=sizes.n_heads,
-        head_dim=sizes.head_dim,
-        embed_dim=sizes.embed_dim,
-        n_positions=sizes.n_positions,
-        generator=generator,
-        # Sines and cosines as large as word vectors are at first, as learned vectors are.
-        amplitude=math.sqrt(2) * _WORD_SCALE,
-    )
 
 
 def _block(sizes: MaskedLMSizes, encoding: Encoding, generator: torch.Generator) -> Block:

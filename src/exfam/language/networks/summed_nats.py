@@ -1,8 +1,7 @@
 """The sum of rows' nats, with gradients that are computed along with it.
 
-Where only the sum of all rows' nats is wanted, each row's gradient is known as soon as its outputs
-are: three products in all, where tiles that are computed again need four. Factors of products may
-be rounded to bfloat16, which processors that know it multiply in half the time.
+Each row's gradient is known as soon as its outputs are: three products in all, where tiles that are
+computed again need four.
 """
 
 from typing import Any
@@ -19,11 +18,6 @@ from exfam.catalog.normalizer import tile_log_normalizer
 PRECISIONS: dict[str, torch.dtype | None] = {"float32": None, "bfloat16": torch.bfloat16}
 # Outputs computed at a time, and the fewest rows: products of fewer are slow.
 _OUTPUTS, _ROWS = 2**23, 64
-
-
-def rows_at_once(n_rows: int, n_classes: int) -> int:
-    """Rows whose outputs are held at a time."""
-    return max(1, min(n_rows, max(_ROWS, _OUTPUTS // n_classes)))
 
 
 def summed_nats(
@@ -54,7 +48,7 @@ class _SummedNats(torch.autograd.Function):
         dtype = factors or state.dtype
         own, rounded = vectors[:n_items].to(dtype), state.to(dtype)
         # Fresh memory costs as much as a product does: chunks share theirs.
-        n_rows = rows_at_once(len(state), n_items)
+        n_rows = max(1, min(len(state), max(_ROWS, _OUTPUTS // n_items)))
         outputs = state.new_empty(n_rows, n_items)
         for rows in chunks_of(len(state), n_rows):
             some = rounded[rows]

@@ -43,10 +43,8 @@ class PieceBatch:
     target: Shaped[Tensor, "batch"] | None = None
 
     def to(self, device: torch.device) -> "PieceBatch":
-        """The same on another device."""
-        parts = [self.tokens, self.present, self.chosen, self.target]
-        moved: list[Any] = [None if part is None else part.to(device) for part in parts]
-        return PieceBatch(*moved)
+        parts: list[Any] = [self.tokens, self.present, self.chosen, self.target]
+        return PieceBatch(*(None if part is None else part.to(device) for part in parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,6 @@ class TokenPieces:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "pieces"]:
-        """Tokens of every piece, special ones included."""
         return np.array([len(piece) for piece in self.pieces], dtype=np.int64)
 
     def total(self, first: int, last: int) -> float:
@@ -104,7 +101,6 @@ class TokenPieces:
         )
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> PieceBatch:
-        """These pieces side by side."""
         chosen = target = None
         if self.chosen is not None:
             chosen = _padded([self.chosen[row] for row in index]).bool()
@@ -115,7 +111,6 @@ class TokenPieces:
         return PieceBatch(tokens, present, chosen, target)
 
     def fingerprint(self) -> dict[str, str]:
-        """Digests of the pieces and of what is predicted."""
         total = sha256(f"{self.share} {self.n_special}".encode())
         for some in (self.pieces, self.chosen or []):
             for piece in some:
@@ -127,7 +122,6 @@ class TokenPieces:
         return digests
 
     def read_at_random(self) -> AbstractContextManager[None]:
-        """Pieces are in memory: nothing to prepare."""
         return nullcontext()
 
 
@@ -186,7 +180,6 @@ class MaskedTokens:
     precision: torch.dtype | None = None
 
     def __call__(self, model: nn.Module, batch: PieceBatch) -> tuple[Tensor, Tensor]:
-        """Nats, and of how many tokens."""
         assert isinstance(model, MaskedLM)
         chosen = batch.chosen
         if chosen is None:

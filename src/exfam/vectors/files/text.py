@@ -28,11 +28,7 @@ def parse_header(line: bytes) -> tuple[int, int] | None:
 def text_blocks(
     file: BufferedIOBase, *, name: str, dim: int | None = None, first_line: int = 1
 ) -> Iterator[RowBlock]:
-    """Blocks of the rows that follow in the file; DataError, naming file and line, for others.
-
-    `dim`: numbers per line; None for as many as the first line has
-    `first_line`: what messages call the first line
-    """
+    """Blocks of the rows that follow, of `dim` numbers, or as many as the first line has."""
     line = first_line
     for raw in _lines_at_once(file, name=name):
         lines = [text.replace(b"\t", b" ").rstrip() for text in raw]

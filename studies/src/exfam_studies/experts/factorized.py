@@ -17,7 +17,7 @@ from exfam.checks import DataError, check_whole
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import PreparedText
 from exfam.vectors.evaluation import rank_correlation
-from exfam.words.pmi_matrix import association
+from exfam.words.pmi import association
 
 # The share of entries above 1 from which on expansions about 0 count as failed.
 _LARGE = 0.05

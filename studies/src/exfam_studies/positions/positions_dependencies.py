@@ -87,7 +87,7 @@ def _own_rows(encoding: str, read: _Read, options: Options) -> list[Row]:
 
     rows = []
     for term in ATTENTION_TERMS:
-        find = partial(attention_hits, encoder.with_term(term))
+        find = partial(attention_hits, replace(encoder, term=term))
         rows += [replace(row, n_seeds=1) for row in _rows(f"{encoding}-{term}", find, fitting)]
     return rows
 

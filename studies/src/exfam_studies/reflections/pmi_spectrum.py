@@ -15,7 +15,7 @@ import numpy as np
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.plots import histogram
 from exfam.reading.text import PreparedText
-from exfam.words.pmi_matrix import association
+from exfam.words.pmi import association
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows

@@ -8,7 +8,7 @@ import scipy.linalg
 import scipy.sparse
 from jaxtyping import Float
 
-from exfam.words.pmi_matrix import check_symmetric
+from exfam.words.pmi import check_symmetric
 
 
 class SignCounts(NamedTuple):
