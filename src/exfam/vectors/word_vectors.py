@@ -240,9 +240,10 @@ class WordVectors:
         )
 
     def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
-        is_word = isinstance(query, str)
-        vector = matrix[self.code(query)] if is_word else query
-        return direction(vector, dim=self.dim, name=f"The vector{f' of {query!r}' * is_word}")
+        if isinstance(query, str):
+            own = matrix[self.code(query)]
+            return direction(own, dim=self.dim, name=f"The vector of {query!r}")
+        return direction(query, dim=self.dim, name="The vector")
 
     def _part(self, query: Query, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
         scaled = self._direction(query, matrix)

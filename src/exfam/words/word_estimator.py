@@ -198,7 +198,11 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         return history
 
     def _initial(self, n_words: int) -> WordMatrices:
-        parts = {"tie": self.tie, "positive_share": self.positive_share, "seed": int(self.seed)}
+        parts: dict[str, Any] = {
+            "tie": self.tie,
+            "positive_share": self.positive_share,
+            "seed": int(self.seed),
+        }
         return initial_matrices(n_words, int(self.dim), **parts)
 
     def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:

@@ -43,8 +43,9 @@ class PieceBatch:
     target: Shaped[Tensor, "batch"] | None = None
 
     def to(self, device: torch.device) -> "PieceBatch":
-        parts: list[Any] = [self.tokens, self.present, self.chosen, self.target]
-        return PieceBatch(*(None if part is None else part.to(device) for part in parts))
+        parts = [self.tokens, self.present, self.chosen, self.target]
+        moved: list[Any] = [None if part is None else part.to(device) for part in parts]
+        return PieceBatch(*moved)
 
 
 @dataclass(frozen=True, eq=False)
