@@ -9,7 +9,6 @@ from scipy import stats
 
 from exfam.families import (
     Categorical,
-    Gamma,
     Gaussian,
     NegativeBinomial,
     Poisson,
@@ -112,19 +111,6 @@ def test_thousands_of_whole_numbers_are_thinned(family, eta, monkeypatch):
     monkeypatch.setattr(module, "_WIDEST", 10**6)
     error = (thinned - crps(mixture, value)).abs()
     assert 0 < error < 1e-4 * mixture.variance().sqrt()
-
-
-@pytest.mark.parametrize("family", [StudentT(), Poisson(), NegativeBinomial(), Gamma()], ids=str)
-def test_the_size_of_chunks_changes_nothing(family, monkeypatch):
-    generator = torch.Generator().manual_seed(3)
-    eta = torch.randn(2, 9, family.n_params, generator=generator, dtype=DOUBLE)
-    eta[:, :2, 0] += 12  # among them laws of whole numbers without number
-    mixture = Mixture(family, eta)
-    value = mixture.sample(generator)
-    whole = crps(mixture, value)
-    monkeypatch.setattr(module, "_ENTRIES_AT_ONCE", 1)
-    torch.testing.assert_close(crps(mixture, value), whole, rtol=1e-9, atol=1e-12)
-    assert whole.unique().numel() == 9
 
 
 @every

@@ -98,17 +98,6 @@ def test_the_true_order_beats_random_and_its_reverse():
     assert area["truth"] == area["permutation"] > area["random"] > area["reverse"]
 
 
-def test_permutation_importance_finds_the_strengths():
-    cells = drawn(2000)
-    loss, again, other = (
-        permutation_importance(TRUTH, cells, "y", seed=seed) for seed in (0, 0, 1)
-    )
-    assert loss.argsort().tolist()[2:] == [0, 3, 1]
-    assert loss[2] == loss[4] == 0.0
-    np.testing.assert_array_equal(loss, again)
-    assert (loss[[0, 1, 3]] != other[[0, 1, 3]]).all()
-
-
 def test_rows_without_the_target_and_importances_that_do_not_fit_are_refused():
     cells = drawn(5)
     with pytest.raises(DataError, match="`cells` must have a row with a cell in column 'y'"):

@@ -201,9 +201,6 @@ def test_weights_of_a_center_word_are_what_a_network_that_asks_with_it_would_giv
             expected = scores.masked_fill(~shown, -torch.inf).softmax(-1)
             torch.testing.assert_close(weights[:, 0, h, :, index], expected, **EXACT)
     assert float((weights[..., 0] - weights[..., 1]).abs().max()) > 1e-3
-    same = dataclasses.replace(attention, tokens=attention.mask.expand_as(attention.tokens))
-    given = center_weights(same, rows, [m], centers=centers)
-    torch.testing.assert_close(given[..., 2], as_experts(same, rows, [m]).weights, **EXACT)
 
 
 def test_weights_that_do_not_fit_are_refused():

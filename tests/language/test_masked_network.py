@@ -80,14 +80,6 @@ def test_positions_matter_unless_there_are_none():
         assert same == symmetric, encoding
 
 
-def test_tables_of_pairs_are_of_each_layer_and_all_else_is_shared():
-    tables = {id(layer.attention.encoding) for layer in network("attenuated-table").layers}
-    shared = {id(layer.attention.encoding) for layer in network("relative").layers}
-    assert (len(tables), len(shared)) == (2, 1)
-    for encoding in ("learned", "sinusoidal", "rotary", "shaw"):
-        assert not network(encoding).separable
-
-
 def test_outputs_are_products_with_the_words_own_vectors():
     model = network()
     eta = model.linear(torch.ones(2, 8))

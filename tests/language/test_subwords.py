@@ -46,15 +46,6 @@ def test_whole_words_are_those_read_often_enough_most_frequent_first():
     assert few.tolist() == [*SPECIAL, "a", "b."]
 
 
-def test_words_that_are_not_known_whole_are_unknown():
-    known = learn_subwords(LINES, kind="word")
-    (coded,) = known.encode(["The dog dogs doggy \u00dcberall foxes"])
-    assert known.labels[coded.codes].tolist() == [
-        "the", "dog", "dogs", "[UNK]", "uberall", "foxes"
-    ]  # fmt: skip
-    assert coded.words.tolist() == list(range(6))
-
-
 def test_characters_never_seen_are_unknown_but_bytes_are_not():
     pieces = learn_subwords(LINES, size=300)
     assert pieces.index["[UNK]"] in pieces.encode(["\u6f22"])[0].codes

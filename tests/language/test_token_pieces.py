@@ -32,17 +32,6 @@ def test_an_epoch_has_every_piece_once_in_an_order_of_chance(sizes):
     assert results[0] == results[1] != results[2]
 
 
-@pytest.mark.parametrize("most", [1, 20, 1000])
-def test_sequential_batches_are_as_large_as_they_may_be(most):
-    lengths = source().lengths
-    batches = list(source().sequential_batches(max_tokens=most))
-    assert sorted(np.concatenate(batches).tolist()) == list(range(40))
-    for batch in batches:
-        assert len(batch) == 1 or len(batch) * lengths[batch].max() <= most
-    for one, after in zip(batches[:-1], batches[1:], strict=True):
-        assert (len(one) + 1) * lengths[after[0]] > most
-
-
 def test_the_total_is_of_ordinary_tokens_or_of_those_chosen_or_of_targets():
     n_ordinary = sum(int((piece >= 5).sum()) for piece in pieces())
     assert source().total(0, 40) == pytest.approx(0.3 * n_ordinary)

@@ -62,12 +62,6 @@ def test_counts_are_the_exact_sums_of_all_pairs(tokens, weights, n_words, tmp_pa
     assert len(list(tmp_path.glob("run-*.npy"))) > 1
 
 
-@pytest.mark.parametrize("empty", [[], [-1, -1], [1], [7, 8, 9]])
-def test_without_pairs_there_are_no_entries(empty):
-    counts = count_cooccurrences(np.array(empty, np.int32), 3, window=2)
-    assert counts.shape == (3, 3) and counts.nnz == 0
-
-
 class Stop(Exception):
     """Stands for a kill."""
 

@@ -34,15 +34,6 @@ def test_a_text_that_repeats_is_learned(tie):
     assert len(warned) == 1 and nats == model.score(["a b", "c d"])
 
 
-def test_rounding_in_training_costs_a_fit_little_and_its_scores_nothing(fitted):
-    rounded = clone(fitted).set_params(precision="bfloat16").fit(TRAIN, validation=VALIDATION)
-    assert not same_bits(rounded.model_, fitted.model_)
-    assert rounded.score(TEST) == pytest.approx(fitted.score(TEST), abs=0.05)
-    exact = clone(fitted).set_params(epochs=1).fit(TRAIN)
-    exact.model_.load_state_dict(rounded.model_.state_dict())
-    np.testing.assert_array_equal(exact.log_prob(TEST), rounded.log_prob(TEST))
-
-
 def test_the_rate_falls_to_a_quarter_whenever_validation_is_no_better():
     model = small(epochs=12, dim=12, bptt=10, learning_rate=20.0, dropout=0.0)
     history = model.fit(TRAIN, validation=VALIDATION).history_

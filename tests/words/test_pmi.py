@@ -158,6 +158,7 @@ def test_rare_words_keep_their_positions():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        ({"window": 2_000_000_000}, "`window` must be an integer <= 1000000, got 2000000000"),
         ({"exponent": 0.75}, "`exponent` must be 1 for method='eigen', got 0.75"),
         ({"dim": 60}, "`X` must hold more than dim = 60 words read at least 20 times, got"),
         ({"positive": True, "shift": 99.0}, "The matrix must have as many pairs as are wanted"),

@@ -38,20 +38,6 @@ def test_bytes_that_are_no_text(tmp_path, size, packed, bad, message):
     assert [path.name for path in (tmp_path / "a").iterdir()] == [], "nothing is left of it"
 
 
-def test_lines_are_counted_from_where_reading_goes_on(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes(GOOD * 100 + b"\xff")
-
-    def interrupt(progress):
-        if progress.done > 3000:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        prepared(path, tmp_path / "b", pace=Pace(50, 50, interrupt))
-    with pytest.raises(DataError, match=r"0xff at byte 5400 \(line 601\)"):
-        prepared(path, tmp_path / "b", pace=Pace(50, 50))
-
-
 @pytest.mark.parametrize("kind", ["gz", "bz2"])
 def test_a_packed_file_that_is_not_whole(tmp_path, kind):
     path = tmp_path / f"a.{kind}"
@@ -62,13 +48,6 @@ def test_a_packed_file_that_is_not_whole(tmp_path, kind):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=rf"must be of whole files .* got .*a\.{kind}: "):
             prepare_text(path)
-
-
-def test_a_word_without_end(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_text("a b\nc " + LONG * 2)
-    with pytest.raises(DataError, match=rf"less than {PIECE} bytes, got .*byte 6 \(line 2\)"):
-        prepare_text(path)
 
 
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
@@ -92,6 +71,7 @@ BROKEN = [
     (b"a b", {}, "a path, a folder.* got bytes"),
     ([" ", "\n\t"], {}, "must have words, got white space alone, or nothing"),
     ("blank.gz", {}, "must have words, got white space alone, or nothing"),
+    ("long.txt", {}, rf"of less than {PIECE} bytes, got .*byte 6 \(line 2\)"),
     (["日本 é"], {"cleaning": "wikifil"}, "must have words"),
     (ABA, {}, "`min_count` must leave words, got 5, where .*, 'a', was read 3 times"),
     (ABA, {"min_count": 1, "max_words": 1}, "two words or more after .* got 'a' alone: there is"),
@@ -112,21 +92,14 @@ def test_what_is_no_text_is_refused(tmp_path, monkeypatch, source, options, mess
     (tmp_path / "empty" / "below").mkdir(parents=True)
     (tmp_path / "empty" / ".hidden").write_text("a b")
     (tmp_path / "blank.gz").write_bytes(gzip.compress(b"\n \n"))
+    (tmp_path / "long.txt").write_text("a b\nc " + LONG * 2)
     prepare_text(LINES, min_count=1, folder=tmp_path / "prepared")
-    if source != "*.txt":
+    if source == "*.txt":
+        (tmp_path / "long.txt").unlink()
+    else:
         (tmp_path / "a.txt").write_bytes(GOOD)
     with pytest.raises(ExfamError, match=message):
         prepare_text(source, **options)
-
-
-def test_a_long_word_that_is_no_longer_than_a_piece(tmp_path):
-    path, word = tmp_path / "a.txt", "x" * (PIECE - 2)
-    path.write_text(f"a {word} b {word}")
-    assert prepare_text(path, min_count=1).vocabulary.words == (word, "a", "b")
-    lines = [f"a {word}{k} b" for k in range(7)]
-    with pytest.warns(UserWarning, match="forgotten"):
-        text = prepare_text(lines, min_count=4, max_distinct=9)
-    assert text.vocabulary.words == ("a", "b") and text.forgotten == 1
 
 
 def test_a_disk_that_fills_up_is_named_with_the_remedy(tmp_path, monkeypatch):

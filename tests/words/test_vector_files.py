@@ -50,19 +50,6 @@ def test_every_format_gives_back_words_and_bits(tmp_path, format, ending, packed
         assert path.read_bytes() == before and len(os.listdir(tmp_path)) == 1
 
 
-@pytest.mark.parametrize("binary", [False, True])
-def test_gensim_reads_what_we_write_and_we_what_it_writes(tmp_path, binary):
-    models = pytest.importorskip("gensim.models")
-    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    write(ours, format="word2vec-binary" if binary else "word2vec")
-    read = models.KeyedVectors.load_word2vec_format(ours, binary=binary)
-    assert tuple(read.index_to_key) == WORDS
-    np.testing.assert_array_equal(read.vectors, matrix())
-    read.save_word2vec_format(theirs, binary=binary)
-    assert read_vectors(theirs).words == WORDS
-    np.testing.assert_array_equal(read_vectors(theirs).center, matrix())
-
-
 def test_blocks_of_any_size_give_the_same(tmp_path, monkeypatch):
     rows = matrix(rows=300, dim=3)
     words = [f"w{i}" for i in range(300)]
