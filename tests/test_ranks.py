@@ -67,11 +67,11 @@ def test_every_rank_and_step_has_dropout_of_its_own_that_comes_again():
                 engine.step(step)
         return drawn
 
-    zero, one = masks(0), masks(1)
-    assert len({tuple(mask) for mask in zero + one}) == 4
-    assert masks(0) == zero
+    first, second = masks(0), masks(1)
+    assert len({tuple(mask) for mask in first + second}) == 4
+    assert masks(0) == first
     # After a resumption only the later steps are taken.
-    assert masks(1, steps=(1,)) == one[1:]
+    assert masks(1, steps=(1,)) == second[1:]
 
 
 @pytest.mark.parametrize("name", ["batch_size", "batch_tokens"])

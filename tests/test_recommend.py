@@ -71,19 +71,19 @@ class TestRecommend:
         assert rows[0].sum() == pytest.approx(1, abs=1e-6) and (rows[0] > 0).all()
         np.testing.assert_allclose(*rows, rtol=1e-5)
 
-    def test_what_makes_no_sense_is_refused(self, kind, direction):
+    def test_repeats_are_refused(self, kind, direction):
         estimator = fitted_on(FRAME, kind, direction=direction)
-        with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got 0"):
-            estimator.recommend(FRAME, k=0)
-        with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got True"):
-            estimator.complements("a", k=True)
         again = FRAME.assign(user="one", movie="a")
         with pytest.raises(ExfamError, match="`item` must not repeat in a group .* got 'a' again"):
             estimator.recommend(again)
 
 
 def test_table_of_recommendations():
-    recommended = make("marginal").fit(FRAME).recommend(FRAME, k=6)
+    estimator = make("marginal").fit(FRAME)
+    for call, given in ((estimator.recommend, FRAME), (estimator.complements, "a")):
+        with pytest.raises(ExfamError, match="`k` must be an integer >= 1, got True"):
+            call(given, k=True)
+    recommended = estimator.recommend(FRAME, k=6)
     table = recommended.to_dict()
     assert list(table) == ["group", "rank", "item", "probability"]
     assert len(table["group"]) == (recommended.probabilities > 0).sum()
@@ -118,12 +118,10 @@ class TestBlank:
         np.testing.assert_allclose(extended.attributes["gap"][targets], [2.0, mean, 5.5])
         np.testing.assert_allclose(extended.position[targets], [4.0, 0.0, 8.0])
 
-    def test_single_elements_go_on_by_a_typical_step(self):
+    def test_blanks_go_on_by_a_typical_step_and_leave_context_ranges_as_they_were(self):
         groups = Groups(start=[0, 1], stop=[1, 4], item=[0, 1, 2, 3], position=[9, 0, 5, 10])
-        extended = append_blank(groups, schema_of(groups))
-        assert extended.position.tolist() == [9, 14, 0, 5, 10, 15]
-
-    def test_blanks_leave_context_ranges_as_they_were(self):
+        # A single element goes on by a typical step.
+        assert append_blank(groups, schema_of(groups)).position.tolist() == [9, 14, 0, 5, 10, 15]
         ranges = {"context_start": [[0], [1]], "context_stop": [[2], [4]]}
         groups = Groups(start=[2, 4], stop=[4, 5], item=[0, 1, 2, 3, 4], **ranges)
         seen = append_blank(groups, schema_of(groups)).pad([0, 1])
@@ -137,12 +135,9 @@ class TestRelations:
     def estimator(cls):
         """Bread goes with butter; tea and coffee go with milk, never with each other."""
         random = np.random.default_rng(0)
-        rows = []
-        for basket in range(300):
-            hot = ["tea", "coffee"][random.integers(2)]
-            pair = ["bread", "butter"] if random.random() < 0.5 else [hot, "milk"]
-            rows += [(basket, item) for item in random.permutation(pair)]
-        frame = {"user": [r[0] for r in rows], "movie": [r[1] for r in rows]}
+        pairs = np.array([["bread", "butter"], ["tea", "milk"], ["coffee", "milk"]])
+        baskets = pairs[random.choice(3, 300, p=[0.5, 0.25, 0.25])]
+        frame = {"user": np.repeat(np.arange(300), 2), "movie": baskets.ravel()}
         model = make("latent-factor", value=None, max_epochs=60, learning_rate=0.05, batch_size=32)
         return model.fit(frame)
 

@@ -267,8 +267,8 @@ def test_a_baseline_that_is_ahead_is_named_first():
 
 def test_without_halves_the_model_stands_alone():
     frame = baskets()
-    one = frame[frame.basket == frame.basket.iloc[0]]
-    section = scores(model("efa"), one)
+    alone = frame[frame.basket == frame.basket.iloc[0]]
+    section = scores(model("efa"), alone)
     assert "one group cannot be split" in section.text[1] and not tables(section)
     section = scores(model("efa"), frame, baselines=False)
     assert "Without cheap baselines, as chosen." in section.text[1]

@@ -8,6 +8,7 @@ import pytest
 import exfam
 from estimator_cases import CASES, KINDS, TRAINED, class_of, make, ratings, same_bits
 from exfam import CheckpointError, ExfamError, ModelFileError
+from exfam.estimator.storage import save_folder
 from exfam.families import Bernoulli, Gaussian, Ordinal, Poisson
 from exfam.training.steps import TorchEngine
 
@@ -80,6 +81,9 @@ def test_so_have_variants(kind, parameters, tmp_path):
 
 
 def test_what_is_no_saved_model_is_one_clear_error(tmp_path):
+    save_folder(tmp_path / "foreign", tensors={}, config={"estimator": "GAM"}, vocabulary={})
+    with pytest.raises(ModelFileError, match="an estimator of this version, got 'GAM' in"):
+        exfam.load(tmp_path / "foreign")
     make("marginal").fit(FRAME).save(tmp_path / "deep")
     (tmp_path / "deep" / "config.json").write_text('{"format": ' + "[" * 200_000)
     with pytest.raises(ModelFileError, match="cannot be built .RecursionError"):

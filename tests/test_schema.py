@@ -220,8 +220,8 @@ def test_of_many_a_sample_is_kept_the_same_in_all_data():
     seen = Seen.of([hashes[:4000]], most=500)
     assert 100 < len(seen.hashes) <= 500 and seen.bits > 0
     result = seen.among(hashes)
-    known = ~np.isnan(result.seen)
-    assert (result.seen[known] == (np.arange(5000)[known] < 4000)).all()
+    checked = ~np.isnan(result.seen)
+    assert (result.seen[checked] == (np.arange(5000)[checked] < 4000)).all()
     assert 0.7 < result.n_seen / result.n_checked < 0.9
     assert "(of 5,000, a sample)" in result.words("rows")
 
@@ -241,54 +241,47 @@ def test_what_no_model_has_saved_is_refused(config, hashes, message):
         Seen.from_config(config, {"seen": np.array(hashes)})
 
 
-def baskets(n, *, labels, seed=0, n_items=30, least=4):
+def baskets(labels, *, seed=0, n_items=30, least=4):
     """Groups of common items: a few are in most of them."""
-    random = np.random.default_rng(seed)
+    random, rows = np.random.default_rng(seed), []
     share = 1 / np.arange(1, n_items + 1)
-    rows = [
-        (label, f"i{item}")
-        for label in labels
-        for item in random.choice(
-            n_items, random.integers(least, 9), replace=False, p=share / share.sum()
-        )
-    ]
-    frame = pd.DataFrame(rows, columns=["user", "movie"])
-    return Groups.from_frame(frame, group="user", item="movie"), frame
-
-
-def of_frame(frame):
-    return Groups.from_frame(frame, group="user", item="movie")
+    for label in labels:
+        size = random.integers(least, 9)
+        items = random.choice(n_items, size, replace=False, p=share / share.sum())
+        rows += [(label, f"i{item}") for item in items]
+    return pd.DataFrame(rows, columns=["user", "movie"])
 
 
 class TestChangedGroups:
-    FITTED, ROWS = baskets(200, labels=range(200))
+    ROWS = baskets(range(200))
 
-    def overlap(self, groups, *, most=2**18):
-        return SeenElements.of([self.FITTED], most=most).among(groups)
+    def overlap(self, frame, fitted=ROWS):
+        of_fit, given = (exfam.read(rows, group="user", item="movie") for rows in (fitted, frame))
+        return SeenElements.of([of_fit]).among(given)
 
     def test_those_that_grew_or_lost_rows_are_seen(self):
         more = pd.DataFrame({"user": range(200), "movie": "new"})
-        grown = self.overlap(of_frame(pd.concat([self.ROWS, more])))
+        grown = self.overlap(pd.concat([self.ROWS, more]))
         assert (grown.seen == 1).all() and not grown.is_chance
-        fewer = self.overlap(of_frame(self.ROWS[self.ROWS.duplicated("user")]))
+        fewer = self.overlap(self.ROWS[self.ROWS.duplicated("user")])
         assert (fewer.seen == 1).all() and not fewer.is_chance
 
     def test_those_of_mostly_other_elements_and_new_ones_of_common_items_are_not(self):
         movies = [f"n{k}" for k in range(10)] * 200
         other = pd.DataFrame({"user": np.repeat(range(200), 10), "movie": movies})
-        assert not self.overlap(of_frame(pd.concat([self.ROWS, other]))).n_seen
-        assert not self.overlap(baskets(200, labels=range(200, 400), seed=1)[0]).n_seen
+        assert not self.overlap(pd.concat([self.ROWS, other])).n_seen
+        assert not self.overlap(baskets(range(200, 400), seed=1)).n_seen
 
     def test_new_groups_under_the_same_numbers_are_seen_by_chance(self):
-        overlap = self.overlap(baskets(200, labels=range(200), seed=1)[0])
+        overlap = self.overlap(baskets(range(200), seed=1))
         assert overlap.n_seen > 20 and overlap.is_chance
 
     def test_the_same_groups_of_few_items_are_no_chance(self):
-        few, _ = baskets(12, labels=range(12), n_items=9, least=8)
-        assert SeenElements.of([few]).among(few).is_chance
-        overlap = make("marginal", value=None, group="user").fit(few).seen_in_fit(few)
+        few = baskets(range(12), n_items=9, least=8)
+        assert self.overlap(few, few).is_chance
+        overlap = make("marginal", value=None).fit(few).seen_in_fit(few)
         assert overlap.n_seen == 12 and overlap.expected == 0 and not overlap.is_chance
 
     def test_groups_without_labels_are_compared_as_wholes(self):
-        seen = seen_groups([self.FITTED.with_(group_names=None)])
+        seen = seen_groups([Groups(start=[0], stop=[2], item=[0, 1])])
         assert seen.elements is None and list(seen.arrays()) == ["seen"]

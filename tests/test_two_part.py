@@ -108,19 +108,18 @@ def test_items_and_a_direction_are_needed():
         repeated(replace(batch, item=None), "causal", n_items=N_ITEMS)
 
 
-N_ITEMS = 9
 FAMILIES = {"value": Poisson(shift=1), "other": Gaussian()}
 every_case = pytest.mark.parametrize(("direction", "support"), list(product(DIRECTIONS, SUPPORTS)))
 
 
-def make_model(direction="bidirectional", support="none", *, families=FAMILIES, seed=0):
-    generator = torch.Generator().manual_seed(seed)
+def make_model(direction="bidirectional", support="none"):
+    generator = torch.Generator().manual_seed(0)
     settings = LatentFactorSettings(direction=direction, dim=4)
     model = TwoPartModel(
         direction=direction,
         item_part=build_latent_factor_items(N_ITEMS, settings, generator=generator),
-        value_part=build_latent_factor_values(N_ITEMS, families, settings, generator=generator),
-        families=families,
+        value_part=build_latent_factor_values(N_ITEMS, FAMILIES, settings, generator=generator),
+        families=FAMILIES,
         support=SUPPORTS[support](),
     )
     with torch.no_grad():
@@ -198,19 +197,6 @@ def test_parts_must_fit_their_model():
         Likelihood("sideways")
 
 
-def some(batch, *, item=True, value=True):
-    random = torch.Generator().manual_seed(0)
-
-    def nats(term):
-        return torch.where(term, -torch.rand(batch.present.shape, generator=random) - 0.1, 0.0)
-
-    observed = batch.target & batch.observed
-    return LogProb(
-        item=nats(batch.target & (batch.item >= 0)) if item else None,
-        value={"a": nats(observed), "b": nats(observed)} if value else {},
-    )
-
-
 def test_the_loss_is_minus_the_log_likelihood_of_all_terms():
     model, batch = make_model(), whole(groups_of_two_columns())
     log_prob, likelihood = model.log_prob(batch), Likelihood("bidirectional")
@@ -226,25 +212,26 @@ def test_the_loss_is_minus_the_log_likelihood_of_all_terms():
 def test_a_weight_of_two_is_an_element_that_came_twice():
     weight = np.ones(18)
     weight[[3, 4, 10]] = 2, 0, 0.5
-    batch = whole(make_groups(), weight=weight)
-    log_prob = some(batch)
-    nats, total = Likelihood("causal").sums(log_prob, batch)
+    batch, likelihood = whole(groups_of_two_columns(), weight=weight), Likelihood("bidirectional")
+    log_prob = make_model().log_prob(batch)
+    nats, total = likelihood.sums(log_prob, batch)
     own = torch.from_numpy(weight).float()[batch.element[batch.present]]
     torch.testing.assert_close(nats, (log_prob.total()[batch.present] * own).sum())
     assert total == weight.sum()
     nan = replace(batch, weight=torch.where(batch.present, batch.weight, torch.nan))
-    assert Likelihood("causal").sums(log_prob, nan) == (nats, total)
+    assert likelihood.sums(log_prob, nan) == (nats, total)
 
 
-@pytest.mark.parametrize(
-    ("item", "value", "expected"), [(True, True, 12), (True, False, 11), (False, True, 10)]
-)
-def test_a_target_counts_if_there_is_something_to_predict(item, value, expected):
-    groups = make_groups(role=np.where(np.arange(18) < 13, TARGET, CONTEXT).astype(np.int8))
-    code, observed = groups.item.copy(), np.ones(18, dtype=bool)
-    code[[0, 1]] = -1
-    observed[[1, 2, 3]] = False
-    batch = whole(groups.with_(item=code, observed=observed))
-    log_prob = some(batch, item=item, value=value)
-    assert counted(log_prob, batch).sum() == expected
-    assert Likelihood("causal").sums(log_prob, batch)[1] == expected
+def test_a_target_counts_if_there_is_something_to_predict():
+    role = np.where(np.arange(18) < 13, TARGET, CONTEXT).astype(np.int8)
+    groups = groups_of_two_columns(role=role, observed=~np.isin(np.arange(18), [1, 2, 3]))
+    item = np.where(np.arange(18) < 2, -1, groups.item)
+    batch = more_padding(whole(groups.with_(item=item)))
+    both = make_model().log_prob(batch)
+    assert torch.equal(both.item != 0, batch.target & (batch.item >= 0))
+    for value in both.value.values():
+        assert torch.equal(value != 0, batch.target & batch.observed)
+    items, values = LogProb(item=both.item, value={}), LogProb(item=None, value=both.value)
+    for log_prob, expected in ((both, 12), (items, 11), (values, 10)):
+        assert counted(log_prob, batch).sum() == expected
+        assert Likelihood("bidirectional").sums(log_prob, batch)[1] == expected

@@ -7,12 +7,7 @@ import numpy as np
 import pytest
 
 from exfam import EFA, LatentFactor, Marginal, ShrunkOffset
-from exfam.families import (
-    Exponential,
-    Gamma,
-    Gaussian,
-    StudentT,
-)
+from exfam.families import Exponential, Gamma, Gaussian, StudentT
 
 N_GROUPS, SIZE, N_ITEMS = 30, 6, 8
 COLUMNS = {"group": "user", "item": "item", "value": "y", "parts": "values", "seed": 0}
@@ -25,7 +20,7 @@ latent_factor = functools.partial(LatentFactor, **COLUMNS, **SHORT, dim=4)
 shrunk_offset = functools.partial(ShrunkOffset, group="user", item="item", value="y")
 ESTIMATORS = {
     "efa": efa,
-    "efa causal": functools.partial(efa, direction="causal", order="place", group_offset=True),
+    "efa causal": functools.partial(efa, direction="causal", order="day", group_offset=True),
     "efa raw": functools.partial(efa, **RAW),
     "latent factor": latent_factor,
     "shrunk offset": functools.partial(shrunk_offset, k=3.0),
@@ -42,8 +37,8 @@ def frame(family="gaussian", a=1.0, b=0.0):
     item = np.concatenate([rng.permutation(N_ITEMS)[:SIZE] for _ in range(N_GROUPS)])
     value = 3 + level + 0.3 * item + rng.normal(size=len(level))
     value = value if family in LOCATED else np.exp(value / 3)
-    user, place = np.repeat(np.arange(N_GROUPS), SIZE), np.tile(np.arange(SIZE), N_GROUPS)
-    return {"user": user, "item": item, "place": place, "y": a * value + b}
+    user, day = np.repeat(np.arange(N_GROUPS), SIZE), np.tile(np.arange(SIZE), N_GROUPS)
+    return {"user": user, "item": item, "day": day, "y": a * value + b}
 
 
 @functools.cache
@@ -60,16 +55,27 @@ UNITS += [("gaussian", *pair) for pair in ((1e-3, 0.0), (1.0, 50.0), (1e4, 1e7),
 @pytest.mark.parametrize(("family", "a", "b"), UNITS)
 def test_another_unit_takes_its_logarithm_off_the_density(name, family, a, b):
     plain, moved = fitted(name, family), fitted(name, family, a, b)
-    one, other = frame(family), frame(family, a, b)
-    expected = plain.log_prob(one) - math.log(a)
+    data, other = frame(family), frame(family, a, b)
+    expected = plain.log_prob(data) - math.log(a)
     np.testing.assert_allclose(moved.log_prob(other), expected, rtol=0, atol=1e-5)
     # A number near b has as many digits less as b is larger than the spread.
     close = {"rtol": 1e-4, "atol": 1e-5}
     for what in ({}, {"interval": 0.8}, {"quantiles": [0.1, 0.5]}):
         predicted = (moved.predict(other, **what) - b) / a
-        np.testing.assert_allclose(predicted, plain.predict(one, **what), **close)
+        np.testing.assert_allclose(predicted, plain.predict(data, **what), **close)
     variance = moved.predict_variance(other) / a**2
-    np.testing.assert_allclose(variance, plain.predict_variance(one), **close)
+    np.testing.assert_allclose(variance, plain.predict_variance(data), **close)
+
+
+def test_draws_have_the_unit_of_the_column():
+    drawn = []
+    for a, b in ((1.0, 0.0), (1e4, 1e7)):
+        data = frame("gaussian", a, b)
+        data["y"][5::6] = np.nan
+        values = fitted("efa", "gaussian", a, b).sample(data, sweeps=1).values["y"]
+        drawn.append((values - b) / a)
+    assert drawn[0].std() > 0.5
+    np.testing.assert_allclose(drawn[1], drawn[0], rtol=1e-4, atol=1e-4)
 
 
 LENIENT = {
@@ -114,7 +120,7 @@ def test_values_that_are_all_alike_or_a_handful_have_finite_densities(name):
         assert np.isfinite(model.log_prob(data)).all()
         assert np.abs(model.predict(data) - value).max() < 3 * (abs(value) or 1.0)
         assert (model.predict(data, interval=0.9)[:, 1] >= model.predict(data)).all()
-    data = {"user": [1, 1, 2], "item": [0, 1, 0], "place": [0, 1, 0], "y": [1e-100, 3e-100, 2e-100]}
+    data = {"user": [1, 1, 2], "item": [0, 1, 0], "day": [0, 1, 0], "y": [1e-100, 3e-100, 2e-100]}
     model = ESTIMATORS[name]().fit(data)
     assert np.isfinite(model.log_prob(data)).all()
     assert (np.abs(model.predict(data) * 1e100) < 20).all()
