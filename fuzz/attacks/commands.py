@@ -1,7 +1,6 @@
 """Command lines: right ones of all commands, with words changed, put in and left out."""
 
 import contextlib
-import importlib
 import io
 import os
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from exfam import cli
-from exfam.cli.commands import commands, split_command
+from exfam.cli.commands import form_of, split_command
 from exfam.estimator.registry import kinds_of
 from fuzz.attacks.parameters import is_affordable
 from fuzz.files import changed_bytes, columns_of
@@ -95,7 +94,7 @@ def _option(random: np.random.Generator, words: list[str]) -> list[str]:
     """One option of the command, with an odd value."""
     name, rest = split_command(words)
     try:
-        options = importlib.import_module(commands()[name].module).form(rest).options
+        options = form_of(name, rest).options
     except Exception:  # the words chosen so far name no form: the command itself must say so
         return ["--nothing"]
     option = pick(random, [option for option in options if option.name != "output"])

@@ -1,6 +1,6 @@
 import pytest
 
-from cli.cases import COLUMNS, SMALL, ratings, write_csv
+from cli.cases import COLUMNS, QUICK, STARS, ratings, table, write_csv
 
 
 @pytest.fixture
@@ -17,13 +17,36 @@ def run(capfd):
     return run_command
 
 
+@pytest.fixture
+def results(run):
+    """Runs a command that succeeds: the rows of its CSV."""
+
+    def run_command(*words):
+        status, out, err = run(*words, "--format", "csv")
+        assert status == 0, err
+        return table(out)
+
+    return run_command
+
+
+@pytest.fixture
+def refusal(run):
+    """Runs a command that fails with nothing but one line, which is returned."""
+
+    def run_command(*words):
+        status, out, err = run(*words)
+        assert (status, out, err.count("\n")) == (2, "", 1), err
+        return err
+
+    return run_command
+
+
 @pytest.fixture(scope="session")
-def place(tmp_path_factory):
+def folder(tmp_path_factory):
     """A folder with `ratings.csv` and a small `model` of it, both of which are only read."""
     from exfam import cli
 
     folder = tmp_path_factory.mktemp("ratings")
     file = write_csv(folder / "ratings.csv", ratings())
-    words = [*COLUMNS, "--value", "stars", "--family", "ordinal(n=5, start=1)", *SMALL]
-    cli.main(["fit", str(file), *words, "--max-epochs", "2", "-o", str(folder / "model")])
+    assert cli.main(["fit", str(file), *COLUMNS, *STARS, *QUICK, "-o", str(folder / "model")]) == 0
     return folder

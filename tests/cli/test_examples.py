@@ -1,6 +1,5 @@
 """The examples that the helps show, one after the other, as a new user would try them."""
 
-import importlib
 import shlex
 
 import pytest
@@ -9,8 +8,7 @@ from cli.cases import ratings, write_csv
 from encoder_cases import save_tiny_bert
 from exfam import cli
 from exfam.checks import ExfamError
-from exfam.cli import fit
-from exfam.cli.commands import commands, split_command
+from exfam.cli.commands import commands, form_of, split_command
 from exfam.cli.configs import read_config
 from house.sources import ROOT
 
@@ -20,13 +18,11 @@ SHORT = {
     "fit": ["--max-epochs", "3"],
     "fit words": ["--epochs", "2", "--dim", "4", "--subsample", "0"],
 }
-
-
-def examples():
-    for name in (*FIRST, *(name for name in commands() if name not in FIRST)):
-        form = importlib.import_module(commands()[name].module).form([])
-        for line in form.example.replace("\\\n", " ").splitlines():
-            yield name, line
+EXAMPLES = [
+    (name, line)
+    for name in dict.fromkeys([*FIRST, *commands()])
+    for line in form_of(name).example.replace("\\\n", " ").splitlines()
+]
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +46,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize(("name", "line"), list(examples()), ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(("name", "line"), EXAMPLES, ids=lambda word: str(word)[:30])
 def test_an_example_works(name, line, folder, monkeypatch, capfd):
     monkeypatch.chdir(folder)
     # These run for minutes and have tests of their own.
@@ -78,9 +74,9 @@ def test_the_configuration_of_the_guide_is_one(tmp_path):
     config = guide.split("```yaml\n")[1].split("```")[0]
     file = tmp_path / "run.yaml"
     file.write_text(config, encoding="utf-8")
-    assert read_config(fit.form([]), str(file))["n_heads"] == 4
+    assert read_config(form_of("fit"), str(file))["n_heads"] == 4
     file.write_text(config.replace("n_heads", "n_head"), encoding="utf-8")
-    with pytest.raises(ExfamError, match="Did you mean n_heads") as raised:
-        read_config(fit.form([]), str(file))
-    result = str(raised.value).replace(str(file), "run.yaml")
-    assert f"exfam fit: {result}" in guide.replace("\n", " ")
+    with pytest.raises(ExfamError, match="Did you mean n_heads") as error:
+        read_config(form_of("fit"), str(file))
+    message = str(error.value).replace(str(file), "run.yaml")
+    assert f"exfam fit: {message}" in guide.replace("\n", " ")

@@ -27,6 +27,8 @@ ODD = {
     "nats": np.array([0.1, np.nan, -np.inf, 1 / 3]),
     "n": [1, 2, 3, 4],
 }
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+cmd", "-2-3", "@SUM(A1)", "\t=1", "\r=1", "=", "-"]
+PLAIN = ["a=b", "-5", "+1.5e3", "-.5", " =1", "'=1", "", "007", None]
 
 
 def written(columns, form, capfd):
@@ -46,12 +48,8 @@ def test_csv_is_exact(capfd):
     assert text.splitlines() == ['"nats"', repr(1 / 3), "", "1e-300", "2"]
 
 
-FORMULAS = ["=cmd|' /C calc'!A0", "+1+cmd", "-2-3", "@SUM(A1)", "\t=1", "\r=1", "=", "-"]
-PLAIN = ["a=b", "-5", "+1.5e3", "-.5", " =1", "'=1", "", "007", None]
-
-
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
-def test_csv_has_no_formulas_for_spreadsheets(capfd, kind):
+def test_csv_has_no_formulas_for_spreadsheets_and_other_formats_keep_texts(capfd, kind):
     texts = pa.array([*FORMULAS, *PLAIN], kind)
     rows = {"=name": texts, "n": -np.arange(len(texts)), "x": np.full(len(texts), -0.5)}
     table = pa.csv.read_csv(
@@ -63,23 +61,21 @@ def test_csv_has_no_formulas_for_spreadsheets(capfd, kind):
     assert table["'=name"].to_pylist() == shown
     assert table["n"].to_pylist() == rows["n"].tolist()
     assert table["x"].to_pylist() == rows["x"].tolist()
+    kept = [row["=name"] for row in json.loads(written(rows, "json", capfd))]
+    assert kept == texts.to_pylist()
 
 
-def test_json_and_parquet_keep_texts_as_they_are(tmp_path, capfd):
-    rows = {"name": FORMULAS}
-    assert [row["name"] for row in json.loads(written(rows, "json", capfd))] == FORMULAS
-    deliver(rows, Destination("parquet", tmp_path / "a.parquet"))
-    assert pa.parquet.read_table(tmp_path / "a.parquet")["name"].to_pylist() == FORMULAS
+def test_parquet_goes_to_a_pipe(capfdbinary):
+    deliver({"name": FORMULAS}, Destination("parquet"))
+    out = capfdbinary.readouterr().out
+    assert pa.parquet.read_table(io.BytesIO(out)).to_pydict() == {"name": FORMULAS}
 
 
-def test_a_row_of_a_table_is_a_line(capfd):
+def test_a_table_in_a_pipe_or_file_is_whole_and_a_row_is_a_line(tmp_path, capfd):
     lines = written(ODD, "table", capfd).splitlines()
     assert len(lines) == 5 and lines[0].split() == ["name", "nats", "n"]
     assert lines[3].split() == ["two\\nlines", "-inf", "3"]
     assert "[bold]é\\x1b[31m" in lines[4] and not any(line.endswith(" ") for line in lines)
-
-
-def test_a_table_in_a_pipe_or_file_is_whole(tmp_path, capfd):
     rows = {"n": np.arange(SHOWN_ROWS + 5)}
     deliver(rows, Destination("table", tmp_path / "n.txt"))
     text = written(rows, "table", capfd)
@@ -91,27 +87,16 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_gets_a_table_of_its_width(monkeypatch):
+def test_a_terminal_gets_a_table_of_its_width_and_the_first_rows(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
     monkeypatch.setattr(sys, "stdout", page := Terminal())
     deliver({"name": ["x" * 100], "n": [1]}, Destination("table"))
     lines = Text.from_ansi(page.getvalue()).plain.splitlines()
     assert max(map(len, lines)) <= 40 and page.getvalue().count("x") == 100
+    deliver({"n": np.arange(SHOWN_ROWS + 5)}, Destination("table"))
+    assert capsys.readouterr().err == "5 more rows: --format csv writes all.\n"
     with pytest.raises(ExfamError, match="`--format` must be text on a terminal, got parquet"):
         destination("parquet", None)
-
-
-def test_a_terminal_is_shown_what_is_left_out(monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdout", page := Terminal())
-    deliver({"n": np.arange(SHOWN_ROWS + 5)}, Destination("table"))
-    assert len(page.getvalue().splitlines()) == SHOWN_ROWS + 2
-    assert capsys.readouterr().err == "5 more rows: --format csv writes all.\n"
-
-
-def test_parquet_goes_to_a_pipe(capfdbinary):
-    deliver({"n": [1, 2]}, Destination("parquet"))
-    result = capfdbinary.readouterr().out
-    assert pa.parquet.read_table(io.BytesIO(result)).to_pydict() == {"n": [1, 2]}
 
 
 @pytest.mark.parametrize(
@@ -122,23 +107,16 @@ def test_parquet_goes_to_a_pipe(capfdbinary):
         ("csv", "FILE/rows.csv", "`--output` must lie in a folder"),
     ],
 )
-def test_a_place_that_cannot_be_is_shown_at_once(form, output, message, tmp_path):
+def test_a_file_that_cannot_be_is_refused_at_once(form, output, message, tmp_path):
     (tmp_path / "file").write_text("x")
-    output = output.replace("FILE", str(tmp_path / "file"))
     with pytest.raises(ExfamError, match=message.replace(".", r"\.")):
-        destination(form, output)
-
-
-def test_the_format_wins_over_the_suffix(tmp_path):
+        destination(form, output.replace("FILE", str(tmp_path / "file")))
     assert destination("json", str(tmp_path / "rows.csv")).format == "json"
     assert destination(None, str(tmp_path / "ROWS.CSV")).format == "csv"
 
 
-def test_columns_with_a_name_that_is_taken():
+def test_columns_of_taken_names_of_several_types_and_in_pieces():
     assert list(beside({"row": 1, "row_": 2}, {"row": 3})) == ["row", "row_", "row__"]
-
-
-def test_labels_of_several_types_are_text():
     assert arrow_column(np.array(["a", 1, None], dtype=object)).to_pylist() == ["a", "1", None]
     assert arrow_column(np.array([1, 2], dtype=object)).to_pylist() == [1, 2]
     pieces = [{"group": ["a"], "n": [1]}, {"group": ["b"], "n": [2]}]

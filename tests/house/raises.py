@@ -15,16 +15,12 @@ REACHED: set[str] = set()
 
 def raises(tree: ast.Module) -> list[ast.Raise]:
     """All raise statements, as they follow in the file."""
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
-    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
-
-
-def _place(path: Path, node: ast.Raise) -> str:
-    return f"{shown(path)}:{node.lineno}"
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Raise)]
+    return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
 def places(path: Path, tree: ast.Module) -> list[str]:
-    return [_place(path, node) for node in raises(tree)]
+    return [f"{shown(path)}:{node.lineno}" for node in raises(tree)]
 
 
 def mark(tree: ast.Module, path: Path) -> None:
@@ -37,8 +33,8 @@ class _Marks(ast.NodeTransformer):
         self.path = path
 
     def visit_Raise(self, node: ast.Raise) -> list[ast.stmt]:
-        place = _place(self.path, node)
-        code = f"__import__({__name__!r}, fromlist=['_']).REACHED.add({place!r})"
+        line = f"{shown(self.path)}:{node.lineno}"
+        code = f"__import__({__name__!r}, fromlist=['_']).REACHED.add({line!r})"
         noted = ast.Expr(ast.parse(code, mode="eval").body)
         for part in ast.walk(noted):
             ast.copy_location(part, node)
@@ -46,6 +42,6 @@ class _Marks(ast.NodeTransformer):
 
 
 def unreached(reached: Iterable[str]) -> list[str]:
-    known = set(reached)
-    every = (place for path in FILES for place in places(path, parsed(path)))
-    return [place for place in every if place not in known]
+    reached = set(reached)
+    every = (line for path in FILES for line in places(path, parsed(path)))
+    return [line for line in every if line not in reached]

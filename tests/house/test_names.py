@@ -13,10 +13,6 @@ OURS = [path for path in FILES if path.is_relative_to(SOURCE)]
 ROOMS = sorted({path.relative_to(SOURCE).parts[0] for path in OURS} - {"__init__.py"})
 # What every command's module has.
 INTERFACES = {"form", "run"}
-# Rooms in which something still has to be named anew: the aim is that there is none.
-NOT_YET_APART: set[str] = set()
-NOT_YET_SINGLE: set[str] = set()
-NOT_YET_PLAIN: set[str] = set()
 TOLD = re.compile(r"(^|_)(told|tells?)(_|$)", re.IGNORECASE)
 
 
@@ -27,21 +23,10 @@ def public_names(tree: ast.Module) -> set[str]:
 
 
 def identifiers(tree: ast.Module) -> set[str]:
-    """All names of variables, arguments, attributes, functions and classes.
-
-    But for `tell`, which files of Python have as a method.
-    """
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            names.add(node.id)
-        elif isinstance(node, ast.arg | ast.keyword):
-            names.add(node.arg or "")
-        elif isinstance(node, ast.Attribute):
-            names.add(node.attr)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            names.add(node.name)
-    return names - {"tell"}
+    """Names of variables, arguments, attributes and so on, but for the method `tell` of files."""
+    fields = ("id", "arg", "attr", "name")
+    names = {getattr(node, field, None) for node in ast.walk(tree) for field in fields}
+    return {name for name in names if isinstance(name, str)} - {"tell"}
 
 
 def room(path) -> str:
@@ -51,36 +36,22 @@ def room(path) -> str:
 def test_a_public_name_is_defined_once():
     files = defaultdict(list)
     for path in OURS:
-        if room(path) not in NOT_YET_APART:
-            for name in public_names(parsed(path)) - INTERFACES:
-                files[name].append(shown(path))
+        for name in public_names(parsed(path)) - INTERFACES:
+            files[name].append(shown(path))
     assert not {name: paths for name, paths in files.items() if len(paths) > 1}
 
 
-@pytest.mark.parametrize("name", [name for name in ROOMS if name not in NOT_YET_SINGLE])
-def test_a_file_name_stands_once_in_a_room(name):
-    files = defaultdict(list)
-    for path in OURS:
-        if room(path) == name and path.name != "__init__.py":
-            files[path.name].append(shown(path))
-    assert not {file: paths for file, paths in files.items() if len(paths) > 1}
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_file_name_stands_once_in_a_room_and_names_say_what_a_thing_is(name):
+    paths = [path for path in OURS if room(path) == name]
+    files = [path.name for path in paths if path.name != "__init__.py"]
+    assert len(files) == len(set(files))
+    vague = {shown(path): sorted(filter(TOLD.search, identifiers(parsed(path)))) for path in paths}
+    assert not any(vague.values()), f"name the thing: a log-probability, a state: {vague}"
 
 
-@pytest.mark.parametrize("name", [name for name in ROOMS if name not in NOT_YET_PLAIN])
-def test_names_say_what_a_thing_is(name):
-    wrong = {
-        shown(path): found
-        for path in OURS
-        if room(path) == name and (found := sorted(filter(TOLD.search, identifiers(parsed(path)))))
-    }
-    assert not wrong, "name the thing: a log-probability, a state, a result"
-
-
-@pytest.mark.parametrize("name", ["told", "_tell", "log_probs_told", "Tells"])
-def test_a_vague_name_is_found(name):
-    assert any(map(TOLD.search, identifiers(ast.parse(f"def f(x):\n    return x.{name}"))))
-
-
-def test_public_names_are_those_that_a_file_defines():
+def test_vague_and_public_names_are_found():
+    for name in ("told", "_tell", "log_probs_told", "Tells"):
+        assert any(map(TOLD.search, identifiers(ast.parse(f"def f(x):\n    return x.{name}"))))
     tree = ast.parse("from x import f\nclass G: ...\ndef h(): ...\ndef _i(): ...")
     assert public_names(tree) == {"G", "h"}

@@ -28,18 +28,20 @@ GLOBAL_DRAWS = {
 DRAWS = {"rand", "randint", "randn", "randperm", "multinomial", "bernoulli", "normal", "poisson"}
 IN_PLACE = {"bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
 GLOBAL_SEEDS = {
-    "np.random.seed",
-    "numpy.random.seed",
-    "random.seed",
-    "torch.manual_seed",
-    "torch.random.manual_seed",
-    "torch.cuda.manual_seed",
-    "torch.cuda.manual_seed_all",
+    f"{module}{seed}"
+    for module, seeds in {
+        "np.random.": ["seed"],
+        "numpy.random.": ["seed"],
+        "random.": ["seed"],
+        "torch.": ["manual_seed", "random.manual_seed", "cuda.manual_seed", "cuda.manual_seed_all"],
+    }.items()
+    for seed in seeds
 }
 
 
 def forbidden(tree: ast.Module) -> list[str]:
-    found = []
+    """Imports and calls that are unsafe or seed a global generator."""
+    wrong = []
     for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -48,40 +50,13 @@ def forbidden(tree: ast.Module) -> list[str]:
             names = [node.module]
         elif isinstance(node, ast.Call) and dotted(node.func) in UNSAFE_CALLS | GLOBAL_SEEDS:
             names = [dotted(node.func)]
-        found += [f"line {node.lineno}: {name}" for name in names]
-    return found
-
-
-@pytest.mark.parametrize("path", FILES, ids=shown)
-def test_a_file_is_one_idea(path):
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= LONGEST, "a file that outgrows one idea becomes a folder with the same name"
-
-
-@pytest.mark.parametrize("path", FILES, ids=shown)
-def test_nothing_unsafe_and_no_global_seed(path):
-    assert not forbidden(parsed(path))
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["import pickle", "from pickle import dumps", "eval('1')", "torch.manual_seed(0)"]
-    + ["np.random.seed(0)", "torch.load('model.pt')"],
-)
-def test_a_forbidden_line_is_found(line):
-    assert forbidden(ast.parse(line))
-
-
-@pytest.mark.parametrize(
-    "line", ["model.eval()", "generator.manual_seed(0)", "np.random.default_rng(0)"]
-)
-def test_an_innocent_line_is_not(line):
-    assert not forbidden(ast.parse(line))
+        wrong += [f"line {node.lineno}: {name}" for name in names]
+    return wrong
 
 
 def global_draws(tree: ast.Module) -> list[str]:
     """Calls that draw from torch's global generator."""
-    found = []
+    wrong = []
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
@@ -92,42 +67,27 @@ def global_draws(tree: ast.Module) -> list[str]:
         given = any(keyword.arg == "generator" for keyword in node.keywords)
         on_meta = any(keyword.arg == "device" for keyword in node.keywords) and name == "nn.LSTM"
         if (name in GLOBAL_DRAWS and not on_meta) or (may and not given):
-            found.append(f"line {node.lineno}: {name or node.func.attr}")
-    return found
+            wrong.append(f"line {node.lineno}: {name or node.func.attr}")
+    return wrong
 
 
-@pytest.mark.parametrize("path", FILES, ids=shown)
-def test_nothing_draws_from_the_global_generator(path):
-    assert not global_draws(parsed(path)), "draw from a generator that is passed or lent"
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["nn.Dropout(0.5)", "nn.Linear(1, 1)", "torch.rand(2)", "x.clone().normal_()"]
-    + ["torch.randperm(n)[:k]", "torch.rand_like(x)", "weight.uniform_(-1, 1)"],
-)
-def test_a_global_draw_is_found(line):
-    assert global_draws(ast.parse(line))
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["Dropout(0.5)", "torch.rand(2, generator=g)", "random.normal(size=3)"]
-    + ["x.normal_(generator=g)", 'nn.LSTM(1, 1, device="meta")'],
-)
-def test_a_draw_from_a_generator_is_none(line):
-    assert not global_draws(ast.parse(line))
-
-
-def unmatched(tree: ast.Module) -> list[int]:
-    """Lines of `pytest.raises(SomeError)` that accept any message."""
-    lines = []
+def unmatched(tree: ast.Module) -> list[str]:
+    """Uses of `pytest.raises(SomeError)` that accept any message."""
+    wrong = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and dotted(node.func) == "pytest.raises":
             exits = node.args and dotted(node.args[0]) in {"SystemExit", "KeyboardInterrupt"}
             if not exits and not any(keyword.arg == "match" for keyword in node.keywords):
-                lines.append(node.lineno)
-    return lines
+                wrong.append(f"line {node.lineno}")
+    return wrong
+
+
+@pytest.mark.parametrize("path", FILES, ids=shown)
+def test_a_file_is_one_idea_safe_and_seeded(path):
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= LONGEST, "a file that outgrows one idea becomes a folder with the same name"
+    assert not forbidden(parsed(path))
+    assert not global_draws(parsed(path)), "draw from a generator that is passed or lent"
 
 
 @pytest.mark.parametrize("path", TESTS, ids=shown)
@@ -135,6 +95,25 @@ def test_an_expected_error_is_known_by_its_message(path):
     assert not unmatched(parsed(path))
 
 
-def test_an_unmatched_error_is_found():
-    tree = ast.parse("with pytest.raises(ValueError):\n    pass\npytest.raises(E, match='x')")
-    assert unmatched(tree) == [1]
+@pytest.mark.parametrize(
+    ("find", "wrong", "right"),
+    [
+        (
+            forbidden,
+            ["import pickle", "from pickle import dumps", "eval('1')", "torch.manual_seed(0)"]
+            + ["np.random.seed(0)", "torch.load('model.pt')"],
+            ["model.eval()", "generator.manual_seed(0)", "np.random.default_rng(0)"],
+        ),
+        (
+            global_draws,
+            ["nn.Dropout(0.5)", "nn.Linear(1, 1)", "torch.rand(2)", "x.clone().normal_()"]
+            + ["torch.randperm(n)[:k]", "torch.rand_like(x)", "weight.uniform_(-1, 1)"],
+            ["Dropout(0.5)", "torch.rand(2, generator=g)", "random.normal(size=3)"]
+            + ["x.normal_(generator=g)", 'nn.LSTM(1, 1, device="meta")'],
+        ),
+        (unmatched, ["pytest.raises(E)"], ["pytest.raises(E, match='x')"]),
+    ],
+)
+def test_a_wrong_line_is_found_and_a_right_one_is_not(find, wrong, right):
+    assert all(find(ast.parse(line)) for line in wrong)
+    assert not any(find(ast.parse(line)) for line in right)

@@ -83,31 +83,35 @@ def pack(path):
     return packed
 
 
+def of_file(write, name, **options):
+    """What writes rows to a file of this name and returns the arguments of read."""
+    return lambda rows, to: {"source": write(rows, to / name, **options)}
+
+
+def of_database(source):
+    return lambda rows, to: {
+        "source": source,
+        "database": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
+    }
+
+
 # name -> what writes rows into a folder and returns the arguments of read
 FORMS = {
-    "csv": lambda rows, to: {"source": write_csv(rows, to / "a.csv")},
-    "txt with semicolons": lambda rows, to: {"source": write_csv(rows, to / "a.txt", sep=";")},
-    "quoted csv": lambda rows, to: {"source": write_csv(rows, to / "a.csv", quoting=2)},
-    "csv of Windows": lambda rows, to: {
-        "source": write_csv(rows, to / "a.csv", lineterminator="\r\n", encoding="utf-8-sig")
-    },
-    "tsv": lambda rows, to: {"source": write_csv(rows, to / "a.tsv", sep="\t")},
+    "csv": of_file(write_csv, "a.csv"),
+    "txt with semicolons": of_file(write_csv, "a.txt", sep=";"),
+    "quoted csv": of_file(write_csv, "a.csv", quoting=2),
+    "csv of Windows": of_file(write_csv, "a.csv", lineterminator="\r\n", encoding="utf-8-sig"),
+    "tsv": of_file(write_csv, "a.tsv", sep="\t"),
     "packed csv": lambda rows, to: {"source": pack(write_csv(rows, to / "a.csv"))},
     "parquet": lambda rows, to: {"source": str(write_parquet(rows, to / "a.parquet"))},
-    "json lines": lambda rows, to: {"source": write_json(rows, to / "a.jsonl")},
+    "json lines": of_file(write_json, "a.jsonl"),
     "packed json lines": lambda rows, to: {"source": pack(write_json(rows, to / "a.ndjson"))},
-    "folder of csv": lambda rows, to: {"source": write_folder(rows, to / "a")},
-    "folder of parquet": lambda rows, to: {"source": write_folder(rows, to / "a", ".parquet")},
-    "folder of json lines": lambda rows, to: {"source": write_folder(rows, to / "a", ".jsonl")},
+    "folder of csv": of_file(write_folder, "a"),
+    "folder of parquet": of_file(write_folder, "a", ending=".parquet"),
+    "folder of json lines": of_file(write_folder, "a", ending=".jsonl"),
     "glob": lambda rows, to: {"source": f"{write_folder(rows, to / 'a')}/part-*.csv"},
-    "sqlite table": lambda rows, to: {
-        "source": "shop",
-        "database": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
-    },
-    "sqlite query": lambda rows, to: {
-        "source": "SELECT * FROM shop; -- all of it",
-        "database": f"sqlite:///{write_sqlite(rows, to / 'a.db')}",
-    },
+    "sqlite table": of_database("shop"),
+    "sqlite query": of_database("SELECT * FROM shop; -- all of it"),
     "duckdb query": lambda rows, to: {
         "source": f"  from '{write_parquet(rows, to / 'a.parquet')}' select *; -- all of it"
     },
@@ -118,22 +122,21 @@ def read(source, **changes):
     return exfam.read(source, **(COLUMNS | FEW | changes))
 
 
-def assert_identical(one, other):
+def assert_identical(left, right):
     """Equal in every field, dtypes included."""
     for field in fields(Groups):
-        ours, theirs = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(ours, bool):
-            assert ours == theirs, field.name
-        elif isinstance(ours, dict):
-            assert list(ours) == list(theirs), field.name
-            for name in ours:
-                _assert_alike(ours[name], theirs[name], f"{field.name} {name}")
-        else:
-            _assert_alike(ours, theirs, field.name)
+        ours, theirs = getattr(left, field.name), getattr(right, field.name)
+        if not isinstance(ours, dict):
+            ours, theirs = {"": ours}, {"": theirs}
+        assert list(ours) == list(theirs), field.name
+        for name in ours:
+            _assert_alike(ours[name], theirs[name], f"{field.name} {name}")
 
 
 def _assert_alike(ours, theirs, name):
     assert (ours is None) == (theirs is None), name
-    if ours is not None:
+    if isinstance(ours, bool):
+        assert ours == theirs, name
+    elif ours is not None:
         assert ours.dtype == theirs.dtype, name
         np.testing.assert_array_equal(ours, theirs, name)

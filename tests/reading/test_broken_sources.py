@@ -18,84 +18,30 @@ from reading.cases import FEW, ROWS, pack, read, write_csv, write_folder, write_
 HEAD = "user,movie,stars,time\n"
 GOOD = HEAD + "zoe,up,5,1\nadam,heat,3,2\n"
 NAMED = {"group": "user", "item": "movie", "value": "stars", "order": "time"} | FEW
-
-
-def changed(name, row, value):
-    column = list(ROWS[name])
-    column[row] = value
-    return ROWS | {name: column}
-
-
 TEXTS = [
     ("", "`source` must have a header, got an empty file: .*a.csv"),
     (HEAD, r"`source` must have at least one row, got none in .*a\.csv"),
     ("user,film,stars,time\nzoe,up,5,1\n", "`item` must name a column of the source, got 'movie'"),
-    ("zoe\n", r"`group` must name a column of the source, got 'user' .* Its columns: 'zoe'"),
     ("user,movie,stars,user,time\n", "`source` must have one column of each name, got 'user' twic"),
-    (
-        GOOD + ",up,1,1\n",
-        r"got nothing at row 2 of column 'user' in .*a\.csv \(1 of 3 rows\). Drop or",
-    ),
+    (GOOD + ",up,1,1\n", r"got nothing at row 2 of column 'user' in .*a\.csv \(1 of 3 rows\). Dr"),
     (GOOD + "zoe,,1,1\nzoe,,1,2\n", r"`item` must not be missing, got nothing at row 2 .*\(2 of 4"),
-    (GOOD + "zoe,up,1,\n", "`order` must not be missing, got nothing at row 2 of column 'time'"),
     (GOOD + "zoe,up,five,3\n", "`value` must be numeric, got 'five' at row 2 of column 'stars' in"),
-    (GOOD + 'zoe,up,"3,5",3\n', "`value` must be numeric, got '3,5' at row 2 of column 'stars' in"),
-    (GOOD + "zoe,up,1_000,3\n", "`value` must be numeric, got '1_000' at row 2"),
-    (GOOD + "zoe,up,0x1F,3\n", "`value` must be numeric, got '0x1F' at row 2"),
-    (GOOD + "zoe,up,-inf,3\n", "`value` must be finite, got -inf at row 2 of column 'stars'"),
-    (GOOD + "zoe,up,1e999,3\n", "`value` must be finite, got inf at row 2"),
+    (GOOD + "zoe,up,1e999,3\n", "`value` must be finite, got inf at row 2 of column 'stars'"),
     (GOOD + "zoe,up,9007199254740993,3\nzoe,up,,4\n", r"at most 2\*\*53 .* got 90071"),
     (GOOD + "zoe,up,1,later\n", "`order` must be all numbers or all text, got 'later' at row 2"),
     (GOOD + "zoe,up,1\n", r"as many cells in a line as in its header, 4, got 3 on line 4 of .*a\."),
-    (GOOD + "zoe,up,1,1,1\n", "as many cells in a line as in its header, 4, got 5 on line 4 of"),
-    (GOOD + '"zoe,up,1,1\n' * 1, "unexpected end of data in the cells that begin on line 4"),
+    (GOOD + '"zoe,up,1,1\n', "unexpected end of data in the cells that begin on line 4"),
     (GOOD + '"zoe"x,up,1,1\n', "`source` must be a CSV file, got .* that begin on line 4 of"),
-    (
-        HEAD.replace("\n", "\r\n") + "zoe,up,5,1\nadam,heat,3,2\r\n",
-        "`source` must end all lines alike, got another end on line 2 of .*a.csv than",
-    ),
+    (GOOD.replace("\n", "\r\n", 1), "`source` must end all lines alike, got another end on line"),
     (GOOD.encode() + b"zo\xeb,up,1,1\n", r"got byte 0xeb at byte 49 \(line 4\) of .*a\.csv"),
-    ("us\u00e9r,movie\n".encode("latin-1"), r"got byte 0xe9 at byte 2 \(line 1\)"),
-    (GOOD.encode("utf-16"), r"must be encoded in UTF-8, got byte 0xff at byte 0 \(line 1\)"),
     (HEAD + f"zoe,{'x' * 3_000_000},1,1\n", "got .*line 2|Maximum line size"),
     ('"' + "x" * 200_000 + '",user\n', "field larger than field limit .* in the header of"),
 ]
-
-
-@pytest.mark.parametrize("content, match", TEXTS, ids=lambda case: repr(case)[-40:])
-def test_a_broken_csv_file(content, match, tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(DataError, match=match) as found:
-        exfam.read(path, **NAMED)
-    assert str(found.value).count("\n") == 0
-
-
-def test_an_encoding_that_breaks_far_behind_is_found(tmp_path):
-    line = "zoe,up,5,1\u00e9\n".encode()
-    path = tmp_path / "a.csv"
-    path.write_bytes(HEAD.encode() + line * 100_000 + b"z\xffe,up,1,1\n")
-    byte = len(HEAD) + 100_000 * len(line) + 1
-    with pytest.raises(DataError, match=rf"got byte 0xff at byte {byte} \(line 100002\)"):
-        exfam.read(path, group="user", item="movie", **FEW)
-
-
-@pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
-@pytest.mark.parametrize("end", [b"\xc3(zoe,up\n", b"\xc3"], ids=["broken", "cut"])
-def test_an_encoding_that_breaks_between_chunks_is_found(end, chunk, tmp_path, monkeypatch):
-    monkeypatch.setattr(lines, "CHUNK", chunk)
-    (path := tmp_path / "a.csv").write_bytes("user,movie\nz\u00f6e,".encode() + end)
-    with pytest.raises(DataError, match=r"got byte 0xc3 at byte 16 \(line 2\)"):
-        exfam.read(path, group="user", item="movie", **FEW)
-
-
 JSONS = [
     ("", r"`source` must have at least one row, got none in .*a\.jsonl"),
     ('{"user": 1}\n{"user":}\n', r"one JSON object a line, got Expecting value on line 2 of .*l\."),
     ('{"user": 1}\n\n[1]\n', "one JSON object a line, got a list on line 3 of"),
-    ('{"user": 1} {"user": 2}\n', "one JSON object a line, got Extra data on line 1 of"),
     ('{"user": 1, "user": 2}\n', "one JSON object a line, got the key 'user' twice on line 1 of"),
-    ('{"user": 1}\n{"us', "one JSON object a line, got .* on line 2 of"),
     (b'{"user": "\xe9"}\n', r"encoded in UTF-8, got byte 0xe9 at byte 10 \(line 1\) of"),
     ('{"who": 1}\n{"User": 2}\n', "`group` must name a column .* got 'user' .* 'User', 'who'"),
     ('{"user": 1}\n{"item": 2}\n', "`group` must not be missing, got nothing at row 1 of column"),
@@ -104,17 +50,31 @@ JSONS = [
     ('{"user": {"name": "zoe"}}\n', '`group` must hold labels .* got \'{"name":"zoe"}\' at row 0'),
     ('{"user": 1.5}\n', r"`group` must hold labels .*, got 1.5 at row 0"),
     ('{"user": 9007199254740993}\n{"user": 1.0}\n', r"`group` must be below 2\*\*53 in size where"),
-    ('{"user": 1e300}\n', r"`group` must be below 2.* in size .*, got 1e\+300 at row 0"),
+    # DuckDB cuts the text that it quotes at a byte.
+    ('"' + "\\u6570" * 50 + '"\n' + '{"user": 1}\n' * 20, "one JSON object a line, got a str"),
 ]
+BROKEN = [(".csv", NAMED, *case) for case in TEXTS]
+BROKEN += [(".jsonl", {"group": "user"} | FEW, *case) for case in JSONS]
 
 
-@pytest.mark.parametrize("content, match", JSONS, ids=lambda case: repr(case)[-40:])
-def test_a_broken_json_lines_file(content, match, tmp_path):
-    path = tmp_path / "a.jsonl"
+@pytest.mark.parametrize(
+    ("ending", "columns", "content", "match"), BROKEN, ids=lambda case: repr(case)[-40:]
+)
+def test_a_broken_file(ending, columns, content, match, tmp_path):
+    path = tmp_path / f"a{ending}"
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(DataError, match=match) as found:
-        exfam.read(path, group="user", **FEW)
-    assert str(found.value).count("\n") == 0
+    with pytest.raises(DataError, match=match) as error:
+        exfam.read(path, **columns)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 1 << 20])
+@pytest.mark.parametrize("end", [b"\xc3(zoe,up\n", b"\xc3"], ids=["broken", "cut"])
+def test_an_encoding_that_breaks_between_chunks_is_found(end, chunk, tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    (path := tmp_path / "a.csv").write_bytes("user,movie\nz\u00f6e,".encode() + end)
+    with pytest.raises(DataError, match=r"got byte 0xc3 at byte 16 \(line 2\)"):
+        exfam.read(path, group="user", item="movie", **FEW)
 
 
 def test_names_that_differ_in_case_only(tmp_path):
@@ -122,37 +82,31 @@ def test_names_that_differ_in_case_only(tmp_path):
     match = "`item` must not be named as another column but for upper and lower case .* 'User' and"
     with pytest.raises(DataError, match=match):
         exfam.read(write_json(rows, tmp_path / "a.jsonl"), group="user", item="User")
-    for source in (
-        write_csv(rows, tmp_path / "a.csv"),
-        write_parquet(rows, tmp_path / "a.parquet"),
-    ):
-        groups = exfam.read(source, group="user", item="User", **FEW)
+    for write, name in ((write_csv, "a.csv"), (write_parquet, "a.parquet")):
+        groups = exfam.read(write(rows, tmp_path / name), group="user", item="User", **FEW)
         assert groups.vocabulary["item"].tolist() == ["x", "y"]
 
 
 class TestFiles:
-    def test_that_are_not_there(self, tmp_path):
-        with pytest.raises(DataError, match="`source` must name a file.* which is not there"):
-            exfam.read(tmp_path / "no.csv", group="user")
-        with pytest.raises(DataError, match="`source` must name a file.* which is not there"):
-            exfam.read(f"{tmp_path}/*.csv", group="user")
-        with pytest.raises(DataError, match="a folder without files"):
-            exfam.read(tmp_path, group="user")
-        with pytest.raises(DataError, match="`source` must be on this machine, got 'https://"):
-            exfam.read("https://example.org/a.csv", group="user")
-
-    def test_of_unknown_or_different_kinds(self, tmp_path):
+    def test_that_are_not_there_or_of_unknown_or_different_kinds(self, tmp_path):
+        sources = {
+            tmp_path / "no.csv": "must name a file.* which is not there",
+            f"{tmp_path}/*.csv": "must name a file.* which is not there",
+            tmp_path: "a folder without files",
+            "https://example.org/a.csv": "must be on this machine, got 'https://",
+        }
+        for source, match in sources.items():
+            with pytest.raises(DataError, match=match):
+                read(source)
         write_csv(ROWS, tmp_path / "a.csv")
         write_parquet(ROWS, tmp_path / "b.parquet")
         match = "`source` must be of files of one kind, got 'a.csv' and 'b.parquet' in"
         with pytest.raises(DataError, match=match):
             read(tmp_path)
-        (tmp_path / "c.xlsx").write_text("")
-        with pytest.raises(DataError, match=r"must be of files that end in \.csv.* got '.*c.xlsx'"):
-            read(tmp_path / "c.xlsx")
-        (tmp_path / "d.parquet.gz").write_text("")
-        with pytest.raises(DataError, match=r"must be of files that end in .* got '.*d.parquet.gz"):
-            read(tmp_path / "d.parquet.gz")
+        for name in ("c.xlsx", "d.parquet.gz"):
+            (tmp_path / name).write_text("")
+            with pytest.raises(DataError, match=rf"must be of files that end in \.csv.*'.*{name}"):
+                read(tmp_path / name)
 
     def test_that_may_not_be_opened(self, tmp_path, monkeypatch):
         path = write_csv(ROWS, tmp_path / "a.csv")
@@ -172,19 +126,20 @@ class TestFiles:
             read(path)
 
     @pytest.mark.parametrize(
-        "damage, match",
+        ("damage", "match"),
         [
-            (lambda packed: packed[:-9], "got .*a.csv.gz: Compressed file ended before"),
-            (lambda packed: packed[:-8] + bytes(8), "got .*a.csv.gz: CRC check failed"),
-            (lambda packed: b"user,movie\n", "got .*a.csv.gz: Not a gzipped file"),
-            (lambda packed: packed[:20] + b"\xff" * 9 + packed[29:], "got .*a.csv.gz: Error"),
+            (lambda packed: packed[:-9], "Compressed file ended before"),
+            (lambda packed: packed[:-8] + bytes(8), "CRC check failed"),
+            (lambda packed: b"user,movie\n", "Not a gzipped file"),
+            (lambda packed: packed[:20] + b"\xff" * 9 + packed[29:], "Error"),
         ],
         ids=["cut", "wrong sum", "not packed", "damaged"],
     )
     def test_that_are_packed_badly(self, damage, match, tmp_path):
         path = pack(write_csv(ROWS, tmp_path / "a.csv"))
         path.write_bytes(damage(path.read_bytes()))
-        with pytest.raises(DataError, match=f"`source` must be a whole gzip file, {match}"):
+        match = f"`source` must be a whole gzip file, got .*a.csv.gz: {match}"
+        with pytest.raises(DataError, match=match):
             read(path)
 
     def test_of_parquet(self, tmp_path):
@@ -202,25 +157,22 @@ class TestFiles:
 
 
 class TestFolders:
-    def test_name_the_file_and_the_row_in_it(self, tmp_path):
-        for ending in (".csv", ".jsonl", ".parquet"):
-            for row, where in ((1, "row 1 .*part-1"), (4, "row 2 .*part-2")):
-                folder = write_folder(
-                    changed("user", row, None), tmp_path / f"{row}{ending}", ending
-                )
-                match = f"`group` must not be missing, got nothing at {where}{ending}"
-                with pytest.raises(DataError, match=match):
-                    read(folder)
+    @pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet"])
+    def test_name_the_file_and_the_row_in_it(self, tmp_path, ending):
+        for row, where in ((1, "row 1 .*part-1"), (4, "row 2 .*part-2")):
+            users = [*ROWS["user"]]
+            users[row] = None
+            folder = write_folder(ROWS | {"user": users}, tmp_path / f"{row}", ending)
+            match = f"`group` must not be missing, got nothing at {where}{ending}"
+            with pytest.raises(DataError, match=match):
+                read(folder)
 
-    def test_of_one_header(self, tmp_path):
-        folder = write_folder(ROWS, tmp_path / "a")
-        write_csv({"user": [1]}, folder / "part-3.csv")
+    def test_of_one_header_and_schema(self, tmp_path):
+        write_csv({"user": [1]}, write_folder(ROWS, tmp_path / "a") / "part-3.csv")
         match = r"files with the same columns, got \['user'\] in .*part-3.csv, where .*part-1.csv"
         with pytest.raises(DataError, match=match):
-            read(folder)
-
-    def test_of_one_schema(self, tmp_path):
-        folder = write_folder(ROWS, tmp_path / "a", ".parquet")
+            read(tmp_path / "a")
+        folder = write_folder(ROWS, tmp_path / "b", ".parquet")
         write_parquet(ROWS | {"time": ["x"] * 6}, folder / "part-3.parquet")
         match = r"`position` must be of one type .* got large_string in column 'time' of .*part-3"
         with pytest.raises(DataError, match=match):
@@ -237,8 +189,7 @@ class TestFolders:
 
 
 def test_values_all_missing_may_be_of_any_kind(tmp_path):
-    kinds = [pa.string(), pa.list_(pa.int64()), pa.binary(), pa.null(), pa.float64()]
-    for kind in kinds:
+    for kind in (pa.string(), pa.list_(pa.int64()), pa.binary(), pa.null(), pa.float64()):
         table = pa.table({"user": [1, 1], "y": pa.nulls(2, kind)})
         pq.write_table(table, path := tmp_path / "a.parquet")
         for source in (table, path):
@@ -246,26 +197,24 @@ def test_values_all_missing_may_be_of_any_kind(tmp_path):
             assert np.isnan(groups.values["y"]).all() and not groups.observed.any()
 
 
-class TestLabels:
-    def test_unknown_ones_name_the_first_row(self, tmp_path):
-        path = write_csv(ROWS, tmp_path / "a.csv")
-        match = r"`item` must be in the vocabulary \(1 labels\), got 'heat' at row 2 in .*a\.csv \("
-        with pytest.raises(UnknownItemError, match=match):
-            read(path, vocabulary={"item": ["007"]})
-        match = r"`attributes` must be in the vocabulary of 'genre' \(1 labels\), got 'crime' at ro"
-        with pytest.raises(DataError, match=match) as found:
-            read(path, vocabulary={"genre": ["kids"]})
-        assert not isinstance(found.value, UnknownItemError)
+def test_unknown_labels_name_the_first_row(tmp_path):
+    path = write_csv(ROWS, tmp_path / "a.csv")
+    match = r"`item` must be in the vocabulary \(1 labels\), got 'heat' at row 2 in .*a\.csv \("
+    with pytest.raises(UnknownItemError, match=match):
+        read(path, vocabulary={"item": ["007"]})
+    match = r"`attributes` must be in the vocabulary of 'genre' \(1 labels\), got 'crime' at ro"
+    with pytest.raises(DataError, match=match) as error:
+        read(path, vocabulary={"genre": ["kids"]})
+    assert not isinstance(error.value, UnknownItemError)
 
 
 class TestOptions:
     @pytest.mark.parametrize(
-        "options, match",
+        ("options", "match"),
         [
             ({"duplicates": "maybe"}, "`duplicates` must be one of 'error', 'drop', 'keep'"),
             ({"unknown": "maybe"}, "`unknown` must be one of 'error', 'ignore', 'unk'"),
             ({"threads": 0}, "`threads` must be an integer >= 1, got 0"),
-            ({"threads": True}, "`threads` must be an integer >= 1, got True"),
             ({"threads": 10**9}, "`threads` must be at most 1024, got 1000000000"),
             ({"database": "mysql://x"}, "`database` must begin with sqlite:/// or postgresql://"),
         ],
@@ -302,11 +251,3 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
     with pytest.raises(DataError, match="must name a column"):
         exfam.read(tmp_path / "a.csv.gz", group="nobody", **FEW)
     assert os.listdir(tmp_path) == ["a.csv.gz"]
-
-
-def test_an_error_that_quotes_half_a_character_is_raised(tmp_path):
-    """DuckDB cuts the text that it quotes at a byte."""
-    path = tmp_path / "data.jsonl"
-    path.write_text('"' + "\\u6570" * 50 + '"\n' + '{"user": 1, "item": "a"}\n' * 20)
-    with pytest.raises(exfam.DataError, match="must have one JSON object a line, got a str"):
-        exfam.read(path, group="user", item="item")

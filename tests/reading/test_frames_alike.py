@@ -11,14 +11,6 @@ import exfam
 from exfam.groups import Groups
 from reading.cases import FEW, assert_identical
 
-
-def both(frame, **options):
-    """What `from_frame` gives, compared with what `read` gives."""
-    expected = Groups.from_frame(frame, **options)
-    assert_identical(exfam.read(frame, **options, **FEW, duplicates="keep"), expected)
-    return expected
-
-
 words = st.text(st.characters(codec="utf-8") | st.sampled_from("\0ab"), max_size=3)
 days = st.dates(datetime.date(1900, 1, 1), datetime.date(2100, 1, 1))
 times = st.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1))
@@ -48,7 +40,7 @@ def frames(draw):
         some = draw(st.lists(elements, min_size=1, max_size=distinct or n))
         drawn = draw(st.lists(st.sampled_from(some), min_size=n, max_size=n))
         # Arrow guesses signed integers where none is too large for them.
-        is_large = any(type(each) is int and each >= 2**63 for each in drawn)
+        is_large = any(type(value) is int and value >= 2**63 for value in drawn)
         return np.array(drawn, dtype=np.uint64) if is_large else drawn
 
     def one_of(kinds):
@@ -64,7 +56,7 @@ def frames(draw):
         "stars": column(one_of(VALUES)),
         "more": column(one_of(VALUES)),
         "genre": column(one_of([words, st.booleans(), st.floats(-9, 9), st.integers(-9, 9)])),
-        "place": column(one_of(POSITIONS)),
+        "site": column(one_of(POSITIONS)),
         "age": [age[label] for label in user],
     }
 
@@ -79,8 +71,10 @@ def test_generated_frames(frame, data):
         "value": data.draw(st.sampled_from([None, "stars", ["stars", "more"]])),
         "attributes": data.draw(st.sampled_from([(), "genre", ["genre", "time_of"]])),
         "group_attributes": data.draw(st.sampled_from([(), "age"])),
-        "position": data.draw(st.sampled_from([None, "place", ["place", "time_of"]])),
+        "position": data.draw(st.sampled_from([None, "site", ["site", "time_of"]])),
     }
     frame["step"] = [f"{len(frame['user']) - k}-th" for k in range(len(frame["user"]))]
     frame["time_of"] = [float(k) for k in range(len(frame["user"]))]
-    both(data.draw(st.sampled_from([dict, pa.table]))(frame), **options)
+    frame = data.draw(st.sampled_from([dict, pa.table]))(frame)
+    expected = Groups.from_frame(frame, **options)
+    assert_identical(exfam.read(frame, **options, **FEW, duplicates="keep"), expected)

@@ -54,7 +54,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 def test_damage_of_any_file_is_refused_with_its_name(kind, folder, damage):
-    _, opened, is_one = KINDS[kind]
+    _, opened, is_prepared_folder = KINDS[kind]
     files = sorted(folder.iterdir())
     assert len(files) > (14 if kind is PREPARED else 2)
     for file in files:
@@ -63,8 +63,9 @@ def test_damage_of_any_file_is_refused_with_its_name(kind, folder, damage):
         with pytest.raises(DataError, match=DAMAGES[damage]) as error:
             opened(folder, verify=True)
         assert file.name in str(error.value)
-        # Damaged ones are no other source.
-        assert is_one(folder) or (file.name == kind.manifest and damage is not cut)
+        # A damaged folder is no other source.
+        is_manifest = file.name == kind.manifest
+        assert is_prepared_folder(folder) or (is_manifest and damage is not cut)
         file.write_bytes(whole)
     opened(folder)
 
@@ -95,19 +96,14 @@ def test_a_manifest_that_is_none(kind, tmp_path, content, message):
         KINDS[kind][1](tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "got"), [("missing", "no"), ("file", "a file"), ("folder", "a folder without")]
-)
-def test_no_such_folder(kind, tmp_path, name, got):
+def test_what_is_no_folder(kind, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
-    _, opened, is_one = KINDS[kind]
-    message = f"`folder` must be a {kind.name}, got {got} {kind.manifest} at"
-    with pytest.raises(DataError, match=message):
-        opened(tmp_path / name)
-    assert not is_one(tmp_path / name)
-
-
-@pytest.mark.parametrize("other", ["SELECT 1", "x" * 5000, "a\0b", 3, None, ["a b"], full_groups()])
-def test_what_is_no_folder(kind, other):
-    assert not KINDS[kind][2](other)
+    _, opened, is_prepared_folder = KINDS[kind]
+    for name, got in {"missing": "no", "file": "a file", "folder": "a folder without"}.items():
+        message = f"`folder` must be a {kind.name}, got {got} {kind.manifest} at"
+        with pytest.raises(DataError, match=message):
+            opened(tmp_path / name)
+        assert not is_prepared_folder(tmp_path / name)
+    for other in ("SELECT 1", "x" * 5000, "a\0b", 3, None, ["a b"], full_groups()):
+        assert not is_prepared_folder(other)

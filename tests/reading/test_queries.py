@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import duckdb
@@ -51,7 +52,6 @@ class TestDuckDB:
         [
             ("SELECT 1 AS user; SELECT 2 AS user", "`source` must be one query, got 'SELECT 1 AS"),
             ("WITH a AS (SELECT 1) DELETE FROM b", "`source` must be one query, got 'WITH a"),
-            ("SELECT nothing FROM nowhere", "must be a query that can be run, .*: Catalog Error:"),
             ("SELECT (", "must be a query that can be run, got 'SELECT .*: Parser Error"),
             ("SELECT 'x'::INT AS user", "must be a query that can be run, .*: Conversion Error"),
             ("SELECT 1 AS who", "`group` must name a column of the source, got 'user' in the quer"),
@@ -63,20 +63,16 @@ class TestDuckDB:
         with pytest.raises(DataError, match=match):
             exfam.read(query, group="user", **FEW)
 
-    def test_variables_of_python_are_no_tables(self):
+    def test_variables_of_python_are_no_tables_and_nothing_is_downloaded(self):
         here = pa.table({"user": [1]})
         with open_database(ReadingOptions(threads=1)) as database:
             database.con.register("there", here)
             assert database.con.sql("FROM there").fetchall() == [(1,)]
             with pytest.raises(duckdb.Error, match="Table with name here does not exist"):
                 database.con.sql("FROM here")
-
-    def test_nothing_is_downloaded(self):
-        with open_database(ReadingOptions(threads=1)) as database:
             for what in ("autoinstall", "autoload"):
-                assert database.row(f"SELECT current_setting('{what}_known_extensions')") == (
-                    False,
-                )
+                query = f"SELECT current_setting('{what}_known_extensions')"
+                assert database.row(query) == (False,)
 
     def test_a_file_may_be_called_like_a_query(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -90,20 +86,14 @@ def shop(tmp_path):
 
 
 class TestSQLite:
-    def test_rows_come_in_batches(self, shop, monkeypatch):
+    def test_rows_come_in_batches_and_the_order_of_a_query(self, shop, monkeypatch):
         monkeypatch.setattr(queries, "ROWS_A_BATCH", 2)
         assert_identical(read("shop", database=shop), Groups.from_frame(ROWS, **COLUMNS))
-
-    def test_the_order_of_a_query_stays(self, shop):
         groups = read("SELECT * FROM shop ORDER BY gap", database=shop, order=None)
         assert groups.values["stars"][0] == 1 and groups.group_names[0] == "adam"
 
     def test_nothing_is_written(self, shop):
-        for query in (
-            "CREATE TABLE x (a)",
-            "DELETE FROM shop",
-            "WITH a AS (SELECT 1) DELETE FROM shop",
-        ):
+        for query in ("CREATE TABLE x (a)", "WITH a AS (SELECT 1) DELETE FROM shop"):
             with pytest.raises(DataError, match="`source` must be a query that can be run"):
                 read(query, database=shop)
         assert len(read("shop", database=shop)) == 3
@@ -112,11 +102,9 @@ class TestSQLite:
         "query, match",
         [
             ("nowhere", "must be a query that can be run, got 'nowhere': no such table: nowhere"),
-            ("SELECT (", "must be a query that can be run, got 'SELECT .*: incomplete input"),
             ("SELECT 1 AS user; SELECT 2 AS user", "one statement at a time"),
             ("SELECT 1 AS who", "`group` must name a column .* got 'user' in the query"),
             ("SELECT 1 AS user, 2 AS user", "one column of each name, got 'user' twice in the que"),
-            ("SELECT 1 AS user WHERE 0", "must have at least one row, got none"),
             ("SELECT x'00' AS user", r"`group` must hold labels .* got b'\\x00' at row 0"),
             ("SELECT CAST(x'ff' AS TEXT) AS user", "query that can be run, .*Could not decode to"),
             (
@@ -144,32 +132,20 @@ class TestSQLite:
             exfam.read("rows", group="user", database=f"sqlite:///{tmp_path / 'text.db'}")
 
 
-def postgres_programs():
-    """The folder of initdb and pg_ctl, or None."""
-    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.get_exec_path())]
-    return next((folder for folder in folders if (folder / "initdb").exists()), None)
-
-
-def as_nobody():
-    """How to run a program without being root, which Postgres refuses to be."""
-    if os.geteuid() != 0:
-        return []
-    runner = shutil.which("setpriv")
-    if runner is None:
-        pytest.skip("Postgres does not run as root, and there is no setpriv to be another user")
-    return [runner, "--reuid=65534", "--regid=65534", "--clear-groups"]
-
-
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory):
     """The address of a server that lives as long as this module's tests."""
     pytest.importorskip("adbc_driver_postgresql", reason="the extra sql is not installed")
-    programs = postgres_programs()
+    folders = [*Path("/usr/lib/postgresql").glob("*/bin"), *map(Path, os.get_exec_path())]
+    programs = next((folder for folder in folders if (folder / "initdb").exists()), None)
     if programs is None:
         pytest.skip("no Postgres server is installed: there is no initdb")
-    home = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True).stdout.strip())
-    user = as_nobody()
-    if user:
+    home, user = Path(tempfile.mkdtemp()), []
+    if os.geteuid() == 0:
+        # Postgres refuses to be root.
+        if shutil.which("setpriv") is None:
+            pytest.skip("Postgres does not run as root, and there is no setpriv")
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         os.chown(home, 65534, 65534)
 
     def run(program, *arguments):
@@ -189,21 +165,21 @@ def postgres(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def shop_of_postgres(postgres):
+def connect(postgres):
     dbapi = importlib.import_module("adbc_driver_postgresql.dbapi")
     with dbapi.connect(postgres) as con, con.cursor() as cursor:
         cursor.adbc_ingest("shop", pa.table(ROWS), mode="create")
+        cursor.execute("CREATE SEQUENCE one")
         con.commit()
-    return postgres
+    return {"database": postgres} | FEW
 
 
 class TestPostgres:
     @pytest.mark.parametrize("source", ["shop", "public.shop", "SELECT * FROM shop -- all\n;"])
-    def test_tables_and_queries_are_read(self, source, shop_of_postgres):
-        groups = read(source, database=shop_of_postgres)
-        assert_identical(groups, Groups.from_frame(ROWS, **COLUMNS))
+    def test_tables_and_queries_are_read(self, source, connect):
+        assert_identical(read(source, **connect), Groups.from_frame(ROWS, **COLUMNS))
 
-    def test_types_that_are_labels_or_numbers(self, shop_of_postgres):
+    def test_types_that_are_labels_or_numbers(self, connect):
         query = """
             SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'::uuid AS g, 7.25::numeric AS n,
                 12345678901::numeric(20) AS id, 'x'::varchar(9) AS v, 3::smallint AS s,
@@ -211,13 +187,8 @@ class TestPostgres:
             UNION ALL SELECT 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a12', 'NaN', 5, 'y', 4, 1, false,
                 timestamptz '2024-01-02 00:00+00'
         """
-        columns = {
-            "item": "id",
-            "value": ["n", "s", "r"],
-            "attributes": ["v", "b"],
-            "position": "t",
-        }
-        groups = exfam.read(query, group="g", **columns, database=shop_of_postgres, **FEW)
+        columns = {"item": "id", "value": ["n", "s", "r"], "attributes": ["v", "b"]}
+        groups = exfam.read(query, group="g", position="t", **columns, **connect)
         assert groups.group_names[0] == "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"
         assert groups.vocabulary["item"].tolist() == [5, 12345678901]
         np.testing.assert_array_equal(groups.values["n"], [7.25, np.nan])
@@ -228,35 +199,25 @@ class TestPostgres:
         assert groups.position[0] - groups.position[1] == 1.5
 
     @pytest.mark.parametrize(
-        "query, match",
+        ("query", "match"),
         [
             ("nowhere", "query that can be run, got 'nowhere': .*relation"),
-            ("SELECT (", "query that can be run, got 'SELECT .*syntax error"),
             ("SELECT 1 AS user", "`group` must name a column .* got 'g' in the query"),
-            ("SELECT 1 AS g WHERE false", "must have at least one row, got none"),
             ("SELECT ARRAY[1] AS g", r"`group` must hold labels .* got \[1\] at row 0"),
             ("SELECT '1.2.3.4'::inet AS g", "`group` must hold labels .* at row 0"),
             ("SELECT 1 / (g - 1) AS g FROM generate_series(1, 2) AS g", "division by zero"),
+            ("SELECT nextval('one') AS g", "cannot execute nextval.* in a read-only transaction"),
         ],
     )
-    def test_what_cannot_be_run(self, query, match, shop_of_postgres):
+    def test_what_cannot_be_run(self, query, match, connect):
         with pytest.raises(DataError, match=match):
-            exfam.read(query, group="g", database=shop_of_postgres, **FEW)
-
-    def test_nothing_is_written(self, shop_of_postgres):
-        query = "SELECT nextval('one') AS user"
-        dbapi = importlib.import_module("adbc_driver_postgresql.dbapi")
-        with dbapi.connect(shop_of_postgres) as con, con.cursor() as cursor:
-            cursor.execute("CREATE SEQUENCE one")
-            con.commit()
-        with pytest.raises(DataError, match="cannot execute nextval.* in a read-only transaction"):
-            exfam.read(query, group="user", database=shop_of_postgres, **FEW)
+            exfam.read(query, group="g", **connect)
 
     def test_a_server_must_be_there(self, postgres):
         absent = postgres.replace("/postgres?", "/nowhere?")
-        with pytest.raises(DataError, match='database "nowhere" does not exist') as found:
+        with pytest.raises(DataError, match='database "nowhere" does not exist') as error:
             exfam.read("shop", group="user", database=absent)
-        assert "host=" not in str(found.value)
+        assert "host=" not in str(error.value)
 
     def test_the_driver_must_be_installed(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "adbc_driver_postgresql.dbapi", None)

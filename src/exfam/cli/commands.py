@@ -3,47 +3,56 @@
 import contextlib
 import difflib
 import functools
-import importlib
 import importlib.metadata
 import os
+import pkgutil
 import re
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from exfam.cli.options import Form
 
 
 class Command(NamedTuple):
-    """A command: its one line in `exfam --help`, and the module with its `form` and `run`."""
+    """A command: its one line in `exfam --help`, and where its form is, as module:NAME.
+
+    A form that depends on the words of the command line is a function of them.
+    """
 
     title: str
-    module: str
+    form: str
 
 
 COMMANDS = {
-    "fit": Command("fit a model to a file and save it", "exfam.cli.fit"),
-    "fit words": Command("fit word vectors to a text and save them", "exfam.cli.vectors.fit_words"),
-    "neighbors": Command("the words nearest to words", "exfam.cli.vectors.neighbors"),
-    "analogy": Command("a is to b as c is to which word?", "exfam.cli.vectors.analogy"),
-    "evaluate words": Command(
-        "word vectors beside what people say of pairs, and analogies", "exfam.cli.vectors.evaluate"
-    ),
-    "convert": Command(
-        "word vectors from one format of files to another", "exfam.cli.vectors.convert"
-    ),
-    "probe positions": Command(
-        "how local and symmetric an encoder's attention is", "exfam.cli.probes.positions"
-    ),
-    "prepare": Command("read a file once, for data larger than memory", "exfam.cli.prepare"),
-    "score": Command("log-likelihood of a file, in nats", "exfam.cli.score"),
-    "predict": Command("values, or items, given their context, a row each", "exfam.cli.predict"),
-    "recommend": Command("the most probable further items of each group", "exfam.cli.recommend"),
-    "explain": Command("which context counted, by attention weights", "exfam.cli.explain"),
-    "info": Command("what a model or a prepared folder holds", "exfam.cli.info"),
-    "report": Command("a page about a model and its data", "exfam.cli.report"),
-    "demo": Command(
-        "simulate ratings, fit, print what was found, write a model and a page", "exfam.cli.demo"
-    ),
+    name: Command(title, f"exfam.cli.{form}")
+    for name, title, form in (
+        ("fit", "fit a model to a file and save it", "fit:fit_form"),
+        ("fit words", "fit word vectors to a text and save them", "fit:fit_words_form"),
+        ("neighbors", "the words nearest to words", "vectors:NEIGHBORS"),
+        ("analogy", "a is to b as c is to which word?", "vectors:ANALOGY"),
+        (
+            "evaluate words",
+            "word vectors beside what people say of pairs, and analogies",
+            "vectors:EVALUATE",
+        ),
+        ("convert", "word vectors from one format of files to another", "vectors:CONVERT"),
+        ("probe positions", "how local and symmetric an encoder's attention is", "probes:PROBE"),
+        ("prepare", "read a file once, for data larger than memory", "folders:PREPARE"),
+        ("score", "log-likelihood of a file, in nats", "answers:SCORE"),
+        ("predict", "values, or items, given their context, a row each", "answers:PREDICT"),
+        ("recommend", "the most probable further items of each group", "answers:RECOMMEND"),
+        ("explain", "which context counted, by attention weights", "answers:EXPLAIN"),
+        ("info", "what a model or a prepared folder holds", "folders:INFO"),
+        ("report", "a page about a model and its data", "folders:REPORT"),
+        (
+            "demo",
+            "simulate ratings, fit, print what was found, write a model and a page",
+            "folders:DEMO",
+        ),
+    )
 }
 
 # Further packages, such as exfam-studies, add commands: an entry point of this group names a dict
@@ -65,6 +74,12 @@ def commands() -> dict[str, Command]:
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         added |= entry.load()
     return COMMANDS | added
+
+
+def form_of(name: str, words: Sequence[str] = ()) -> "Form":
+    """The form of a command, given the words that follow its name."""
+    form = pkgutil.resolve_name(commands()[name].form)
+    return form(words) if callable(form) else form  # type: ignore[no-any-return]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,13 +130,12 @@ def _run(name: str, words: list[str]) -> int:
     names: list[str] = []
     try:
         with _short_warnings(spoken, names):
-            module = importlib.import_module(commands()[name].module)
             from exfam.cli.parser import parse
 
-            form = module.form(words)
+            form = form_of(name, words)
             names.extend(option.name for option in form.options)
             chosen = parse(form, words)
-            status = 0 if chosen is None else module.run(chosen) or 0
+            status = 0 if chosen is None else _answer(form, chosen)
             sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has enough; nor may the interpreter complain when it flushes.
@@ -135,7 +149,19 @@ def _run(name: str, words: list[str]) -> int:
         if not _is_memory(error):
             raise
         return _fail(spoken, "Memory must suffice, got less. Use less data, or smaller sizes.")
-    return int(status)
+    return status
+
+
+def _answer(form: "Form", chosen: Any) -> int:
+    """Do what a command does; the exit status."""
+    if form.run is not None:
+        return form.run(chosen) or 0
+    from exfam.cli.output import deliver, destination
+
+    assert form.answers is not None
+    to = destination(chosen.format, chosen.output)
+    deliver(form.answers(chosen), to)
+    return 0
 
 
 def _help() -> str:
@@ -178,12 +204,12 @@ def _as_options(message: str, names: Sequence[str]) -> str:
     '`--seed` must be 1. Choose --unknown unk or --k.'
     """
 
-    def option(found: re.Match[str]) -> str:
-        name, value = found[1] or found[2], found[4]
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1] or match[2], match[4]
         if name not in names:
-            return found[0]
+            return match[0]
         long = f"--{name.replace('_', '-')}"
-        return f"`{long}`" if found[1] else f"{long} {value}" if value else long
+        return f"`{long}`" if match[1] else f"{long} {value}" if value else long
 
     message = message.replace("`source`", "`FILE`").replace("`path`", "`MODEL`")
     return re.sub(r"`(\w+)`|\b(\w+)=(?:True|(['\"])([\w-]+)\3)", option, message)

@@ -1,7 +1,7 @@
 """The demonstration: ratings simulated as in the paper, models of them, a table and a page."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,14 @@ PAPER_MSE = {
     ("latent factor, as in the paper", "bidirectional"): 2.636,
     ("latent factor, as in the paper", "causal"): 4.519,
 }
+_COLUMNS = (
+    "direction", "model", "test MSE", "above Bayes", "validation", "nats", "paper's MSE", "CPU s"
+)  # fmt: skip
+_FOOT = (
+    "MSE: mean squared error of the predicted ratings; noise alone gives about 1. Bayes: one who "
+    "knows how the ratings are made. nats: exact log-likelihood of a rating, the higher the "
+    "better. The paper's figures are of its own fits to the draw of seed 0."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +74,6 @@ class Result:
     nats: float
     cpu_seconds: float
 
-    @property
-    def paper_mse(self) -> float | None:
-        """The figure that the paper prints for this model; None if it prints none."""
-        return PAPER_MSE.get((self.name, self.direction))
-
 
 def run(*, out: Path, seed: int = 0, n_users: int = 10_000, max_epochs: int = 15) -> list[Result]:
     """Simulate, fit, print the table; write `out/model` and `out/report.html`.
@@ -78,22 +81,20 @@ def run(*, out: Path, seed: int = 0, n_users: int = 10_000, max_epochs: int = 15
     Seed 0 has the paper's draw of users; others have fresh draws and fresh initial weights.
     """
     console = Console(highlight=False)
-    out = Path(out)
     draw = draw_ratings(seed, n_users=n_users)
     sizes = f"{len(draw.train):,} + {len(draw.validation):,} + {len(draw.test):,}"
     console.print(f"Simulated {sizes} users (train + validation + test), each rating 5 movies.")
     with processor_threads(1):
         results = fit_all(draw, seed=seed, max_epochs=max_epochs)
-    columns, rows = _table_cells(results, draw)
-    _print_table(console, columns, rows)
-    first = results[0]
-    first.model.save(out / "model", overwrite=True)
+    rows = _rows(results, draw)
+    _print_table(console, rows)
+    results[0].model.save(out / "model", overwrite=True)
     page = write_page(
         out / "report.html",
         title="Ratings that depend on their order",
         lead="Exponential family attention on the simulated ratings of its paper, beside a latent "
         "factor model and cheap baselines.",
-        sections=_sections(results, draw, TableData(columns, rows, words=_WORDS, caption=_FOOT)),
+        sections=_sections(results, draw, TableData(_COLUMNS, rows, _COLUMNS[:2], _FOOT)),
     )
     console.print(f"\nmodel  {out / 'model'}   (exfam.load reads it)", soft_wrap=True)
     console.print(f"page   {page}", soft_wrap=True)
@@ -108,32 +109,26 @@ def draw_ratings(seed: int, *, n_users: int = 10_000) -> Draw:
     return Draw(groups[:first], groups[first:second], groups[second:])
 
 
-def make_models(direction: str, *, seed: int, max_epochs: int) -> dict[str, GroupEstimator]:
-    """The models compared, by name. All know the scale of the noise, as the paper's do.
-
-    The paper's latent factor model has no intercept of a movie; ours has one.
-    """
-    family = Gaussian(scale=1.0)
-    common: dict[str, Any] = {"direction": direction, "family": family}
-    trained: dict[str, Any] = common | {"parts": "values", "seed": seed, "max_epochs": max_epochs}
-    return {
-        "EFA": EFA(**trained, **EFA_SETTINGS, batch_size=128),
-        "latent factor": LatentFactor(**trained, **LATENT_FACTOR_SETTINGS),
-        "latent factor, as in the paper": LatentFactor(
-            **trained, **LATENT_FACTOR_SETTINGS, intercept=False
-        ),
-        "shrunk offset": ShrunkOffset(**common, k=None),
-        "mean of the movie": Marginal(**common, parts="values", by_item=True),
-    }
-
-
 def fit_all(draw: Draw, *, seed: int, max_epochs: int) -> list[Result]:
-    """Fit and score every model in both directions; EFA, bidirectional, comes first."""
-    return [
-        _fit(name, model, draw)
-        for direction in ("bidirectional", "causal")
-        for name, model in make_models(direction, seed=seed, max_epochs=max_epochs).items()
-    ]
+    """Fit and score every model in both directions; EFA, bidirectional, comes first.
+
+    All know the scale of the noise, as the paper's do. The paper's latent factor model has no
+    intercept of a movie; ours has one.
+    """
+    results = []
+    for direction in ("bidirectional", "causal"):
+        common: dict[str, Any] = {"direction": direction, "family": Gaussian(scale=1.0)}
+        trained = common | {"parts": "values", "seed": seed, "max_epochs": max_epochs}
+        factors = trained | LATENT_FACTOR_SETTINGS
+        models: dict[str, GroupEstimator] = {
+            "EFA": EFA(**trained, **EFA_SETTINGS, batch_size=128),
+            "latent factor": LatentFactor(**factors),
+            "latent factor, as in the paper": LatentFactor(**factors, intercept=False),
+            "shrunk offset": ShrunkOffset(**common, k=None),
+            "mean of the movie": Marginal(**common, parts="values", by_item=True),
+        }
+        results += [_fit(name, model, draw) for name, model in models.items()]
+    return results
 
 
 def _fit(name: str, model: GroupEstimator, draw: Draw) -> Result:
@@ -153,59 +148,29 @@ def _fit(name: str, model: GroupEstimator, draw: Draw) -> Result:
     )
 
 
-def _ratings(groups: Groups) -> Float[np.ndarray, "elements"]:
-    return groups.values["value"][groups.elements()]
-
-
 def _mse(predicted: Float[np.ndarray, "elements"], groups: Groups) -> float:
-    return float(((predicted - _ratings(groups)) ** 2).mean())
+    return float(((predicted - groups.values["value"][groups.elements()]) ** 2).mean())
 
 
-def _best_possible(groups: Groups) -> tuple[float, float]:
-    """Test MSE and nats of one who knows how the ratings are made (Bayes)."""
-    mse = _mse(ratings_true_means(groups), groups)
-    return mse, -0.5 * (np.log(2 * np.pi) + mse)
+def _rows(results: Sequence[Result], draw: Draw) -> list[list[str]]:
+    """A row for each result, first that of one who knows how the ratings are made (Bayes)."""
+    parts = (draw.test, draw.validation)
+    best, validation = (_mse(ratings_true_means(part), part) for part in parts)
+    figures = [best, 0.0, validation, -0.5 * (np.log(2 * np.pi) + best)]
+    rows = [["either", "Bayes-optimal", *(f"{number:.4f}" for number in figures), "", ""]]
+    for result in results:
+        figures = [result.mse, result.mse - best, result.validation_mse, result.nats]
+        paper = PAPER_MSE.get((result.name, result.direction), "")
+        numbers = [*(f"{number:.4f}" for number in figures), f"{paper}"]
+        rows.append([result.direction, result.name, *numbers, f"{result.cpu_seconds:.1f}"])
+    return rows
 
 
-_COLUMNS: dict[str, Callable[[Result, float], str]] = {
-    "direction": lambda result, best: result.direction,
-    "model": lambda result, best: result.name,
-    "test MSE": lambda result, best: f"{result.mse:.4f}",
-    "above Bayes": lambda result, best: f"{result.mse - best:.4f}",
-    "validation": lambda result, best: f"{result.validation_mse:.4f}",
-    "nats": lambda result, best: f"{result.nats:.4f}",
-    "paper's MSE": lambda result, best: f"{result.paper_mse or ''}",
-    "CPU s": lambda result, best: f"{result.cpu_seconds:.1f}",
-}
-_WORDS = ("direction", "model")
-_FOOT = (
-    "MSE: mean squared error of the predicted ratings; noise alone gives about 1. Bayes: one who "
-    "knows how the ratings are made. nats: exact log-likelihood of a rating, the higher the "
-    "better. The paper's figures are of its own fits to the draw of seed 0."
-)
-
-
-def _table_cells(results: Sequence[Result], draw: Draw) -> tuple[list[str], list[list[str]]]:
-    """Column names, and a row for each result, those of Bayes first."""
-    best, nats = _best_possible(draw.test)
-    bayes = {
-        "direction": "either",
-        "model": "Bayes-optimal",
-        "test MSE": f"{best:.4f}",
-        "above Bayes": f"{0:.4f}",
-        "validation": f"{_best_possible(draw.validation)[0]:.4f}",
-        "nats": f"{nats:.4f}",
-    }
-    rows = [[bayes.get(name, "") for name in _COLUMNS]]
-    rows += [[cell(result, best) for cell in _COLUMNS.values()] for result in results]
-    return list(_COLUMNS), rows
-
-
-def _print_table(console: Console, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_table(console: Console, rows: Sequence[Sequence[str]]) -> None:
     """In full width where the output is not a terminal."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for name in columns:
-        table.add_column(name, justify="left" if name in _WORDS else "right", overflow="fold")
+    for number, name in enumerate(_COLUMNS):
+        table.add_column(name, justify="left" if number < 2 else "right", overflow="fold")
     for row, following in zip(rows, [*rows[1:], rows[-1]], strict=True):
         table.add_row(*row, end_section=row[0] != following[0])
     if not console.is_terminal:
@@ -216,38 +181,29 @@ def _print_table(console: Console, columns: Sequence[str], rows: Sequence[Sequen
 
 
 def _sections(results: Sequence[Result], draw: Draw, table: TableData) -> list[Section]:
-    efa = results[0]
-    user = _most_special_user(draw.test)
-    one = draw.test[user : user + 1]
+    cases = [
+        f"movie {case}: mean {mean:g}" for case, mean in RATING_CASES.items() if case != ANY_OTHER
+    ]
+    means = Picture(
+        "Predicted against true means, by case",
+        picture_of_means(results, draw),
+        "Test users, models that see the whole rest of the user. Dots: average of the predicted "
+        "means; bars: from their 5 % to their 95 % quantile; upright lines: the truth.",
+    )
     return [
         Section(
             "How the ratings are made",
             text=[
                 "Each user rates the same five movies in an order of their own. A rating is "
-                "normal with variance 1 and mean 3, but for five cases: "
-                + "; ".join(
-                    f"movie {case}: mean {mean:g}"
-                    for case, mean in RATING_CASES.items()
-                    if case != ANY_OTHER
-                )
-                + ".",
+                f"normal with variance 1 and mean 3, but for five cases: {'; '.join(cases)}.",
                 "The order is uniformly random, so only the ratings are modeled: each one given "
                 "the movies and the user's other ratings (bidirectional), or given the movies so "
                 "far and the earlier ratings (causal).",
             ],
         ),
         Section("Results", parts=[table]),
-        Section("What EFA learned", parts=[_means(results, draw), _attention(efa, one)]),
+        Section("What EFA learned", parts=[means, _attention(results[0].model, draw.test)]),
     ]
-
-
-def _means(results: Sequence[Result], draw: Draw) -> Picture:
-    return Picture(
-        "Predicted against true means, by case",
-        picture_of_means(results, draw),
-        "Test users, models that see the whole rest of the user. Dots: average of the predicted "
-        "means; bars: from their 5 % to their 95 % quantile; upright lines: the truth.",
-    )
 
 
 def picture_of_means(results: Sequence[Result], draw: Draw) -> Figure:
@@ -263,10 +219,13 @@ def picture_of_means(results: Sequence[Result], draw: Draw) -> Figure:
     )
 
 
-def _attention(efa: Result, one: Groups) -> Picture:
-    assert isinstance(efa.model, EFA)
-    (explanation,) = efa.model.explain(one)
-    special = [f"movie {case}" for case in ratings_cases(one) if case != ANY_OTHER]
+def _attention(efa: GroupEstimator, groups: Groups) -> Picture:
+    """That of the first user in whose order the most cases happen."""
+    assert isinstance(efa, EFA)
+    cases = ratings_cases(groups).reshape(len(groups), -1)
+    user = int((cases != ANY_OTHER).sum(axis=1).argmax())
+    (explanation,) = efa.explain(groups[user : user + 1])
+    special = [f"movie {case}" for case in cases[user] if case != ANY_OTHER]
     return Picture(
         f"Attention of one user (number {explanation.group})",
         attention_map(explanation),
@@ -274,9 +233,3 @@ def _attention(efa: Result, one: Groups) -> Picture:
         f"What moves a mean here: {', '.join(special) or 'nothing'}. A rating never sees itself. "
         "“(nothing)” is what a center attends to where the context does not matter.",
     )
-
-
-def _most_special_user(groups: Groups) -> int:
-    """Index of the first user in whose order the most cases happen."""
-    special = (ratings_cases(groups) != ANY_OTHER).reshape(len(groups), -1)
-    return int(special.sum(axis=1).argmax())

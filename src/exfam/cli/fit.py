@@ -1,83 +1,168 @@
-"""`exfam fit`."""
+"""`exfam fit` and `exfam fit words`."""
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from exfam.checks import ExfamError
-from exfam.cli.common import FILE, READING, TABLE_FORMATS, duplicates
 from exfam.cli.configs import last_given
-from exfam.cli.fit_forms import FIT_FORMS
-from exfam.cli.kinds import flag, one_of, text
-from exfam.cli.notes import note
-from exfam.cli.options import Form, Option
-from exfam.cli.signatures import MODELS, build_estimator, estimator_options
+from exfam.cli.kinds import column, columns, text
+from exfam.cli.options import (
+    FILE,
+    OVERWRITE,
+    READING,
+    TABLE_FORMATS,
+    Form,
+    Option,
+    choice,
+    duplicates,
+    output,
+)
+from exfam.cli.signatures import MODELS, WORD_MODELS, build_estimator, estimator_options
 
 if TYPE_CHECKING:
-    from exfam.cli.sorts import PlannedFit, Sort
+    from exfam.cli.sorts.base import PlannedFit, Sort
 
 INTERRUPTED = 130
+_OF_GROUPS = """--value, --order, --attributes and the like take several columns as --value stars
+--value price, or as --value "[stars, price]". A family with arguments: --family
+"ordinal(n=5, start=1)"; one for each value column: --family "{stars: ordinal(5), price:
+gamma}", with quotes around a family that has commas. Options not given are those of the
+estimator; --model latent-factor --help lists those of another model. --print_config
+writes all of them as YAML, for --config.
+
+A share of the groups (--validation-fraction) is held out, or --validation FILE is, and
+chooses the epoch that is kept. The table has nats per observation there, beside
+baselines fitted on the same training groups. Ctrl-C keeps and saves the best epoch so
+far.
+
+Values at sites and times have models of their own, such as --model field-efa, whose
+columns are --time, --site, --coordinates and --value; there the last maps are held out.
+
+Tables of rows and columns are for --model table-classifier and table-regressor, with a
+--response, and --model table, without; --model table-classifier --help lists their options."""
+_OF_TABLES = """All columns but the --response are features, of any kind, with missing
+cells as they are: an empty cell, NA, NaN or null of a CSV file. Kinds are guessed; --kinds
+"{accidents: count, condition: [poor, fair, good]}" says otherwise, with labels in order.
+Options not given are those of the estimator. --print_config writes all of them as YAML, for
+--config.
+
+The table has nats, and accuracy or R^2, beside those of the response's marginal distribution (which
+predicts the most probable label, or the mean): on rows held out (--validation-fraction, or
+--validation FILE, which then choose the epoch that is kept), or else on those of training."""
+_OF_WORDS = """CORPUS is text in UTF-8, words apart by white space, as a rule one sentence per line:
+a file, also .gz or .bz2, or a folder of files; or what prepare_text has prepared. Options not given
+are those of the estimator; --model cbow --help and --model pmi --help list those of the others.
+--print_config writes all of them as YAML, for --config. To fit another model to a file called
+`words`, write ./words.
+
+The table has the mean log-likelihood in nats of the last epoch's training, of a yes or no (with
+--likelihood softmax, of a word); higher is better. A factorization has none. Ctrl-C keeps and
+saves what is learned so far. `exfam neighbors`, `exfam analogy`, `exfam evaluate words` and
+`exfam convert` take the folder."""
+_EXAMPLE = """\
+exfam fit ratings.csv --group user --order time --item movie --value stars \\
+    --family "ordinal(n=5, start=1)" -o model"""
+_EXAMPLE_OF_WORDS = """\
+exfam fit words corpus.txt -o vectors/
+exfam fit words corpus.txt --model skip-gram --tie reflection -o tied/"""
+_CORPUS = Option(
+    "corpus", text, "the text: a file, a folder of files, or a prepared text",
+    metavar="CORPUS", positional=True, required=True,
+)  # fmt: skip
+_VALIDATION = Option(
+    "validation", text, "data to choose the epoch by, instead of a share of FILE", metavar="FILE"
+)
+_CHECKPOINT = Option(
+    "checkpoint", text, "a folder from which a fit that was killed goes on when repeated",
+    metavar="FOLDER",
+)  # fmt: skip
+_RESPONSE = Option(
+    "response", column, "the column to predict from the others", metavar="COLUMN", required=True
+)
+_IGNORE = Option(
+    "ignore", columns, "columns to leave out, such as names: --ignore id --ignore url",
+    metavar="COLUMN", many=True,
+)  # fmt: skip
+# Models of tables -> the response in an example.
+_RESPONSES = {"table-classifier": "sold", "table-regressor": "price"}
 
 
-def form(words: Sequence[str]) -> Form:
-    """The options of `exfam fit`, of the model that the words choose."""
-    named = last_given("model", words)
-    model = named if named in MODELS else "efa"
-    own = FIT_FORMS[MODELS[model].reads]
+class _Help(NamedTuple):
+    """What is particular to models of one sort of data: of a model, an example and options."""
+
+    notes: str
+    example: Callable[[str], str]
+    data: Sequence[Option]
+    own: Callable[[str], Sequence[Option]] = lambda model: ()
+
+
+def _table_example(model: str) -> str:
+    response = f"--response {_RESPONSES[model]} " if model in _RESPONSES else ""
+    return f"exfam fit cars.csv --model {model} {response}-o model"
+
+
+# The format of dates is a parameter of models of groups.
+_OF_FILES = (FILE, _VALIDATION, duplicates("error"), *READING[:2])
+_HELP = {
+    "groups": _Help(_OF_GROUPS, lambda model: _EXAMPLE, _OF_FILES),
+    "fields": _Help(_OF_GROUPS, lambda model: _EXAMPLE, _OF_FILES[:2]),
+    "tables": _Help(
+        _OF_TABLES,
+        _table_example,
+        _OF_FILES[:2],
+        lambda model: [_RESPONSE, _IGNORE] if model in _RESPONSES else [_IGNORE],
+    ),
+    "text": _Help(_OF_WORDS, lambda model: _EXAMPLE_OF_WORDS, [_CORPUS]),
+}
+
+
+def fit_form(words: Sequence[str]) -> Form:
+    """`exfam fit`, of the model that the words choose."""
+    return _form("fit", "Fit a model to a file and save it", "MODEL", MODELS, words)
+
+
+def fit_words_form(words: Sequence[str]) -> Form:
+    """`exfam fit words`, of the model that the words choose."""
+    title = "Fit word vectors to a text and save them"
+    return _form("fit words", title, "VECTORS", WORD_MODELS, words)
+
+
+def _form(
+    command: str, title: str, metavar: str, models: Mapping[str, Any], words: Sequence[str]
+) -> Form:
+    usual, named = next(iter(models)), last_given("model", words)
+    model = named if named in models else usual
+    own = _HELP[models[model].reads]
+    first, *reading = own.data
     return Form(
-        "fit",
-        "Fit a model to a file and save it",
+        command,
+        title,
         [
-            *(option for option in _options() if option.name not in own.left_out),
-            *own.options(model),
+            first,
+            output("the folder to save the model in", metavar),
+            choice("model", list(models), "which estimator", default=usual),
+            _CHECKPOINT,
+            OVERWRITE,
+            *reading,
+            choice("format", TABLE_FORMATS, "of the table on stdout (default table)"),
+            *own.own(model),
             *estimator_options(model),
         ],
+        run=_run,
         example=own.example(model),
         notes=own.notes,
         config=True,
-        spoken="exfam fit" if model == "efa" else f"exfam fit --model {model}",
+        spoken=f"exfam {command}" if model == usual else f"exfam {command} --model {model}",
     )
 
 
-def _options() -> list[Option]:
-    return [
-        FILE,
-        Option(
-            "output", text, "the folder to save the model in", metavar="MODEL", short="-o",
-            required=True,
-        ),
-        Option(
-            "model", one_of(list(MODELS)), "which estimator (default efa)",
-            default="efa", metavar="{" + ",".join(MODELS) + "}",
-        ),
-        Option(
-            "validation", text, "data to choose the epoch by, instead of a share of FILE",
-            metavar="FILE",
-        ),
-        Option(
-            "checkpoint", text, "a folder from which a fit that was killed goes on when repeated",
-            metavar="FOLDER",
-        ),
-        Option(
-            "overwrite", flag, "replace the model in --output (default no)",
-            default=False, metavar="BOOL",
-        ),
-        duplicates("error"),
-        *READING,
-        Option(
-            "format", one_of(TABLE_FORMATS),
-            "of the table of scores on stdout (default table)",
-            metavar="{" + ",".join(TABLE_FORMATS) + "}",
-        ),
-    ]  # fmt: skip
-
-
-def run(chosen: Any) -> int:
-    """Fit, save, print scores beside baselines."""
+def _run(chosen: Any) -> int:
+    """Fit, save, print scores beside baselines, or what was learned of words."""
     from exfam.cli.output import deliver, destination
-    from exfam.cli.sorts import sort_named
+    from exfam.cli.sorts.lookup import sort_named
     from exfam.cli.writable import check_checkpoint, check_model_place, check_room, save_or_keep
     from exfam.training.ranks import is_main_rank
 
@@ -86,34 +171,35 @@ def run(chosen: Any) -> int:
     check_checkpoint(chosen.checkpoint)
     estimator = build_estimator(chosen.model, chosen)
     estimator._check_parameters()
-    sort = sort_named(MODELS[chosen.model].reads)
+    sort = sort_named((MODELS | WORD_MODELS)[chosen.model].reads)
     assert sort.plan is not None
     plan = sort.plan(estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
     say = _Notes(at_once=sys.stderr.isatty())
-    say(f"{chosen.file}: {plan.description}")
+    say(*plan.description)
     check_room(Path(chosen.output), _n_numbers(estimator, plan.train))
     started = time.perf_counter()
     with plan.errors:
-        estimator.fit(*plan.given, validation=plan.validation, checkpoint=chosen.checkpoint)
+        estimator.fit(*plan.given, **plan.options)
     seconds = time.perf_counter() - started
     status = _interrupted(estimator, say)
     if is_main_rank():
         save_or_keep(estimator, chosen.output, overwrite=chosen.overwrite)
         say(f"saved in {chosen.output}")
-        table, notes = _compared(sort, estimator, plan, seconds, chosen.output)
+        table, notes = _outcome(sort, estimator, plan, seconds, chosen.output)
         say(*notes)
         say.flush()
         deliver(table, to)
     return status
 
 
-def _compared(
+def _outcome(
     sort: "Sort", estimator: Any, plan: "PlannedFit", seconds: float, output: str
 ) -> tuple[Any, list[str]]:
     from exfam.cli import scoreboard
 
-    assert sort.comparison is not None
+    if sort.comparison is None:
+        return sort.summary(estimator) | {"seconds": [seconds]}, []
     try:
         return scoreboard.scoreboard(
             sort.comparison, estimator, plan.train, plan.held_out, seconds=seconds
@@ -151,19 +237,23 @@ class _Notes:
             self.flush()
 
     def flush(self) -> None:
+        from exfam.cli.output import note
+
         note(*self.lines)
         self.lines = []
 
 
-def _interrupted(estimator: Any, say: "_Notes") -> int:
+def _interrupted(estimator: Any, say: _Notes) -> int:
     """The exit status; raises KeyboardInterrupt if no epoch was completed before Ctrl-C."""
     histories = getattr(estimator, "histories_", [])
     if not histories or not histories[-1].interrupted:
         return 0
     if not histories[-1].rows:
+        if len(histories) == 1:
+            raise KeyboardInterrupt("before the first epoch ended")
         # The last member of an ensemble has learned nothing worth keeping.
         histories.pop(), estimator.members_.pop()
-    if not histories:
-        raise KeyboardInterrupt("before the first epoch ended")
-    say("interrupted: the best weights so far are kept")
+    words = hasattr(estimator, "vectors_")
+    kept = "what was learned so far is kept" if words else "the best weights so far are kept"
+    say(f"interrupted: {kept}")
     return INTERRUPTED

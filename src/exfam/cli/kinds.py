@@ -42,25 +42,21 @@ def text(value: Any) -> str:
 
 def column(value: Any) -> str | None:
     """The name of a column; a number is one too, and null none."""
-    if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
-        return None
-    return _name(value, "must be the name of a column")
+    return None if _is_nothing(value) else _name(value, "must be the name of a column")
 
 
 def columns(value: Any) -> str | list[str] | None:
     """One column or several: a name, a list of names, or YAML of a list."""
-    given = _maybe_list(value)
-    if not isinstance(given, list | tuple):
-        return column(given)
-    names = [_name(name, "must be the name of a column, or a list of names") for name in given]
+    if _is_nothing(value):
+        return None
+    rule = "must be the name of a column, or a list of names"
+    names = [_name(name, rule) for name in _listed(value)]
     return names[0] if len(names) == 1 else names
 
 
 def labels(value: Any) -> list[str]:
     """One label or several."""
-    given = _maybe_list(value)
-    listed = given if isinstance(given, list | tuple) else [given]
-    return [_name(label, "must be a label, or a list of labels") for label in listed]
+    return [_name(label, "must be a label, or a list of labels") for label in _listed(value)]
 
 
 def words(value: Any) -> list[str]:
@@ -85,14 +81,11 @@ def flag(value: Any) -> bool:
 
 def whole(value: Any) -> int:
     """A whole number that 64 bits can hold."""
-    rule = "must be a whole number"
     if isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):
             value = int(value)
-        except ValueError:
-            raise ValueError(rule) from None
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(rule)
+        raise ValueError("must be a whole number")
     if abs(value) >= 2**63:
         raise ValueError("must be a whole number of 64 bits")
     return value
@@ -100,22 +93,18 @@ def whole(value: Any) -> int:
 
 def number(value: Any) -> float:
     """A finite number."""
-    rule = "must be a finite number"
     if isinstance(value, str):
-        try:
+        with contextlib.suppress(ValueError):
             value = float(value)
-        except ValueError:
-            raise ValueError(rule) from None
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or abs(value) > 1e300 or math.isnan(value):
-        raise ValueError(rule)
+        raise ValueError("must be a finite number")
     return float(value)
 
 
 def number_list(value: Any) -> list[float]:
     """One number or several."""
-    given = _maybe_list(value)
-    return [number(part) for part in (given if isinstance(given, list | tuple) else [given])]
+    return [number(part) for part in _listed(value)]
 
 
 def row_of_numbers(value: Any) -> tuple[float, ...]:
@@ -178,13 +167,11 @@ def or_auto(kind: Kind) -> Kind:
 
 def optional(kind: Kind) -> Kind:
     """The kind that takes null besides."""
+    return lambda value: None if _is_nothing(value) else kind(value)
 
-    def or_nothing(value: Any) -> Any:
-        if value is None or (isinstance(value, str) and value.lower() in _NOTHING):
-            return None
-        return kind(value)
 
-    return or_nothing
+def _is_nothing(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and value.lower() in _NOTHING)
 
 
 def _name(value: Any, rule: str) -> str:
@@ -194,11 +181,12 @@ def _name(value: Any, rule: str) -> str:
     return str(value)
 
 
-def _maybe_list(value: Any) -> Any:
+def _listed(value: Any) -> list[Any]:
+    """One value or several, which a word has in brackets."""
     if isinstance(value, str) and value.startswith("["):
         given = _from_yaml(value, "must be a name or a list in brackets")
-        return given if isinstance(given, list) else value
-    return value
+        value = given if isinstance(given, list) else value
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _from_yaml(value: str, rule: str, *, loader: Any = yaml.SafeLoader) -> Any:

@@ -1,11 +1,11 @@
-"""The options of a command, as data."""
+"""Commands and their options, as data; and the options that several commands share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from exfam.checks import ExfamError, shown
-from exfam.cli.kinds import Kind, text
+from exfam.cli.kinds import Kind, flag, one_of, text, whole
 
 
 @dataclass(frozen=True)
@@ -13,13 +13,9 @@ class Option:
     """One option, `--name`.
 
     `kind`: turns a word, or YAML, into the value
-    `help`: what it is, and its default
-    `default`: its value where it is not given (default None)
     `metavar`: what stands for the value in the help (default "VALUE")
-    `short`: a short form, such as "-o" (default None)
     `many`: whether it may be given again, its values making a list (default False)
     `positional`: whether a word without an option may stand for it (default False)
-    `required`: whether it must be given (default False)
     `section`: its heading in the help; "" for the first one (default "")
     """
 
@@ -40,15 +36,106 @@ class Option:
         return "--" + (self.name if self.name == "print_config" else self.name.replace("_", "-"))
 
 
+def convert(option: Option, value: Any, *, where: str = "") -> Any:
+    """The value that an option takes for a word or for YAML.
+
+    Raises ExfamError naming the option and the value.
+    """
+    try:
+        return option.kind(value)
+    except ValueError as error:
+        raise ExfamError(f"`{option.long}` {error}, got {shown(value)}{where}.") from error
+
+
+def switch(name: str, help: str, *, default: bool = False) -> Option:
+    """An option that is yes or no."""
+    word = "yes" if default else "no"
+    return Option(name, flag, f"{help} (default {word})", default=default, metavar="BOOL")
+
+
+def choice(name: str, words: Sequence[str], help: str, *, default: str | None = None) -> Option:
+    """An option that is one of some words; the help of one without a default says what it is."""
+    listed = "{" + ",".join(words) + "}"
+    help += "" if default is None else f" (default {default})"
+    return Option(name, one_of(words), help, default=default, metavar=listed)
+
+
+def count(name: str, help: str, *, default: int | None = None, short: str | None = None) -> Option:
+    """An option that is a whole number; the help of one without a default says what it is."""
+    help += "" if default is None else f" (default {default})"
+    return Option(name, whole, help, default=default, metavar="N", short=short)
+
+
+def output(help: str, metavar: str) -> Option:
+    """The option of what a command writes."""
+    return Option("output", text, help, metavar=metavar, short="-o", required=True)
+
+
+def duplicates(default: str) -> Option:
+    """What to do with equal rows."""
+    what = "rows that are the same in every column read: error, drop or keep"
+    return choice("duplicates", ("error", "drop", "keep"), what, default=default)
+
+
+TABLE_FORMATS = ("table", "csv", "json", "parquet")
 CONFIG = Option("config", text, "options from a YAML file; others given beside it win", many=True)
 PRINT_CONFIG = Option("print_config", text, "print all options as YAML for --config, and stop")
+MODEL = Option("model", text, "a saved model", metavar="MODEL", positional=True, required=True)
+FILE = Option(
+    "file", text,
+    "the data: CSV, TSV, JSON lines (any of them .gz), Parquet, a folder or pattern of such files, "
+    "a prepared folder, or SQL with --database",
+    metavar="FILE", positional=True, required=True,
+)  # fmt: skip
+READING = (
+    Option(
+        "database", text,
+        "a database for FILE to be a query or a table in, such as sqlite:///shop.db",
+        metavar="URI",
+    ),
+    Option(
+        "memory_limit", text,
+        "memory for reading before it spills to disk, such as 2GB (default: half of the machine's)",
+        metavar="SIZE",
+    ),
+    Option(
+        "date_format", text,
+        "how dates in text are written, such as %d/%m/%Y (default: the one format that all of "
+        "the column fits)",
+        metavar="FORMAT",
+    ),
+)  # fmt: skip
+DATA = (
+    MODEL,
+    FILE,
+    duplicates("keep"),
+    *READING,
+    choice(
+        "unknown",
+        ("error", "ignore", "unk"),
+        "items never seen in training: error, ignore (leave such rows out) or unk (keep them in "
+        "the context as unknown) (default: as in the fit)",
+    ),
+)
+OVERWRITE = switch("overwrite", "replace what is in --output")
+OUTPUT = (
+    choice(
+        "format",
+        TABLE_FORMATS,
+        "table for reading; csv with a header; json, a list with a record a line; or parquet. All "
+        "but the table have all digits (default table, or what --output ends in)",
+    ),
+    Option("output", text, "write to this file instead of stdout", metavar="FILE", short="-o"),
+)
 
 
 @dataclass(frozen=True)
 class Form:
-    """A command and its options.
+    """A command.
 
     `example`: command lines that work, one after the other
+    `run`: of the chosen options; its exit status, or None for 0
+    `answers`: in place of `run`: the columns that are written as --format and --output say
     `notes`: what else the help says (default "")
     `config`: whether it takes `--config FILE` and `--print_config` (default False)
     `spoken`: the command as errors name it; "exfam" and its name if empty (default "")
@@ -58,9 +145,15 @@ class Form:
     title: str
     options: Sequence[Option]
     example: str
+    run: Callable[[Any], int | None] | None = None
+    answers: Callable[[Any], Any] | None = None
     notes: str = ""
     config: bool = False
     spoken: str = ""
+
+    def __post_init__(self) -> None:
+        if self.answers is not None:
+            object.__setattr__(self, "options", (*self.options, *OUTPUT))
 
     @property
     def spoken_name(self) -> str:
@@ -71,14 +164,3 @@ class Form:
     def positional(self) -> list[Option]:
         """The options that stand without a name, in this order."""
         return [option for option in self.options if option.positional]
-
-
-def convert(option: Option, value: Any, *, where: str = "") -> Any:
-    """The value that an option takes for a word or for YAML.
-
-    Raises ExfamError naming the option and the value.
-    """
-    try:
-        return option.kind(value)
-    except ValueError as error:
-        raise ExfamError(f"`{option.long}` {error}, got {shown(value)}{where}.") from error

@@ -18,6 +18,7 @@ import pyarrow.parquet
 from exfam.checks import ExfamError
 from exfam.cli.writable import check_may_write
 from exfam.files import write_atomically
+from exfam.training.ranks import is_main_rank
 
 _SUFFIXES = {".txt": "table", ".csv": "csv", ".json": "json", ".parquet": "parquet"}
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -55,6 +56,13 @@ def destination(format: str | None, output: str | None) -> Destination:
         raise ExfamError(f"`--output` must be a file, got a folder at {output}.")
     check_may_write("--output", path)
     return Destination(chosen, path)
+
+
+def note(*lines: str) -> None:
+    """Print lines for the reader on stderr, once under torchrun; results alone are on stdout."""
+    if is_main_rank():
+        for line in lines:
+            print(line.encode(errors="backslashreplace").decode(), file=sys.stderr, flush=True)
 
 
 def beside(columns: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,58 +7,41 @@ inherits is read off the classes that it derives from.
 
 import ast
 import functools
-import importlib
+import pkgutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import check_choice
-from exfam.cli.kinds import (
-    Kind,
-    anything,
-    by_column,
-    column,
-    columns,
-    flag,
-    number,
-    number_list,
-    optional,
-    or_auto,
-    text,
-    text_by_column,
-    whole,
-)
+from exfam.cli import kinds
+from exfam.cli.kinds import Kind
 from exfam.cli.options import Option
 from exfam.estimator.base import section_rank
-from exfam.estimator.registry import REGISTRY, Entry
+from exfam.estimator.registry import REGISTRY
 
 # What `--model` of `exfam fit` may say, and that of `exfam fit words`.
-MODELS = {
-    entry.command: entry for entry in REGISTRY.values() if entry.command and entry.reads != "text"
-}
-WORD_MODELS = {
-    entry.command: entry for entry in REGISTRY.values() if entry.command and entry.reads == "text"
-}
-_ALL = MODELS | WORD_MODELS
+_ALL = {entry.command: entry for entry in REGISTRY.values() if entry.command}
+MODELS = {model: entry for model, entry in _ALL.items() if entry.reads != "text"}
+WORD_MODELS = {model: entry for model, entry in _ALL.items() if entry.reads == "text"}
 
 # A rule -> what an option's word becomes, and what stands for the word in help.
 _RULES: dict[str, tuple[Kind, str]] = {
-    "ANY_NUMBER": (whole, "N"),
-    "ByColumn": (by_column, ""),
-    "Choice": (text, "WORD"),
-    "ColumnName": (column, "COLUMN"),
-    "ColumnNames": (columns, "COLUMN"),
-    "Families": (anything, "FAMILY"),
-    "Flag": (flag, "BOOL"),
-    "Fraction": (number, "X"),
-    "Number": (number, "X"),
-    "Numbers": (number_list, "NUMBER"),
-    "Positive": (number, "X"),
-    "SEED": (whole, "N"),
-    "Share": (number, "X"),
-    "Text": (text, "WORD"),
-    "TextByColumn": (text_by_column, "FORMAT"),
-    "Whole": (whole, "N"),
+    "ANY_NUMBER": (kinds.whole, "N"),
+    "ByColumn": (kinds.by_column, ""),
+    "Choice": (kinds.text, "WORD"),
+    "ColumnName": (kinds.column, "COLUMN"),
+    "ColumnNames": (kinds.columns, "COLUMN"),
+    "Families": (kinds.anything, "FAMILY"),
+    "Flag": (kinds.flag, "BOOL"),
+    "Fraction": (kinds.number, "X"),
+    "Number": (kinds.number, "X"),
+    "Numbers": (kinds.number_list, "NUMBER"),
+    "Positive": (kinds.number, "X"),
+    "SEED": (kinds.whole, "N"),
+    "Share": (kinds.number, "X"),
+    "Text": (kinds.text, "WORD"),
+    "TextByColumn": (kinds.text_by_column, "FORMAT"),
+    "Whole": (kinds.whole, "N"),
 }
 # What is read and the parameter -> its help, where words are written otherwise than in Python.
 _HELP = {
@@ -84,16 +67,6 @@ class Declaration:
     help: str | None
     section: str | None
 
-    def over(self, inherited: "Declaration | None") -> "Declaration":
-        """What is given here, the rest as inherited."""
-        if inherited is None:
-            return self
-        kept: dict[str, Any] = {
-            name: getattr(self, name) or getattr(inherited, name)
-            for name in ("rule", "help", "section")
-        }
-        return replace(self, **kept)
-
 
 def estimator_options(model: str) -> list[Option]:
     """An option for every parameter of an estimator.
@@ -110,13 +83,12 @@ def build_estimator(model: str, chosen: Any) -> Any:
 
     Raises ExfamError for a family that there is not.
     """
-    parameters: dict[str, Any] = {}
-    for declaration, option in zip(parameters_of(model), estimator_options(model), strict=True):
-        value = getattr(chosen, option.name)
-        if value is None and option.default is None:
-            continue
-        parameters[option.name] = _value(declaration, value)
-    return getattr(importlib.import_module(_ALL[model].module), _ALL[model].name)(**parameters)
+    entry, given = _ALL[model], {}
+    for own, option in zip(parameters_of(model), estimator_options(model), strict=True):
+        value = getattr(chosen, own.name)
+        if value is not None or option.default is not None:
+            given[own.name] = _value(own, value)
+    return pkgutil.resolve_name(f"{entry.module}:{entry.name}")(**given)
 
 
 def _value(declaration: Declaration, given: Any) -> Any:
@@ -143,9 +115,8 @@ def parameters_of(model: str) -> list[Declaration]:
     ['group', 'order', 'item']
     """
     check_choice("--model", model, _ALL)
-    entry: Entry = _ALL[model]
-    found = _declarations(entry.module, entry.name)
-    complete = [replace(each, section=each.section or "Model") for each in found.values()]
+    own = _declarations(_ALL[model].module, _ALL[model].name).values()
+    complete = [replace(part, section=part.section or "Model") for part in own]
     return sorted(complete, key=lambda declaration: section_rank(declaration.section))
 
 
@@ -159,15 +130,18 @@ def _declarations(module: str, name: str) -> dict[str, Declaration]:
     """Those of a class and of the classes of ours that it derives from, most general first."""
     tree = _parsed(module)
     node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
-    found: dict[str, Declaration] = {}
-    for base in reversed(node.bases):
-        home = _home(tree, module, ast.unparse(base))
-        if home is not None:
-            for key, declaration in _declarations(home, ast.unparse(base)).items():
-                found[key] = declaration.over(found.get(key))
-    for key, declaration in _own(node).items():
-        found[key] = declaration.over(found.get(key))
-    return found
+    merged: dict[str, Declaration] = {}
+    homes = [(_home(tree, module, ast.unparse(base)), base) for base in reversed(node.bases)]
+    inherited = [_declarations(home, ast.unparse(base)) for home, base in homes if home]
+    for declarations in [*inherited, _own(node)]:
+        for key, declaration in declarations.items():
+            below = merged.get(key, declaration)
+            kept: dict[str, Any] = {
+                part: getattr(declaration, part) or getattr(below, part)
+                for part in ("rule", "help", "section")
+            }
+            merged[key] = replace(declaration, **kept)
+    return merged
 
 
 def _home(tree: ast.Module, module: str, name: str) -> str | None:
@@ -185,46 +159,38 @@ def _home(tree: ast.Module, module: str, name: str) -> str | None:
 
 
 def _own(node: ast.ClassDef) -> dict[str, Declaration]:
-    sections = [word.value for word in node.keywords if word.arg == "section"]
-    section = ast.literal_eval(sections[0]) if sections else None
-    return {
-        line.target.id: _declaration(line.target.id, line, section)
-        for line in node.body
-        if isinstance(line, ast.AnnAssign)
-        and isinstance(line.target, ast.Name)
-        and isinstance(line.value, ast.Call)
-        and ast.unparse(line.value.func) == "parameter"
-    }
-
-
-def _declaration(name: str, line: ast.AnnAssign, section: str | None) -> Declaration:
-    call = line.value
-    assert isinstance(call, ast.Call)
-    given = dict(zip(("rule", "text"), call.args, strict=False))
-    given |= {word.arg: word.value for word in call.keywords if word.arg}
-    return Declaration(
-        name,
-        ast.unparse(line.annotation),
-        ast.literal_eval(given["default"]),
-        given.get("rule"),
-        ast.literal_eval(given["text"]) if "text" in given else None,
-        section,
-    )
+    section = next((word.value for word in node.keywords if word.arg == "section"), None)
+    own = {}
+    for line in node.body:
+        if isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Call):
+            if ast.unparse(line.value.func) != "parameter":
+                continue
+            given = dict(zip(("rule", "text"), line.value.args, strict=False))
+            given |= {word.arg: word.value for word in line.value.keywords if word.arg}
+            name = ast.unparse(line.target)
+            own[name] = Declaration(
+                name,
+                ast.unparse(line.annotation),
+                ast.literal_eval(given["default"]),
+                given.get("rule"),
+                ast.literal_eval(given["text"]) if "text" in given else None,
+                None if section is None else ast.literal_eval(section),
+            )
+    return own
 
 
 def _option(parameter: Declaration, *, reads: str) -> Option:
     kind, metavar = _kind(parameter.rule)
-    if kind is text and parameter.annotation.endswith("| None"):
-        kind = optional(text)
-    default = None if parameter.default == () else parameter.default
+    if kind is kinds.text and parameter.annotation.endswith("| None"):
+        kind = kinds.optional(kind)
     help = _HELP.get((reads, parameter.name), parameter.help or "")
     return Option(
         parameter.name,
         kind,
         f"{help}{_EXAMPLES.get(parameter.name, '')} (default {parameter.default!r})",
-        default=default,
+        default=None if parameter.default == () else parameter.default,
         metavar=metavar or parameter.name.upper(),
-        many=kind in (columns, number_list),
+        many=kind in (kinds.columns, kinds.number_list),
         section=(parameter.section or "").partition(" ")[0],
     )
 
@@ -233,14 +199,14 @@ def _kind(rule: ast.expr | None) -> tuple[Kind, str]:
     """What an option's word becomes by the rule as it is written."""
     if isinstance(rule, ast.Name):
         return _RULES[rule.id]
-    assert isinstance(rule, ast.Call) and isinstance(rule.func, ast.Name)
-    name, arguments = rule.func.id, rule.args
+    assert isinstance(rule, ast.Call)
+    name = ast.unparse(rule.func)
     if name == "OrNone":
-        kind, metavar = _kind(arguments[0])
-        takes_null = kind in (column, columns, by_column, text_by_column)
-        return (kind if takes_null else optional(kind)), metavar
+        kind, metavar = _kind(rule.args[0])
+        takes_null = (kinds.column, kinds.columns, kinds.by_column, kinds.text_by_column)
+        return (kind if kind in takes_null else kinds.optional(kind)), metavar
     if name == "OrWord":
-        kind, metavar = _kind(arguments[1])
-        is_auto = ast.literal_eval(arguments[0]) == "auto" and kind is not anything
-        return (or_auto(kind) if is_auto else kind), metavar
+        kind, metavar = _kind(rule.args[1])
+        is_auto = ast.literal_eval(rule.args[0]) == "auto" and kind is not kinds.anything
+        return (kinds.or_auto(kind) if is_auto else kind), metavar
     return _RULES[name]

@@ -3,17 +3,3 @@
 A command looks its sort up once, by what the registry says that the estimator reads, and has no
 branches on it. A new sort is a module here and a line in `SORTS`.
 """
-
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
-from exfam.cli.sorts.lookup import respond, sort_named, sort_of
-
-__all__ = [
-    "Baseline",
-    "Comparison",
-    "Figures",
-    "PlannedFit",
-    "Sort",
-    "respond",
-    "sort_named",
-    "sort_of",
-]

@@ -5,21 +5,24 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+# Columns, and lines to say.
+Answer = tuple[Any, list[str]]
+
 
 @dataclass(frozen=True, eq=False)
 class PlannedFit:
     """What `fit` takes, and what its scores are of.
 
     `train`, `held_out`: the data that the fit learns from, and those that scores are of, if any
-    `description`: what was read
+    `description`: what was read, in lines
     `errors`: within it, errors of the fit name files and options
     """
 
     given: tuple[Any, ...]
-    validation: Any
+    options: Mapping[str, Any]
     train: Any
-    held_out: Any
-    description: str
+    held_out: Any = None
+    description: tuple[str, ...] = ()
     errors: AbstractContextManager[None] = field(default_factory=nullcontext)
 
 
@@ -49,14 +52,6 @@ class Figures:
         return sum(self.nats.values())
 
 
-def _as_read(model: Any, data: Any) -> Any:
-    return data
-
-
-def _no_notes(model: Any, train: Any) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """How a fitted model is compared with baselines on data.
@@ -79,8 +74,8 @@ class Comparison:
     unseen: Callable[[Any, Any], Any]
     baselines: Callable[[Any], list[Baseline]]
     figures: Callable[[Any, Any, Any], Figures]
-    read: Callable[[Any, Any], Any] = _as_read
-    notes: Callable[[Any, Any], list[str]] = _no_notes
+    read: Callable[[Any, Any], Any] = lambda model, data: data
+    notes: Callable[[Any, Any], list[str]] = lambda model, train: []
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +83,26 @@ class Sort:
     """What commands do with models of one sort of data.
 
     `name`: as errors say it: a model of "groups"
-    `read`: of the model, the chosen options and `file`: the file's data and a line that describes
-        them
+    `read`: of the model, the chosen options and `file`: the file's data and a line about them
     `facts`: of the model: what it was fitted to, as plain values
-    `answers`: by command: of the model, the data and the chosen options, columns and lines that
-        are to be said
+    `answers`: by command, of the model, the data and the chosen options
     `instead`: commands that do not take such models, and what to do
     `refused`: options that are not for such models, and what to do
     `plan`: of an estimator and the chosen options: the plan of a fit
+    `summary`: of a fitted model that is compared with nothing: the table of its fit
     """
 
     name: str
     read: Callable[..., tuple[Any, str]]
     facts: Callable[[Any], dict[str, Any]]
-    answers: Mapping[str, Callable[[Any, Any, Any], tuple[Any, list[str]]]]
+    answers: Mapping[str, Callable[[Any, Any, Any], Answer]]
     instead: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
     plan: Callable[[Any, Any], PlannedFit] | None = None
     comparison: Comparison | None = None
+    summary: Callable[[Any], dict[str, Any]] = lambda model: {}
+
+
+def n_numbers(model: Any) -> int:
+    """How many numbers a member of a fitted model has."""
+    return sum(parameter.numel() for parameter in model.members_[0].parameters())

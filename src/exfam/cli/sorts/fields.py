@@ -6,7 +6,15 @@ import numpy as np
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.output import beside
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
+from exfam.cli.sorts.base import (
+    Answer,
+    Baseline,
+    Comparison,
+    Figures,
+    PlannedFit,
+    Sort,
+    n_numbers,
+)
 from exfam.cli.sorts.groups import estimator_baseline, mean_parts, split_held_out, unseen_groups
 from exfam.columns.parts import Part
 from exfam.families import family_to_config
@@ -45,23 +53,20 @@ def _columns(model: Any, file: str) -> dict[str, Any]:
     return columns
 
 
-def _one_line(facts: FieldFacts) -> str:
-    return "; ".join(str(facts).splitlines())
-
-
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     groups, facts = _read_maps(model, chosen, file=file)
-    return groups, f"{file}: {_one_line(facts)}"
+    return groups, f"{file}: {'; '.join(str(facts).splitlines())}"
 
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     """Scores are of the maps that a fit holds out, the last ones unless others are given."""
-    groups, facts = _read_maps(estimator, chosen, file=chosen.file)
+    groups, description = _read(estimator, chosen, file=chosen.file)
     validation = None
     if chosen.validation is not None:
         validation, _ = _read_maps(estimator, chosen, file=chosen.validation)
     plan = plan_field_fit(estimator, groups, validation=validation, checkpoint=None)
-    return PlannedFit((groups,), validation, plan.train, plan.validation, _one_line(facts))
+    options = {"validation": validation, "checkpoint": chosen.checkpoint}
+    return PlannedFit((groups,), options, plan.train, plan.validation, (description,))
 
 
 def _facts(model: Any) -> dict[str, Any]:
@@ -75,11 +80,11 @@ def _facts(model: Any) -> dict[str, Any]:
         "step": shape.step,
         "family": family_to_config(model.family_),
         "members": len(model.members_),
-        "numbers": sum(parameter.numel() for parameter in model.members_[0].parameters()),
+        "numbers": n_numbers(model),
     }
 
 
-def _score(model: Any, groups: Groups, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
     """Nats and CRPS of every row, or their means over observed values.
 
     Raises ExfamError if no value is observed.
@@ -97,7 +102,7 @@ def _score(model: Any, groups: Groups, chosen: Any) -> tuple[dict[str, Any], lis
     return {"part": [model.shape_.column], "targets": [n]} | means, []
 
 
-def _predict(model: Any, groups: Groups, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+def _predict(model: Any, groups: Groups, chosen: Any) -> Answer:
     """Means and standard deviations of every row, and the interval or quantiles chosen."""
     prediction, column = model.predict_dist(groups), model.shape_.column
     columns = {"mean": prediction.mean, "sd": prediction.sd}

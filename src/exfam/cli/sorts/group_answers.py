@@ -7,11 +7,10 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column, beside, stacked
+from exfam.cli.sorts.base import Answer
 from exfam.cli.sources import file_rows
 from exfam.groups import Groups
 
-# Columns, and lines to say.
-Answer = tuple[Any, list[str]]
 # As many columns as a file of rows can bear.
 MOST_CLASSES = 2000
 AT_A_TIME = 64

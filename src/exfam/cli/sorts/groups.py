@@ -7,7 +7,15 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.cli.output import beside
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
+from exfam.cli.sorts.base import (
+    Answer,
+    Baseline,
+    Comparison,
+    Figures,
+    PlannedFit,
+    Sort,
+    n_numbers,
+)
 from exfam.cli.sorts.group_answers import (
     attention_rows,
     predict_groups,
@@ -33,8 +41,8 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     _complete_columns(estimator, chosen)
-    columns, options = estimator._columns(), reading_options(chosen)
-    groups, facts = read_source(chosen.file, columns, options=options)
+    columns, reading = estimator._columns(), reading_options(chosen)
+    groups, facts = read_source(chosen.file, columns, options=reading)
     if chosen.validation is None:
         train, held_out = hold_out_groups(
             groups,
@@ -47,11 +55,13 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
         held_out, _ = read_source(
             chosen.validation,
             columns,
-            options=options,
+            options=reading,
             vocabulary=groups.vocabulary,
             unknown=estimator.unknown,
         )
-    return PlannedFit((train,), held_out, train, held_out, describe_rows(facts))
+    options = {"validation": held_out, "checkpoint": chosen.checkpoint}
+    description = f"{chosen.file}: {describe_rows(facts)}"
+    return PlannedFit((train,), options, train, held_out, (description,))
 
 
 def _complete_columns(estimator: Any, chosen: Any) -> None:
@@ -76,7 +86,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "families": {name: family_to_config(family) for name, family in families.items()},
         "support": model.support_,
         "members": len(model.members_),
-        "numbers": sum(parameter.numel() for parameter in first.parameters()),
+        "numbers": n_numbers(model),
     }
 
 
@@ -95,7 +105,7 @@ def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
     return means, n
 
 
-def _score(model: Any, groups: Groups, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
     parts = model.log_prob_parts(groups)
     notes = _impossible(parts, groups)
     if not chosen.per_row:

@@ -5,7 +5,15 @@ from typing import Any
 import numpy as np
 
 from exfam.cli.output import stacked
-from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort
+from exfam.cli.sorts.base import (
+    Answer,
+    Baseline,
+    Comparison,
+    Figures,
+    PlannedFit,
+    Sort,
+    n_numbers,
+)
 from exfam.cli.tables.experts import table_experts
 from exfam.cli.tables.files import (
     describe_table,
@@ -43,28 +51,27 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     validation = None if held_out is None else given_of(held_out, response)
     if response is None and validation is not None:
         (validation,) = validation
-    read = [train] if held_out is None else [train, held_out]
     return PlannedFit(
         given_of(train, response),
-        validation,
+        {"validation": validation, "checkpoint": chosen.checkpoint},
         train,
         held_out,
-        describe_table(train),
-        errors=errors_of_files(*read),
+        (f"{chosen.file}: {describe_table(train)}",),
+        errors=errors_of_files(*(part for part in (train, held_out) if part is not None)),
     )
 
 
-def _score(model: Any, table: TableFile, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+def _score(model: Any, table: TableFile, chosen: Any) -> Answer:
     return table_scores(model, table, chosen), []
 
 
-def _predict(model: Any, table: TableFile, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+def _predict(model: Any, table: TableFile, chosen: Any) -> Answer:
     if chosen.fill:
         return filled_table(model, table), []
     return table_predictions(model, table, chosen), []
 
 
-def _explain(model: Any, table: TableFile, chosen: Any) -> tuple[Any, list[str]]:
+def _explain(model: Any, table: TableFile, chosen: Any) -> Answer:
     notes = [f"of the first of {model.ensemble} networks"] if model.ensemble > 1 else []
     return stacked(table_experts(model, table, chosen)), notes
 
@@ -73,7 +80,7 @@ def _facts(model: Any) -> dict[str, Any]:
     return {
         **table_facts(model),
         "members": len(model.members_),
-        "numbers": sum(parameter.numel() for parameter in model.members_[0].parameters()),
+        "numbers": n_numbers(model),
     }
 
 

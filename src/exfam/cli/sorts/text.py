@@ -1,21 +1,53 @@
 """Models of words of a text, and of sentences."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from exfam.cli.sorts.base import Sort
+from exfam.checks import ExfamError
+from exfam.cli.sorts.base import Answer, PlannedFit, Sort, n_numbers
 
 # Where the log-likelihood is of yes and no, there is no perplexity.
 _SAMPLED = ("skip-gram", "cbow")
 _OF_ROWS = "It is of rows. Take a file of text."
+_COMMANDS = ("predict", "explain", "recommend", "report")
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[str, str]:
     return file, ""
 
 
-def _score(model: Any, file: str, chosen: Any) -> tuple[dict[str, Any], list[str]]:
+def _plan(estimator: Any, chosen: Any) -> PlannedFit:
+    keep = "folder" if chosen.model == "pmi" else "checkpoint"
+    return PlannedFit((chosen.corpus,), {keep: chosen.checkpoint}, None, errors=_errors())
+
+
+@contextlib.contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except ExfamError as error:
+        message = str(error).replace("`folder`", "`checkpoint`")
+        for name in ("`source`", "`X`", "`path`"):
+            message = message.replace(name, "`CORPUS`")
+        raise ExfamError(message) from error
+
+
+def _summary(model: Any) -> dict[str, Any]:
+    """What was learned, and the nats of the last epoch, of a factorization none."""
+    vectors, histories = model.vectors_, getattr(model, "histories_", [])
+    return {
+        "model": [{"pmi-factorization": "pmi"}.get(model.kind, model.kind)],
+        "words": [len(vectors)],
+        "dim": [vectors.dim],
+        "tied": ["yes" if vectors.tied else "no"],
+        "nats": [-histories[-1].rows[-1].train_nats if histories else float("nan")],
+    }
+
+
+def _score(model: Any, file: str, chosen: Any) -> Answer:
     """Mean nats of the file's text; see the models' `score`."""
     nats = float(model.score(file))
     is_exact = model.kind not in _SAMPLED or getattr(model, "likelihood", None) == "softmax"
@@ -34,11 +66,8 @@ def _facts(model: Any) -> dict[str, Any]:
 
 
 def _network_facts(model: Any) -> dict[str, Any]:
-    (network,) = model.members_
-    return {"numbers": sum(parameter.numel() for parameter in network.parameters())}
+    return {"numbers": n_numbers(model)}
 
-
-_COMMANDS = ("predict", "explain", "recommend", "report")
 
 WORDS = Sort(
     name="words",
@@ -52,6 +81,8 @@ WORDS = Sort(
         ("database", "memory_limit", "date_format", "unknown", "per_row"), _OF_ROWS
     )
     | {"train": "Models of words have no baselines."},
+    plan=_plan,
+    summary=_summary,
 )
 SENTENCES = Sort(
     name="sentences",

@@ -7,12 +7,12 @@ __all__ = ["COMMANDS"]
 COMMANDS = {
     "probe dependencies": Command(
         "which attention heads of an encoder find dependencies",
-        "exfam_studies.commands.dependencies",
+        "exfam_studies.commands.dependencies:DEPENDENCIES",
     ),
     "probe swaps": Command(
-        "pairs of sentences whose words change places", "exfam_studies.commands.swaps"
+        "pairs of sentences whose words change places", "exfam_studies.commands.swaps:SWAPS"
     ),
     "reproduce": Command(
-        "print a paper's table with our columns", "exfam_studies.commands.reproduce"
+        "print a paper's table with our columns", "exfam_studies.commands.reproduce:REPRODUCE"
     ),
 }

@@ -1,13 +1,11 @@
 """`exfam probe dependencies`."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.common import OUTPUT
-from exfam.cli.kinds import text, whole
-from exfam.cli.options import Form, Option
-from exfam.cli.probes.encoder import ENCODER, TERM, open_encoder
+from exfam.cli.kinds import text
+from exfam.cli.options import Form, Option, count
+from exfam.cli.probes import ENCODER, TERM, open_encoder
 
 _NOTES = """Each attention head predicts, for each word, the word that it attends to most: its
 syntactic head, or a word that it is the head of. The best head of each relation is chosen on
@@ -15,32 +13,10 @@ syntactic head, or a word that it is the head of. The best head of each relation
 `high` hold 95 % of the accuracies when sentences are redrawn. A root is its own head."""
 
 
-def form(arguments: Sequence[str]) -> Form:
-    """The options of `exfam probe dependencies`."""
-    return Form(
-        "probe dependencies",
-        "Which of an encoder's attention heads find syntactic dependencies",
-        [
-            ENCODER,
-            Option("dev", text, "parses that heads are chosen on, CoNLL-U, also .gz",
-                   metavar="FILE", required=True),
-            Option("test", text, "parses that they are scored on", metavar="FILE", required=True),
-            Option("least", whole, "leave out relations of fewer dependencies (default 1)",
-                   default=1, metavar="N"),
-            Option("seed", whole, "of the redrawing (default 0)", default=0, metavar="N"),
-            TERM,
-            *OUTPUT,
-        ],
-        example="exfam probe dependencies encoder/ --dev dev.conllu --test test.conllu",
-        notes=_NOTES,
-    )  # fmt: skip
-
-
-def run(chosen: Any) -> None:
-    """Print a relation a row, the most frequent first."""
+def _scores(chosen: Any) -> dict[str, list[Any]]:
+    """A relation a row, the most frequent first."""
     from functools import partial
 
-    from exfam.cli.output import deliver, destination
     from exfam_studies.positions.dependencies import (
         attention_hits,
         best_predictors,
@@ -48,7 +24,6 @@ def run(chosen: Any) -> None:
         score_predictors,
     )
 
-    to = destination(chosen.format, chosen.output)
     encoder = open_encoder(chosen.encoder, term=chosen.term)
     dev, test = (_parses(encoder, getattr(chosen, part), part) for part in ("dev", "test"))
 
@@ -60,7 +35,7 @@ def run(chosen: Any) -> None:
     heads = scores(partial(attention_hits, encoder))
     shown = [score for score in heads if score.n_edges >= chosen.least]
     best = [offsets[score.relation] for score in shown]
-    columns = {
+    return {
         "relation": [score.relation for score in shown],
         "n": [score.n_edges for score in shown],
         "predictor": [score.predictor for score in shown],
@@ -70,7 +45,6 @@ def run(chosen: Any) -> None:
         "offset": [score.predictor for score in best],
         "accuracy of the offset": [score.accuracy.mean for score in best],
     }
-    deliver(columns, to)
 
 
 def _parses(encoder: Any, path: str, option: str) -> Any:
@@ -92,3 +66,21 @@ def _parses(encoder: Any, path: str, option: str) -> Any:
             file=sys.stderr,
         )
     return [parse for parse, fitting in zip(parses, fits, strict=True) if fitting]
+
+
+DEPENDENCIES = Form(
+    "probe dependencies",
+    "Which of an encoder's attention heads find syntactic dependencies",
+    [
+        ENCODER,
+        Option("dev", text, "parses that heads are chosen on, CoNLL-U, also .gz", metavar="FILE",
+               required=True),
+        Option("test", text, "parses that they are scored on", metavar="FILE", required=True),
+        count("least", "leave out relations of fewer dependencies", default=1),
+        count("seed", "of the redrawing", default=0),
+        TERM,
+    ],
+    answers=_scores,
+    example="exfam probe dependencies encoder/ --dev dev.conllu --test test.conllu",
+    notes=_NOTES,
+)  # fmt: skip

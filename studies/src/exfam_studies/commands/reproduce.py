@@ -1,50 +1,13 @@
 """`exfam reproduce`."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from exfam.cli.kinds import flag, labels, text, whole
-from exfam.cli.options import Form, Option
+from exfam.cli.kinds import labels, text
+from exfam.cli.options import Form, Option, count, switch
 
 
-def form(words: Sequence[str]) -> Form:
-    """The options of `exfam reproduce`."""
-    return Form(
-        "reproduce",
-        "Print a paper's table with our columns",
-        [
-            Option("name", text, "the experiment, one of --list", metavar="NAME", positional=True),
-            Option("list", flag, "print all names and stop", default=False, metavar="BOOL"),
-            Option("seeds", whole, "fits per row (default: the experiment's own)", metavar="N"),
-            Option(
-                "fast", flag, "a smoke run: tiny fits, figures that mean nothing",
-                default=False, metavar="BOOL",
-            ),
-            Option("only", labels, "one task; may be repeated", metavar="TASK", many=True),
-            Option("json", text, "write the rows there too", metavar="FILE"),
-            Option("out", text, "write pictures there", metavar="FOLDER"),
-            Option(
-                "folder", text,
-                "keep each fit of experiments of hours there, and go on from what is there",
-                metavar="FOLDER",
-            ),
-            Option(
-                "corpus", text,
-                "the text of experiments of words (default: one that EXFAM_DATA has)",
-                metavar="FILE",
-            ),
-            Option(
-                "vectors", text,
-                "word vectors of experiments that use them, such as GloVe's (default: own ones)",
-                metavar="FILE",
-            ),
-        ],
-        example="exfam reproduce --list\nexfam reproduce efa-synthetic --fast",
-    )  # fmt: skip
-
-
-def run(chosen: Any) -> None:
+def _reproduce(chosen: Any) -> None:
     """Print the names of experiments, or run one."""
     from exfam_studies.common.experiments import EXPERIMENTS, title
 
@@ -63,3 +26,34 @@ def run(chosen: Any) -> None:
     json, only = paths.pop("json", None), tuple(chosen.only or ())
     options = Options(seeds=chosen.seeds, fast=chosen.fast, only=only, **paths)
     reproduce(chosen.name, options=options, json=json)
+
+
+REPRODUCE = Form(
+    "reproduce",
+    "Print a paper's table with our columns",
+    [
+        Option("name", text, "the experiment, one of --list", metavar="NAME", positional=True),
+        switch("list", "print all names and stop"),
+        count("seeds", "fits per row (default: the experiment's own)"),
+        switch("fast", "a smoke run: tiny fits, figures that mean nothing"),
+        Option("only", labels, "one task; may be repeated", metavar="TASK", many=True),
+        Option("json", text, "write the rows there too", metavar="FILE"),
+        Option("out", text, "write pictures there", metavar="FOLDER"),
+        Option(
+            "folder", text,
+            "keep each fit of experiments of hours there, and go on from what is there",
+            metavar="FOLDER",
+        ),
+        Option(
+            "corpus", text, "the text of experiments of words (default: one that EXFAM_DATA has)",
+            metavar="FILE",
+        ),
+        Option(
+            "vectors", text,
+            "word vectors of experiments that use them, such as GloVe's (default: own ones)",
+            metavar="FILE",
+        ),
+    ],
+    run=_reproduce,
+    example="exfam reproduce --list\nexfam reproduce efa-synthetic --fast",
+)  # fmt: skip

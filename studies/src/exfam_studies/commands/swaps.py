@@ -1,13 +1,12 @@
 """`exfam probe swaps`."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.kinds import text, whole
-from exfam.cli.options import Form, Option
+from exfam.cli.kinds import text
+from exfam.cli.options import Form, Option, count
 from exfam.cli.writable import check_may_write
 
 _NOTES = """FILE has JSON lines as in SNLI: sentence1 (the premise), sentence2 (the hypothesis),
@@ -20,28 +19,7 @@ as they were and as they are; `low` and `high` hold 95 % of the changes when pre
 anew."""
 
 
-def form(arguments: Sequence[str]) -> Form:
-    """The options of `exfam probe swaps`."""
-    return Form(
-        "probe swaps",
-        "Make pairs of sentences whose words change places, with the same or the opposite meaning",
-        [
-            Option("file", text, "parsed pairs of sentences, JSON lines, also .gz",
-                   metavar="FILE", positional=True, required=True),
-            Option("out", text, "write all changed pairs to this file, as JSON lines",
-                   metavar="FILE"),
-            Option("model", text, "a saved classifier of pairs, to be scored on them",
-                   metavar="FOLDER"),
-            Option("examples", whole, "print so many of each kind (default 2)", default=2,
-                   metavar="N"),
-            Option("seed", whole, "of the shuffling (default 0)", default=0, metavar="N"),
-        ],
-        example="exfam probe swaps pairs.jsonl --out swaps.jsonl",
-        notes=_NOTES,
-    )  # fmt: skip
-
-
-def run(chosen: Any) -> None:
+def _swap(chosen: Any) -> None:
     """Make the pairs; print how many there are of each kind, and some of them."""
     from exfam.cli.output import Destination, deliver
     from exfam_studies.positions.snli import read_snli
@@ -124,3 +102,21 @@ def _write(sets: Any, path: Path) -> None:
                 line = {"swap": own.name, "version": VERSION, **record(pair)}
                 line["before"] = record(pair.before)
                 file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode())
+
+
+SWAPS = Form(
+    "probe swaps",
+    "Make pairs of sentences whose words change places, with the same or the opposite meaning",
+    [
+        Option("file", text, "parsed pairs of sentences, JSON lines, also .gz", metavar="FILE",
+               positional=True, required=True),
+        Option("out", text, "write all changed pairs to this file, as JSON lines", metavar="FILE"),
+        Option("model", text, "a saved classifier of pairs, to be scored on them",
+               metavar="FOLDER"),
+        count("examples", "print so many of each kind", default=2),
+        count("seed", "of the shuffling", default=0),
+    ],
+    run=_swap,
+    example="exfam probe swaps pairs.jsonl --out swaps.jsonl",
+    notes=_NOTES,
+)  # fmt: skip

@@ -20,16 +20,15 @@ def found_sets() -> tuple[list[WordPairs | WordQuestions], list[str]]:
     sets: list[WordPairs | WordQuestions] = []
     missing = []
     # Each file of a source is of one set, in the same order.
-    for name, file in zip(word_pairs.PAIR_SETS, word_pairs.SOURCE.md5, strict=True):
-        if find_file(file) is None:
-            missing.append(name)
-        else:
-            sets.append(word_pairs.word_pairs(name))
-    for name, file in zip(word_questions.QUESTION_SETS, word_questions.SOURCE.md5, strict=True):
-        if find_file(file) is None:
-            missing.append(name)
-        else:
-            sets.append(word_questions.word_questions(name))
+    for names, source, read in (
+        (word_pairs.PAIR_SETS, word_pairs.SOURCE, word_pairs.word_pairs),
+        (word_questions.QUESTION_SETS, word_questions.SOURCE, word_questions.word_questions),
+    ):
+        for name, file in zip(names, source.md5, strict=True):
+            if find_file(file) is None:
+                missing.append(name)
+            else:
+                sets.append(read(name))
     if not sets:
         raise DataError(
             "Test sets of words must be in EXFAM_DATA's folder or the user's cache, got none. "

@@ -1,1 +1,0 @@
-"""Probes of encoders on the command line."""

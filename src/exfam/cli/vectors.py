@@ -1,0 +1,243 @@
+"""Commands about word vectors: `exfam neighbors`, `analogy`, `evaluate words`, `convert`."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from exfam.checks import ExfamError
+from exfam.cli.kinds import text, words
+from exfam.cli.options import Form, Option, choice, count, output
+from exfam.cli.writable import check_may_write
+
+_READING = (
+    Option(
+        "context", text, "a second file, which holds the context vectors of the same words",
+        metavar="FILE",
+    ),
+    count("limit", "of a file, the first rows alone"),
+    choice(
+        "errors", ("strict", "replace", "ignore"),
+        "of a file, what is done with words that are not UTF-8: strict, an error; replace and "
+        "ignore, a mark or nothing in place of wrong bytes (default strict)",
+    ),
+    choice(
+        "duplicates", ("error", "first"),
+        "of a file, what is done with repeated words: error, or first, which keeps the first "
+        "(default error)",
+    ),
+)  # fmt: skip
+_VECTORS = Option(
+    "vectors", text,
+    "a saved model of words, or a file: word2vec text or binary, GloVe, fastText .vec, "
+    "safetensors, also .gz",
+    metavar="VECTORS", positional=True, required=True,
+)  # fmt: skip
+_OF = choice(
+    "of",
+    ("center", "context", "both"),
+    "which vectors of the words: center, context, or both, their sum",
+    default="center",
+)
+_RULE = choice(
+    "rule",
+    ("3cosadd", "3cosmul"),
+    "how an analogy is answered: 3cosadd, by sums of cosines, or 3cosmul, by products",
+    default="3cosadd",
+)
+# Those of the library, whose list would load what help need not wait for.
+_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
+_OF_NEIGHBORS = """Of each word the others with the largest cosine, nearest first. A word is looked
+for as it is written. A file of millions of words takes a while to read: --limit 200000 reads the
+first rows, as a rule those of the most frequent words."""
+_OF_ANALOGIES = """A is to B as C is to the first word: `exfam analogy vectors/ man king woman`.
+A, B and C are no answers."""
+_OF_TESTS = """Pairs of words: Spearman's correlation of cosines with what people say. Analogies:
+the share that is answered rightly, all and by kind. `covered` of all `n` have vectors for all their
+words. `kept` counts the others too: at a cosine of 0, or as wrong answers; `skipped` leaves
+them out.
+
+The published sets are looked for in the folder wordsim of the one that EXFAM_DATA names, and
+in the user's cache. --tests FOLDER takes all its .txt, .csv and .tsv files (also .gz): two words
+and a number per line are pairs, four words per line are analogies."""
+_OF_FORMATS = """word2vec is its text format. Without --format the ending of FILE decides: .bin
+(word2vec's binary), .txt (its text), .vec (fastText) or .safetensors; with .gz after it the file is
+packed. safetensors keeps center and context vectors, tied ones once; all others hold one vector per
+word: the center's, or those of --of."""
+
+
+def _opened(chosen: Any) -> Any:
+    """The `WordVectors` of a saved model's folder, or of a file.
+
+    Raises ExfamError for what holds none, and for options of files that come with a folder.
+    """
+    from exfam.vectors import WordVectors
+    from exfam.vectors.word_vectors import model_vectors
+
+    named = {option.name: getattr(chosen, option.name) for option in _READING}
+    given = {name: value for name, value in named.items() if value is not None}
+    path = Path(chosen.vectors)
+    try:
+        if not path.is_dir():
+            return WordVectors.load(path, **given)
+        if given:
+            name, value = next(iter(given.items()))
+            raise ExfamError(f"`--{name}` must be left out for a saved model, got {value!r}.")
+        return WordVectors(*model_vectors(path))
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`path`", "`VECTORS`")) from error
+
+
+def _neighbors(chosen: Any) -> dict[str, list[Any]]:
+    found = _opened(chosen).neighbors(list(dict.fromkeys(chosen.words)), k=chosen.k, of=chosen.of)
+    pairs = [(word, near) for word, all_near in found.items() for near in all_near]
+    return {
+        "word": [word for word, _ in pairs],
+        "neighbor": [near.word for _, near in pairs],
+        "cosine": [near.score for _, near in pairs],
+    }
+
+
+def _analogy(chosen: Any) -> dict[str, list[Any]]:
+    given = chosen.a, chosen.b, chosen.c
+    answers = _opened(chosen).analogy(*given, rule=chosen.rule, k=chosen.k, of=chosen.of)
+    return {name: [getattr(answer, name) for answer in answers] for name in ("word", "score")}
+
+
+def _evaluate(chosen: Any) -> dict[str, list[Any]]:
+    from exfam.cli.output import note
+    from exfam.cli.word_tests import found_sets, sets_of
+
+    vectors = _opened(chosen)
+    if chosen.tests is None:
+        sets, missing = found_sets()
+        if missing:
+            note(f"not found: {', '.join(missing)}")
+    else:
+        sets = sets_of(chosen.tests)
+    rows = [row for test in sets for row in _rows(vectors, test, chosen)]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def _rows(vectors: Any, test: Any, chosen: Any) -> list[dict[str, Any]]:
+    """One for pairs; for analogies one for all, and one for each kind."""
+    from exfam.reading.public_sets.word_pairs import WordPairs
+    from exfam.vectors import evaluate_analogies, evaluate_similarity
+
+    if isinstance(test, WordPairs):
+        score = evaluate_similarity(vectors, test, of=chosen.of)
+        rows = [("pairs", score, score.n_pairs, score.kept, score.skipped)]
+    else:
+        report = evaluate_analogies(
+            vectors, test, rule=chosen.rule, of=chosen.of, among=chosen.among
+        )
+        parts = {"": report.total, "semantic ": report.semantic, "syntactic ": report.syntactic}
+        rows = [
+            (f"{kind}analogies", part, part.n_questions, part.accuracy, part.accuracy_covered)
+            for kind, part in parts.items()
+            if part is not None
+        ]
+    return [
+        {
+            "set": test.name,
+            "what": what,
+            "n": n,
+            "covered": score.n_covered,
+            "coverage": score.coverage,
+            "kept": kept,
+            "skipped": skipped,
+        }
+        for what, score, n, kept, skipped in rows
+    ]
+
+
+def _convert(chosen: Any) -> None:
+    from exfam.cli.output import note
+    from exfam.vectors.files.formats import format_of_name
+
+    path = Path(chosen.output)
+    if path.is_dir():
+        raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
+    check_may_write("--output", path)
+    try:
+        format = chosen.format or format_of_name(path)
+    except ExfamError:
+        raise ExfamError(
+            f"`--output` must end in .txt, .vec, .bin or .safetensors (and maybe .gz), got "
+            f"{chosen.output!r}. Or name a --format: {', '.join(_FORMATS)}."
+        ) from None
+    vectors = _opened(chosen)
+    try:
+        vectors.save(path, format=format, of=chosen.of)
+    except ExfamError as error:
+        raise ExfamError(str(error).replace("`path`", "`--output`")) from error
+    note(f"{len(vectors):,} words of {vectors.dim} numbers written to {path}")
+
+
+NEIGHBORS = Form(
+    "neighbors",
+    "The words nearest to words",
+    [
+        _VECTORS,
+        Option(
+            "words", words, "whose neighbors to find; one or several", metavar="WORD...",
+            positional=True, required=True, many=True,
+        ),
+        count("k", "of each word", default=10, short="-k"),
+        _OF,
+        *_READING,
+    ],
+    answers=_neighbors,
+    example="exfam neighbors vectors/ cat dog -k 3",
+    notes=_OF_NEIGHBORS,
+)  # fmt: skip
+ANALOGY = Form(
+    "analogy",
+    "A is to B as C is to which word",
+    [
+        _VECTORS,
+        *(
+            Option(name, text, help, metavar=name.upper(), positional=True, required=True)
+            for name, help in (
+                ("a", "the word that is to B"), ("b", "as C is"), ("c", "to the word looked for")
+            )
+        ),
+        _RULE,
+        count("k", "words to find", default=10, short="-k"),
+        _OF,
+        *_READING,
+    ],
+    answers=_analogy,
+    example="exfam analogy vectors/ cat cats dog -k 3",
+    notes=_OF_ANALOGIES,
+)  # fmt: skip
+EVALUATE = Form(
+    "evaluate words",
+    "Word vectors beside what people say of pairs of words, and analogies",
+    [
+        _VECTORS,
+        Option("tests", text, "a folder of test sets of one's own", metavar="FOLDER"),
+        _RULE,
+        count("among", "look for answers among the first words alone (default: all)"),
+        _OF,
+        *_READING,
+    ],
+    answers=_evaluate,
+    example="exfam evaluate words vectors/ --tests pairs/",
+    notes=_OF_TESTS,
+)
+_WHICH = "center, context or both, their sum, alone (default: all that the format holds)"
+CONVERT = Form(
+    "convert",
+    "Write word vectors in another format",
+    [
+        _VECTORS,
+        output("the file to write", "FILE"),
+        choice("format", _FORMATS, "of FILE (default: by its ending)"),
+        replace(_OF, help=_WHICH, default=None),
+        *_READING,
+    ],
+    run=_convert,
+    example="exfam convert vectors/ -o vectors.txt --format glove\n"
+    "exfam convert vectors.txt -o vectors.safetensors",
+    notes=_OF_FORMATS,
+)

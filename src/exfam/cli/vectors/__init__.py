@@ -1,1 +1,0 @@
-"""Word vectors on the command line: none of these commands needs torch."""
