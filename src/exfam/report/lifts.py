@@ -44,10 +44,6 @@ def related_items(lift: Float[np.ndarray, "items items"], *, of: int, k: int) ->
     """Complements and substitutes of the first `of` items among all of the table.
 
     Only complements of positive lift, and substitutes whose mutual lift is at most typical.
-
-    >>> lift = np.array([[0.0, 2.0, -1.0], [1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]])
-    >>> related_items(lift, of=1, k=1).lift
-    [array([1.5])]
     """
     mutual, alike = (lift + lift.T) / 2, _alike(lift)
     related = Related([], [], [], [])

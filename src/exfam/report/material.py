@@ -15,7 +15,6 @@ from exfam.estimator.evaluate import item_probabilities
 from exfam.estimator.seen import Overlap
 from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.report.summary import item_counts
 from exfam.report.words import ItemNames
 
 # Numbers that scoring may compute in all, elements times items or so: some seconds of work.
@@ -30,12 +29,11 @@ _FEWEST_NEW = 10
 class Material:
     """A model, its data, and the groups that it is scored on.
 
-    `data`: all groups given, in the model's vocabulary. `scored`: those that the model is scored
-    on, all or a random sample. `learn`: what cheap baselines are fitted on, if anything; `compared`
-    says which groups of `scored` they may be compared on. `overlap`: which groups of `scored` the
-    model has seen in its fit; of these there is no comparison. `given_train`: whether `learn` was
-    given as training data, rather than being the other half of `data`. `frequency`: how often items
-    occur (or how likely they are without a context), by which they are ordered.
+    `data`: all groups given, in the model's vocabulary. `scored`: all of them or a random sample.
+    `learn`: what cheap baselines are fitted on, if anything; `compared`: which groups of `scored`
+    they may be compared on, those that the model has seen in its fit (`overlap`) left out.
+    `given_train`: whether `learn` was given, rather than being the other half of `data`.
+    `frequency`: how often items occur, or how likely they are without a context.
     """
 
     model: GroupEstimator
@@ -70,8 +68,7 @@ def gather_material(
 ) -> Material:
     """Read the data and choose the groups that the model is scored on.
 
-    Raises ExfamError for data without a target, and whatever the model raises for data it cannot
-    take.
+    Raises ExfamError for data without a target, and what the model raises for data it cannot take.
     """
     check_is_fitted(model, "members_")
     groups, given = read_data(model, data, "data"), read_data(model, train, "train")
@@ -146,11 +143,6 @@ def draw_groups(groups: Groups, *, most_elements: int, seed: int) -> Groups:
     """All groups with a target, or random ones that have about `most_elements` together.
 
     In the order of the data, over columns of their own.
-
-    >>> groups = Groups(start=[0, 2, 4], stop=[2, 4, 6])
-    >>> len(draw_groups(groups, most_elements=4, seed=0)), len(draw_groups(groups[:0],
-    ...     most_elements=4, seed=0))
-    (2, 0)
     """
     able = np.flatnonzero(_has_target(groups))
     if groups.n_elements > most_elements and len(able):
@@ -167,6 +159,14 @@ def _has_target(groups: Groups) -> Bool[np.ndarray, "groups"]:
     targets = np.cumsum(np.append(0, groups.role[groups.elements()] == TARGET))
     stop = np.cumsum(length)
     return targets[stop] > targets[stop - length]
+
+
+def item_counts(groups: Groups) -> Int64[np.ndarray, "items"]:
+    """How many own elements have each item."""
+    if groups.item is None:
+        return np.zeros(0, dtype=np.int64)
+    item = groups.item[groups.elements()]
+    return np.bincount(item[item >= 0], minlength=groups.n_items)
 
 
 def _frequency(model: GroupEstimator, groups: Groups | None) -> Float[np.ndarray, "items"]:

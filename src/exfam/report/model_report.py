@@ -30,9 +30,7 @@ def write_report(
 ) -> Path:
     """Write one HTML page, below 2 MB, about a fitted model and its data; return its path.
 
-    Data summary, model and learning curve, exact scores beside cheap baselines, calibration,
-    attention, a map of items and their complements; what does not apply is left out and the page
-    says why. Large data are sampled, and the page says so.
+    What does not apply is left out, large data are sampled, and the page says so.
 
     `data`: Groups, a frame or a path, whatever the model reads; without it the page is about the
         model alone (default None)

@@ -4,9 +4,8 @@ import numpy as np
 
 from exfam.groups import Groups
 from exfam.plots import histogram
-from exfam.report.material import Material
+from exfam.report.material import Material, item_counts
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
-from exfam.report.summary import Summary, item_counts, summarize
 from exfam.report.words import figure, listing, percent, quantity
 
 _MOST_NAMED = 10
@@ -17,34 +16,44 @@ def data_section(material: Material) -> Section:
     """Counts, lengths, values and the most frequent items."""
     groups = material.data
     if groups is None:
-        why = "Left out: no data were given to describe."
-        return Section("Data", text=[why])
-    summary = summarize(groups)
-    parts: list[Part] = [Facts(_facts(material, summary))]
-    pictures = [_lengths(summary), *_values(material, groups)]
+        return Section("Data", text=["Left out: no data were given to describe."])
+    drawn = histogram(groups.stop - groups.start, label="elements of a group", of="groups")
+    lengths = Picture("How long groups are", drawn, f"{quantity(len(groups), 'group')}.")
+    pictures = [lengths, *_values(material, groups)]
     table = [_frequent(material, groups)] if groups.item is not None and len(material.names) else []
-    parts.append(SideBySide([*table, *pictures]))
-    return Section("Data", text=_text(material, groups, summary), parts=parts)
+    parts: list[Part] = [Facts(_facts(material, groups)), SideBySide([*table, *pictures])]
+    return Section("Data", text=_text(material, groups), parts=parts)
 
 
-def _facts(material: Material, summary: Summary) -> list[tuple[str, str]]:
-    facts = [("groups", f"{summary.n_groups:,}"), ("elements", f"{summary.n_elements:,}")]
-    if summary.n_targets != summary.n_elements:
-        facts.append(("of them to be predicted", f"{summary.n_targets:,}"))
-    length = summary.lengths
+def _facts(material: Material, groups: Groups) -> list[tuple[str, str]]:
+    own, length = groups.elements(), groups.stop - groups.start
+    facts = [("groups", f"{len(groups):,}"), ("elements", f"{len(own):,}")]
+    if groups.n_targets != len(own):
+        facts.append(("of them to be predicted", f"{groups.n_targets:,}"))
     facts.append(("median length", figure(float(np.median(length)), 0)))
     facts.append(("shortest – longest", f"{length.min():,} – {length.max():,}"))
-    if summary.n_items:
-        facts.append(("items that occur", f"{summary.items_present:,} of {summary.n_items:,}"))
-        facts.append(("groups with repeats", percent(summary.repeating)))
-    if summary.unknown:
-        facts.append(("unknown items", percent(summary.unknown)))
+    if groups.item is not None and groups.n_items:
+        present = int((item_counts(groups) > 0).sum())
+        facts.append(("items that occur", f"{present:,} of {groups.n_items:,}"))
+        facts.append(("groups with repeats", percent(_repeating(groups))))
+        if unknown := float((groups.item[own] < 0).mean()):
+            facts.append(("unknown items", percent(unknown)))
     if material.model.schema_.families:
-        facts.append(("values unobserved", percent(summary.unobserved)))
+        observed = 1.0 if groups.observed is None else groups.observed[own].mean()
+        facts.append(("values unobserved", percent(1 - observed)))
     return facts
 
 
-def _text(material: Material, groups: Groups, summary: Summary) -> list[str]:
+def _repeating(groups: Groups) -> float:
+    """Share of groups in which some known item occurs twice."""
+    assert groups.item is not None
+    item = groups.item[groups.elements()]
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)[item >= 0]
+    pairs, count = np.unique([group, item[item >= 0]], axis=1, return_counts=True)
+    return len(np.unique(pairs[0, count > 1])) / len(groups)
+
+
+def _text(material: Material, groups: Groups) -> list[str]:
     text = []
     if groups.ignored is not None and groups.ignored.any():
         left = quantity(int(groups.ignored.sum()), "element")
@@ -53,20 +62,11 @@ def _text(material: Material, groups: Groups, summary: Summary) -> list[str]:
     if schema.attributes:
         names = listing([f"“{spec.name}”" for spec in schema.attributes[:_MOST_COLUMNS]])
         more = len(schema.attributes) - _MOST_COLUMNS
-        text.append(f"Attributes that the model sees: {names}{_and_more(more)}.")
-    more = len(schema.values) - _MOST_COLUMNS
-    if more > 0:
+        further = f" and {more} more" if more > 0 else ""
+        text.append(f"Attributes that the model sees: {names}{further}.")
+    if len(schema.values) > _MOST_COLUMNS:
         text.append(f"Of {len(schema.values)} value columns the first {_MOST_COLUMNS} are shown.")
     return text
-
-
-def _and_more(number: int) -> str:
-    return f" and {number} more" if number > 0 else ""
-
-
-def _lengths(summary: Summary) -> Picture:
-    drawn = histogram(summary.lengths, label="elements of a group", of="groups")
-    return Picture("How long groups are", drawn, f"{quantity(summary.n_groups, 'group')}.")
 
 
 def _values(material: Material, groups: Groups) -> list[Picture]:
@@ -74,10 +74,8 @@ def _values(material: Material, groups: Groups) -> list[Picture]:
     if groups.observed is not None:
         own = own[groups.observed[own]]
     pictures = []
-    for spec in material.model.schema_.values[:_MOST_COLUMNS]:
+    for spec in material.model.schema_.values[:_MOST_COLUMNS] if len(own) else ():
         value = np.asarray(groups.values[spec.column][own], dtype=np.float64)
-        if not len(value):
-            continue
         spread = f"mean {figure(value.mean(), 2)}, standard deviation {figure(value.std(), 2)}"
         caption = f"{quantity(len(value), 'observed value')}: {spread}."
         drawn = histogram(value, label="value")
@@ -90,15 +88,10 @@ def _frequent(material: Material, groups: Groups) -> TableData:
     most = np.argsort(-count, kind="stable")[:_MOST_NAMED]
     most = most[count[most] > 0]
     share = count[most] / max(int(count.sum()), 1)
-    rows = [
-        [name, f"{number:,}", percent(part)]
-        for name, number, part in zip(
-            material.names.all(most), count[most].tolist(), share.tolist(), strict=True
-        )
-    ]
+    cells = zip(material.names.all(most), count[most].tolist(), share.tolist(), strict=True)
     return TableData(
         ["item", "elements", "share"],
-        rows,
+        [[name, f"{number:,}", percent(part)] for name, number, part in cells],
         words=["item"],
         title="Most frequent items",
         shares={"elements": (count[most] / count[most].max(initial=1)).tolist()},

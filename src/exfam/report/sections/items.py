@@ -10,7 +10,6 @@ from exfam.plots import item_map
 from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import Material
 from exfam.report.page import Pairs, Part, Picture, Section, TableData
-from exfam.report.plane import principal_plane
 from exfam.report.words import clean, figure, percent, quantity
 from exfam.vectors.neighbors import nearest_rows
 
@@ -27,7 +26,9 @@ def map_section(material: Material) -> Section:
     """A plane of item vectors, and each frequent item's nearest neighbors."""
     vectors = _vectors(material)
     if vectors is None:
-        return Section(_MAP, text=[f"Left out: {_name(material)} has no vectors of items."])
+        return Section(
+            _MAP, text=[f"Left out: {type(material.model).__name__} has no vectors of items."]
+        )
     codes = material.most_frequent(_ON_MAP)
     if len(codes) < 3:
         return Section(_MAP, text=["Left out: fewer than three items occur."])
@@ -40,10 +41,6 @@ def map_section(material: Material) -> Section:
     ]
     parts: list[Part] = [_map(material, vectors, codes), _neighbors(material, vectors, codes)]
     return Section(_MAP, text=text, parts=parts)
-
-
-def _name(material: Material) -> str:
-    return type(material.model).__name__
 
 
 def _vectors(material: Material) -> Float[np.ndarray, "items dim"] | None:
@@ -63,7 +60,7 @@ def _vectors(material: Material) -> Float[np.ndarray, "items dim"] | None:
 def _map(
     material: Material, vectors: Float[np.ndarray, "items dim"], codes: Int64[np.ndarray, "shown"]
 ) -> Picture:
-    plane = principal_plane(vectors[codes].astype(np.float64))
+    points, share = _plane(vectors[codes].astype(np.float64))
     names = material.names.all(codes, most=_IN_PICTURES)
     weight = material.frequency[codes]
     axes = ("first principal component", "second principal component")
@@ -71,14 +68,30 @@ def _map(
     sized = "how often an item occurs" if material.data is not None else "how likely an item is"
     return Picture(
         "Vectors of items in a plane",
-        item_map(plane.points, names, weight=weight, labels=axes, width=9.4, height=6.6),
+        item_map(points, names, weight=weight, labels=axes, width=9.4, height=6.6),
         f"Areas of dots: {sized}. Names as they fit, the most frequent first. The plane holds "
-        f"{percent(plane.share, 0)} of the variance of the vectors, each scaled to length 1.",
+        f"{percent(share, 0)} of the variance of the vectors, each scaled to length 1.",
         narrow=item_map(
-            plane.points[few], [clean(name, most=16) for name in names[few]],
+            points[few], [clean(name, most=16) for name in names[few]],
             weight=weight[few], labels=axes, width=4.4, height=5.2,
         ),
     )  # fmt: skip
+
+
+def _plane(vectors: Float[np.ndarray, "items dim"]) -> tuple[Float[np.ndarray, "items 2"], float]:
+    """Points in the plane of largest variance, and the share of all variance in it.
+
+    Vectors are scaled to length 1 before. The largest coordinate of each axis is positive.
+    """
+    length = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = vectors / np.where(length == 0, 1.0, length)
+    left, scale, _ = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
+    points, total = np.zeros((len(vectors), 2)), (scale**2).sum()
+    kept = min(2, len(scale))
+    points[:, :kept] = left[:, :kept] * scale[:kept]
+    farthest = np.abs(points).argmax(axis=0)
+    points *= np.where(points[farthest, [0, 1]] < 0, -1.0, 1.0)
+    return points, float((scale[:kept] ** 2).sum() / total) if total else 1.0
 
 
 def _neighbors(
@@ -109,14 +122,15 @@ def _listed(material: Material, codes: np.ndarray, strength: np.ndarray, sign: s
 def complements_section(material: Material) -> Section:
     """Complements and substitutes of the most frequent items."""
     if not material.has_items:
-        why = f"Left out: this {_name(material)} does not predict items."
+        why = f"Left out: this {type(material.model).__name__} does not predict items."
         return Section(_COMPLEMENTS, text=[why])
     codes = material.most_frequent(_candidates(material))
     if len(codes) < 2:
         return Section(_COMPLEMENTS, text=["Left out: fewer than two items occur."])
     lift = lifts_among(material.model, codes)
     if _alike(lift):
-        why = f"Left out: to this {_name(material)} no item calls for one more than for others."
+        name = type(material.model).__name__
+        why = f"Left out: to this {name} no item calls for one more than for others."
         return Section(_COMPLEMENTS, text=[why])
     return Section(
         _COMPLEMENTS, text=[_what(material, codes)], parts=[_related(material, codes, lift)]

@@ -17,6 +17,7 @@ _SUPPORTS = {
     "hard": "Items of the context are excluded: they cannot occur again.",
     "penalty": "How likely items of the context are to occur again is learned.",
 }
+_REASONS = {"max_epochs": "the largest number of epochs", "patience": "lack of improvement"}
 
 
 def model_section(material: Material) -> Section:
@@ -81,19 +82,13 @@ def _curve(material: Material) -> Picture | None:
     history = getattr(material.model, "history_", None)
     if history is None or not len(history):
         return None
-    caption = f"{quantity(history.steps, 'step')}; stopped by {_reason(history.stopped)}."
-    if history.best is not None:
-        nats = figure(history.best.validation_nats)
-        caption += (
-            f" The ring marks epoch {history.best.epoch}, whose weights were kept: {nats} nats."
-        )
-    else:
+    reason = _REASONS.get(history.stopped, "an interruption")
+    caption = f"{quantity(history.steps, 'step')}; stopped by {reason}."
+    if history.best is None:
         caption += " There was no validation data: the last weights were kept."
+    else:
+        epoch, nats = history.best.epoch, figure(history.best.validation_nats)
+        caption += f" The ring marks epoch {epoch}, whose weights were kept: {nats} nats."
     if len(material.model.members_) > 1:
         caption += " First member of the ensemble."
     return Picture("Learning curve", learning_curve(history, width=4.6), caption)
-
-
-def _reason(stopped: str) -> str:
-    words = {"max_epochs": "the largest number of epochs", "patience": "lack of improvement"}
-    return words.get(stopped, "an interruption")

@@ -1,10 +1,9 @@
 """Exact scores of the model beside cheap baselines on the same elements."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from exfam.groups import Groups
 from exfam.plots import interval_rows
@@ -26,8 +25,7 @@ _MINE = "this model"
 _MOST_COLUMNS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class _Entry:
+class _Entry(NamedTuple):
     """A row of a table: a model with what it says of the compared elements."""
 
     name: str
@@ -133,87 +131,59 @@ def _group_of_rows(groups: Groups) -> np.ndarray:
 
 def _comparisons(material: Material, evaluation: Evaluation, rivals: Sequence[Rival]) -> list[Part]:
     assert material.scored is not None
-    groups = material.scored
-    rows = material.compared[_group_of_rows(groups)]
+    rows = material.compared[_group_of_rows(material.scored)]
     entries = [_Entry(_MINE, "", evaluation)]
     for rival in rivals:
-        entries.append(
-            _Entry(rival.name, rival.note, evaluate_rival(rival, material.model, groups))
-        )
+        theirs = evaluate_rival(rival, material.model, material.scored)
+        entries.append(_Entry(rival.name, rival.note, theirs))
     parts: list[Part] = []
-    columns = list(evaluation.nats)[: _MOST_COLUMNS + 1]
-    for name in columns:
+    for name in list(evaluation.nats)[: _MOST_COLUMNS + 1]:
         here = rows & ~np.isnan(evaluation.nats[name])
         if here.any():
-            parts += _comparison(material, name, entries, here)
+            parts.append(_comparison(material, name, entries, here))
     return parts
 
 
-def _comparison(
-    material: Material, name: str, entries: Sequence[_Entry], here: np.ndarray
-) -> list[Part]:
+def _comparison(material: Material, name: str, entries: Sequence[_Entry], here: np.ndarray) -> Part:
     """The table of one part and the picture of the differences."""
     assert material.scored is not None
     group = _group_of_rows(material.scored)[here]
-    mine = entries[0].evaluation.nats[name][here]
-    behind: dict[str, Interval] = {}
-    for entry in entries[1:]:
-        if name in entry.evaluation.nats:
-            theirs = entry.evaluation.nats[name][here]
-            # An impossible observation leaves no finite difference to draw.
-            if np.isfinite(mine - theirs).all():
-                behind[entry.name] = paired_bootstrap(
-                    mine - theirs, group, seed=material.seed, n=1000
-                )
-    score = {
-        e.name: _mean(e.evaluation.nats[name][here]) for e in entries if name in e.evaluation.nats
+    nats = {
+        entry.name: entry.evaluation.nats[name][here]
+        for entry in entries
+        if name in entry.evaluation.nats
     }
+    ahead = {rival: nats[_MINE] - theirs for rival, theirs in nats.items() if rival != _MINE}
+    behind = {
+        rival: paired_bootstrap(difference, group, seed=material.seed, n=1000)
+        for rival, difference in ahead.items()
+        # An impossible observation leaves no finite difference to draw.
+        if np.isfinite(difference).all()
+    }
+    ranks_items = [e.name for e in entries if name == "item" and e.evaluation.rank is not None]
     ranked = sorted(
-        (entry for entry in entries if name in entry.evaluation.nats or _ranks(entry, name)),
-        key=lambda entry: -score.get(entry.name, -np.inf),
+        (entry for entry in entries if entry.name in (*nats, *ranks_items)),
+        key=lambda entry: -nats[entry.name].mean() if entry.name in nats else np.inf,
     )
-    table = _table(material, name, ranked, here, behind)
-    if not behind:
-        return [table]
-    return [SideBySide([table, _picture(name, behind)])]
-
-
-def _mean(nats: Float[np.ndarray, "targets"]) -> float:
-    return float(nats.mean())
-
-
-def _ranks(entry: _Entry, name: str) -> bool:
-    return name == "item" and entry.evaluation.rank is not None
-
-
-def _table(
-    material: Material,
-    name: str,
-    ranked: Sequence[_Entry],
-    here: np.ndarray,
-    behind: dict[str, Interval],
-) -> TableData:
-    assert material.scored is not None
-    group = _group_of_rows(material.scored)[here]
     k = _first(len(material.names))
-    more = ["recall", "NDCG"] if name == "item" else ["RMSE"]
     rows = []
     for entry in ranked:
-        nats = "–"
-        if name in entry.evaluation.nats:
-            nats = _with_error(mean_over_groups(entry.evaluation.nats[name][here], group))
-        further = _item_metrics(entry, here, k) if name == "item" else _value_metrics(
-            material, name, entry, here
-        )  # fmt: skip
-        rows.append([entry.name, nats, *further])
-    return TableData(
-        ["", "nats", *more],
+        own = nats.get(entry.name)
+        score = "–" if own is None else _with_error(mean_over_groups(own, group))
+        if name == "item":
+            further = _item_metrics(entry, here, k)
+        else:
+            further = _value_metrics(material, name, entry, here)
+        rows.append([entry.name, score, *further])
+    table = TableData(
+        ["", "nats", *(["recall", "NDCG"] if name == "item" else ["RMSE"])],
         rows,
         words=[""],
         title="Items" if name == "item" else f"Values of “{name}”",
         marked=[number for number, entry in enumerate(ranked) if entry.name == _MINE],
         caption=_caption(name, ranked, here, behind, k),
     )
+    return SideBySide([table, _picture(name, behind)]) if behind else table
 
 
 def _first(n_items: int) -> int:
