@@ -107,6 +107,8 @@ REFUSED = {
     "evaluate tied": "Did you mean evaluate words?",
     "evaluate words tied --tests none": "`--tests` must be a folder, got nothing at",
     "evaluate words tied --tests empty": "`--tests` must hold files that end in .txt, .csv, .tsv",
+    "evaluate words tied --tests wrong": "`--tests` must have two words and a .* line 2 of",
+    "score tied other.txt": "words of the vocabulary",
     "convert tied -o a.doc": "`--output` must end in .txt, .*word2vec-binary",
     "convert tied -o .": "`--output` must be a file, got a folder",
     "convert spaces.safetensors -o b.txt": "new york",
@@ -119,7 +121,10 @@ REFUSED = {
 def test_what_is_wrong_is_one_line(refusal, vectors, tmp_path, monkeypatch, line):
     for name in ("corpus.txt", "tied", "plane.safetensors"):
         (tmp_path / name).symlink_to(vectors / name)
-    (tmp_path / "empty").mkdir()
+    (tmp_path / "other.txt").write_text("nothing of this\n")
+    for name in ("empty", "wrong"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "wrong" / "a.txt").write_text("cat dog 8\ncat fish much\n")
     save_folder(tmp_path / "groups", tensors={}, config={"estimator": "efa"}, vocabulary={})
     WordVectors(("new york",), PLANE[:1]).save(tmp_path / "spaces.safetensors")
     monkeypatch.chdir(tmp_path)

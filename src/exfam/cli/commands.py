@@ -79,7 +79,7 @@ def commands() -> dict[str, Command]:
 def form_of(name: str, words: Sequence[str] = ()) -> "Form":
     """The form of a command, given the words that follow its name."""
     form = pkgutil.resolve_name(commands()[name].form)
-    return form(words) if callable(form) else form  # type: ignore[no-any-return]
+    return form(words) if callable(form) else form
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -123,6 +123,7 @@ def _rows(vectors: Any, test: Any, chosen: Any) -> list[dict[str, Any]]:
     from exfam.reading.public_sets.word_pairs import WordPairs
     from exfam.vectors import evaluate_analogies, evaluate_similarity
 
+    rows: list[tuple[str, Any, int, float, float]]
     if isinstance(test, WordPairs):
         score = evaluate_similarity(vectors, test, of=chosen.of)
         rows = [("pairs", score, score.n_pairs, score.kept, score.skipped)]
