@@ -1,5 +1,6 @@
 """Choices over small catalogs with everything in them, and the same done densely."""
 
+import pytest
 import torch
 
 from exfam.catalog.linear import LinearEta
@@ -7,7 +8,7 @@ from exfam.catalog.listed import ContextItems
 from exfam.catalog.normalizer import ItemChoice
 
 N_ITEMS, DIM = 11, 3
-SUPPORTS = ("none", "hard", "penalty")
+every_support = pytest.mark.parametrize("support", ["none", "hard", "penalty"])
 
 
 def generator(seed=0):

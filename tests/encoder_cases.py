@@ -1,6 +1,7 @@
-"""A tiny BERT and a tiny RoBERTa of random weights, as transformers saves them."""
+"""A tiny BERT of random weights, and one with tokens of RoBERTa, as transformers saves them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -8,29 +9,31 @@ import torch
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
 
 
-def save_tiny_bert(folder: Path, words: list[str], *, n_layers: int = 2, longest: int = 20) -> None:
-    """Its vocabulary: special tokens, then `words`. Skips the test where transformers is absent."""
+def _save_model(folder: Path, n_tokens: int, n_layers: int, longest: int) -> Any:
+    """Write a BERT; transformers itself. Skips the test where transformers is absent."""
     transformers = pytest.importorskip(
         "transformers", reason="transformers (extra hf) is not installed"
     )
-    folder.mkdir(exist_ok=True)
-    tokens = [*SPECIAL, *words]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     config = transformers.BertConfig(
-        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=n_layers, num_attention_heads=2,
+        vocab_size=n_tokens, hidden_size=16, num_hidden_layers=n_layers, num_attention_heads=2,
         intermediate_size=8, max_position_embeddings=longest, initializer_range=0.6,
     )  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(0)
         transformers.BertModel(config).save_pretrained(folder)
+    return transformers
+
+
+def save_tiny_bert(folder: Path, words: list[str], *, n_layers: int = 2, longest: int = 20) -> None:
+    """Its vocabulary: special tokens, then `words`."""
+    transformers = _save_model(folder, len(SPECIAL) + len(words), n_layers, longest)
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL, *words]) + "\n", encoding="utf-8")
     transformers.BertTokenizerFast(str(folder / "vocab.txt")).save_pretrained(folder)
 
 
 def save_tiny_roberta(folder: Path, *, longest: int = 20) -> None:
     """Its byte-level BPE knows "man" and "runs", after a space or not, and all letters."""
-    transformers = pytest.importorskip(
-        "transformers", reason="transformers (extra hf) is not installed"
-    )
+    pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
     merges = [("a", "n"), ("m", "an"), ("n", "s"), ("u", "ns"), ("r", "uns")]
@@ -43,15 +46,6 @@ def save_tiny_roberta(folder: Path, *, longest: int = 20) -> None:
     bpe.post_processor = processors.RobertaProcessing(
         ("</s>", 2), ("<s>", 0), add_prefix_space=False
     )
-    transformers.PreTrainedTokenizerFast(
-        tokenizer_object=bpe, cls_token="<s>", pad_token="<pad>", sep_token="</s>",
-        unk_token="<unk>",
-    ).save_pretrained(folder)  # fmt: skip
-    config = transformers.RobertaConfig(
-        vocab_size=len(tokens), hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-        intermediate_size=8, max_position_embeddings=longest, initializer_range=0.6,
-        type_vocab_size=1,
-    )  # fmt: skip
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        transformers.RobertaModel(config).save_pretrained(folder)
+    special = {"cls_token": "<s>", "pad_token": "<pad>", "sep_token": "</s>", "unk_token": "<unk>"}
+    transformers = _save_model(folder, len(tokens), 2, longest)
+    transformers.PreTrainedTokenizerFast(tokenizer_object=bpe, **special).save_pretrained(folder)

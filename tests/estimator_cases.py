@@ -1,6 +1,7 @@
 """Frames and tiny estimators that the estimator tests share."""
 
 import copy
+import itertools
 
 import numpy as np
 import pandas as pd
@@ -10,36 +11,28 @@ from exfam.estimator.registry import class_of, kinds_of
 
 KINDS = kinds_of("groups")
 COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
+SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 1, "head_hidden_dim": 4}
+TRAINING = {"max_epochs": 2, "batch_size": 4, "progress": False}
 TINY = {
-    "efa": {
-        "embed_dim": 8,
-        "n_heads": 2,
-        "head_dim": 4,
-        "n_layers": 1,
-        "head_hidden_dim": 4,
-        "max_epochs": 2,
-        "batch_size": 4,
-        "progress": False,
-    },
-    "latent-factor": {"dim": 4, "max_epochs": 2, "batch_size": 4, "progress": False},
+    "efa": {**SIZES, **TRAINING},
+    "latent-factor": {"dim": 4, **TRAINING},
     "marginal": {},
     "shrunk-offset": {"k": 2.0},
 }
 DIRECTIONS = ("bidirectional", "causal")
 # Every estimator, in both directions.
-CASES = [(kind, direction) for kind in KINDS for direction in DIRECTIONS]
+CASES = list(itertools.product(KINDS, DIRECTIONS))
 TRAINED = ("efa", "latent-factor")
 WITH_ITEMS = ("efa", "latent-factor", "marginal")
 
 
 def make(kind, **parameters):
     """A tiny estimator of the frame's columns."""
-    defaults = {**COLUMNS, **TINY[kind], "unknown": "unk"}
-    chosen = {**defaults, **parameters}
+    chosen = {**COLUMNS, **TINY[kind], "unknown": "unk", **parameters}
     if chosen.get("direction") == "causal":
         chosen = {"order": "rows", **chosen}
     if kind == "shrunk-offset":
-        chosen = {name: value for name, value in chosen.items() if name != "support"}
+        chosen.pop("support", None)
     return class_of(kind)(**chosen)
 
 

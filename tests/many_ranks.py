@@ -2,17 +2,15 @@
 
     torchrun --nproc-per-node 2 many_ranks.py FOLDER PLAN
 
-Each rank writes what it ended with to FOLDER/NAME.RANK.json and FOLDER/NAME.RANK.safetensors.
+Each rank saves the tensors, history and times that it ended with as FOLDER/NAME.RANK.
 """
 
-import json
 import os
 import signal
 import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 
 from exfam.checks import ExfamError
 from exfam.reading.prepared import open_prepared
@@ -26,50 +24,43 @@ ESTIMATOR = {"embed_dim": 8, "n_layers": 1, "dropout": 0.0, "max_epochs": 2, "ba
 class Fits:
     def __init__(self, folder):
         self.folder = folder
-        self.train = open_prepared(folder / "train")
-        self.validation = open_prepared(folder / "validation")
+        self.data = {name: open_prepared(folder / name) for name in ("train", "validation")}
 
-    def fit(self, name, *, model=None, objective=squares, **options):
+    def fit(self, name, *, stop=None, model=None, **options):
+        """A fit, with a signal to rank 1 in the middle of its second epoch."""
+
+        def act(model, batch):
+            signal.raise_signal(stop)
+            return squares(model, batch)
+
         model = ToyModel() if model is None else model
-        data = {"train": self.train, "validation": self.validation, "objective": objective}
-        _, history = toy_fit(model, **{**data, **options})
+        objective = squares if stop is None or RANK == 0 else counting(at=8, act=act)
+        _, history = toy_fit(model, objective=objective, **{**self.data, **options})
         self.write(name, model, history)
 
     def write(self, name, model, history):
-        tensors = {each: tensor.clone() for each, tensor in model.state_dict().items()}
-        save_file(tensors, self.folder / f"{name}.{RANK}.safetensors")
         seconds = history.to_dict()["cpu_seconds"]
-        text = json.dumps([*without_times(history), seconds])
-        (self.folder / f"{name}.{RANK}.json").write_text(text)
+        torch.save((model.state_dict(), without_times(history), seconds), self.path(name))
 
-    def plain(self):
-        self.fit("plain", model=ToyModel(dropout=0.0))
+    def path(self, name):
+        return self.folder / f"{name}.{RANK}"
 
-    def budget(self):
-        """Batches of a group or two: some shares are empty."""
-        self.fit("budget", model=ToyModel(dropout=0.0), settings=toy_settings(batch_tokens=6))
+    def kept(self, name):
+        return Checkpoint(self.folder / f"checkpoint-{name}", seconds=0.0)
 
     def dropout(self):
         self.fit("dropout")
 
     def interrupted(self):
-        """Ctrl-C at rank 1 in the second epoch; then the fit goes on from its checkpoint."""
-        kept = Checkpoint(self.folder / "checkpoint-interrupted")
-        self.fit("interrupted", objective=self.signalled(at=8, rank=1), checkpoint=kept)
-        self.fit("resumed", checkpoint=kept)
-
-    def terminated(self):
-        objective = self.signalled(at=12, rank=0, number=signal.SIGTERM)
-        self.fit("terminated", model=ToyModel(dropout=0.0), objective=objective)
+        """Ctrl-C; then the fit goes on from its checkpoint."""
+        self.fit("interrupted", stop=signal.SIGINT, checkpoint=self.kept("interrupted"))
+        self.fit("resumed", checkpoint=self.kept("interrupted"))
 
     def killed(self):
-        kept = Checkpoint(self.folder / "checkpoint-killed", seconds=0.0)
-        self.fit(
-            "killed", objective=self.signalled(at=9, rank=1, number=signal.SIGKILL), checkpoint=kept
-        )
+        self.fit("killed", stop=signal.SIGKILL, checkpoint=self.kept("killed"))
 
     def revived(self):
-        self.fit("revived", checkpoint=Checkpoint(self.folder / "checkpoint-killed", seconds=0.0))
+        self.fit("revived", checkpoint=self.kept("killed"))
 
     def estimator(self):
         """From a prepared folder to a saved model, as a user's script."""
@@ -81,10 +72,10 @@ class Fits:
 
     def refusals(self):
         """Every rank hears what no rank may do."""
-        said = []
+        messages = []
         for options in (
             {"model": ToyModel(seed=RANK)},
-            {"train": self.train[: 30 + RANK]},
+            {"train": self.data["train"][: 30 + RANK]},
             {"settings": toy_settings(seed=RANK)},
             {"settings": toy_settings(batch_size=1)},
             {"settings": toy_settings(device="cuda")},
@@ -92,15 +83,8 @@ class Fits:
             try:
                 self.fit("refused", **options)
             except ExfamError as error:
-                said.append(str(error))
-        (self.folder / f"refusals.{RANK}.json").write_text(json.dumps(said))
-
-    def signalled(self, *, at, rank, number=signal.SIGINT):
-        def act(model, batch):
-            signal.raise_signal(number)
-            return squares(model, batch)
-
-        return counting(at=at, act=act) if rank == RANK else squares
+                messages.append(str(error))
+        torch.save(messages, self.path("refusals"))
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ class Reader(html.parser.HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        self.ids += [value for name, value in attrs if name == "id"]
+        self.handle_startendtag(tag, attrs)
         if tag not in VOID:
             self.open.append(tag)
 

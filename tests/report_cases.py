@@ -7,9 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.efa.efa import EFA
-from exfam.efa.latent_factor import LatentFactor
+from exfam.estimator.registry import class_of
 from exfam.report import write_report
 
 AWKWARD = [
@@ -24,8 +22,13 @@ AWKWARD = [
     "عطر",
     "_^{\\frac",
 ]
-COLUMNS = {"group": "basket", "item": "product"}
-SMALL = {"max_epochs": 3, "batch_size": 16, "progress": False}
+TRAINING = {"max_epochs": 3, "batch_size": 16, "progress": False}
+SMALL = {
+    "efa": {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 4, **TRAINING},
+    "latent-factor": {"dim": 4, **TRAINING},
+    "marginal": {},
+    "shrunk-offset": {},
+}
 
 
 def baskets(n=60, *, n_items=24, seed=0):
@@ -47,19 +50,14 @@ def baskets(n=60, *, n_items=24, seed=0):
 @functools.cache
 def model(kind, *, parts="both", direction="bidirectional", seed=0):
     """A fitted model of the baskets; the same for all tests, none of which changes it."""
-    value = {"value": "amount", "family": "poisson"} if parts != "items" else {}
-    order = {"order": "rows"} if direction == "causal" else {}
-    common = {**COLUMNS, **value, **order, "direction": direction}
-    if kind == "efa":
-        sizes = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 4}
-        made = EFA(**common, **sizes, **SMALL, parts=parts)
-    elif kind == "latent-factor":
-        made = LatentFactor(**common, **SMALL, parts=parts, dim=4)
-    elif kind == "marginal":
-        made = Marginal(**common, parts=parts)
-    else:
-        made = ShrunkOffset(**common)
-    return forgetful(made.fit(baskets(seed=seed)))
+    options = {"group": "basket", "item": "product", "direction": direction, **SMALL[kind]}
+    if parts != "items":
+        options |= {"value": "amount", "family": "poisson"}
+    if direction == "causal":
+        options["order"] = "rows"
+    if kind != "shrunk-offset":
+        options["parts"] = parts
+    return forgetful(class_of(kind)(**options).fit(baskets(seed=seed)))
 
 
 def forgetful(model):

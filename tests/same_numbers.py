@@ -25,10 +25,10 @@ import numpy as np
 import torch
 
 import every_estimator
+from exfam import load
 from exfam.checks import ExfamError
 from exfam.families import Bernoulli, Gaussian, Ordinal, PerItem, Poisson
 
-STORED = Path(__file__).parent / "stored"
 FRAME = every_estimator.RATINGS.assign(
     seen=(np.arange(len(every_estimator.RATINGS)) % 2).astype(float)
 )
@@ -50,11 +50,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "items-see-values": {"item_sees_values": True, "feed_forward_dim": 4},
         "concatenated": {"join": "concatenate", "value_embedding": "raw"},
         "own-dispersion": {"dispersion": "item", "group_offset": True},
-        "attributes": {
-            "attributes": ["genre", "gap"],
-            "known": "gap",
-            "group_attributes": ["age"],
-        },
+        "attributes": {"attributes": ["genre", "gap"], "known": "gap", "group_attributes": ["age"]},
         "penalty": {"support": "penalty"},
         "items": {"value": None},
         "sampled": {"value": None, "n_sampled_items": 3, "support": "none"},
@@ -109,10 +105,10 @@ def cases(only: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
 
 def digest(value: Any) -> str:
     """Of any result: its numbers and words in order, not the names of its fields."""
-    told = hashlib.sha256()
+    whole = hashlib.sha256()
     for piece in _pieces(value):
-        told.update(piece)
-    return told.hexdigest()[:16]
+        whole.update(piece)
+    return whole.hexdigest()[:16]
 
 
 def _pieces(value: Any) -> Iterator[bytes]:
@@ -120,11 +116,14 @@ def _pieces(value: Any) -> Iterator[bytes]:
         value = value.detach().cpu().numpy()
     if hasattr(value, "to_numpy") and hasattr(value, "columns"):
         value = {str(name): value[name].to_numpy() for name in value.columns}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OUSMm":
+        value = [str(item) for item in value.ravel()]
+    if is_dataclass(value):
+        held = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        # Hashes kept from before groups had ties stay comparable.
+        value = [item for name, item in held if name != "tied" or item is not None]
     if isinstance(value, np.ndarray):
-        if value.dtype.kind in "OUSMm":
-            yield from _pieces([str(item) for item in value.ravel()])
-        else:
-            yield str((value.dtype.kind, value.shape)).encode() + value.tobytes()
+        yield str((value.dtype.kind, value.shape)).encode() + value.tobytes()
     elif isinstance(value, dict):
         for name, item in value.items():
             yield str(name).encode()
@@ -132,12 +131,6 @@ def _pieces(value: Any) -> Iterator[bytes]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _pieces(item)
-    elif is_dataclass(value):
-        for attribute in fields(value):
-            held = getattr(value, attribute.name)
-            # Hashes kept from before groups had ties stay comparable.
-            if attribute.name != "tied" or held is not None:
-                yield from _pieces(held)
     elif isinstance(value, torch.nn.Module):
         yield b"module"
     elif isinstance(value, int | float | str | bool | np.generic | None):
@@ -148,73 +141,50 @@ def _pieces(value: Any) -> Iterator[bytes]:
 
 def results(estimator: Any, given: tuple[Any, ...]) -> dict[str, str]:
     """Hashes of the weights and of what each method answers."""
-    found = {"weights": digest([*every_estimator.tensors_of(estimator).values()])}
+    hashes = {"weights": digest([*every_estimator.tensors_of(estimator).values()])}
     for name in METHODS:
         method = getattr(estimator, name, None)
-        if not callable(method):
-            continue
-        both = name in ("score", "log_prob") and len(given) > 1
-        try:
-            found[name] = digest(method(*(given if both else given[:1])))
-        except (ExfamError, TypeError) as error:
-            found[name] = type(error).__name__
-    return found
-
-
-def folder_hash(folder: Path) -> str:
-    """Of a saved model's numbers: its tensors and labels, not the words of its configuration."""
-    from safetensors.numpy import load_file
-
-    tensors = folder / "model.safetensors"
-    if not tensors.exists():
-        return digest(sorted(path.name for path in folder.iterdir()))
-    return digest(dict(sorted(load_file(tensors).items())))
-
-
-def fitted_cases(only: Sequence[str] = ()) -> Iterator[tuple[str, Any, Any]]:
-    """Name, case and fitted estimator."""
-    for name, case in cases(only):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield name, case, case.fit()
+        if callable(method):
+            both = name in ("score", "log_prob") and len(given) > 1
+            try:
+                hashes[name] = digest(method(*(given if both else given[:1])))
+            except (ExfamError, TypeError) as error:
+                hashes[name] = type(error).__name__
+    return hashes
 
 
 def keep(folder: Path) -> None:
     """Fit everything; write hashes and saved folders."""
+    folder.mkdir(parents=True, exist_ok=True)
     kept = {}
-    for name, case, estimator in fitted_cases():
+    for name, case in cases():
+        estimator = case.fit()
         estimator.save(folder / name, overwrite=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            kept[name] = results(estimator, case.given) | {"saved": folder_hash(folder / name)}
+        kept[name] = results(estimator, case.given)
         print(name, len(kept[name]), flush=True)
     (folder / "hashes.json").write_text(json.dumps(kept, indent=1) + "\n")
 
 
 def compare(folder: Path, only: Sequence[str] = ()) -> int:
-    """Fit everything again and load what was kept; name every difference."""
-    from exfam import load
-
+    """Fit everything again and load what was kept; name every difference, return their number."""
     kept = json.loads((folder / "hashes.json").read_text())
-    wrong = 0
-    for name, case, estimator in fitted_cases(only):
+    n_wrong = 0
+    for name, case in cases(only):
         old = kept.pop(name, {})
-        answers = {"fitted": estimator, "loaded": load(folder / name)}
-        for how, model in answers.items():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                new = results(model, case.given)
+        old.pop("saved", None)
+        for how, model in (("fitted", case.fit()), ("loaded", load(folder / name))):
+            new = results(model, case.given)
             # What one lacks the other may have been given since: only what both have counts.
-            differ = [m for m in old if m in new and old[m] != new[m]]
-            gone = [m for m in old if m not in new and m != "saved"]
+            differ = [method for method in old if old[method] != new.get(method, old[method])]
+            gone = [method for method in old if method not in new]
             if differ or gone:
-                wrong += 1
+                n_wrong += 1
                 print(f"{name} ({how}): differs in {differ}, lacks {gone}", flush=True)
-    gone = [] if only else [*kept]
-    for name in gone:
+    for name in () if only else kept:
+        n_wrong += 1
         print(f"{name}: no longer fitted")
-    print(f"{wrong} differences")
-    return int(wrong > 0 or bool(gone))
+    print(f"{n_wrong} differences")
+    return n_wrong
 
 
 def main() -> int:
@@ -224,11 +194,11 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", nargs="+", default=[], help="kinds of estimators")
     options = parser.parse_args()
-    if options.command == "keep":
-        options.folder.mkdir(parents=True, exist_ok=True)
-        keep(options.folder)
-        return 0
-    return compare(options.folder, options.only)
+    warnings.simplefilter("ignore")
+    if options.command == "compare":
+        return int(compare(options.folder, options.only) > 0)
+    keep(options.folder)
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import exfam
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError
 from exfam.columns.columns import Columns
 from exfam.columns.parts import Part
 from exfam.groups import Groups
@@ -27,8 +27,6 @@ READERS = {
 # Names of columns that are wrong for the frame.
 NAMED = [
     ({"item": "film"}, "`item` must name a column of the frame, got 'film'. Its columns: 'user'"),
-    ({"group": "who"}, "`group` must name a column of the frame, got 'who'"),
-    ({"value": ["stars", "x"]}, "`value` must name a column of the frame, got 'x'"),
     ({"item": "gap"}, f"`item` {LABELS} 0.5 at row 0"),
     (
         {"value": "genre", "attributes": "gap"},
@@ -42,47 +40,29 @@ NAMED = [
 # One cell of the frame that is wrong: column, row, cell, error.
 CELLS = [
     ("user", 3, None, r"`group` must not be missing, got nothing at row 3 .*\(1 of 5 rows\). Drop"),
-    ("movie", 1, None, "`item` must not be missing, got nothing at row 1"),
     ("time", 4, None, "`order` must not be missing, got nothing at row 4"),
     ("gap", 2, None, "`attributes` must not be missing, got nothing at row 2"),
-    ("genre", 2, None, "`attributes` must not be missing, got nothing at row 2"),
-    ("age", 0, None, "`group_attributes` must not be missing"),
     ("stars", 2, np.inf, "`value` must be finite, got inf at row 2 of column 'stars'"),
     ("stars", 2, "bad", rf"`value` {PLAIN} 'bad' \(str\) at row 2 .*, where row 0 has 5.0 \(fl"),
-    ("movie", 3, 7, rf"`item` {PLAIN} 7 \(int\) at row 3"),
     ("movie", 3, object(), f"`item` {PLAIN} <object"),
     ("movie", 2, "\ud800", r"`item` must hold text that UTF-8 can write, got '\\ud800' at row 2"),
-    ("age", 4, 31, "`group_attributes` must be constant within .* 'age' in group 'zoe' at row 4"),
     ("member", 3, True, "second value of 'member' in group 'adam' at row 3"),
 ]
 # One column of the frame that is wrong.
 COLUMNS = [
     ("movie", np.array(["a", "b", "c", "\ud800", "e"]), "`item` must hold text .* at row 3"),
-    ("movie", [day(1)] * 5, f"`item` {LABELS} datetime.date"),
     ("movie", [[1]] * 5, rf"`item` {LABELS} \[1\] at row 0"),
-    ("movie", [b"a"] * 5, f"`item` {LABELS} b'a'"),
     ("movie", [1e60] * 5, r"`item` must be below 2\*\*53 .* got 1e.60 at row 0 .*\(5 of 5 rows\)"),
     ("movie", (i for i in range(5)), "`item` must name a column of values, got generator as"),
     ("stars", [day(1)] * 5, "`value` must be numeric, got datetime.date"),
-    ("stars", [None, "x", "y", None, None], r"`value` must be numeric, got 'x' .*\(2 of 5 rows\)"),
     ("stars", [2**80] * 5, f"`value` {PLAIN} 1208925819614629174706176"),
     ("stars", np.zeros((5, 2)), f"`value` {PLAIN} array"),
     ("stars", [1, None, 2**53 + 1, 4, 5], r"at most 2\*\*53 in size in a column with gaps, got 9"),
     ("stars", np.full(5, 2**64 - 1, np.uint64), r"at most 2\*\*53 .* of unsigned integers, got 18"),
-    ("stars", 4, "`value` must name a column of values, got int as column 'stars'. Give a list"),
     ("stars", [1.0, 2.0], "`value` must have as many rows as 'user', 5, got 2 in column 'stars'"),
-    ("time", [[1]] * 5, "`order` must hold labels"),
     ("user", [None, *[[2]] * 4], "`group` must not be missing, got nothing at row 0"),
-    ("user", [np.inf] * 5, f"`group` {LABELS} inf at row 0"),
-    ("user", np.array(4), "`group` must name a column of values, got ndarray as column"),
-    ("genre", "kids", "`attributes` must name a column of values, got str as"),
-]
-WHOLE = [
-    (FRAME | {"item": [1] * 5}, {"value": "item"}, f"`values` {NAMES}"),
-    ({name: [] for name in FRAME}, {}, EMPTY),
-    (pd.DataFrame(FRAME).iloc[:0], {}, EMPTY),
-    ([1, 2], {}, f"{FOREIGN} list"),
-    (pd.Series([1, 2]), {}, f"{FOREIGN} Series"),
+    # Arrow does not know NumPy's times beside its numbers.
+    ("user", [np.datetime64("2024-01-02"), *[np.int8(3)] * 4], f"{PLAIN} .* at row 1 of column 'u"),
 ]
 
 
@@ -96,7 +76,9 @@ BROKEN = [
     *((FRAME, changes, match) for changes, match in NAMED),
     *((with_cell(*cell), {}, match) for *cell, match in CELLS),
     *((FRAME | {name: column}, {}, match) for name, column, match in COLUMNS),
-    *WHOLE,
+    (FRAME | {"item": [1] * 5}, {"value": "item"}, f"`values` {NAMES}"),
+    ({name: [] for name in FRAME}, {}, EMPTY),
+    ([1, 2], {}, f"{FOREIGN} list"),
 ]
 
 
@@ -111,17 +93,13 @@ def test_errors_of_pandas_frames_count_rows_whatever_the_index():
     frame = pd.DataFrame(with_cell("movie", 1, None), index=[50, 51, 52, 53, 54])
     with pytest.raises(DataError, match="at row 1 of column 'movie'"):
         read(frame)
-    mixed = pd.DataFrame({"g": [1, 1], "item": ["a", 2]}, index=[7, 8])
-    with pytest.raises(DataError, match=r"got 2 \(int\) at row 1 of column 'item'"):
-        Groups.from_frame(mixed, group="g", item="item")
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pa.table])
-def test_two_columns_of_one_name_are_not_guessed_between(kind):
-    frame = pa.table([[1, 2], [3, 4]], names=["g", "g"])
-    frame = frame if kind is pa.table else pd.DataFrame([[1, 3], [2, 4]], columns=["g", "g"])
-    with pytest.raises(DataError, match="`frame` must have one column of each name, got 'g' twice"):
-        Groups.from_frame(frame, group="g")
+def test_two_columns_of_one_name_are_not_guessed_between():
+    table = pa.table([[1, 2], [3, 4]], names=["g", "g"])
+    for frame in (table, pd.DataFrame([[1, 3], [2, 4]], columns=["g", "g"])):
+        with pytest.raises(DataError, match="`frame` must have one column of each name, got 'g' t"):
+            Groups.from_frame(frame, group="g")
 
 
 def test_sparse_columns_are_read_as_they_are():
@@ -129,8 +107,6 @@ def test_sparse_columns_are_read_as_they_are():
     frame = pd.DataFrame({"g": [1, 1, 2], "item": ["a", "b", "a"], "y": values})
     groups = Groups.from_frame(frame, group="g", item="item", value="y")
     assert groups.values["y"].tolist() == [0.0, 1.5, 0.0]
-    with pytest.raises(DataError, match="must have at least one row"):
-        Groups.from_frame(frame[:0], group="g", item="item", value="y")
 
 
 def test_a_zone_that_is_not_known_is_no_traceback():
@@ -140,23 +116,6 @@ def test_a_zone_that_is_not_known_is_no_traceback():
         Groups.from_frame(frame, group="g", item="item", attributes=["when"])
 
 
-def test_options_have_names():
-    with pytest.raises(ExfamError, match="`unknown` must be one of 'error', 'ignore', 'unk'"):
-        read(FRAME, unknown="skip")
-    with pytest.raises(ExfamError, match="`kind` must be one of 'pandas', 'polars', 'arrow'"):
-        read(FRAME).to_frame("excel")
-
-
-@pytest.mark.parametrize("form", [list, lambda cells: pd.Series(cells, dtype=object)])
-@pytest.mark.parametrize(
-    "cells", [[np.datetime64("2024-01-02"), np.int8(3)], [np.timedelta64(1, "D"), np.float16(2)]]
-)
-def test_times_of_numpy_beside_its_numbers_are_refused(form, cells):
-    frame = {"user": form(cells), "movie": ["a", "b"]}
-    with pytest.raises(DataError, match=r"of one plain type, got .* at row 1 of column 'user'"):
-        Groups.from_frame(frame, group="user", item="movie")
-
-
 def test_an_empty_column_of_an_odd_type_has_no_labels():
     part = Part("group", "user")
     for empty in (pd.Series([], dtype="period[D]"), pa.array([], pa.list_(pa.int64()))):
@@ -164,15 +123,9 @@ def test_an_empty_column_of_an_odd_type_has_no_labels():
 
 
 @pytest.mark.parametrize(
-    "frame",
-    [
-        pl.DataFrame({"user": [1], "a\0": [2]}),
-        pl.DataFrame({"user": [1], "a\0": [2]}).lazy(),
-        pl.Series("a\0", [1]),
-        {"user": pl.Series("a\0", [1]), "movie": [2]},
-    ],
-    ids=["frame", "lazy", "series", "mapping"],
+    "form", [lambda x: x, pl.DataFrame.lazy, lambda x: x["a\0"], lambda x: {"user": x["a\0"]}]
 )
-def test_names_with_a_nul_do_not_end_the_process(frame):
+def test_names_with_a_nul_do_not_end_the_process(form):
+    frame = form(pl.DataFrame({"movie": [1], "a\0": [2]}))
     with pytest.raises(DataError, match="`frame` must "):
-        Groups.from_frame(frame, group="user", item="movie")
+        Groups.from_frame(frame, group="user")

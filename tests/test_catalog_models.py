@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from catalog_cases import generator
+from catalog_cases import every_support, generator
 from efa_cases import small_model
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
@@ -18,6 +18,7 @@ from exfam.likelihoods.two_part import DIRECTIONS, SUPPORTS, TwoPartModel
 from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9
+SCHEMA = Schema.of(make_groups(), families={"value": Gaussian()})
 
 
 def groups_with_everything(*, repeats):
@@ -49,9 +50,8 @@ def latent_factor(direction, support):
 
 
 def efa(direction, support, **choices):
-    schema = Schema.of(make_groups(), families={"value": Gaussian()})
     network = {"direction": direction, "n_layers": 1, "support": support}
-    return small_model(schema, values=False, **network, **choices)
+    return small_model(SCHEMA, values=False, **network, **choices)
 
 
 def reflected(direction, support):
@@ -60,10 +60,6 @@ def reflected(direction, support):
 
 every_model = pytest.mark.parametrize("maker", [marginal, latent_factor, efa, reflected])
 every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
-every_support = pytest.mark.parametrize("support", SUPPORTS)
-every_ranking = pytest.mark.parametrize(
-    ("call", "options"), [(evaluate.top_items, {"k": 1}), (evaluate.item_ranks, {})]
-)
 
 
 @pytest.fixture
@@ -101,25 +97,21 @@ def test_log_prob_and_gradients_are_the_same(maker, support, direction, both):
 
 @every_direction
 @every_model
-def test_a_used_up_catalog_is_kept_whole(maker, direction, both):
+def test_a_used_up_catalog_is_kept_whole_and_a_target_that_repeats_is_named(maker, direction, both):
     """A group of all items and an unknown one, which nothing would be left for."""
+    model = maker(direction, "hard")
     item = np.append(np.random.default_rng(0).permutation(N_ITEMS), -1).astype(np.int32)
-    groups, model = make_groups(lengths=[10], item=item, values={}), maker(direction, "hard")
+    groups = make_groups(lengths=[10], item=item, values={})
     dense, result = both(lambda: list(evaluate.item_probabilities([model], groups)))
     probability = np.concatenate([some for _, some in result])
     np.testing.assert_allclose(probability.sum(1), 1, atol=1e-5)
     np.testing.assert_allclose(probability, dense[0][1], atol=1e-6)
     assert (probability[-1] > 0).all() and (probability[1] == 0).any()
-
-
-@every_direction
-@every_model
-def test_a_target_that_repeats_is_named(maker, direction, both):
-    groups = make_groups(lengths=[2, 3], item=np.array([0, 1, 5, 3, 5], dtype=np.int32))
+    repeated = make_groups(lengths=[2, 3], item=np.array([0, 1, 5, 3, 5], dtype=np.int32))
 
     def refused():
         with pytest.raises(ExfamError, match="must not repeat .* support='hard', got item code 5"):
-            maker(direction, "hard").log_prob(whole(groups))
+            model.log_prob(whole(repeated))
 
     both(refused)
 
@@ -149,17 +141,18 @@ def test_all_answers_about_groups_are_the_same(support, direction, both, monkeyp
     assert np.array_equal(np.isinf(rank), (groups.role == TARGET) & (groups.item < 0))
 
 
-@every_ranking
-def test_ranking_needs_items_and_numbers(call, options, both):
+@pytest.mark.parametrize(
+    "call", [lambda *given: evaluate.top_items(*given, k=1), evaluate.item_ranks]
+)
+def test_ranking_needs_items_and_numbers(call, both):
     model = latent_factor("causal", "none")
     with torch.no_grad():
         model.item_part.mask_vector.fill_(torch.nan)
 
     def refused():
         with pytest.raises(ExfamError, match="must lead to log-probabilities that are numbers"):
-            list(call([model], make_groups(), **options))
+            list(call([model], make_groups()))
 
     both(refused)
-    schema = Schema.of(make_groups(), families={"value": Gaussian()})
     with pytest.raises(ExfamError, match="must have an item part for item probabilities"):
-        list(call([small_model(schema, items=False)], make_groups(), **options))
+        list(call([small_model(SCHEMA, items=False)], make_groups()))

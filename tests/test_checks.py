@@ -1,9 +1,9 @@
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
 
-from exfam import checks
 from exfam.checks import (
     ExfamError,
     check_choice,
@@ -18,12 +18,6 @@ from exfam.checks import (
 )
 
 
-def test_every_error_is_an_exfam_error_and_a_value_error():
-    errors = [value for name, value in vars(checks).items() if name.endswith("Error")]
-    assert len(errors) == 6
-    assert all(issubclass(error, ExfamError) and issubclass(error, ValueError) for error in errors)
-
-
 def test_a_choice_lists_what_is_allowed():
     check_choice("direction", "causal", {"causal": 1})
     with pytest.raises(ExfamError, match="^`direction` must be one of 'a', 'b', got 'c'.$"):
@@ -32,38 +26,27 @@ def test_a_choice_lists_what_is_allowed():
         check_choice("direction", "causl", [None, "causal", "bidirectional"])
 
 
-RULES = {
-    "a number > 0": (check_positive, [1e-9, np.int64(3), 10**400]),
-    r"a number in \[0, 1\)": (check_fraction, [0, 0.99]),
-    "an integer >= 0": (check_seed, [2**63 - 1, np.int64(3)]),
-    "an integer below 2.63": (check_seed, [0]),
-    "a number strictly between 0 and 1": (check_inside, [1e-9, np.float32(0.5)]),
-}
-OUTSIDE = {
-    "a number > 0": [0, -1, float("nan"), float("inf"), True, "3", None],
-    r"a number in \[0, 1\)": [-0.1, 1, 1.5, float("nan"), False, "0.5"],
-    "an integer >= 0": [-1, 1.5, "x", None, True],
-    "an integer below 2.63": [2**63],
-    "a number strictly between 0 and 1": [0, 1, "a", float("nan")],
-}
+NAN = float("nan")
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_numbers_are_within_their_range(rule):
-    check, right = RULES[rule]
-    for value in right:
+@pytest.mark.parametrize(
+    ("check", "rule", "inside", "outside"),
+    [
+        (check_positive, "a number > 0", [1e-9, 10**400], [0, NAN, float("inf"), True, "3", None]),
+        (partial(check_positive, zero=True), "a number >= 0", [0], [-1]),
+        (check_fraction, r"a number in \[0, 1\)", [0, 0.99], [-0.1, 1, NAN, False, "0.5"]),
+        (check_seed, "an integer >= 0", [2**63 - 1, np.int64(3)], [-1, 1.5, "x", None, True]),
+        (check_seed, "an integer below 2.63", [0], [2**63]),
+        (check_whole, "an integer >= 1", [1], [0]),
+        (check_inside, "a number strictly between 0 and 1", [np.float32(0.5)], [0, 1, "a", NAN]),
+    ],
+)
+def test_numbers_are_within_their_range(check, rule, inside, outside):
+    for value in inside:
         check("dim", value)
-    for value in OUTSIDE[rule]:
+    for value in outside:
         with pytest.raises(ExfamError, match=f"`dim` must be {rule}, got {value!r}"):
             check("dim", value)
-
-
-def test_zero_may_be_allowed():
-    check_positive("decay", 0, zero=True)
-    with pytest.raises(ExfamError, match="`decay` must be a number >= 0, got -1."):
-        check_positive("decay", -1, zero=True)
-    with pytest.raises(ExfamError, match="`dim` must be an integer >= 1, got 0"):
-        check_whole("dim", 0)
 
 
 def test_a_value_outside_the_support_is_named_with_its_row():
@@ -71,7 +54,6 @@ def test_a_value_outside_the_support_is_named_with_its_row():
     assert str(support_error("value", np.float64(0), hint="Use Poisson.", **where)) == (
         "`value` must be an integer >= 1, got 0 at row 70 (2 of 4 rows). Use Poisson."
     )
-    assert str(support_error("value", 0.5, **where)).endswith("got 0.5 at row 70 (2 of 4 rows).")
 
 
 @dataclass
@@ -84,29 +66,14 @@ class Site:
     families: dict | None = None
 
 
-def test_fields_of_the_types_declared_are_as_they_are():
+def test_fields_are_of_the_types_declared():
     site = Site("Bonn", (50.7, 7), ("a", "b"), 3, False, {1: 2})
     assert with_types(site) is site and with_types(Site("Bonn", (0.0, 0.0)))
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"name": None},
-        {"at": (1.0,)},
-        {"at": [1.0, 2.0]},
-        {"at": (1.0, float("inf"))},
-        {"at": (1.0, True)},
-        {"tags": (1,)},
-        {"n": 1.5},
-        {"n": True},
-        {"open": 1},
-    ],
-)
-def test_fields_of_other_types_are_refused(wrong):
-    (name,) = wrong
-    with pytest.raises(TypeError, match=f"{name} of Site must be .*, got"):
-        with_types(Site(**{"name": "Bonn", "at": (50.7, 7.1), **wrong}))
+    wrong = [("name", None), ("at", (1.0,)), ("at", [1.0, 2.0]), ("at", (1.0, float("inf")))]
+    wrong += [("at", (1.0, True)), ("tags", (1,)), ("n", 1.5), ("n", True), ("open", 1)]
+    for name, value in wrong:
+        with pytest.raises(TypeError, match=f"{name} of Site must be .*, got"):
+            with_types(Site(**{"name": "Bonn", "at": (50.7, 7.1), name: value}))
 
 
 @pytest.mark.parametrize(

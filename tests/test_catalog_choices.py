@@ -1,4 +1,4 @@
-"""Log-probabilities, gradients and ranks tile by tile: those of a dense softmax."""
+"""Log-probabilities, gradients and ranks tile by tile, and of sampled items: of a dense softmax."""
 
 from functools import partial
 
@@ -9,21 +9,24 @@ from torch.overrides import TorchFunctionMode
 
 from catalog_cases import (
     N_ITEMS,
-    SUPPORTS,
     dense_log_probs,
+    every_support,
     generator,
     make_choice,
     tensors,
     with_tensors,
 )
+from estimator_cases import TRAINED, make, ratings, same_bits
+from exfam import ExfamError, load
 from exfam.catalog import linear
 from exfam.catalog.linear import LinearEta
 from exfam.catalog.listed import OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 from exfam.catalog.ranking import all_log_probs, best_items, item_rank
+from exfam.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
 from exfam.scores.metrics import ranks
 
-every_support = pytest.mark.parametrize("support", SUPPORTS)
+FREQUENCY = torch.tensor([0.4, 0.25, 0.1, 0.1, 0.05, 0.03, 0.03, 0.02, 0.02, 0.0, 0.0])
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 
 
@@ -67,65 +70,30 @@ def test_bfloat16_sums_in_single_precision(support):
     assert result.dtype == torch.bfloat16
     torch.testing.assert_close(result.double(), expected, rtol=2**-8, atol=1e-3)
     for mine, true in zip(gradients(result, choice), gradients(expected, exact), strict=True):
-        assert mine.dtype == torch.bfloat16
         # The weights of the rows are rounded too.
         torch.testing.assert_close(mine.double(), true, rtol=2**-7, atol=2**-7)
 
 
-@every_support
-@pytest.mark.parametrize("item", [True, False])
-def test_gradients_are_those_of_differences(support, item, tile):
-    choice, own = make_choice(support=support, dtype=torch.float64)
-    tile(20, 5)
-
-    def result(*given):
-        changed = with_tensors(choice, *given)
-        return log_prob_of(changed, own) if item else log_normalizer(changed)
-
-    assert torch.autograd.gradcheck(result, tensors(choice), fast_mode=True)
-
-
-@pytest.mark.parametrize("scale", [1e2, 1e4, 1e15])
+@pytest.mark.parametrize("scale", [1e2, 1e15])
 @every_support
 def test_extreme_outputs_stay_finite(support, scale, tile):
     tile(20, 5)
     choice, own = make_choice(support=support, scale=scale)
     result = log_prob_of(choice, own)
-    assert torch.isfinite(result).all() and result.min() < -scale
+    assert torch.isfinite(result).all() and result.min() < -scale and result.max() <= 0
     assert all(torch.isfinite(g).all() for g in gradients(result, choice))
 
 
-def test_log_probabilities_are_never_positive(tile):
-    tile(16, 4)
-    state = torch.linspace(-30, 30, 401)[:, None]
-    choice = ItemChoice(LinearEta(state, torch.tensor([[1.0], [-1.0], [0.3]]), None, 3))
-    result = torch.stack([log_prob_of(choice, torch.full((401,), code)) for code in range(3)])
-    assert result.max() <= 0 and result.max() > -1e-6
-    torch.testing.assert_close(result.exp().sum(0), torch.ones(401))
-
-
-@pytest.mark.parametrize("item", [True, False])
-def test_no_rows_no_bias_and_nothing_to_choose_from_but_one(item):
-    state = torch.ones(0, 2, requires_grad=True)
-    eta = LinearEta(state, torch.ones(4, 2), None, 3)
-    call = partial(log_prob_of, item=torch.ones(0).long()) if item else log_normalizer
-    nothing = call(ItemChoice(eta))
-    assert nothing.shape == (0,)
-    nothing.sum().backward()
-    assert state.grad.shape == (0, 2)
+def test_no_rows_no_bias_and_nothing_to_choose_from_but_one():
+    eta = LinearEta(torch.ones(0, 2, requires_grad=True), torch.ones(4, 2), None, 3)
+    for nothing in (
+        log_prob_of(ItemChoice(eta), torch.ones(0).long()),
+        log_normalizer(ItemChoice(eta)),
+    ):
+        nothing.sum().backward()
+        assert nothing.shape == (0,) and eta.state.grad.shape == (0, 2)
     only = ItemChoice(eta._replace(state=torch.ones(2, 2), n_items=1))
-    torch.testing.assert_close(log_prob_of(only, torch.zeros(2).long()), torch.zeros(2))
-
-
-def test_rows_that_exclude_all_but_one_item_are_sure(tile):
-    tile(6, 2)
-    choice, _ = make_choice()
-    left = torch.arange(len(choice.eta.state)) % N_ITEMS
-    others = (OnePerRow(torch.where(left == code, -1, code)) for code in range(N_ITEMS))
-    sure = ItemChoice(choice.eta, excluded=tuple(others))
-    result = log_prob_of(sure, left)
-    torch.testing.assert_close(result, torch.zeros(len(left)))
-    assert all(g.abs().max() < 1e-6 for g in gradients(result, sure))
+    close(log_prob_of(only, torch.zeros(2).long()), torch.zeros(2))
 
 
 def test_nan_stays_nan_and_frozen_vectors_have_no_gradient():
@@ -135,12 +103,13 @@ def test_nan_stays_nan_and_frozen_vectors_have_no_gradient():
     assert frozen.eta.vectors.grad is None and choice.eta.state.grad is not None
     with torch.no_grad():
         choice.eta.state[2, 0] = torch.nan
-    result = log_prob_of(choice, own)
-    assert torch.isnan(result).nonzero().flatten().tolist() == [2]
+    results = log_prob_of(choice, own), best_items([choice], k=2).log_prob.sum(1)
+    for result in (*results, item_rank([choice], own)):
+        assert torch.isnan(result).nonzero().flatten().tolist() == [2]
 
 
 class Largest(TorchFunctionMode):
-    """The most numbers in any tensor that is made."""
+    """The most numbers in any tensor."""
 
     numbers = 0
 
@@ -158,9 +127,6 @@ def test_no_tensor_is_larger_than_a_tile(tile):
     with Largest() as largest:
         log_prob_of(choice, item)
     assert largest.numbers == 1024
-    with Largest() as largest:
-        dense_log_probs(choice)
-    assert largest.numbers == 64 * 400
 
 
 @pytest.fixture(params=[(2**20, 512), (12, 4)], ids=str)
@@ -183,8 +149,10 @@ def test_the_best_and_the_ranks_are_those_of_the_table(support, size, ranking_ti
         assert (result.item.sort(dim=1).values.diff(dim=1) > 0).all(), "an item comes twice"
     by_table = ranks(probability.numpy(), items[0].numpy())
     assert np.ptp(by_table) > 3
-    np.testing.assert_array_equal(item_rank(choices, items[0]), by_table)
-    torch.testing.assert_close(all_log_probs(choices[0]).detach().exp(), tables[0])
+    for rows in (slice(0, 4), slice(4, 5), slice(0, len(by_table))):
+        some = [choice.part(rows) for choice in choices]
+        np.testing.assert_array_equal(item_rank(some, items[0][rows]), by_table[rows])
+        torch.testing.assert_close(all_log_probs(some[0]).detach().exp(), tables[0][rows])
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -199,20 +167,90 @@ def test_equals_share_ranks_and_come_by_code(size, ranking_tile):
         assert best_items(given, k=5).item.tolist() == [[1, 3, 2, 4, 0]] * 2
 
 
+@pytest.fixture
+def own_draws():
+    """Samplers draw from torch's generator: what other tests draw does not depend on these."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        yield
+
+
+@pytest.mark.parametrize("n", [1, 3, 6, 10])
+def test_expected_numbers_are_those_drawn(n, own_draws):
+    sampler = ItemSampler(FREQUENCY, n=n)
+    expected = sampler.expected
+    assert expected.sum().item() == pytest.approx(n, rel=1e-5)
+    assert (expected <= 1 + 1e-6).all() and (expected > 0).all()
+    assert (expected.diff() <= 1e-6).all(), "frequent items are expected more often"
+    weight = torch.zeros(300, N_ITEMS)
+    for draw in weight:
+        drawn = sampler()
+        assert (drawn.item.diff() > 0).all()
+        draw[drawn.item] = drawn.log_weight.exp()
+    count = (weight * expected).sum(1)
+    torch.testing.assert_close(count, torch.full_like(count, n))
+    # Each item's weight is 1 on average: 4 standard errors.
+    error = 4 * ((1 / expected - 1).clamp_min(0) / len(weight)).sqrt() + 1e-3
+    assert ((weight.mean(0) - 1).abs() < error).all()
+    assert (weight[:, expected >= 1 - 1e-6] - 1).abs().sum() < 1e-3
+
+
 @every_support
-def test_some_rows_are_those_of_all(support):
+def test_normalizers_are_unbiased(support, own_draws):
     choice, item = make_choice(support=support)
-    table, rank = all_log_probs(choice), item_rank([choice], item)
-    for rows in (slice(0, 4), slice(4, 5), slice(5, len(item))):
-        part = choice.part(rows)
-        torch.testing.assert_close(all_log_probs(part), table[rows])
-        assert torch.equal(item_rank([part], item[rows]), rank[rows])
-
-
-def test_nan_stays_nan_in_rankings():
-    choice, item = make_choice()
+    sampler, rows = ItemSampler(FREQUENCY, n=4), torch.arange(len(item))
     with torch.no_grad():
-        choice.eta.state[2, 0] = torch.nan
-    nats = best_items([choice], k=2).log_prob
-    assert torch.isnan(nats).any(1).nonzero().flatten().tolist() == [2]
-    assert torch.isnan(item_rank([choice], item)).nonzero().flatten().tolist() == [2]
+        own = choice.eta.dense()[rows, item]
+        if choice.penalty is not None:
+            own = own - choice.penalty * choice.again
+        nats = [sampled_log_prob(choice, item, sampler()) for _ in range(150)]
+        estimates = (own - torch.stack(nats)).exp()
+        exact = (own - dense_log_probs(choice)[rows, item]).exp()
+    spread = estimates.std(0)
+    assert (spread > 0.01 * exact).all()
+    # Four standard errors in each row.
+    assert ((estimates.mean(0) - exact).abs() < 4 * spread / len(nats) ** 0.5).all()
+
+
+@every_support
+def test_gradients_of_sampled_ones_are_those_of_differences(support):
+    drawn = Drawn(torch.tensor([0, 2, 3, 8]), torch.tensor([0.0, 0.5, 1.0, 2.0]))
+    choice, item = make_choice(support=support, dtype=torch.float64)
+
+    def result(*given):
+        return sampled_log_prob(with_tensors(choice, *given), item, drawn)
+
+    assert torch.autograd.gradcheck(result, tensors(choice), fast_mode=True)
+
+
+def test_a_row_that_may_choose_none_of_the_drawn_is_sure():
+    eta = LinearEta(torch.ones(2, 1), torch.ones(4, 1), None, 4)
+    choice = ItemChoice(eta, excluded=(OnePerRow(torch.tensor([2, -1])),))
+    drawn = Drawn(torch.tensor([1, 2]), torch.zeros(2))
+    nats = sampled_log_prob(choice, torch.tensor([1, 1]), drawn)
+    close(nats, torch.tensor([0.0, -np.log(2.0)]).float())
+
+
+@pytest.mark.parametrize("kind", TRAINED)
+def test_fits_have_the_same_bits_approach_the_exact_one_and_are_saved(kind, tmp_path):
+    frame = ratings(n_users=40, n_movies=8, least=2)
+    parameters = {"value": None, "support": "none", "max_epochs": 12, "batch_size": 16}
+    fits = [
+        make(kind, n_sampled_items=n, learning_rate=0.1, **parameters).fit(frame, validation=frame)
+        for n in (0, 100, 7, 1, 1)
+    ]
+    exact, all_items, many, few, same = fits
+    assert same_bits(few, same) and same_bits(exact, all_items)
+    # Noise slows the steps down; of seven of eight items there is little.
+    loss_of_many, loss_of_few = (exact.score(frame) - fit.score(frame) for fit in (many, few))
+    assert loss_of_many < 0.75 * loss_of_few
+    few.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.members_[0].sampler is None and loaded.n_sampled_items == 1
+    np.testing.assert_array_equal(loaded.log_prob(frame), few.log_prob(frame))
+
+
+def test_numbers_that_make_no_sense():
+    for n in (0, 12):
+        with pytest.raises(ExfamError, match=f"`n` must be from 1 to the .* 11, got {n}"):
+            ItemSampler(FREQUENCY, n=n)
