@@ -24,9 +24,10 @@ RATINGS = ratings()
 SENTENCES = lstm_cases.lines(40)
 LABELS = np.array([line.split()[0] in ("the", "cat", "dog") for line in SENTENCES]).astype(str)
 TRAINING = {"max_epochs": 1, "batch_size": 8, "progress": False}
+WINDOWS = {"epochs": 1, "threads": 1, "progress": False, "min_count": 1}
 TINY_WORDS = {
-    "cbow": {"epochs": 1, "threads": 1, "progress": False, "min_count": 1},
-    "skip-gram": {"epochs": 1, "threads": 1, "progress": False, "min_count": 1},
+    "cbow": WINDOWS,
+    "skip-gram": WINDOWS,
     "pmi-factorization": {"min_count": 1},
     "lstm-language-model": {"epochs": 1, "batch_size": 4, "bptt": 5, "progress": False},
 }
@@ -78,10 +79,6 @@ def case_of(kind: str) -> Case:
         return Case(kind, MASKED, (SENTENCES,))
     if KINDS[kind].reads == "text":
         return Case(kind, {"dim": 4, **TINY_WORDS[kind]}, (text_file(),))
-    return _of_sentences(kind)
-
-
-def _of_sentences(kind: str) -> Case:
     if kind == "positional-sentence-classifier":
         vectors = case_of("skip-gram").fit().vectors_
         return Case(kind, TRAINING, (SENTENCES, LABELS), {"vectors": vectors})
@@ -94,8 +91,8 @@ def tensors_of(estimator: Any) -> dict[str, np.ndarray]:
     """All that was learned, as arrays."""
     if not getattr(estimator, "members_", None):  # words have vectors alone
         return {"vectors": estimator.vectors_.center, "others": estimator.vectors_.context}
-    arrays = {}
-    for number, member in enumerate(estimator.members_):
-        for name, tensor in member.state_dict().items():
-            arrays[f"{number}.{name}"] = np.asarray(tensor)
-    return arrays
+    return {
+        f"{number}.{name}": np.asarray(tensor)
+        for number, member in enumerate(estimator.members_)
+        for name, tensor in member.state_dict().items()
+    }

@@ -67,8 +67,9 @@ def assert_same(one, other):
     assert seen(one) == seen(other)
     for name in ("group_names", "ignored"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for rows, others in ((one.elements(), other.elements()),):
-        np.testing.assert_array_equal(one.source_row[rows], other.source_row[others])
+    np.testing.assert_array_equal(
+        one.source_row[one.elements()], other.source_row[other.elements()]
+    )
     assert one.vocabulary.keys() == other.vocabulary.keys()
     for name, labels in one.vocabulary.items():
         np.testing.assert_array_equal(labels, other.vocabulary[name])

@@ -25,15 +25,15 @@ def field(values, coordinates, *, times=None, observed=None, before=None, lags=0
     first = np.where(there, back * n_sites, 0)
     context = {"context_start": first, "context_stop": first + n_sites * there} if lags else {}
     item = np.arange(n_sites) if item is None else np.asarray(item)
-    places = np.tile(np.asarray(coordinates, dtype=float), (n_maps, 1))
+    coordinates = np.tile(np.asarray(coordinates, dtype=float), (n_maps, 1))
     return Groups(
         start=start,
         stop=start + n_sites,
         item=np.tile(item, n_maps),
         values={"value": values.ravel()},
         observed=None if observed is None else observed.ravel(),
-        attributes={"coordinates": places},
-        position=places,
+        attributes={"coordinates": coordinates},
+        position=coordinates,
         group_attributes={"time": np.arange(n_maps) * 1.0 if times is None else times},
         vocabulary={"item": np.arange(n_sites)},
         **context,
@@ -63,11 +63,11 @@ def make_maps(n_maps=60, *, seed=0, lags=0, missing=0.0, memory=0.6):
     root = np.linalg.cholesky(true_covariance())
     z = chained(random.normal(size=(n_maps, N_SITES)) @ root.T, memory)
     season = 3 * np.arange(n_maps) // n_maps
-    place = np.column_stack([30.0 + 2 * np.arange(N_SITES), -90.0 + np.arange(N_SITES) ** 1.5])
+    sites = np.column_stack([30.0 + 2 * np.arange(N_SITES), -90.0 + np.arange(N_SITES) ** 1.5])
     observed = random.random(z.shape) >= missing
     return field(
         LEVEL + SCALE * z,
-        place,
+        sites,
         times=np.arange(n_maps) + 300.0 * season,
         observed=observed if missing else None,
         before=lambda back: season[back] == season[:, None],
@@ -102,14 +102,11 @@ def with_map_value(batch, row, column, value, *, observed=None):
 
 def changed(batch, change, *, groups=False):
     """The batch with `change` of its columns: those of elements, or also those of groups."""
-    of_groups = {name: change(a) for name, a in batch.group_attributes.items()} if groups else {}
-    return replace(
-        batch,
-        values={name: change(value) for name, value in batch.values.items()},
-        attributes={name: change(a) for name, a in batch.attributes.items()},
-        group_attributes=of_groups or batch.group_attributes,
-        **{name: change(getattr(batch, name)) for name in _BY_ELEMENT},
-    )
+    tables = ("values", "attributes", *(("group_attributes",) if groups else ()))
+    columns = {name: change(getattr(batch, name)) for name in _BY_ELEMENT}
+    for table in tables:
+        columns[table] = {name: change(x) for name, x in getattr(batch, table).items()}
+    return replace(batch, **columns)
 
 
 def in_order(batch, order):
@@ -117,27 +114,20 @@ def in_order(batch, order):
     return changed(batch, lambda column: column[:, order])
 
 
-def one_more(batch, *, present, item, coordinates):
+def one_more(batch, *, present):
     """One more column: an element whose value is not observed, or padding, with a garbage value."""
-    new = {
-        "item": item,
-        "position": coordinates,
-        "present": present,
-        "target": present,
-        "observed": False,
-        "element": -1,
-        "steps_back": 0,
-    }
 
     def wider(x, fill):
         more = torch.as_tensor(fill, dtype=x.dtype).expand(len(x), 1, *x.shape[2:])
         return torch.cat([x, more], 1)
 
+    at = (33.0, -89.0)
+    fills = dict(zip(_BY_ELEMENT, (-1, at, present, present, False, -1, 0), strict=True))
     return replace(
         batch,
         values={name: wider(value, 1e3) for name, value in batch.values.items()},
-        attributes={"coordinates": wider(batch.attributes["coordinates"], coordinates)},
-        **{name: wider(getattr(batch, name), fill) for name, fill in new.items()},
+        attributes={"coordinates": wider(batch.attributes["coordinates"], at)},
+        **{name: wider(getattr(batch, name), fill) for name, fill in fills.items()},
     )
 
 
@@ -166,7 +156,6 @@ def assert_leave_one_out(part, batch):
         back = part.eta(in_order(batch, order))[:, torch.argsort(order)]
         assert_close(back[own], eta[own], **CLOSE)
         for present in (True, False):
-            wide = one_more(batch, present=present, item=-1, coordinates=(33.0, -89.0))
-            assert_close(part.eta(wide)[:, :-1][own], eta[own])
+            assert_close(part.eta(one_more(batch, present=present))[:, :-1][own], eta[own])
         few = part.eta(changed(batch, lambda column: column[row : row + 1], groups=True))
         assert_close(few[own[row][None]], eta[row][own[row]], **CLOSE)

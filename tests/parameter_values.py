@@ -8,11 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-
-class Name(str):
-    """A text of another class."""
-
-
 VALUES: dict[str, Callable[[], Any]] = {
     "none": lambda: None,
     "nan": lambda: math.nan,
@@ -31,7 +26,6 @@ VALUES: dict[str, Callable[[], Any]] = {
     "auto": lambda: "auto",
     "no letter": lambda: "",
     "surrogate": lambda: "\ud800",
-    "text of another class": lambda: Name("x"),
     "bytes": lambda: b"x",
     "empty list": lambda: [],
     "list": lambda: ["x"],

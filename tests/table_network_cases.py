@@ -62,13 +62,9 @@ def table_model(*, alike=False, cells=None, moved=0.3, seed=0, **changes):
     """A model in double precision, its weights `moved` at random from where they start."""
     schema, families = (ALIKE, ALIKE_FAMILIES) if alike else (MIXED, MIXED_FAMILIES)
     generator = torch.Generator().manual_seed(seed)
-    model = build_masked_table(
-        schema,
-        replace(SETTINGS, **changes),
-        families=families,
-        cells=(alike_cells() if alike else mixed_cells()) if cells is None else cells,
-        generator=generator,
-    ).double()
+    cells = (alike_cells() if alike else mixed_cells()) if cells is None else cells
+    options = {"families": families, "cells": cells, "generator": generator}
+    model = build_masked_table(schema, replace(SETTINGS, **changes), **options).double()
     with torch.no_grad():
         for parameter in model.parameters():
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
@@ -118,19 +114,9 @@ def other_cells(cells, schema, column):
 
 def parameters(**changes):
     """A small estimator whose recipe is open."""
-    given = {
-        "response_share": None,
-        "embed_dim": 8,
-        "n_heads": 2,
-        "n_layers": 1,
-        "feed_forward_dim": 6,
-        "dropout": 0.0,
-        "learning_rate": 1e-2,
-        "weight_decay": 0.0,
-        "batch_size": 32,
-        "max_epochs": 4,
-        "progress": False,
-    }
+    sizes = {"embed_dim": 8, "n_heads": 2, "n_layers": 1, "feed_forward_dim": 6, "dropout": 0.0}
+    steps = {"learning_rate": 1e-2, "weight_decay": 0.0, "batch_size": 32, "max_epochs": 4}
+    given = {"response_share": None, "progress": False, **sizes, **steps}
     return MaskedTableClassifier(**{**given, **changes})
 
 

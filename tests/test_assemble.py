@@ -27,41 +27,41 @@ PARTS = [
     {"item_sees_values": True},
     {"items": False, "group_offset": True},
 ]
-MODELS = [
-    {"tie": tie, "join": join, "support": support, **parts}
-    for tie, join, support, parts in itertools.product(TIES, JOINS, SUPPORTS, PARTS)
-    # Refused: vectors of items are not as long as tokens of fields side by side.
-    if (tie, join) != ("reflection", "concatenate") or parts.get("items") is False
-]
-CONDITIONAL_OF = [
-    (direction, conditional)
-    for direction, conditional in itertools.product(DIRECTIONS, CONDITIONALS)
-    if conditional != "two_stream" or direction == "causal"
+
+
+def every(**choices):
+    """All combinations."""
+    return [
+        dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())
+    ]
+
+
+WIRINGS = [
+    wiring
+    for wiring in every(direction=DIRECTIONS, conditional=CONDITIONALS)
+    if wiring["conditional"] != "two_stream" or wiring["direction"] == "causal"
 ]
 NETWORKS = [
-    {
-        "direction": direction,
-        "conditional": conditional,
-        "encoding": encoding,
-        "connection": "residual" if conditional == "exact" else "pre-norm",
-    }
-    for (direction, conditional), encoding in itertools.product(CONDITIONAL_OF, ENCODINGS)
+    {**wiring, "encoding": encoding, "connection": "residual"}
+    for wiring, encoding in itertools.product(WIRINGS, ENCODINGS)
 ]
 BLOCKS = [
-    {
-        "attention": kernel,
-        "connection": connection,
-        "null_token": null,
-        "sees_mask": not null,
-        "feed_forward_dim": 6,
-    }
-    for kernel, connection, null in itertools.product(SCORE_KERNELS, CONNECTIONS, (True, False))
+    {**block, "null_token": null, "sees_mask": not null, "feed_forward_dim": 6}
+    for block in every(attention=SCORE_KERNELS, connection=CONNECTIONS)
     # A score below 0 has no gradient there, and the null token's key has one score alone.
-    if not (kernel == "relu-mean" and null)
+    for null in ((False,) if block["attention"] == "relu-mean" else (True, False))
 ]
-VALUE_PARTS = [
-    {"value_embedding": kind, "dispersion": dispersion, "head_hidden_dim": size, "items": False}
-    for kind, dispersion, size in itertools.product(VALUE_EMBEDDINGS, ("global", "item"), (0, 5))
+VALUE_PARTS = every(
+    value_embedding=VALUE_EMBEDDINGS,
+    dispersion=("global", "item"),
+    head_hidden_dim=(0, 5),
+    items=[False],
+)
+MODELS = [
+    {**choices, **parts}
+    for choices, parts in itertools.product(every(tie=TIES, join=JOINS, support=SUPPORTS), PARTS)
+    # Refused: vectors of items are not as long as tokens of fields side by side.
+    if (choices["tie"], choices["join"]) != ("reflection", "concatenate") or "items" in parts
 ]
 
 
@@ -88,24 +88,14 @@ def test_every_model_builds_and_learns(choices):
         assert parameter.numel() == 0 or parameter.grad.abs().max() > 0, name
 
 
-def test_dropout_is_off_when_evaluating():
-    model, batch = small_model(SCHEMA, dropout=0.5, feed_forward_dim=6), batch_of(rich_groups())
-    with torch.random.fork_rng():
-        once, again = (model.train().log_prob(batch).total() for _ in range(2))
-    assert (once - again).abs().max() > 1e-3
-    assert torch.equal(*(model.eval().log_prob(batch).total() for _ in range(2)))
+LEAK_CASES = [{**wiring, "sees": sees} for wiring in WIRINGS for sees in (False, True)]
+every_case = pytest.mark.parametrize("case", LEAK_CASES, ids=str)
 
 
 def leak_model(case, schema=SCHEMA):
-    direction, conditional, sees_values = case
-    network = {"direction": direction, "conditional": conditional, "connection": "residual"}
-    choices = {"item_sees_values": sees_values, "group_offset": sees_values}
-    return small_model(schema, **network, **choices).eval()
-
-
-every_case = pytest.mark.parametrize(
-    "case", [(*case, sees) for case in CONDITIONAL_OF for sees in (False, True)], ids=str
-)
+    network = {"direction": case["direction"], "conditional": case["conditional"]}
+    choices = {"item_sees_values": case["sees"], "group_offset": case["sees"]}
+    return small_model(schema, connection="residual", **network, **choices).eval()
 
 
 @pytest.mark.parametrize("what", ["item", *sorted(FAMILIES), "genre", "gap", "age"])
@@ -126,11 +116,12 @@ def test_what_an_element_moves(case, what):
     with torch.no_grad():
         item = model.item_log_probs(batch) - model.item_log_probs(other)
         etas = [torch.cat(list(model.value_eta(given).values()), -1) for given in (batch, other)]
-    sees = own[:, None] < own if case[0] == "causal" else own[:, None] != own
+    sees = own[:, None] < own if case["direction"] == "causal" else own[:, None] != own
     with_own = sees | (own[:, None] == own)
     every = torch.ones_like(sees)
-    of_item = {"item": sees, "gap": sees, "genre": with_own, "age": every}.get(what, sees & case[2])
-    of_value = sees if what in FAMILIES else every if what == "age" else with_own
+    seen = {"item": (sees, with_own), "gap": (sees, with_own), "genre": (with_own, with_own)}
+    seen["age"] = (every, every)
+    of_item, of_value = seen.get(what, (sees & case["sees"], sees))
     for difference, expected in ((item, of_item), (etas[0] - etas[1], of_value)):
         assert torch.equal(difference[:5].abs().amax(-1) > 1e-5, expected)
 
@@ -145,7 +136,7 @@ def test_later_elements_and_garbage_in_padding_change_nothing(case):
             model.log_prob(given).total() for given in (batch, more_padding(batch), first)
         )
     torch.testing.assert_close(padded[:, :5], total, atol=1e-5, rtol=1e-5)
-    if case[0] == "causal":
+    if case["direction"] == "causal":
         torch.testing.assert_close(total[:1, :3], shorter, atol=1e-5, rtol=1e-5)
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pyarrow.parquet
 import pytest
-import scipy.stats
 
 from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
@@ -85,23 +84,21 @@ def test_conditionals_are_the_stated_ones(drawn):
 
 @pytest.mark.parametrize("n_earlier", [0, 1, 2, 3])
 def test_items_are_drawn_as_often_as_stated(drawn, n_earlier):
-    baskets = np.array([b[: n_earlier + 1] for b in members(drawn.groups) if len(b) > n_earlier])
-    contexts, times = np.unique(baskets[:, :n_earlier], axis=0, return_counts=True)
-    p_values = []
-    for context in contexts[np.argsort(-times)[:20]].tolist():
-        following = baskets[(baskets[:, :n_earlier] == context).all(axis=1), n_earlier]
-        chance = stated(drawn.truth, context)
-        count = np.bincount(following, minlength=N_ITEMS)
-        assert count[chance == 0].sum() == 0
-        large = chance * len(following) >= 5
-        count, chance = ([*x[large], x[~large].sum()] for x in (count, chance))
-        if chance[-1] * len(following) < 1:
-            count, chance = (x[:-2] + [x[-2] + x[-1]] for x in (count, chance))
-        if len(count) > 1:
-            test = scipy.stats.chisquare(count, len(following) * np.array(chance))
-            p_values.append(test.pvalue)
-    assert len(p_values) >= (1 if n_earlier == 0 else 15)
-    assert min(p_values) > 1e-3 / len(p_values)
+    """After every item, and at every position, within 4.5 standard errors."""
+    chance, lengths = drawn.truth.probabilities(drawn.groups), drawn.groups.lengths
+    own = drawn.groups.start[lengths > n_earlier] + n_earlier
+    item = drawn.groups.item
+    before = item[own - 1] if n_earlier else np.zeros(len(own), int)
+    n_tested = 0
+    for previous in np.unique(before):
+        rows = own[before == previous]
+        count, expected = np.bincount(item[rows], minlength=N_ITEMS), chance[rows].sum(0)
+        spread = np.sqrt((chance[rows] * (1 - chance[rows])).sum(0))
+        assert count[expected == 0].sum() == 0
+        large = expected > 20
+        assert (np.abs(count - expected)[large] < 4.5 * spread[large]).all()
+        n_tested += large.sum()
+    assert n_tested > (25 if n_earlier == 0 else 200)
 
 
 def test_a_seed_is_a_draw_of_lengths_and_popularity_with_heavy_tails():

@@ -1,10 +1,11 @@
 """Models of large catalogs say what the same models say of small ones."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
-from catalog_cases import every_support, generator
 from efa_cases import small_model
 from exfam.checks import ExfamError
 from exfam.efa.networks.factor_network import LatentFactorSettings, build_latent_factor_items
@@ -19,6 +20,10 @@ from model_cases import make_groups, more_padding, whole
 
 N_ITEMS = 9
 SCHEMA = Schema.of(make_groups(), families={"value": Gaussian()})
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
 
 
 def groups_with_everything(*, repeats):
@@ -54,11 +59,9 @@ def efa(direction, support, **choices):
     return small_model(SCHEMA, values=False, **network, **choices)
 
 
-def reflected(direction, support):
-    return efa(direction, support, tie="reflection")
-
-
-every_model = pytest.mark.parametrize("maker", [marginal, latent_factor, efa, reflected])
+MAKERS = [marginal, latent_factor, efa, partial(efa, tie="reflection")]
+every_model = pytest.mark.parametrize("maker", MAKERS)
+every_support = pytest.mark.parametrize("support", SUPPORTS)
 every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 
 

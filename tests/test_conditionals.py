@@ -158,12 +158,6 @@ def test_gradients_of_exact_equal_those_of_copies():
         assert_close(actual, expected, rtol=1e-3, atol=1e-4)
 
 
-def test_static_is_another_model_from_two_layers_on():
-    blocks, tokens = network(), random_tokens()
-    static, copies = (hide(kind(), blocks, tokens).state for kind in (Static, Copies))
-    assert (static - copies)[tokens.present].abs().max() > 1e-2
-
-
 def test_networks_that_a_conditional_does_not_serve_are_refused():
     linear, deep = network(), network(shape="three layers")
     with pytest.raises(ValueError, match="'two_stream' is for direction='causal'"):

@@ -1,12 +1,13 @@
 """Manifests that are crafted, with right checksums: groups as they are, or one clear error."""
 
-import copy
 import hashlib
 import json
+import random
 
 import numpy as np
 import pytest
 
+from crafted_cases import changed, craft, mutations
 from exfam import DataError, open_prepared, prepare
 from exfam.reading import prepared as folders
 from exfam.reading.folders import PREPARED
@@ -16,8 +17,6 @@ from exfam.reading.text.prepared_text import TEXT, TOKENS
 from group_cases import FRAME, full_groups
 
 COLUMNS = {"group": "user", "order": ["time"], "item": "movie", "value": "stars"}
-ODD = [None, True, -1, 0, 3, 2**70, 0.5, "", "x", "../outside.npy", "O", "\0"]
-ODD += [[], [2], {}, {"a": 1}]
 
 
 def manifest_of(folder):
@@ -27,22 +26,6 @@ def manifest_of(folder):
 
 def document_of(folder):
     return json.loads(manifest_of(folder).read_text())
-
-
-def craft(folder, document):
-    """Write a manifest with the checksum that it should have."""
-    document = {key: value for key, value in document.items() if key != "checksum"}
-    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
-    manifest_of(folder).write_text(json.dumps(document))
-
-
-def set_in(document, path, value):
-    document = copy.deepcopy(document)
-    inner = document
-    for key in path[:-1]:
-        inner = inner[key]
-    inner[path[-1]] = value
-    return document
 
 
 @pytest.fixture
@@ -63,7 +46,7 @@ def rewrite(folder, field, content):
     for shard in document["shards"]:
         if shard["file"] == file.name:
             shard["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
-    craft(folder, document)
+    craft(manifest_of(folder), document)
 
 
 # Other facts of a column, or of the whole, and what the error says.
@@ -97,7 +80,7 @@ CRAFTED = [
 def test_a_crafted_manifest_is_refused(folder, field, changes, match):
     document = document_of(folder)
     (document if field is None else shard_of(document, field)).update(changes)
-    craft(folder, document)
+    craft(manifest_of(folder), document)
     with pytest.raises(DataError, match=f"must describe the columns of groups, got.*{match}"):
         open_prepared(folder)
 
@@ -108,7 +91,7 @@ def test_columns_that_share_a_file_are_each_checked(folder):
     item = shard_of(document, "item")
     item["file"] = shard_of(document, "values")["file"]
     item.update({name: item[name] + 4_000 for name in ("size", "offset")})
-    craft(folder, document)
+    craft(manifest_of(folder), document)
     with pytest.raises(DataError, match="values-0.npy|the file"):
         open_prepared(folder)
 
@@ -134,14 +117,6 @@ def test_damaged_labels_and_nesting_without_end(folder):
         open_prepared(folder)
 
 
-def paths_in(inner, above=()):
-    pairs = inner.items() if isinstance(inner, dict) else enumerate(inner)
-    for key, value in pairs:
-        yield (*above, key)
-        if isinstance(value, dict | list):
-            yield from paths_in(value, (*above, key))
-
-
 @pytest.mark.parametrize(
     ("write", "opener", "n", "least"),
     [
@@ -151,19 +126,17 @@ def paths_in(inner, above=()):
     ids=["groups", "text"],
 )
 def test_mutated_manifests_and_links(tmp_path, write, opener, n, least):
-    folder, rng, n_refused = tmp_path / "prepared", np.random.default_rng(0), 0
+    folder, n_refused = tmp_path / "prepared", 0
     write(folder)
     whole = document_of(folder)
-    paths = list(paths_in(whole))
-    for _ in range(n):
-        path = paths[rng.integers(len(paths))]
-        craft(folder, set_in(whole, path, ODD[rng.integers(len(ODD))]))
+    for document in mutations(whole, n, random.Random(0)):
+        craft(manifest_of(folder), document)
         try:
             opener(folder)
         except DataError:
             n_refused += 1
     assert n_refused > least
-    craft(folder, whole)
+    craft(manifest_of(folder), whole)
     (tmp_path / "link").symlink_to(folder)
     opener(tmp_path / "link")
     file = next(folder.glob("*.npy"))
@@ -177,7 +150,7 @@ def test_a_text_of_other_numbers_is_refused(tmp_path):
     prepare_text(["a b a", "b a b"], folder=tmp_path, min_count=1)
     np.save(tmp_path / TOKENS, np.zeros((2, 2)))
     size = (tmp_path / TOKENS).stat().st_size
-    craft(tmp_path, set_in(document_of(tmp_path), ["files", TOKENS, "size"], size))
+    craft(tmp_path / TEXT.manifest, changed(document_of(tmp_path), ["files", TOKENS, "size"], size))
     with pytest.raises(DataError, match="must hold a text as it was prepared, got tokens of type"):
         open_text(tmp_path)
 

@@ -1,7 +1,6 @@
 """Model folders with right checksums that no exfam has written: one clear error, or a model."""
 
 import copy
-import hashlib
 import json
 import random
 import shutil
@@ -10,58 +9,21 @@ from pathlib import Path
 import pytest
 
 import exfam
+from crafted_cases import REMOVED, changed, craft, mutations
 from every_estimator import case_of
 from exfam import ModelFileError
 from exfam.estimator import bounds
 from exfam.estimator.registry import kinds_of
 
 STORED = Path(__file__).parent / "stored" / "v1"
-VALUES = (None, -1, 10**12, 1e300, "x", [], {}, True, 0, [[1]], {"a": 1}, 10**30)
-
-
-def document_of(folder):
-    return json.loads((folder / "config.json").read_text())
-
-
-def craft(folder, document):
-    """The document as the folder's configuration, with the checksum that it should have."""
-    document.pop("checksum", None)
-    document["checksum"] = hashlib.sha256(json.dumps(document).encode()).hexdigest()
-    (folder / "config.json").write_text(json.dumps(document))
-
-
-def paths(node, above=()):
-    pairs = node.items() if isinstance(node, dict) else enumerate(node[:4])
-    for key, value in pairs:
-        yield (*above, key)
-        if isinstance(value, dict | list):
-            yield from paths(value, (*above, key))
-
-
-REMOVED = object()
-
-
-def changed(document, path, value):
-    """The document with one field replaced, or removed."""
-    document = copy.deepcopy(document)
-    *above, last = path
-    node = document
-    for key in above:
-        node = node[key]
-    if value is REMOVED:
-        del node[last]
-    else:
-        node[last] = value
-    return document
 
 
 @pytest.mark.parametrize("kind", kinds_of("groups"))
 def test_one_field_that_is_wrong_is_one_error_or_a_model(kind, tmp_path):
     folder = Path(shutil.copytree(STORED / kind, tmp_path / "model"))
-    whole, draw, errors = document_of(folder), random.Random(0), 0
-    for _ in range(15):
-        value = REMOVED if draw.random() < 0.2 else draw.choice(VALUES)
-        craft(folder, changed(whole, draw.choice(list(paths(whole))), value))
+    file, errors = folder / "config.json", 0
+    for document in mutations(json.loads(file.read_text()), 15, random.Random(0)):
+        craft(file, document)
         try:
             exfam.load(folder)
         except ModelFileError as error:
@@ -109,10 +71,11 @@ FIELDS = {
 
 
 def assert_refused(folder, keys, value, message):
-    document = document_of(folder)
+    file = folder / "config.json"
+    document = json.loads(file.read_text())
     document["config"].setdefault("fitted", copy.deepcopy(document["config"].get("parameters")))
     path = [int(key) if key.isdigit() else key for key in keys.split()]
-    craft(folder, changed(document, path, value))
+    craft(file, changed(document, path, value))
     with pytest.raises(ModelFileError, match=message):
         exfam.load(folder)
 
@@ -133,5 +96,7 @@ def test_crafted_folders_are_one_clear_error(keys, value, message, tmp_path, mon
 
 def test_parameters_that_a_configuration_lacks_have_their_defaults(tmp_path):
     folder = Path(shutil.copytree(STORED / "efa", tmp_path / "model"))
-    craft(folder, changed(document_of(folder), ["config", "parameters", "warmup"], REMOVED))
+    file = folder / "config.json"
+    document = json.loads(file.read_text())
+    craft(file, changed(document, ["config", "parameters", "warmup"], REMOVED))
     assert exfam.load(folder).parameters_["warmup"] == exfam.EFA().warmup

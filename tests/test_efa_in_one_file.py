@@ -35,24 +35,19 @@ VALUE_NAMES = {
 }
 
 
-def source(until: str | None = None) -> str:
-    """The page's Python, up to a heading."""
-    text = PAGE.read_text(encoding="utf-8")
-    return "\n".join(BLOCK.findall(text.split(f"## {until}\n")[0] if until else text))
+def source(text: str) -> str:
+    """The Python of a page."""
+    return "\n".join(BLOCK.findall(text))
 
 
 @pytest.fixture(scope="module")
 def page() -> dict:
     """The page's names: its table, functions and classes."""
+    text = PAGE.read_text(encoding="utf-8")
+    assert len(source(text).splitlines()) < 300
     namespace: dict = {"__name__": "page"}
-    exec(compile(source(until="Training"), str(PAGE), "exec"), namespace)
+    exec(compile(source(text.split("## Training\n")[0]), str(PAGE), "exec"), namespace)
     return namespace
-
-
-@pytest.fixture(scope="module", params=[1, 2])
-def fitted(request, page) -> EFA:
-    model = EFA(**COLUMNS, n_layers=request.param, max_epochs=3, progress=False)
-    return model.fit(page["frame"])
 
 
 def renamed(part: torch.nn.Module, into: torch.nn.Module, names: dict[str, str]) -> dict:
@@ -84,22 +79,19 @@ def with_weights_of(model: EFA, page: dict) -> tuple:
     return items.eval(), values.eval()
 
 
-def table(movies: list[str]) -> dict[str, list]:
-    """New groups of many sizes, one of them a single element."""
-    frame: dict[str, list] = {"person": [], "movie": [], "stars": []}
-    rng = np.random.default_rng(1)
-    for person, size in enumerate([1, 2, 5, 12, 7, 11]):
-        frame["person"] += [person] * size
-        frame["movie"] += rng.permutation(movies)[:size].tolist()
-        frame["stars"] += rng.normal(3.0, 1.0, size).tolist()
-    return frame
-
-
-def test_log_probabilities_are_those_of_the_library(fitted, page):
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_log_probabilities_are_those_of_the_library(n_layers, page):
+    fitted = EFA(**COLUMNS, n_layers=n_layers, max_epochs=3, progress=False).fit(page["frame"])
     items, values = with_weights_of(fitted, page)
     family = fitted.schema_.values[0].family
     movies = fitted.vocabulary_["item"].tolist()
-    frame = table(movies)
+    # New groups of many sizes, one of them a single element.
+    sizes, rng = [1, 2, 5, 12, 7, 11], np.random.default_rng(1)
+    frame = {
+        "person": np.repeat(range(6), sizes).tolist(),
+        "movie": [name for size in sizes for name in rng.permutation(movies)[:size].tolist()],
+        "stars": rng.normal(3.0, 1.0, sum(sizes)).tolist(),
+    }
     groups = page["read_groups"](frame, movies, center=family.center, scale=family.scale)
     with torch.no_grad():
         of_item, of_value = page["log_probs"](items, values, groups, family.scale)
@@ -111,7 +103,3 @@ def test_log_probabilities_are_those_of_the_library(fitted, page):
     np.testing.assert_allclose(of_every_item, expected, atol=1e-5, rtol=0)
     score = float((of_item + of_value).mean())
     assert score == pytest.approx(fitted.score(frame), abs=1e-5)
-
-
-def test_the_page_is_short():
-    assert len(source().splitlines()) < 300
