@@ -232,7 +232,7 @@ def own_draws():
         yield
 
 
-@pytest.mark.parametrize("n", [4, 8])
+@pytest.mark.parametrize("n", [4, 6])
 @every_support
 def test_normalizers_are_unbiased(support, n, own_draws):
     choice, item = make_choice(support=support)
