@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from exfam.checks import ExfamError
 from exfam.fields.networks import places
 from exfam.fields.networks.climate import Climate, fit_climate
-from exfam.fields.networks.places import chord_distances, great_circle, to_points
+from exfam.fields.networks.places import chord_distances
 from map_cases import batch_of, field
 
 YEAR = 365.25
@@ -178,12 +178,3 @@ def test_surfaces_are_recovered():
     assert surface.variance == pytest.approx(4.0, rel=0.6)
     assert surface.length == pytest.approx(2.0, rel=0.4)
     assert surface.nugget == pytest.approx(0.25, rel=0.4)
-
-
-def test_points_of_the_globe_have_great_circle_distances():
-    at = to_points(
-        torch.tensor([[0.0, 0.0], [90.0, 0.0], [0.0, 179.0], [0.0, -179.0]]), "haversine"
-    )
-    along = great_circle(chord_distances(at, at))
-    assert float(along[0, 1]) == pytest.approx(6371 * np.pi / 2)
-    assert float(along[2, 3]) == pytest.approx(6371 * np.radians(2))

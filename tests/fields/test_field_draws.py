@@ -8,15 +8,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam.checks import DataError, ExfamError
-from exfam.fields.data import read_field
 from fields.field_cases import (
-    COLUMNS,
     FRAME,
     FULL,
     GROUPS,
     JOINT,
     LAGGING,
-    N_DAYS,
     N_SITES,
     PLACES,
     SEEN,
@@ -142,9 +139,6 @@ def test_what_to_measure_next_is_ranked_among_what_is_missing(kind):
     assert_allclose(sensing.variance, variance, rtol=1e-4)
     assert sorted(sensing.ranking) == np.flatnonzero(~SEEN).tolist()
     assert (np.diff(sensing.reduction[sensing.ranking]) <= 0).all()
-    if kind == "field-climatology":
-        assert_allclose(sensing.reduction[~SEEN], 0, atol=1e-6)
-    assert estimator.next_site(a_day(), n=2).ranking.tolist() == []
     alone = estimator.next_site(a_day(missing=[2]), n=2)
     assert alone.ranking.tolist() == [2] and alone.reduction[2] == 0
 
@@ -193,11 +187,6 @@ def test_forecasts_are_at_all_sites_even_new_ones():
     future = estimator.forecast(renamed, n=2)
     assert future.sites.tolist() == ["s0", "s2", "s3", "s4", None]
     assert_array_equal(future.coordinates[-1], PLACES[1])
-    groups = read_field(FULL, **COLUMNS).with_(
-        group_names=None, group_attributes={"time": np.arange(-40.0, -40 + 2 * N_DAYS, 2)}
-    )
-    future = fitted("field-gaussian-process", lags=1, step=2.0).forecast(groups, steps=2, n=3)
-    assert future.times.tolist() == [-40 + 2 * N_DAYS, -38 + 2 * N_DAYS]
 
 
 def test_forecasts_need_lags_maps_and_levels_in_range():

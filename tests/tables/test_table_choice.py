@@ -8,14 +8,14 @@ import torch
 
 from exfam import MaskedTableRegressor
 from exfam.checks import CheckpointError, ExfamError
-from exfam.families import Categorical, StudentT
+from exfam.families import StudentT
 from exfam.families.mixtures import Mixture
-from exfam.tables.data import Cells, TableSchema
+from exfam.tables.data import Cells
 from exfam.tables.estimator import choice
-from exfam.tables.estimator.plan import Recipe, TablePlan
+from exfam.tables.estimator.plan import Recipe
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.training.steps import fit
-from table_model_cases import cells_of, drop_cells, labels
+from table_model_cases import drop_cells
 from table_network_cases import alike_cells, alike_plan, parameters
 from toy_fit import same_bits
 
@@ -82,26 +82,6 @@ def test_the_first_recipe_stays_unless_another_is_clearly_better(second, third, 
     rows = [(-1.0, 0.0, 0.0), second, third]
     trials = [choice.Trial(recipe, *row) for recipe, row in zip(ALL[:3], rows, strict=True)]
     assert choice.best_recipe(trials) == ALL[best]
-
-
-def test_on_ordered_labels_the_ordinal_recipe_wins_and_on_shuffled_ones_it_does_not():
-    """Ten labels that all follow one hidden number."""
-    rng = np.random.default_rng(0)
-    hidden = rng.normal(size=(100, 1)) + 0.3 * rng.normal(size=(100, 4))
-    code = np.searchsorted(np.linspace(-1.3, 1.3, 9), hidden)
-    schema = TableSchema(tuple(labels(name, 10, "ordinal") for name in "abcd"))
-    shuffled = np.random.default_rng(3).permutation(10)[code]
-    ordered, free = (
-        TablePlan(schema, cells_of(schema, value), 3, (Categorical(10),) * 4)
-        for value in (code, shuffled)
-    )
-    options = {"extra_masking": 0.0, "max_epochs": 15}
-    trials = choice.choose_recipe(parameters(**options), ordered, [FREE, ORDINAL])
-    assert trials[1].gain > 3 * trials[1].error > 0
-    assert trials[1].gain == pytest.approx(trials[1].nats - trials[0].nats)
-    assert choice.best_recipe(trials) == ORDINAL
-    trials = choice.choose_recipe(parameters(max_epochs=15), free, [FREE, ORDINAL])
-    assert trials[1].gain < 3 * trials[1].error
 
 
 def single_member(given, plan, recipes, member, weight):

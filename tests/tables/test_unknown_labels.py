@@ -82,10 +82,6 @@ def test_whole_numbers_are_numbers(kind):
         warnings.simplefilter("error")
         nats, other = (model.log_prob(frame[:2].assign(snow=[n, 3])) for n in (1, 2))
     assert np.isfinite(nats).all() and nats[0] != other[0] and nats[1] == other[1]
-    model = fit(kind, frame, kinds={"snow": "ordinal"})
-    with pytest.warns(ExfamWarning, match="2 of column 'snow', such as 1 at row 0, are taken as"):
-        result = model.log_prob(frame[:2].assign(snow=[1, 7]))
-    np.testing.assert_array_equal(result, model.log_prob(frame[:2].assign(snow=None)))
 
 
 def test_a_number_to_predict_may_be_whole():

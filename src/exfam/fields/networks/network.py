@@ -268,7 +268,6 @@ def _layouts(batch: Batch) -> list[Int64[Tensor, "rows"]]:
 
 
 def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
-
     def some(columns: Any) -> Any:
         if isinstance(columns, dict):
             return {name: column[cut] for name, column in columns.items()}

@@ -86,7 +86,6 @@ Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -> Moments:
-
     def by_site(column: np.ndarray) -> np.ndarray:
         return np.bincount(site, weights=column, minlength=n_sites)
 
