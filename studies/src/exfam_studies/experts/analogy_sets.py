@@ -1,13 +1,9 @@
-"""The sets of vectors that the study of analogies compares: fitted ones, an encoder's, given ones.
-
-Fitted ones are of one pass over the same text: its words of five occurrences, rarer ones left out.
-"""
+"""The sets of vectors that the study of analogies compares: fitted, of an encoder, given."""
 
 import importlib.util
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +18,7 @@ from exfam.vectors import WordVectors
 from exfam.words import CBOW, SkipGram
 from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Key, Store
+from exfam_studies.common.kept import Key, Measured, Store
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam_studies.positions.masked_lms import short_digest
@@ -40,7 +36,6 @@ _FAST_MASKED: Mapping[str, Any] = {
     "feed_forward_dim": 8,
 }  # fmt: skip
 _WORDS_A_LINE = 1000
-_UNKNOWN = "not known"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +61,7 @@ class _Fit:
 
 
 def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -> VectorSet:
-    """The vectors of a model of FITTED; with `--folder` they are kept there, and read from there.
-
-    Raises KeyboardInterrupt where Ctrl-C cut a fit short.
-    """
+    """The vectors of a model of FITTED; with `--folder` they are kept there."""
     fit = FITTED[model]
     if importlib.util.find_spec(fit.needs) is None:
         return VectorSet(model, {}, note="not installed")
@@ -92,7 +84,7 @@ def _fitted(
     seed: int,
     read: Callable[[], PreparedText],
     options: Options,
-) -> tuple[WordVectors, Kept]:
+) -> tuple[WordVectors, Measured]:
     names = ("analogies", corpus_name(options), f"{model}-{short_digest(settings)}")
     key, store, file = Key(names, seed), Store(options.folder), None
     if options.folder is not None:
@@ -106,7 +98,8 @@ def _fitted(
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         vectors.save(file)
-    kept = Kept(key, {"tokens": float((text.tokens >= 0).sum())}, seconds)
+    figures = {"tokens": float((text.tokens >= 0).sum())}
+    kept = Measured(figures, cpu_seconds=seconds, key=key)
     store.put(kept)
     return vectors, kept
 
@@ -120,9 +113,8 @@ def packaged_set() -> VectorSet:
 
 
 def given_sets(path: Path | None) -> Iterator[VectorSet]:
-    """The vectors at a path, each named as its file or folder is.
+    """The vectors at a path, by their names: a file's, an encoder's, or several of these.
 
-    A file of vectors, the folder of an encoder of transformers, or a folder of several of these.
     Raises DataError for an empty folder.
     """
     if path is None:
@@ -145,9 +137,8 @@ def given_sets(path: Path | None) -> Iterator[VectorSet]:
 
 
 def _outside(model: str, vectors: WordVectors) -> VectorSet:
-    """A set of which nothing is known but itself."""
-    size: dict[str, str | int | float | bool] = {"words": len(vectors), "dim": vectors.dim}
-    return VectorSet(model, {"corpus": _UNKNOWN, "tokens": _UNKNOWN, **size}, (vectors,))
+    unknown = dict.fromkeys(("corpus", "tokens"), "not known")
+    return VectorSet(model, {**unknown, "words": len(vectors), "dim": vectors.dim}, (vectors,))
 
 
 def text_lines(text: PreparedText) -> Iterator[list[str]]:
@@ -160,23 +151,10 @@ def text_lines(text: PreparedText) -> Iterator[list[str]]:
             yield words[codes].tolist()
 
 
-def _words(
-    kind: type[SkipGram] | type[CBOW],
-    text: PreparedText,
-    settings: Mapping[str, Any],
-    seed: int,
-    options: Options,
-) -> WordVectors:
-    return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
-
-
 def fit_masked_words(
     text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
 ) -> WordVectors:
-    """Vectors of a masked language model; with `--folder` its fit goes on from there.
-
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
-    """
+    """Vectors of a masked language model; with `--folder` its fit goes on from there."""
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
     model = MaskedLanguageModel(**settings, seed=seed, device="auto", precision=precision)
     checkpoint = None
@@ -189,18 +167,24 @@ def fit_masked_words(
     return model.encoder().word_vectors()
 
 
-def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
-    return {"tie": tie, **Recipe(epochs=1).settings(options)}
+def _of_words(kind: type[SkipGram] | type[CBOW], tie: str | None) -> _Fit:
+    def vectors(
+        text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
+    ) -> WordVectors:
+        return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
+
+    def settings(options: Options) -> dict[str, Any]:
+        return {"tie": tie, **Recipe(epochs=1).settings(options)}
+
+    return _Fit(vectors, settings, kind.__name__)
 
 
 MASKED_LM = "masked-lm"
 # Model -> how its vectors are fitted.
 FITTED: Mapping[str, _Fit] = {
-    "sgns": _Fit(partial(_words, SkipGram), partial(_words_settings, None), "SkipGram"),
-    "sgns-tied": _Fit(
-        partial(_words, SkipGram), partial(_words_settings, "reflection"), "SkipGram"
-    ),
-    "cbow": _Fit(partial(_words, CBOW), partial(_words_settings, None), "CBOW"),
+    "sgns": _of_words(SkipGram, None),
+    "sgns-tied": _of_words(SkipGram, "reflection"),
+    "cbow": _of_words(CBOW, None),
     MASKED_LM: _Fit(
         fit_masked_words,
         lambda options: dict(_FAST_MASKED if options.fast else _MASKED),

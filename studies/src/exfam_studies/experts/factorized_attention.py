@@ -2,7 +2,7 @@
 
 A center d of a sentence and a word j of its context weigh gamma^d_j = tau_j / (tau_MASK + the sum
 of tau over all words but the center). Sums over (d, j) are over all such pairs of the corpus.
-Source: "Bidirectional attention as a mixture of continuous word experts", section 4 and appendix G.
+Source: "Bidirectional attention as a mixture of word experts", section 4 and appendix G.
 """
 
 from dataclasses import dataclass
@@ -64,8 +64,7 @@ class GammaSums:
     """Sums of attention over all pairs of a corpus.
 
     `total`: sum of gamma^i_j over pairs (i, j), centers in rows
-    `squares`: sum of (gamma^d_j)^2 over all pairs with context j
-    `bounds`: the same, each times S, the number of words in its sentence
+    `squares`: sum of (gamma^d_j)^2 over all pairs with context j; `bounds`: the same, each times S
     `lengths`: how many sentences have 0, 1, 2, … words
     """
 
@@ -81,18 +80,12 @@ class GammaSums:
 
     @property
     def zeta(self) -> Contexts:
-        """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is.
-
-        Analogies of c-tilde are analogies of c where all are alike.
-        """
+        """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is."""
         with np.errstate(invalid="ignore"):
             return self.squares / self.total.sum(axis=0)
 
     def c_tilde(self, contexts: Vectors) -> Vectors:
-        """c-tilde_j = S zeta_j c_j: the vectors whose products are about |V| p-bar / p-bar(c) - 1.
-
-        With sentences of several lengths S is that of each pair's own.
-        """
+        """c-tilde_j = S zeta_j c_j: products with it are about |V| p-bar / p-bar(c) - 1."""
         with np.errstate(invalid="ignore"):
             return (self.bounds / self.total.sum(axis=0))[:, None] * contexts
 
@@ -135,10 +128,8 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
 def attention_matrix(sums: GammaSums) -> FactorMatrix:
     """What attention without positions and residual factorizes: propositions 6 and 14.
 
-    (|V| sum_(i,j) gamma^i_j - sum_d sum_(d,j) gamma^d_j) / (S sum_d sum_(d,j) (gamma^d_j)^2), given
-    tau. Assumes what CBOW's matrix does, and sentences of one length S; with several, S of each
-    pair's own sentence stands in the sum, for which the proof goes through as well. Where all tau
-    are alike it is `cbow_linear_matrix` of whole sentences.
+    (|V| sum_(i,j) gamma^i_j - sum_d sum_(d,j) gamma^d_j) / (sum_d sum_(d,j) S (gamma^d_j)^2), given
+    tau; S is of each pair's own sentence, where the paper has one. Assumes what CBOW's matrix does.
     """
     with np.errstate(invalid="ignore"):
         values = (len(sums.total) * sums.total - sums.total.sum(axis=0)) / sums.bounds

@@ -65,12 +65,8 @@ def answer_by_offsets(
 ) -> OffsetAnswers:
     """For "a is to b as c is to d": the word nearest to b + c - a by cosine, never a, b or c.
 
-    Vectors are added as they are, of any length, whereas the rule "3cosadd" of `evaluate_analogies`
-    first makes all of length 1. A word is looked for as it is written, then in lower case.
-
-    `c_alone`: the word nearest to c instead: what of the answers owes nothing to a and b
-
-    Raises DataError for a question with a word that has no vector, or one of zeros.
+    Vectors are added as they are, of any length. `c_alone`: the word nearest to c instead.
+    Raises DataError for a question with a word that has no vector.
     Source: "Bidirectional attention as a mixture of continuous word experts", appendix F.
     """
     rows, matrix = known_rows(vectors, questions.questions), vectors.matrix()
@@ -104,10 +100,7 @@ def _unit(matrix: Float32[np.ndarray, "rows dim"]) -> Float64[np.ndarray, "rows 
 
 
 def common_questions(sets: Sequence[WordVectors], questions: WordQuestions) -> WordQuestions:
-    """The questions, in lower case, all four words of which have a vector in each of the sets.
-
-    Raises DataError where there is none.
-    """
+    """The questions, in lower case, whose four words all sets have; raises DataError for none."""
     lower = [(a.lower(), b.lower(), c.lower(), d.lower()) for a, b, c, d in questions.questions]
     known = [(known_rows(vectors, lower) >= 0).all(axis=1) for vectors in sets]
     kept = np.flatnonzero(np.all(known, axis=0))

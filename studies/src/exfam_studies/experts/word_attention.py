@@ -10,7 +10,9 @@ w_k the rows of W^LOV, into which values, outputs and the last layer multiply. M
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,14 +28,15 @@ from exfam.training.steps import fit
 from exfam_studies.experts.factorized import by_sentence
 
 _SCALE = 0.1
-_AT_ONCE = 1000
+# The sum of the losses of a batch, and of how many words.
+Objective = Callable[[Any, Batch], tuple[Tensor, ...]]
 
 
 class WordAttention(nn.Module):
     """Logits of every word of a sentence given the others, which attention weighs by word alone.
 
     `words`: c_a of all words, that of MASK last; `query` and `key` together are W^KQ; `readout` is
-    W^LOV. It attends to all and predicts all alike, until it is fitted: W^Q and W^LOV start at 0.
+    W^LOV. W^Q and W^LOV start at 0.
     """
 
     def __init__(self, n_words: int, *, embed_dim: int, generator: torch.Generator) -> None:
@@ -76,11 +79,7 @@ def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], In
 
 @dataclass(frozen=True)
 class AttentionRecipe:
-    """How it is trained: `apart` epochs of all but W^KQ at rate 1e-3, then `together` of all.
-
-    Trained together from the start, attention may settle on single words long before these say
-    much of others; training the rest first, as CBOW, avoids that.
-    """
+    """How it is trained: `apart` epochs of all but W^KQ at rate 1e-3, then `together` of all."""
 
     apart: int
     together: int
@@ -115,12 +114,14 @@ def word_groups(text: PreparedText) -> Groups:
     return Groups(start=stop - length, stop=stop, item=text.tokens[text.tokens >= 0])
 
 
-def mean_nats(model: WordAttention, text: PreparedText) -> float:
-    """The mean loss of a word of a text, given those around it."""
-    groups, nats, n_words = word_groups(text), 0.0, 0.0
-    with torch.no_grad():
-        for first in range(0, len(groups), _AT_ONCE):
-            some = groups.pad(range(first, min(first + _AT_ONCE, len(groups))))
-            own, n = word_nats(model, some)
-            nats, n_words = nats + float(own), n_words + float(n)
+@torch.no_grad()
+def mean_nats(
+    model: nn.Module, groups: Groups, *, objective: Objective = word_nats, at_once: int = 1000
+) -> float:
+    """The mean loss of a word, given those around it."""
+    nats, n_words = 0.0, 0.0
+    for first in range(0, len(groups), at_once):
+        batch = groups.pad(range(first, min(first + at_once, len(groups))))
+        own, n = objective(model, batch)
+        nats, n_words = nats + float(own), n_words + float(n)
     return nats / n_words

@@ -8,7 +8,6 @@ import scipy.linalg
 from jaxtyping import Float
 
 from exfam.checks import DataError
-from exfam_studies.reflections.spectrum import SignCounts, sign_counts
 
 _MOST_PAIRS = 1_000_000
 _PAIRS_AT_ONCE = 50_000
@@ -17,11 +16,16 @@ Vectors = Float[np.ndarray, "_ _"]
 Pairs = Float[np.ndarray, "pairs"]
 
 
-class SquareSummary(NamedTuple):
-    """Entries of a square matrix on and off its diagonal, norms in the sense of Frobenius.
+class SignCounts(NamedTuple):
+    """How many eigenvalues are above 0, below 0, and 0 but for rounding."""
 
-    Of many entries off it each may be near 0 while together they weigh more than the diagonal.
-    """
+    positive: int
+    negative: int
+    zero: int
+
+
+class SquareSummary(NamedTuple):
+    """Entries of a square matrix on and off its diagonal, norms in the sense of Frobenius."""
 
     diagonal_mean: float
     off_diagonal_mean: float
@@ -34,10 +38,9 @@ class SquareSummary(NamedTuple):
 class InvolutionReport:
     """What is known of Q, where context vectors are about Q times word vectors.
 
-    `transform`: Q; `squared`: the entries of Q times Q; `asymmetry`: |Q - Q'| / |Q|; `residual`:
-    |C - W Q'| / |C|; `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W
-    C', without its zeros; correlations: Pearson's, of the lengths of word and context vectors and
-    of the cosines of pairs, NaN where all are alike.
+    `asymmetry`: |Q - Q'| / |Q|; `residual`: |C - W Q'| / |C|; `signs`: of the real parts of Q's
+    eigenvalues; `product_signs`: of those of W C', without its zeros; correlations: of the lengths
+    of word and context vectors and of the cosines of pairs, NaN where all are alike.
     """
 
     transform: Vectors
@@ -55,11 +58,9 @@ def involution_report(
 ) -> InvolutionReport:
     """Q by least squares, whether it is an involution, and how alike the two vectors are.
 
-    `max_pairs`: pairs of words that cosines are compared of, drawn with `seed` where there are more
-
-    Theory says Q Q = 1, and half of Q's signs +. Q depends on the gauge: words W A with contexts
-    C inverse(A') make the same model with another Q. Eigenvalues of W C' do not.
-    Raises DataError as `linear_map`. Source: Section 3.2 and Figure 3 of the paper on reflections.
+    Cosines are compared of `max_pairs` drawn with `seed`. Q depends on the gauge: words W A with
+    contexts C inverse(A') make the same model with another Q; eigenvalues of W C' do not.
+    Raises DataError as `linear_map`. Source: Section 3.2 and Figure 3 of the paper.
     """
     transform = linear_map(words, context)
     eigenvalues = np.linalg.eigvals(transform).real
@@ -91,8 +92,7 @@ def involution_report(
 def linear_map(words: Vectors, context: Vectors) -> Vectors:
     """Q with the least |C - W Q'|: the pseudo-inverse of W times C, transposed.
 
-    Raises DataError unless there are as many finite vectors of each kind, of one length, and those
-    of words span all dimensions, without which Q is not determined.
+    Raises DataError unless vectors are finite and alike in shape, and words span all dimensions.
     """
     check_pair(words, context)
     dim = words.shape[1]
@@ -104,6 +104,13 @@ def linear_map(words: Vectors, context: Vectors) -> Vectors:
             f"of {len(words)} words. Take more words, or fewer dimensions."
         )
     return scipy.linalg.solve_triangular(triangle, basis.T @ context).T
+
+
+def sign_counts(eigenvalues: Float[np.ndarray, "values"], *, scale: float) -> SignCounts:
+    """Signs of eigenvalues; those within rounding of 0 for a matrix of norm `scale` count as 0."""
+    least = np.finfo(np.float64).eps * scale * max(len(eigenvalues), 1)
+    positive, negative = int((eigenvalues > least).sum()), int((eigenvalues < -least).sum())
+    return SignCounts(positive, negative, len(eigenvalues) - positive - negative)
 
 
 def check_pair(words: Vectors, context: Vectors) -> None:
@@ -119,7 +126,6 @@ def check_pair(words: Vectors, context: Vectors) -> None:
 
 
 def _cosines(words: Vectors, context: Vectors, *, max_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
-    """Cosines of the same pairs of different words, as words and as contexts."""
     n = len(words)
     if n * (n - 1) // 2 <= max_pairs:
         left, right = np.triu_indices(n, 1)

@@ -36,10 +36,8 @@ def partition_report(
 ) -> PartitionReport:
     """Z_j of all words, or the first `n_words`, against 1 + 1 / (2 dim).
 
-    `shift`: added to each exponent: log k for vectors trained with k negative samples, whose
-        products approach the information less log k
+    `shift`: added to each exponent: log k for vectors trained with k negative samples
 
-    Raises DataError as `log_partition`.
     Source: Lemma 2 of the paper on reflections, eq. 12.
     """
     z = np.exp(log_partition(words, context, probability, n_words=n_words) + shift)

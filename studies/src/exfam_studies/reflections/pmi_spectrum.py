@@ -1,27 +1,30 @@
 """Eigenvalues of the words' mutual information: as many above 0 as below, Figure 2 of reflections.
 
 Words within a distance of 2 or 5 count alike, pairs never seen are 0, and words read fewer than 100
-times keep their positions without being counted. About half of all eigenvalues are positive; of the
-200 largest, which a model of 200 dimensions would keep, more are. Nothing is drawn or fitted.
+times keep their positions without being counted. Nothing is drawn or fitted.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
-from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.linalg
+import scipy.sparse
+from jaxtyping import Float
 
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.plots import histogram
 from exfam.reading.text import PreparedText
-from exfam.words.pmi_matrix import association
+from exfam.words.pmi_matrix import association, check_symmetric
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
+from exfam_studies.common.pictures import save_picture
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
-from exfam_studies.reflections.spectrum import spectrum
+from exfam_studies.reflections.linear_map import SignCounts, sign_counts
 
 TASKS = ("window-2", "window-5")
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
@@ -33,6 +36,56 @@ NOTES = {
     "spectrum-trace-per-word": "theory 0",
     "spectrum-skewness": "theory 0",
 }
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """Eigenvalues of a symmetric matrix in rising order, and what they look like.
+
+    `top`: signs of those largest in absolute value; `skewness`: 0 if symmetric about their mean
+    """
+
+    eigenvalues: Float[np.ndarray, "words"]
+    signs: SignCounts
+    top: SignCounts
+    trace: float
+    skewness: float
+    semicircle: float
+
+
+def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
+    """The spectrum of a symmetric matrix, sparse or dense, with the signs of its `top` largest.
+
+    Raises DataError for a matrix that is not square, symmetric and finite. Source: Section 3.1.
+    """
+    check_symmetric(matrix)
+    dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
+    dense = np.array(dense, dtype=np.float64, order="F")
+    eigenvalues = scipy.linalg.eigh(dense, eigvals_only=True, overwrite_a=True, check_finite=False)
+    largest = eigenvalues[np.argsort(-np.abs(eigenvalues), kind="stable")[:top]]
+    scale = float(np.abs(eigenvalues).max())
+    centered = eigenvalues - eigenvalues.mean()
+    spread = float(np.sqrt((centered**2).mean()))
+    return Spectrum(
+        eigenvalues=eigenvalues,
+        signs=sign_counts(eigenvalues, scale=scale),
+        top=sign_counts(largest, scale=scale),
+        trace=float(eigenvalues.sum()),
+        skewness=float((centered**3).mean() / spread**3) if spread > 0 else 0.0,
+        semicircle=semicircle_distance(eigenvalues),
+    )
+
+
+def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
+    """Kolmogorov's distance to Wigner's semicircle of the same mean square; 1 for zeros."""
+    radius = 2 * np.sqrt((eigenvalues**2).mean())
+    if not radius:
+        return 1.0
+    n = len(eigenvalues)
+    x = np.clip(np.sort(eigenvalues) / radius, -1, 1)
+    below = 0.5 + (x * np.sqrt(1 - x**2) + np.arcsin(x)) / np.pi
+    share = np.arange(n) / n
+    return float(max((below - share).max(), (share + 1 / n - below).max()))
 
 
 def run(options: Options) -> list[Row]:
@@ -57,7 +110,9 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
 
     kept = kept_seeds(Store(options.folder), (name, f"{task}-count-{min_count}"), 1, measure)
     if options.out is not None:
-        _draw(kept[0].arrays["eigenvalues"], task, options.out)
+        eigenvalues, label = kept[0].arrays["eigenvalues"], f"eigenvalue, {task}"
+        figure = histogram(eigenvalues, label=label, of="eigenvalues")
+        save_picture(figure, options.out / f"pmi-spectrum-{task}.png")
     settings: dict[str, str | int] = {"corpus": name, "window": window, "min_count": min_count}
     rows = metric_rows(Row(task=task, model="pmi", settings=settings, metric=""), kept)
     return [replace(row, n_seeds=None, note=NOTES.get(row.metric, "")) for row in rows]
@@ -82,9 +137,3 @@ def _measure(text: PreparedText, *, window: int, min_count: int, options: Option
         "spectrum-semicircle": result.semicircle,
     }
     return Measured(figures, {"eigenvalues": result.eigenvalues})
-
-
-def _draw(eigenvalues: np.ndarray, task: str, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    figure = histogram(eigenvalues, label=f"eigenvalue, {task}", of="eigenvalues")
-    figure.savefig(folder / f"pmi-spectrum-{task}.png", format="png", dpi=120, facecolor="white")

@@ -1,7 +1,6 @@
-"""The paper's lemmas and its theorem, as checks of given vectors.
+"""The paper's lemmas and its theorem, as checks of given vectors: rows are words, columns contexts.
 
-Rows of matrices are words j, columns their contexts i, as in p(i | j). Assumed throughout: word
-vectors are w ~ N(0, 1 / dim) (eq. 1), Q is orthogonal (eq. 2).
+Assumed throughout: word vectors are w ~ N(0, 1 / dim) (eq. 1), Q is orthogonal (eq. 2).
 """
 
 import numpy as np
@@ -25,13 +24,7 @@ def check_lemma_1(words: Words, transform: Transform, *, t: float) -> Check:
     """Lemma 1: w'Qw concentrates at trace(Q) / dim.
 
     Concludes that w'Qw is more than t sqrt(2 / dim) away for at most 1 / t^2 of all words (eq. 10),
-    and that its variance is (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1: lengths
-    concentrate at 1.
-
-    >>> words = np.random.default_rng(0).standard_normal((4_000, 25)) / 5
-    >>> check = check_lemma_1(words, np.eye(25), t=2.0)
-    >>> check.applies, check.holds, check.expected["exceeding share at most"]
-    (True, True, 0.25)
+    and that its variance is (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1.
     """
     n, dim = words.shape
     form = np.einsum("nd,de,ne->n", words, transform, words, optimize=True)
@@ -60,8 +53,7 @@ def check_lemma_2(
     """Lemma 2: the partition functions Z_j all are about 1 + 1 / (2 dim).
 
     Assumes frequencies p_i ~ 1 / rank^(1 - a) with a in (0, 1] (eq. 4). Concludes that the mean of
-    Z is 1 + 1 / (2 dim) (eq. 18), and that its variance vanishes with more words (eqs. 23 to 25):
-    it is at most that of frequencies as assumed.
+    Z is 1 + 1 / (2 dim) (eq. 18), and that its variance is that of such frequencies at most.
     """
     n, dim = words.shape
     z = np.exp(log_partition(words, words @ transform.T, probability))
@@ -91,11 +83,9 @@ def check_lemma_2(
 
 
 def check_lemma_3(words: Words, information: Information) -> Check:
-    """Lemma 3: Q is about an involution.
+    """Lemma 3: Q, found by least squares from log p(i | j) / p_i, about W Q W', is an involution.
 
-    `information` is log p(i | j) / p_i, about W Q W' (eq. 26), from which Q is found by least
-    squares. Assumes that it is symmetric, since p(i, j) = p(j, i). Concludes that Q Q is about 1
-    (eq. 27): |Q Q - 1| / sqrt(dim) is small.
+    Assumes that it is symmetric. Concludes that |Q Q - 1| / sqrt(dim) is small (eq. 27).
     """
     transform = _transform_of(words, information)
     apart, asymmetry = _from_identity(transform @ transform), _asymmetry(information)
@@ -111,13 +101,10 @@ def check_lemma_3(words: Words, information: Information) -> Check:
 def check_theorem_1(words: Words, information: Information) -> Check:
     """Theorem 1: context vectors are word vectors reflected in about half the dimensions.
 
-    Assumes a symmetric `information` of about W Q W', and that its trace is about 0 (eq. 36).
-    Concludes that about half of Q's signs are +1, that entries off the diagonal are N(0, 1 / dim)
-    (eq. 31), and those on it have mean (2l - dim) / dim, variance 2 / dim for l signs +1 (eq. 32).
-
-    The paper derives eq. 36 from the first three assumptions. They do not force it: words with any
-    number l of signs +1 fulfill them, and the trace is then about n (2l - dim) / dim. The matrix
-    has rank dim, so that its entries, uncorrelated as they are, depend on each other.
+    Assumes a symmetric `information` of about W Q W', and that its trace is about 0 (eq. 36), which
+    does not follow from the rest. Concludes that about half of Q's signs are +1, that entries off
+    the diagonal are N(0, 1 / dim) (eq. 31), and those on it have mean (2l - dim) / dim, variance
+    2 / dim for l signs +1 (eq. 32).
     """
     transform = _transform_of(words, information)
     n, dim = words.shape
@@ -158,7 +145,6 @@ def check_theorem_1(words: Words, information: Information) -> Check:
 
 
 def _not_gaussian(words: Words) -> tuple[str, ...]:
-    """Assumption 1, of single coordinates and of lengths."""
     n, dim = words.shape
     scaled = words * np.sqrt(dim)
     entries = scipy.stats.kstest(scaled.ravel(), scipy.stats.norm.cdf).statistic
@@ -191,10 +177,7 @@ def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
 
 
 def _variance_error(form: Transform, n: int) -> float:
-    """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric.
-
-    From the cumulants 2 trace(S^2) / dim^2 and 48 trace(S^4) / dim^4 of a Gaussian's form.
-    """
+    """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric."""
     dim, square = len(form), form @ form
     variance = 2 * np.trace(square) / dim**2
     fourth = 48 * np.trace(square @ square) / dim**4

@@ -1,11 +1,9 @@
 """Tying an LSTM's outputs by a reflection is plain tying, written in other coordinates.
 
 The top layer's state is h = o * tanh(c), c = f * c + i * g, and tanh is odd: with the signs of the
-rows of g flipped, c and h flip, and with the columns that read h flipped, no gate notices. So every
-network with reflected outputs is a plainly tied one with other weights. Initial weights are
-symmetric about 0, and steps of gradient descent commute with flips of signs (dropout and the norm
-of the gradient do not see them): the two are equal in distribution before, during and after
-training. What differs between fits of the two is the seed.
+rows of g flipped, c and h flip, and with the columns that read h flipped, no gate notices. Initial
+weights are symmetric about 0, and steps of gradient descent commute with flips of signs: the two
+are equal in distribution before, during and after training.
 """
 
 import copy
@@ -20,8 +18,7 @@ from exfam.language.networks.lstm_network import LSTMNetwork
 def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
     """The plainly tied network of the same probabilities as one tied by a reflection.
 
-    Its states are the same, but that signs of the top layer's flip. Shares nothing with `network`.
-    Raises ExfamError if the outputs of `network` are not reflected inputs.
+    Shares nothing with `network`. Raises ExfamError if its outputs are not reflected inputs.
     """
     if not isinstance(network.output, Reflected) or network.output.items is not network.words:
         raise ExfamError(

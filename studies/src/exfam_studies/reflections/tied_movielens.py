@@ -1,9 +1,8 @@
 """What reflected vectors do to models of movies: EFA and CBOW with free and with tied vectors.
 
-The users and movies of "efa-movielens-items"; no movie of the context comes again. EFA's settings
-are those chosen there for free vectors, and were not chosen anew for tied ones. CBOW is
-trained on each user's movies as a sentence; its learning rate and epochs are chosen by NDCG@10 on
-validation. "count-vectors" is how many numbers the vectors of movies have.
+EFA's settings are those chosen in "efa-movielens-items" for free vectors. CBOW is trained on each
+user's movies as a sentence; its learning rate and epochs are chosen by NDCG@10 on validation.
+"count-vectors" is how many numbers the vectors of movies have.
 """
 
 from collections.abc import Callable

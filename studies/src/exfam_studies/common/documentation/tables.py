@@ -82,7 +82,6 @@ def _of_chosen_neighbors(rows: Sequence[Row]) -> list[Row]:
 
 
 def _field_task(row: Row) -> str:
-    """The task, with the draw and the lags of simulated fields."""
     parts = [row.task.removeprefix("temperature-")]
     if "draw" in row.settings:
         parts += [str(row.settings["draw"]), f"lags {row.settings.get('lags', 0)}"]

@@ -1,8 +1,7 @@
 """Boosted trees, with a library's own settings or with those that a validation part chose.
 
-Tuned ones are fitted to four fifths of the training rows with all settings of a small grid, each
-stopped early on the other fifth, then to all of them with the settings and number of trees that did
-best there. Where a normal distribution is predicted, its sd is that of errors on the rows held out.
+Tuned ones are fitted to four fifths of the training rows with all settings of a grid, stopped early
+on the other fifth, then to all rows with the settings and number of trees that did best there.
 """
 
 import math
@@ -43,7 +42,7 @@ class Boosting:
 
     `matrix`: what it takes of features; `unordered`: its parameter of columns whose numbers are
         names; `stopping`: what its `fit` takes to stop early on some rows; `n_trees`: how many
-        trees are then best; `trees`: how many the library has by itself; `grid`: what is tried
+        trees are then best; `trees`: how many it has by itself; `grid`: what is tried
     """
 
     package: str
@@ -82,14 +81,12 @@ class _Trees:
     classes: np.ndarray | None
 
     def predict(self, matrix: np.ndarray, n_levels: int) -> np.ndarray:
-        """Chances of all levels, or numbers."""
         if self.classes is None:
             return np.asarray(self.model.predict(matrix), dtype=np.float64)
         chances = np.asarray(self.model.predict_proba(matrix), dtype=np.float64)
         return spread(chances, self.classes, n_levels=n_levels)
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
-        """Nats of chances, or the squared error of numbers."""
         if self.classes is None:
             return float(np.mean((self.predict(x, 0) - y) ** 2))
         chances = self.predict(x, 1 + int(self.classes.max()))
@@ -108,7 +105,6 @@ def fit_boosting(
     """A library with its own settings, or with those that did best on held-out training rows.
 
     `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
-    `dropped`: fit to rows with cells dropped
     """
     copies = n_copies(table) if dropped else 1
     table = with_dropped(table, seed=seed) if dropped else table
@@ -145,7 +141,6 @@ def fit_boosting(
 def _tune(
     fit: Callable[..., _Trees], library: Boosting, rows: Rows, held: Rows
 ) -> tuple[dict[str, Any], float]:
-    """The settings of least loss on the rows held out, and that loss."""
     tried: list[tuple[float, dict[str, Any]]] = []
     for values in product(*library.grid.values()):
         settings = dict(zip(library.grid, values, strict=True))
@@ -166,7 +161,7 @@ def hold_out(
 ) -> tuple[Rows, Rows]:
     """Rows to fit on, and rows to stop on, of which none has a class that the others lack.
 
-    `copies`: how many times all rows come, one time after another: those of one row go together
+    `copies`: how many times all rows come; those of one row go together
     """
     held_out = np.tile(np.random.default_rng(seed).random(len(y) // copies) < HELD_OUT, copies)
     stop = held_out & np.isin(y, y[~held_out]) if classes else held_out

@@ -20,10 +20,7 @@ CodedPart = tuple[np.ndarray, np.ndarray]
 
 
 def coded_table(train: CodedPart, test: CodedPart, *, n_levels: int) -> TableShift:
-    """A table of columns x0, x1, … and y, all codes from 0 to n_levels - 1 in order.
-
-    `train`, `test`: matrix of the columns' codes, and y
-    """
+    """A table of columns x0, x1, … and y, all codes from 0 to n_levels - 1 in order."""
     names = [f"x{number}" for number in range(train[0].shape[1])]
     return TableShift(
         train=dict(zip(names, train[0].T, strict=True)),
@@ -99,10 +96,7 @@ def learn_features(table: TableShift) -> Features:
 def with_missing(
     columns: Columns, *, share: float, by: str, seed: int
 ) -> dict[str, Shaped[np.ndarray, "rows"]]:
-    """The columns with a share of their cells made missing, NaN or None, at random.
-
-    `by`: "cell": each cell by itself; "column": whole columns, the nearest number of them
-    """
+    """The columns with a share of cells, or of whole columns (`by`), missing at random."""
     check_choice("by", by, ["cell", "column"])
     random = np.random.default_rng(seed)
     n_rows = len(next(iter(columns.values())))
@@ -126,10 +120,7 @@ def n_copies(table: TableShift) -> int:
 
 
 def with_dropped(table: TableShift, *, seed: int) -> TableShift:
-    """The table with cells of its training rows dropped, as they are at test.
-
-    Each row comes `n_copies` times, each time with another of the shares of SHARES dropped.
-    """
+    """The table with cells of its training rows dropped: each of `n_copies` with another share."""
     copies, turn = n_copies(table), np.arange(len(table.train_y)) % len(SHARES)
     hidden = [
         with_missing(table.train, share=share, by="cell", seed=seed + number)

@@ -12,23 +12,20 @@ import numpy as np
 
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Store
+from exfam_studies.common.kept import Measured, Store
 from exfam_studies.common.rows import Row, row_over_seeds
 
-# Results of smoke runs are of other data: they have a folder of their own.
-FAST_FOLDER = "fast"
 # Name of a loss -> its value in each row, or the mean alone.
 Losses = Mapping[str, np.ndarray]
-Results = Mapping[str, Sequence[Kept]]
+Results = Mapping[str, Sequence[Measured]]
 
 
 def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
-    """Fit and measure all models on all tasks; results already kept are not fitted again.
-
-    `tasks`: each a `CodedTask` or a `ShiftTask`, or what has their methods
-    """
+    """Fit and measure all models on all tasks, `CodedTask` or `ShiftTask`, but what is kept."""
     folder = options.folder
-    store = Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+    if folder is not None and options.fast:
+        folder = folder / "fast"  # of other data
+    store = Store(folder)
     jobs = [
         Job(f"{task.label} {name}", partial(_fitted_rows, task, name, store))
         for task in tasks
@@ -41,10 +38,7 @@ def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
 
 
 def fit_missing(task: Any, name: str, store: Store) -> None:
-    """Fit the wanted fits of a model that have no result yet, each with its number as the seed.
-
-    Models that are fitted together have the first one's number as theirs.
-    """
+    """Fit the wanted fits of a model that have no result yet, each with its number as the seed."""
     contender, together = task.models()[name], task.together(name)
     missing = [key for key in task.keys(name) if store.get(key) is None]
     if contender.package is not None:
@@ -59,7 +53,7 @@ def fit_missing(task: Any, name: str, store: Store) -> None:
         seconds = (time.process_time() - start) / len(keys)
         for key, table, fitted in zip(keys, tables, fits, strict=True):
             losses = task.losses(fitted, table, key)
-            store.put(Kept(key, {}, seconds, losses, fitted.chosen))
+            store.put(Measured({}, losses, fitted.chosen, seconds, key))
 
 
 def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
@@ -69,15 +63,14 @@ def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
     return task.model_rows(name, _kept(task, name, store))
 
 
-def _kept(task: Any, name: str, store: Store) -> list[Kept]:
+def _kept(task: Any, name: str, store: Store) -> list[Measured]:
     return [result for key in task.keys(name) if (result := store.get(key)) is not None]
 
 
-def loss_row(row: Row, results: Sequence[Kept], loss: str, *, held: Sequence[Kept] = ()) -> Row:
-    """`row` with the mean of a loss over rows, then over fits; in words where it is infinite.
-
-    `held`: the same fits measured on held-out training rows
-    """
+def loss_row(
+    row: Row, results: Sequence[Measured], loss: str, *, held: Sequence[Measured] = ()
+) -> Row:
+    """`row` with the mean of a loss over rows, then over fits; in words where it is infinite."""
     means, held_means = (
         [float(result.arrays[loss].mean()) for result in some] for some in (results, held)
     )
@@ -92,14 +85,16 @@ def loss_row(row: Row, results: Sequence[Kept], loss: str, *, held: Sequence[Kep
     )
 
 
-def pairs_of(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[tuple[Kept, Kept]]:
+def pairs_of(
+    ours: Sequence[Measured], theirs: Sequence[Measured]
+) -> list[tuple[Measured, Measured]]:
     """The results of both models that are of the same data set or seed."""
     own = {result.key.seed: result for result in ours}
     return [(own[r.key.seed], r) for r in theirs if r.key.seed in own]
 
 
 def difference_row(
-    row: Row, pairs: Sequence[tuple[Kept, Kept]], loss: str
+    row: Row, pairs: Sequence[tuple[Measured, Measured]], loss: str
 ) -> tuple[Row, np.ndarray]:
     """`row` with how much our losses differ from theirs, and the mean over fits of each row."""
     with np.errstate(invalid="ignore"):  # what both gave no chance

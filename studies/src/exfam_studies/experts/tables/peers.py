@@ -1,7 +1,5 @@
 """Peers: ridge regression, ordered probit, and classifiers of tables of codes, also tuned.
 
-Classifiers see a column of 0 and 1 for each code; tuned ones have the paper's grids and 5-fold
-validation on accuracy.
 Source: appendix E of "Bidirectional attention as a mixture of continuous word experts".
 """
 
@@ -92,10 +90,7 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False
 
 
 def fit_ridge(table: TableShift, *, seed: int, standardized: bool = True) -> Fitted:
-    """Ridge regression of y, or of its code; its penalty and sd are those of leave-one-out errors.
-
-    `standardized`: on standardized numbers and labels as 0 and 1; else on numbers as they are
-    """
+    """Ridge regression of y, or of its code; penalty and sd are of leave-one-out errors."""
     from sklearn.linear_model import RidgeCV
 
     features = learn_features(table)

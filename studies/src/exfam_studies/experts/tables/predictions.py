@@ -114,9 +114,8 @@ def row_losses(
 ) -> dict[str, Float[np.ndarray, "rows"]]:
     """Each row's losses by name: 1 for a right decision, a squared error, -log p(y) in nats.
 
-    Squared errors of levels are those of their codes. "nats-mixed" have a thousandth of a uniform
-    distribution mixed in; nats are infinite where what happened had no chance.
-    `names`: of the losses; None for those of the table's task
+    Squared errors of levels are those of their codes; nats are infinite where what happened had no
+    chance, "nats-mixed" have a thousandth of a uniform distribution mixed in.
     """
     if predicted.chances is None:
         assert predicted.mean is not None and predicted.log_prob is not None

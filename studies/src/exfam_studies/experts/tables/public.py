@@ -63,7 +63,7 @@ class TableShift:
 
     `kinds`: of each column: categorical, ordinal, boolean or numeric. Missing labels are None
     `task`: "classification", "ordinal" (y in the order of its labels) or "regression"
-    `levels`: labels in order of those columns, and of "y", whose labels are known beforehand
+    `levels`: labels in order of those columns, and of "y", that are known beforehand
     """
 
     train: Mapping[str, Shaped[np.ndarray, "train"]]
@@ -103,10 +103,8 @@ def wine_quality() -> TableShift:
 def auto_mpg(bins: str = "pooled") -> TableShift:
     """Terciles of miles per gallon of American cars, then of European and Japanese ones.
 
-    Six columns of three levels predict; cars of 3 or 5 cylinders and of unknown horsepower are left
-    out. `bins`: whether terciles are those of all rows, as in the paper's code ("pooled"), or of
-    the rows to fit on ("train").
-    Source: section 3.2.2 of "Bidirectional attention as a mixture of continuous word experts".
+    Six columns of three levels predict. `bins`: whether terciles are those of all rows, as in the
+    paper's code ("pooled"), or of the rows to fit on ("train").
     """
     check_choice("bins", bins, ["pooled", "train"])
     rows = read_columns("tabular/auto-mpg.csv")
@@ -127,10 +125,9 @@ def auto_mpg(bins: str = "pooled") -> TableShift:
 
 
 def adult(by: str = "occupation") -> TableShift:
-    """Whether an income is above 50,000 dollars, by what a census asks; both files together.
+    """Whether an income is above 50,000 dollars, by a census; both files together.
 
-    `by`: "occupation": white-collar ones train, all other known ones are reported on; "country":
-        those born in the United States train. That column is left out
+    `by`: "occupation": white-collar ones train; "country": those born in the United States do
     """
     check_choice("by", by, ADULT_SPLITS)
     column, labels = ADULT_SPLITS[by]

@@ -1,9 +1,8 @@
 """The paper's own model of tables, with its architecture and its schedule.
 
 One post-norm block with 5 heads of 4 and a ReLU layer of 5 on vectors of 20, one space of
-categories for all columns, dropout 0.1; Adam 1e-3 on batches of 128 rows, each with one of its
-columns masked, every column of every row once in each of 200 epochs. Here several tables are fitted
-side by side, each by a network of its own, since one alone leaves a processor mostly idle.
+categories, dropout 0.1; Adam 1e-3 on batches of 128 rows with one column masked, each column of
+each row once in each of 200 epochs. Several tables are fitted side by side, each by its own one.
 """
 
 import math
@@ -86,7 +85,6 @@ def _train(
     epochs: int,
     generator: torch.Generator,
 ) -> None:
-    """Adam on batches of rows with one cell masked each."""
     optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, eps=1e-7, fused=True)
     tables, rows, columns = codes.shape
     network.train()

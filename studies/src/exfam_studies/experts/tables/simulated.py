@@ -23,8 +23,7 @@ def simulate_numbers(
 
     The first `n_informative` generate y, with coefficients uniform on (0, 10) and noise of sd 2.
     They are observed with noise of sd 0.4 `noise`, the others with 0.3 `noise`. The first two
-    columns change their sign in both tables, as in the paper's code.
-    Raises ExfamError for an argument out of range.
+    columns change their sign in both tables. Raises ExfamError for an argument out of range.
     Source: appendix D of "Bidirectional attention as a mixture of continuous word experts".
     """
     if not 1 <= n_informative <= N_FEATURES:
@@ -61,11 +60,7 @@ def simulate_shifted_tables(
     n_rows: int = 2000,
     seed: int,
 ) -> TableShift:
-    """`simulate_numbers`, each column and y cut into codes by its quantiles.
-
-    `bins`: whether quantiles are of both tables together ("pooled": the paper's code) or of the
-        training rows alone ("train")
-    """
+    """`simulate_numbers` as codes, by quantiles of both tables or of the training rows alone."""
     check_choice("bins", bins, BINS)
     numbers = simulate_numbers(
         n_informative=n_informative, noise=noise, corr=corr, n_rows=n_rows, seed=seed
