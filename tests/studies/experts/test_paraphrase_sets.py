@@ -129,7 +129,6 @@ def test_the_matrix_needs_all_pairs():
 
 
 @pytest.mark.parametrize("attention", [False, True])
-@pytest.mark.parametrize("attention", [False, True])
 def test_the_lemmas_are_identities_on_the_toy_grammar(attention):
     tau = tau_of(toy_windows().words) if attention else None
     check = check_lemma_11(*toy_population(), tau=tau)
