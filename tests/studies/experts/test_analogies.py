@@ -19,14 +19,16 @@ from exfam_studies.common.kept import Store
 from exfam_studies.common.word_corpus import read_corpus
 from exfam_studies.experts import analogies, analogy_errors, analogy_sets
 from exfam_studies.experts.analogy_errors import EXPLAINED, stretches
-from exfam_studies.experts.analogy_sets import FITTED, given_sets, text_lines
-from exfam_studies.experts.factorized import asymmetry
-from exfam_studies.experts.offsets import (
+from exfam_studies.experts.analogy_sets import (
+    FITTED,
     answer_by_offsets,
     common_questions,
+    given_sets,
     single_words,
+    text_lines,
     words_in_common,
 )
+from exfam_studies.experts.factorized import asymmetry
 from exfam_studies.experts.paraphrases.analogies import TERMS
 from exfam_studies.experts.paraphrases.windows import attention_windows, text_windows
 from exfam_studies.experts.paraphrases.word_sets import WordSets

@@ -19,12 +19,13 @@ from exfam_studies.experts.factorized import (
     sgns_matrix,
 )
 from exfam_studies.experts.factorized_attention import (
+    WordAttention,
     attention_factors,
     attention_log_matrix,
     attention_matrix,
     gamma_sums,
+    word_nats,
 )
-from exfam_studies.experts.word_attention import WordAttention, word_nats
 
 LOG_TAU = np.array([0.3, -0.9, 1.2, 0.1, -0.4, 0.7])
 
@@ -120,7 +121,7 @@ def test_words_and_pairs_that_never_occur_are_reported_and_not_defined():
     sgns = sgns_matrix(pairs, negatives=1)
     for matrix in (linear, log, sgns, attention_matrix(sums), attention_log_matrix(sums)):
         assert np.isnan(matrix.values[:, code]).all()
-        assert "every word must be a context, got 1 that is not" in matrix.failed_assumptions
+        assert "every word must be a context, got 1 that are not" in matrix.failed_assumptions
     assert (linear.values[code, :code] == -1).all() and not log.defined[code].any()
     for matrix in (log, sgns):
         assert "every pair must occur, got 4 of 9 that do not" in matrix.failed_assumptions

@@ -4,22 +4,21 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam_studies.experts.tables.features import (
+from exfam_studies.experts.tables.data import (
     SHARES,
-    learn_features,
-    missing_cells,
-    with_dropped,
-    with_missing,
-)
-from exfam_studies.experts.tables.public import (
     WHITE_COLLAR,
     adult,
     auto_mpg,
     bike_sharing,
+    learn_features,
+    missing_cells,
     read_columns,
+    simulate_numbers,
+    simulate_shifted_tables,
     wine_quality,
+    with_dropped,
+    with_missing,
 )
-from exfam_studies.experts.tables.simulated import simulate_numbers, simulate_shifted_tables
 from studies.experts.table_cases import toy
 
 # The paper's terciles, as its code prints them.

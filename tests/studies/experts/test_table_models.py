@@ -13,7 +13,16 @@ from sklearn.model_selection import LeaveOneOut, cross_val_predict
 from exfam.checks import ExfamWarning
 from exfam_studies.experts.tables import peers
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting, hold_out
-from exfam_studies.experts.tables.features import coded_table, with_missing
+from exfam_studies.experts.tables.data import coded_table, with_missing
+from exfam_studies.experts.tables.fits import (
+    CODED,
+    LOSSES,
+    Predicted,
+    gaussian_bins,
+    normal_prediction,
+    row_losses,
+    y_levels,
+)
 from exfam_studies.experts.tables.models import (
     CODED_SETTINGS,
     OURS,
@@ -24,19 +33,10 @@ from exfam_studies.experts.tables.models import (
 from exfam_studies.experts.tables.peers import (
     fit_one_hot,
     fit_ordered_probit,
+    fit_reference_tables,
     fit_ridge,
     probit_loss,
 )
-from exfam_studies.experts.tables.predictions import (
-    CODED,
-    LOSSES,
-    Predicted,
-    gaussian_bins,
-    normal_prediction,
-    row_losses,
-    y_levels,
-)
-from exfam_studies.experts.tables.reference import fit_reference_tables
 from studies.experts.table_cases import TASKS, coded, toy
 
 PLAIN = {
@@ -166,7 +166,7 @@ def test_trees_that_are_not_tuned_and_of_dropped_cells():
         better_than_knowing_nothing(fitted, toy("regression"))
 
 
-@pytest.mark.filterwarnings("ignore:.*of `X` are missing:exfam.checks.ExfamWarning")
+@pytest.mark.filterwarnings("ignore::exfam.checks.ExfamWarning")
 @pytest.mark.parametrize(("task", "classes"), WAYS)
 def test_masked_tables_know_more_than_chance(task, classes):
     table = toy(task)

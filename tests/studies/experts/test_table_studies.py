@@ -10,10 +10,10 @@ from exfam_studies.experts import table_shifts
 from exfam_studies.experts.table_shifts import ShiftTask
 from exfam_studies.experts.tables import coded as coded_tasks
 from exfam_studies.experts.tables.coded import CodedTask, paper_figures
-from exfam_studies.experts.tables.features import SHARES
+from exfam_studies.experts.tables.data import SHARES
+from exfam_studies.experts.tables.fits import CODED
 from exfam_studies.experts.tables.models import OURS, coded_models
 from exfam_studies.experts.tables.peers import fit_ridge
-from exfam_studies.experts.tables.predictions import CODED
 from studies.experts.table_cases import coded, toy
 
 TASK = "simulation-5-0-0.9"

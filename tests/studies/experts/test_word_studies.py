@@ -11,8 +11,8 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store
 from exfam_studies.experts import cbow_factorization, expert_weights, factorization, paraphrase
 from exfam_studies.experts.factorized import agreement
+from exfam_studies.experts.factorized_attention import AttentionRecipe
 from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
-from exfam_studies.experts.word_attention import AttentionRecipe
 
 
 @pytest.fixture

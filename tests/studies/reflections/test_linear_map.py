@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from exfam.checks import DataError
-from exfam_studies.reflections import partition
-from exfam_studies.reflections.linear_map import SignCounts, involution_report, linear_map
-from exfam_studies.reflections.partition import log_partition, partition_report
+from exfam_studies.reflections import linear_map as partition
+from exfam_studies.reflections.linear_map import (
+    SignCounts,
+    involution_report,
+    linear_map,
+    log_partition,
+    partition_report,
+)
 from words.simulated_words import simulate_words
 
 DIM = 8

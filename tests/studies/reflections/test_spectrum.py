@@ -7,7 +7,6 @@ import scipy.stats
 
 from exfam.checks import DataError, ExfamError
 from exfam.words.pmi_matrix import largest_eigenpairs
-from exfam_studies.reflections.linear_map import SignCounts
 from exfam_studies.reflections.pmi_spectrum import semicircle_distance, spectrum
 
 FORMS = pytest.mark.parametrize("form", [np.array, scipy.sparse.csr_array])
@@ -25,16 +24,17 @@ def test_a_spectrum_is_what_other_solvers_find(form):
     result = spectrum(form(dense), top=20)
     np.testing.assert_array_equal(dense, before)
     expected = np.linalg.eigvals(dense).real
-    np.testing.assert_allclose(result.eigenvalues, np.sort(expected), atol=1e-12)
-    assert result.trace == pytest.approx(np.trace(dense))
-    assert result.skewness == pytest.approx(scipy.stats.skew(expected))
+    np.testing.assert_allclose(result.arrays["eigenvalues"], np.sort(expected), atol=1e-12)
+    assert result.figures["spectrum-trace-per-word"] == pytest.approx(np.trace(dense) / 120)
+    assert result.figures["spectrum-skewness"] == pytest.approx(scipy.stats.skew(expected))
     n_above = sum(float(x) > 0 for x in sorted(expected, key=abs)[-20:])
-    assert result.top == SignCounts(n_above, 20 - n_above, 0)
+    assert result.figures["count-positive-of-20"] == n_above
     # Zeros are zeros but for rounding.
     basis, _ = np.linalg.qr(dense)
     low = (basis * np.repeat([1.0, -2.0, 0.0], [7, 4, 109])) @ basis.T
-    result = spectrum(form((low + low.T) / 2), top=11)
-    assert result.signs == SignCounts(7, 4, 109) and result.top == SignCounts(7, 4, 0)
+    figures = spectrum(form((low + low.T) / 2), top=11).figures
+    names = ("positive", "negative", "positive-of-11", "negative-of-11")
+    assert [figures[f"count-{name}"] for name in names] == [7, 4, 7, 4]
 
 
 @FORMS

@@ -7,7 +7,7 @@ from exfam.checks import ExfamError
 from exfam.language.networks.lstm_network import CarriedNats, cut
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
-from exfam_studies.reflections.tied_lstm import plain_from_reflected
+from exfam_studies.reflections.lstm_table3 import plain_from_reflected
 from words.lstm_cases import network, tokens
 
 

@@ -27,15 +27,13 @@ from exfam_studies.experts.analogy_errors import EXPLAINED, explained_rows, symm
 from exfam_studies.experts.analogy_sets import (
     FITTED,
     MASKED_LM,
+    OffsetScore,
     VectorSet,
+    answer_by_offsets,
+    common_questions,
     fitted_set,
     given_sets,
     packaged_set,
-)
-from exfam_studies.experts.offsets import (
-    OffsetScore,
-    answer_by_offsets,
-    common_questions,
     single_words,
     words_in_common,
 )

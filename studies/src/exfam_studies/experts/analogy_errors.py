@@ -28,20 +28,25 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured, Store, kept_seeds, metric_row, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name
-from exfam_studies.experts.analogy_sets import VectorSet, text_lines
+from exfam_studies.experts.analogy_sets import (
+    VectorSet,
+    answer_by_offsets,
+    common_questions,
+    text_lines,
+)
 from exfam_studies.experts.factorized import asymmetry, count_word_pairs
-from exfam_studies.experts.factorized_attention import attention_factors, gamma_sums
-from exfam_studies.experts.offsets import answer_by_offsets, common_questions
+from exfam_studies.experts.factorized_attention import (
+    AttentionRecipe,
+    attention_factors,
+    fit_attention,
+    gamma_sums,
+    mean_nats,
+    word_groups,
+)
 from exfam_studies.experts.paraphrases.analogies import TERMS, Factors, analogy_errors
 from exfam_studies.experts.paraphrases.failures import failure_predictors
 from exfam_studies.experts.paraphrases.windows import text_windows
 from exfam_studies.experts.paraphrases.word_sets import WordSets
-from exfam_studies.experts.word_attention import (
-    AttentionRecipe,
-    fit_attention,
-    mean_nats,
-    word_groups,
-)
 from exfam_studies.positions.masked_lms import short_digest
 
 EXPLAINED = ("sgns", "sgns-tied", "cbow")

@@ -28,8 +28,8 @@ from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits, items_of
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.context_words import ContextWords
+from exfam_studies.experts.factorized_attention import mean_nats
 from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
-from exfam_studies.experts.word_attention import mean_nats
 
 TASKS = ("toy-corpus", "ptb")
 NAMES = {"even": "cbow", "mask": "linear-attention", "center": "awe"}

@@ -38,18 +38,16 @@ from exfam_studies.experts.factorized import (
     sgns_matrix,
 )
 from exfam_studies.experts.factorized_attention import (
+    AttentionRecipe,
     attention_factors,
     attention_log_matrix,
     attention_matrix,
-    gamma_sums,
-)
-from exfam_studies.experts.toy_sentences import toy_sentences
-from exfam_studies.experts.word_attention import (
-    AttentionRecipe,
     fit_attention,
+    gamma_sums,
     mean_nats,
     word_groups,
 )
+from exfam_studies.experts.toy_sentences import toy_sentences
 
 TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}

@@ -136,7 +136,7 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, excused: bool = False) -
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.where(never, values, values - np.log(1 - weights / of_context))
         if n_alone := int(np.isposinf(values).sum()):
-            failed += (f"no word may be alone near a context, got {n_alone} that {_are(n_alone)}",)
+            failed += (f"no word may be alone near a context, got {n_alone} that are",)
     return FactorMatrix(values, equation, failed)
 
 
@@ -161,7 +161,7 @@ def unsupported(values: np.ndarray) -> tuple[str, ...]:
     """What is said of words that are in no context, and of pairs that do not occur."""
     failed: tuple[str, ...] = ()
     if n_words := int(np.isnan(values).all(axis=0).sum()):
-        failed += (f"every word must be a context, got {n_words} that {_are(n_words)} not",)
+        failed += (f"every word must be a context, got {n_words} that are not",)
     if n_pairs := int(np.isneginf(values).sum()):
         failed += (f"every pair must occur, got {n_pairs} of {values.size} that do not",)
     return failed
@@ -184,10 +184,6 @@ def _uneven_contexts(pairs: CountedPairs) -> tuple[str, ...]:
     if len(sizes) > 1:
         failed += (f"all contexts must have one size, got {sizes[0]} to {sizes[-1]} words",)
     return failed
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,8 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.table_simulation import parameters as parameters
 from exfam_studies.experts.tables.coded import CodedTask
-from exfam_studies.experts.tables.features import coded_table
+from exfam_studies.experts.tables.data import BINS, TableShift, auto_mpg, coded_table
 from exfam_studies.experts.tables.fits import run_tables
-from exfam_studies.experts.tables.public import TableShift, auto_mpg
-from exfam_studies.experts.tables.simulated import BINS
 
 TASKS = ("autompg",)
 PLOTTED = dict.fromkeys(("accuracy", "mse"))

@@ -26,25 +26,27 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.features import SHARES, with_missing
-from exfam_studies.experts.tables.fits import (
-    Losses,
-    Results,
-    difference_row,
-    loss_row,
-    pairs_of,
-    run_tables,
-    with_error,
-)
-from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
-from exfam_studies.experts.tables.predictions import Fitted, row_losses
-from exfam_studies.experts.tables.public import (
+from exfam_studies.experts.tables.data import (
+    SHARES,
     Columns,
     TableShift,
     adult,
     bike_sharing,
     wine_quality,
+    with_missing,
 )
+from exfam_studies.experts.tables.fits import (
+    Fitted,
+    Losses,
+    Results,
+    difference_row,
+    loss_row,
+    pairs_of,
+    row_losses,
+    run_tables,
+    with_error,
+)
+from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
 
 SEEDS = 5
 # Draws of the cells that are dropped, for each fit.

@@ -15,10 +15,9 @@ from typing import Any
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.tables.coded import SIMULATED, CodedTask
+from exfam_studies.experts.tables.data import BINS, TableShift, simulate_shifted_tables
 from exfam_studies.experts.tables.fits import run_tables
 from exfam_studies.experts.tables.models import model_parameters
-from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.simulated import BINS, simulate_shifted_tables
 
 TASKS = tuple(SIMULATED)
 PLOTTED = dict.fromkeys(("accuracy", "mse"))

@@ -28,8 +28,7 @@ from exfam_studies.common.word_fits import (
     wanted_tasks,
     word_parameters,
 )
-from exfam_studies.reflections.linear_map import involution_report
-from exfam_studies.reflections.partition import partition_report
+from exfam_studies.reflections.linear_map import involution_report, partition_report
 
 SEEDS = 3
 TASKS = tuple(WORD_TASKS)

@@ -1,10 +1,11 @@
 """LSTM language models with outputs tied to inputs, plainly and by a reflection: Table 3.
 
-The two are equal in distribution (`exfam_studies.reflections.tied_lstm`). Each fit takes hours, so
-one seed is fitted unless more are given. "wikitext-2" is 2 epochs, where the paper has 40;
-"wikitext-2-full", which `--only` must name, is all 40.
+Tying by a reflection is plain tying in other coordinates (`plain_from_reflected`), and initial
+weights are symmetric about 0: the two are equal in distribution before, during and after training.
+"wikitext-2" is 2 epochs; "wikitext-2-full", which `--only` must name, is the paper's 40.
 """
 
+import copy
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -12,17 +13,45 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Int64
 
+from exfam.checks import ExfamError
+from exfam.embeddings import Reflected
 from exfam.language import LSTMLanguageModel
-from exfam.language.networks.lstm_network import token_log_probs
+from exfam.language.networks.lstm_network import LSTMNetwork, token_log_probs
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
-from exfam_studies.reflections.tied_lstm import plain_from_reflected
+
+
+def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
+    """The plainly tied network of the same probabilities as one tied by a reflection.
+
+    The top layer's state is h = o * tanh(c), c = f * c + i * g, and tanh is odd: with the signs of
+    the rows of g flipped, c and h flip, and with the columns that read h flipped, no gate notices.
+    Raises ExfamError if the outputs of `network` are not reflected inputs.
+    """
+    if not isinstance(network.output, Reflected) or network.output.items is not network.words:
+        raise ExfamError(
+            "`network` must have outputs that are its inputs, reflected, got "
+            f"{type(network.output).__name__}. Build it with tie='reflection'."
+        )
+    other, signs = copy.deepcopy(network), network.output.signs
+    other.output = other.words
+    lstm, top = other.lstm, other.lstm.num_layers - 1
+    # Of the four blocks of rows, those of the gates i, f, g, o, that of g.
+    candidate = slice(2 * lstm.hidden_size, 3 * lstm.hidden_size)
+    with torch.no_grad():
+        lstm.get_parameter(f"weight_hh_l{top}").mul_(signs)
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            rows = lstm.get_parameter(f"{name}_l{top}")[candidate]
+            rows.mul_(signs if rows.ndim == 1 else signs[:, None])
+    return other
+
 
 Codes = Int64[np.ndarray, "_"]
 

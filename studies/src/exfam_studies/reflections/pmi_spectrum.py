@@ -5,13 +5,14 @@ times keep their positions without being counted. Nothing is drawn or fitted.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
+import scipy.stats
 from jaxtyping import Float
 
 from exfam.kernels.cooccurrence import count_cooccurrences
@@ -24,7 +25,7 @@ from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.pictures import save_picture
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
-from exfam_studies.reflections.linear_map import SignCounts, sign_counts
+from exfam_studies.reflections.linear_map import sign_counts
 
 TASKS = ("window-2", "window-5")
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
@@ -38,42 +39,33 @@ NOTES = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class Spectrum:
-    """Eigenvalues of a symmetric matrix in rising order, and what they look like.
+def spectrum(matrix: Any, *, top: int = TOP) -> Measured:
+    """Eigenvalues of a symmetric matrix, sparse or dense, and how they lie about 0.
 
-    `top`: signs of those largest in absolute value; `skewness`: 0 if symmetric about their mean
-    """
-
-    eigenvalues: Float[np.ndarray, "words"]
-    signs: SignCounts
-    top: SignCounts
-    trace: float
-    skewness: float
-    semicircle: float
-
-
-def spectrum(matrix: Any, *, top: int = 200) -> Spectrum:
-    """The spectrum of a symmetric matrix, sparse or dense, with the signs of its `top` largest.
-
-    Raises DataError for a matrix that is not square, symmetric and finite. Source: Section 3.1.
+    Signs are also of the `top` largest. Raises DataError for a matrix that is not square, symmetric
+    and finite. Source: Section 3.1 of the paper on reflections.
     """
     check_symmetric(matrix)
     dense = matrix.toarray() if scipy.sparse.issparse(matrix) else matrix
     dense = np.array(dense, dtype=np.float64, order="F")
     eigenvalues = scipy.linalg.eigh(dense, eigvals_only=True, overwrite_a=True, check_finite=False)
     largest = eigenvalues[np.argsort(-np.abs(eigenvalues), kind="stable")[:top]]
-    scale = float(np.abs(eigenvalues).max())
+    scale, n_words = float(np.abs(eigenvalues).max()), len(eigenvalues)
+    signs, of_top = sign_counts(eigenvalues, scale=scale), sign_counts(largest, scale=scale)
     centered = eigenvalues - eigenvalues.mean()
     spread = float(np.sqrt((centered**2).mean()))
-    return Spectrum(
-        eigenvalues=eigenvalues,
-        signs=sign_counts(eigenvalues, scale=scale),
-        top=sign_counts(largest, scale=scale),
-        trace=float(eigenvalues.sum()),
-        skewness=float((centered**3).mean() / spread**3) if spread > 0 else 0.0,
-        semicircle=semicircle_distance(eigenvalues),
-    )
+    figures = {
+        "count-words": n_words,
+        "count-positive": signs.positive,
+        "count-negative": signs.negative,
+        f"count-positive-of-{top}": of_top.positive,
+        f"count-negative-of-{top}": of_top.negative,
+        "spectrum-positive": signs.positive / n_words,
+        "spectrum-trace-per-word": float(eigenvalues.sum()) / n_words,
+        "spectrum-skewness": float((centered**3).mean() / spread**3) if spread > 0 else 0.0,
+        "spectrum-semicircle": semicircle_distance(eigenvalues),
+    }
+    return Measured(figures, {"eigenvalues": eigenvalues})
 
 
 def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
@@ -81,11 +73,8 @@ def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
     radius = 2 * np.sqrt((eigenvalues**2).mean())
     if not radius:
         return 1.0
-    n = len(eigenvalues)
-    x = np.clip(np.sort(eigenvalues) / radius, -1, 1)
-    below = 0.5 + (x * np.sqrt(1 - x**2) + np.arcsin(x)) / np.pi
-    share = np.arange(n) / n
-    return float(max((below - share).max(), (share + 1 / n - below).max()))
+    x = np.sort(eigenvalues) / radius
+    return float(scipy.stats.ks_1samp(x, scipy.stats.semicircular.cdf, method="asymp").statistic)
 
 
 def run(options: Options) -> list[Row]:
@@ -124,16 +113,4 @@ def _measure(text: PreparedText, *, window: int, min_count: int, options: Option
     name = f"{corpus_name(options)}-{window}-{min_count}"
     folder = None if options.folder is None else options.folder / "counts" / name
     counts = count_cooccurrences(text.tokens, n_words, window=window, folder=folder)
-    result = spectrum(association(counts), top=TOP)
-    figures = {
-        "count-words": n_words,
-        "count-positive": result.signs.positive,
-        "count-negative": result.signs.negative,
-        f"count-positive-of-{TOP}": result.top.positive,
-        f"count-negative-of-{TOP}": result.top.negative,
-        "spectrum-positive": result.signs.positive / n_words,
-        "spectrum-trace-per-word": result.trace / n_words,
-        "spectrum-skewness": result.skewness,
-        "spectrum-semicircle": result.semicircle,
-    }
-    return Measured(figures, {"eigenvalues": result.eigenvalues})
+    return spectrum(association(counts))

@@ -12,10 +12,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from jaxtyping import Shaped
 
-from exfam_studies.experts.tables.features import Features, learn_features, n_copies, with_dropped
-from exfam_studies.experts.tables.predictions import (
+from exfam_studies.experts.tables.data import (
+    Columns,
+    Features,
+    TableShift,
+    learn_features,
+    n_copies,
+    with_dropped,
+)
+from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
     nats,
@@ -24,7 +30,6 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import Columns, TableShift
 
 HELD_OUT = 0.2
 PATIENCE = 30
@@ -59,11 +64,9 @@ class Boosting:
 
     @property
     def n_configurations(self) -> int:
-        """How many settings are tried."""
         return math.prod(map(len, self.grid.values()))
 
     def build(self, settings: Settings, classes: bool, unordered: list[int], seed: int) -> Any:
-        """A model of settings, for classes or numbers."""
         kind = getattr(import_module(self.package), self.classifier if classes else self.regressor)
         rest = {"n_estimators" if name == "trees" else name: v for name, v in settings.items()}
         if self.unordered is not None:
@@ -152,12 +155,7 @@ def _tune(
 
 
 def hold_out(
-    x: Shaped[np.ndarray, "rows columns"],
-    y: Shaped[np.ndarray, "rows"],
-    *,
-    classes: bool,
-    seed: int,
-    copies: int,
+    x: np.ndarray, y: np.ndarray, *, classes: bool, seed: int, copies: int
 ) -> tuple[Rows, Rows]:
     """Rows to fit on, and rows to stop on, of which none has a class that the others lack.
 
@@ -185,26 +183,17 @@ def _as_text(features: Features, columns: Columns) -> np.ndarray:
 
 LIBRARIES = {
     "lightgbm": Boosting(
-        "lightgbm",
-        "LGBMClassifier",
-        "LGBMRegressor",
-        {"n_jobs": 1, "verbose": -1},
-        unordered="cat_feature",
-        stopping=_stop_lightgbm,
+        "lightgbm", "LGBMClassifier", "LGBMRegressor", {"n_jobs": 1, "verbose": -1},
+        unordered="cat_feature", stopping=_stop_lightgbm,
         grid={"num_leaves": (7, 31), "learning_rate": (0.03, 0.1), "min_child_samples": (5, 20)},
     ),
     "catboost": Boosting(
-        "catboost",
-        "CatBoostClassifier",
-        "CatBoostRegressor",
+        "catboost", "CatBoostClassifier", "CatBoostRegressor",
         {"thread_count": 1, "verbose": False, "allow_writing_files": False},
-        of_classifier={"loss_function": "MultiClass"},
-        unordered="cat_features",
-        matrix=_as_text,
-        trees=1000,
+        of_classifier={"loss_function": "MultiClass"}, unordered="cat_features", matrix=_as_text,
+        trees=1000, grid={"depth": (4, 6), "learning_rate": (0.03, 0.1)},
         stopping=lambda rows: {"eval_set": rows, "early_stopping_rounds": PATIENCE},
         n_trees=lambda model: int(model.get_best_iteration()) + 1,
-        grid={"depth": (4, 6), "learning_rate": (0.03, 0.1)},
     ),
     "xgboost": Boosting("xgboost", "XGBClassifier", "XGBRegressor", {"n_jobs": 1, "verbosity": 0}),
-}
+}  # fmt: skip

@@ -11,18 +11,20 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured
 from exfam_studies.common.rows import Row
+from exfam_studies.experts.tables.data import TableShift
 from exfam_studies.experts.tables.fits import (
+    CODED,
+    Fitted,
     Losses,
     Results,
     difference_row,
     loss_row,
     pairs_of,
+    row_losses,
     with_error,
 )
 from exfam_studies.experts.tables.models import OURS, coded_models
-from exfam_studies.experts.tables.predictions import CODED, Fitted, row_losses
-from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.reference import fit_reference_tables
+from exfam_studies.experts.tables.peers import fit_reference_tables
 
 # How rows call the rules by which a code is predicted.
 RULES = {"argmax": "argmax", "rounded": "mean"}

@@ -10,15 +10,8 @@ import numpy as np
 
 from exfam_studies.common.fits import Contender
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
-from exfam_studies.experts.tables.features import with_dropped
-from exfam_studies.experts.tables.peers import (
-    CLASSIFIERS,
-    GRIDS,
-    fit_one_hot,
-    fit_ordered_probit,
-    fit_ridge,
-)
-from exfam_studies.experts.tables.predictions import (
+from exfam_studies.experts.tables.data import Columns, TableShift, with_dropped
+from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
     spread,
@@ -26,8 +19,14 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import Columns, TableShift
-from exfam_studies.experts.tables.reference import fit_reference
+from exfam_studies.experts.tables.peers import (
+    CLASSIFIERS,
+    GRIDS,
+    fit_one_hot,
+    fit_ordered_probit,
+    fit_reference,
+    fit_ridge,
+)
 
 # The models that others are compared with, pair by pair.
 OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
