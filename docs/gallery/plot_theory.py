@@ -35,8 +35,10 @@ from exfam_studies.experts.factorized import (
     count_word_pairs,
 )
 from exfam_studies.experts.factorized_attention import (
+    AttentionRecipe,
     attention_factors,
     attention_matrix,
+    fit_attention,
     gamma_sums,
 )
 from exfam_studies.experts.paraphrases.analogies import (
@@ -48,7 +50,6 @@ from exfam_studies.experts.paraphrases.analogies import (
 from exfam_studies.experts.paraphrases.windows import sentence_windows, text_windows
 from exfam_studies.experts.paraphrases.word_sets import WordSets, factorized_matrix
 from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
-from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention
 
 # %%
 # Words by the words around them

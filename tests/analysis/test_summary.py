@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from exfam.report.plane import principal_plane
+from exfam.report.summary import item_counts, summarize
 from scipy import stats
 from sklearn.decomposition import PCA
 
 from exfam.checks import DataError
 from exfam.groups import Groups
-from exfam.report.plane import principal_plane
-from exfam.report.summary import item_counts, summarize
 from exfam.scores.metrics import mean_over_groups
 
 

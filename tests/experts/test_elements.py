@@ -9,8 +9,7 @@ import torch
 from efa_cases import LENGTHS, rich_groups, rich_schema, small_model
 from exfam.checks import ExfamError
 from exfam.encodings import ENCODINGS
-from exfam_studies.experts.element_attention import ElementAttention
-from exfam_studies.experts.view import attention_as_experts
+from exfam_studies.experts.view import ElementAttention, attention_as_experts
 from shape_checks import unchecked
 
 SCHEMA = rich_schema(rich_groups(), known=("genre",))

@@ -20,18 +20,10 @@ def test_every_metric_of_a_task_has_one_picture(tmp_path):
 
 def test_curves_join_the_rows_of_a_model_by_increasing_setting():
     rows = [
-        row(k=5, by="a", value=2.0),
-        row(k=1, by="a"),
-        row(k=3, by="b", value=4.0),
-        row("ridge"),
-    ]
+        row(k=5, by="a", low=0.5, value=2.0), row(k=1, by="a", low=0.7),
+        row(k=3, by="b", value=4.0), row("ridge"),
+    ]  # fmt: skip
     axes = pictures._curves(rows, "k").axes[0]
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert lines["efa (a)"] == [[1, 1], [5, 2]] and lines["efa (b)"] == [[3, 4]]
     assert "ridge" in lines and axes.get_xlabel() == "k"
-
-
-def test_labels_have_what_is_not_alike():
-    rows = [row(split="paper", draw="a", low=0.5), row(split="paper", draw="b", low=0.7)]
-    assert pictures._labels(rows) == ["efa (a)", "efa (b)"]
-    assert pictures._labels(rows[:1]) == ["efa"]

@@ -1,53 +1,41 @@
-import dataclasses
 import json
+from dataclasses import replace
 
 import pytest
 
 from exfam import EFA, Gaussian
 from exfam.checks import DataError, ExfamError
-from exfam_studies.common.printed import best_rows, cheaper_winners, print_rows
+from exfam_studies.common.printed import best_rows, print_rows
 from exfam_studies.common.provenance import Run, changed_parameters
 from exfam_studies.common.rows import Row, read_rows, row_over_seeds, write_rows
 
 FULL = Row(
-    task="movielens-items-causal",
-    model="efa",
-    settings={"support": "exclusion", "split": "paper", "n_layers": 2},
-    metric="nats",
-    value=3.14,
-    sd=0.01,
-    validation=3.2,
-    n_seeds=5,
-    n_configurations=12,
-    paper=3.444,
-    cpu_seconds=5.0,
-    steps=800,
+    task="movielens-items-causal", model="efa", metric="nats", value=3.14, sd=0.01, validation=3.2,
+    settings={"support": "exclusion", "split": "paper", "n_layers": 2}, n_seeds=5,
+    n_configurations=12, paper=3.444, cpu_seconds=5.0, steps=800,
     parameters={"estimator": "EFA", "support": "hard"},
     run=Run(commit="abc", date="2026-01-31", versions={"torch": "2"}, machine="one, 2 cores"),
-)
+)  # fmt: skip
 NAMES = {
     "task", "model", "settings", "metric", "value", "sd", "validation", "n_seeds",
     "n_configurations", "paper", "cpu_seconds", "steps", "parameters", "run",
 }  # fmt: skip
 
 
-def test_the_json_has_exactly_the_agreed_names_and_null_where_there_is_none(tmp_path):
+def test_the_json_has_exactly_the_agreed_names_and_is_read_again(tmp_path):
     bare = Row(task="t", model="popularity", metric="mrr", note="not installed")
-    path = write_rows(tmp_path / "deep" / "rows.json", "efa-movielens-items", [FULL, bare])
+    other = replace(FULL, run=replace(FULL.run, date="2026-02-01"))
+    path = write_rows(tmp_path / "deep" / "rows.json", "x", [FULL, other, FULL, bare])
     written = json.loads(path.read_text())
-    assert set(written) == {"experiment", "runs", "rows"}
-    assert [set(row) for row in written["rows"]] == [NAMES, NAMES]
-    assert written["rows"][0]["settings"] == FULL.settings
-    assert written["rows"][1]["value"] is None
-    assert read_rows(path)[0] == FULL
-
-
-@pytest.mark.parametrize("text", ["", "[]", '{"experiment": "x", "rows": [{"task": 1}]}'])
-def test_a_foreign_file_is_named(tmp_path, text):
-    path = tmp_path / "foreign.json"
-    path.write_text(text)
-    with pytest.raises(DataError, match=r"written by `exfam reproduce --json`.*foreign\.json"):
-        read_rows(path)
+    assert set(written) == {"experiment", "runs", "rows"} and len(written["runs"]) == 2
+    assert [set(row) for row in written["rows"]] == [NAMES] * 4
+    assert [row["run"] for row in written["rows"]] == [0, 1, 0, None]
+    assert read_rows(path) == [FULL, other, FULL, replace(bare, note="")]
+    whole = path.read_text()
+    for text in ("", "[]", whole.replace('"run": 0', '"run": 5')):
+        path.write_text(text)
+        with pytest.raises(DataError, match=r"written by `exfam reproduce --json`.*rows\.json"):
+            read_rows(path)
 
 
 @pytest.mark.parametrize("name", ["value", "sd", "validation", "paper", "cpu_seconds"])
@@ -61,7 +49,7 @@ def test_a_single_seed_has_no_spread():
     assert (row.value, row.sd, row.validation, row.n_seeds) == (2.0, None, 3.0, 1)
     assert (row.cpu_seconds, row.steps, row.paper) == (1.5, 7, FULL.paper)
     assert row.is_of_one_seed and not FULL.is_of_one_seed
-    assert not dataclasses.replace(row, settings={"members": 4}).is_of_one_seed
+    assert not replace(row, settings={"members": 4}).is_of_one_seed
 
 
 def row(model, value, metric="nats", support="all"):
@@ -79,50 +67,25 @@ def test_the_best_is_sought_among_comparable_rows_in_the_metrics_own_direction()
         row("alone", 9.0, metric="mse"),
     ]  # fmt: skip
     assert best_rows(rows) == {1, 2, 5}
-    assert cheaper_winners(rows) == [
-        "marginal is ahead of efa: nats 1.0000 against 2.0000 (support=all)",
-        "popularity is ahead of efa: ndcg@10 0.2000 against 0.1000 (support=all)",
-    ]
 
 
-def test_nothing_is_cut_where_the_output_is_not_a_terminal(monkeypatch, capsys):
+def test_tasks_get_a_table_each_with_metrics_together_and_nothing_cut(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
-    long = Row(task="t", model="m" * 60, settings={"s" * 50: "v" * 50}, metric="nats", value=1.0)
-    print_rows("x" * 90, [long, FULL])
-    text = capsys.readouterr().out
-    assert "m" * 60 in text and f"{'s' * 50}={'v' * 50}" in text and "x" * 90 in text
-    assert "support=exclusion, split=paper, n_layers=2" in text
-
-
-def test_tasks_get_a_table_each_and_metrics_stay_together(capsys):
     rows = [row("a", 1.0), row("a", 0.5, metric="mse"), row("b", 2.0), row("b", 0.6, metric="mse")]
-    print_rows("x", [*rows, FULL])
+    long = Row(task="long", model="m" * 60, settings={"s" * 50: "v" * 50}, metric="nats", value=1.0)
+    print_rows("x", [*rows, FULL, long])
     text = capsys.readouterr().out
     assert text.count("x: t\n") == 1 and text.count("x: movielens-items-causal\n") == 1
     words = text.replace("(nats, mse", "").split()
     metrics = [word for word in words if word in ("nats", "mse")]
-    assert metrics == ["nats", "nats", "mse", "mse", "nats"]
+    assert metrics == ["nats", "nats", "mse", "mse", "nats", "nats"]
     assert "1.0000*" in text and "2.0000*" not in text
-
-
-def test_rows_of_one_run_share_it_in_the_file(tmp_path):
-    other = dataclasses.replace(FULL, run=dataclasses.replace(FULL.run, date="2026-02-01"))
-    path = write_rows(tmp_path / "rows.json", "x", [FULL, other, FULL])
-    written = json.loads(path.read_text())
-    assert len(written["runs"]) == 2
-    assert [row["run"] for row in written["rows"]] == [0, 1, 0]
-    assert read_rows(path) == [FULL, other, FULL]
-    path.write_text(path.read_text().replace('"run": 0', '"run": 5'))
-    with pytest.raises(DataError, match="written by `exfam reproduce --json`"):
-        read_rows(path)
+    assert "m" * 60 in text and f"{'s' * 50}={'v' * 50}" in text
+    assert "support=exclusion, split=paper, n_layers=2" in text
 
 
 def test_settings_that_differ_from_the_defaults_are_found():
     model = EFA(encoding="none", family=Gaussian(scale=1.0), group_offset=True, seed=7)
-    assert changed_parameters(model) == {
-        "estimator": "EFA",
-        "encoding": "none",
-        "family": "Gaussian(scale=1.0)",
-        "group_offset": True,
-    }
+    changed = {"encoding": "none", "family": "Gaussian(scale=1.0)", "group_offset": True}
+    assert changed_parameters(model) == {"estimator": "EFA", **changed}
     assert changed_parameters(EFA()) == {"estimator": "EFA"}

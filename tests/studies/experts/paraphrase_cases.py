@@ -1,10 +1,7 @@
 """Word sets whose probabilities are known."""
 
-import itertools
-
 import numpy as np
 
-from exfam_studies.experts.paraphrases.analogies import Factors, attention_scales
 from exfam_studies.experts.paraphrases.windows import attention_windows, sentence_windows
 from exfam_studies.experts.paraphrases.word_sets import WordSets
 from exfam_studies.experts.toy_sentences import toy_population
@@ -27,22 +24,3 @@ def toy_sets(*, attention=False, smoothing=0.1, shrinkage=None):
     if attention:
         windows = attention_windows(windows, drawn_tau(len(windows.words)), mask=MASK)
     return WordSets(windows, smoothing=smoothing, shrinkage=shrinkage)
-
-
-def toy_scales():
-    windows = toy_windows()
-    return attention_scales(windows, drawn_tau(len(windows.words)), mask=MASK)
-
-
-def unscaled(factors, scales):
-    """Vectors c_j of which the given ones are c~_j."""
-    return Factors(factors.words, factors.context / scales.scale[:, None])
-
-
-def independent_windows(probability):
-    """Sentences of three words a, b, c, … that are drawn independently of each other."""
-    words = "abcdefgh"[: len(probability)]
-    sentences = list(itertools.product(words, repeat=3))
-    p = dict(zip(words, probability, strict=True))
-    weight = np.array([np.prod([p[word] for word in sentence]) for sentence in sentences])
-    return sentence_windows(sentences, probability=weight)

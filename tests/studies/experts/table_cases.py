@@ -2,9 +2,7 @@
 
 import numpy as np
 
-from exfam_studies.experts.tables.features import coded_table
-from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.simulated import simulate_shifted_tables
+from exfam_studies.experts.tables.data import TableShift, coded_table, simulate_shifted_tables
 
 TASKS = ("regression", "ordinal", "classification")
 KINDS = {"color": "categorical", "size": "ordinal", "big": "boolean", "weight": "numeric"}

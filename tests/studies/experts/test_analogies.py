@@ -12,98 +12,68 @@ from exfam.checks import DataError
 from exfam.language import MaskedLanguageModel
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
-from exfam.vectors import WordVectors, evaluate_analogies
+from exfam.training.history import History
+from exfam.vectors import WordVectors
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.kept import Store
 from exfam_studies.common.word_corpus import read_corpus
 from exfam_studies.experts import analogies, analogy_errors, analogy_sets
 from exfam_studies.experts.analogy_errors import EXPLAINED, stretches
-from exfam_studies.experts.analogy_sets import FITTED, given_sets, text_lines
-from exfam_studies.experts.factorized import asymmetry
-from exfam_studies.experts.offsets import (
+from exfam_studies.experts.analogy_sets import (
+    FITTED,
     answer_by_offsets,
     common_questions,
+    given_sets,
     single_words,
+    text_lines,
     words_in_common,
 )
+from exfam_studies.experts.factorized import asymmetry
 from exfam_studies.experts.paraphrases.analogies import TERMS
 from exfam_studies.experts.paraphrases.windows import attention_windows, text_windows
 from exfam_studies.experts.paraphrases.word_sets import WordSets
 from words.vector_cases import some_vectors
 
 WORDS = [f"{first}{last}" for first in "bcdfg" for last in ("an", "en", "in", "on", "un", "yn")]
-NEEDS_TOKENIZERS = pytest.mark.skipif(
-    importlib.util.find_spec("tokenizers") is None, reason="tokenizers (extra hf) is not installed"
-)
-
-
-def drawn_questions(n=40, *, words=60):
-    """Questions of four different words drawn by chance, of three categories and two kinds."""
-    random = np.random.default_rng(0)
-    drawn = [tuple(f"w{row}" for row in random.choice(words, 4, replace=False)) for _ in range(n)]
-    categories = tuple(("capital", "gram1", "family")[number % 3] for number in range(n))
-    kinds = {"capital": "semantic", "family": "semantic", "gram1": "syntactic"}
-    return WordQuestions("x", tuple(drawn), categories, kinds)
 
 
 def questions_of(*questions):
     return WordQuestions("x", questions, ("x",) * len(questions), {})
 
 
-def one_by_one(vectors, question):
-    """The nearest word and the cosine of the right one, by loops."""
-    a, b, c, d = (vectors[word].astype(float) for word in question)
-    sums = b + c - a
-
-    def cosine(vector):
-        return float(sums @ vector / np.linalg.norm(sums) / np.linalg.norm(vector))
-
-    others = [word for word in vectors if word not in question[:3]]
-    return max(others, key=lambda word: cosine(vectors[word].astype(float))), cosine(d)
+def drawn_questions(n=40):
+    """Questions of four different words drawn by chance, of three categories and two kinds."""
+    random = np.random.default_rng(0)
+    drawn = [tuple(f"w{row}" for row in random.choice(12, 4, replace=False)) for _ in range(n)]
+    categories = tuple(("capital", "gram1", "family")[number % 3] for number in range(n))
+    kinds = {"capital": "semantic", "family": "semantic", "gram1": "syntactic"}
+    return WordQuestions("x", tuple(drawn), categories, kinds)
 
 
 def test_answers_are_what_loops_find():
-    vectors, questions = some_vectors(), drawn_questions()
+    vectors, questions = some_vectors(rows=12), drawn_questions()
     answers = answer_by_offsets(vectors, questions)
-    result = [one_by_one(vectors, question) for question in questions.questions]
-    assert list(answers.answer) == [word for word, _ in result] and len(set(answers.answer)) > 5
-    np.testing.assert_allclose(answers.cosine, [cosine for _, cosine in result], atol=1e-6)
-    fourth = [question[3] for question in questions.questions]
-    assert answers.correct.tolist() == [
-        word == d for word, d in zip(answers.answer, fourth, strict=True)
-    ]
-    a, b, c = (vectors[word] for word in questions.questions[0][:3])
-    others = [vectors.similarity(b + c - a, word) for word in set(fourth)]
-    assert answers.cosine_others[0] == pytest.approx(np.mean(others), abs=1e-6)
-    one_way = answer_by_offsets(WordVectors(vectors.words, vectors.center + 9), questions)
-    assert abs(answers.totals[-1].cosine_others) < 0.3 < 0.9 < one_way.totals[-1].cosine_others
+    rights = {d for *_, d in questions.questions}
+    for number, (a, b, c, d) in enumerate(questions.questions):
+        sums = vectors[b] + vectors[c] - vectors[a]
+        cosine = {word: vectors.similarity(sums, word) for word in vectors.words}
+        nearest = max(set(cosine) - {a, b, c}, key=cosine.get)
+        assert answers.answer[number] == nearest and answers.correct[number] == (nearest == d)
+        others = np.mean([cosine[word] for word in rights])
+        result = answers.cosine[number], answers.cosine_others[number]
+        assert result == pytest.approx((cosine[d], others), abs=1e-6)
     alone = answer_by_offsets(vectors, questions, c_alone=True)
     assert alone.cosine[0] == pytest.approx(vectors.similarity(*questions.questions[0][2:]))
-
-
-def test_of_vectors_of_one_length_answers_are_those_of_3cosadd():
-    vectors = some_vectors()
-    unit = vectors.center / np.linalg.norm(vectors.center, axis=1, keepdims=True)
-    same = WordVectors(vectors.words, unit)
-    listed = drawn_questions().questions
-    whole = questions_of(*((*question[:3], word) for question in listed for word in vectors))
-    accuracy = answer_by_offsets(same, whole).totals[-1].accuracy
-    assert accuracy == evaluate_analogies(same, whole).total.accuracy > 0
-    assert answer_by_offsets(vectors, whole).answer != answer_by_offsets(same, whole).answer
-
-
-def test_scores_are_of_categories_kinds_and_all():
-    answers = answer_by_offsets(some_vectors(rows=12), drawn_questions(words=12))
     *kinds, overall = answers.totals
     assert [own.category for own in answers.by_category] == ["capital", "gram1", "family"]
     assert [own.category for own in kinds] == ["semantic", "syntactic"]
+    assert 0 < overall.accuracy < 1
     for parts in (answers.by_category, kinds):
         n = np.array([own.n_questions for own in parts])
         assert n.sum() == overall.n_questions == 40
         for name in ("accuracy", "cosine", "cosine_others"):
             mean = n @ [getattr(own, name) for own in parts] / 40
             assert mean == pytest.approx(getattr(overall, name))
-    assert 0 < overall.accuracy < 1
 
 
 def test_answers_that_cannot_be_right_or_near():
@@ -119,17 +89,13 @@ def test_answers_that_cannot_be_right_or_near():
 def test_common_questions_are_those_that_every_set_knows():
     one = WordVectors(("athens", "greece", "oslo", "norway", "Rome"), np.eye(5, dtype=np.float32))
     other = WordVectors(("norway", "oslo", "greece", "athens"), np.eye(4, dtype=np.float32))
-    listed = (
-        ("Athens", "Greece", "Oslo", "Norway"),
-        ("Athens", "Greece", "Rome", "Norway"),
-        ("Oslo", "Norway", "Athens", "Greece"),
-    )
-    questions = WordQuestions("x", listed, ("one", "two", "three"), {"one": "semantic"})
+    listed = (("Athens", "Greece", "Rome", "Norway"), ("Oslo", "Norway", "Athens", "Greece"))
+    questions = WordQuestions("x", listed, ("one", "two"), {"one": "semantic"})
     kept = common_questions([one, other], questions)
-    assert kept.questions == tuple(tuple(map(str.lower, listed[i])) for i in (0, 2))
-    assert kept.categories == ("one", "three") and kept.kinds == questions.kinds
+    assert kept.questions == (("oslo", "norway", "athens", "greece"),)
+    assert kept.categories == ("two",) and kept.kinds == questions.kinds
     gone = WordVectors(other.words, other.center * np.array([[0], [1], [1], [1]], np.float32))
-    with pytest.raises(DataError, match="four words of a question in common, got none of 3"):
+    with pytest.raises(DataError, match="four words of a question in common, got none of 2"):
         common_questions([one, gone], questions)
 
 
@@ -139,8 +105,6 @@ def test_sets_that_are_cut_keep_their_vectors():
     kept = single_words(WordVectors(words, center, context))
     assert kept.words == ("cat", "dog")
     assert kept.center.ravel().tolist() == [2, 4] and kept.context.ravel().tolist() == [7, 9]
-    tied = single_words(WordVectors(words, center, signs=np.array([-1], dtype=np.int8)))
-    assert tied.matrix("context").ravel().tolist() == [-2, -4]
     one, other = some_vectors(rows=9), some_vectors(1, rows=20)
     for cut, whole in zip(words_in_common([other, one]), (other, one), strict=True):
         assert set(cut.words) == set(one.words)
@@ -187,8 +151,6 @@ def test_all_sets_answer_the_questions_that_all_know(options, monkeypatch):
         row = next(row for row in rows if row.model == model)
         assert row.settings["tokens"] == 6000 and row.settings["words"] == len(WORDS)
         overall = result["words", model, "cosine-overall"]
-        parts = [result["words", model, f"cosine-{name}"] for name in ("semantic", "syntactic")]
-        assert np.mean(parts) == pytest.approx(overall)
         assert result["words", f"{model}-c-alone", "cosine-overall"] != overall
         # Scores are those of the vectors that are kept.
         files = sorted(options.folder.glob(f"analogies/text-head/{model}-????????/*.safetensors"))
@@ -200,23 +162,21 @@ def test_all_sets_answer_the_questions_that_all_know(options, monkeypatch):
     assert analogies.run(options) == rows
 
 
-@NEEDS_TOKENIZERS
 def test_a_masked_language_model_is_compared_where_its_task_is_run(options, monkeypatch):
+    pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed")
     options = replace(options, only=("masked-lm",))
     rows = analogies.run(options)
     row = next(row for row in rows if row.model == "masked-lm")
     assert row.settings["tokens"] == 6000 and row.settings["words"] == len(WORDS)
-    assert -1 <= values(rows)["masked-lm", "masked-lm", "cosine-overall"] <= 1
     assert {row.model for row in rows} >= {"sgns", "cbow", "minilm", "paper's bert"}
-    monkeypatch.setattr(MaskedLanguageModel, "fit", lambda *_, **__: pytest.fail("fitted again"))
-    assert analogies.run(options) == rows
+    with monkeypatch.context() as patch:
+        patch.setattr(MaskedLanguageModel, "fit", lambda *_, **__: pytest.fail("fitted again"))
+        assert analogies.run(options) == rows
     # A fit that was cut short is not kept.
-    interrupted = type("History", (), {"interrupted": True})()
-    monkeypatch.setattr(MaskedLanguageModel, "fit", lambda self, *_, **__: self)
-    monkeypatch.setattr(MaskedLanguageModel, "history_", interrupted)
-    text, fit = prepare_text(["a b a b"], min_count=1), FITTED["masked-lm"]
+    monkeypatch.setattr(History, "interrupted", property(lambda history: True))
+    text, fit = prepare_text(["a b a b"] * 9, min_count=1), FITTED["masked-lm"]
     with pytest.raises(KeyboardInterrupt, match="cut short"):
-        fit.vectors(text, fit.settings(options), 0, options)
+        fit.vectors(text, fit.settings(options), 0, replace(options, folder=None))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     absent = analogy_sets.fitted_set("masked-lm", lambda: pytest.fail("read"), options)
     assert absent.vectors == () and absent.note == "not installed"
@@ -240,13 +200,6 @@ def test_vectors_of_all_kinds_can_be_given(options, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="got an empty folder at"):
         list(given_sets(tmp_path / "empty"))
-
-
-def test_lines_are_the_text_that_word_vectors_are_fitted_to():
-    text = prepare_text([["a", "b", "rare"], ["b", "a"] * 600], min_count=2)
-    lines = list(text_lines(text))
-    assert [len(line) for line in lines] == [2, 1000, 200]
-    assert lines[0] == ["a", "b"] and lines[1][:3] == ["b", "a", "b"]
 
 
 def test_the_real_questions_are_those_of_the_papers_file(data_folder):
@@ -299,13 +252,14 @@ def test_attention_is_less_symmetric_than_counts_and_by_as_much_as_its_weights_s
     weighed = WordSets(attention_windows(text_windows(text), tau, mask=1.0))
     witness = asymmetry(weighed.pairs * weighed.context)
     assert kept["figures"][f"attention {name}"] == pytest.approx(witness, rel=1e-6)
-    assert kept["figures"]["unigram nats"] < np.log(30)
 
 
 def test_stretches_are_of_frequent_words_in_their_order():
     random = np.random.default_rng(0)
-    words = random.choice(WORDS, size=500, p=np.arange(1, 31) / 465).tolist()
-    cut = stretches(prepare_text([words], min_count=1), n_words=7, n_tokens=300, length=4)
+    words = random.choice(WORDS, size=1500, p=np.arange(1, 31) / 465).tolist()
+    text = prepare_text([words], min_count=1)
+    assert [len(line) for line in text_lines(text)] == [1000, 500]
+    cut = stretches(text, n_words=7, n_tokens=300, length=4)
     result = [cut.vocabulary.words[code] for code in cut.tokens[cut.tokens >= 0]]
     kept = [word for word in words[:300] if word in cut.vocabulary.words]
     assert len(set(result)) == 7

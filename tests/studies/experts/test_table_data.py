@@ -4,23 +4,21 @@ import numpy as np
 import pytest
 
 from exfam.checks import ExfamError
-from exfam_studies.experts.tables.features import (
+from exfam_studies.experts.tables.data import (
     SHARES,
+    WHITE_COLLAR,
+    adult,
+    auto_mpg,
+    bike_sharing,
     learn_features,
     missing_cells,
+    read_columns,
+    simulate_numbers,
+    simulate_shifted_tables,
+    wine_quality,
     with_dropped,
     with_missing,
 )
-from exfam_studies.experts.tables.public import (
-    WHITE_COLLAR,
-    adult,
-    adult_rows,
-    auto_mpg,
-    bike_sharing,
-    read_columns,
-    wine_quality,
-)
-from exfam_studies.experts.tables.simulated import simulate_numbers, simulate_shifted_tables
 from studies.experts.table_cases import toy
 
 # The paper's terciles, as its code prints them.
@@ -39,24 +37,20 @@ SIMULATED = {"n_informative": 5, "noise": 0.0, "corr": 0.9, "seed": 0}
 
 @pytest.mark.parametrize("corr", [0.1, 0.9])
 def test_columns_are_correlated_as_the_setting_says(corr):
-    train, test = simulate_numbers(**{**SIMULATED, "corr": corr}, n_rows=20_000)
+    tables = simulate_numbers(**{**SIMULATED, "corr": corr}, n_rows=20_000)
     sign = np.array([-1, -1, 1, 1, 1])
-    for part, own in ((train, corr), (test, 1 - corr)):
+    for part, own in zip(tables, (corr, 1 - corr), strict=True):
         expected = np.outer(sign, sign) * (own + (1 - own) * np.eye(5))
         result = np.corrcoef(part[:, :5], rowvar=False)
         np.testing.assert_allclose(result, expected, atol=0.03)
-    noisy, _ = simulate_numbers(n_informative=1, noise=1.5, corr=corr, seed=0, n_rows=20_000)
+    noisy = simulate_numbers(n_informative=1, noise=1.5, corr=corr, seed=0, n_rows=20_000)
     variance = [1 + 0.6**2] + [1 + 0.45**2] * 4
-    np.testing.assert_allclose(noisy[:, :5].var(axis=0), variance, rtol=0.04)
-
-
-@pytest.mark.parametrize("n_informative", [1, 5])
-def test_y_is_linear_in_the_same_columns_of_both_tables(n_informative):
-    train, test = simulate_numbers(**{**SIMULATED, "n_informative": n_informative})
-    slopes, *_ = np.linalg.lstsq(train[:, :n_informative], train[:, 5])
+    np.testing.assert_allclose(noisy[0][:, :5].var(axis=0), variance, rtol=0.04)
+    # y is linear in the same columns of both tables.
+    slopes, *_ = np.linalg.lstsq(tables[0][:, :5], tables[0][:, 5])
     assert ((slopes > -0.2) & (slopes < 10.2)).all()
-    for part in (train, test):
-        residual = part[:, 5] - part[:, :n_informative] @ slopes
+    for part in tables:
+        residual = part[:, 5] - part[:, :5] @ slopes
         assert residual.std() == pytest.approx(2, rel=0.06) and abs(residual.mean()) < 0.2
 
 
@@ -70,8 +64,6 @@ def test_pooled_bins_are_equally_full_together_and_others_in_training():
     # Codes rise with the numbers.
     order = np.argsort(simulate_numbers(**SIMULATED)[1][:, 5])
     assert (np.diff(pooled.test_y[order]) >= 0).all()
-    other = simulate_shifted_tables(**{**SIMULATED, "seed": 1})
-    assert (other.train["x0"] != pooled.train["x0"]).any()
 
 
 def test_arguments_out_of_range_are_refused():
@@ -134,11 +126,6 @@ def test_no_column_shows_what_is_predicted(data_folder):
     # "?" of the file is missing, and nothing else is.
     kinds_of_work = set(by_country.train["workclass"])
     assert None in kinds_of_work and "?" not in kinds_of_work
-    rich = [np.mean(part == ">50K") for part in (by_work.train_y, by_work.test_y)]
-    assert rich[0] > 1.3 * rich[1]
-    rows = adult_rows()
-    pairs = set(zip(rows["education"], rows["education_num"], strict=True))
-    assert len(pairs) == 16 == len(set(rows["education_num"].tolist()))
 
 
 def test_features_know_the_rows_to_fit_on_alone():
@@ -159,14 +146,13 @@ def test_features_know_the_rows_to_fit_on_alone():
 def test_cells_go_missing_at_random(by):
     columns = toy("regression").test
     before = np.mean([missing_cells(cells).mean() for cells in columns.values()])
-    hidden, again = (with_missing(columns, share=0.5, by=by, seed=seed) for seed in (0, 1))
+    hidden = with_missing(columns, share=0.5, by=by, seed=0)
     gone = [missing_cells(cells).mean() for cells in hidden.values()]
     assert np.mean(gone) == pytest.approx(0.5 + before / 2, abs=0.1)
     assert ((np.array(gone) == 1).sum() == 2) == (by == "column")
     for name, column in hidden.items():
         there = ~missing_cells(column)
         assert (column[there] == columns[name][there]).all()
-    assert any((missing_cells(again[name]) != missing_cells(hidden[name])).any() for name in hidden)
 
 
 def test_dropped_rows_come_once_with_every_share():
@@ -178,7 +164,6 @@ def test_dropped_rows_come_once_with_every_share():
     # Row by row: copy c of row i has the share at index i + c.
     turned = [by_copy[:, c, (k - c) % 5].mean() for c in range(5) for k in range(5)]
     np.testing.assert_allclose(np.reshape(turned, (5, 5)), [SHARES] * 5, atol=0.15)
-    assert (np.reshape(turned, (5, 5))[:, 0] == 0).all()
     np.testing.assert_array_equal(whole.train_y, np.tile(table.train_y, 5))
     there, size = ~missing_cells(whole.train["size"]), np.tile(table.train["size"], 5)
     np.testing.assert_array_equal(whole.train["size"][there], size[there])

@@ -1,23 +1,19 @@
 """Fits of tables are made once and kept; rows are means over fits, differences are paired."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from exfam.checks import ExfamWarning
 from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options, reproduce
-from exfam_studies.common.kept import Kept, Key
-from exfam_studies.experts import table_shifts, table_simulation
+from exfam_studies.common.kept import Key, Measured
+from exfam_studies.experts import table_shifts
 from exfam_studies.experts.table_shifts import ShiftTask
 from exfam_studies.experts.tables import coded as coded_tasks
-from exfam_studies.experts.tables.coded import CodedTask
-from exfam_studies.experts.tables.features import SHARES
+from exfam_studies.experts.tables.coded import CodedTask, paper_figures
+from exfam_studies.experts.tables.data import SHARES
+from exfam_studies.experts.tables.fits import CODED
 from exfam_studies.experts.tables.models import OURS, coded_models
-from exfam_studies.experts.tables.paper import PAPER, paper_figures
 from exfam_studies.experts.tables.peers import fit_ridge
-from exfam_studies.experts.tables.predictions import CODED
 from studies.experts.table_cases import coded, toy
 
 TASK = "simulation-5-0-0.9"
@@ -115,17 +111,10 @@ def test_each_fit_to_a_shifted_table_is_made_once_and_kept(fits, shifts, tmp_pat
         assert len(same) == n and all(row.value == 0 for row in same)
 
 
-def test_a_smoke_run_fits_two_models_of_few_rows(data_folder):
-    with pytest.warns(ExfamWarning, match="are missing"):  # the rows of a task that hides cells
-        rows = reproduce("table-shifts", options=Options(fast=True, only=["bike-day"]))
-    assert {row.model for row in rows} >= {"ridge", "masked-table"}
-    assert len(rows_by(rows, model="masked-table", metric="mse", rule="mean")) == 9
-
-
 def coded_result(model, number, mse, **losses):
     values = {**dict.fromkeys(CODED, mse), **losses}
     losses = {name: np.array([value], float) for name, value in values.items()}
-    return Kept(Key((TASK, "pooled", model), number), {}, 1.0, losses)
+    return Measured({}, losses, cpu_seconds=1.0, key=Key((TASK, "pooled", model), number))
 
 
 def coded_task(bins="pooled"):
@@ -145,7 +134,6 @@ def test_differences_are_paired():
     assert rows[1].metric == "minus-mse" and rows[1].n_seeds == 2
     assert rows[1].value == pytest.approx(np.mean([2 - 3, 4 - 6]))
     assert rows[1].note == "-3.0 standard errors" and rows[3].note == ""
-    assert all(row.paper for row in coded_task().further_rows({"other": results["other"]}))
 
 
 def test_the_paper_is_quoted_for_its_rule_and_bins_alone():
@@ -155,46 +143,36 @@ def test_the_paper_is_quoted_for_its_rule_and_bins_alone():
         printed = {(row.metric, row.settings.get("rule")): row.paper for row in rows if row.paper}
         pooled = {("accuracy", "argmax"): 0.162, ("mse", "argmax"): 5.674}
         assert printed == (pooled if bins == "pooled" else {})
-    tasks = table_simulation.TASKS
-    assert len(tasks) == 12 and set(PAPER) == {*tasks, "autompg"}
     assert paper_figures("simulation-1-0.5-0.1", "reference") == {"accuracy": 0.359, "mse": 3.281}
     assert paper_figures("autompg", "ridge") == {}
 
 
 def shift_result(model, number, rows, *, part="test"):
     losses = {"0 | mse mean": np.array(rows, dtype=float)}
-    return Kept(Key(("wine", part, model), number), {}, 1.0, losses)
-
-
-def shift_task():
-    return table_shifts._TASKS["wine"]
+    return Measured({}, losses, cpu_seconds=1.0, key=Key(("wine", part, model), number))
 
 
 def test_errors_are_over_rows_and_sds_over_fits():
+    wine, ours = table_shifts._TASKS["wine"], OURS[0]
     results = [
         shift_result("ridge", 0, [7, 9], part="validation"),
         shift_result("ridge", 0, [1, 2, 6]),
         shift_result("ridge", 1, [3, 4, 8]),
     ]
-    (row,) = shift_task().model_rows("ridge", results)
+    (row,) = wine.model_rows("ridge", results)
     assert (row.metric, row.value, row.validation, row.n_seeds) == ("mse", 4.0, 8.0, 2)
     assert row.sd == pytest.approx(np.sqrt(2))
     assert row.settings["error"] == pytest.approx(np.std([2, 3, 7], ddof=1) / 3**0.5, rel=1e-3)
     assert row.settings["dropped"] == 0 and row.settings["rule"] == "mean"
-
-
-def test_differences_are_row_by_row_of_the_fits_of_both():
-    ours, other = OURS[0], "masked-table-ensemble"
+    # Differences are row by row, of the fits of both.
     results = {
         ours: [shift_result(ours, 0, [1, 2, 3]), shift_result(ours, 1, [3, 3, 3])],
-        other: [shift_result(other, 2, [0, 0, 0])],
         "ridge": [shift_result("ridge", 1, [2, 4, 6]), shift_result("ridge", 3, [0, 0, 0])],
     }
-    (row,) = shift_task().further_rows(results)
+    (row,) = wine.further_rows(results)
     assert (row.model, row.metric, row.value, row.n_seeds) == (ours, "minus-mse", -1.0, 1)
     error = np.std([1, -1, -3], ddof=1) / 3**0.5
-    assert row.settings["against"] == "ridge"
-    assert row.note == f"{-1 / error:+.1f} standard errors"
+    assert row.note == f"{-1 / error:+.1f} standard errors" and row.settings["against"] == "ridge"
 
 
 def test_what_is_infinite_has_no_figure():
@@ -202,8 +180,7 @@ def test_what_is_infinite_has_no_figure():
     row = coded_task().model_rows("random-forest", [never])[-1]
     assert row.metric == "nats" and row.value is None
     assert "infinite" in row.note and "2.500" in row.note
-    never = shift_result("ridge", 0, [np.inf, 1.0])
-    (row,) = shift_task().model_rows("ridge", [never])
+    never = [shift_result("ridge", 0, [np.inf, 1.0])]
+    (row,) = table_shifts._TASKS["wine"].model_rows("ridge", never)
     assert row.value is None and "infinite" in row.note
-    own = replace(never, key=Key(("wine", "test", OURS[0])))
-    assert shift_task().further_rows({OURS[0]: [own], "ridge": [never]}) == []
+    assert table_shifts._TASKS["wine"].further_rows({OURS[0]: never, "ridge": never}) == []

@@ -1,31 +1,39 @@
-"""Reports of the map from word to context vectors, where the map is known."""
+"""Maps from word to context vectors and partition functions, where the truth is known."""
 
 import numpy as np
 import pytest
 
 from exfam.checks import DataError
-from exfam_studies.reflections.linear_map import involution_report, linear_map
-from exfam_studies.reflections.spectrum import SignCounts
+from exfam_studies.reflections import linear_map as partition
+from exfam_studies.reflections.linear_map import (
+    SignCounts,
+    involution_report,
+    linear_map,
+    log_partition,
+    partition_report,
+)
+from words.simulated_words import simulate_words
 
 DIM = 8
 
 
 @pytest.fixture
 def words():
-    return np.random.default_rng(0).standard_normal((60, DIM))
+    return drawn(0, (60, DIM))
+
+
+@pytest.fixture(scope="module")
+def truth():
+    return simulate_words(300, dim=50, seed=0)
 
 
 def drawn(seed, shape=(DIM, DIM)):
     return np.random.default_rng(seed).standard_normal(shape)
 
 
-def orthogonal():
-    return np.linalg.qr(drawn(1))[0]
-
-
-def test_q_is_that_of_the_pseudo_inverse(words):
+def test_a_report_is_that_of_the_pseudo_inverse_and_of_all_pairs(words):
     np.testing.assert_allclose(linear_map(words, words @ drawn(2).T), drawn(2), atol=1e-12)
-    context = drawn(3, words.shape)
+    context = words * 0.5 + drawn(3, words.shape)
     report = involution_report(words, context)
     expected = (np.linalg.pinv(words) @ context).T
     np.testing.assert_allclose(report.transform, expected, atol=1e-12)
@@ -34,37 +42,10 @@ def test_q_is_that_of_the_pseudo_inverse(words):
     assert report.asymmetry == pytest.approx(norm(expected - expected.T) / norm(expected))
     squared = expected @ expected
     off = squared[~np.eye(DIM, dtype=bool)]
-    assert report.squared == pytest.approx(
-        (
-            np.diag(squared).mean(), off.mean(), off.std(), norm(off),
-            (norm(off) / norm(squared)) ** 2,
-        )
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("n_positive", [0, 3, 8])
-def test_a_reflection_is_an_involution_in_any_basis(words, n_positive):
-    signs = np.where(np.arange(DIM) < n_positive, 1.0, -1.0)
-    report = involution_report(words, words @ (orthogonal() * signs) @ orthogonal().T)
-    assert report.signs == report.product_signs == SignCounts(n_positive, DIM - n_positive, 0)
-    assert report.squared.diagonal_mean == pytest.approx(1)
-    assert report.squared.off_diagonal_norm == pytest.approx(0, abs=1e-10)
-    assert max(report.asymmetry, report.residual) < 1e-12
-    assert report.norm_correlation == pytest.approx(1)
-    assert report.cosine_correlation == pytest.approx(1)
-
-
-def test_a_rotation_is_none(words):
-    report = involution_report(words, words @ orthogonal().T)
-    assert report.squared.diagonal_mean < 0.8 and report.asymmetry > 0.3
-    assert report.squared.off_diagonal_share > 0.2
-    assert report.cosine_correlation == pytest.approx(1)
-
-
-def test_correlations_are_those_of_all_pairs(words):
-    context = words * 0.5 + drawn(4, words.shape)
-    report = involution_report(words, context)
-    lengths = [np.linalg.norm(vectors, axis=1) for vectors in (words, context)]
+    share = (norm(off) / norm(squared)) ** 2
+    figures = np.diag(squared).mean(), off.mean(), off.std(), norm(off), share
+    assert report.squared == pytest.approx(figures)
+    lengths = [norm(vectors, axis=1) for vectors in (words, context)]
     assert report.norm_correlation == pytest.approx(np.corrcoef(*lengths)[0, 1])
     upper = np.triu_indices(len(words), 1)
     cosines = [
@@ -72,19 +53,29 @@ def test_correlations_are_those_of_all_pairs(words):
         for vectors, length in zip((words, context), lengths, strict=True)
     ]
     assert report.cosine_correlation == pytest.approx(np.corrcoef(*cosines)[0, 1])
-    some = involution_report(words, context, max_pairs=1_500, seed=0)
-    assert some.cosine_correlation != report.cosine_correlation
-    assert some.cosine_correlation == pytest.approx(report.cosine_correlation, abs=0.08)
+    some = involution_report(words, context, max_pairs=1_500, seed=0).cosine_correlation
+    assert some != report.cosine_correlation
+    assert some == pytest.approx(report.cosine_correlation, abs=0.08)
     alike = np.vstack([np.eye(3), -np.eye(3)])
     assert np.isnan(involution_report(alike, -alike).norm_correlation)
 
 
-def test_the_gauge_changes_q_but_not_the_signs_of_the_model(words):
-    context, mixing = words * np.array([1, 1, 1, -1, -1, -1, -1, -1.0]), drawn(5)
-    plain = involution_report(words, context)
-    gauged = involution_report(words @ mixing, context @ np.linalg.inv(mixing).T)
-    assert gauged.squared.diagonal_mean != pytest.approx(plain.squared.diagonal_mean, abs=0.1)
-    assert gauged.product_signs == plain.product_signs == SignCounts(3, 5, 0)
+@pytest.mark.parametrize("n_positive", [0, 3])
+def test_a_reflection_is_an_involution_in_any_basis_and_a_rotation_is_none(words, n_positive):
+    basis, _ = np.linalg.qr(drawn(1))
+    signs = np.where(np.arange(DIM) < n_positive, 1.0, -1.0)
+    report = involution_report(words, words @ (basis * signs) @ basis.T)
+    assert report.signs == report.product_signs == SignCounts(n_positive, DIM - n_positive, 0)
+    assert report.squared.diagonal_mean == pytest.approx(1)
+    assert report.squared.off_diagonal_norm == pytest.approx(0, abs=1e-10)
+    assert max(report.asymmetry, report.residual) < 1e-12
+    turned = involution_report(words, words @ basis.T)
+    assert turned.squared.diagonal_mean < 0.8 and turned.asymmetry > 0.3
+    # The gauge changes Q, but not the signs of the model.
+    mixing = drawn(5)
+    gauged = involution_report(words @ mixing, words * signs @ np.linalg.inv(mixing).T)
+    assert gauged.squared.off_diagonal_norm > 0.1
+    assert gauged.product_signs == report.signs
 
 
 def test_vectors_without_a_map_are_refused(words):
@@ -92,9 +83,38 @@ def test_vectors_without_a_map_are_refused(words):
         involution_report(words, words[:, :3])
     broken, flat = words.copy(), words.copy()
     broken[17, 2] = np.nan
-    for name, vectors in (("context", (words, broken)), ("words", (broken, words))):
-        with pytest.raises(DataError, match=f"`{name}` must be finite, got others in row 17"):
-            linear_map(*vectors)
+    with pytest.raises(DataError, match="`context` must be finite, got others in row 17"):
+        linear_map(words, broken)
     flat[:, 3] = flat[:, 2]
     with pytest.raises(DataError, match="must span all 8 dimensions .* got rank 7 of 60 words"):
         involution_report(flat, words)
+
+
+def test_partition_functions_are_their_sums(truth, monkeypatch):
+    expected = np.log(np.exp(truth.words @ truth.context.T) @ truth.probability)
+    parts = truth.words, truth.context, truth.probability
+    whole = log_partition(*parts)
+    np.testing.assert_allclose(whole, expected, rtol=1e-9)
+    logits = truth.words @ truth.context.T
+    np.testing.assert_allclose(truth.information(), logits - whole[:, None], atol=1e-12)
+    monkeypatch.setattr(partition, "_LOGITS_AT_ONCE", 700)
+    np.testing.assert_allclose(log_partition(*parts, n_words=5), whole[:5], rtol=1e-12)
+    large = np.full((2, 1), 1e3)  # does not overflow
+    np.testing.assert_allclose(log_partition(large, large, np.array([0.5, 0.5])), 1e6)
+    for probability, message in (
+        (np.full(299, 1 / 299), "`probability` must be 300 numbers >= 0 that sum to 1, got 299"),
+        (np.append(np.full(299, 2 / 299), -1.0), "with sum 1 and minimum -1"),
+        (np.full(300, np.nan), "with sum nan"),
+    ):
+        with pytest.raises(DataError, match=message):
+            log_partition(truth.words, truth.context, probability)
+
+
+def test_the_report_sees_models_that_do_and_do_not_normalize_themselves(truth):
+    report = partition_report(truth.words, truth.context, truth.probability)
+    assert report.expected == 1.01
+    assert report.mean == pytest.approx(1.01, abs=0.01) and report.within > 0.99
+    loud = partition_report(4 * truth.words, 4 * truth.context, truth.probability)
+    assert loud.within < 0.2 and loud.spread > 10 * report.spread
+    shifted = partition_report(truth.words, truth.context, truth.probability, shift=np.log(5))
+    assert shifted.mean == pytest.approx(5 * report.mean)

@@ -14,7 +14,6 @@ from exfam.training.history import History
 from exfam.vectors import WordVectors
 from exfam_studies.common import word_corpus, word_fits
 from exfam_studies.common.harness import Options
-from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import USUAL_CORPUS, corpus_name, corpus_path, read_corpus
 from exfam_studies.common.word_fits import Recipe, fit_words, judged
 from exfam_studies.reflections import involution, pmi_spectrum, words_figure4, words_table2
@@ -81,34 +80,23 @@ def test_the_share_of_reflected_dimensions_changes_vectors(options):
     own = [row for row in rows if row.metric == "spearman-men-kept"]
     assert [row.settings["percent"] for row in own] == [0, 50, 100]
     assert all(row.value is not None and row.cpu_seconds > 0 for row in own)
-
-
-def test_the_papers_figures_are_of_its_corpora_alone():
     paper = words_table2.paper_figure
     assert paper("text8", "sgns-wt", "accuracy-google-kept") == 0.309
     assert paper("enwik9", "sgns", "spearman-rare-kept") == 0.213
     assert paper("enwik9", "sgns", "spearman-rare-skipped") is None
-    assert paper("text8-head", "sgns", "spearman-rare-kept") is None
-    assert paper("text8", "sgns-wt", "spearman-men-kept") is None
+    assert word_fits.wanted_tasks(Options()) == ["negatives-25"]
+    assert word_fits.wanted_tasks(Options(only=["negatives-100"])) == ["negatives-100"]
 
 
-def test_long_runs_have_to_be_named(options, monkeypatch):
-    plain = Row(task="x", model="x", metric="nats")
-    for module in (words_table2, involution):
-        monkeypatch.setattr(module, "_rows", lambda task, *_, **__: [replace(plain, task=task)])
-        assert {row.task for row in module.run(Options())} == {"negatives-25"}
-        named = module.run(Options(only=["negatives-100"]))
-        assert {row.task for row in named} == {"negatives-100"}
-
-
-def test_smoke_runs_read_the_head_of_a_text_plain_or_packed(tmp_path, monkeypatch):
-    monkeypatch.setattr(word_corpus, "_FAST_BYTES", 40)
+def test_the_corpus_is_read_packed_or_not_and_by_its_head(tmp_path):
     content = b"a b c d " * 100
     for name, pack in {"x": bytes, "x.gz": gzip.compress, "x.bz2": bz2.compress}.items():
         path = tmp_path / name
         path.write_bytes(pack(content))
         options = Options(corpus=path, folder=tmp_path / "kept")
-        assert read_corpus(replace(options, fast=True), min_count=1).n_tokens == 20
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(word_corpus, "_FAST_BYTES", 40)
+            assert read_corpus(replace(options, fast=True), min_count=1).n_tokens == 20
         assert (corpus_name(options), corpus_path(options)) == ("x", path)
     assert read_corpus(options, min_count=1).n_tokens == 400
     assert (tmp_path / "kept" / "texts" / "x-1").is_dir()
@@ -123,13 +111,11 @@ def test_a_corpus_that_is_not_there_is_named(tmp_path, monkeypatch):
 
 
 def test_a_fit_that_was_cut_short_is_not_judged(options, monkeypatch):
+    # Figures that are not defined are left out.
+    figures = judged(WordVectors(("a", "b"), np.eye(2, dtype=np.float32)))
+    assert figures["coverage-men"] == 0 and "spearman-men-skipped" not in figures
+    assert "accuracy-msr-skipped" not in figures and figures["accuracy-msr-kept"] == 0
     monkeypatch.setattr(History, "interrupted", property(lambda history: True))
     text, settings = read_corpus(options, min_count=5), Recipe().settings(options)
     with pytest.raises(KeyboardInterrupt, match="a fit was cut short"):
         fit_words(text, settings, seed=0, options=Options())
-
-
-def test_figures_that_are_not_defined_are_left_out(options, monkeypatch):
-    figures = judged(WordVectors(("a", "b"), np.eye(2, dtype=np.float32)))
-    assert figures["coverage-men"] == 0 and "spearman-men-skipped" not in figures
-    assert "accuracy-msr-skipped" not in figures and figures["accuracy-msr-kept"] == 0

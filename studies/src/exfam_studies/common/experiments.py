@@ -1,13 +1,4 @@
-"""The papers' tables, recomputed: one module per experiment, whose first line is its title.
-
-An experiment module offers
-
-    TASKS: tuple[str, ...]                           what `--only` may name
-    run(options: Options) -> list[Row]               fits, scores
-    parameters(row, options) -> Mapping[str, Any]    optional: settings of a row's model that differ
-                                                     from the defaults, where rows do not have them
-    PLOTTED: Mapping[str, str | None]                optional: metric -> setting that it is drawn by
-"""
+"""The papers' tables, recomputed: one module per experiment, whose first line is its title."""
 
 import ast
 from importlib.util import find_spec

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 
 from exfam.groups import Groups
 from exfam_studies.common.harness import Options
@@ -30,16 +30,12 @@ FAST_EPOCHS = 2
 class Contender:
     """A model of a table: its name there, how it is fitted, what the paper prints of it.
 
-    `fit`: fits to data, `fit(data, seed=seed)`; `fitter` makes it of an estimator's parameters
-    `settings`: what its rows say of it besides the name
+    `fit`: `fit(data, seed=seed)`; `fitter` makes it of an estimator's parameters
     `chance`: whether fits depend on the seed; one fit is enough otherwise
     `n_configurations`: how many were tried before this one was chosen by validation
-    `paper`: the paper's figures, metric -> value
     `reference_seconds`: CPU seconds that a fit of the authors' code takes
-    `ensemble`: whether its fits are also measured together
-    `package`: what must be installed, if not always there
-    `fast`: whether a smoke run fits it
-    `most_fits`: how many fits there are at most, of models that are slow
+    `ensemble`: whether its fits are also measured together; `fast`: whether a smoke run fits it
+    `package`: what must be installed; `most_fits`: how many fits there are at most
     """
 
     model: str
@@ -104,10 +100,7 @@ def fit_seeds(contender: Contender, data: Any, *, seeds: int) -> list[Fit]:
 
 
 def fit_once(contender: Contender, data: Any, *, seed: int) -> Fit:
-    """The contender fitted with one seed.
-
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short, since its figures mean nothing.
-    """
+    """The contender fitted with one seed; raises KeyboardInterrupt where Ctrl-C cut it short."""
     if contender.package is not None:
         import_module(contender.package)  # no part of what a fit costs
     start = time.process_time()
@@ -145,11 +138,7 @@ def fitted_rows(
 def rows_of(
     contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
 ) -> list[Row]:
-    """One row per metric: test and validation figures over the fits.
-
-    Further rows are of the ensemble, if there is one, and of how many times faster a fit is than
-    the authors' code, where that is known.
-    """
+    """One row per metric over the fits, then those of the ensemble and of the speed of a fit."""
 
     def measured(model: Contender, fits: Sequence[Fit]) -> list[Row]:
         tests = [measure(fit.estimator, splits.test) for fit in fits]
@@ -213,15 +202,9 @@ def _row(contender: Contender, fits: Sequence[Fit], *, task: str, metric: str) -
 
 
 def gather(jobs: Sequence[Job]) -> list[Row]:
-    """The rows of all jobs; Ctrl-C ends with the rows of those that are done.
-
-    Raises KeyboardInterrupt if none is.
-    """
+    """The rows of all jobs; Ctrl-C ends with those that are done, or is raised where none is."""
     console, rows = Console(stderr=True), list[Row]()
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    )  # fmt: skip
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with Progress(console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("", total=len(jobs))
         for job in jobs:
             progress.update(bar, description=job.label)

@@ -22,11 +22,9 @@ class Options:
     `seeds`: fits per row; None leaves it to the experiment
     `fast`: a smoke run, whose figures mean nothing
     `only`: tasks to run; none named, all are run
-    `out`: folder for pictures; None draws none
-    `folder`: where experiments of many fits keep each result, to go on from there; None keeps none
-    `corpus`: text that experiments of word vectors are fitted to; None for the usual one
-    `vectors`: a file of word vectors for experiments that use them, or a folder of several, and of
-        encoders, for those that compare them; None for own ones
+    `out`: folder for pictures; `folder`: where each result is kept, to go on from there
+    `corpus`: text that word vectors are fitted to; None for the usual one
+    `vectors`: word vectors to use or compare: a file, or a folder of several, and of encoders
     """
 
     seeds: int | None = None

@@ -35,25 +35,14 @@ class Measured:
     """What was measured of a fit.
 
     `figures`: by metric, None where not finite; validation figures as "validation-<metric>"
-    `details`: what else is to be known, as JSON: "steps" of the optimizer, what was chosen
-    `cpu_seconds`: of the fit alone; None for the whole measurement
+    `details`: what else is to be known, as JSON; `cpu_seconds`: 0 for the whole measurement
     """
 
     figures: Mapping[str, float | int | None] = field(default_factory=dict)
     arrays: Mapping[str, Any] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
-    cpu_seconds: float | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Kept:
-    """A measurement with its key, arrays as NumPy's, and the processor time that it took."""
-
-    key: Key
-    figures: Mapping[str, float | None] = field(default_factory=dict)
     cpu_seconds: float = 0.0
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-    details: Mapping[str, Any] = field(default_factory=dict)
+    key: Key = Key(())
 
 
 class Store:
@@ -61,13 +50,10 @@ class Store:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        self._kept: dict[Key, Kept] = {}
+        self._kept: dict[Key, Measured] = {}
 
-    def get(self, key: Key) -> Kept | None:
-        """The result of a fit; None if there is none yet.
-
-        Raises DataError if its file cannot be read.
-        """
+    def get(self, key: Key) -> Measured | None:
+        """The result of a fit; None if there is none yet. Raises DataError for another file."""
         if key in self._kept or self.folder is None:
             return self._kept.get(key)
         path = self.folder / key.path
@@ -77,7 +63,7 @@ class Store:
             parsed = json.loads(path.read_bytes())
             arrays = {name: np.array(array) for name, array in parsed["arrays"].items()}
             figures, seconds = dict(parsed["figures"]), parsed["cpu_seconds"]
-            kept = Kept(key, figures, seconds, arrays, parsed.get("details", {}))
+            kept = Measured(figures, arrays, parsed.get("details", {}), seconds, key)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DataError(
                 f"`folder` must hold results as they were written, got another file at {path} "
@@ -86,43 +72,48 @@ class Store:
         self._kept[key] = kept
         return kept
 
-    def put(self, kept: Kept) -> None:
-        """Keep a result; its file is either whole or not there."""
+    def put(self, kept: Measured) -> None:
+        """Keep a result by its key; its file is either whole or not there."""
         self._kept[kept.key] = kept
         if self.folder is not None:
             arrays = {name: array.tolist() for name, array in kept.arrays.items()}
-            content = {**asdict(replace(kept, arrays={})), "arrays": arrays}
+            content = asdict(replace(kept, arrays=arrays))
             write_atomically(self.folder / kept.key.path, json.dumps(content) + "\n")
 
-    def measured(self, key: Key, measure: Callable[[], Measured]) -> Kept:
+    def measured(self, key: Key, measure: Callable[[], Measured]) -> Measured:
         """The kept result of a measurement, which is made if there is none."""
         kept = self.get(key)
         if kept is None:
             start = time.process_time()
-            of = measure()
-            seconds = time.process_time() - start if of.cpu_seconds is None else of.cpu_seconds
-            figures = {k: None if v is None else float(v) for k, v in of.figures.items()}
-            arrays = {name: np.asarray(array) for name, array in of.arrays.items()}
-            kept = Kept(key, figures, seconds, arrays, of.details)
+            made = measure()
+            kept = Measured(
+                {name: None if x is None else float(x) for name, x in made.figures.items()},
+                {name: np.asarray(array) for name, array in made.arrays.items()},
+                made.details,
+                made.cpu_seconds or time.process_time() - start,
+                key,
+            )
             self.put(kept)
         return kept
 
 
 def kept_seeds(
     store: Store, names: tuple[str, ...], n_seeds: int, measure: Callable[[int], Measured]
-) -> list[Kept]:
+) -> list[Measured]:
     """The kept results of seeds 0, 1, …; what is missing is measured, by its seed."""
     return [store.measured(Key(names, seed), partial(measure, seed)) for seed in range(n_seeds)]
 
 
-def metric_rows(row: Row, kept: Sequence[Kept], metrics: Iterable[str] | None = None) -> list[Row]:
+def metric_rows(
+    row: Row, kept: Sequence[Measured], metrics: Iterable[str] | None = None
+) -> list[Row]:
     """`row` with each metric over the fits; all metrics of the first fit if none are named."""
     if metrics is None:
         metrics = [name for name in kept[0].figures if not name.startswith(VALIDATION)]
     return [metric_row(replace(row, metric=metric), kept) for metric in metrics]
 
 
-def metric_row(row: Row, kept: Sequence[Kept]) -> Row:
+def metric_row(row: Row, kept: Sequence[Measured]) -> Row:
     """`row` with its metric over the fits; without a value where one of them has none."""
 
     def figures(metric: str) -> list[float]:

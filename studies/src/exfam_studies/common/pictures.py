@@ -20,17 +20,22 @@ def draw_rows(
         for task in dict.fromkeys(row.task for row in chosen):
             own = [row for row in chosen if row.task == task]
             figure = _bars(own) if setting is None else _curves(own, setting)
-            path = folder / f"{experiment}-{task}-{metric}.png"
-            figure.savefig(path, format="png", dpi=120, facecolor="white")
+            save_picture(figure, folder / f"{experiment}-{task}-{metric}.png")
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a PNG, and its folder if there is none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, format="png", dpi=120, facecolor="white")
 
 
 def _bars(rows: Sequence[Row]) -> Figure:
-    papers, spread = _figures([row.paper for row in rows]), _figures([row.sd for row in rows])
+    papers, spread = _figures(rows, "paper"), np.nan_to_num(_figures(rows, "sd"))
     return result_bars(
         _labels(rows),
-        _figures([row.value for row in rows]),
+        _figures(rows, "value"),
         metric=f"{rows[0].task}: {rows[0].metric}",
-        spread=None if np.isnan(spread).all() else np.nan_to_num(spread),
+        spread=spread if spread.any() else None,
         paper=None if np.isnan(papers).all() else papers,
     )
 
@@ -49,29 +54,30 @@ def _curves(rows: Sequence[Row], setting: str) -> Figure:
             continue
         own.sort(key=lambda row: float(row.settings[setting]))
         x = [float(row.settings[setting]) for row in own]
-        y, spread = _figures([row.value for row in own]), _figures([row.sd for row in own])
+        y, spread = _figures(own, "value"), np.nan_to_num(_figures(own, "sd"))
         axes.plot(x, y, style, marker="o", color=color, label=label)
-        axes.errorbar(x, y, yerr=np.nan_to_num(spread), fmt="none", ecolor=color, capsize=3)
+        axes.errorbar(x, y, yerr=spread, fmt="none", ecolor=color, capsize=3)
     axes.set_xlabel(setting)
     axes.set_ylabel(f"{rows[0].task}: {rows[0].metric}")
     legend_beside(axes)
     return figure
 
 
-def _figures(figures: Sequence[float | None]) -> np.ndarray:
-    return np.array(figures, dtype=float)  # None becomes NaN
+def _figures(rows: Sequence[Row], name: str) -> np.ndarray:
+    return np.array([getattr(row, name) for row in rows], dtype=float)  # None becomes NaN
 
 
 def _labels(rows: Sequence[Row], but: str | None = None) -> list[str]:
     """Models with those settings, words and whole numbers, that are not alike in all rows."""
-    values: dict[str, set[object]] = {}
-    for row in rows:
-        for name, value in row.settings.items():
-            values.setdefault(name, set()).add(value)
-    unlike = [name for name, own in values.items() if len(own) > 1 and name != but]
+    every = dict.fromkeys(name for row in rows for name in row.settings)
+    unlike = [name for name in every if len(_values(rows, name)) > 1]
     labels = []
     for row in rows:
-        own = [row.settings.get(name) for name in unlike]
+        own = [row.settings.get(name) for name in unlike if name != but]
         shown = ", ".join(str(value) for value in own if isinstance(value, str | int))
         labels.append(f"{row.model} ({shown})" if shown else row.model)
     return labels
+
+
+def _values(rows: Sequence[Row], name: str) -> set[object]:
+    return {row.settings[name] for row in rows if name in row.settings}

@@ -1,6 +1,6 @@
 """The printed table of an experiment's rows."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -29,8 +29,6 @@ def print_rows(experiment: str, rows: Sequence[Row]) -> None:
             console.width = max(80, Measurement.get(console, wide, table).maximum)
         console.print(f"{experiment}: {task}\n", style="bold", markup=False, soft_wrap=True)
         console.print(table)
-        for line in cheaper_winners(listed):
-            console.print(line, markup=False, soft_wrap=True)
         console.print()
     console.print(_FOOT, markup=False, soft_wrap=True)
 
@@ -55,24 +53,12 @@ def rows_table(rows: Sequence[Row]) -> Table:
 
 def best_rows(rows: Sequence[Row]) -> set[int]:
     """Positions of the rows that are best among at least two that can be compared."""
-    return {_best(compared, rows) for compared in _comparable(rows) if len(compared) > 1}
-
-
-def cheaper_winners(rows: Sequence[Row]) -> list[str]:
-    """One sentence for each comparison that a model other than EFA wins."""
-    sentences = []
+    best = set()
     for compared in _comparable(rows):
-        ours = [index for index in compared if rows[index].model.startswith("efa")]
-        first = _best(compared, rows)
-        if not ours or first in ours:
-            continue
-        winner, own = rows[first], rows[_best(ours, rows)]
-        where = _settings(winner, [name for name in _COMPARED_SETTINGS if name in winner.settings])
-        sentences.append(
-            f"{winner.model} is ahead of {own.model}: {winner.metric} {_figure(winner.value)} "
-            f"against {_figure(own.value)}" + (f" ({where})" if where else "")
-        )
-    return sentences
+        pick = max if higher_is_better(rows[compared[0]].metric) else min
+        if len(compared) > 1:
+            best.add(pick(compared, key=lambda index: rows[index].value or 0.0))
+    return best
 
 
 def _comparable(rows: Sequence[Row]) -> list[list[int]]:
@@ -86,25 +72,15 @@ def _comparable(rows: Sequence[Row]) -> list[list[int]]:
     return list(gathered.values())
 
 
-def _best(compared: Sequence[int], rows: Sequence[Row]) -> int:
-    pick = max if higher_is_better(rows[compared[0]].metric) else min
-    return pick(compared, key=lambda index: rows[index].value or 0.0)
-
-
 def _figure(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:.1e}" if 0 < abs(value) < _SMALL else f"{value:.4f}"
 
 
-def _settings(row: Row, names: Iterable[str] | None = None) -> str:
-    shown = row.settings if names is None else names
-    return ", ".join(f"{name}={row.settings[name]}" for name in shown)
-
-
 _COLUMNS: dict[str, Callable[[Row], str]] = {
     "model": lambda row: row.model,
-    "settings": _settings,
+    "settings": lambda row: ", ".join(f"{name}={value}" for name, value in row.settings.items()),
     "metric": lambda row: row.metric,
     "test": lambda row: _figure(row.value),
     "sd": lambda row: _figure(row.sd),

@@ -24,8 +24,7 @@ _WITHOUT_EFFECT = ("progress", "seed")
 class Run:
     """When, with what and on which machine figures were computed.
 
-    `commit`: of the code, with "+changes" where files differed from it; None outside a checkout
-    `date`: of the run's end, in UTC
+    `commit`: of the code, "+changes" where files differed from it; `date`: of the end, in UTC
     `remark`: what a reader has to know, such as that the code has changed since
     """
 
@@ -47,10 +46,7 @@ def this_run() -> Run:
 
 
 def changed_parameters(estimator: Any) -> dict[str, Any]:
-    """The estimator's class, and its parameters that differ from the defaults, as JSON.
-
-    Seeds, which rows average over, and progress are left out; families are written as in Python.
-    """
+    """The estimator's class and parameters that differ from the defaults, but seed and progress."""
     signature = inspect.signature(type(estimator).__init__).parameters
     changed = {
         name: repr(value) if isinstance(value, Family) else to_plain(name, value)
@@ -84,7 +80,6 @@ def _commit() -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str:
-    """What git prints; nothing where there is no git, or no checkout."""
     try:
         done = subprocess.run(
             ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10

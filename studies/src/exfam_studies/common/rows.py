@@ -28,15 +28,11 @@ _UNRANKED = (
 class Row:
     """A test figure with what it took to get it; None where there is none.
 
-    `value` and `sd`: mean and standard deviation over `n_seeds` fits; no `n_seeds` where chance
-        plays no part
-    `validation`: the same figure on the validation part
+    `value`, `sd`: over `n_seeds` fits; no `n_seeds` where chance plays no part
+    `validation`: the same figure on the validation part; `paper`: what the paper prints
     `n_configurations`: how many were tried before this one was chosen by validation
-    `paper`: the figure that the paper prints
-    `cpu_seconds`, `steps`: cost of one fit, mean over seeds
-    `parameters`: the model's class and all its settings that differ from the defaults
-    `run`: when and with what the figure was computed
-    `note`: a word for the reader of the table; it stays out of the JSON
+    `cpu_seconds`, `steps`: of one fit; `note`: for the printed table alone
+    `parameters`: the model's class and its settings that differ from the defaults
 
     Raises ExfamError if a figure is not finite.
     """

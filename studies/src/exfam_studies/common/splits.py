@@ -24,10 +24,7 @@ class Splits:
 def notebook_parts(
     n: int,
 ) -> tuple[Int64[np.ndarray, "train"], Int64[np.ndarray, "validation"]]:
-    """Sorted indices of the 75 % to fit on and the 25 % to choose by among `n` groups.
-
-    What scikit-learn's train_test_split(test_size=0.25, random_state=42) draws.
-    """
+    """Sorted indices of 75 % to fit on and 25 % to choose by, as the notebooks draw them."""
     drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(n)
     n_validation = -(-n // 4)
     return np.sort(drawn[n_validation:]), np.sort(drawn[:n_validation])

@@ -1,8 +1,4 @@
-"""Lemmas and theorems as checks: what was measured, and what of a statement fails, in words.
-
-A statement that does not hold while all it assumes is so would be refuted; one whose assumptions
-fail says nothing.
-"""
+"""Lemmas and theorems as checks: what was measured, and what of a statement fails, in words."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

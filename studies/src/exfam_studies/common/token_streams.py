@@ -16,9 +16,8 @@ PARTS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class Corpus:
-    """A public text: the names its files may have, and what makes them the published ones.
+    """A public text: part -> the names its file may have, and what makes them the published ones.
 
-    `files`: part -> names below the folder of data, the first that is there counts
     `n_words`, `n_tokens`: kinds of tokens of the training part, tokens of each part
     """
 
@@ -72,9 +71,9 @@ CORPORA = {
 
 
 def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
-    """The texts of a corpus, or the first lines of each part, for smoke runs.
+    """The texts of a corpus, or the first lines of each part.
 
-    Raises DataError, saying what to do, where files are missing or not the published ones.
+    Raises DataError for missing files and for texts that are not the published ones.
     """
     paths = {part: corpus_path(corpus, part) for part in PARTS}
     given: dict[str, Any] = dict(paths)

@@ -51,10 +51,7 @@ def corpus_name(options: Options) -> str:
 
 
 def read_corpus(options: Options, *, min_count: int) -> PreparedText:
-    """The corpus as codes; with `--folder` it is prepared once and kept there.
-
-    A dump of Wikipedia, such as enwik9, is cleaned as text8 was. Smoke runs read its head alone.
-    """
+    """The corpus as codes, a dump of Wikipedia cleaned as text8 was; of smoke runs its head."""
     path = corpus_path(options)
     folder = None
     if options.folder is not None and not options.fast:

@@ -28,10 +28,7 @@ _FAST: dict[str, Any] = {"dim": 16, "epochs": 1, "negatives": 5}
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """What the paper's models share, but for the learning rate, which is ours.
-
-    The paper's code steps through batches of 16 at a rate of .2; here every window is a step.
-    """
+    """What the paper's models share; their code steps once for 16 windows, here each is a step."""
 
     dim: int = 200
     window: int = 5
@@ -60,10 +57,7 @@ def fit_words(
     options: Options,
     kind: type[SkipGram] | type[CBOW] = SkipGram,
 ) -> SkipGram | CBOW:
-    """A model fitted by one thread, so that the same seed gives the same figures.
-
-    With `--folder` the fit is kept there, for all experiments that need the same.
-    """
+    """A model fitted by one thread: the same seed gives the same figures. Kept in `--folder`."""
     model = kind(**settings, min_count=MIN_COUNT, deterministic=True, seed=seed)
     checkpoint = None
     if options.folder is not None:
@@ -93,11 +87,10 @@ def judged_fit(
 
 
 def judged(vectors: WordVectors) -> dict[str, float]:
-    """Rank correlations with people, and shares of analogies solved by 3CosMul.
+    """Rank correlations with people, and shares of analogies solved by 3CosMul, where defined.
 
     Metrics end in "-kept" (as the paper: a pair with an unknown word has similarity 0, a question
-    with one is not solved) or "-skipped"; "coverage-" is the share that is known. Figures that
-    are not defined, of vocabularies that know no pair, are left out.
+    with one is not solved) or "-skipped"; "coverage-" is the share that is known.
     """
     figures: dict[str, float] = {}
     for metric, name in _PAIRS.items():

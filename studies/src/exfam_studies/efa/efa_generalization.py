@@ -19,7 +19,7 @@ from torch import Tensor
 from exfam.groups import Batch, Groups
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.efa.clipped_attention import (
     ClippedFieldNetwork,
@@ -100,7 +100,7 @@ def _measure(n_groups: int, n_steps: int, n_held_out: int, seed: int) -> Measure
     return Measured({**figures, **_baselines(train, held_out)})
 
 
-def _rows(n_groups: int, kept: Sequence[Kept]) -> list[Row]:
+def _rows(n_groups: int, kept: Sequence[Measured]) -> list[Row]:
     rows, settings = [], {"groups": n_groups}
     for (model, metric), name in _FIGURES.items():
         row = Row(task=TASKS[0], model=model, settings=settings, metric=name)

@@ -1,19 +1,15 @@
 """Why analogies fail: the errors of fitted vectors by term, and how symmetric attention is.
 
-"explanation" takes the errors of the fitted sets apart, cut to the corpus's most frequent words,
-whose windows are counted; a question is answered where the right word is the nearest of these.
+"explanation" takes errors of the fitted sets apart, cut to the corpus's most frequent words.
 "auc-" is the probability that a question that fails has a longer gap, or term of it, than one that
-is answered, "auc-within-" the same of two questions of one relation; .5 says nothing. "rarity" of
-the answer is what needs no decomposition. "share-" is the part of a term in all gaps along them:
-terms cancel, so that it may be far from [0, 1]. Of models with negative samples the residual holds
-what words' own frequencies add, too. See `paraphrase` for vectors without a residual, and for how
-much the blame of rho and Delta depends on the smoothing.
+is answered, "auc-within-" the same of two questions of one relation; "share-" is the part of a term
+in all gaps along them, which may be far from [0, 1]. Of models with negative samples the residual
+holds what words' own frequencies add, too.
 
-"symmetry" is of pairs of words in stretches of eleven of the corpus: half the sum of differences
-between p and its transpose, as CBOW counts pairs and as attention weighs them, of the paper's own
-model fitted to these stretches. Of "attention-shuffled" the weights are exchanged among words by
-chance. "log-tau-sd" is how unlike they are, "zeta-spread" what has to be 0 for analogies of token
-vectors to follow from those of the paper's transformed ones.
+"symmetry" is half the sum of differences between p and its transpose, of pairs of words in
+stretches of eleven, as CBOW counts them and as attention fitted to them weighs them; of
+"attention-shuffled" weights are exchanged among words. "zeta-spread" has to be 0 for analogies of
+token vectors to follow from those of the paper's transformed ones.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,22 +28,31 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured, Store, kept_seeds, metric_row, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name
-from exfam_studies.experts.analogy_sets import VectorSet, text_lines
+from exfam_studies.experts.analogy_sets import (
+    VectorSet,
+    answer_by_offsets,
+    common_questions,
+    text_lines,
+)
 from exfam_studies.experts.factorized import asymmetry, count_word_pairs
-from exfam_studies.experts.factorized_attention import attention_factors, gamma_sums
-from exfam_studies.experts.offsets import answer_by_offsets, common_questions
+from exfam_studies.experts.factorized_attention import (
+    AttentionRecipe,
+    attention_factors,
+    fit_attention,
+    gamma_sums,
+    mean_nats,
+    word_groups,
+)
 from exfam_studies.experts.paraphrases.analogies import TERMS, Factors, analogy_errors
 from exfam_studies.experts.paraphrases.failures import failure_predictors
 from exfam_studies.experts.paraphrases.windows import text_windows
 from exfam_studies.experts.paraphrases.word_sets import WordSets
-from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention, mean_nats
 from exfam_studies.positions.masked_lms import short_digest
 
 EXPLAINED = ("sgns", "sgns-tied", "cbow")
 # Of the words whose sets are counted.
 _SETS: Mapping[str, Any] = {"words": 5000, "window": 5, "smoothing": 0.1}
 _FAST_SETS: dict[str, Any] = {**_SETS, "words": 500}
-_REDRAWINGS, _FAST_REDRAWINGS = 1000, 20
 
 SYMMETRY_SEEDS = 3
 _STRETCH = 11
@@ -66,21 +71,17 @@ def word_sets(read: Callable[[], PreparedText], options: Options) -> WordSets:
 
 def explained_rows(
     model: str,
-    *,
     fitted: Callable[[str], VectorSet],
     sets: Callable[[], WordSets],
-    questions: Callable[[], WordQuestions],
+    questions: WordQuestions,
     options: Options,
 ) -> list[Row]:
-    """Whether the terms of a model's errors predict which questions fail.
-
-    One row a figure, the ends of its interval among the settings.
-    """
+    """Whether the terms of a model's errors predict which questions fail, with intervals."""
     settings: Mapping[str, Any] = _FAST_SETS if options.fast else _SETS
     names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
-    n = _FAST_REDRAWINGS if options.fast else _REDRAWINGS
+    n = 20 if options.fast else 1000  # redrawings
     kept = Store(options.folder).measured(
-        Key(names), lambda: _explained(fitted(model).vectors[0], sets(), questions(), n)
+        Key(names), lambda: _explained(fitted(model).vectors[0], sets(), questions, n)
     )
     settings = {"corpus": corpus_name(options), **settings}
     row = Row(task="explanation", model=model, settings=settings, metric="", n_configurations=1)
@@ -102,13 +103,13 @@ def _explained(vectors: WordVectors, sets: WordSets, questions: WordQuestions, n
     factors = Factors(center.astype(np.float64), context.astype(np.float64))
     errors = analogy_errors(factors, sets, questions)
     right = correct[errors.question]
-    shares = zip(TERMS, errors.shares_of_all.tolist(), strict=True)
     figures = {
         "count-questions": float(len(errors)),
         "accuracy-overall": float(right.mean()),
         "coverage-seen": float(errors.seen.mean()),
-        **{f"share-{name}": share for name, share in shares},
     }
+    for name, share in zip(TERMS, errors.shares_of_all.tolist(), strict=True):
+        figures[f"share-{name}"] = share
     intervals: dict[str, dict[str, float]] = {}
     if right.all() or not right.any():
         return Measured(figures)
@@ -135,7 +136,12 @@ def symmetry_rows(read: Callable[[], PreparedText], options: Options) -> list[Ro
 
 def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], seed: int) -> Measured:
     text = stretches(read(), n_words=settings["words"], n_tokens=settings["tokens"])
-    train, held = _parts(text)
+    ends = np.flatnonzero(text.tokens == -1)
+    cut = int(ends[int(_TRAIN * len(ends)) - 1]) + 1
+    train, held = (
+        PreparedText(part, text.vocabulary, int((part >= 0).sum()))
+        for part in (text.tokens[:cut], text.tokens[cut:])
+    )
     recipe = AttentionRecipe(settings["epochs"], settings["epochs"], 1e-3)
     model = fit_attention(train, settings["dim"], recipe, seed=seed)
     log_tau = attention_factors(model).log_tau
@@ -145,7 +151,7 @@ def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], see
     counts = np.bincount(words, minlength=len(train.vocabulary)) + 1.0
     unigram = -np.log(counts / counts.sum())[held.tokens[held.tokens >= 0]]
     figures = {
-        "attention nats": mean_nats(model, held),
+        "attention nats": mean_nats(model, word_groups(held)),
         "unigram nats": float(unigram.mean()),
         "cbow factor-asymmetry": asymmetry(count_word_pairs(text, window=None).joint),
         "attention factor-log-tau-sd": float(log_tau.std()),
@@ -169,12 +175,3 @@ def stretches(
     ends = np.arange(length, len(words), length)
     tokens = np.append(np.insert(words, ends, -1), -1).astype(np.int32)
     return PreparedText(tokens, kept.vocabulary, len(head))
-
-
-def _parts(text: PreparedText) -> tuple[PreparedText, PreparedText]:
-    """Sentences that are fitted to, and those at the end that are not."""
-    ends = np.flatnonzero(text.tokens == -1)
-    cut = int(ends[int(_TRAIN * len(ends)) - 1]) + 1
-    parts = text.tokens[:cut], text.tokens[cut:]
-    train, held = (PreparedText(part, text.vocabulary, int((part >= 0).sum())) for part in parts)
-    return train, held

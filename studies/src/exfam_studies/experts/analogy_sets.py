@@ -1,31 +1,152 @@
-"""The sets of vectors that the study of analogies compares: fitted ones, an encoder's, given ones.
-
-Fitted ones are of one pass over the same text: its words of five occurrences, rarer ones left out.
-"""
+"""The sets of vectors that the study of analogies compares, and their answers by offsets."""
 
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float64
+from sklearn.preprocessing import normalize
 
 from exfam.checks import DataError
 from exfam.language import MaskedLanguageModel
 from exfam.language.pretrained import PretrainedEncoder
+from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import PreparedText
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam.vectors import WordVectors
+from exfam.vectors.evaluation import known_rows
+from exfam.vectors.neighbors import nearest_rows
 from exfam.words import CBOW, SkipGram
 from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Key, Store
+from exfam_studies.common.kept import Key, Measured, Store
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam_studies.positions.masked_lms import short_digest
+
+
+@dataclass(frozen=True)
+class OffsetScore:
+    """Questions of a category: how many, the share answered rightly, mean cosines.
+
+    `cosine`: of b + c - a and the right answer; `cosine_others`: with the right answers of all
+        questions, near `cosine` where all vectors point one way and `cosine` means little
+    """
+
+    category: str
+    n_questions: int
+    accuracy: float
+    cosine: float
+    cosine_others: float
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetAnswers:
+    """What b + c - a, or c alone, is nearest to, question by question: "" if there is none."""
+
+    questions: WordQuestions
+    answer: tuple[str, ...]
+    correct: Bool[np.ndarray, "questions"]
+    cosine: Float64[np.ndarray, "questions"]
+    cosine_others: Float64[np.ndarray, "questions"]
+
+    @property
+    def totals(self) -> list[OffsetScore]:
+        """Semantic and syntactic questions, of which there are any, then all."""
+        kinds = [self.questions.kinds.get(name, "") for name in self.questions.categories]
+        scores = self._scores(kinds, sorted({*kinds} - {""}))
+        return [*scores, *self._scores(["overall"] * len(kinds), ["overall"])]
+
+    @property
+    def by_category(self) -> list[OffsetScore]:
+        """Every category, in the order of the questions."""
+        categories = self.questions.categories
+        return self._scores(categories, list(dict.fromkeys(categories)))
+
+    def _scores(self, own: Sequence[str], names: Sequence[str]) -> list[OffsetScore]:
+        figures = self.correct, self.cosine, self.cosine_others
+        chosen = {name: np.array(own) == name for name in names}
+        return [
+            OffsetScore(name, int(rows.sum()), *(float(figure[rows].mean()) for figure in figures))
+            for name, rows in chosen.items()
+        ]
+
+
+def answer_by_offsets(
+    vectors: WordVectors, questions: WordQuestions, *, c_alone: bool = False
+) -> OffsetAnswers:
+    """For "a is to b as c is to d": the word nearest to b + c - a by cosine, never a, b or c.
+
+    Vectors are added as they are, of any length. `c_alone`: the word nearest to c instead.
+    Raises DataError for a question with a word that has no vector.
+    Source: "Bidirectional attention as a mixture of continuous word experts", appendix F.
+    """
+    rows, matrix = known_rows(vectors, questions.questions), vectors.matrix()
+    if (rows < 0).any():
+        question, column = np.argwhere(rows < 0)[0]
+        raise DataError(
+            "`questions` must be of words that have vectors, got "
+            f"{questions.questions[question][column]!r} in question {question}. Take "
+            "`common_questions` of them."
+        )
+    a, b, c = (matrix[rows[:, column]] for column in range(3))
+    queries = c if c_alone else b + c - a
+    nearest = nearest_rows(queries, matrix, k=1, excluded=rows[:, :3]).rows
+    # Of three words or fewer none is left to be the answer.
+    answer = nearest[:, 0] if nearest.shape[1] else np.full(len(rows), -1, dtype=np.int64)
+    unit, right = _unit(queries), _unit(matrix[rows[:, 3]])
+    return OffsetAnswers(
+        questions,
+        tuple(vectors.words[row] if row >= 0 else "" for row in answer.tolist()),
+        answer == rows[:, 3],
+        np.einsum("qd,qd->q", unit, right),
+        unit @ _unit(matrix[np.unique(rows[:, 3])]).mean(axis=0),
+    )
+
+
+def _unit(matrix: np.ndarray) -> Float64[np.ndarray, "rows dim"]:
+    """Rows of length 1 in double precision; those of length 0 stay."""
+    return np.asarray(normalize(matrix.astype(np.float64)))
+
+
+def common_questions(sets: Sequence[WordVectors], questions: WordQuestions) -> WordQuestions:
+    """The questions, in lower case, whose four words all sets have; raises DataError for none."""
+    lower = [(a.lower(), b.lower(), c.lower(), d.lower()) for a, b, c, d in questions.questions]
+    known = [(known_rows(vectors, lower) >= 0).all(axis=1) for vectors in sets]
+    kept = np.flatnonzero(np.all(known, axis=0))
+    if not len(kept):
+        raise DataError(
+            f"`sets` must have the four words of a question in common, got none of "
+            f"{len(questions)} questions. Leave out the smallest set."
+        )
+    return replace(
+        questions,
+        questions=tuple(lower[number] for number in kept),
+        categories=tuple(questions.categories[number] for number in kept),
+    )
+
+
+def single_words(vectors: WordVectors) -> WordVectors:
+    """Without what is not a single word in lower case: phrases, names, signs, digits, pieces."""
+    return _chosen(vectors, [word.isalpha() and word == word.lower() for word in vectors.words])
+
+
+def words_in_common(sets: Sequence[WordVectors]) -> list[WordVectors]:
+    """Each set with the words alone that all of them have."""
+    common = set.intersection(*(set(vectors.words) for vectors in sets))
+    return [_chosen(vectors, [word in common for word in vectors.words]) for vectors in sets]
+
+
+def _chosen(vectors: WordVectors, keep: Sequence[bool]) -> WordVectors:
+    rows = np.flatnonzero(keep)
+    context = None if vectors.context is None else vectors.context[rows]
+    words = tuple(vectors.words[row] for row in rows)
+    return WordVectors(words, vectors.center[rows], context, vectors.signs)
+
 
 SEEDS = 5
 # Half an hour of a processor. The vocabulary is as large as that of the paper's BERT.
@@ -40,7 +161,6 @@ _FAST_MASKED: Mapping[str, Any] = {
     "feed_forward_dim": 8,
 }  # fmt: skip
 _WORDS_A_LINE = 1000
-_UNKNOWN = "not known"
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +186,7 @@ class _Fit:
 
 
 def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -> VectorSet:
-    """The vectors of a model of FITTED; with `--folder` they are kept there, and read from there.
-
-    Raises KeyboardInterrupt where Ctrl-C cut a fit short.
-    """
+    """The vectors of a model of FITTED; with `--folder` they are kept there."""
     fit = FITTED[model]
     if importlib.util.find_spec(fit.needs) is None:
         return VectorSet(model, {}, note="not installed")
@@ -92,7 +209,7 @@ def _fitted(
     seed: int,
     read: Callable[[], PreparedText],
     options: Options,
-) -> tuple[WordVectors, Kept]:
+) -> tuple[WordVectors, Measured]:
     names = ("analogies", corpus_name(options), f"{model}-{short_digest(settings)}")
     key, store, file = Key(names, seed), Store(options.folder), None
     if options.folder is not None:
@@ -106,7 +223,8 @@ def _fitted(
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         vectors.save(file)
-    kept = Kept(key, {"tokens": float((text.tokens >= 0).sum())}, seconds)
+    figures = {"tokens": float((text.tokens >= 0).sum())}
+    kept = Measured(figures, cpu_seconds=seconds, key=key)
     store.put(kept)
     return vectors, kept
 
@@ -120,9 +238,8 @@ def packaged_set() -> VectorSet:
 
 
 def given_sets(path: Path | None) -> Iterator[VectorSet]:
-    """The vectors at a path, each named as its file or folder is.
+    """The vectors at a path, by their names: a file's, an encoder's, or several of these.
 
-    A file of vectors, the folder of an encoder of transformers, or a folder of several of these.
     Raises DataError for an empty folder.
     """
     if path is None:
@@ -145,9 +262,8 @@ def given_sets(path: Path | None) -> Iterator[VectorSet]:
 
 
 def _outside(model: str, vectors: WordVectors) -> VectorSet:
-    """A set of which nothing is known but itself."""
-    size: dict[str, str | int | float | bool] = {"words": len(vectors), "dim": vectors.dim}
-    return VectorSet(model, {"corpus": _UNKNOWN, "tokens": _UNKNOWN, **size}, (vectors,))
+    unknown = dict.fromkeys(("corpus", "tokens"), "not known")
+    return VectorSet(model, {**unknown, "words": len(vectors), "dim": vectors.dim}, (vectors,))
 
 
 def text_lines(text: PreparedText) -> Iterator[list[str]]:
@@ -160,23 +276,10 @@ def text_lines(text: PreparedText) -> Iterator[list[str]]:
             yield words[codes].tolist()
 
 
-def _words(
-    kind: type[SkipGram] | type[CBOW],
-    text: PreparedText,
-    settings: Mapping[str, Any],
-    seed: int,
-    options: Options,
-) -> WordVectors:
-    return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
-
-
 def fit_masked_words(
     text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
 ) -> WordVectors:
-    """Vectors of a masked language model; with `--folder` its fit goes on from there.
-
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
-    """
+    """Vectors of a masked language model; with `--folder` its fit goes on from there."""
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
     model = MaskedLanguageModel(**settings, seed=seed, device="auto", precision=precision)
     checkpoint = None
@@ -189,18 +292,24 @@ def fit_masked_words(
     return model.encoder().word_vectors()
 
 
-def _words_settings(tie: str | None, options: Options) -> dict[str, Any]:
-    return {"tie": tie, **Recipe(epochs=1).settings(options)}
+def _of_words(kind: type[SkipGram] | type[CBOW], tie: str | None) -> _Fit:
+    def vectors(
+        text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
+    ) -> WordVectors:
+        return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
+
+    def settings(options: Options) -> dict[str, Any]:
+        return {"tie": tie, **Recipe(epochs=1).settings(options)}
+
+    return _Fit(vectors, settings, kind.__name__)
 
 
 MASKED_LM = "masked-lm"
 # Model -> how its vectors are fitted.
 FITTED: Mapping[str, _Fit] = {
-    "sgns": _Fit(partial(_words, SkipGram), partial(_words_settings, None), "SkipGram"),
-    "sgns-tied": _Fit(
-        partial(_words, SkipGram), partial(_words_settings, "reflection"), "SkipGram"
-    ),
-    "cbow": _Fit(partial(_words, CBOW), partial(_words_settings, None), "CBOW"),
+    "sgns": _of_words(SkipGram, None),
+    "sgns-tied": _of_words(SkipGram, "reflection"),
+    "cbow": _of_words(CBOW, None),
     MASKED_LM: _Fit(
         fit_masked_words,
         lambda options: dict(_FAST_MASKED if options.fast else _MASKED),

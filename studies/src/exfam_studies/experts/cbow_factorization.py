@@ -1,10 +1,9 @@
 """What CBOW factorizes: w_i . c_j against p(w_i, c_j) / p(c_j), on a toy corpus of twelve words.
 
 "spearman" is the rank correlation of all products with p(w_i, c_j) / p(c_j), "pearson" that with
-its logarithm over the pairs that occur. The softmax is over all words, the context the rest of the
-sentence. "nats" is the mean loss on sentences drawn anew, beside that of the words' frequencies.
-Correlations depend on when training stops: of 5, 10, 20 and 40 epochs, 20 are the fewest whose nats
-are within .003 of the least in each dimension. With 40, 900 dimensions fall to a Spearman of .66.
+its logarithm over the pairs that occur, "nats" the mean loss on sentences drawn anew, beside that
+of the words' frequencies. Of 5, 10, 20 and 40 epochs, 20 are the fewest whose nats are within .003
+of the least in each dimension; with 40, 900 dimensions fall to a Spearman of .66.
 """
 
 from collections.abc import Mapping
@@ -82,7 +81,6 @@ def _measure(settings: Mapping[str, Any], n_sentences: int, seed: int) -> Measur
 
 
 def _unigram_rows(options: Options) -> list[Row]:
-    """Words predicted by their frequencies alone."""
     n_sentences, values = _n_sentences(options), []
     for seed in range(options.n_seeds(SEEDS)):
         vocabulary = _text(n_sentences, seed).vocabulary

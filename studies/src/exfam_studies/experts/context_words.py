@@ -9,9 +9,8 @@ with j over the words around. u_b . v_x is the expert of word x; the weights are
     mask     alpha_j = softmax_j(v_(x_j) . a), linear attention with a = W^KQ c_MASK
     center   alpha_j(b) = softmax_j(q_b . k_(x_j) / sqrt(key_dim)), attention word embeddings
 
-The last depend on the center word, which is what is predicted: each candidate b weighs the context
-for itself, in its own eta_b, and the softmax over b goes over all these. Weights of the true center
-in all of them would give the answer away, and leave no distribution.
+The last depend on the word that is predicted: each candidate b weighs the context for itself, and
+the softmax over b goes over all eta_b. Weights of the true center would give the answer away.
 Source: "Bidirectional attention as a mixture of continuous word experts", section 2.2, footnote 1
 and proposition 6; Sonkar et al. (2020), who train by negative sampling, not by this softmax.
 """
@@ -46,10 +45,9 @@ class ContextWords(nn.Module):
     """Outputs of all words for each element of a sentence, given those around it.
 
     `window`: the largest distance, None for the whole sentence
-    `offsets`: whether weights also have a learned factor for each distance, before and after
+    `offsets`: whether weights also have a learned factor for each distance
 
-    Outputs start at 0. Words that the vocabulary does not know are no context; without any, eta is
-    g. Raises ExfamError for other choices.
+    Outputs start at 0. Unknown words are no context. Raises ExfamError for other choices.
     """
 
     direction = "bidirectional"
@@ -147,10 +145,7 @@ class ContextWords(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class WordExperts:
-    """eta of every element as g plus weights alpha_j(b) times experts u_b . v_(x_j) around it.
-
-    Weights sum to 1 over the window, or are 0 where there is nothing around.
-    """
+    """eta of every element as g plus weights alpha_j(b) times experts u_b . v_(x_j) around it."""
 
     weights: Float[Tensor, "batch length window words"]
     contributions: Float[Tensor, "batch length window words"]
@@ -161,17 +156,3 @@ class WordExperts:
     def eta(self) -> Float[Tensor, "batch length words"]:
         """The network's outputs."""
         return (self.weights * self.contributions).sum(2) + self.constant
-
-    def removal_effects(self) -> Float[Tensor, "batch length window words"]:
-        """The outputs minus those without each word around: exact, without another pass.
-
-        Without word j the others' weights are divided by their sum, for each candidate by its own.
-        """
-        parts = self.weights * self.contributions
-        # Sums over the others, not the total less one: where one word has about all the weight, the
-        # difference would keep no digits of what is left.
-        others = 1 - torch.eye(parts.shape[2], dtype=parts.dtype, device=parts.device)
-        left = torch.einsum("blkp,kj->bljp", parts, others)
-        share = torch.einsum("blkp,kj->bljp", self.weights, others)
-        effects = parts.sum(2, keepdim=True) - left / share.clamp_min(torch.finfo(share.dtype).tiny)
-        return effects.masked_fill(~self.window.there[..., None], 0.0)

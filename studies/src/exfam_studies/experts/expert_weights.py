@@ -1,19 +1,15 @@
 """Weights of word experts, compared in exact nats: even, by MASK, or by each candidate.
 
 One network whose weights differ: "cbow" weighs the words around alike, "linear-attention" by MASK,
-"awe" for each candidate for the center by itself (attention word embeddings); with "offsets",
-distances count as well, so that (word, position) pairs are weighed.
-"toy-corpus" is the paper's corpus of twelve words with known probabilities: "truth" is the least
-possible. "ptb" is Penn Treebank's sentences in the 300 most frequent words, all others being
-"<unk>". Validation chooses the epoch, and of six ways to train (10^-2 to 6 x 10^-2, 4 to 40 epochs)
-chose the one that is used for all kinds of weights of Penn Treebank: with four epochs at 10^-2 all
-of them were far from done.
+"awe" for each candidate for the center by itself; with "offsets", distances count as well.
+"toy-corpus" has known probabilities: "truth" is the least possible. "ptb" is Penn Treebank in its
+300 most frequent words, all others being "<unk>". Validation chooses the epoch, and one of six ways
+to train all kinds of weights of Penn Treebank.
 Source: "Bidirectional attention as a mixture of experts", footnote 1 and the end of section 4.
 """
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
@@ -29,17 +25,16 @@ from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
-from exfam_studies.common.splits import items_of
+from exfam_studies.common.splits import Splits, items_of
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.context_words import ContextWords
+from exfam_studies.experts.factorized_attention import mean_nats
 from exfam_studies.experts.toy_sentences import toy_conditionals, toy_population, toy_sentences
 
 TASKS = ("toy-corpus", "ptb")
 NAMES = {"even": "cbow", "mask": "linear-attention", "center": "awe"}
 SEEDS = 3
 FAST_SENTENCES, FAST_EPOCHS = 60, 2
-
-
 # Sizes of the networks and of their training, and how many were tried.
 _TASKS: Mapping[str, dict[str, Any]] = {
     "toy-corpus": {
@@ -56,14 +51,8 @@ N_WORDS = 300
 _HELD_OUT = (1_000, 2_000)
 
 
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """Sentences of a task; `truth`: the least mean loss on the test part, where it is known."""
-
-    train: Groups
-    validation: Groups
-    test: Groups
-    truth: float | None = None
+# Parts of a task, and the least mean loss on the test part, where it is known.
+_Parts = tuple[Splits, float | None]
 
 
 def run(options: Options) -> list[Row]:
@@ -102,7 +91,7 @@ def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]
 
 
 def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int) -> Measured:
-    parts, sizes = _parts(task, seed, _n_sentences(task, options)), _TASKS[task]
+    (parts, _), sizes = _parts(task, seed, _n_sentences(task, options)), _TASKS[task]
     network = ContextWords(
         parts.train.n_items,
         weights=weights,
@@ -113,44 +102,29 @@ def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int
     model = TwoPartModel(direction="bidirectional", item_part=network)
     trained = {name: sizes[name] for name in ("learning_rate", "batch_size")}
     settings = TrainingSettings(**trained, max_epochs=_epochs(task, options), seed=seed)
+    train, validation, loss = parts.train, parts.validation, Likelihood("bidirectional")
     history = fit(
-        model,
-        objective=Likelihood("bidirectional"),
-        train=parts.train,
-        validation=parts.validation,
-        settings=settings,
+        model, objective=loss, train=train, validation=validation, settings=settings,
         progress=False,
+    )  # fmt: skip
+    nats, of_validation = (
+        mean_nats(model, part, objective=loss, at_once=64) for part in (parts.test, validation)
     )
-    figures = {
-        "nats": _mean_nats(model, parts.test),
-        "validation-nats": _mean_nats(model, parts.validation),
-    }
+    figures = {"nats": nats, "validation-nats": of_validation}
     return Measured(figures, details={"steps": history.steps})
 
 
-@torch.no_grad()
-def _mean_nats(model: TwoPartModel, groups: Groups) -> float:
-    """Exact mean loss of a word in nats."""
-    nats, weight = 0.0, 0.0
-    for first in range(0, len(groups), 64):
-        some = groups[first : first + 64]
-        sums = Likelihood("bidirectional")(model, some.pad(np.arange(len(some))))
-        nats, weight = nats + float(sums[0]), weight + float(sums[1])
-    return nats / weight
-
-
 def _cheap_rows(task: str, options: Options) -> list[Row]:
-    """Words predicted by their frequencies, and by what drew them, where that is known."""
     n_seeds = options.n_seeds(SEEDS) if task == "toy-corpus" else 1
     parts = [_parts(task, seed, _n_sentences(task, options)) for seed in range(n_seeds)]
     rows = [
         row_over_seeds(
             Row(task=task, model="unigram", metric="nats"),
-            values=[_unigram(own.train, own.test) for own in parts],
-            validations=[_unigram(own.train, own.validation) for own in parts],
+            values=[_unigram(own.train, own.test) for own, _ in parts],
+            validations=[_unigram(own.train, own.validation) for own, _ in parts],
         )
     ]
-    truths = [own.truth for own in parts if own.truth is not None]
+    truths = [truth for _, truth in parts if truth is not None]
     if truths:
         rows.append(row_over_seeds(Row(task=task, model="truth", metric="nats"), values=truths))
     return rows
@@ -171,8 +145,8 @@ def _toy(seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
     vocabulary = sorted({word for sentence in toy_population().sentences for word in sentence})
     seeds = (seed, *(first + seed for first in _HELD_OUT))
     drawn = [toy_sentences(n, seed=own) for n, own in zip(n_sentences, seeds, strict=True)]
-    train, validation, test = (as_sentences(own, vocabulary) for own in drawn)
-    return _Parts(train, validation, test, truth=-float(toy_conditionals(drawn[2]).mean()))
+    parts = Splits(*(as_sentences(own, vocabulary) for own in drawn))
+    return parts, -float(toy_conditionals(drawn[2]).mean())
 
 
 def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
@@ -183,8 +157,7 @@ def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
     words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
     often = words[np.argsort(-counts, kind="stable")]
     vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
-    train, validation, test = (as_sentences(own, vocabulary, other=0) for own in read)
-    return _Parts(train, validation, test)
+    return Splits(*(as_sentences(own, vocabulary, other=0) for own in read)), None
 
 
 def as_sentences(

@@ -6,14 +6,9 @@ word was read so often. "frequencies" is no model: every product is log p(w), wh
 
 "toy": SGNS of 5 negatives against PMI - log k, then without noise that is the predicted word
 itself, which `SkipGram` does not count; masked attention without positions and residual connection
-against proposition 6, and its c-tilde against the logarithm of p-bar. Trained all at once it
-settles on single words, with nats far above those of CBOW, which it contains: "attention-at-once".
-"attention" starts as CBOW and learns to attend afterwards. CBOW is in `cbow-factorization`.
-
-"ptb": words read 100 times or more, those rarer left out, within 5 words of a sentence. SGNS comes
-near its matrix where pairs are frequent. CBOW's products follow its matrix less than frequencies
-alone do by Pearson: contexts are of 1 to 10 words, and of all pairs read two thirds have entries of
-the linear form beyond 1, where the proof's expansions fail.
+against proposition 6, and its c-tilde against the logarithm of p-bar. "attention" starts as CBOW
+and learns to attend afterwards; trained at once it settles on single words. "ptb": words read 100
+times or more, within 5 words of a sentence.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +23,7 @@ from exfam.reading.text import PreparedText, prepare_text
 from exfam.words import CBOW, SkipGram
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.factorized import (
@@ -43,13 +38,16 @@ from exfam_studies.experts.factorized import (
     sgns_matrix,
 )
 from exfam_studies.experts.factorized_attention import (
+    AttentionRecipe,
     attention_factors,
     attention_log_matrix,
     attention_matrix,
+    fit_attention,
     gamma_sums,
+    mean_nats,
+    word_groups,
 )
 from exfam_studies.experts.toy_sentences import toy_sentences
-from exfam_studies.experts.word_attention import AttentionRecipe, fit_attention, mean_nats
 
 TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}
@@ -73,11 +71,12 @@ RECIPES = {
 _TRIED = {"attention": 2, "attention-at-once": 4, "sgns": 3, "cbow-softmax": 1, "frequencies": None}
 _HELD_OUT = 1000
 _JOIN = " | "
-
+_AGREED = ("spearman", "pearson", "count-cells", "count-defined")
 
 # Products of a model, centers in rows, beside the matrices they should be, by name.
 Compared = Mapping[str, tuple[np.ndarray, FactorMatrix]]
 Texts = tuple[PreparedText, PreparedText]
+Judged = tuple[Compared, dict[str, float]]
 
 
 def run(options: Options) -> list[Row]:
@@ -106,7 +105,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def _models(task: str, options: Options) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-    """Models with the settings that rows show, and with all."""
     if task == "ptb":
         settings: dict[str, Any] = {"dim": PTB_DIM, "window": PTB_WINDOW, "epochs": PTB_EPOCHS}
         if options.fast:
@@ -136,7 +134,7 @@ def _rows(
     return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
 
 
-def _row(row: Row, name: str, kept: list[Kept]) -> Row:
+def _row(row: Row, name: str, kept: list[Measured]) -> Row:
     """The row of a figure: of a model alone, or of its products, a matrix and a band."""
     metric, *whose = name.split(_JOIN)
     settings = dict(row.settings)
@@ -152,7 +150,6 @@ def _row(row: Row, name: str, kept: list[Kept]) -> Row:
 def _measure(
     task: str, model: str, settings: dict[str, Any], options: Options, seed: int
 ) -> Measured:
-    """Figures of a model, and its agreement with its matrices, of Penn Treebank also by bands."""
     texts = _texts(task, 0 if task == "ptb" else seed, options.fast)
     compared, figures = JUDGES[model](texts, settings, seed)
     for name, (products, matrix) in compared.items():
@@ -161,24 +158,16 @@ def _measure(
             counts, bounds = texts[0].vocabulary.counts, FAST_BANDS if options.fast else BANDS
             agreed += agreement_by_band(products, matrix, frequency=counts, bounds=bounds)
         for band in agreed:
-            own = {
-                "spearman": band.spearman,
-                "pearson": band.pearson,
-                "count-cells": float(band.n_cells),
-                "count-defined": float(band.n_defined),
-            }
+            own = (band.spearman, band.pearson, float(band.n_cells), float(band.n_defined))
             figures |= {
                 _JOIN.join([metric, name, band.band]): value
-                for metric, value in own.items()
+                for metric, value in zip(_AGREED, own, strict=True)
                 if np.isfinite(value)
             }
     return Measured(figures)
 
 
-def _by_frequency(
-    texts: Texts, settings: dict[str, Any], seed: int
-) -> tuple[Compared, dict[str, float]]:
-    """No model: words predicted by their frequencies alone, whatever is near."""
+def _by_frequency(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     text, held_out = texts
     pairs = count_word_pairs(text, window=settings["window"])
     log_p = np.log(text.vocabulary.counts / text.vocabulary.counts.sum())
@@ -193,20 +182,18 @@ def _by_frequency(
     }, {"nats": -float(own.mean()), "factor-asymmetry": asymmetry(pairs.joint)}
 
 
-def _skipgram(
-    texts: Texts, settings: dict[str, Any], seed: int
-) -> tuple[Compared, dict[str, float]]:
+def _skipgram(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     model = SkipGram(**settings, **SKIPGRAM, seed=seed, progress=False).fit(texts[0])
     pairs = count_word_pairs(texts[0], window=settings["window"], weights="dynamic")
     products = model.output_vectors_ @ model.input_vectors_.T
-    excused = sgns_matrix(pairs, negatives=NEGATIVES, excused=True)
+    plain, excused = (sgns_matrix(pairs, negatives=NEGATIVES, excused=x) for x in (False, True))
     return {
-        "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
+        "PMI - log k": (products, plain),
         "PMI - log k, own noise excused": (products, excused),
     }, {}
 
 
-def _cbow(texts: Texts, settings: dict[str, Any], seed: int) -> tuple[Compared, dict[str, float]]:
+def _cbow(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     model = CBOW(**settings, **CBOW_SETTINGS, seed=seed, progress=False).fit(texts[0])
     pairs = count_word_pairs(texts[0], window=settings["window"])
     products = model.output_vectors_ @ model.input_vectors_.T
@@ -216,10 +203,7 @@ def _cbow(texts: Texts, settings: dict[str, Any], seed: int) -> tuple[Compared, 
     }, {"nats": -model.score(texts[1])}
 
 
-def _attention(
-    texts: Texts, settings: dict[str, Any], seed: int
-) -> tuple[Compared, dict[str, float]]:
-    """The masked model of proposition 6, its c, and its c-tilde."""
+def _attention(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     model = fit_attention(texts[0], settings["dim"], settings["recipe"], seed=seed)
     factors = attention_factors(model)
     sums = gamma_sums(texts[0], factors.log_tau)
@@ -228,7 +212,7 @@ def _attention(
         "proposition 6": (factors.products, attention_matrix(sums)),
         "c-tilde, log": (transformed, attention_log_matrix(sums)),
     }, {
-        "nats": mean_nats(model, texts[1]),
+        "nats": mean_nats(model, word_groups(texts[1])),
         "factor-asymmetry": asymmetry(sums.p_bar),
         "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
         "factor-log-tau-sd": float(factors.log_tau.std()),

@@ -1,9 +1,8 @@
 """What word embeddings factorize: matrices whose entries products of two vectors should be.
 
-Centers w_i are in rows: a word that is predicted, `output_vectors_` of an estimator. Contexts c_j
-are in columns: a word that predicts, `input_vectors_`. Logarithms of pairs that never occur are
--inf; a column whose word is in no context is nan.
-Source: "Bidirectional attention as a mixture of continuous word experts", section 4 and appendix H.
+Centers w_i, which are predicted (`output_vectors_`), are in rows, contexts c_j (`input_vectors_`)
+in columns. Logarithms of pairs that never occur are -inf; a column of no context is nan.
+Source: "Bidirectional attention as a mixture of continuous word experts", section 4, appendix H.
 """
 
 from collections.abc import Sequence
@@ -95,10 +94,8 @@ class FactorMatrix:
 def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
     """What CBOW without negative sampling factorizes, for its loss linearized: |V| p(w,c)/p(c) - 1.
 
-    It is the least of the bound of the loss in which log, exp and the square of a mean are expanded
-    (Taylor, Cauchy-Schwarz). Assumes that all centers have contexts of one size, that every word is
-    a context, and that entries are small, for only then do the expansions come near the loss.
-    Source: appendix H.
+    Assumes that all centers have contexts of one size, that every word is a context, and that
+    entries are small, for only then do the expansions come near the loss. Source: appendix H.
     """
     values = linear_form(pairs.weights)
     failed = _uneven_contexts(pairs) + unsupported(values) + too_large(values)
@@ -106,10 +103,9 @@ def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
 
 
 def cbow_log_matrix(pairs: CountedPairs) -> FactorMatrix:
-    """What CBOW without negative sampling factorizes, as propositions 3 and 9 have it.
+    """log(p(w_i, c_j) / p(c_j)) + log |V|, in nats: what CBOW factorizes by propositions 3 and 9.
 
-    log(p(w_i, c_j) / p(c_j)) + log |V|, in nats. Assumes what `cbow_linear_matrix` does, of which
-    it is log(1 + x), and that every pair occurs.
+    Assumes what `cbow_linear_matrix` does, of which it is log(1 + x), and that every pair occurs.
     """
     values, linear = log_form(pairs.weights), linear_form(pairs.weights)
     failed = _uneven_contexts(pairs) + unsupported(values) + too_large(linear)
@@ -120,12 +116,10 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, excused: bool = False) -
     """What skip-gram with k negatives factorizes: PMI - log k, in nats.
 
     `excused`: whether noise that is the predicted word itself is not counted, as by `SkipGram`:
-        then a share 1 - p(w_i | c_j) of noise is left, and log(1 - p(w_i | c_j)) is taken from
-        entries
+        log(1 - p(w_i | c_j)) is then taken from entries
 
-    Assumes dimensions enough to fit every pair, noise drawn as words are frequent and for all pairs
-    alike, and that every pair occurs.
-    Source: Levy & Goldberg (2014), eqs. 5 to 11.
+    Assumes dimensions enough to fit every pair, noise drawn as words are frequent, and that every
+    pair occurs. Source: Levy & Goldberg (2014), eqs. 5 to 11.
     """
     check_whole("negatives", negatives)
     # Noise is drawn among the predicted words, which `association` has in columns.
@@ -142,7 +136,7 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, excused: bool = False) -
         with np.errstate(divide="ignore", invalid="ignore"):
             values = np.where(never, values, values - np.log(1 - weights / of_context))
         if n_alone := int(np.isposinf(values).sum()):
-            failed += (f"no word may be alone near a context, got {n_alone} that {_are(n_alone)}",)
+            failed += (f"no word may be alone near a context, got {n_alone} that are",)
     return FactorMatrix(values, equation, failed)
 
 
@@ -159,10 +153,7 @@ def log_form(joint: np.ndarray) -> np.ndarray:
 
 
 def asymmetry(joint: Float64[np.ndarray, "words words"]) -> float:
-    """How far p(w_i, c_j) is from p(w_j, c_i): half the sum of |p - p'|, in [0, 1).
-
-    Counts of pairs are symmetric; p-bar is not, as proposition 8 assumes it to be.
-    """
+    """How far p(w_i, c_j) is from p(w_j, c_i): half the sum of |p - p'|, in [0, 1)."""
     return float(np.abs(joint - joint.T).sum() / 2)
 
 
@@ -170,7 +161,7 @@ def unsupported(values: np.ndarray) -> tuple[str, ...]:
     """What is said of words that are in no context, and of pairs that do not occur."""
     failed: tuple[str, ...] = ()
     if n_words := int(np.isnan(values).all(axis=0).sum()):
-        failed += (f"every word must be a context, got {n_words} that {_are(n_words)} not",)
+        failed += (f"every word must be a context, got {n_words} that are not",)
     if n_pairs := int(np.isneginf(values).sum()):
         failed += (f"every pair must occur, got {n_pairs} of {values.size} that do not",)
     return failed
@@ -186,7 +177,6 @@ def too_large(linear: np.ndarray) -> tuple[str, ...]:
 
 
 def _uneven_contexts(pairs: CountedPairs) -> tuple[str, ...]:
-    """The proof has 2m words around every center."""
     sizes = np.flatnonzero(pairs.context_sizes[1:]) + 1
     failed: tuple[str, ...] = ()
     if n_empty := int(pairs.context_sizes[0]):
@@ -196,16 +186,12 @@ def _uneven_contexts(pairs: CountedPairs) -> tuple[str, ...]:
     return failed
 
 
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
-
-
 @dataclass(frozen=True)
 class Agreement:
     """Correlations of products with the entries of a matrix; nan where all are equal.
 
-    `spearman`: of the ranks of all cells whose context occurs, of which pairs that never occur are
-        the lowest; `pearson`: of the cells that are finite numbers
+    `spearman`: of all cells whose context occurs, pairs that never occur being the lowest;
+    `pearson`: of the cells that are finite numbers
     """
 
     band: str

@@ -2,19 +2,27 @@
 
 A center d of a sentence and a word j of its context weigh gamma^d_j = tau_j / (tau_MASK + the sum
 of tau over all words but the center). Sums over (d, j) are over all such pairs of the corpus.
-Source: "Bidirectional attention as a mixture of continuous word experts", section 4 and appendix G.
+Source: "Bidirectional attention as a mixture of word experts", section 4 and appendix G.
 """
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from scipy.sparse import coo_array, csr_array, diags_array
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from exfam.checks import DataError
+from exfam.groups import Batch, Groups
+from exfam.layers import linear, table
 from exfam.reading.text import PreparedText
+from exfam.training.optimizer import TrainingSettings
+from exfam.training.steps import fit
 from exfam_studies.experts.factorized import (
     NO_PAIRS,
     FactorMatrix,
@@ -24,7 +32,106 @@ from exfam_studies.experts.factorized import (
     too_large,
     unsupported,
 )
-from exfam_studies.experts.word_attention import WordAttention
+
+_SCALE = 0.1
+# The sum of the losses of a batch, and of how many words.
+Objective = Callable[[Any, Batch], tuple[Tensor, ...]]
+
+
+class WordAttention(nn.Module):
+    """Logits of every word of a sentence given the others, which attention weighs by word alone.
+
+    `words`: c_a of all words, that of MASK last; `query` and `key` together are W^KQ; `readout` is
+    W^LOV. W^Q and W^LOV start at 0.
+    """
+
+    def __init__(self, n_words: int, *, embed_dim: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.query, self.key = (
+            linear(embed_dim, embed_dim, generator=generator, bias=False) for _ in range(2)
+        )
+        self.readout = linear(embed_dim, n_words, generator=generator, bias=False)
+        with torch.no_grad():
+            self.query.weight.zero_()
+            self.readout.weight.zero_()
+        self.words = table(n_words + 1, embed_dim, scale=_SCALE, generator=generator)
+
+    def log_tau(self) -> Float[Tensor, "tokens"]:
+        """Scores that MASK gives to all words, and last to MASK itself."""
+        query = self.query(self.words.weight[-1])
+        return self.key(self.words.weight) @ query / math.sqrt(len(query))
+
+    def forward(
+        self, tokens: Int64[Tensor, "batch length"], present: Bool[Tensor, "batch length"]
+    ) -> Float[Tensor, "batch length words"]:
+        """Logits at every position, a MASK standing there; of padding they mean nothing."""
+        log_tau = self.log_tau()
+        score = log_tau[tokens].masked_fill(~present, -torch.inf)
+        own = torch.eye(tokens.shape[1], dtype=torch.bool, device=tokens.device)
+        gamma = torch.where(own, log_tau[-1], score[:, None]).softmax(-1)
+        to_mask = gamma.diagonal(dim1=1, dim2=2)[..., None]
+        others = gamma.masked_fill(own, 0.0) @ self.words(tokens)
+        logits: Tensor = self.readout(others + to_mask * self.words.weight[-1])
+        return logits
+
+
+def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], Int64[Tensor, ""]]:
+    """Minus the log-likelihood of all words that have a context, in nats, and how many they are."""
+    assert batch.item is not None
+    scored = batch.target & (batch.present.sum(1, keepdim=True) > 1)
+    logits = model(batch.item, batch.present)[scored]
+    return functional.cross_entropy(logits, batch.item[scored], reduction="sum"), scored.sum()
+
+
+@dataclass(frozen=True)
+class AttentionRecipe:
+    """How it is trained: `apart` epochs of all but W^KQ at rate 1e-3, then `together` of all."""
+
+    apart: int
+    together: int
+    rate: float
+
+
+def fit_attention(
+    text: PreparedText, dim: int, recipe: AttentionRecipe, *, seed: int
+) -> WordAttention:
+    """A model of whole sentences in two parts; see `AttentionRecipe`."""
+    generator = torch.Generator().manual_seed(seed)
+    model = WordAttention(len(text.vocabulary), embed_dim=dim, generator=generator)
+    groups = word_groups(text)
+    parts = ((False, recipe.apart, 1e-3), (True, recipe.together, recipe.rate))
+    for attends, epochs, rate in parts:
+        for layer in (model.query, model.key):
+            layer.weight.requires_grad_(attends)
+        if not epochs:
+            continue
+        settings = TrainingSettings(
+            learning_rate=rate, betas=(0.9, 0.999), batch_size=52, max_epochs=epochs, warmup=0.0,
+            clip=None, schedule="constant", seed=seed,
+        )  # fmt: skip
+        fit(model, objective=word_nats, train=groups, settings=settings, progress=False)
+    return model
+
+
+def word_groups(text: PreparedText) -> Groups:
+    """A text's sentences as groups of words."""
+    _, length = by_sentence(text.tokens)
+    stop = np.cumsum(length)
+    return Groups(start=stop - length, stop=stop, item=text.tokens[text.tokens >= 0])
+
+
+@torch.no_grad()
+def mean_nats(
+    model: nn.Module, groups: Groups, *, objective: Objective = word_nats, at_once: int = 1000
+) -> float:
+    """The mean loss of a word, given those around it."""
+    nats, n_words = 0.0, 0.0
+    for first in range(0, len(groups), at_once):
+        batch = groups.pad(range(first, min(first + at_once, len(groups))))
+        own, n = objective(model, batch)
+        nats, n_words = nats + float(own), n_words + float(n)
+    return nats / n_words
+
 
 Matrix = Float64[np.ndarray, "words contexts"]
 Contexts = Float64[np.ndarray, "contexts"]
@@ -64,8 +171,7 @@ class GammaSums:
     """Sums of attention over all pairs of a corpus.
 
     `total`: sum of gamma^i_j over pairs (i, j), centers in rows
-    `squares`: sum of (gamma^d_j)^2 over all pairs with context j
-    `bounds`: the same, each times S, the number of words in its sentence
+    `squares`: sum of (gamma^d_j)^2 over all pairs with context j; `bounds`: the same, each times S
     `lengths`: how many sentences have 0, 1, 2, … words
     """
 
@@ -81,18 +187,12 @@ class GammaSums:
 
     @property
     def zeta(self) -> Contexts:
-        """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is.
-
-        Analogies of c-tilde are analogies of c where all are alike.
-        """
+        """zeta_j, gamma's mean in pairs with context j, weighted by gamma; nan where none is."""
         with np.errstate(invalid="ignore"):
             return self.squares / self.total.sum(axis=0)
 
     def c_tilde(self, contexts: Vectors) -> Vectors:
-        """c-tilde_j = S zeta_j c_j: the vectors whose products are about |V| p-bar / p-bar(c) - 1.
-
-        With sentences of several lengths S is that of each pair's own.
-        """
+        """c-tilde_j = S zeta_j c_j: products with it are about |V| p-bar / p-bar(c) - 1."""
         with np.errstate(invalid="ignore"):
             return (self.bounds / self.total.sum(axis=0))[:, None] * contexts
 
@@ -135,10 +235,8 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
 def attention_matrix(sums: GammaSums) -> FactorMatrix:
     """What attention without positions and residual factorizes: propositions 6 and 14.
 
-    (|V| sum_(i,j) gamma^i_j - sum_d sum_(d,j) gamma^d_j) / (S sum_d sum_(d,j) (gamma^d_j)^2), given
-    tau. Assumes what CBOW's matrix does, and sentences of one length S; with several, S of each
-    pair's own sentence stands in the sum, for which the proof goes through as well. Where all tau
-    are alike it is `cbow_linear_matrix` of whole sentences.
+    (|V| sum_(i,j) gamma^i_j - sum_d sum_(d,j) gamma^d_j) / (sum_d sum_(d,j) S (gamma^d_j)^2), given
+    tau; S is of each pair's own sentence, where the paper has one. Assumes what CBOW's matrix does.
     """
     with np.errstate(invalid="ignore"):
         values = (len(sums.total) * sums.total - sums.total.sum(axis=0)) / sums.bounds

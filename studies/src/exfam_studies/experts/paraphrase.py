@@ -1,21 +1,17 @@
 """Why word analogies hold or fail: Lemmas 11 and 15, Propositions 4 and 7, and errors by term.
 
-"toy-grammar" is exact: all 122 sentences that the paper's toy grammar may say, with their
-probabilities. "max-difference-lemma" is the largest error, in nats, of the lemmas' identities by
-two ways of getting probabilities that share no code, over "count-finite-cells" of "count-cells";
-"max-difference-proposition" that of the vectors' equation, in lengths of the answer, over all
-questions of four words, for truncated singular vectors of the smoothed matrix. Rows "attention" are
-the bar versions, with logarithms of tau drawn from N(0, 1) anew for each seed.
+"toy-grammar" is exact: all 122 sentences of the paper's toy grammar, with their probabilities.
+"max-difference-lemma" is the largest error, in nats, of the lemmas' identities by two ways of
+getting probabilities that share no code; "max-difference-proposition" that of the vectors'
+equation, in lengths of the answer, for truncated singular vectors of the smoothed matrix. Rows
+"attention" are the bar versions, with logarithms of tau drawn from N(0, 1) for each seed.
 
 "toy-corpus" fits CBOW to 10,000 sentences: what it misses of the matrix is the fourth term. Shares
 are parts of the gap w_b* - (w_a* - w_a + w_b), along it; norms are lengths, the answer's being 1.
 
-"corpus" puts Google's analogies to truncated singular vectors of a real text's matrix, whether the
-length of each term predicts which questions fail ("paraphrase-auc-": .5 says nothing; "-within-":
-of two questions of one relation). Most sets are around most words never seen there: "sets" says how
-p(W | c) is smoothed, "mixed" with independent words or "shrunk" to words independent given c, and
-that decides whether rho or Delta is to blame. "paraphrase-auc-statistics", of their sum with delta,
-and the gap's do not depend on it.
+"corpus": whether the length of each term predicts which of Google's analogies fail, for truncated
+singular vectors of a text's matrix. "sets" says how p(W | c) is smoothed, "mixed" with independent
+words or "shrunk" to words independent given c, which decides between rho and Delta.
 """
 
 import itertools
@@ -43,11 +39,11 @@ from exfam_studies.experts.paraphrases.analogies import (
     Factors,
     analogy_errors,
     attention_scales,
+    check_proposition_4,
     truncated_factors,
 )
 from exfam_studies.experts.paraphrases.failures import failure_predictors
 from exfam_studies.experts.paraphrases.lemmas import check_lemma_11
-from exfam_studies.experts.paraphrases.propositions import check_proposition_4
 from exfam_studies.experts.paraphrases.windows import (
     attention_windows,
     sentence_windows,
@@ -94,7 +90,6 @@ def _grammar_rows(options: Options) -> list[Row]:
 
 
 def _exact(every: int, seed: int | None) -> Measured:
-    """Identities of the population; of attention with a tau drawn with the seed."""
     sentences, probability = toy_population()
     windows = sentence_windows(sentences, probability=probability)
     questions = list(itertools.permutations(windows.words, 4))[::every]
@@ -219,7 +214,6 @@ def _corpus_errors(
 def _answered(
     errors: AnalogyErrors, sets: WordSets, factors: Factors, questions: WordQuestions
 ) -> np.ndarray:
-    """Whether 3CosAdd finds the answer among all words of the sets."""
     index = sets.windows.index
     codes = np.array(
         [

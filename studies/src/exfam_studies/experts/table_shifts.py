@@ -1,21 +1,16 @@
 """Tables whose rows to report on are of another kind than those to fit on, with nothing simulated.
 
 Bikes hired in 2011, then 2012, by day and by hour; red wines, then white ones, whose grades are
-labels in order from 0 to 10; American incomes of people in white-collar occupations (executive,
-professional, clerical, sales, technical support), then in all others; incomes of people born in the
-United States, then elsewhere. For incomes 10,000 training rows are drawn, the same for all models.
+labels in order from 0 to 10; American incomes of white-collar occupations, then of all others, and
+of people born in the United States, then elsewhere (10,000 training rows drawn for all models).
 
-"dropped" is the share of cells that are missing at test: each cell at random ("by" cell) or whole
-columns ("by" column), in draws of their own for each fit. Models named "-dropped" are tuned ones
-fitted to rows with cells dropped in the same shares, each row once with every share if the table is
-short; `masked-table-missing` hides up to 70% of the cells of training rows. Nothing else is
-known about what is missing.
+"dropped" is the share of cells that are missing at test: each cell at random or whole columns
+("by"). Models named "-dropped" are tuned ones fitted to rows with cells dropped in the same shares;
+`masked-table-missing` hides up to 70% of the cells of training rows.
 
 "rule" is the decision: the most probable label ("argmax"), the mean, or the label nearest to it
-("rounded"): the same rules for all models. All models are fitted with five seeds. The setting
-"error" is a standard error over test rows as if they were independent, which days that follow each
-other are not. Validation figures are those of one more fit, to four fifths of the training rows, on
-the others. Give `--folder` to keep each fit and to go on after a break.
+("rounded"). All models have five seeds. "error" is a standard error over test rows as if they were
+independent. Validation figures are of one more fit, to four fifths of the training rows.
 """
 
 import itertools
@@ -29,27 +24,29 @@ from jaxtyping import Int64
 
 from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Key
+from exfam_studies.common.kept import Key, Measured
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.features import SHARES, with_missing
-from exfam_studies.experts.tables.fits import (
-    Losses,
-    Results,
-    difference_row,
-    loss_row,
-    pairs_of,
-    run_tables,
-    with_error,
-)
-from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
-from exfam_studies.experts.tables.predictions import Fitted, row_losses
-from exfam_studies.experts.tables.public import (
+from exfam_studies.experts.tables.data import (
+    SHARES,
     Columns,
     TableShift,
     adult,
     bike_sharing,
     wine_quality,
+    with_missing,
 )
+from exfam_studies.experts.tables.fits import (
+    Fitted,
+    Losses,
+    Results,
+    difference_row,
+    loss_row,
+    pairs_of,
+    row_losses,
+    run_tables,
+    with_error,
+)
+from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
 
 SEEDS = 5
 # Draws of the cells that are dropped, for each fit.
@@ -63,11 +60,9 @@ TEST, VALIDATION = "test", "validation"
 
 @dataclass(frozen=True, eq=False)
 class ShiftTask:
-    """A table of the experiment.
+    """A table of the experiment; of `n_rows` training rows, None for all.
 
-    `kind`: "classification", "ordinal" or "regression"
-    `dropped`: whether cells are also dropped at test
-    `n_rows`: how many training rows are drawn, None for all
+    `kind`: "classification", "ordinal" or "regression"; `dropped`: whether test cells are dropped
     """
 
     label: str
@@ -80,15 +75,11 @@ class ShiftTask:
     def models(self) -> Mapping[str, Contender]:
         """The models of the kind of table, those of dropped cells where cells are dropped."""
         models = shift_models(self.kind, fast=self.options.fast)
-        of_dropped = ("-dropped", "-missing")
-        return {
-            name: model
-            for name, model in models.items()
-            if self.dropped or not name.endswith(of_dropped)
-        }
+        left_out = () if self.dropped else ("-dropped", "-missing")
+        return {name: model for name, model in models.items() if not name.endswith(left_out)}
 
     def together(self, name: str) -> None:
-        """All models are fitted to one table at a time."""
+        """Nothing: all models are fitted to one table at a time."""
 
     def keys(self, name: str) -> list[Key]:
         """One fit measured on held-out training rows, then one for each seed."""
@@ -128,7 +119,7 @@ class ShiftTask:
                 losses[f"{share_by} | {name}"] = np.mean([own[name] for own in of_draws], axis=0)
         return losses
 
-    def model_rows(self, name: str, results: Sequence[Kept]) -> list[Row]:
+    def model_rows(self, name: str, results: Sequence[Measured]) -> list[Row]:
         """One row for each loss and share; "error" is the standard error over the test rows."""
         test, held = _of(TEST, results), _of(VALIDATION, results)
         note = "" if self.n_rows is None else f"{self.n_rows:,} training rows drawn"
@@ -143,11 +134,9 @@ class ShiftTask:
         return rows
 
     def further_rows(self, results: Results) -> list[Row]:
-        """Of each model that is not one of ours, how much ours differ, fit by fit, row by row.
+        """How much losses of our models differ from others', fit by fit, row by row: "minus-…".
 
-        Metrics "minus-…" are ours less theirs. The setting "error" is the standard error over rows
-        of the mean difference over fits, and `sd` is over fits, which have other seeds and other
-        cells dropped. Infinite losses make no row.
+        "error" is over rows of the mean difference over fits, `sd` over fits; none where infinite.
         """
         test, rows = {name: _of(TEST, some) for name, some in results.items()}, []
         for ours, name in itertools.product(OURS, test):
@@ -167,7 +156,6 @@ class ShiftTask:
         return rows
 
     def not_installed(self, name: str) -> Row:
-        """One row, of the nats."""
         return Row(task=self.label, model=name, metric="nats", note="not installed")
 
 
@@ -212,7 +200,7 @@ def _rows_of(
     )
 
 
-def _of(part: str, results: Sequence[Kept]) -> list[Kept]:
+def _of(part: str, results: Sequence[Measured]) -> list[Measured]:
     return [result for result in results if part in result.key.names]
 
 

@@ -3,12 +3,9 @@
 Twelve settings: how many columns generate the response (1 or 5), the noise of the columns, their
 correlation in training (1 less it at test). Both tables have the first two columns flipped, as in
 the paper's code. "bins" says whether columns were binned by quantiles of both tables together, as
-in the paper's code, or of the training rows alone. "rule" says whether the most probable code or
-the rounded mean is predicted: the same two rules for all models.
-
-Models named "-tuned" have the paper's grids, which take minutes per data set: they are fitted on
-the first two data sets, their defaults and all other models on twenty. Differences are paired: of
-data sets both models were fitted on. Give `--folder` to keep each fit and to go on after a break.
+in the paper's code, or of the training rows alone; "rule" whether the most probable code or the
+rounded mean is predicted. Models named "-tuned" have the paper's grids, and two data sets instead
+of twenty; differences are paired.
 """
 
 from collections.abc import Mapping
@@ -17,14 +14,12 @@ from typing import Any
 
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.coded import CodedTask
+from exfam_studies.experts.tables.coded import SIMULATED, CodedTask
+from exfam_studies.experts.tables.data import BINS, TableShift, simulate_shifted_tables
 from exfam_studies.experts.tables.fits import run_tables
 from exfam_studies.experts.tables.models import model_parameters
-from exfam_studies.experts.tables.paper import SETTINGS, task_name
-from exfam_studies.experts.tables.public import TableShift
-from exfam_studies.experts.tables.simulated import BINS, simulate_shifted_tables
 
-TASKS = tuple(task_name(*setting) for setting in SETTINGS)
+TASKS = tuple(SIMULATED)
 PLOTTED = dict.fromkeys(("accuracy", "mse"))
 DATA_SETS = 20
 ROWS, FAST_ROWS = 2000, 200
@@ -35,7 +30,7 @@ def run(options: Options) -> list[Row]:
     n_rows = FAST_ROWS if options.fast else ROWS
     tasks = [
         CodedTask(name, bins, partial(_table, setting, bins, n_rows), DATA_SETS, options)
-        for name, setting in zip(TASKS, SETTINGS, strict=True)
+        for name, setting in SIMULATED.items()
         if options.wants(name)
         for bins in BINS
     ]

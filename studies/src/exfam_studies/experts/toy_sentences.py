@@ -4,7 +4,7 @@
     "S1 and S2 is A"       any two subjects; A by the sum of their scores
     "S is A1 and A2"       any subject; A1, A2 by its scores
 
-The three are equally frequent and all draws independent, so that S1 = S2 occurs.
+Kinds are equally frequent, draws independent.
 Source: Appendix I of the paper on bidirectional attention as a mixture of experts.
 """
 
@@ -63,7 +63,6 @@ def toy_population() -> Population:
 
 
 def _every() -> Iterator[tuple[tuple[str, ...], float]]:
-    """All sentences of each kind, with their probabilities among those of the kind."""
     pairs = list(itertools.product(range(len(SUBJECTS)), repeat=2))
     for i, j in pairs:
         yield ("I", "like", SUBJECTS[i], "and", SUBJECTS[j]), _LIKED[i] * _LIKED[j]

@@ -24,7 +24,7 @@ from exfam.positions import encoding_weights, locality, raw_symmetry, symmetry
 from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Measured, Store, kept_seeds, metric_row
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
@@ -87,7 +87,7 @@ class _Lab:
         whole = sentence_task(name, seed=seed)
         return whole.spread(FAST_SENTENCES) if self._options.fast else whole
 
-    def kept(self, name: str, setting: _Setting) -> list[Kept]:
+    def kept(self, name: str, setting: _Setting) -> list[Measured]:
         """The results of a setting, seed by seed."""
         folders = ("positions-figure3", self.vectors, name, setting.padding)
 

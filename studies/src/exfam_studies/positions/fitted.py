@@ -31,7 +31,7 @@ from exfam_studies.efa import instacart as efa_instacart
 from exfam_studies.efa import movielens_items as efa_movielens_items
 from exfam_studies.efa.instacart import instacart_baskets
 from exfam_studies.efa.movielens_splits import movielens_items
-from exfam_studies.experts.tables.public import auto_mpg
+from exfam_studies.experts.tables.data import auto_mpg
 
 TASKS = (
     "movielens-causal", "movielens-bidirectional", "instacart-causal", "instacart-bidirectional",

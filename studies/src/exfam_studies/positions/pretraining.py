@@ -19,7 +19,7 @@ from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam.positions import identical_word_probe
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import VALIDATION, Kept, Key, Measured, Store, metric_row
+from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.positions.linguistic.scoring import PENALTIES, fit_softmax, hashed_words
 from exfam_studies.positions.masked_lms import (
@@ -200,7 +200,7 @@ def _fitted_labels(
     return lambda vectors, targets: float((labels[fit.predict(vectors)] == targets).mean())
 
 
-def _rows(task: str, encoding: str, kept: Sequence[Kept]) -> list[Row]:
+def _rows(task: str, encoding: str, kept: Sequence[Measured]) -> list[Row]:
     def row(name: str, figure: str, metric: str, n_tried: int | None, **settings: Any) -> Row:
         """The row of a figure, without the costs that are those of the model."""
         own = metric_row(Row(task=name, model=encoding, settings=settings, metric=figure), kept)

@@ -1,10 +1,8 @@
 """The map from word to context vectors of skip-gram, and its square: Figure 3 of reflections.
 
 The paper's model of 100 negatives over 15 epochs of text8 has a mean of .68 on the diagonal of Q Q
-(enwik9 .79) and about 0 off it; single entries near 0 may weigh more together than the diagonal,
-which "reflection-squared-off-diagonal-share" shows. "negatives-100" is the paper's recipe, which
-`--only` must name; "negatives-25" is five epochs. With the `--folder` of "words-table2"
-its fits are taken, not made again.
+(enwik9 .79) and about 0 off it; entries near 0 may weigh more together than the diagonal. Tasks and
+fits are those of "words-table2".
 """
 
 from collections.abc import Callable, Mapping
@@ -20,6 +18,7 @@ from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
+from exfam_studies.common.pictures import save_picture
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
 from exfam_studies.common.word_fits import (
@@ -29,8 +28,7 @@ from exfam_studies.common.word_fits import (
     wanted_tasks,
     word_parameters,
 )
-from exfam_studies.reflections.linear_map import involution_report
-from exfam_studies.reflections.partition import partition_report
+from exfam_studies.reflections.linear_map import involution_report, partition_report
 
 SEEDS = 3
 TASKS = tuple(WORD_TASKS)
@@ -81,13 +79,11 @@ def _measure(
     probability = text.vocabulary.counts / text.vocabulary.counts.sum()
     shift = float(np.log(settings["negatives"]))
     partition = partition_report(words, context, probability, n_words=1000, shift=shift)
-    squared = report.squared
     figures = {
-        "reflection-squared-diagonal": squared.diagonal_mean,
-        "reflection-squared-off-diagonal": squared.off_diagonal_mean,
-        "reflection-squared-off-diagonal-sd": squared.off_diagonal_sd,
-        "reflection-squared-off-diagonal-norm": squared.off_diagonal_norm,
-        "reflection-squared-off-diagonal-share": squared.off_diagonal_share,
+        f"reflection-squared-{name.removesuffix('_mean').replace('_', '-')}": value
+        for name, value in report.squared._asdict().items()
+    }
+    figures |= {
         "reflection-diagonal": float(np.diag(report.transform).mean()),
         "reflection-asymmetry": report.asymmetry,
         "reflection-residual": report.residual,
@@ -104,15 +100,12 @@ def _measure(
 
 
 def _draw(flat: np.ndarray, task: str, folder: Path) -> None:
-    """Entries of Q Q on and off the diagonal as histograms."""
-    folder.mkdir(parents=True, exist_ok=True)
     dim = int(np.sqrt(len(flat)))
     squared = flat.reshape(dim, dim) @ flat.reshape(dim, dim)
     off = squared[~np.eye(dim, dtype=bool)]
-    figures = {
-        "diagonal": histogram(np.diag(squared), label="diagonal of Q Q", of="entries"),
-        "off-diagonal": histogram(off, label="Q Q off the diagonal", of="entries"),
-    }
-    for name, figure in figures.items():
-        path = folder / f"involution-{task}-{name}.png"
-        figure.savefig(path, format="png", dpi=120, facecolor="white")
+    for name, label, entries in (
+        ("diagonal", "diagonal of Q Q", np.diag(squared)),
+        ("off-diagonal", "Q Q off the diagonal", off),
+    ):
+        figure = histogram(entries, label=label, of="entries")
+        save_picture(figure, folder / f"involution-{task}-{name}.png")

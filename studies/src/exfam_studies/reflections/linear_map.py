@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+import scipy.special
 from jaxtyping import Float
 
 from exfam.checks import DataError
-from exfam_studies.reflections.spectrum import SignCounts, sign_counts
 
 _MOST_PAIRS = 1_000_000
 _PAIRS_AT_ONCE = 50_000
@@ -17,11 +17,16 @@ Vectors = Float[np.ndarray, "_ _"]
 Pairs = Float[np.ndarray, "pairs"]
 
 
-class SquareSummary(NamedTuple):
-    """Entries of a square matrix on and off its diagonal, norms in the sense of Frobenius.
+class SignCounts(NamedTuple):
+    """How many eigenvalues are above 0, below 0, and 0 but for rounding."""
 
-    Of many entries off it each may be near 0 while together they weigh more than the diagonal.
-    """
+    positive: int
+    negative: int
+    zero: int
+
+
+class SquareSummary(NamedTuple):
+    """Entries of a square matrix on and off its diagonal, norms in the sense of Frobenius."""
 
     diagonal_mean: float
     off_diagonal_mean: float
@@ -34,10 +39,9 @@ class SquareSummary(NamedTuple):
 class InvolutionReport:
     """What is known of Q, where context vectors are about Q times word vectors.
 
-    `transform`: Q; `squared`: the entries of Q times Q; `asymmetry`: |Q - Q'| / |Q|; `residual`:
-    |C - W Q'| / |C|; `signs`: of the real parts of Q's eigenvalues; `product_signs`: of those of W
-    C', without its zeros; correlations: Pearson's, of the lengths of word and context vectors and
-    of the cosines of pairs, NaN where all are alike.
+    `asymmetry`: |Q - Q'| / |Q|; `residual`: |C - W Q'| / |C|; `signs`: of the real parts of Q's
+    eigenvalues; `product_signs`: of those of W C', without its zeros; correlations: of the lengths
+    of word and context vectors and of the cosines of pairs, NaN where all are alike.
     """
 
     transform: Vectors
@@ -55,11 +59,9 @@ def involution_report(
 ) -> InvolutionReport:
     """Q by least squares, whether it is an involution, and how alike the two vectors are.
 
-    `max_pairs`: pairs of words that cosines are compared of, drawn with `seed` where there are more
-
-    Theory says Q Q = 1, and half of Q's signs +. Q depends on the gauge: words W A with contexts
-    C inverse(A') make the same model with another Q. Eigenvalues of W C' do not.
-    Raises DataError as `linear_map`. Source: Section 3.2 and Figure 3 of the paper on reflections.
+    Cosines are compared of `max_pairs` drawn with `seed`. Q depends on the gauge: words W A with
+    contexts C inverse(A') make the same model with another Q; eigenvalues of W C' do not.
+    Raises DataError as `linear_map`. Source: Section 3.2 and Figure 3 of the paper.
     """
     transform = linear_map(words, context)
     eigenvalues = np.linalg.eigvals(transform).real
@@ -91,8 +93,7 @@ def involution_report(
 def linear_map(words: Vectors, context: Vectors) -> Vectors:
     """Q with the least |C - W Q'|: the pseudo-inverse of W times C, transposed.
 
-    Raises DataError unless there are as many finite vectors of each kind, of one length, and those
-    of words span all dimensions, without which Q is not determined.
+    Raises DataError unless vectors are finite and alike in shape, and words span all dimensions.
     """
     check_pair(words, context)
     dim = words.shape[1]
@@ -104,6 +105,13 @@ def linear_map(words: Vectors, context: Vectors) -> Vectors:
             f"of {len(words)} words. Take more words, or fewer dimensions."
         )
     return scipy.linalg.solve_triangular(triangle, basis.T @ context).T
+
+
+def sign_counts(eigenvalues: Float[np.ndarray, "values"], *, scale: float) -> SignCounts:
+    """Signs of eigenvalues; those within rounding of 0 for a matrix of norm `scale` count as 0."""
+    least = np.finfo(np.float64).eps * scale * max(len(eigenvalues), 1)
+    positive, negative = int((eigenvalues > least).sum()), int((eigenvalues < -least).sum())
+    return SignCounts(positive, negative, len(eigenvalues) - positive - negative)
 
 
 def check_pair(words: Vectors, context: Vectors) -> None:
@@ -119,7 +127,6 @@ def check_pair(words: Vectors, context: Vectors) -> None:
 
 
 def _cosines(words: Vectors, context: Vectors, *, max_pairs: int, seed: int) -> tuple[Pairs, Pairs]:
-    """Cosines of the same pairs of different words, as words and as contexts."""
     n = len(words)
     if n * (n - 1) // 2 <= max_pairs:
         left, right = np.triu_indices(n, 1)
@@ -143,3 +150,67 @@ def _correlation(left: Pairs, right: Pairs) -> float:
     if len(left) < 2 or np.ptp(left) == 0 or np.ptp(right) == 0:
         return float("nan")
     return float(np.corrcoef(left, right)[0, 1])
+
+
+_LOGITS_AT_ONCE = 16_000_000
+
+Probability = Float[np.ndarray, "_"]
+
+
+class PartitionReport(NamedTuple):
+    """Mean and standard deviation of Z over words, against what theory expects of all of them.
+
+    `expected`: 1 + 1 / (2 dim); `within`: share of words whose Z lies within a tenth of it.
+    """
+
+    mean: float
+    spread: float
+    expected: float
+    within: float
+
+
+def partition_report(
+    words: Vectors,
+    context: Vectors,
+    probability: Probability,
+    *,
+    n_words: int | None = None,
+    shift: float = 0.0,
+) -> PartitionReport:
+    """Z_j of all words, or the first `n_words`, against 1 + 1 / (2 dim).
+
+    `shift`: added to each exponent: log k for vectors trained with k negative samples
+
+    Source: Lemma 2 of the paper on reflections, eq. 12.
+    """
+    z = np.exp(log_partition(words, context, probability, n_words=n_words) + shift)
+    expected = 1 + 1 / (2 * words.shape[1])
+    within = np.abs(z - expected) <= 0.1 * expected
+    return PartitionReport(float(z.mean()), float(z.std()), expected, float(within.mean()))
+
+
+def log_partition(
+    words: Vectors, context: Vectors, probability: Probability, *, n_words: int | None = None
+) -> Float[np.ndarray, "chosen"]:
+    """log Z_j = log of the sum over i of p_i exp(w_j . c_i), in nats, of all or the first words.
+
+    Raises DataError for vectors that do not go together, or probabilities that are none.
+    """
+    check_pair(words, context)
+    # Single precision sums to 1 only so far.
+    is_whole = abs(float(probability.sum()) - 1) <= 1e-4
+    if len(probability) != len(words) or not is_whole or not (probability >= 0).all():
+        raise DataError(
+            f"`probability` must be {len(words)} numbers >= 0 that sum to 1, got "
+            f"{len(probability)} with sum {probability.sum():g} and minimum "
+            f"{probability.min(initial=np.inf):g}."
+        )
+    with np.errstate(divide="ignore"):
+        log_p = np.log(probability)
+    step = max(1, _LOGITS_AT_ONCE // len(context))
+    chosen = words[:n_words]
+    pieces = [
+        scipy.special.logsumexp(chosen[first : first + step] @ context.T + log_p, axis=1)
+        for first in range(0, len(chosen), step)
+    ]
+    return np.concatenate(pieces)

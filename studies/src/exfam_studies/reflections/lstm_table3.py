@@ -1,30 +1,59 @@
 """LSTM language models with outputs tied to inputs, plainly and by a reflection: Table 3.
 
-The two are equal in distribution (`exfam_studies.reflections.tied_lstm` writes the one as the
-other): their figures differ as those of two seeds do. Each fit takes hours, so one seed is fitted
-unless more are given; with `--folder` each fit is kept, and one that was stopped goes on where it
-stood. Training rounds factors of output products to bfloat16 where the processor multiplies that.
-"wikitext-2" is 2 epochs, where the paper has 40; "wikitext-2-full", which `--only` must name, is
-all 40.
+Tying by a reflection is plain tying in other coordinates (`plain_from_reflected`), and initial
+weights are symmetric about 0: the two are equal in distribution before, during and after training.
+"wikitext-2" is 2 epochs; "wikitext-2-full", which `--only` must name, is the paper's 40.
 """
 
+import copy
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
+import torch
+from jaxtyping import Int64
 
+from exfam.checks import ExfamError
+from exfam.embeddings import Reflected
 from exfam.language import LSTMLanguageModel
-from exfam.language.networks.lstm_network import token_log_probs
+from exfam.language.networks.lstm_network import LSTMNetwork, token_log_probs
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, kept_seeds, metric_row
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
-from exfam_studies.reflections.ngrams import NGRAMS
-from exfam_studies.reflections.tied_lstm import plain_from_reflected
+
+
+def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
+    """The plainly tied network of the same probabilities as one tied by a reflection.
+
+    The top layer's state is h = o * tanh(c), c = f * c + i * g, and tanh is odd: with the signs of
+    the rows of g flipped, c and h flip, and with the columns that read h flipped, no gate notices.
+    Raises ExfamError if the outputs of `network` are not reflected inputs.
+    """
+    if not isinstance(network.output, Reflected) or network.output.items is not network.words:
+        raise ExfamError(
+            "`network` must have outputs that are its inputs, reflected, got "
+            f"{type(network.output).__name__}. Build it with tie='reflection'."
+        )
+    other, signs = copy.deepcopy(network), network.output.signs
+    other.output = other.words
+    lstm, top = other.lstm, other.lstm.num_layers - 1
+    # Of the four blocks of rows, those of the gates i, f, g, o, that of g.
+    candidate = slice(2 * lstm.hidden_size, 3 * lstm.hidden_size)
+    with torch.no_grad():
+        lstm.get_parameter(f"weight_hh_l{top}").mul_(signs)
+        for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+            rows = lstm.get_parameter(f"{name}_l{top}")[candidate]
+            rows.mul_(signs if rows.ndim == 1 else signs[:, None])
+    return other
+
+
+Codes = Int64[np.ndarray, "_"]
 
 DIM, EPOCHS = 200, 40
 # Tasks -> corpus and epochs.
@@ -71,17 +100,49 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {"estimator": "LSTMLanguageModel", **row.settings, **(_FAST if options.fast else {})}
 
 
+def unigram_log_probs(train: Codes, tokens: Codes, *, n_words: int, start: int) -> np.ndarray:
+    """Log-probabilities in nats by counts of words, one added to each."""
+    counts = np.bincount(train, minlength=n_words) + 1.0
+    return np.log(counts / counts.sum())[tokens]
+
+
+def bigram_log_probs(train: Codes, tokens: Codes, *, n_words: int, start: int) -> np.ndarray:
+    """Log-probabilities in nats by interpolated Kneser-Ney of pairs; texts begin after `start`.
+
+    Source: Kneser & Ney (1995); Chen & Goodman (1999), section 2.7.
+    """
+
+    def pairs_of(codes: Codes) -> Codes:
+        return np.concatenate([[start], codes[:-1]])[: len(codes)] * n_words + codes
+
+    pairs, counts = np.unique(pairs_of(train), return_counts=True)
+    once, twice = ((counts == times).sum() for times in (1, 2))
+    # One more of each: where no pair occurs once, others are still to be expected.
+    discount = (once + 1.0) / (once + 2.0 * twice + 3.0)
+    before, word = np.divmod(pairs, n_words)
+    total = np.bincount(before, weights=counts, minlength=n_words)
+    spared = discount * np.bincount(before, minlength=n_words)
+    lower = np.bincount(word, minlength=n_words) + 1.0
+    lower /= lower.sum()
+    wanted = pairs_of(tokens)
+    index = np.minimum(np.searchsorted(pairs, wanted), len(pairs) - 1)
+    own = np.where(pairs[index] == wanted, counts[index] - discount, 0.0)
+    seen = total[wanted // n_words]
+    # After a word that was never followed by any, its successors are those of all words.
+    share = np.where(seen > 0, spared[wanted // n_words] / np.maximum(seen, 1.0), 1.0)
+    return np.log(own / np.maximum(seen, 1.0) + share * lower[tokens])
+
+
+NGRAMS = {"unigram": unigram_log_probs, "bigram-kneser-ney": bigram_log_probs}
+
+
 def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
     texts, rows = read(), []
     words, start = len(texts.lexicon), texts.lexicon.line_end
+    train, *parts = (texts.codes[part] for part in ("train", "test", "validation"))
     for model, log_probs in NGRAMS.items():
         test, validation = (
-            math.exp(
-                -log_probs(
-                    texts.codes["train"], texts.codes[part], n_words=words, start=start
-                ).mean()
-            )
-            for part in ("test", "validation")
+            math.exp(-log_probs(train, part, n_words=words, start=start).mean()) for part in parts
         )
         row = Row(task=task, model=model, metric="perplexity", value=test, validation=validation)
         rows.append(row)
@@ -92,56 +153,30 @@ def _model_rows(
     task: str, model: str, *, read: Callable[[], Texts], epochs: int, options: Options
 ) -> list[Row]:
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    fast = _FAST if options.fast else {}
-    settings: dict[str, Any] = {
-        "tie": MODELS[model],
-        "dim": DIM,
-        "epochs": epochs,
-        "precision": precision,
-    }
+    settings: dict[str, Any] = {"tie": MODELS[model], "dim": DIM, "epochs": epochs}
+    settings["precision"], fast = precision, _FAST if options.fast else {}
     settings |= {name: fast[name] for name in settings if name in fast}
     text = _TASKS[task][0]
     names = (text + "-fast" * options.fast, f"{settings['epochs']}-epochs-{precision}", model)
     fit = partial(_fit, names, read, settings | fast, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(1), fit)
     seeds = "seed 0" if len(kept) == 1 else f"seeds 0 to {len(kept) - 1}"
-    row = Row(
-        task=task,
-        model=model,
-        settings=settings,
-        metric="perplexity",
+    row = Row(task=task, model=model, settings=settings, metric="perplexity")
+    whole = replace(
+        metric_row(row, kept),
         n_configurations=1,
         paper=PAPER[text, model] if epochs == EPOCHS and not fast else None,
         note="; ".join(filter(None, [seeds, NOTES.get(model)])),
     )
-    rows = [metric_row(row, kept)]
     known = [value for fit in kept if (value := fit.figures.get(DIFFERENCE)) is not None]
-    if known:
-        rows.append(
-            Row(
-                task=task,
-                model=model,
-                settings=settings,
-                metric=DIFFERENCE,
-                value=max(known),
-                n_seeds=len(known),
-                note="nats, to the plainly tied network with mapped weights",
-            )
-        )
-    return rows
+    note = "nats, to the plainly tied network with mapped weights"
+    apart = replace(row, metric=DIFFERENCE, n_seeds=len(known), note=note)
+    return [whole, *([replace(apart, value=max(known))] if known else [])]
 
 
 def _fit(
-    names: tuple[str, ...],
-    read: Callable[[], Texts],
-    parameters: dict[str, Any],
-    options: Options,
-    seed: int,
+    names: tuple[str, ...], read: Callable[[], Texts], parameters: Any, options: Options, seed: int
 ) -> Measured:
-    """A fit, its perplexities, its cost and the epoch chosen by validation.
-
-    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
-    """
     texts, folder = read(), options.folder
     estimator = LSTMLanguageModel(**parameters, seed=seed)
     checkpoint = None if folder is None else folder / Key(names, seed).path.with_suffix("")

@@ -1,7 +1,6 @@
-"""The paper's lemmas and its theorem, as checks of given vectors.
+"""The paper's lemmas and its theorem, as checks of given vectors: rows are words, columns contexts.
 
-Rows of matrices are words j, columns their contexts i, as in p(i | j). Assumed throughout: word
-vectors are w ~ N(0, 1 / dim) (eq. 1), Q is orthogonal (eq. 2).
+Assumed throughout: word vectors are w ~ N(0, 1 / dim) (eq. 1), Q is orthogonal (eq. 2).
 """
 
 import numpy as np
@@ -9,7 +8,7 @@ import scipy.stats
 from jaxtyping import Float
 
 from exfam_studies.common.statements import ERRORS, Check, unmet
-from exfam_studies.reflections.partition import log_partition
+from exfam_studies.reflections.linear_map import log_partition
 
 # Distances of distributions, and relative errors, from which on an assumption counts as failed.
 _LARGE = 0.05
@@ -19,29 +18,23 @@ _FLAT = 0.15
 Words = Float[np.ndarray, "words dim"]
 Transform = Float[np.ndarray, "dim dim"]
 Information = Float[np.ndarray, "words words"]
+Probability = Float[np.ndarray, "words"]
 
 
 def check_lemma_1(words: Words, transform: Transform, *, t: float) -> Check:
     """Lemma 1: w'Qw concentrates at trace(Q) / dim.
 
     Concludes that w'Qw is more than t sqrt(2 / dim) away for at most 1 / t^2 of all words (eq. 10),
-    and that its variance is (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1: lengths
-    concentrate at 1.
-
-    >>> words = np.random.default_rng(0).standard_normal((4_000, 25)) / 5
-    >>> check = check_lemma_1(words, np.eye(25), t=2.0)
-    >>> check.applies, check.holds, check.expected["exceeding share at most"]
-    (True, True, 0.25)
+    and that its variance is (dim + trace(Q Q)) / dim^2 (eq. 9). Q = 1 is corollary 1.1.
     """
     n, dim = words.shape
     form = np.einsum("nd,de,ne->n", words, transform, words, optimize=True)
-    center = float(np.trace(transform)) / dim
+    center, bound = float(np.trace(transform)) / dim, min(1.0, 1 / t**2)
     share = float((np.abs(form - center) > t * np.sqrt(2 / dim)).mean())
     variance, expected = float(form.var()), float(dim + np.trace(transform @ transform)) / dim**2
-    error = _variance_error((transform + transform.T) / 2, n)
-    bound = min(1.0, 1 / t**2)
+    error = ERRORS * _variance_error((transform + transform.T) / 2, n)
     is_bounded = share <= bound + ERRORS * np.sqrt(bound * (1 - bound) / n)
-    is_near = abs(variance - expected) <= ERRORS * error + 1e-12
+    is_near = abs(variance - expected) <= error + 1e-12
     return Check(
         statement="Lemma 1",
         measured={"exceeding share": share, "variance": variance, "mean": float(form.mean())},
@@ -54,48 +47,46 @@ def check_lemma_1(words: Words, transform: Transform, *, t: float) -> Check:
     )
 
 
-def check_lemma_2(
-    words: Words, transform: Transform, probability: Float[np.ndarray, "words"]
-) -> Check:
+def check_lemma_2(words: Words, transform: Transform, probability: Probability) -> Check:
     """Lemma 2: the partition functions Z_j all are about 1 + 1 / (2 dim).
 
     Assumes frequencies p_i ~ 1 / rank^(1 - a) with a in (0, 1] (eq. 4). Concludes that the mean of
-    Z is 1 + 1 / (2 dim) (eq. 18), and that its variance vanishes with more words (eqs. 23 to 25):
-    it is at most that of frequencies as assumed.
+    Z is 1 + 1 / (2 dim) (eq. 18), and that its variance is that of such frequencies at most.
     """
     n, dim = words.shape
     z = np.exp(log_partition(words, words @ transform.T, probability))
     mean, spread, expected = float(z.mean()), float(z.std()), 1 + 1 / (2 * dim)
-    alpha, misfit = _smoothing(probability)
-    zipf = np.arange(1, n + 1) ** (alpha - 1.0)
-    most = _partition_spread(zipf / zipf.sum(), dim)
+    falling = np.log(np.sort(np.maximum(probability, np.finfo(float).tiny))[::-1])
+    rank = np.log(np.arange(1, n + 1))
+    alpha = float(np.clip(1 + np.polyfit(rank, falling, 1)[0], np.finfo(float).tiny, 1.0))
+    rest = falling - (alpha - 1) * rank
+    misfit = float(np.abs(rest - rest.mean()).max())
+    zipf = np.exp((alpha - 1) * rank)
+    # Given w_j by eq. 23 with length 1; the variance of |w|^2 is 2 / dim, Z depends on |w|^2.
+    given = (np.exp(2 / dim) - np.exp(1 / dim)) * ((zipf / zipf.sum()) ** 2).sum()
+    most = float(np.sqrt(given + 1 / (2 * dim**3)))
     # Of word j itself the exponent is not small; it weighs p_j, and 1 / n on average.
     own = abs(np.exp(np.trace(transform) / dim) - expected) / n
     off = ERRORS * most / np.sqrt(n) + 2 * own + 1 / dim**2
-    zipfian = (
-        "assumption 3: frequencies must fall as 1 / rank^(1 - a), a in (0, 1], "
-        f"got ones {misfit:.2g} off in logarithms"
-    )
-    failed = _not_gaussian(words) + _not_orthogonal(transform) + unmet((misfit <= _LARGE, zipfian))
-    at_most = f"eq. 25: spread of at most about {most:.3g}, got {spread:.3g}"
+    zipfian = f"1 / rank^(1 - a), a in (0, 1], got ones {misfit:.2g} off in logarithms"
     return Check(
         statement="Lemma 2",
         measured={"mean": mean, "spread": spread, "alpha": alpha},
         expected={"mean": expected, "spread at most about": most},
-        failed_assumptions=failed,
+        failed_assumptions=_not_gaussian(words)
+        + _not_orthogonal(transform)
+        + unmet((misfit <= _LARGE, f"assumption 3: frequencies must fall as {zipfian}")),
         failed_conclusions=unmet(
             (abs(mean - expected) <= off, f"eq. 18: mean {expected:.4f}, got {mean:.4f}"),
-            (spread <= 1.5 * most, at_most),
+            (spread <= 1.5 * most, f"eq. 25: spread of at most {most:.3g}, got {spread:.3g}"),
         ),
     )
 
 
 def check_lemma_3(words: Words, information: Information) -> Check:
-    """Lemma 3: Q is about an involution.
+    """Lemma 3: Q, found by least squares from log p(i | j) / p_i, about W Q W', is an involution.
 
-    `information` is log p(i | j) / p_i, about W Q W' (eq. 26), from which Q is found by least
-    squares. Assumes that it is symmetric, since p(i, j) = p(j, i). Concludes that Q Q is about 1
-    (eq. 27): |Q Q - 1| / sqrt(dim) is small.
+    Assumes that it is symmetric. Concludes that |Q Q - 1| / sqrt(dim) is small (eq. 27).
     """
     transform = _transform_of(words, information)
     apart, asymmetry = _from_identity(transform @ transform), _asymmetry(information)
@@ -111,13 +102,10 @@ def check_lemma_3(words: Words, information: Information) -> Check:
 def check_theorem_1(words: Words, information: Information) -> Check:
     """Theorem 1: context vectors are word vectors reflected in about half the dimensions.
 
-    Assumes a symmetric `information` of about W Q W', and that its trace is about 0 (eq. 36).
-    Concludes that about half of Q's signs are +1, that entries off the diagonal are N(0, 1 / dim)
-    (eq. 31), and those on it have mean (2l - dim) / dim, variance 2 / dim for l signs +1 (eq. 32).
-
-    The paper derives eq. 36 from the first three assumptions. They do not force it: words with any
-    number l of signs +1 fulfill them, and the trace is then about n (2l - dim) / dim. The matrix
-    has rank dim, so that its entries, uncorrelated as they are, depend on each other.
+    Assumes a symmetric `information` of about W Q W', and that its trace is about 0 (eq. 36), which
+    does not follow from the rest. Concludes that about half of Q's signs are +1, that entries off
+    the diagonal are N(0, 1 / dim) (eq. 31), and those on it have mean (2l - dim) / dim, variance
+    2 / dim for l signs +1 (eq. 32).
     """
     transform = _transform_of(words, information)
     n, dim = words.shape
@@ -129,49 +117,39 @@ def check_theorem_1(words: Words, information: Information) -> Check:
     error = ERRORS * _variance_error(np.diag(np.where(signs, 1.0, -1.0)), n)
     is_near = abs(variance - expected) <= error + _LARGE * expected
     traceless = f"equation 36: the trace over n must be about 0, got {trace:.2g}"
-    half = f"theorem 1: about half of the signs +1, got a share of {share:.2g}"
     return Check(
         statement="Theorem 1",
         measured={
-            "share of +1": share,
-            "trace / n": trace,
-            "diagonal mean": float(diagonal.mean()),
-            "diagonal variance": variance,
-            "off-diagonal variance": float(off.var()),
+            "share of +1": share, "trace / n": trace, "diagonal mean": float(diagonal.mean()),
+            "diagonal variance": variance, "off-diagonal variance": float(off.var()),
         },
         expected={
-            "share of +1": 0.5,
-            "trace / n": 0.0,
-            "diagonal mean": 2 * share - 1,
-            "diagonal variance": expected,
-            "off-diagonal variance": 1 / dim,
+            "share of +1": 0.5, "trace / n": 0.0, "diagonal mean": 2 * share - 1,
+            "diagonal variance": expected, "off-diagonal variance": 1 / dim,
         },
         failed_assumptions=_not_gaussian(words)
         + _not_symmetric(_asymmetry(information))
         + unmet((abs(trace) <= 2 * _FLAT, traceless)),
         failed_conclusions=unmet(
-            (abs(share - 0.5) <= _FLAT, half),
+            (abs(share - 0.5) <= _FLAT, f"theorem 1: half of the signs +1, got {share:.2g}"),
             (gap <= _LARGE, f"eq. 31: entries N(0, 1 / dim), got ones {gap:.2g} off"),
             (is_near, f"eq. 32: variance {expected:.3g} on the diagonal, got {variance:.3g}"),
         ),
-    )
+    )  # fmt: skip
 
 
 def _not_gaussian(words: Words) -> tuple[str, ...]:
-    """Assumption 1, of single coordinates and of lengths."""
     n, dim = words.shape
     scaled = words * np.sqrt(dim)
     entries = scipy.stats.kstest(scaled.ravel(), scipy.stats.norm.cdf).statistic
     lengths = scipy.stats.kstest((scaled**2).sum(axis=1), scipy.stats.chi2(dim).cdf).statistic
-    square = f"must be N(0, 1), got mean square {(scaled**2).mean():.3g}"
-    chi = f"must be chi-squared, got ones {lengths:.2g} off"
+    square = f"times sqrt(dim) must be N(0, 1), got mean square {(scaled**2).mean():.3g}"
+    chi = f"times dim must be chi-squared, got ones {lengths:.2g} off"
     # Below 1.95 / sqrt(n), Kolmogorov's distance is chance in 999 cases of 1000.
+    chance = 1.95 / np.sqrt(n)
     return unmet(
-        (
-            entries <= _LARGE + 1.95 / np.sqrt(n * dim),
-            f"assumption 1: coordinates times sqrt(dim) {square}",
-        ),
-        (lengths <= _LARGE + 1.95 / np.sqrt(n), f"assumption 1: squared lengths times dim {chi}"),
+        (entries <= _LARGE + chance / np.sqrt(dim), f"assumption 1: coordinates {square}"),
+        (lengths <= _LARGE + chance, f"assumption 1: squared lengths {chi}"),
     )
 
 
@@ -190,37 +168,18 @@ def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
     return unmet((asymmetry <= 2 * _LARGE, words))
 
 
-def _variance_error(form: Transform, n: int) -> float:
-    """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric.
-
-    From the cumulants 2 trace(S^2) / dim^2 and 48 trace(S^4) / dim^4 of a Gaussian's form.
-    """
-    dim, square = len(form), form @ form
-    variance = 2 * np.trace(square) / dim**2
-    fourth = 48 * np.trace(square @ square) / dim**4
-    return float(np.sqrt((2 * variance**2 + fourth) / n))
-
-
 def _asymmetry(information: Information) -> float:
     """|M - M'| / (2 |M|): from 0 to 1."""
     norm = np.linalg.norm
     return float(norm(information - information.T) / (2 * norm(information)))
 
 
-def _smoothing(probability: Float[np.ndarray, "words"]) -> tuple[float, float]:
-    """The exponent a in (0, 1] of 1 / rank^(1 - a), and how far off logarithms are from it."""
-    falling = np.log(np.sort(np.maximum(probability, np.finfo(float).tiny))[::-1])
-    rank = np.log(np.arange(1, len(falling) + 1))
-    alpha = float(np.clip(1 + np.polyfit(rank, falling, 1)[0], np.finfo(float).tiny, 1.0))
-    rest = falling - (alpha - 1) * rank
-    return alpha, float(np.abs(rest - rest.mean()).max())
-
-
-def _partition_spread(probability: Float[np.ndarray, "words"], dim: int) -> float:
-    """Standard deviation of Z_j: given w_j by eq. 23 with length 1, and by lengths themselves."""
-    given = (np.exp(2 / dim) - np.exp(1 / dim)) * (probability**2).sum()
-    # The variance of |w|^2 is 2 / dim, and Z depends on |w|^2 / (2 dim).
-    return float(np.sqrt(given + 1 / (2 * dim**3)))
+def _variance_error(form: Transform, n: int) -> float:
+    """Standard error of the variance of w'Sw over n words of assumption 1, S symmetric."""
+    dim, square = len(form), form @ form
+    variance = 2 * np.trace(square) / dim**2
+    fourth = 48 * np.trace(square @ square) / dim**4
+    return float(np.sqrt((2 * variance**2 + fourth) / n))
 
 
 def _transform_of(words: Words, information: Information) -> Transform:

@@ -1,9 +1,8 @@
 """What reflected vectors do to models of movies: EFA and CBOW with free and with tied vectors.
 
-The users and movies of "efa-movielens-items"; no movie of the context comes again. EFA's settings
-are those chosen there for free vectors, and were not chosen anew for tied ones. CBOW is
-trained on each user's movies as a sentence; its learning rate and epochs are chosen by NDCG@10 on
-validation. "count-vectors" is how many numbers the vectors of movies have.
+EFA's settings are those chosen in "efa-movielens-items" for free vectors. CBOW is trained on each
+user's movies as a sentence; its learning rate and epochs are chosen by NDCG@10 on validation.
+"count-vectors" is how many numbers the vectors of movies have.
 """
 
 from collections.abc import Callable
@@ -49,14 +48,11 @@ CBOW_SETTINGS: dict[str, Any] = {
 def run(options: Options) -> list[Row]:
     """Fit and score each model with each tie."""
     read = cache(lambda: smaller(movielens_items("paper", seed=SPLIT_SEED), options))
+    efa, cbow = (partial(rows, read=read, options=options) for rows in (_efa_rows, _cbow_rows))
     jobs = []
     for task in filter(options.wants, TASKS):
-        rows: Callable[..., list[Row]] = _cbow_rows if task == TASKS[2] else _efa_rows
-        ties = CBOW_TIES if task == TASKS[2] else EFA_TIES
-        jobs += [
-            Job(f"{task} {tie}", partial(rows, task, tie, read=read, options=options))
-            for tie in ties
-        ]
+        rows, ties = (cbow, CBOW_TIES) if task == TASKS[2] else (efa, EFA_TIES)
+        jobs += [Job(f"{task} {tie}", partial(rows, task, tie)) for tie in ties]
     return gather(jobs)
 
 
@@ -95,16 +91,12 @@ def _cbow_rows(
     ]
     tried = [_cbow_figures(fit_cbow(splits, **settings), splits.validation) for settings in grid]
     best = grid[int(np.argmax([figures["ndcg@10"] for figures in tried]))]
-    contender = Contender(
-        model="cbow",
-        settings={
-            "tie": tie or "none",
-            "learning_rate": best["learning_rate"],
-            "epochs": best["epochs"],
-        },
-        fit=lambda data, *, seed: fit_cbow(data, **{**best, "seed": seed}),
-        n_configurations=len(grid),
-    )
+    shown = {"tie": tie or "none", **{name: best[name] for name in ("learning_rate", "epochs")}}
+
+    def fit(data: Splits, *, seed: int) -> CBOW:
+        return fit_cbow(data, **{**best, "seed": seed})
+
+    contender = Contender(model="cbow", settings=shown, fit=fit, n_configurations=len(grid))
     n_seeds = options.n_seeds(SEEDS)
     return fitted_rows(contender, splits, task=task, measure=_cbow_figures, seeds=n_seeds)
 

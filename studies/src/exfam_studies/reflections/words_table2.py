@@ -1,11 +1,10 @@
 """Word vectors free and reflected, judged by people: Table 2 of reflections.
 
-"WT" reflects the second half of the dimensions, "WTR" dimensions drawn: given how many, the two are
-equal in distribution, so that their gap is seed noise. Figures end in "-kept" where pairs and
-questions with unknown words count, as in the paper, and in "-skipped" where they do not. The
-paper's figures are of text8 (or enwik9, for a file of that name), which the usual corpus is like
-but is not; those of MEN are left out: they are very likely of human scores ranked as strings.
-"negatives-25" is five epochs; "negatives-100", which `--only` must name, is the paper's fifteen.
+"WT" reflects the second half of the dimensions, "WTR" dimensions drawn: equal in distribution.
+Figures end in "-kept" where pairs and questions with unknown words count, as in the paper, and in
+"-skipped" where they do not. The paper's figures are of text8 or enwik9; those of MEN, very likely
+of scores ranked as strings, are left out. "negatives-25" is five epochs; "negatives-100", which
+`--only` must name, is the paper's fifteen.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,8 +1,5 @@
 """The tables of the documentation, made from the files kept in docs/results.
 
-`python -m exfam_studies.common.documentation` writes all of them into their pages. The files come
-from `exfam reproduce NAME --json docs/results/NAME.json`, and from the benchmarks.
-
 To add a table: put its two markers into a page, name it in BLOCKS, write what makes its lines.
 """
 

@@ -116,7 +116,6 @@ def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
 
 
 def _cell(row: Row, prefix: str, shared: Mapping[str, object], best: set[int]) -> str:
-    """A figure, its spread or interval, and what sets it apart from the others in its cell."""
     text = number(row, ".4f", bold=id(row) in best)
     if row.metric == DIFFERENCE:
         text = f"{text} [{row.settings['low']}, {row.settings['high']}]"

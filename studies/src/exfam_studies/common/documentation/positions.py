@@ -94,7 +94,6 @@ def fitted(rows: Sequence[Row]) -> Table:
 
 
 def _encoding_cells(row: Row, rows: Sequence[Row]) -> list[str]:
-    """An encoding, its nats, how far from those of the first, and scores of its attention."""
     encoding = row.settings["encoding"]
     own = all_of(rows, encoding=encoding)
     apart = find(own, model=row.model, metric="nats-difference-to-default")

@@ -110,7 +110,6 @@ def _mean(rows: Sequence[Row | None], *, least: int, form: str = ".2f") -> str:
 
 
 def _with_error(row: Row | None, *, form: str = ".2f", bold: bool = False) -> str:
-    """A mean over data sets and its standard error."""
     if row is None or row.sd is None or row.n_seeds is None:
         return number(row, form, spread=None, bold=bold)
     return number(row, form, spread=row.sd / math.sqrt(row.n_seeds), bold=bold)
@@ -165,7 +164,6 @@ def dropped_cells(rows: Sequence[Row]) -> Table:
 
 
 def _of_dropped(rows: Sequence[Row], metric: str, by: str) -> list[list[str]]:
-    """The lines of models with a figure where cells are dropped."""
     rule = "mean" if metric == "mse" else "argmax"
     rows = all_of(rows, metric=metric, rule=rule)
     of_model = {

@@ -47,21 +47,20 @@ BASKET_HEAD = ("model", "nats", "NDCG@10", "recall@10", "configurations", "CPU s
 def temperatures(rows: Sequence[Row]) -> Table:
     """One line per task and model, the best of each figure in bold."""
     shown: dict[tuple[str, str], list[Row]] = {}
+    ranked: dict[tuple[str, str], list[Row]] = {}
     for row in _of_chosen_neighbors(rows):
         if row.metric in FIELD_METRICS and row.value is not None and "days" not in row.settings:
             shown.setdefault((_field_task(row), _field_model(row)), []).append(row)
-    # The truth, which no model knows, is not compared.
-    ranked = [row for own in shown.values() for row in own if row.model != "truth"]
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in ranked:
-        groups.setdefault((_field_task(row), row.metric), []).append(row)
-    best = {id(best_of(own)) for (_, metric), own in groups.items() if metric != FIELD_METRICS[-1]}
+            # The truth, which no model knows, is not compared.
+            if row.metric != FIELD_METRICS[-1] and row.model != "truth":
+                ranked.setdefault((_field_task(row), row.metric), []).append(row)
+    best = {id(best_of(own)) for own in ranked.values()}
     lines = []
     for (task, model), own in shown.items():
         figures = {row.metric: number(row, bold=id(row) in best) for row in own}
-        covered = [row.value or 0.0 for row in own if row.metric == FIELD_METRICS[-1]]
+        covered = find(own, metric=FIELD_METRICS[-1])
         cells = [figures.get(metric, "") for metric in FIELD_METRICS[:-1]]
-        share = f"{100 * covered[0]:.0f} %" if covered else ""
+        share = f"{100 * (covered.value or 0.0):.0f} %" if covered else ""
         printed = [*papers(own), ""][0]
         lines.append([task, model + seeds_note(own), *cells, share, printed, seconds(own)])
     return FIELD_HEAD, lines
@@ -82,7 +81,6 @@ def _of_chosen_neighbors(rows: Sequence[Row]) -> list[Row]:
 
 
 def _field_task(row: Row) -> str:
-    """The task, with the draw and the lags of simulated fields."""
     parts = [row.task.removeprefix("temperature-")]
     if "draw" in row.settings:
         parts += [str(row.settings["draw"]), f"lags {row.settings.get('lags', 0)}"]

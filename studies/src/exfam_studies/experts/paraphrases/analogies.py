@@ -6,12 +6,10 @@ with W = {w_b, w_a*} and W* = {w_b*, w_a}; rho + delta = xi. The residual is 0 w
 factorized matrix M, or its best approximation by these C. Attention windows and vectors c~_j make
 it the bar version.
 
-The sum of rho, Delta and delta is C^+ of a sum of rows of M: it does not depend on what p(W | c)
-is, which rho and Delta have with opposite signs. Where sets are rarely seen, both are large and
-nearly cancel, and blame between them is as good as the smoothing is.
-Source: Propositions 4 and 7 (12 and 16 of the appendix) of the paper on bidirectional attention as
-a mixture of experts. Proposition 16 prints sigma^W* without its bar and (C~ C~^T)^-1 C for the
-inverse of C~: the bar and the second tilde are meant, as the proof by Lemma 15 needs.
+The sum of rho, Delta and delta does not depend on p(W | c), which rho and Delta have with opposite
+signs: where sets are rarely seen, both are large and nearly cancel.
+Source: Propositions 4 and 7 of the paper on bidirectional attention as a mixture of experts.
+Proposition 16 of its appendix lacks a bar and a tilde, which the proof by Lemma 15 needs.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,14 +23,17 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, ExfamError, check_whole
 from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam_studies.common.statements import Check, unmet
 from exfam_studies.experts.paraphrases.windows import Windows, attention_windows
-from exfam_studies.experts.paraphrases.word_sets import WordSets
+from exfam_studies.experts.paraphrases.word_sets import WordSets, factorized_matrix
 
 # rho: the sets are no paraphrases; Delta: words of a set depend on each other given the context;
 # delta: one set is rarer than the other; residual: vectors do not factorize the matrix.
 TERMS = ("rho", "Delta", "delta", "residual")
 # Iteration is the quicker way to the largest singular values if they are fewer than 1 in so many.
 _FEW = 10
+# What an equation may miss, as a share of vectors' lengths.
+TOLERANCE = 1e-6
 
 Questions = Float[np.ndarray, "questions"]
 Terms = Float[np.ndarray, "questions terms"]
@@ -51,29 +52,19 @@ class Factors:
     @cached_property
     def words_of_contexts(self) -> Float[np.ndarray, "dim contexts"]:
         """C^+ = (C C^T)^-1 C. Raises DataError without full row rank."""
-        return _pseudo_inverse(self.context, name="context")
-
-    @cached_property
-    def contexts_of_words(self) -> Float[np.ndarray, "dim words"]:
-        """W^+, which turns a column of numbers on all words into a context vector."""
-        return _pseudo_inverse(self.words, name="words")
-
-
-def _pseudo_inverse(vectors: np.ndarray, *, name: str) -> np.ndarray:
-    rank, dim = int(np.linalg.matrix_rank(vectors)), vectors.shape[1]
-    if rank < dim:
-        raise DataError(
-            f"`{name}` must have full row rank, got rank {rank} in {dim} dimensions "
-            f"({len(vectors)} words): its pseudo-inverse (C C^T)^-1 C does not exist. "
-            "Take fewer dimensions, or more words."
-        )
-    return np.linalg.pinv(vectors)
+        rank, dim = int(np.linalg.matrix_rank(self.context)), self.context.shape[1]
+        if rank < dim:
+            raise DataError(
+                f"`context` must have full row rank, got rank {rank} in {dim} dimensions "
+                f"({len(self.context)} words): its pseudo-inverse (C C^T)^-1 C does not exist. "
+                "Take fewer dimensions, or more words."
+            )
+        return np.linalg.pinv(self.context)
 
 
 def truncated_factors(matrix: Float[np.ndarray, "words contexts"], dim: int) -> Factors:
     """W = U sqrt(S) and C = V sqrt(S) of the `dim` largest singular values: matrix ~ W C^T.
 
-    They fulfill Propositions 4 and 7 exactly, for what was cut off is orthogonal to C.
     Raises ExfamError unless `dim` is from 1 to the rank of the matrix.
     """
     check_whole("dim", dim)
@@ -111,8 +102,7 @@ def attention_scales(
 ) -> AttentionScales:
     """What turns context vectors c_j of attention into c~_j, from plain windows and tau.
 
-    Sentences of other lengths S have theirs in the sum over gamma^2, as in the proof. With a tau
-    that is the same for all words and MASK, zeta is 1 / S and the scale 1. Source: Appendix G.2.
+    Sentences of other lengths S have theirs in the sum over gamma^2. Source: Appendix G.2.
     """
     weighed = attention_windows(windows, tau, mask=mask)
     counted = weighed.tokens >= 0
@@ -135,11 +125,9 @@ def attention_scales(
 class AnalogyErrors:
     """The gap w_b* - (w_a* - w_a + w_b) of each question, and the four terms that it is a sum of.
 
-    `question`: which of those given; others have unknown words, or fewer than four different ones
-    `pair`: a number for the row's a and a*, of which many questions share the same
-    `answer`: length of w_b*
+    `question`: which of those given; `pair`: a number for its a and a*
+    `answer`: length of w_b*; `log_frequency`: log p of the answer
     `seen`: share of contexts around which W and W* were counted, before smoothing
-    `log_frequency`: log p of the answer, a cheap predictor to compare with
     """
 
     question: Int64[np.ndarray, "questions"]
@@ -172,10 +160,7 @@ class AnalogyErrors:
 
     @property
     def shares(self) -> Terms:
-        """Part of each term in the gap, along the gap: they sum to 1, or are 0 without a gap.
-
-        Terms may cancel: a share may be below 0 or above 1.
-        """
+        """Part of each term in the gap, along it: they sum to 1 (or are all 0)."""
         along = np.einsum("qtd,qd->qt", self.terms, self.gap)
         square = (self.gap**2).sum(axis=1, keepdims=True)
         return along / np.where(square > 0, square, np.inf)
@@ -187,13 +172,10 @@ class AnalogyErrors:
 
 
 def analogy_errors(factors: Factors, sets: WordSets, questions: WordQuestions) -> AnalogyErrors:
-    """Take the error of each question "a is to a* as b is to b*" apart.
+    """Take the error of each question "a is to a* as b is to b*" of four known words apart.
 
-    `factors`: of the words of `sets` in its order; of attention, c~_j as context
-    `sets`: smoothed, so that no set has probability 0; of attention, of attention windows
-
-    Raises DataError for C without full row rank, where a set has probability 0, and where no
-    question is left.
+    Raises DataError for C without full row rank, where a set has probability 0 (smooth them), and
+    where no question is left.
     """
     index, codes = sets.windows.index, {}
     for number, words in enumerate(questions.questions):
@@ -232,7 +214,6 @@ class _Projected:
         self._logs: dict[frozenset[int], tuple[np.ndarray, float, float]] = {}
 
     def question(self, codes: Sequence[int]) -> tuple[Float[np.ndarray, "known dim"], float]:
-        """C^+ of rho, Delta and delta; the share of contexts around W and W*."""
         a, a_star, b, b_star = codes
         log_w, p, seen = self._set([b, a_star])
         log_star, p_star, seen_star = self._set([b_star, a])
@@ -256,3 +237,52 @@ class _Projected:
             total = float(given @ self._sets.context)
             self._logs[key] = (self._inverse @ np.log(given), total, float(seen.mean()))
         return self._logs[key]
+
+
+def check_proposition_4(
+    factors: Factors,
+    sets: WordSets,
+    questions: Sequence[tuple[str, str, str, str]],
+    *,
+    scales: AttentionScales | None = None,
+) -> Check:
+    """Proposition 4: w_b* = w_a* - w_a + w_b + C^+ (rho + Delta + delta) for any four words.
+
+    `scales`: of `attention_scales`, which make c~_j of c_j; makes it Proposition 7, of attention
+
+    Assumes that C has full row rank, that no pair has probability 0, and W C^T = M, of which each
+    w_i = C^+ M_i suffices and is tested. Concludes that the equation holds to 1e-6 of the answer's
+    length. Distances measured are shares of lengths.
+    """
+    name, spread = ("Proposition 4" if scales is None else "Proposition 7"), {}
+    if scales is not None:
+        factors = Factors(factors.words, factors.context * scales.scale[:, None])
+        spread = {"spread of zeta": scales.spread}
+    try:
+        matrix, inverse = factorized_matrix(sets), factors.words_of_contexts
+    except DataError as error:
+        return Check(name, spread, {}, (str(error),), ("the equation has no terms",))
+    listed = WordQuestions("given", tuple(questions), ("given",) * len(questions), {})
+    errors = analogy_errors(factors, sets, listed)
+    residual = float(errors.norms[:, TERMS.index("residual")].max())
+    off_best = _apart(factors.words, matrix @ inverse.T)
+    best = f"each w_i must be C^+ M_i (W C^T = M), got W {off_best:.2g} of its length off"
+    equation = f"the equation, got a residual of {residual:.2g} answers' lengths"
+    return Check(
+        statement=name,
+        measured={
+            "max residual": residual,
+            "distance from M": _apart(matrix, factors.words @ factors.context.T),
+            "distance from C^+ M": off_best,
+            "questions": float(len(errors)),
+            **spread,
+        },
+        expected={"max residual": 0.0},
+        failed_assumptions=unmet((off_best <= TOLERANCE, best)),
+        failed_conclusions=unmet((residual <= TOLERANCE, equation)),
+    )
+
+
+def _apart(matrix: np.ndarray, other: np.ndarray) -> float:
+    """Length of the difference as a share of the matrix's own."""
+    return float(np.linalg.norm(matrix - other) / np.linalg.norm(matrix))

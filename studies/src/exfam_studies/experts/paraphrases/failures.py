@@ -23,15 +23,11 @@ def failure_predictors(
 ) -> dict[str, dict[str, Interval]]:
     """How well the gap, each term and the answer's rarity predict which questions fail.
 
-    `answered`: of all questions that `errors` were given; `n`: number of redrawings
-
     Predictors are the lengths of the gap and of `TERMS`, "statistics", that of rho + Delta + delta,
-    and "rarity", -log p of the answer. Of each there is "auc", the probability that a failed
-    question has more of it than an answered one, ties half; "correlation", point-biserial; and
-    "auc-within" of two questions of one relation, unless no relation has both kinds. Intervals hold
-    95 % of redrawn figures; pairs (a, a*) are redrawn with all their questions, which are not
-    independent of each other.
-    Raises DataError unless questions of both kinds are left.
+    and "rarity", -log p of the answer. "auc" is the probability that a failed question has more of
+    it than an answered one, ties half; "correlation" is point-biserial; "auc-within" is of two
+    questions of one relation. Intervals hold 95 % of `n` redrawn figures; pairs (a, a*) are redrawn
+    with all their questions. Raises DataError unless questions of both kinds are left.
     """
     failed = ~answered[errors.question]
     if failed.all() or not failed.any():
@@ -71,7 +67,6 @@ def _interval(figure: float, drawn: Draws) -> Interval:
 def _redrawn(
     group: Int64[np.ndarray, "questions"], n: int, random: np.random.Generator
 ) -> Iterator[Weights]:
-    """How often each question is drawn, whole groups at a time."""
     _, which = np.unique(group, return_inverse=True)
     size = int(which.max()) + 1
     even = np.full(size, 1 / size)
@@ -83,7 +78,6 @@ def _redrawn(
 def _figures(
     number: Numbers, failed: Failed, category: Int64[np.ndarray, "questions"], weight: Weights
 ) -> Float[np.ndarray, "figures draws"]:
-    """AUC, correlation and AUC within relations, of each redrawing of the questions."""
     won, pairs = _won(number, failed, weight)
     won_within, pairs_within = np.zeros(len(weight)), np.zeros(len(weight))
     for relation in np.unique(category):

@@ -1,8 +1,7 @@
 """Lemmas 11 and 15, checked by two ways of getting probabilities that share no code.
 
-The one way goes through all sentences and orders (`enumerate_sets`): from it come p(w_i, c_j) and
-p(c_j | W), and so both sides' matrix and rho. The other (`WordSets`) finds sets in an index of
-positions: from it come p(W | c_j), p(W) and p(w_i | c_j), and so sigma, delta and xi.
+`enumerate_sets` goes through all sentences and orders: from it come both sides' matrix and rho.
+`WordSets` finds sets in an index of positions: from it come sigma, delta and xi.
 """
 
 import itertools
@@ -42,9 +41,8 @@ def check_lemma_11(
     `tau`: of each word, and of MASK: makes it Lemma 15, of N, p_bar and the barred terms
     `pairs`: of word sets W and W*; None for all disjoint pairs of sets of two
 
-    M_ij = log p(w_i, c_j) / p(c_j) + log |V|, and rho + delta = xi. Assumes that W and W* have as
-    many words, and that p(W) and p(W*) are above 0. Concludes that both forms hold at every j where
-    no probability is 0, to 1e-8, and that rho = xi - delta.
+    Assumes that W and W* have as many words, and that p(W) and p(W*) are above 0. Concludes that
+    this, and rho = xi - delta, hold at every j where no probability is 0, to 1e-8.
     """
     windows = sentence_windows(sentences, probability=probability)
     if tau is not None:
@@ -89,7 +87,6 @@ def disjoint_pairs(words: Sequence[str], size: int = 2) -> list[SetPair]:
 
 
 def _enumerated_matrix(words: Sequence[str], singles: Joint) -> Mapping[str, Contexts]:
-    """Rows of M by their word."""
     joint = np.array(
         [[singles.get((frozenset([word]), other), 0.0) for other in words] for word in words]
     )
@@ -102,7 +99,6 @@ def _enumerated_matrix(words: Sequence[str], singles: Joint) -> Mapping[str, Con
 def _apart(
     sets: WordSets, slow: Callable[[int], Joint], matrix: Mapping[str, Contexts], pair: SetPair
 ) -> Float[np.ndarray, "forms contexts"]:
-    """How far the forms of the identity are off around each context word."""
     words, star = pair
     terms = paraphrase_terms(sets, words, star)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -133,10 +129,7 @@ def enumerate_sets(
     tau: Tau | None = None,
     window: int | None = None,
 ) -> Joint:
-    """p(W, c) of the sets W of `size` words drawn around c, by every sentence, position and order.
-
-    Time grows with the number of sentences times the power size + 1 of their length.
-    """
+    """p(W, c) of sets W of `size` words drawn around c, by every sentence, position and order."""
     gathered: dict[tuple[frozenset[str], str], list[float]] = defaultdict(list)
     total: list[float] = []
     for sentence, p in zip(sentences, probability, strict=True):
@@ -153,7 +146,6 @@ def enumerate_sets(
 
 
 def _around(sentence: Sequence[str], position: int, window: int | None) -> list[int]:
-    """The other positions within the window."""
     reach = len(sentence) if window is None else window
     return [m for m in range(len(sentence)) if 0 < abs(m - position) <= reach]
 
@@ -161,7 +153,6 @@ def _around(sentence: Sequence[str], position: int, window: int | None) -> list[
 def _weight(
     sentence: Sequence[str], center: int, context: int, tau: Tau | None, window: int | None
 ) -> float:
-    """1, or the attention of the masked `center` to `context`."""
     if tau is None:
         return 1.0
     of_word, of_mask = tau

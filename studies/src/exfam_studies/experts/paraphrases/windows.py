@@ -1,12 +1,8 @@
 """Texts, or all sentences of a grammar, as windows: which words lie around which, and their weight.
 
-A pair is a context word at a position s and a center word at another one m of its window. It weighs
-
-    CBOW         1                                      (times the probability of its sentence)
-    attention    gamma_s^m = tau_s / (tau_MASK + sum of tau over m's window but m itself)
-
-where m is masked and tau of a word is exp(c^T W^KQ c_MASK / sqrt(dim)). Both are products of what s
-weighs as context and m as center.
+A context word at a position s and a center word at another one m of its window weigh 1 (times the
+probability of the sentence) in CBOW, and in attention gamma_s^m = tau_s / (tau_MASK + sum of tau
+over m's window but m itself), tau of a word being exp(c^T W^KQ c_MASK / sqrt(dim)).
 Source: Appendix G of the paper on bidirectional attention as a mixture of experts; Proposition 14.
 """
 
@@ -29,11 +25,8 @@ Codes = Int64[np.ndarray, "positions"]
 class Windows:
     """Positions of words, the window around each, and what each weighs as context and as center.
 
-    `tokens`: the code at each position; -1 where no word is counted: at ends of sentences, and for
-        words that are left out but keep their positions
+    `tokens`: the code at each position; -1 at ends of sentences and for words that are left out
     `first`, `last`: of each position's window, itself inside, the last excluded
-
-    m is in the window of s just if s is in that of m.
     """
 
     words: tuple[str, ...]
@@ -96,8 +89,7 @@ def sentence_windows(
 ) -> Windows:
     """Windows of sentences given as words, of words in alphabetical order.
 
-    `probability`: what each sentence weighs; None for 1
-    `window`: the largest distance of words that see each other; None for whole sentences
+    `probability`: what each sentence weighs; `window`: the largest distance, None for all
     """
     words = tuple(sorted({word for sentence in sentences for word in sentence}))
     code = {word: number for number, word in enumerate(words)}
@@ -110,21 +102,13 @@ def sentence_windows(
 def text_windows(
     text: PreparedText, *, window: int | None = None, n_words: int | None = None
 ) -> Windows:
-    """Windows of a prepared text.
-
-    `n_words`: words that are counted, the most frequent ones; others keep their positions and are
-        neither center nor context. None for all
-    """
+    """Windows of a prepared text; beyond the `n_words` most frequent, words only stand there."""
     tokens = np.asarray(text.tokens, dtype=np.int64)
     return _windows(text.vocabulary.words[:n_words], tokens, np.ones(len(tokens)), window)
 
 
 def attention_windows(windows: Windows, tau: Float[np.ndarray, "words"], *, mask: float) -> Windows:
-    """The same windows, pairs weighed by attention: gamma instead of 1.
-
-    `tau`: of each word of `windows`, exp(c^T W^KQ c_MASK / sqrt(dim)); `mask`: of MASK itself,
-        which stands at the center and takes its part of the attention
-    """
+    """The same windows, pairs weighed by attention: `tau` of each word, `mask` that of MASK."""
     check_positive("mask", mask)
     if len(tau) != len(windows.words) or not (np.isfinite(tau) & (tau > 0)).all():
         raise DataError(

@@ -1,19 +1,15 @@
 """Probabilities of word sets around a word, and how far two sets are from paraphrasing each other.
 
-One joint distribution of a context word c and k words around it: c's position s is drawn with the
-weight of all its pairs, then k positions of its window one after the other, without replacement,
-each in proportion to what the pair (m, s) weighs. For one word this is the paper's p(w_i, c_j) =
-#(w_i, c_j) / D, or p_bar(w_i, c_j) = sum of gamma_j^i / E, which the paper defines for pairs alone.
-p(W | c) is the probability that the k words drawn are those of W in one given order, mean over
-orders: it is then the product of p(w_i | c) where words are independent.
+A context word c's position s is drawn with the weight of all its pairs, then k positions of its
+window without replacement, each in proportion to what the pair (m, s) weighs. For one word this is
+the paper's p(w_i, c_j), or p_bar(w_i, c_j). p(W | c) is the probability that the k words drawn are
+those of W in one given order, mean over orders: the product of p(w_i | c) of independent words.
 
     rho_j     = log p(c_j | W*) / p(c_j | W)
     sigma_j^W = log p(W | c_j) / product over W of p(w_i | c_j)
     delta     = log p(W*) / p(W), the same for all j
     xi_j      = log p(W* | c_j) / p(W | c_j)
 
-p(W | c_j) is in rho and xi and, with the opposite sign, in sigma^W - sigma^W*: it cancels in their
-sum. The bar versions are those of attention windows.
 Source: Appendix G of the paper on bidirectional attention as a mixture of experts, Definition 10
 and Lemmas 11 and 15.
 """
@@ -39,16 +35,11 @@ Positions = Int64[np.ndarray, "sets"]
 class WordSets:
     """p(W), p(c) and p(W | c) of any word set W; the bar versions of attention windows.
 
-    `smoothing`: share of independent words: p(W | c) is (1 - smoothing) times what was counted plus
-        smoothing times the product of p(w) over W
+    `smoothing`: share of independent words in p(W | c): of the product of p(w) over W
     `shrinkage`: None, or a number of pairs K with which sets of two words or more are smoothed
-        otherwise, towards words that are independent given c: p(W | c) is (n + K) / (e + K) times
-        the product of p(w | c), where n pairs' worth of sets were counted around c and e were
-        expected
+        towards words that are independent given c: p(W | c) is (n + K) / (e + K) times the product
+        of p(w | c), where n pairs' worth of sets were counted around c and e were expected
 
-    In a text most sets are around most words never seen. Without shrinkage p(W | c) is then about
-    the same around all c, as if sets paraphrased each other; with it, words are independent given
-    c, as if nothing but paraphrase could fail.
     Raises DataError where a word has nothing around it.
     """
 
@@ -92,9 +83,9 @@ class WordSets:
     def given_context(
         self, words: Collection[str]
     ) -> tuple[Contexts, Bool[np.ndarray, "contexts"]]:
-        """p(W | c_j) of all contexts j, smoothed, and whether W was counted around c_j at all.
+        """p(W | c_j) of all contexts j, and whether W was counted around c_j at all.
 
-        Raises DataError for a word twice, UnknownWordError, with near spellings, for unknown words.
+        Raises DataError for a word twice, UnknownWordError for unknown words.
         """
         codes = [self.windows.code(word) for word in words]
         if len(set(codes)) < len(codes):
@@ -130,19 +121,16 @@ class WordSets:
 
     @cached_property
     def _pair_weight(self) -> float:
-        """Mean weight of a pair."""
         counted = (self.windows.as_center > 0).astype(np.float64)
         n_pairs = self.windows.sums(counted)[self.windows.as_context > 0].sum()
         return float(self._context_weight.sum() / n_pairs)
 
     @cached_property
     def _context_weight(self) -> Contexts:
-        """Weight of all pairs of each context word."""
         weight = self.windows.as_context * self.windows.around
         return self.windows.by_word(np.arange(len(weight)), weight)
 
     def _counted(self, codes: Sequence[int]) -> Contexts:
-        """p(W | c_j) as counted."""
         context, members = _positions_of_sets(self.windows, codes)
         weight = self.windows.as_context[context] * self._drawn(context, members)
         return self.windows.by_word(context, weight) / self._context_weight
@@ -162,11 +150,7 @@ class WordSets:
 
 
 def _positions_of_sets(windows: Windows, codes: Sequence[int]) -> tuple[Positions, list[Positions]]:
-    """Every position with the whole set in its window, and where its words stand there.
-
-    Starts from the rarest word: positions with no other of the set in reach are dropped before
-    windows are looked at.
-    """
+    """Every position with the whole set in its window, and where its words stand there."""
     listed = sorted((windows.positions(code) for code in codes), key=len)
     start = listed[0]
     for other in listed[1:]:
@@ -232,7 +216,6 @@ def factorized_matrix(sets: WordSets) -> Float[np.ndarray, "words contexts"]:
     """M_ij = log p(w_i, c_j) / p(c_j) + log |V|, or N of attention windows: what is factorized.
 
     Raises DataError where a pair has probability 0.
-    Source: Propositions 9 and 14 of the paper on bidirectional attention as a mixture of experts.
     """
     pairs = sets.pairs
     if not (pairs > 0).all():

@@ -1,8 +1,7 @@
 """Boosted trees, with a library's own settings or with those that a validation part chose.
 
-Tuned ones are fitted to four fifths of the training rows with all settings of a small grid, each
-stopped early on the other fifth, then to all of them with the settings and number of trees that did
-best there. Where a normal distribution is predicted, its sd is that of errors on the rows held out.
+Tuned ones are fitted to four fifths of the training rows with all settings of a grid, stopped early
+on the other fifth, then to all rows with the settings and number of trees that did best there.
 """
 
 import math
@@ -13,10 +12,16 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from jaxtyping import Shaped
 
-from exfam_studies.experts.tables.features import Features, learn_features, n_copies, with_dropped
-from exfam_studies.experts.tables.predictions import (
+from exfam_studies.experts.tables.data import (
+    Columns,
+    Features,
+    TableShift,
+    learn_features,
+    n_copies,
+    with_dropped,
+)
+from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
     nats,
@@ -25,7 +30,6 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import Columns, TableShift
 
 HELD_OUT = 0.2
 PATIENCE = 30
@@ -43,7 +47,7 @@ class Boosting:
 
     `matrix`: what it takes of features; `unordered`: its parameter of columns whose numbers are
         names; `stopping`: what its `fit` takes to stop early on some rows; `n_trees`: how many
-        trees are then best; `trees`: how many the library has by itself; `grid`: what is tried
+        trees are then best; `trees`: how many it has by itself; `grid`: what is tried
     """
 
     package: str
@@ -60,11 +64,9 @@ class Boosting:
 
     @property
     def n_configurations(self) -> int:
-        """How many settings are tried."""
         return math.prod(map(len, self.grid.values()))
 
     def build(self, settings: Settings, classes: bool, unordered: list[int], seed: int) -> Any:
-        """A model of settings, for classes or numbers."""
         kind = getattr(import_module(self.package), self.classifier if classes else self.regressor)
         rest = {"n_estimators" if name == "trees" else name: v for name, v in settings.items()}
         if self.unordered is not None:
@@ -82,14 +84,12 @@ class _Trees:
     classes: np.ndarray | None
 
     def predict(self, matrix: np.ndarray, n_levels: int) -> np.ndarray:
-        """Chances of all levels, or numbers."""
         if self.classes is None:
             return np.asarray(self.model.predict(matrix), dtype=np.float64)
         chances = np.asarray(self.model.predict_proba(matrix), dtype=np.float64)
         return spread(chances, self.classes, n_levels=n_levels)
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
-        """Nats of chances, or the squared error of numbers."""
         if self.classes is None:
             return float(np.mean((self.predict(x, 0) - y) ** 2))
         chances = self.predict(x, 1 + int(self.classes.max()))
@@ -108,7 +108,6 @@ def fit_boosting(
     """A library with its own settings, or with those that did best on held-out training rows.
 
     `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
-    `dropped`: fit to rows with cells dropped
     """
     copies = n_copies(table) if dropped else 1
     table = with_dropped(table, seed=seed) if dropped else table
@@ -145,7 +144,6 @@ def fit_boosting(
 def _tune(
     fit: Callable[..., _Trees], library: Boosting, rows: Rows, held: Rows
 ) -> tuple[dict[str, Any], float]:
-    """The settings of least loss on the rows held out, and that loss."""
     tried: list[tuple[float, dict[str, Any]]] = []
     for values in product(*library.grid.values()):
         settings = dict(zip(library.grid, values, strict=True))
@@ -157,16 +155,11 @@ def _tune(
 
 
 def hold_out(
-    x: Shaped[np.ndarray, "rows columns"],
-    y: Shaped[np.ndarray, "rows"],
-    *,
-    classes: bool,
-    seed: int,
-    copies: int,
+    x: np.ndarray, y: np.ndarray, *, classes: bool, seed: int, copies: int
 ) -> tuple[Rows, Rows]:
     """Rows to fit on, and rows to stop on, of which none has a class that the others lack.
 
-    `copies`: how many times all rows come, one time after another: those of one row go together
+    `copies`: how many times all rows come; those of one row go together
     """
     held_out = np.tile(np.random.default_rng(seed).random(len(y) // copies) < HELD_OUT, copies)
     stop = held_out & np.isin(y, y[~held_out]) if classes else held_out
@@ -190,26 +183,17 @@ def _as_text(features: Features, columns: Columns) -> np.ndarray:
 
 LIBRARIES = {
     "lightgbm": Boosting(
-        "lightgbm",
-        "LGBMClassifier",
-        "LGBMRegressor",
-        {"n_jobs": 1, "verbose": -1},
-        unordered="cat_feature",
-        stopping=_stop_lightgbm,
+        "lightgbm", "LGBMClassifier", "LGBMRegressor", {"n_jobs": 1, "verbose": -1},
+        unordered="cat_feature", stopping=_stop_lightgbm,
         grid={"num_leaves": (7, 31), "learning_rate": (0.03, 0.1), "min_child_samples": (5, 20)},
     ),
     "catboost": Boosting(
-        "catboost",
-        "CatBoostClassifier",
-        "CatBoostRegressor",
+        "catboost", "CatBoostClassifier", "CatBoostRegressor",
         {"thread_count": 1, "verbose": False, "allow_writing_files": False},
-        of_classifier={"loss_function": "MultiClass"},
-        unordered="cat_features",
-        matrix=_as_text,
-        trees=1000,
+        of_classifier={"loss_function": "MultiClass"}, unordered="cat_features", matrix=_as_text,
+        trees=1000, grid={"depth": (4, 6), "learning_rate": (0.03, 0.1)},
         stopping=lambda rows: {"eval_set": rows, "early_stopping_rounds": PATIENCE},
         n_trees=lambda model: int(model.get_best_iteration()) + 1,
-        grid={"depth": (4, 6), "learning_rate": (0.03, 0.1)},
     ),
     "xgboost": Boosting("xgboost", "XGBClassifier", "XGBRegressor", {"n_jobs": 1, "verbosity": 0}),
-}
+}  # fmt: skip

@@ -2,33 +2,157 @@
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib import import_module
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float, Int64, Shaped
+from scipy.special import ndtr
 
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Kept, Store
+from exfam_studies.common.kept import Measured, Store
 from exfam_studies.common.rows import Row, row_over_seeds
+from exfam_studies.experts.tables.data import Columns, TableShift
 
-# Results of smoke runs are of other data: they have a folder of their own.
-FAST_FOLDER = "fast"
+# The share of a uniform distribution in the nats that are always finite.
+MIXED_IN = 1e-3
+# By task: metric and decision rule. "argmax" is the most probable level, "mean" the mean, and
+# "rounded" the level nearest to it.
+_LABELS = ("accuracy argmax", "accuracy rounded", "mse argmax", "mse mean", "nats", "nats-mixed")
+LOSSES = {
+    "regression": ("mse mean", "nats"),
+    "ordinal": _LABELS,
+    "classification": ("accuracy argmax", "nats", "nats-mixed"),
+}
+# Of tables of codes, which have no finer scale than their codes.
+CODED = tuple(name.replace("mse mean", "mse rounded") for name in _LABELS)
+
+
+@dataclass(frozen=True, eq=False)
+class Predicted:
+    """Probabilities of all levels of y, or the mean of a number and its log density in nats."""
+
+    chances: Float[np.ndarray, "rows levels"] | None = None
+    mean: Float[np.ndarray, "rows"] | None = None
+    log_prob: Callable[[np.ndarray], np.ndarray] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fitted model: predictions of rows, and what was chosen by validation, by name."""
+
+    predict: Callable[[Columns], Predicted]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+
+def y_levels(table: TableShift) -> list[Any]:
+    """The levels of y in order: those fixed beforehand, else those of the training rows."""
+    return list(table.levels.get("y", np.unique(table.train_y)))
+
+
+def y_codes(y: Shaped[np.ndarray, "rows"], levels: Sequence[Any]) -> Int64[np.ndarray, "rows"]:
+    """The index of each value among the levels."""
+    index = {level: code for code, level in enumerate(levels)}
+    return np.array([index[value] for value in y.tolist()], dtype=np.int64)
+
+
+def y_numbers(table: TableShift) -> Float[np.ndarray, "rows"]:
+    """The training rows' y as a number to regress on: its code, where it has levels."""
+    if table.task == "regression":
+        return table.train_y.astype(np.float64)
+    return y_codes(table.train_y, y_levels(table)).astype(np.float64)
+
+
+def spread(
+    chances: Float[np.ndarray, "rows classes"],
+    classes: Int64[np.ndarray, "classes"],
+    *,
+    n_levels: int,
+) -> Float[np.ndarray, "rows levels"]:
+    """Probabilities of all levels from those of the classes that occurred in training."""
+    whole = np.zeros((len(chances), n_levels))
+    whole[:, classes] = chances
+    return whole
+
+
+def normal_prediction(mean: Float[np.ndarray, "rows"], sd: float, table: TableShift) -> Predicted:
+    """A normal distribution of y, or of levels the chances of what lies nearest to each code."""
+    if table.task == "regression":
+        return Predicted(mean=mean, log_prob=partial(_normal_log_prob, mean, sd))
+    edges = np.arange(1, len(y_levels(table))) - 0.5
+    return Predicted(chances=gaussian_bins(mean, sd, edges))
+
+
+def _normal_log_prob(mean: np.ndarray, sd: float, y: np.ndarray) -> np.ndarray:
+    return -(0.5 * (mean - y) ** 2 / sd**2 + np.log(sd) + 0.5 * np.log(2 * np.pi))
+
+
+def gaussian_bins(
+    mean: Float[np.ndarray, "rows"], sd: float, edges: Float[np.ndarray, "edges"]
+) -> Float[np.ndarray, "rows levels"]:
+    """Probabilities of the intervals between increasing edges, and of those beyond them."""
+    z = (np.concatenate([[-np.inf], edges, [np.inf]]) - mean[:, None]) / sd
+    low, high = z[:, :-1], z[:, 1:]
+    # Beyond the mean the upper tail is the exact one: 1 - tiny leaves no digits to subtract.
+    above = low > 0
+    low, high = np.where(above, -high, low), np.where(above, -low, high)
+    return np.asarray(ndtr(high) - ndtr(low))
+
+
+def nats(
+    chances: Float[np.ndarray, "rows levels"], codes: Int64[np.ndarray, "rows"], *, mixed_in: float
+) -> Float[np.ndarray, "rows"]:
+    """-log p(y) with a share of a uniform distribution mixed in."""
+    p = chances[np.arange(len(codes)), codes] * (1 - mixed_in) + mixed_in / chances.shape[1]
+    with np.errstate(divide="ignore"):
+        return -np.log(p)
+
+
+def row_losses(
+    predicted: Predicted,
+    y: Shaped[np.ndarray, "rows"],
+    *,
+    table: TableShift,
+    names: Sequence[str] | None = None,
+) -> dict[str, Float[np.ndarray, "rows"]]:
+    """Each row's losses by name: 1 for a right decision, a squared error, -log p(y) in nats.
+
+    Squared errors of levels are those of their codes; nats are infinite where what happened had no
+    chance, "nats-mixed" have a thousandth of a uniform distribution mixed in.
+    """
+    if predicted.chances is None:
+        assert predicted.mean is not None and predicted.log_prob is not None
+        numbers = y.astype(np.float64)
+        return {"mse mean": (predicted.mean - numbers) ** 2, "nats": -predicted.log_prob(numbers)}
+    codes, chances = y_codes(y, y_levels(table)), predicted.chances
+    mean, likeliest = chances @ np.arange(chances.shape[1]), chances.argmax(axis=1)
+    losses = {
+        "accuracy argmax": likeliest == codes,
+        "accuracy rounded": np.rint(mean) == codes,
+        "mse argmax": (likeliest - codes) ** 2,
+        "mse mean": (mean - codes) ** 2,
+        "mse rounded": (np.rint(mean) - codes) ** 2,
+        "nats": nats(chances, codes, mixed_in=0.0),
+        "nats-mixed": nats(chances, codes, mixed_in=MIXED_IN),
+    }
+    return {name: losses[name].astype(np.float64) for name in names or LOSSES[table.task]}
+
+
 # Name of a loss -> its value in each row, or the mean alone.
 Losses = Mapping[str, np.ndarray]
-Results = Mapping[str, Sequence[Kept]]
+Results = Mapping[str, Sequence[Measured]]
 
 
 def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
-    """Fit and measure all models on all tasks; results already kept are not fitted again.
-
-    `tasks`: each a `CodedTask` or a `ShiftTask`, or what has their methods
-    """
+    """Fit and measure all models on all tasks, `CodedTask` or `ShiftTask`, but what is kept."""
     folder = options.folder
-    store = Store(folder / FAST_FOLDER if folder is not None and options.fast else folder)
+    if folder is not None and options.fast:
+        folder = folder / "fast"  # of other data
+    store = Store(folder)
     jobs = [
         Job(f"{task.label} {name}", partial(_fitted_rows, task, name, store))
         for task in tasks
@@ -41,10 +165,7 @@ def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
 
 
 def fit_missing(task: Any, name: str, store: Store) -> None:
-    """Fit the wanted fits of a model that have no result yet, each with its number as the seed.
-
-    Models that are fitted together have the first one's number as theirs.
-    """
+    """Fit the wanted fits of a model that have no result yet, each with its number as the seed."""
     contender, together = task.models()[name], task.together(name)
     missing = [key for key in task.keys(name) if store.get(key) is None]
     if contender.package is not None:
@@ -59,7 +180,7 @@ def fit_missing(task: Any, name: str, store: Store) -> None:
         seconds = (time.process_time() - start) / len(keys)
         for key, table, fitted in zip(keys, tables, fits, strict=True):
             losses = task.losses(fitted, table, key)
-            store.put(Kept(key, {}, seconds, losses, fitted.chosen))
+            store.put(Measured({}, losses, fitted.chosen, seconds, key))
 
 
 def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
@@ -69,15 +190,14 @@ def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
     return task.model_rows(name, _kept(task, name, store))
 
 
-def _kept(task: Any, name: str, store: Store) -> list[Kept]:
+def _kept(task: Any, name: str, store: Store) -> list[Measured]:
     return [result for key in task.keys(name) if (result := store.get(key)) is not None]
 
 
-def loss_row(row: Row, results: Sequence[Kept], loss: str, *, held: Sequence[Kept] = ()) -> Row:
-    """`row` with the mean of a loss over rows, then over fits; in words where it is infinite.
-
-    `held`: the same fits measured on held-out training rows
-    """
+def loss_row(
+    row: Row, results: Sequence[Measured], loss: str, *, held: Sequence[Measured] = ()
+) -> Row:
+    """`row` with the mean of a loss over rows, then over fits; in words where it is infinite."""
     means, held_means = (
         [float(result.arrays[loss].mean()) for result in some] for some in (results, held)
     )
@@ -92,14 +212,16 @@ def loss_row(row: Row, results: Sequence[Kept], loss: str, *, held: Sequence[Kep
     )
 
 
-def pairs_of(ours: Sequence[Kept], theirs: Sequence[Kept]) -> list[tuple[Kept, Kept]]:
+def pairs_of(
+    ours: Sequence[Measured], theirs: Sequence[Measured]
+) -> list[tuple[Measured, Measured]]:
     """The results of both models that are of the same data set or seed."""
     own = {result.key.seed: result for result in ours}
     return [(own[r.key.seed], r) for r in theirs if r.key.seed in own]
 
 
 def difference_row(
-    row: Row, pairs: Sequence[tuple[Kept, Kept]], loss: str
+    row: Row, pairs: Sequence[tuple[Measured, Measured]], loss: str
 ) -> tuple[Row, np.ndarray]:
     """`row` with how much our losses differ from theirs, and the mean over fits of each row."""
     with np.errstate(invalid="ignore"):  # what both gave no chance

@@ -1,8 +1,4 @@
-"""All models of tables, by the name that rows give them.
-
-Nothing was tuned for ours: `masked-table` has all defaults, whose choices each fit makes by
-validation on its training rows; others have their parts set by hand.
-"""
+"""All models of tables, by the name that rows give them. Nothing was tuned for ours."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,15 +10,8 @@ import numpy as np
 
 from exfam_studies.common.fits import Contender
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
-from exfam_studies.experts.tables.features import with_dropped
-from exfam_studies.experts.tables.peers import (
-    CLASSIFIERS,
-    GRIDS,
-    fit_one_hot,
-    fit_ordered_probit,
-    fit_ridge,
-)
-from exfam_studies.experts.tables.predictions import (
+from exfam_studies.experts.tables.data import Columns, TableShift, with_dropped
+from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
     spread,
@@ -30,8 +19,14 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import Columns, TableShift
-from exfam_studies.experts.tables.reference import fit_reference
+from exfam_studies.experts.tables.peers import (
+    CLASSIFIERS,
+    GRIDS,
+    fit_one_hot,
+    fit_ordered_probit,
+    fit_reference,
+    fit_ridge,
+)
 
 # The models that others are compared with, pair by pair.
 OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
@@ -65,8 +60,7 @@ def fit_masked(
 ) -> Fitted:
     """A masked table of the training rows; categories unseen there are like missing cells.
 
-    `classes`: predict chances of levels; else a number, or of levels the chances of what lies
-        nearest to each code
+    `classes`: predict chances of levels; else a number, or of levels the chances around each code
     """
     from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
 
@@ -156,10 +150,7 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
 
 
 def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
-    """The settings of a model that differ from its defaults, or the grid that it is tuned on.
-
-    `task`: of a table with a natural shift; None for tables of codes
-    """
+    """The settings of a model that differ from its defaults, or the grid that it is tuned on."""
     if model.startswith("masked-table"):
         if task is None:
             kinds = {"kinds": "all columns ordered"}

@@ -1,10 +1,9 @@
 """Peers: ridge regression, ordered probit, and classifiers of tables of codes, also tuned.
 
-Classifiers see a column of 0 and 1 for each code; tuned ones have the paper's grids and 5-fold
-validation on accuracy.
 Source: appendix E of "Bidirectional attention as a mixture of continuous word experts".
 """
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,13 +11,21 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float, Int64
 from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 from scipy.stats import norm
+from torch import Tensor
+from torch.nn import functional
 
-from exfam_studies.experts.tables.features import learn_features
-from exfam_studies.experts.tables.predictions import (
+from exfam.layers import lend_generator
+from exfam.tables.networks.batch import MASKED, CellBatch
+from exfam.tables.networks.deep import DeepTableNetwork
+from exfam.tables.networks.parts import CellTokens, Readout, TokenPlan
+from exfam.tables.networks.table_network import TableSettings
+from exfam_studies.experts.tables.data import Columns, TableShift, learn_features
+from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
     gaussian_bins,
@@ -28,7 +35,8 @@ from exfam_studies.experts.tables.predictions import (
     y_levels,
     y_numbers,
 )
-from exfam_studies.experts.tables.public import Columns, TableShift
+
+Numbers = Float[np.ndarray, "parameters"]
 
 RIDGE_PENALTIES = np.logspace(-3, 4, 15)
 N_FOLDS = 5
@@ -92,10 +100,7 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False
 
 
 def fit_ridge(table: TableShift, *, seed: int, standardized: bool = True) -> Fitted:
-    """Ridge regression of y, or of its code; its penalty and sd are those of leave-one-out errors.
-
-    `standardized`: on standardized numbers and labels as 0 and 1; else on numbers as they are
-    """
+    """Ridge regression of y, or of its code; penalty and sd are of leave-one-out errors."""
     from sklearn.linear_model import RidgeCV
 
     features = learn_features(table)
@@ -135,17 +140,15 @@ def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
     )
 
 
-def _parts(parameters: np.ndarray, n_slopes: int) -> tuple[np.ndarray, np.ndarray]:
+def _parts(parameters: Numbers, n_slopes: int) -> tuple[np.ndarray, np.ndarray]:
     """Slopes and increasing cuts: the first one, then logarithms of steps."""
     first, steps = parameters[n_slopes : n_slopes + 1], np.exp(parameters[n_slopes + 1 :])
     return parameters[:n_slopes], np.cumsum(np.concatenate([first, steps]))
 
 
 def probit_loss(
-    parameters: Float[np.ndarray, "parameters"],
-    scores: Float[np.ndarray, "rows columns"],
-    y: Int64[np.ndarray, "rows"],
-) -> tuple[float, Float[np.ndarray, "parameters"]]:
+    parameters: Numbers, scores: Float[np.ndarray, "rows columns"], y: Int64[np.ndarray, "rows"]
+) -> tuple[float, Numbers]:
     """Mean of -log p(y | x) and its gradient."""
     slopes, cuts = _parts(parameters, scores.shape[1])
     edges = np.concatenate([[-np.inf], cuts, [np.inf]])
@@ -162,3 +165,104 @@ def probit_loss(
     of_steps[1:] *= np.exp(parameters[len(slopes) + 1 :])
     gradient = np.concatenate([scores.T @ (to_high - to_low), of_steps]) / len(y)
     return float(-np.log(p).mean()), gradient
+
+
+Codes = Int64[Tensor, "tables rows columns"]
+
+EPOCHS, BATCH, LEARNING_RATE = 200, 128, 1e-3
+EMBED, HEADS, HEAD, HIDDEN, DROPOUT = 20, 5, 4, 5, 0.1
+_ROWS_AT_ONCE = 4096
+
+
+def reference_network(
+    n_tables: int, n_columns: int, n_categories: int, *, seed: int
+) -> DeepTableNetwork:
+    """The paper's network, one for each table.
+
+    >>> network = reference_network(1, 6, 10, seed=0)
+    >>> unused = 2 * 20
+    >>> sum(parameter.numel() for parameter in network.parameters()) - unused
+    2535
+    """
+    generator = torch.Generator().manual_seed(seed)
+    plan = TokenPlan(
+        (n_categories,) * n_columns,
+        shared=True,
+        scores=(None,) * n_columns,
+        ordered=((False,) * n_columns,) * n_tables,
+    )
+    basis = torch.zeros(n_tables, n_columns, n_categories, n_categories + 2)
+    basis[..., :n_categories] = torch.eye(n_categories)
+    tokens = CellTokens(plan, embed_dim=EMBED, generator=generator)
+    bias = torch.zeros(n_columns, n_categories)
+    readout = Readout(basis, bias, embed_dim=EMBED, shared=True, generator=generator)
+    settings = TableSettings(
+        network="deep", categories="shared", ordinal=(False,) * n_tables, embed_dim=EMBED,
+        n_heads=HEADS, head_dim=HEAD, n_layers=1, feed_forward_dim=HIDDEN, dropout=DROPOUT,
+        norm="post", masked_columns=(),
+    )  # fmt: skip
+    return DeepTableNetwork(tokens, readout, settings, generator=generator)
+
+
+def fit_reference(table: TableShift, *, seed: int) -> Fitted:
+    """The paper's model of one table of codes."""
+    return fit_reference_tables([table], seed=seed)[0]
+
+
+def fit_reference_tables(
+    tables: Sequence[TableShift], *, seed: int, epochs: int = EPOCHS
+) -> list[Fitted]:
+    """The paper's model of each of several tables of codes of one size."""
+    rows = [np.column_stack([*table.train.values(), table.train_y]) for table in tables]
+    codes = torch.from_numpy(np.stack(rows))
+    n_levels = len(y_levels(tables[0]))
+    network = reference_network(len(codes), codes.shape[-1], n_levels, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    with lend_generator(generator, network):
+        _train(network, codes, epochs=epochs, generator=generator)
+    network.eval()
+    return [Fitted(partial(_predict, network, index)) for index in range(len(codes))]
+
+
+def _train(
+    network: DeepTableNetwork, codes: Codes, *, epochs: int, generator: torch.Generator
+) -> None:
+    optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, eps=1e-7, fused=True)
+    tables, rows, columns = codes.shape
+    network.train()
+    for _ in range(epochs):
+        order = torch.stack(
+            [torch.randperm(rows * columns, generator=generator) for _ in range(tables)]
+        )
+        for chosen in order.split(BATCH, dim=1):
+            row, column = chosen // columns, chosen % columns
+            batch = codes.take_along_dim(row[..., None], 1)
+            logits = _logits(network, batch, column)
+            hidden = batch.take_along_dim(column[..., None], 2)[..., 0]
+            # Each table's own mean, so that each network has the step that it has alone.
+            loss = (
+                functional.cross_entropy(logits.flatten(0, 1), hidden.flatten(), reduction="sum")
+                / chosen.shape[1]
+            )
+            optimizer.zero_grad(set_to_none=True)
+            loss.backward()
+            optimizer.step()
+
+
+def _logits(
+    network: DeepTableNetwork, codes: Codes, column: Int64[Tensor, "tables batch"]
+) -> Float[Tensor, "tables batch categories"]:
+    batch = CellBatch(codes, None, torch.zeros(codes.shape))
+    return network.readout(network.of_copies(batch, column)[:, :, None], [0])[:, :, 0]
+
+
+@torch.inference_mode()
+def _predict(network: DeepTableNetwork, index: int, columns: Columns) -> Predicted:
+    x = np.column_stack(list(columns.values()))
+    codes = torch.from_numpy(np.column_stack([x, np.full(len(x), MASKED)]))
+    tables, parts = network.n_members, []
+    for part in codes.split(math.ceil(_ROWS_AT_ONCE / tables)):
+        column = torch.full((tables, len(part)), codes.shape[1] - 1)
+        logits = _logits(network, part.expand(tables, -1, -1), column)[index]
+        parts.append(logits.double().softmax(-1))
+    return Predicted(chances=torch.cat(parts).numpy())
