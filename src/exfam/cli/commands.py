@@ -65,11 +65,7 @@ LONGEST = 1000
 
 @functools.cache
 def commands() -> dict[str, Command]:
-    """Our commands and those of other installed packages, by name.
-
-    >>> commands()["fit"].title
-    'fit a model to a file and save it'
-    """
+    """Our commands and those of other installed packages, by name."""
     added: dict[str, Command] = {}
     for entry in importlib.metadata.entry_points(group=ENTRY_POINTS):
         added |= entry.load()
@@ -86,10 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0, 2 after an error that the user can mend, 130 after Ctrl-C.
 
     An error is one line on stderr, and nothing but results is on stdout.
-
-    >>> main(["--version"])  # doctest: +ELLIPSIS
-    exfam ...
-    0
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words:
@@ -114,9 +106,6 @@ def split_command(words: Sequence[str]) -> tuple[str, list[str]]:
     """The command that words begin with, which may be of two, and its own words.
 
     A file called `words` is therefore given to `exfam fit` as ./words.
-
-    >>> split_command(["fit", "words", "corpus.txt"]), split_command(["fit", "./words"])
-    (('fit words', ['corpus.txt']), ('fit', ['./words']))
     """
     length = 2 if " ".join(words[:2]) in commands() and len(words) > 1 else 1
     return " ".join(words[:length]), list(words[length:])
@@ -198,11 +187,7 @@ def _message(error: BaseException) -> str:
 
 
 def _as_options(message: str, names: Sequence[str]) -> str:
-    """A message that speaks of Python arguments, for those who write options.
-
-    >>> _as_options("`seed` must be 1. Choose unknown='unk' or k=True.", ["k", "seed", "unknown"])
-    '`--seed` must be 1. Choose --unknown unk or --k.'
-    """
+    """A message that speaks of Python arguments, for those who write options."""
 
     def option(match: re.Match[str]) -> str:
         name, value = match[1] or match[2], match[4]

@@ -63,12 +63,7 @@ def _print_config(form: Form, values: dict[str, Any], skipped: Sequence[str]) ->
 
 
 def help_of(form: Form) -> str:
-    """What `--help` prints.
-
-    >>> form = Form("demo", "Show.", [], example="exfam demo")
-    >>> print(help_of(form).splitlines()[0])
-    usage: exfam demo [options]
-    """
+    """What `--help` prints."""
     parser = argparse.ArgumentParser(
         usage=_usage(form),
         description=f"{form.title}.",

@@ -69,11 +69,7 @@ class Declaration:
 
 
 def estimator_options(model: str) -> list[Option]:
-    """An option for every parameter of an estimator.
-
-    >>> next(option.default for option in estimator_options("efa") if option.name == "n_heads")
-    2
-    """
+    """An option for every parameter of an estimator."""
     reads = _ALL[model].reads
     return [_option(parameter, reads=reads) for parameter in parameters_of(model)]
 
@@ -110,9 +106,6 @@ def parameters_of(model: str) -> list[Declaration]:
     """The parameters of an estimator, by section.
 
     Raises ExfamError for an unknown model.
-
-    >>> [parameter.name for parameter in parameters_of("efa")][:3]
-    ['group', 'order', 'item']
     """
     check_choice("--model", model, _ALL)
     own = _declarations(_ALL[model].module, _ALL[model].name).values()
