@@ -19,9 +19,9 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
     """The same maps, each of which also sees the `lags` maps before it (at most 10,000).
 
     `context_start` and `context_stop` get one range per lag, the oldest first, the last one a
-        `step` before the group's own time, by default the most frequent gap. A range is empty where
-        these groups have no map of that time, so add lags before splitting; `lags` of 0 takes
-        ranges away.
+    `step` before the group's own time, by default the most frequent gap. A range is empty where
+    these groups have no map of that time, so add lags before splitting; `lags` of 0 takes
+    ranges away.
     Raises ExfamError for `lags` or a `step` out of range, DataError for groups that are no field,
     or have two maps of one time.
 
