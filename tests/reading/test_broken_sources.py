@@ -39,7 +39,6 @@ TEXTS = [
 ]
 JSONS = [
     ("", r"`source` must have at least one row, got none in .*a\.jsonl"),
-    ("[\n", r"one JSON object a line, got Expecting value on line 1 of"),
     ('{"user": 1}\n{"user":}\n', r"one JSON object a line, got Expecting value on line 2 of .*l\."),
     ('{"user": 1}\n\n[1]\n', "one JSON object a line, got a list on line 3 of"),
     ('{"user": 1, "user": 2}\n', "one JSON object a line, got the key 'user' twice on line 1 of"),

@@ -162,6 +162,9 @@ def test_what_is_wrong_is_named(file, options, message):
         read_table_file(file, **options)
 
 
-def test_a_broken_query_is_reported_before_its_columns_are_known():
+def test_a_broken_source_is_reported_before_its_columns_are_known(tmp_path):
+    (tmp_path / "a.jsonl").write_text("{")
+    with pytest.raises(DataError, match="must have one JSON object a line, got"):
+        read_table_file(str(tmp_path / "a.jsonl"))
     with pytest.raises(DataError, match="`source` must be a query that can be run"):
         read_table_file("SELECT what")
