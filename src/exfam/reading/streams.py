@@ -63,7 +63,7 @@ class _Limited(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         n_read: int = self._stream.readinto(buffer)
-        if self._stream.tell() > self._most:
+        if self._stream.seek(0, io.SEEK_CUR) > self._most:
             raise DataError(
                 f"{self._name} must unpack to {self._most:,} bytes at most ({MOST_TIMES} times its "
                 f"size, or {UNPACKED_ANYWAY >> 20} MiB if that is more), got more from "
@@ -73,9 +73,6 @@ class _Limited(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         return int(self._stream.seek(offset, whence))
-
-    def tell(self) -> int:
-        return int(self._stream.tell())
 
 
 def is_packed(path: str | os.PathLike[str]) -> bool:

@@ -85,9 +85,9 @@ class FileSource:
             with _named(path), open(path, "rb") as stored:
                 for piece in _of_file(path, stored, position, size):
                     _check_bytes(piece.text, path, position)
-                    yield replace(piece, done=before + stored.tell())
+                    yield replace(piece, done=before + stored.seek(0, os.SEEK_CUR))
                     position = piece.after
-                before += stored.tell()
+                before += stored.seek(0, os.SEEK_CUR)
 
 
 @dataclass(frozen=True)
