@@ -41,6 +41,7 @@ def test_labels_that_words_decide_are_learned(encoder, classifier):
     np.testing.assert_allclose(np.exp(predicted).sum(1), 1.0)
     np.testing.assert_allclose(classifier.predict_proba(TEST), np.exp(predicted))
     assert classifier.classes_.tolist() == ["car", "it"]
+    assert not np.allclose(predicted, classifier.predict_log_proba(TEST, term="positional"))
     y = ["bus", "tram", *classifier.predict(TRAIN[2:4])]
     with pytest.warns(ExfamWarning, match="2 of the 4 labels of `y` .* 'bus' at index 0") as warned:
         assert classifier.score(TRAIN[:4], y) == 0.5
@@ -59,6 +60,9 @@ def test_labels_that_words_decide_are_learned(encoder, classifier):
 
 def test_numbers_of_pairs_are_learned(regressor):
     assert regressor.score(PAIRS, NUMBERS) > 0.6
+    assert 0 < regressor.predict_std(PAIRS[:2])[0] < NUMBERS.std()
+    predicted = regressor.predict(PAIRS[:9])
+    assert not np.allclose(predicted, regressor.predict(PAIRS[:9], term="contextual"))
     one, other = regressor.predict([("a man", "it"), ("it", "a man")])
     assert one != other
 
@@ -123,6 +127,7 @@ def test_the_unit_of_the_numbers_changes_nothing_but_the_unit(encoder, a, b):
     one, other = fitted(NUMBERS), fitted(a * NUMBERS + b)
     predicted = (other.predict(PAIRS) - b) / a
     np.testing.assert_allclose(predicted, one.predict(PAIRS), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(other.predict_std(PAIRS) / a, one.predict_std(PAIRS), rtol=1e-6)
     assert other.score(PAIRS, a * NUMBERS + b) == pytest.approx(one.score(PAIRS, NUMBERS))
 
 

@@ -119,7 +119,7 @@ def test_unknown_words_are_dropped_and_their_share_is_reported(fitted):
     known = WordVectors(("The", "the", "cat"), np.eye(3, dtype=np.float32))
     words, share = known_words([["The", "THE", "Cat", "dxg"]], known.index, longest=2)
     assert words.item.tolist() == [0, 1] and share == 0.75
-    assert fitted.coverage_ == 1.0
+    assert fitted.coverage_ == 1.0 and fitted.coverage(["w1 zz w2 w3"]) == 0.75
     given, alike = ["w1 zz w2", "zz", list(WORDS) * 3], ["w1 w2", "", [*WORDS, *WORDS[:4]]]
     np.testing.assert_array_equal(fitted.predict_proba(given), fitted.predict_proba(alike))
 

@@ -113,7 +113,7 @@ def test_the_vectors_are_those_of_a_dense_solver(fitted, text, tmp_path):
 
 def test_the_score_is_the_mean_over_pairs_of_softmaxes(fitted):
     vectors = fitted.vectors_
-    log_p = fitted._log_rows(np.arange(len(vectors)))
+    log_p = fitted.log_conditional(vectors.words)
     np.testing.assert_allclose(np.exp(log_p).sum(axis=1), 1)
     logits = vectors.matrix("context").astype(float) @ vectors.center[0]
     expected = fitted.frequencies_ * np.exp(logits)
@@ -139,8 +139,8 @@ def test_parts_of_a_text_come_to_the_whole():
     assert sorted(order) == list(range(len(parts.vectors_)))
     for other in (parts, fit):
         np.testing.assert_allclose(other.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
-    log_p = whole._log_rows(np.arange(len(order)))
-    np.testing.assert_allclose(parts._log_rows(order)[:, order], log_p, atol=1e-4)
+    log_p = parts.log_conditional(whole.vectors_.words)[:, order]
+    np.testing.assert_allclose(log_p, whole.log_conditional(whole.vectors_.words), atol=1e-4)
     grown = len(parts.vectors_)
     parts.partial_fit([["new", "newer"]] * 30)
     assert len(parts.vectors_) == grown + 2 and "newer" in parts.vectors_

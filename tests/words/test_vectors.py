@@ -131,6 +131,8 @@ def test_the_most_similar_are_those_of_the_sum_of_unit_vectors(of):
         expected = alone.most_similar(word, k=7, among=20)
         assert [near.word for near in words] == [near.word for near in expected]
     assert vectors.analogy("w1", "w2", "w3", of=of) == alone.analogy("w1", "w2", "w3")
+    first, second = vectors.most_similar("w3", k=2, of=of)
+    assert vectors.most_similar("w3", k=1, exclude=[first.word], of=of) == [second]
     assert len(vectors.most_similar("w2", k=99)) == 59
 
 
@@ -197,5 +199,13 @@ def test_safetensors_keep_everything(tmp_path, ending):
             assert (getattr(read, name) is None) == (name not in given)
             np.testing.assert_array_equal(getattr(read, name), given.get(name))
     assert WordVectors.load(path, limit=7).context.shape == (7, 8)
+    with pytest.raises(DataError, match="must be None for a file that holds context vectors"):
+        WordVectors.load(path, context=path)
+    # Two files of one matrix have center and context.
     some_vectors(context=CONTEXT).save(path, of="context")
-    np.testing.assert_array_equal(WordVectors.load(path).center, CONTEXT)
+    some_vectors().save(tmp_path / "center.txt")
+    read = WordVectors.load(tmp_path / "center.txt", context=path, limit=9)
+    np.testing.assert_array_equal(read.context, CONTEXT[:9])
+    some_vectors(rows=5).save(tmp_path / "five.txt")
+    with pytest.raises(DataError, match=r"each of 60 words, got none for 'w5' \(55 missing\)"):
+        WordVectors.load(path, context=tmp_path / "five.txt")

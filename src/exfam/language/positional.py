@@ -122,6 +122,11 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         )
         return self
 
+    def coverage(self, X: Any) -> float:
+        """The share of the words of some sentences that have a vector."""
+        self._check_fitted()
+        return self._known(split_sentences(X, name="X"))[1]
+
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
         """Log-probability in nats of each of `classes_`."""
         model = self.model_

@@ -125,8 +125,8 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         subwords = Subwords(self.vocabulary_["subwords"][0])
         return TextEncoder(network, subwords, term, self.long_sentences)
 
-    def _outputs(self, X: Any) -> torch.Tensor:
-        vectors = self.encoder().vectors(_given(X, name="X"), pooling=self.model_.pooling)
+    def _outputs(self, X: Any, term: str) -> torch.Tensor:
+        vectors = self.encoder(term=term).vectors(_given(X, name="X"), pooling=self.model_.pooling)
         output = self.model_.output
         with torch.inference_mode():
             outputs = output(torch.from_numpy(vectors).to(output.weight.device))
@@ -187,9 +187,11 @@ class SentenceClassifier(LabelPredictions, _Tuned):
 
     classes_: np.ndarray = attribute()
 
-    def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "sentences labels"]:
-        """Log-probability in nats of each of `classes_`."""
-        return self._outputs(X).log_softmax(-1).numpy()
+    def predict_log_proba(
+        self, X: Any, *, term: str = "both"
+    ) -> Float64[np.ndarray, "sentences labels"]:
+        """Log-probability in nats of each of `classes_`; `term`: as in `encoder`."""
+        return self._outputs(X, term).log_softmax(-1).numpy()
 
     def _learn(self, y: np.ndarray) -> None:
         self.classes_ = known_labels(y)
@@ -225,9 +227,13 @@ class SentenceRegressor(RegressorMixin, _Tuned):
     center_: float = attribute()
     scale_: float = attribute()
 
-    def predict(self, X: Any) -> Float64[np.ndarray, "sentences"]:
-        """The mean of each sentence's number."""
-        return self.center_ + self.scale_ * self._outputs(X)[:, 0].numpy()
+    def predict(self, X: Any, *, term: str = "both") -> Float64[np.ndarray, "sentences"]:
+        """The mean of each sentence's number; `term`: as in `encoder`."""
+        return self.center_ + self.scale_ * self._outputs(X, term)[:, 0].numpy()
+
+    def predict_std(self, X: Any) -> Float64[np.ndarray, "sentences"]:
+        """Standard deviations of the numbers, which are all alike."""
+        return np.full(len(_given(X, name="X")), self.model_.spread.exp().item() * self.scale_)
 
     def score(self, X: Any, y: Any) -> float:
         """Spearman's correlation of predicted and true numbers, in [-1, 1]; neither all alike."""

@@ -150,13 +150,15 @@ class WordVectors:
         *,
         k: int = 10,
         of: str = "center",
+        exclude: Sequence[str] = (),
         among: int | None = None,
     ) -> list[Neighbor]:
         """The `k` words with the largest cosine to the sum of `positive` less that of `negative`.
 
         `positive`, `negative`: words or vectors, one or several; a word counts with a vector of
-            length 1, a vector with its own length; none of these words is found
+            length 1, a vector with its own length
         `of`: "center", "context" or "both"
+        `exclude`: words not to be found; those of `positive` and `negative` never are
         `among`: look among the first words alone; None for all
 
         Fewer are found where fewer are left. Raises UnknownWordError, with near spellings;
@@ -171,7 +173,8 @@ class WordVectors:
         parts = [[self._part(query, matrix) for query in side] for side in (plus, minus)]
         mean = mean_direction(*parts)
         searched = _first_rows(matrix, among)
-        out = np.unique(self.codes([query for query in [*plus, *minus] if isinstance(query, str)]))
+        words = [query for query in [*plus, *minus] if isinstance(query, str)]
+        out = np.unique(self.codes([*words, *exclude]))
         out = out[out < len(searched)]
         return self._named(nearest_rows(mean[None], searched, k=k, excluded=out[None]))[0]
 
@@ -229,15 +232,34 @@ class WordVectors:
         cls,
         path: str | os.PathLike[str],
         *,
+        context: str | os.PathLike[str] | None = None,
         format: str = "auto",
         limit: int | None = None,
         errors: str = "strict",
         duplicates: str = "error",
     ) -> "WordVectors":
-        """The vectors of a file of any format; options and errors are those of `read_vectors`."""
-        return cls(
-            *read_vectors(path, format=format, limit=limit, errors=errors, duplicates=duplicates)
-        )
+        """The vectors of a file of any format; other options and errors are of `read_vectors`.
+
+        `context`: a second file, which holds the same words' context vectors; DataError if it lacks
+            a word, or if the first file has context vectors itself
+        """
+        options: dict[str, Any] = {"format": format, "errors": errors, "duplicates": duplicates}
+        stored = read_vectors(path, limit=limit, **options)
+        if context is None:
+            return cls(*stored)
+        if stored.context is not None or stored.signs is not None:
+            raise DataError(
+                f"`context` must be None for a file that holds context vectors itself, got {context}."
+            )
+        second = read_vectors(context, **options)
+        index = {word: row for row, word in enumerate(second.words)}
+        if missing := [word for word in stored.words if word not in index]:
+            raise DataError(
+                f"`context` must have a row for each of {len(stored.words)} words, got none for "
+                f"{missing[0]!r} ({len(missing)} missing) in {context}."
+            )
+        rows = [index[word] for word in stored.words]
+        return cls(stored.words, stored.center, second.center[rows])
 
     def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
         if isinstance(query, str):

@@ -1,7 +1,7 @@
 """Word vectors by factorizing pointwise mutual information."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +148,14 @@ class PMIFactorization(Estimator):
         pairs = scipy.sparse.csr_array(entries, shape=(len(counted), len(counted)))
         self._counted = PairCounts(counted, stored["counts"], pairs)
 
+    def log_conditional(self, words: Sequence[str]) -> Float[np.ndarray, "chosen words"]:
+        """log p(i | j) in nats of every word i in the context of each j of `words`.
+
+        Columns follow `vectors_.words`. Raises UnknownWordError for a word without a vector.
+        """
+        check_fitted(self, "vectors_")
+        return self._log_rows(self.vectors_.codes(words))
+
     def score(self, X: Any, y: None = None) -> float:
         """Mean log-likelihood in nats of a context word given its word, normalized exactly.
 
@@ -183,7 +191,6 @@ class PMIFactorization(Estimator):
         return Categorical(len(self.vectors_))
 
     def _log_rows(self, codes: np.ndarray) -> Float[np.ndarray, "chosen words"]:
-        """log p(i | j) of every word i in the context of each j of `codes`."""
         centers = self.vectors_.center[codes].astype(np.float64)
         context = self.vectors_.matrix("context").astype(np.float64)
         prior = np.log(self.frequencies_) * self.exponent
