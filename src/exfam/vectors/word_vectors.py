@@ -249,7 +249,8 @@ class WordVectors:
             return cls(*stored)
         if stored.context is not None or stored.signs is not None:
             raise DataError(
-                f"`context` must be None for a file that holds context vectors itself, got {context}."
+                "`context` must be None for a file that holds context vectors itself, got "
+                f"{context}."
             )
         second = read_vectors(context, **options)
         index = {word: row for row, word in enumerate(second.words)}
