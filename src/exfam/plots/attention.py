@@ -134,18 +134,17 @@ def position_matrices(
     if not matrices:
         raise ExfamError("`matrices` must hold at least one to draw, got none.")
     check_positive("columns", columns)
-    titles = {name: f"{drawable(name)}\n{_in_words(rows)}" for name, rows in matrices.items()}
+    titles = [f"{drawable(name)}\n{_in_words(rows)}" for name, rows in matrices.items()]
     n_columns = min(columns, len(matrices))
     n_rows = -(-len(matrices) // n_columns)
     figure = make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     norm = Normalize(0.0, max(float(matrix.max()) for matrix in matrices.values()))
-    panels = grid.ravel()
-    for axes, (name, matrix) in zip(panels, matrices.items(), strict=False):
+    for axes, title, matrix in zip(grid.flat, titles, matrices.values(), strict=False):
         plain_axes(axes).imshow(matrix, cmap=SHADES, norm=norm)
-        axes.set_title(titles[name], fontsize=8, color=INK, parse_math=False)
+        axes.set_title(title, fontsize=8, color=INK, parse_math=False)
         axes.tick_params(length=0, labelsize=7)
-    for axes in panels[len(matrices) :]:
+    for axes in grid.flat[len(matrices) :]:
         axes.set_axis_off()
     color_bar(ScalarMappable(norm, SHADES), grid).set_label("attention weight", color=INK)
     figure.supxlabel("position attended to", color=INK, fontsize=10)

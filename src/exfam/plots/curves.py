@@ -40,8 +40,7 @@ def learning_curve(
         (ring,) = axes.plot(history.best.epoch, kept, "o", color=COLORS[0], ms=11, label="kept")
         ring.set_fillstyle("none")
     _draw_references(axes, references)
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("loss (nats per element)")
+    axes.set(xlabel="epoch", ylabel="loss (nats per element)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_above(axes)
     return figure
@@ -84,8 +83,7 @@ def missing_curves(
     _draw_references(axes, references)
     legend_beside(axes)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.set_xlabel("share of cells hidden")
-    axes.set_ylabel(metric)
+    axes.set(xlabel="share of cells hidden", ylabel=metric)
     return figure
 
 

@@ -56,8 +56,7 @@ def histogram(value: Num[np.ndarray, "values"], *, label: str, of: str = "elemen
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     else:
         label += _ranges(axes, value, whole=whole)
-    axes.set_xlabel(label)
-    axes.set_ylabel(of)
+    axes.set(xlabel=label, ylabel=of)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:,.0f}"))
     axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
     axes.tick_params(axis="y", length=0)
@@ -115,9 +114,7 @@ def coverage_curve(integral: Float[np.ndarray, "rows"]) -> Figure:
         )  # fmt: skip
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-    axes.set_xlim(0, 1.08)
-    axes.set_ylim(0, 1.04)
-    axes.set_aspect("equal")
+    axes.set(xlim=(0, 1.08), ylim=(0, 1.04), aspect="equal")
     return _finished(figure, axes, "level of the central interval", "share of values inside")
 
 
@@ -139,8 +136,7 @@ def integral_histogram(integral: Float[np.ndarray, "rows"]) -> Figure:
     spread = 1.96 * np.sqrt(even * (1 - even) / n)
     axes.axhspan(max(even - spread, 0.0), even + spread, color=COLORS[1], alpha=0.3, lw=0)
     axes.axhline(even, color=COLORS[1], lw=1.5, label="if calibrated")
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1.15 * max(share.max(), even + spread))
+    axes.set(xlim=(0, 1), ylim=(0, 1.15 * max(share.max(), even + spread)))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="y", length=0)
@@ -167,8 +163,7 @@ def reliability_diagram(reliability: Reliability) -> Figure:
     floor = 0.5 * min(expected.min(), seen[seen > 0].min(initial=1.0))
     figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH)
     axes.grid(color=MUTED, alpha=0.3)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
+    axes.set(xscale="log", yscale="log")
     axes.plot([floor, 1.0], [floor, 1.0], color=COLORS[1], lw=1.5, label="if calibrated")
     axes.plot(expected, np.maximum(seen, floor), "o", color=COLORS[0], ms=6, label="this model")
     low, high = np.maximum(expected - spread, floor), np.minimum(expected + spread, 1.0)
@@ -178,8 +173,7 @@ def reliability_diagram(reliability: Reliability) -> Figure:
         axis.set_major_locator(FixedLocator(list(ticks)))
         axis.set_major_formatter(FixedFormatter(list(ticks.values())))
         axis.set_minor_locator(NullLocator())
-    axes.set_xlim(floor, 1.1)
-    axes.set_ylim(floor, 1.1)
+    axes.set(xlim=(floor, 1.1), ylim=(floor, 1.1))
     return _finished(figure, axes, "predicted probability of an item", "how often it was that item")
 
 
@@ -190,7 +184,6 @@ def _n_rows(integral: Float[np.ndarray, "rows"]) -> int:
 
 
 def _finished(figure: Figure, axes: Axes, x: str, y: str) -> Figure:
-    axes.set_xlabel(x)
-    axes.set_ylabel(y)
+    axes.set(xlabel=x, ylabel=y)
     legend_above(axes)
     return figure

@@ -61,13 +61,13 @@ def field_map(
     """Two maps: predictive means and their standard deviations. Rings mark what was observed.
 
     `observed`: coordinates of the sites whose values were seen, if any
-    `style`: "sites" for a dot per place, "surface" for a surface through the places; the second for
-        more than 400 places unless given
+    `style`: "sites" for a dot per site, "surface" for a surface through the sites; the second for
+        more than 400 sites unless given
 
-    Raises ExfamError unless there are a mean and a standard deviation for each place.
+    Raises ExfamError unless there are a mean and a standard deviation for each site.
 
-    >>> places = np.array([[40.0, -100.0], [45.0, -90.0], [35.0, -80.0]])
-    >>> figure = field_map(places, np.array([50.0, 60.0, 70.0]), np.ones(3), unit="°F")
+    >>> sites = np.array([[40.0, -100.0], [45.0, -90.0], [35.0, -80.0]])
+    >>> figure = field_map(sites, np.array([50.0, 60.0, 70.0]), np.ones(3), unit="°F")
     >>> [axes.get_xlabel() for axes in figure.axes]  # two maps, two color bars
     ['longitude', 'longitude', 'predictive mean (°F)', 'standard deviation (°F)']
     """
@@ -85,8 +85,12 @@ def field_map(
         else:
             _draw_dots(axes, points, value, np.full(len(points), 42.0), colors=colors, norm=norm)
         if observed is not None:
-            places = _on_plane(observed, metric, like=coordinates)
-            _mark_observed(axes, places, on_surface=chosen == "surface")
+            # Rings around dots, or light dots that show on every color of a surface.
+            face, area = (_PALE, 18) if chosen == "surface" else ("none", 62)
+            axes.scatter(
+                *_on_plane(observed, metric, like=coordinates).T, s=area, facecolors=face,
+                edgecolors=INK, linewidths=1.0, zorder=4, label="observed",
+            )  # fmt: skip
         _color_bar(axes, colors, norm, f"{name} ({unit})" if unit else name)
     legend_above(panels[0, 0])
     return figure
@@ -108,8 +112,8 @@ def crps_by_site(
 
     Raises ExfamError unless there are a score and a label for each site.
 
-    >>> places = np.array([[40.0, -100.0], [45.0, -90.0]])
-    >>> figure = crps_by_site(places, np.array([2.0, 1.5]), ["Denver", "Duluth"], n_labels=1)
+    >>> sites = np.array([[40.0, -100.0], [45.0, -90.0]])
+    >>> figure = crps_by_site(sites, np.array([2.0, 1.5]), ["Denver", "Duluth"], n_labels=1)
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['Denver 2.00']
     """
@@ -150,9 +154,9 @@ def site_attention_map(
     Raises ExfamError unless there are weights, and names if any, for each site, and for a `site`
     that is not there.
 
-    >>> places = np.array([[40.0, -100.0], [45.0, -90.0], [35.0, -80.0]])
+    >>> sites = np.array([[40.0, -100.0], [45.0, -90.0], [35.0, -80.0]])
     >>> weights = np.array([[[0.0, 0.5, 0.2], [0.3, 0.0, 0.0]]])
-    >>> figure = site_attention_map(places, weights, 0)
+    >>> figure = site_attention_map(sites, weights, 0)
     >>> [axes.get_title(loc="left") for axes in figure.axes[:2]]
     ['1 map before: 30 %', 'same map: 70 %']
     """
@@ -178,9 +182,7 @@ def site_attention_map(
     label = f"attention weight (%) of {whose} ★"
     _color_bar(panels, SHADES, Normalize(0.0, 100 * largest), label)
     fix_layout(figure)
-    for (head, column), axes in np.ndenumerate(panels):
-        if names is None:
-            break
+    for (head, column), axes in np.ndenumerate(panels) if names is not None else ():
         of_map = rows[head, shape[1] - 1 - column]
         order = np.argsort(-of_map, kind="stable")
         texts = [shortened(names[i], most=28) for i in _heaviest(of_map, largest, most=_MOST_NAMES)]
@@ -191,7 +193,7 @@ def site_attention_map(
 def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -> Points:
     """(east, north); longitudes go on beyond 180 degrees rather than tear a map apart.
 
-    `like`: other places on the same map
+    `like`: other sites on the same map
     """
     check_choice("metric", metric, ["haversine", "euclidean"])
     if coordinates.ndim != 2 or coordinates.shape[1] != 2 or not len(coordinates):
@@ -214,27 +216,23 @@ def _maps(
     is_globe = metric == "haversine"
     low, high = points.min(axis=0), points.max(axis=0)
     span = np.where(high > low, high - low, max(float((high - low).max()), 1.0))
-    stretch = 1.0
-    if is_globe:
-        stretch = 1 / max(float(np.cos(np.radians((low[1] + high[1]) / 2))), 0.05)
+    shrunk = np.cos(np.radians((low[1] + high[1]) / 2)) if is_globe else 1.0
+    stretch = 1 / max(float(shrunk), 0.05)
     ratio = float(np.clip(stretch * span[1] / span[0], 0.2, 2.5))
     height = shape[0] * (ratio * (width / shape[1] - 0.8) + 0.6) + 0.9
     figure = make_figure(width=width, height=height)
     figure.set_layout_engine("compressed")
     panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
+    xlim, ylim = np.stack([low - _MARGIN * span, high + _MARGIN * span], axis=1)
     for axes in panels.flat:
-        plain_axes(axes)
-        axes.set_aspect(stretch)
-        axes.set_xlim(low[0] - _MARGIN * span[0], high[0] + _MARGIN * span[0])
-        axes.set_ylim(low[1] - _MARGIN * span[1], high[1] + _MARGIN * span[1])
+        plain_axes(axes).set(aspect=stretch, xlim=xlim, ylim=ylim)
         axes.grid(color=MUTED, alpha=0.2)
         axes.set_axisbelow(True)
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.yaxis.set_major_locator(MaxNLocator(5))
         axes.tick_params(length=0, labelsize=9)
-        if is_globe:
-            axes.xaxis.set_major_formatter(FuncFormatter(_degrees("E", "W")))
-            axes.yaxis.set_major_formatter(FuncFormatter(_degrees("N", "S")))
+        for axis, sides in ((axes.xaxis, "EW"), (axes.yaxis, "NS")):
+            axis.set_major_locator(MaxNLocator(5))
+            if is_globe:
+                axis.set_major_formatter(FuncFormatter(_degrees(*sides)))
     for axes in panels[-1]:
         axes.set_xlabel("longitude" if is_globe else "east")
     for axes in panels[:, 0]:
@@ -264,27 +262,16 @@ def _draw_dots(
 ) -> None:
     """Circles, the smallest last: they stay to be seen."""
     order = np.argsort(-area, kind="stable")
-    east, north = points[order].T
     axes.scatter(
-        east, north, s=area[order], c=value[order],
+        *points[order].T, s=area[order], c=value[order],
         cmap=colors, norm=norm, edgecolors=MUTED, linewidths=0.5, zorder=3,
-    )  # fmt: skip
-
-
-def _mark_observed(axes: Axes, places: Points, *, on_surface: bool) -> None:
-    """Rings around dots, or light dots that show on every color of a surface."""
-    east, north = places.T
-    face, area = (_PALE, 18) if on_surface else ("none", 62)
-    axes.scatter(
-        east, north, s=area, facecolors=face, edgecolors=INK, linewidths=1.0, zorder=4,
-        label="observed",
     )  # fmt: skip
 
 
 def _draw_surface(
     axes: Axes, points: Points, value: Values, colors: Colormap, norm: Normalize
 ) -> None:
-    """Cells if the places are all those of a grid, else contours between them."""
+    """Cells if the sites are all those of a grid, else contours between them."""
     east, north = (np.unique(column) for column in points.T)
     if len(east) * len(north) == len(points) and min(len(east), len(north)) > 1:
         grid = value[np.lexsort(points.T)].reshape(len(north), len(east))
@@ -320,9 +307,8 @@ def _draw_weights(axes: Axes, points: Points, weights: Values, site: int, larges
     axes.add_collection(lines, autolim=False)
     area, norm = _areas(weights, largest), Normalize(0.0, largest)
     _draw_dots(axes, points, weights, area, colors=SHADES, norm=norm)
-    east, north = points[[site]].T
     axes.scatter(
-        east, north, marker="*", s=150, color=COLORS[1], edgecolors=INK, linewidths=0.6, zorder=4
+        *points[site], marker="*", s=150, color=COLORS[1], edgecolors=INK, linewidths=0.6, zorder=4
     )
 
 

@@ -50,28 +50,20 @@ def item_map(
     check_as_many("names", len(names), len(points), of="points")
     figure, axes = one_panel(width=width, height=height)
     axes.spines[["left", "bottom"]].set_alpha(0.35)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.set_xlabel(labels[0])
-    axes.set_ylabel(labels[1])
+    axes.set(xticks=[], yticks=[], xlabel=labels[0], ylabel=labels[1])
     area = np.full(len(points), 14.0)
     if weight is not None:
         area = 6.0 + 80.0 * weight / (weight.max(initial=0.0) or 1.0)
     axes.scatter(points[:, 0], points[:, 1], s=area, color=COLORS[0], alpha=0.55, lw=0)
-    _fit_limits(axes, points)
+    if len(points):
+        low, high = points.min(axis=0), points.max(axis=0)
+        margin = _MARGIN * np.where(high > low, high - low, 1.0)
+        # More room at the right, where most names go.
+        axes.set_xlim(low[0] - margin[0], high[0] + 2.5 * margin[0])
+        axes.set_ylim(low[1] - margin[1], high[1] + margin[1])
     fix_layout(figure)
     place_names(axes, points, names, np.sqrt(area) / 2)
     return figure
-
-
-def _fit_limits(axes: Axes, points: Float[np.ndarray, "items 2"]) -> None:
-    """Room around the dots, more at the right, where most names go."""
-    if not len(points):
-        return
-    low, high = points.min(axis=0), points.max(axis=0)
-    span = np.where(high > low, high - low, 1.0)
-    axes.set_xlim(low[0] - _MARGIN * span[0], high[0] + 2.5 * _MARGIN * span[0])
-    axes.set_ylim(low[1] - _MARGIN * span[1], high[1] + _MARGIN * span[1])
 
 
 class _Box(NamedTuple):
@@ -105,9 +97,7 @@ def place_names(
     Names belong to the first points; those that find no room are left out. `radius` is that of the
     dots, in points. The layout of the figure must be final.
     """
-    figure = axes.figure
-    assert isinstance(figure, Figure)
-    to_points = 72 / figure.dpi
+    to_points = 72 / axes.figure.dpi
     at = np.asarray(axes.transData.transform(points)) * to_points
     edge = np.array([axes.bbox.extents]) * to_points
     # Names may cross the smallest dots' rims, not their centers.
@@ -129,7 +119,7 @@ def place_names(
 def _sides(
     at: Float[np.ndarray, "2"], far: float, size: tuple[float, float]
 ) -> Iterator[tuple[_Box, str]]:
-    """Places of a name around its dot, the best first, with the side it is aligned to."""
+    """Where a name may stand beside its dot, the best box first, with the side it is aligned to."""
     x, y = at.tolist()
     width, height = size
     for up in (0.0, 0.7, -0.7):
@@ -142,13 +132,8 @@ def _sides(
 
 
 def _write(axes: Axes, name: str, box: _Box, align: str) -> None:
-    figure = axes.figure
-    assert isinstance(figure, Figure)
     x = {"left": box.left, "right": box.right, "center": (box.left + box.right) / 2}[align]
-    middle = np.array([x, (box.low + box.high) / 2]) * figure.dpi / 72
-    right, up = np.asarray(axes.transData.inverted().transform(middle)).tolist()
-    text = axes.text(
-        right, up, "",
-        ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK,
-    )  # fmt: skip
+    middle = np.array([x, (box.low + box.high) / 2]) * axes.figure.dpi / 72
+    at = np.asarray(axes.transData.inverted().transform(middle)).tolist()
+    text = axes.text(*at, "", ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK)
     write_name(text, name)

@@ -57,11 +57,10 @@ def result_bars(
     if paper is not None:
         axes.plot(paper, rows, "D", color=COLORS[1], ms=7, label="paper")
         ends = np.fmax(ends, paper)
-    for row, value, end in zip(rows, values, ends, strict=True):
-        write_beside(axes, f"{value:.3f}", x=float(end), y=float(row))
+    write_beside(axes, [f"{value:.3f}" for value in values], ends)
     name_rows(axes, labels)
-    axes.set_xlim(min(0.0, 1.12 * values.min()), 1.12 * max(0.0, ends.max()))
-    axes.set_xlabel(metric)
+    limits = min(0.0, 1.12 * values.min()), 1.12 * max(0.0, ends.max())
+    axes.set(xlim=limits, xlabel=metric)
     legend_above(axes)
     return figure
 
@@ -170,11 +169,9 @@ def expert_bars(
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6), sharey=True)
     rows = np.arange(len(cells))
     plain_axes(left).barh(rows, weights[order], height=0.6, color=MUTED)
-    for row, weight in zip(rows, weights[order], strict=True):
-        write_beside(left, f"{weight:.2f}", x=float(weight), y=float(row))
+    write_beside(left, [f"{weight:.2f}" for weight in weights[order]], weights[order])
     name_rows(left, [shortened(cells[index], most=_MOST_LETTERS) for index in order])
-    left.set_xlim(0, 1.25 * max(float(weights.max()), 1e-3))
-    left.set_xlabel("weight")
+    left.set(xlim=(0, 1.25 * max(float(weights.max()), 1e-3)), xlabel="weight")
     centered = parts - parts.mean(axis=1, keepdims=True) if len(outputs) > 1 else parts
     _draw_parts(plain_axes(right), centered[order], outputs)
     return figure

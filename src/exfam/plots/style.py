@@ -65,8 +65,8 @@ def plain_axes(axes: Axes) -> Axes:
     for spine in axes.spines.values():
         spine.set_color(INK)
     axes.tick_params(colors=INK)
-    axes.xaxis.label.set_color(INK)
-    axes.yaxis.label.set_color(INK)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.label.set_color(INK)
     return axes
 
 
@@ -81,21 +81,13 @@ def color_bar(mappable: ScalarMappable, axes: Axes | np.ndarray, **where: object
 
 
 def shortened(name: object, *, most: int) -> str:
-    """The name in one line of at most `most` letters.
-
-    >>> shortened("a long\\nname", most=8)
-    'a long …'
-    """
+    """The name in one line of at most `most` letters, the last an ellipsis where it is longer."""
     text = " ".join(str(name).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def drawable(name: str) -> str:
-    """The name with a square for each letter that matplotlib's font has no picture of.
-
-    >>> drawable("tea 茶")
-    'tea □'
-    """
+    """The name with a square for each letter that matplotlib's font has no picture of."""
     if name.isascii() and name.isprintable():
         return name
     fonts = _fonts()
@@ -159,9 +151,10 @@ def name_rows(axes: Axes, names: Sequence[str]) -> None:
     axes.tick_params(axis="y", length=0)
 
 
-def write_beside(axes: Axes, text: str, *, x: float, y: float) -> None:
-    """Text at the right of a point."""
-    axes.annotate(text, (x, y), (8, 0), textcoords="offset points", va="center", color=INK)
+def write_beside(axes: Axes, texts: Sequence[str], ends: Num[np.ndarray, "rows"]) -> None:
+    """Texts at the right of what ends there in the rows 0, 1, …"""
+    for row, (text, end) in enumerate(zip(texts, ends.tolist(), strict=True)):
+        axes.annotate(text, (end, row), (8, 0), textcoords="offset points", va="center", color=INK)
 
 
 def line_of(number: int) -> tuple[str, str]:
