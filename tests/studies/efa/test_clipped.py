@@ -54,7 +54,7 @@ def by_hand(model, sites, values, center):
         h.append(project(np.append(g, 0.0 if j == center else values[j]), radius))
     for number in range(len(model.layers)):
         q, k, v, first, second = (
-            weight[f"blocks.{number}.{name}"]
+            weight[f"layers.{number}.{name}"]
             for name in ("query", "key", "value", "first", "second")
         )
         after = []

@@ -14,7 +14,7 @@ Source: section 5.2 of the paper, with the transformer of Bai et al. (2023), def
 
 import math
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -38,8 +38,7 @@ class ClippedFieldSizes:
     """Sizes of the class: the letters are the theorem's.
 
     `n_dims`: tau, of a site's coordinates; `place_dim`: K, of g; `place_hidden_dim`: K'
-    `n_layers`: L; `n_heads`: M; `feed_forward_dim`: D', 0 for layers of attention alone
-    `token_bound`: R; `value_bound`: B_y
+    `n_layers`: L; `n_heads`: M; `feed_forward_dim`: D'; `token_bound`: R; `value_bound`: B_y
     """
 
     n_dims: int = 2
@@ -103,12 +102,8 @@ class ClippedFieldNetwork(nn.Module):
         super().__init__()
         self.place, self.column = PlaceMap(sizes, generator=generator), column
         layers = [ClippedLayer(sizes, generator=generator) for _ in range(sizes.n_layers)]
-        self.blocks = nn.ModuleList(layers)
+        self.layers: Any = nn.ModuleList(layers)  # whose items have no better type
         self.token_bound, self.value_bound = sizes.token_bound, sizes.value_bound
-
-    @property
-    def layers(self) -> list[ClippedLayer]:
-        return [cast(ClippedLayer, layer) for layer in self.blocks]
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 1"]:
         """clip_By(read_y(TF^R(Exp^R(Z_i)))) of each element i."""
@@ -175,12 +170,12 @@ def pulls(model: ClippedFieldNetwork, batch: Batch) -> Float[Tensor, "batch cent
 
     Of a network that is linear in the values, as `known_clipped_field` is, the matrices C.
     """
-    value = torch.zeros_like(batch.values[model.column])
-    means = []
-    for j in range(value.shape[1]):
-        single = value.clone()
-        single[:, j] = 1.0
-        means.append(model.unclipped(replace(batch, values={model.column: single})))
+    value = batch.values[model.column]
+    single = torch.eye(value.shape[1], dtype=value.dtype)
+    means = [
+        model.unclipped(replace(batch, values={model.column: row.expand_as(value)}))
+        for row in single
+    ]
     return torch.stack(means, -1)
 
 
@@ -237,4 +232,4 @@ def draw_auto_normal(
 
 def _matrix(*shape: int, generator: torch.Generator) -> nn.Parameter:
     """Normal entries, so that outputs are as large as inputs, about."""
-    return nn.Parameter(normal(*shape, scale=1 / math.sqrt(shape[-1] or 1), generator=generator))
+    return nn.Parameter(normal(*shape, scale=1 / math.sqrt(shape[-1]), generator=generator))

@@ -71,8 +71,9 @@ _FIGURES = {
 def run(options: Options) -> list[Row]:
     """Fit models to ever more groups, and measure what they lose against the known one."""
     store, n_seeds = Store(options.folder), options.n_seeds(SEEDS)
-    n_steps = FAST_STEPS if options.fast else N_STEPS
-    n_held_out = FAST_HELD_OUT if options.fast else N_HELD_OUT
+    full, fast = (N_GROUPS, N_STEPS, N_HELD_OUT), (FAST_GROUPS, FAST_STEPS, FAST_HELD_OUT)
+    sizes, n_steps, n_held_out = fast if options.fast else full
+    of = model_class(_known(), norm_bound=NORM_BOUND)
     fits: list[MeasuredFit] = []
 
     def rows_of(n_groups: int) -> list[Row]:
@@ -82,10 +83,9 @@ def run(options: Options) -> list[Row]:
         for own in kept:
             numbers: dict[str, Any] = {f.name: own.figures[f.name] for f in fields(MeasuredFit)}
             fits.append(MeasuredFit(**{**numbers, "n_groups": n_groups}))
-        return _rows(n_groups, kept)
+        return _rows(n_groups, kept, of)
 
-    sizes = FAST_GROUPS if options.fast else N_GROUPS
-    rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes]) + _slopes(fits)
+    rows = gather([Job(f"{n} groups", partial(rows_of, n)) for n in sizes]) + _slopes(fits, of)
     fit = {"norm_bound": NORM_BOUND, "n_steps": n_steps, "n_starts": N_RANDOM_STARTS}
     parameters = {"network": "clipped field", **asdict(SIZES), **fit}
     return [replace(row, parameters=parameters) if row.model == _MODEL else row for row in rows]
@@ -93,38 +93,27 @@ def run(options: Options) -> list[Row]:
 
 def _measure(n_groups: int, n_steps: int, n_held_out: int, seed: int) -> Measured:
     """Figures of one fit to `n_groups` maps; no two fits share a map."""
-    known = _known()
-    train, held_out = simulated_maps(n_groups, seed=n_groups * 1000 + seed), _held_out(n_held_out)
+    known, train = _known(), simulated_maps(n_groups, seed=n_groups * 1000 + seed)
+    held_out = simulated_maps(n_held_out, seed=_HELD_OUT_SEED)
     fitted = least_loss_fit(_starts(known, seed), train, n_steps=n_steps, norm_bound=NORM_BOUND)
     figures = asdict(measure_fit(fitted, known, train=train, held_out=held_out))
     return Measured({**figures, **_baselines(train, held_out)})
 
 
-def _rows(n_groups: int, kept: Sequence[Measured]) -> list[Row]:
+def _rows(n_groups: int, kept: Sequence[Measured], of: ModelClass) -> list[Row]:
     rows, settings = [], {"groups": n_groups}
     for (model, metric), name in _FIGURES.items():
         row = Row(task=TASKS[0], model=model, settings=settings, metric=name)
         row = replace(metric_row(row, kept), metric=metric)
         rows.append(row if model == _MODEL else replace(row, cpu_seconds=None))
-    rate = _class().rate_term(n_groups)
-    row = Row(task=TASKS[0], model="theorem-2", settings=settings, metric="rate-term", value=rate)
+    rate, task = of.rate_term(n_groups), TASKS[0]
+    row = Row(task=task, model="theorem-2", settings=settings, metric="rate-term", value=rate)
     return [*rows, row]
 
 
-def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
+def _slopes(fits: Sequence[MeasuredFit], of: ModelClass) -> list[Row]:
     """Of all sizes, and of the large ones, if there are enough of them."""
-    if len(fits) < 3:
-        return []
-    check = check_theorem_2(fits, _class())
-    failed = "; ".join((*check.failed_assumptions, *check.failed_conclusions))
-    theory = Row(
-        task=TASKS[0],
-        model="theorem-2",
-        metric="slope-rate-term",
-        value=-0.5,
-        note=failed or "nothing contradicts theorem 2",
-    )
-    rows = [theory]
+    rows: list[Row] = []
     for least in (0, LARGE):
         some = [fit for fit in fits if fit.n_groups >= least]
         sizes = np.array([fit.n_groups for fit in some])
@@ -132,9 +121,14 @@ def _slopes(fits: Sequence[MeasuredFit]) -> list[Row]:
             continue
         slope = fit_slope(sizes, np.array([fit.excess for fit in some]))
         settings = {"groups-from": int(sizes.min()), **interval_settings(slope)}
-        row = replace(theory, model=_MODEL, metric="slope-excess", value=slope.mean, note="")
+        row = Row(task=TASKS[0], model=_MODEL, metric="slope-excess", value=slope.mean)
         rows.append(replace(row, settings=settings))
-    return rows
+    if not rows:
+        return []
+    check = check_theorem_2(fits, of)
+    failed = "; ".join((*check.failed_assumptions, *check.failed_conclusions))
+    theory = Row(task=TASKS[0], model="theorem-2", metric="slope-rate-term", value=-0.5)
+    return [replace(theory, note=failed or "nothing contradicts theorem 2"), *rows]
 
 
 def least_loss_fit(
@@ -212,29 +206,15 @@ def simulated_maps(n_maps: int, *, seed: int) -> Groups:
 def _baselines(train: Groups, held_out: Groups) -> Mapping[str, float]:
     """Excess losses of predicting 0, and of the others' mean times one fitted number."""
     best = _known().eta(held_out.pad(np.arange(len(held_out))))[..., 0].detach().numpy()
-    (value, others), (_, others_of_held_out) = (
-        _values_and_others(groups) for groups in (train, held_out)
+    parts = [groups.values["value"].reshape(-1, N_SITES) for groups in (train, held_out)]
+    others, others_of_held_out = (
+        (value.sum(axis=1, keepdims=True) - value) / (N_SITES - 1) for value in parts
     )
-    factor = float((value * others).sum() / np.square(others).sum())
+    factor = float((parts[0] * others).sum() / np.square(others).sum())
     away = best - factor * others_of_held_out
     return {"zero": 0.5 * float(np.square(best).mean()), "others": 0.5 * float((away**2).mean())}
-
-
-def _values_and_others(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    value = groups.values["value"].reshape(-1, N_SITES)
-    return value, (value.sum(axis=1, keepdims=True) - value) / (N_SITES - 1)
 
 
 @cache
 def _known() -> ClippedFieldNetwork:
     return known_clipped_field(SIZES, attraction=ATTRACTION, repulsion=REPULSION, column="value")
-
-
-@cache
-def _held_out(n_maps: int) -> Groups:
-    return simulated_maps(n_maps, seed=_HELD_OUT_SEED)
-
-
-@cache
-def _class() -> ModelClass:
-    return model_class(_known(), norm_bound=NORM_BOUND)
