@@ -13,7 +13,7 @@ from exfam.simulators import (
     simulate_counts,
     simulate_field,
 )
-from exfam_studies.efa.field_conditionals import true_conditional
+from exfam_studies.efa.temperature_data import true_conditional
 
 CASES = {
     "same map": {},

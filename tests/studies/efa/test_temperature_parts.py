@@ -9,8 +9,6 @@ from exfam.families import Gaussian
 from exfam.families.mixtures import Mixture
 from exfam.fields import FieldKriging
 from exfam.scores.prediction import Prediction
-from exfam.simulators import FieldSettings
-from exfam_studies.efa.field_conditionals import true_conditional
 from exfam_studies.efa.temperature import new_site_figures, prediction_figures
 from exfam_studies.efa.temperature_data import (
     draw_sites,
@@ -18,6 +16,7 @@ from exfam_studies.efa.temperature_data import (
     new_sites,
     read_temperatures,
     simulated_temperatures,
+    true_conditional,
 )
 
 SITES = ("Akron Canton, Ohio", "Seattle, Washington")
@@ -58,8 +57,8 @@ def test_lags_see_the_days_before_and_lose_the_first_of_october(groups, lags, ta
 
 
 def test_simulated_fields_have_the_layout_of_the_real_one(groups):
-    field, truth = simulated_temperatures(settings=FieldSettings(), seed=1)
-    other, _ = simulated_temperatures(settings=FieldSettings(), seed=2)
+    field, truth = simulated_temperatures(1)
+    other, _ = simulated_temperatures(2)
     assert (len(field), field.n_elements) == (len(groups), groups.n_elements)
     assert [str(name)[5:] for name in field.group_names] == [
         str(name)[5:] for name in groups.group_names
@@ -77,11 +76,11 @@ def test_no_fit_sees_a_new_site_and_all_are_drawn_before_any_is_drawn_again(grou
     draws = draw_sites(labels, draws=12, size=4, seed=3)
     assert [len(set(draw)) for draw in draws] == [4] * 12
     assert len({site for draw in draws[:11] for site in draw}) == 44
-    reported = new_sites(SITES)
-    for part in (reported.splits.train, reported.splits.validation):
+    known, scored = new_sites(SITES)
+    for part in (known.train, known.validation):
         assert len(part.vocabulary["item"]) == 42
         assert not set(SITES) & set(part.vocabulary["item"])
-    for part in (reported.splits.test, reported.validation):
+    for part in (scored.test, scored.validation):
         hidden = np.flatnonzero(~part.observed)
         assert set(part.vocabulary["item"][part.item[hidden]]) == set(SITES)
         own = np.intersect1d(hidden, part.elements())
@@ -89,9 +88,9 @@ def test_no_fit_sees_a_new_site_and_all_are_drawn_before_any_is_drawn_again(grou
 
 
 def test_new_sites_are_scored_by_values_that_no_prediction_saw(groups):
-    reported = new_sites(SITES)
-    model = FieldKriging().fit(reported.splits.train)
-    test = reported.splits.test[:10]
+    known, scored = new_sites(SITES)
+    model = FieldKriging().fit(known.train)
+    test = scored.test[:10]
     hidden = ~test.observed
     warmer = test.with_(values={"temperature_f": test.values["temperature_f"] + 50.0 * hidden})
     np.testing.assert_array_equal(model.predict(test), model.predict(warmer))

@@ -29,7 +29,7 @@ from exfam.fields import (
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
 from exfam.scores.prediction import Prediction
-from exfam.simulators import FieldProcess, FieldSettings
+from exfam.simulators import FieldProcess
 from exfam_studies.common.fits import (
     Contender,
     Fit,
@@ -47,14 +47,13 @@ from exfam_studies.common.fits import (
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.common.splits import Splits, values_of
-from exfam_studies.efa.field_conditionals import true_conditional
 from exfam_studies.efa.temperature_data import (
-    NewSites,
     draw_sites,
     field_splits,
     new_sites,
     read_temperatures,
     simulated_temperatures,
+    true_conditional,
 )
 
 TASK = "temperature-"
@@ -72,7 +71,6 @@ LEVEL, COVERAGE = 0.9, "coverage-90"
 NEW_SITES_SEED, NEW_SITES_SIZE = 1001, 4
 NEW_SITES_MODELS = ("efa-coordinates", "gaussian-process", "kriging", "climatology")
 DRAWS = {"fresh-1": 1001, "fresh-2": 1002, "fresh-3": 1003}
-SIMULATED_SETTINGS = FieldSettings()
 SIMULATED_LAGS = (0, 1)
 SIMULATED_NEIGHBORS = (5,)
 
@@ -127,60 +125,46 @@ class _Table:
     """Maps by part, and what the rows made of them say; further parts by what their days have."""
 
     task: str
-    lags: int
     splits: Splits
-    options: Options
     n_seeds: int
     where: Mapping[str, str | int] = field(default_factory=dict)
     days: Mapping[str, Splits] = field(default_factory=dict)
 
 
 def _real_jobs(options: Options, *, task: str, lags: int) -> list[Job]:
-    groups = read_temperatures()
-    table = _Table(
-        task=task,
-        lags=lags,
-        splits=smaller(field_splits(groups, lags=lags, history=lags), options),
-        options=options,
-        n_seeds=options.n_seeds(SEEDS),
-        days={
-            f"with-history-of-{n}": smaller(field_splits(groups, history=n), options)
-            for n in LAGS.values()
-            if n and not lags
-        },
-    )
-    contenders = [attention("efa-defaults", {"lags": lags}, options), *baselines(lags=lags)]
+    groups, days = read_temperatures(), dict[str, Splits]()
+    contenders = [attention("efa-defaults", {"lags": lags}, options)]
     if not lags:
+        for n in (1, 2):
+            days[f"with-history-of-{n}"] = smaller(field_splits(groups, history=n), options)
         neighbors = FAST_NEIGHBORS if options.fast else tuple(PAPER_FM)
         factors = latent_factors(options, neighbors=neighbors)
         contenders = [*paper_forms(options), *factors, *contenders]
-    return _jobs(table, contenders)
+    splits = smaller(field_splits(groups, lags=lags, history=lags), options)
+    table = _Table(task=task, splits=splits, n_seeds=options.n_seeds(SEEDS), days=days)
+    return _jobs(table, contenders, options, lags=lags)
 
 
 def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
-    groups, truth = simulated_temperatures(settings=SIMULATED_SETTINGS, seed=DRAWS[draw])
-    jobs = []
+    groups, truth = simulated_temperatures(DRAWS[draw])
+    jobs, n_seeds = [], options.n_seeds(SIMULATED_SEEDS)
     for lags in SIMULATED_LAGS:
-        table = _Table(
-            task=SIMULATED,
-            lags=lags,
-            splits=smaller(field_splits(groups, lags=lags, history=lags), options),
-            options=options,
-            n_seeds=options.n_seeds(SIMULATED_SEEDS),
-            where={"draw": draw, "lags": lags},
-        )
+        splits = smaller(field_splits(groups, lags=lags, history=lags), options)
+        where = {"draw": draw, "lags": lags}
+        table = _Table(task=SIMULATED, splits=splits, n_seeds=n_seeds, where=where)
         factors = [] if lags else latent_factors(options, neighbors=SIMULATED_NEIGHBORS)
         jobs.append(Job(f"{SIMULATED} truth {draw}", partial(_truth_rows, truth, table)))
-        jobs += _jobs(table, [*factors, *baselines(lags=lags)])
+        jobs += _jobs(table, factors, options, lags=lags)
     return jobs
 
 
-def _jobs(table: _Table, contenders: Sequence[Contender]) -> list[Job]:
-    """The two modes of EFA, whose fits make the ensembles, then the contenders."""
+def _jobs(
+    table: _Table, contenders: Sequence[Contender], options: Options, *, lags: int
+) -> list[Job]:
+    """The two modes of EFA, whose fits make the ensembles, the contenders, the baselines."""
     where = " ".join([table.task, *map(str, table.where.values())])
-    of_efa = modes(table.options, lags=table.lags)
-    jobs = [Job(f"{where} efa", partial(_efa_rows, table, of_efa))]
-    for contender in contenders:
+    jobs = [Job(f"{where} efa", partial(_efa_rows, table, modes(options, lags=lags)))]
+    for contender in [*contenders, *baselines(lags=lags)]:
         fitted_rows = partial(_fitted_rows, table, contender)
         jobs.append(Job(f"{where} {contender.model}", fitted_rows))
     return jobs
@@ -215,59 +199,42 @@ def _efa_rows(table: _Table, contenders: Sequence[Contender]) -> list[Row]:
     better = int(np.argmin(error))
     if together := _ensembles(fits[better]):
         chosen = contenders[better]
-        n_members = len(together[0].estimator.members_)
-        ensemble = replace(
-            chosen,
-            model="efa-ensemble",
-            settings={"of": chosen.model, "members": n_members},
-            paper={},
-            note="ensembles share fits: sd too small" if len(together) > 1 else "",
-        )
-        rows.append(_rows(table, ensemble, together))
+        settings = {"of": chosen.model, "members": len(together[0].estimator.members_)}
+        note = "ensembles share fits: sd too small" if len(together) > 1 else ""
+        chosen = replace(chosen, model="efa-ensemble", settings=settings, paper={}, note=note)
+        rows.append(_rows(table, chosen, together))
     return list(chain.from_iterable(rows))
 
 
 def _ensembles(fits: Sequence[Fit]) -> list[Fit]:
     """Each fit and those after it, the first following the last; each set of fits once."""
-    size = min(N_MEMBERS, len(fits))
-    if size < 2:
-        return []
-    chosen = [[(first + k) % len(fits) for k in range(size)] for first in range(len(fits))]
-    once = {frozenset(own): own for own in reversed(chosen)}
-    return [joined([fits[k] for k in own]) for own in reversed(once.values())]
+    if len(fits) <= N_MEMBERS:
+        return [joined(fits)] if len(fits) > 1 else []
+    around = [*fits, *fits]
+    return [joined(around[first : first + N_MEMBERS]) for first in range(len(fits))]
 
 
 def _new_sites_jobs(options: Options) -> list[Job]:
-    whole = read_temperatures()
-    draws = draw_sites(
-        whole.vocabulary["item"].tolist(),
-        draws=options.n_seeds(SEEDS),
-        size=NEW_SITES_SIZE,
-        seed=NEW_SITES_SEED,
-    )
-    drawn = []
-    for draw in map(new_sites, draws):
-        splits = smaller(draw.splits, options)
-        validation = draw.validation[: len(splits.validation)]
-        drawn.append(replace(draw, splits=splits, validation=validation))
-    contenders = [*modes(options, lags=0), *baselines()]
+    labels, n_draws = read_temperatures().vocabulary["item"].tolist(), options.n_seeds(SEEDS)
+    draws = draw_sites(labels, draws=n_draws, size=NEW_SITES_SIZE, seed=NEW_SITES_SEED)
+    drawn = [[smaller(splits, options) for splits in new_sites(sites)] for sites in draws]
     return [
         Job(f"{NEW_SITES} {contender.model}", partial(_new_sites_rows, contender, drawn))
-        for contender in contenders
+        for contender in [*modes(options, lags=0), *baselines()]
         if contender.model in NEW_SITES_MODELS
     ]
 
 
-def _new_sites_rows(contender: Contender, draws: Sequence[NewSites]) -> list[Row]:
+def _new_sites_rows(contender: Contender, draws: Sequence[Sequence[Splits]]) -> list[Row]:
     """One fit a draw, scored at the cities that were left out of it."""
-    fits = [fit_once(contender, draw.splits, seed=seed) for seed, draw in enumerate(draws)]
-    pairs = list(zip(fits, draws, strict=True))
+    fits = [fit_once(contender, known, seed=seed) for seed, (known, _) in enumerate(draws)]
+    pairs = [(fit.estimator, scored) for fit, (_, scored) in zip(fits, draws, strict=True)]
     return figure_rows(
         replace(contender, note=f"{len(draws)} draws of {NEW_SITES_SIZE} cities"),
         fits,
         task=NEW_SITES,
-        tests=[new_site_figures(fit.estimator, draw.splits.test) for fit, draw in pairs],
-        validations=[new_site_figures(fit.estimator, draw.validation) for fit, draw in pairs],
+        tests=[new_site_figures(estimator, scored.test) for estimator, scored in pairs],
+        validations=[new_site_figures(estimator, scored.validation) for estimator, scored in pairs],
     )
 
 
@@ -288,13 +255,8 @@ def modes(options: Options, *, lags: int) -> list[Contender]:
 def paper_forms(options: Options) -> list[Contender]:
     """The paper's own networks of 1, 2 and 4 layers, as near as our parts allow."""
     return [
-        attention(
-            f"efa-l{n_layers}",
-            {**PAPER_EFA_SETTINGS, "n_layers": n_layers},
-            options,
-            paper={"mse": printed},
-        )
-        for n_layers, printed in PAPER_EFA.items()
+        attention(f"efa-l{n}", {**PAPER_EFA_SETTINGS, "n_layers": n}, options, paper={"mse": mse})
+        for n, mse in PAPER_EFA.items()
     ]
 
 
@@ -371,8 +333,8 @@ def new_site_figures(estimator: FieldEstimator, groups: Groups) -> dict[str, flo
     assert groups.observed is not None
     hidden = ~groups.observed[groups.elements()]
     figures = prediction_figures(estimator.predict_dist(groups), values_of(groups), hidden)
-    kept = {metric: figures[metric] for metric in ("nats", COVERAGE)}
-    return {"rmse": float(np.sqrt(figures["mse"])), **kept}
+    rmse = float(np.sqrt(figures["mse"]))
+    return {"rmse": rmse, "nats": figures["nats"], COVERAGE: figures[COVERAGE]}
 
 
 def _truth_rows(process: FieldProcess, table: _Table) -> list[Row]:
