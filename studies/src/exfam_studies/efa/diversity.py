@@ -105,42 +105,29 @@ def check_items(
     the same conditionals: then the check says nothing, and `align` says how near they are.
     """
     aligned, apart = align(first, second), mean_divergence(first, second)
-    conclusions = {
-        "H": ("H' = A H + a", aligned.context),
-        "delta": ("delta' = inverse(A)' delta + d", aligned.center),
-    }
     figures = {
         "mean CCA of H": float(np.mean(aligned.context_correlations)),
         "mean CCA of delta": float(np.mean(aligned.center_correlations)),
     }
-    for name, (_, both) in conclusions.items():
+    conclusions = []
+    for name, statement, both in (
+        ("H", "H' = A H + a", aligned.context),
+        ("delta", "delta' = inverse(A)' delta + d", aligned.center),
+    ):
         figures |= {f"R2 of {name}, {way}": share for way, share in both._asdict().items()}
+        shares = f"got {both.forward:.4f} and {both.backward:.4f}"
+        linear = f"{statement}: R2 of at least {1 - tolerance:g} both ways, {shares}"
+        conclusions.append((min(both) >= 1 - tolerance, linear))
+    same = f"same conditionals: mean KL of at most {nats:g} nats, got {apart:.3g}"
+    length = f"one length of vectors: got {first.dim} and {second.dim} dimensions"
     return Check(
         statement="Theorem 1, items",
         measured={"mean KL": apart, **figures},
         expected={"mean KL": 0.0, **dict.fromkeys(figures, 1.0)},
         failed_assumptions=(
-            *unmet(
-                (
-                    apart <= nats,
-                    f"same conditionals: mean KL of at most {nats:g} nats, got {apart:.3g}",
-                ),
-                (
-                    first.dim == second.dim,
-                    f"one length of vectors: got {first.dim} and {second.dim} dimensions",
-                ),
-            ),
+            *unmet((apart <= nats, same), (first.dim == second.dim, length)),
             *failed_diversity(first, name="the first fit"),
             *failed_diversity(second, name="the second fit"),
         ),
-        failed_conclusions=unmet(
-            *(
-                (
-                    min(both) >= 1 - tolerance,
-                    f"{statement}: R2 of at least {1 - tolerance:g} both ways, "
-                    f"got {both.forward:.4f} and {both.backward:.4f}",
-                )
-                for statement, both in conclusions.values()
-            )
-        ),
+        failed_conclusions=unmet(*conclusions),
     )

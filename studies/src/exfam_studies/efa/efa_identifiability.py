@@ -30,7 +30,6 @@ from exfam_studies.common.fits import (
     training_of,
 )
 from exfam_studies.common.harness import Options
-from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
 from exfam_studies.efa.attention_process import draw_attention_process
@@ -150,23 +149,14 @@ class Case:
 
     def fitted(self, options: Options) -> tuple[list[Fit], list[Row], Row]:
         """Fits of all seeds, the rows of their nats, and a row to fill in."""
-        contender = Contender(
-            model="efa",
-            settings={**self.size, "dims": int(self.parameters.get("embed_dim", 32))},
-            fit=fitter(EFA, training_of(self.parameters, options)),
-            n_configurations=N_CONFIGURATIONS[self.task],
-        )
-        task = TASK + self.task
+        settings = {**self.size, "dims": int(self.parameters.get("embed_dim", 32))}
+        fit = fitter(EFA, training_of(self.parameters, options))
+        tried, task = N_CONFIGURATIONS[self.task], TASK + self.task
+        contender = Contender(model="efa", settings=settings, fit=fit, n_configurations=tried)
         fits = fit_seeds(contender, self.splits, seeds=max(2, options.n_seeds(SEEDS[self.task])))
         rows = rows_of(contender, fits, self.splits, task=task, measure=nats)
-        row = Row(
-            task=task,
-            model="efa",
-            settings=contender.settings,
-            metric="",
-            parameters=changed_parameters(fits[0].estimator),
-        )
-        return fits, rows, row
+        row = Row(task=task, model="efa", settings=settings, metric="")
+        return fits, rows, replace(row, parameters=rows[0].parameters)
 
 
 def run(options: Options) -> list[Row]:
@@ -238,11 +228,13 @@ def _item_rows(case: Case, options: Options) -> list[Row]:
         rows.append(
             Row(task=row.task, model="bayes", settings=case.size, metric="nats", value=case.bayes)
         )
-    embeddings = [_embeddings(fit, case) for fit in fits]
+    models, test = [fit.estimator.members_[0] for fit in fits], case.splits.test
+    names = shuffled_names(models[0].item_part.n_items, seed=NULL_SEED)
+    embeddings = [item_embeddings(model, test) for model in models]
     rows += _diversity_rows(row, embeddings)
     others = {
         "seeds": embeddings,
-        "shuffled-items": [_embeddings(fit, case, shuffled=True) for fit in fits],
+        "shuffled-items": [item_embeddings(model, test, names=names) for model in models],
         "shuffled-contexts": [shuffled_contexts(fit, seed=NULL_SEED) for fit in embeddings],
     }
     pairs = {against: _pairs(embeddings, other) for against, other in others.items()}
@@ -255,14 +247,11 @@ def _item_rows(case: Case, options: Options) -> list[Row]:
             {**_figures(own), "divergence-nats": mean_divergence(*pair)}
             for own, pair in zip(aligned, some, strict=True)
         ]
-        filled = _against(row, against, figures)
+        rows += _against(row, against, figures, len(fits))
         # Blown up by single pairs, so that a mean says nothing.
         median = float(np.median([sum(own.center) / 2 for own in aligned]))
-        metric = "alike-centers-inverse-median"
-        filled.append(
-            replace(filled[0], metric=metric, value=median, sd=None, n_configurations=None)
-        )
-        rows += [replace(own, n_seeds=len(fits)) for own in filled]
+        last = replace(rows[-1], metric="alike-centers-inverse-median", value=median)
+        rows.append(replace(last, sd=None, n_configurations=None))
     return rows
 
 
@@ -271,20 +260,16 @@ def _pairs(first: Sequence, second: Sequence) -> list[tuple]:
     return [(first[i], second[j]) for i, j in combinations(range(len(first)), 2)]
 
 
-def _against(row: Row, against: str, figures: Sequence[Mapping[str, float]]) -> list[Row]:
+def _against(
+    row: Row, against: str, figures: Sequence[Mapping[str, float]], n_fits: int
+) -> list[Row]:
     """One row for each figure of pairs."""
-    settings = {**row.settings, "against": against, "pairs": len(figures)}
-    row = replace(row, settings=settings)
-    return [
-        row_over_seeds(replace(row, metric=metric), values=[pair[metric] for pair in figures])
-        for metric in figures[0]
-    ]
-
-
-def _embeddings(fit: Fit, case: Case, *, shuffled: bool = False) -> ItemEmbeddings:
-    model = fit.estimator.members_[0]
-    names = shuffled_names(model.item_part.n_items, seed=NULL_SEED) if shuffled else None
-    return item_embeddings(model, case.splits.test, names=names)
+    settings, rows = {**row.settings, "against": against, "pairs": len(figures)}, []
+    for metric in figures[0]:
+        own = replace(row, settings=settings, metric=metric)
+        own = row_over_seeds(own, values=[pair[metric] for pair in figures])
+        rows.append(replace(own, n_seeds=n_fits))
+    return rows
 
 
 def _figures(own: Alignment) -> dict[str, float]:
@@ -315,16 +300,13 @@ def _diversity_rows(row: Row, embeddings: Sequence[ItemEmbeddings]) -> list[Row]
     matrices = {"items": item_diversity, "contexts": context_diversity, "shift": shift_diversity}
     for name, measure in matrices.items():
         measured = [measure(fit) for fit in embeddings]
-        figures = {
-            f"count-rank-{name}": [float(matrix.rank) for matrix in measured],
-            f"count-rank-needed-{name}": [float(matrix.needed) for matrix in measured],
-            f"condition-{name}": [matrix.condition for matrix in measured],
-        }
-        rows += [
-            row_over_seeds(replace(row, metric=metric), values=values)
-            for metric, values in figures.items()
-            if np.isfinite(values).all()
-        ]
+        for metric, field in (
+            ("count-rank", "rank"), ("count-rank-needed", "needed"), ("condition", "condition")
+        ):  # fmt: skip
+            values = [float(getattr(matrix, field)) for matrix in measured]
+            if np.isfinite(values).all():
+                named = replace(row, metric=f"{metric}-{name}")
+                rows.append(row_over_seeds(named, values=values))
     return rows
 
 
@@ -349,7 +331,7 @@ def _value_rows(options: Options) -> list[Row]:
                 }
                 for one, other in _pairs(first, second)
             ]
-            rows += [replace(own, n_seeds=len(fits)) for own in _against(row, against, figures)]
+            rows += _against(row, against, figures, len(fits))
     return rows
 
 

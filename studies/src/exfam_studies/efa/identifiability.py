@@ -10,6 +10,7 @@ Source: "Exponential Family Attention", section 5.1; Roeder et al. (2021), secti
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -237,28 +238,21 @@ def _shares(
     pair = given.context[half], wanted.context[half]
     into, back = affine_map(*pair), affine_map(*pair[::-1])
     turn, turn_back = rotation_map(*pair), rotation_map(*pair[::-1])
-    axes = _whitened(wanted.context).back
-
-    def context(way: AffineMap) -> float:
-        return explained(wanted.context[~half], way(given.context[~half]))
-
-    def center(matrix: np.ndarray) -> float:
-        return explained(wanted.center, given.center @ matrix, shift=True)
-
-    def effect(matrix: np.ndarray) -> float:
-        return explained(wanted.center @ axes, given.center @ matrix @ axes, shift=True)
-
+    context, judged = given.context[~half], wanted.context[~half]
+    axes, center = _whitened(wanted.context).back, partial(explained, shift=True)
+    # Of a map that is singular or not square, its pseudo-inverse.
+    inverse = np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)
+    turned, carried = (given.center @ way.matrix for way in (turn_back, back))
     bias = given.bias + given.center @ back.shift
     varies = bool(np.ptp(wanted.bias))
     return {
-        "context": context(into),
-        # Of a map that is singular or not square, its pseudo-inverse.
-        "center": center(np.linalg.pinv(into.matrix, rcond=RELATIVE_RANK)),
-        "center_transposed": center(back.matrix),
-        "center_effect": effect(back.matrix),
-        "rotation_context": context(turn),
-        "rotation_center": effect(turn_back.matrix),
-        "bias": explained(wanted.bias[:, None], bias[:, None], shift=True) if varies else np.nan,
+        "context": explained(judged, into(context)),
+        "center": center(wanted.center, given.center @ inverse),
+        "center_transposed": center(wanted.center, carried),
+        "center_effect": center(wanted.center @ axes, carried @ axes),
+        "rotation_context": explained(judged, turn(context)),
+        "rotation_center": center(wanted.center @ axes, turned @ axes),
+        "bias": center(wanted.bias[:, None], bias[:, None]) if varies else np.nan,
     }
 
 

@@ -106,14 +106,9 @@ def check_values(
     apart = _apart(second.mean, first.mean)
     forward = _linear_share(first.context, second.context)
     backward = _linear_share(second.context, first.context)
-    failed = list(
-        unmet(
-            (
-                apart <= tolerance,
-                f"same conditionals: means at most {tolerance:g} apart, got {apart:.3g}",
-            )
-        )
-    )
+    same = f"same conditionals: means at most {tolerance:g} apart, got {apart:.3g}"
+    linear = f"R2 of at least {1 - tolerance:g} both ways, got {forward:.4f} and {backward:.4f}"
+    failed = [*unmet((apart <= tolerance, same))]
     for name, fit in (("the first fit", first), ("the second fit", second)):
         bent, own = _apart(fit.context @ fit.vector, fit.mean), value_diversity(fit)
         product = f"assumption 1: J = K . L must hold for {name}, got {bent:.3g} of it apart"
@@ -124,13 +119,7 @@ def check_values(
         measured={"means apart": apart, "R2 of K, forward": forward, "R2 of K, backward": backward},
         expected={"means apart": 0.0, "R2 of K, forward": 1.0, "R2 of K, backward": 1.0},
         failed_assumptions=tuple(failed),
-        failed_conclusions=unmet(
-            (
-                min(forward, backward) >= 1 - tolerance,
-                f"K' = C K*: R2 of at least {1 - tolerance:g} both ways, "
-                f"got {forward:.4f} and {backward:.4f}",
-            )
-        ),
+        failed_conclusions=unmet((min(forward, backward) >= 1 - tolerance, f"K' = C K*: {linear}")),
     )
 
 
