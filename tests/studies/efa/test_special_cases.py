@@ -8,9 +8,7 @@ import torch
 
 from exfam.attention import Linear, Visibility
 from exfam.checks import ExfamError
-from exfam.conditionals import Static
 from exfam.efa.networks.context import CONTEXT_POOLINGS
-from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import (
     LatentFactorItems,
     LatentFactorSettings,
@@ -18,7 +16,6 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_values,
 )
 from exfam.embeddings import ItemEmbedding, Reflected, reflection_signs
-from exfam.encodings import NoEncoding
 from exfam.families import Gaussian, Poisson
 from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.climate import fit_climate
@@ -202,11 +199,9 @@ def test_proposition_2(k, lags, intercept):
 def test_over_all_sites_it_is_the_plain_network():
     part = field_part(k=None)
     ours = field_from_latent_factor(part, column="value")
-    parts = (ours.embedding, NoEncoding(), [ours.block], ours.head)
-    network = EFANetwork(*parts, conditional=Static(), visibility=Visibility())
     batch = batch_of(ragged_maps())
     expected = part.eta(batch)[batch.present]
-    torch.testing.assert_close(network.eta(batch)[batch.present], expected)
+    torch.testing.assert_close(ours.network.eta(batch)[batch.present], expected)
     near = field_from_latent_factor(field_part(k=1), column="value")
     assert (near.eta(batch)[batch.present] - expected).abs().max() > 0.1
 

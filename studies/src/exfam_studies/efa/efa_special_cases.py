@@ -37,6 +37,7 @@ N_ITEMS = 30
 N_GROUPS, FAST_GROUPS = 100, 10
 LONGEST = 20
 COLUMN = "value"
+_SETTINGS = LatentFactorSettings(dim=DIM, intercept=False)
 _TwoPart = partial(TwoPartModel, direction="bidirectional")
 # A latent factor model and the attention that is to equal it.
 _Pair = tuple[TwoPartModel, TwoPartModel]
@@ -101,39 +102,32 @@ def _groups(seed: int, *, n_groups: int, missing: float) -> Groups:
 
 
 def _items(groups: Groups, seed: int) -> _Pair:
-    generator, settings = _generator(seed), LatentFactorSettings(dim=DIM, intercept=False)
-    part = _drawn(build_latent_factor_items(N_ITEMS, settings, generator=generator), generator)
+    part = _drawn(partial(build_latent_factor_items, N_ITEMS, _SETTINGS), seed)
     return _TwoPart(item_part=part), _TwoPart(item_part=items_from_latent_factor(part))
 
 
 def _values(groups: Groups, seed: int) -> _Pair:
-    generator, settings = _generator(seed), LatentFactorSettings(dim=DIM, intercept=False)
     families = {COLUMN: Poisson(shift=1)}
-    part = build_latent_factor_values(N_ITEMS, families, settings, generator=generator)
-    return _pair(_drawn(part, generator), values_from_latent_factor, families[COLUMN])
+    part = _drawn(partial(build_latent_factor_values, N_ITEMS, families, _SETTINGS), seed)
+    return _pair(part, values_from_latent_factor(part), families[COLUMN])
 
 
 def _field(k: int | None, groups: Groups, seed: int) -> _Pair:
-    generator = _generator(seed)
     settings = LatentFactorParameters(dim=DIM, hidden_dim=DIM, k=k)
-    part = build_field_latent_factor(groups, settings, metric="haversine", generator=generator)
-    attention = partial(field_from_latent_factor, column=COLUMN)
-    return _pair(_drawn(part, generator), attention, Gaussian())
+    build = partial(build_field_latent_factor, groups, settings, metric="haversine")
+    part = _drawn(build, seed)
+    return _pair(part, field_from_latent_factor(part, column=COLUMN), Gaussian())
 
 
-def _pair(part: Any, attention: Callable[[Any], nn.Module], family: Family) -> _Pair:
-    families = {COLUMN: family}
-    one, other = (_TwoPart(value_part=own, families=families) for own in (part, attention(part)))
-    return one, other
+def _pair(part: nn.Module, attention: nn.Module, family: Family) -> _Pair:
+    value = partial(_TwoPart, families={COLUMN: family})
+    return value(value_part=part), value(value_part=attention)
 
 
-def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def _drawn(part: Any, generator: torch.Generator) -> Any:
+def _drawn(build: Callable[..., Any], seed: int) -> Any:
     """The part in double precision, all its weights drawn anew."""
-    part.double()
+    generator = torch.Generator().manual_seed(seed)
+    part = build(generator=generator).double()
     with torch.no_grad():
         for parameter in part.parameters():
             drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
@@ -145,9 +139,7 @@ def _drawn(part: Any, generator: torch.Generator) -> Any:
 # divides by the number of values, attention by that of elements: none is missing.
 CASES = [
     _Case("proposition-1", {}, _items, missing=0.0),
-    *(
-        _Case("proposition-2", {"k": k or "all"}, partial(_field, k), missing=0.1)
-        for k in (None, 5)
-    ),
+    _Case("proposition-2", {"k": "all"}, partial(_field, None), missing=0.1),
+    _Case("proposition-2", {"k": 5}, partial(_field, 5), missing=0.1),
     _Case("proposition-3", {}, _values, missing=0.0),
 ]

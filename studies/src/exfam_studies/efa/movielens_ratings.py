@@ -33,7 +33,7 @@ from exfam_studies.common.fits import (
 )
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.splits import SPLITS, Splits, values_of
 from exfam_studies.efa.contenders import (
     DIRECTIONS,
@@ -57,10 +57,9 @@ SPLIT_SEED = 1001
 
 # Families of ratings 1, 2, 3. A binomial counts from 0: it is fitted to ratings less 1.
 FAMILIES: dict[str, Family] = {
-    "binomial": Binomial(2),
-    "categorical": Categorical(3, start=1),
-    "ordinal": Ordinal(3, start=1),
-}
+    "binomial": Binomial(2), "categorical": Categorical(3, start=1), "ordinal": Ordinal(3, start=1)
+}  # fmt: skip
+STARTS = {"binomial": 1.0}
 
 # Chosen on validation of the paper's split: of Poisson, then of FAMILIES; EFA by the categorical,
 # "latent-factor" by the ordinal one.
@@ -73,15 +72,11 @@ EFA_SETTINGS: dict[str, dict[str, Any]] = {
     "families": {"bidirectional": {**EFA_COMMON, "dropout": 0.5}, "causal": EFA_COMMON},
 }
 LATENT_FACTOR_COMMON = {"dim": 16, "weight_decay": 1.0, "learning_rate": 1e-2, "batch_size": 32}
+_MORE_DECAY: dict[str, Any] = {**LATENT_FACTOR_COMMON, "weight_decay": 3.0}
+_MORE_FACTORS: dict[str, Any] = {**LATENT_FACTOR_COMMON, "dim": 64}
 LATENT_FACTOR_SETTINGS: dict[str, dict[str, Any]] = {
-    "poisson": {
-        "bidirectional": LATENT_FACTOR_COMMON,
-        "causal": {**LATENT_FACTOR_COMMON, "weight_decay": 3.0},
-    },
-    "families": {
-        "bidirectional": {**LATENT_FACTOR_COMMON, "dim": 64},
-        "causal": LATENT_FACTOR_COMMON,
-    },
+    "poisson": {"bidirectional": LATENT_FACTOR_COMMON, "causal": _MORE_DECAY},
+    "families": {"bidirectional": _MORE_FACTORS, "causal": LATENT_FACTOR_COMMON},
 }
 N_EFA, N_LATENT_FACTOR = {"poisson": 14, "families": 7}, 12
 # Of the paper's forms: as many factors as its EFA has dimensions, nothing chosen.
@@ -104,6 +99,7 @@ def run(options: Options) -> list[Row]:
     jobs: list[Job] = []
     for split in SPLITS:
         splits = smaller(movielens_ratings(split, seed=SPLIT_SEED), options)
+        rows_of_seeds = partial(fitted_rows, seeds=options.n_seeds(SEEDS), measure=_measure(split))
         for direction in DIRECTIONS:
             tasks = []
             for version, family in VERSIONS.items():
@@ -113,9 +109,8 @@ def run(options: Options) -> list[Row]:
                 tasks.append(task)
                 printed = f"{version}-{direction}" if split == "paper" else None
                 for own in _contenders(options, direction, split, "poisson", family, printed):
-                    measure, seeds = _measure(own), options.n_seeds(SEEDS)
-                    fit = partial(fitted_rows, own, splits, task=task, measure=measure)
-                    jobs.append(Job(f"{task} {own.model} {split}", partial(fit, seeds=seeds)))
+                    fit = partial(rows_of_seeds, own, splits, task=task)
+                    jobs.append(Job(f"{task} {own.model} {split}", fit))
             if tasks:
                 of_families = partial(_family_rows, options, splits, tasks, direction, split)
                 jobs.append(Job(f"{TASK}{direction} families {split}", of_families))
@@ -180,11 +175,11 @@ def _family_rows(
     rows: list[Row] = []
     fits: dict[str, dict[str, list[Fit]]] = {}
     for name, family in FAMILIES.items():
-        data, start = _for_family(splits, name)
+        data = Splits(*(_counted(part, name) for part in vars(splits).values()))
+        measure = _measure(split, name)
         for own in _contenders(options, direction, split, name, family):
             of_seeds = fit_seeds(own, data, seeds=options.n_seeds(SEEDS))
             fits.setdefault(own.model, {})[name] = of_seeds
-            measure = _measure(own, start=start)
             rows += rows_of(own, of_seeds, data, task=tasks[0], measure=measure)
     # EFA's nats minus shrunk-offset's, each with the family that is best on validation.
     (best, chosen), (rival, rivals) = (
@@ -201,14 +196,14 @@ def _family_rows(
             for groups in (splits.test, splits.validation)
         )
         # The interval says what other users would change, not other seeds.
-        mean, low, high = paired_bootstrap(test, user, seed=0)
-        ends = {"low": round(low, 4), "high": round(high, 4)}
+        interval = paired_bootstrap(test, user, seed=0)
+        where = {"family": best, "split": split, "against": rival}
         row = Row(
             task=tasks[0],
             model=model,
-            settings={"family": best, "split": split, "against": rival, **ends},
+            settings={**where, **interval_settings(interval)},
             metric=DIFFERENCE,
-            value=mean,
+            value=interval.mean,
             validation=float(validation.mean()),
             n_seeds=len(members),
             parameters=changed_parameters(members[0].estimator),
@@ -218,38 +213,34 @@ def _family_rows(
     return [replace(row, task=task) for task in tasks for row in rows]
 
 
-def _for_family(splits: Splits, family: str) -> tuple[Splits, float]:
-    """The ratings as the family counts them, and what to add to get ratings again."""
-    if family != "binomial":
-        return splits, 0.0
-    parts = (splits.train, splits.validation, splits.test)
-    return Splits(*(part.with_(values={"value": part.values["value"] - 1}) for part in parts)), 1.0
+def _counted(groups: Groups, family: str) -> Groups:
+    """The ratings as the family counts them."""
+    return groups.with_(values={"value": groups.values["value"] - STARTS.get(family, 0.0)})
 
 
-def _measure(contender: Contender, *, start: float = 0.0) -> Measure:
+def _measure(split: str, family: str = "poisson") -> Measure:
     """Losses; on the paper's split mean predictions too, which only its table has."""
-    return partial(_figures, start=start, means=contender.settings["split"] == "paper")
+    return partial(_figures, start=STARTS.get(family, 0.0), means=split == "paper")
 
 
 def _figures(
     estimator: GroupEstimator, groups: Groups, *, start: float, means: bool
 ) -> dict[str, float]:
     """Exact nats, mean predictions by true rating and, of Poisson, the paper's loss."""
-    nats = -estimator.log_prob(groups)
-    figures = {}
+    nats, value, figures = -estimator.log_prob(groups), values_of(groups), {}
     family = estimator.schema_.families["value"]
     if isinstance(family, Poisson):
         # -log p without the base measure; for an ensemble too, whose h is the members'.
-        base = family.log_base_measure(torch.as_tensor(values_of(groups))).numpy()
+        base = family.log_base_measure(torch.as_tensor(value)).numpy()
         figures["paper-loss"] = float((nats + base).mean())
     figures["nats"] = float(nats.mean())
     if means:
-        given = mean_given_true(values_of(groups) + start, estimator.predict(groups) + start)
+        given = mean_given_true(value + start, estimator.predict(groups) + start)
         figures |= {f"mean-given-{rating:g}": mean for rating, mean in given.items()}
     return figures
 
 
 def _nats(fits: Sequence[Fit], groups: Groups, family: str) -> Float[np.ndarray, "own"]:
     """Negative log-probability of each rating, mean over the fits."""
-    data, _ = _for_family(Splits(groups, groups, groups), family)
-    return -np.mean([fit.estimator.log_prob(data.test) for fit in fits], axis=0)
+    counted = _counted(groups, family)
+    return -np.mean([fit.estimator.log_prob(counted) for fit in fits], axis=0)

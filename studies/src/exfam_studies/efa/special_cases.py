@@ -27,14 +27,8 @@ from exfam.attention import (
 )
 from exfam.checks import ExfamError
 from exfam.conditionals import choose_conditional
-from exfam.conditionals.base import Tokens, attend
-from exfam.efa.networks.efa_network import (
-    Dispersion,
-    EFANetwork,
-    ItemBias,
-    ItemHead,
-    ValueHead,
-)
+from exfam.conditionals.base import attend
+from exfam.efa.networks.efa_network import Dispersion, EFANetwork, ItemBias, ItemHead, ValueHead
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
 from exfam.embeddings import Concatenated, Field, MaskedField, RawValue, TokenEmbedding
 from exfam.encodings import NoEncoding
@@ -55,14 +49,10 @@ def items_from_latent_factor(part: LatentFactorItems) -> EFANetwork:
     context, center = copy.deepcopy((part.context, part.center))  # at once, to keep them tied
     embedding = TokenEmbedding([_hidden_by_zeros(context)])
     summed = part.pooling == "sum"
-    attention = _zeroed_attention(
-        context.dim,
-        head_dim=context.dim,
-        kernel=Linear() if summed else Softmax(),
-        like=context.table.weight,
-    )
+    size, kernel = context.dim, Linear() if summed else Softmax()
+    attention = _zeroed_attention(size, head_dim=size, kernel=kernel, like=context.table.weight)
     with torch.no_grad():
-        nn.init.eye_(attention.key_value.weight[context.dim :])
+        nn.init.eye_(attention.key_value.weight[size:])
         nn.init.eye_(attention.output.weight)
         if summed:
             attention.query.bias[0] = 1.0
@@ -70,7 +60,7 @@ def items_from_latent_factor(part: LatentFactorItems) -> EFANetwork:
         if part.mask_vector is not None:
             attention.output.bias.copy_(part.mask_vector)
     head = ItemHead(center, norm=nn.Identity(), bias=part.intercept)
-    return _network(embedding, attention, head, part=part)
+    return _network(embedding, attention, head, direction=part.direction)
 
 
 def values_from_latent_factor(part: LatentFactorValues) -> EFANetwork:
@@ -99,7 +89,7 @@ def values_from_latent_factor(part: LatentFactorValues) -> EFANetwork:
     _pool_values(attention, n_outputs=n_outputs, n_columns=len(columns))
     dispersion, intercept = copy.deepcopy((part.dispersion, part.intercept))
     head = _first_entries(embedding, n_outputs, dispersion=dispersion, intercept=intercept)
-    return _network(embedding, attention, head, part=part)
+    return _network(embedding, attention, head, direction=part.direction)
 
 
 class NeighborhoodAttention(nn.Module):
@@ -107,25 +97,15 @@ class NeighborhoodAttention(nn.Module):
 
     direction = "bidirectional"
 
-    def __init__(
-        self,
-        embedding: TokenEmbedding,
-        block: Block,
-        head: nn.Module,
-        *,
-        neighbors: NearestObserved,
-    ) -> None:
+    def __init__(self, network: EFANetwork, *, neighbors: NearestObserved) -> None:
         super().__init__()
-        self.embedding, self.block, self.head = embedding, block, head
-        self.neighbors = neighbors
+        self.network, self.neighbors = network, neighbors
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
         """The head's outputs for all elements, each given its neighbors."""
-        content, center = self.embedding.content(batch), self.embedding.center(batch)
-        place = torch.zeros_like(batch.element)  # the coordinates are in the tokens
-        tokens = Tokens(content, center, place, batch.present)
-        state, _ = attend(self.block, center, content, tokens, self.neighbors(batch))
-        return self.head(state, batch)
+        tokens, (block,) = self.network.tokens(batch), self.network.layers
+        state, _ = attend(block, tokens.center, tokens.content, tokens, self.neighbors(batch))
+        return self.network.head(state, batch)
 
 
 def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> NeighborhoodAttention:
@@ -151,9 +131,8 @@ def field_from_latent_factor(part: FieldLatentFactorPart, *, column: str) -> Nei
     intercept = None if part.intercept is None else ItemBias(part.intercept[None])
     dispersion = Dispersion({column: Gaussian()}, like[None])
     head = _first_entries(embedding, 1, dispersion=dispersion, intercept=intercept)
-    block = Block(attention, connection=Connection("none", embedding.dim))
-    network = NeighborhoodAttention(embedding, block, head, neighbors=part.neighbors)
-    return network.to(device=like.device, dtype=like.dtype)
+    network = _network(embedding, attention, head, direction=part.direction)
+    return NeighborhoodAttention(network, neighbors=part.neighbors)
 
 
 def _first_entries(embedding: TokenEmbedding, n: int, **more: Any) -> ValueHead:
@@ -214,22 +193,12 @@ def _zeroed_attention(
 
 
 def _network(
-    embedding: TokenEmbedding,
-    attention: Attention,
-    head: nn.Module,
-    *,
-    part: LatentFactorItems | LatentFactorValues,
+    embedding: TokenEmbedding, attention: Attention, head: nn.Module, *, direction: str
 ) -> EFANetwork:
-    """The network of one layer, in the precision of the latent factor part."""
+    """The network of one layer, in the precision of its attention."""
     blocks = [Block(attention, connection=Connection("none", embedding.dim))]
-    visibility = Visibility(part.direction)
-    network = EFANetwork(
-        embedding,
-        NoEncoding(),
-        blocks,
-        head,
-        conditional=choose_conditional("auto", blocks=blocks, visibility=visibility),
-        visibility=visibility,
-    )
-    like: Tensor = part.context.table.weight
+    visibility, like = Visibility(direction), attention.output.weight
+    conditional = choose_conditional("auto", blocks=blocks, visibility=visibility)
+    parts = (embedding, NoEncoding(), blocks, head)
+    network = EFANetwork(*parts, conditional=conditional, visibility=visibility)
     return network.to(device=like.device, dtype=like.dtype)
