@@ -23,7 +23,7 @@ from exfam.fields.networks.factor_network import build_field_latent_factor
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.rows import higher_is_better
-from exfam_studies.efa import efa_special_cases
+from exfam_studies.efa import special_cases
 from exfam_studies.efa.special_cases import (
     field_from_latent_factor,
     items_from_latent_factor,
@@ -213,7 +213,7 @@ def test_a_model_of_anomalies_is_refused():
 
 
 def test_the_experiment_finds_every_proposition_true_to_double_precision():
-    rows = efa_special_cases.run(Options(fast=True, seeds=2))
+    rows = special_cases.run(Options(fast=True, seeds=2))
     assert [(row.task[-1], row.settings.get("k")) for row in rows] == [
         ("1", None), ("2", "all"), ("2", 5), ("3", None)
     ]  # fmt: skip
@@ -222,12 +222,12 @@ def test_the_experiment_finds_every_proposition_true_to_double_precision():
     assert higher_is_better("max-difference") is None
 
 
-@pytest.mark.parametrize("case", efa_special_cases.CASES, ids=lambda case: case.task)
+@pytest.mark.parametrize("case", special_cases.CASES, ids=lambda case: case.task)
 def test_the_comparison_sees_other_weights(case):
     def mixed(groups, seed):
         return case.build(groups, seed)[0], case.build(groups, seed + 1)[1]
 
-    wrong = efa_special_cases._difference(case._replace(build=mixed), seed=0, n_groups=10)
+    wrong = special_cases._difference(case._replace(build=mixed), seed=0, n_groups=10)
     assert wrong > 0.1
 
 

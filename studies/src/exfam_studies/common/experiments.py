@@ -10,7 +10,7 @@ EXPERIMENTS = {
     "efa-movielens-ratings": "efa.movielens_ratings",
     "efa-instacart": "efa.instacart",
     "efa-temperature": "efa.temperature",
-    "efa-special-cases": "efa.efa_special_cases",
+    "efa-special-cases": "efa.special_cases",
     "efa-generalization": "efa.efa_generalization",
     "efa-identifiability": "efa.efa_identifiability",
     "table-simulation": "experts.table_simulation",

@@ -89,6 +89,16 @@ def row_over_seeds(
     )
 
 
+def measured_rows(
+    row: Row, tests: Mapping[str, float], validations: Mapping[str, float]
+) -> list[Row]:
+    """`row` with each metric of what was measured once, on the test and the validation part."""
+    return [
+        replace(row, metric=metric, value=value, validation=validations[metric])
+        for metric, value in tests.items()
+    ]
+
+
 def interval_settings(interval: Interval) -> dict[str, float]:
     """The ends of an interval, as rows have them."""
     return {"low": round(interval.low, 4), "high": round(interval.high, 4)}

@@ -19,7 +19,7 @@ from exfam.groups import Groups
 from exfam.scores.metrics import mrr, ndcg_at, ranks, recall_at
 from exfam_studies.common.fits import Contender, Fit, Job, fit_seeds, gather, rows_of, smaller
 from exfam_studies.common.harness import Options
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, measured_rows
 from exfam_studies.common.splits import SPLITS, Splits, items_of
 from exfam_studies.efa.contenders import (
     DIRECTIONS,
@@ -130,36 +130,32 @@ def _contenders(table: _Table) -> list[Contender]:
         {"nats": figures[direction]} if is_papers else {}
         for figures in (experiment.paper_efa, experiment.paper_fm)
     )
-    factors = latent_factors(
-        {
-            model: {**form, "mask_vector": not is_set and model == NOTEBOOK}
-            for model, form in experiment.latent_factors.items()
-        },
-        options,
-        where=where,
-        own={**common, **experiment.latent_factor[key]},
-        n_own=experiment.n_latent_factor,
-        plain={**common, **experiment.plain},
-        paper=paper_fm if on_papers else None,
-    )
-    ordered = attention(
-        "efa-positions",
-        {**chosen, "encoding": "relative"},
-        options,
-        where=where,
-        n_configurations=experiment.n_efa[key],
-        paper=paper_efa,
-        reference_seconds=experiment.reference_seconds.get(direction) if on_papers else None,
-    )
-    without = {"encoding": "none"}
-    sets = [attention("efa-set", {**chosen, **without}, options, where=where)] if is_set else []
-    defaults = {**common, **without} if is_set else common
+    without = {"encoding": "none"} if is_set else {}
     return [
         closed_form("marginal", Marginal, common, where=where),
-        *factors,
-        ordered,
-        *sets,
-        attention("efa-defaults", defaults, options, where=where),
+        *latent_factors(
+            {
+                model: {**form, "mask_vector": not is_set and model == NOTEBOOK}
+                for model, form in experiment.latent_factors.items()
+            },
+            options,
+            where=where,
+            own={**common, **experiment.latent_factor[key]},
+            n_own=experiment.n_latent_factor,
+            plain={**common, **experiment.plain},
+            paper=paper_fm if on_papers else None,
+        ),
+        attention(
+            "efa-positions",
+            {**chosen, "encoding": "relative"},
+            options,
+            where=where,
+            n_configurations=experiment.n_efa[key],
+            paper=paper_efa,
+            reference_seconds=experiment.reference_seconds.get(direction) if on_papers else None,
+        ),
+        *([attention("efa-set", {**chosen, **without}, options, where=where)] if is_set else []),
+        attention("efa-defaults", {**common, **without}, options, where=where),
     ]
 
 
@@ -204,16 +200,7 @@ def _recommender_rows(table: _Table) -> list[Row]:
     for model, choices in tried.items():
         validation = {name: figures(own, table.splits.validation) for name, own in choices.items()}
         best = max(validation, key=lambda name: validation[name]["ndcg@10"])
-        row = Row(
-            task=table.task,
-            model=model,
-            settings=table.where,
-            metric="",
-            n_configurations=len(choices),
-            note=best,
-        )
-        rows += [
-            replace(row, metric=metric, value=value, validation=validation[best][metric])
-            for metric, value in figures(choices[best], table.splits.test).items()
-        ]
+        row = Row(task=table.task, model=model, settings=table.where, metric="", note=best)
+        row = replace(row, n_configurations=len(choices))
+        rows += measured_rows(row, figures(choices[best], table.splits.test), validation[best])
     return rows

@@ -19,7 +19,7 @@ from exfam.scores.metrics import mse
 from exfam.simulators import ratings_true_means, simulate_ratings
 from exfam_studies.common.fits import Contender, Job, fitted_rows, gather, smaller
 from exfam_studies.common.harness import Options
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, measured_rows
 from exfam_studies.common.splits import Splits, values_of
 from exfam_studies.efa.contenders import (
     DIRECTIONS,
@@ -60,14 +60,13 @@ def run(options: Options) -> list[Row]:
     jobs: list[Job] = []
     for draw, seed in DRAWS.items():
         groups = simulate_ratings(seed=seed)
-        splits = Splits(groups[:N_TRAIN], groups[N_TRAIN:N_FIT], groups[N_FIT:])
-        splits = smaller(splits, options)
-        for task, direction in zip(TASKS, DIRECTIONS, strict=True):
-            if not options.wants(task):
-                continue
+        parts = Splits(groups[:N_TRAIN], groups[N_TRAIN:N_FIT], groups[N_FIT:])
+        splits = smaller(parts, options)
+        for task in filter(options.wants, TASKS):
             bayes = partial(_bayes_rows, splits, task=task, draw=draw)
             jobs.append(Job(f"{task} bayes {draw}", bayes))
             rows = partial(fitted_rows, task=task, measure=_errors, seeds=options.n_seeds(SEEDS))
+            direction = task.removeprefix(TASK)
             for contender in _contenders(options, direction=direction, draw=draw):
                 fit = partial(rows, contender, splits)
                 jobs.append(Job(f"{task} {contender.model} {draw}", fit))
@@ -113,15 +112,9 @@ def _errors(estimator: GroupEstimator, groups: Groups) -> dict[str, float]:
 
 def _bayes_rows(splits: Splits, *, task: str, draw: str) -> list[Row]:
     """What the true means achieve: no predictor has a smaller expected error."""
-    test, validation = (
-        mse(values_of(groups), ratings_true_means(groups))
-        for groups in (splits.test, splits.validation)
-    )
-    constant = 0.5 * float(np.log(2 * np.pi))
-    row = Row(task=task, model="bayes", settings={"draw": draw}, metric="mse")
-    return [
-        replace(row, value=test, validation=validation),
-        replace(
-            row, metric="nats", value=constant + test / 2, validation=constant + validation / 2
-        ),
-    ]
+    figures = []
+    for groups in (splits.test, splits.validation):
+        error = mse(values_of(groups), ratings_true_means(groups))
+        figures.append({"mse": error, "nats": 0.5 * float(np.log(2 * np.pi)) + error / 2})
+    row = Row(task=task, model="bayes", settings={"draw": draw}, metric="")
+    return measured_rows(row, *figures)

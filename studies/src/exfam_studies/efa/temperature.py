@@ -45,7 +45,7 @@ from exfam_studies.common.fits import (
     training_of,
 )
 from exfam_studies.common.harness import Options
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, measured_rows
 from exfam_studies.common.splits import Splits, values_of
 from exfam_studies.efa.temperature_data import (
     draw_sites,
@@ -344,7 +344,4 @@ def _truth_rows(process: FieldProcess, table: _Table) -> list[Row]:
         for groups in (table.splits.test, table.splits.validation)
     )
     row = Row(task=table.task, model="truth", settings=table.where, metric="")
-    return [
-        replace(row, metric=metric, value=value, validation=validations[metric])
-        for metric, value in tests.items()
-    ]
+    return measured_rows(row, tests, validations)
