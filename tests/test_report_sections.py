@@ -183,7 +183,7 @@ def test_words_are_clean_and_figures_aligned():
     assert figure(-1234.5678, 2) == "−1,234.57"
     assert figure(float("inf")) == "∞" and figure(float("-inf")) == "−∞"
     assert percent(float("nan")) == "–" and percent(1.0, 0) == "100 %"
-    assert quantity(2, "entry", "entries") == "2 entries"
+    assert quantity(1, "group") == "1 group" and quantity(1200, "group") == "1,200 groups"
     assert listing(["a"]) == "a" and listing(["a", "b"]) == "a and b"
     assert ItemNames(np.array([10, 20])).all([1, 0]) == ["20", "10"]
 

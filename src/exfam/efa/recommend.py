@@ -102,7 +102,7 @@ def item_lifts(
     items j, all unless given.
     """
     items = np.arange(schema.n_items or 0) if given is None else given
-    alone = append_blank(_alone(schema, items), schema)
+    alone = append_blank(lone_items(schema, items), schema)
     # The last group is empty, and batches come by length: its probabilities are needed first.
     ((_, nothing),) = item_probabilities(members, alone[len(items) :])
     for rows, probability in item_probabilities(members, alone[: len(items)]):
@@ -112,7 +112,7 @@ def item_lifts(
         yield own, lift
 
 
-def _alone(schema: Schema, items: np.ndarray) -> Groups:
+def lone_items(schema: Schema, items: np.ndarray) -> Groups:
     """A group for each of the items, with nothing else in it, and an empty one."""
     attributes, n = schema.attributes, len(items)
     return Groups(
@@ -175,7 +175,7 @@ def _strength_of_candidates(
     """
     given = np.array([code])
     if alike:
-        empty = append_blank(_alone(schema, given[:0]), schema)
+        empty = append_blank(lone_items(schema, given[:0]), schema)
         ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
         given = np.union1d(frequent, given)
     _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
@@ -200,7 +200,7 @@ def _lifts_of(
     members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
 ) -> Float[np.ndarray, "given"]:
     """Lift of item `code` by each of the given ones, with no other item's."""
-    alone = append_blank(_alone(schema, given), schema)
+    alone = append_blank(lone_items(schema, given), schema)
     assert alone.item is not None and alone.role is not None
     with_item = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
     nats = log_probs(members, with_item)["item"]

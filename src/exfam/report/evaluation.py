@@ -49,17 +49,11 @@ def evaluate(model: GroupEstimator, groups: Groups, *, calibration: bool = False
     rank, reliable, top = None, None, None
     if model.members_[0].item_part is not None:
         rank, reliable, top = _evaluate_items(model, groups, calibration)
-    mean = {
-        column: _spread(part.distribution.mean().double().numpy(), part.rows, groups.n_elements)
-        for column, part in value_predictions(model, groups).items()
-    }
+    mean = {}
+    for column, part in value_predictions(model, groups).items():
+        mean[column] = np.full(groups.n_elements, np.nan)
+        mean[column][part.rows] = part.distribution.mean().double().numpy()
     return Evaluation(nats, rank, mean, reliable, top)
-
-
-def _spread(numbers: np.ndarray, rows: np.ndarray, n: int) -> Numbers:
-    out = np.full(n, np.nan)
-    out[rows] = numbers
-    return out
 
 
 def _evaluate_items(
@@ -89,7 +83,8 @@ def value_predictions(model: GroupEstimator, groups: Groups) -> dict[str, ValueP
     if model.members_[0].value_part is None:
         return {}
     out = {}
-    rows = np.flatnonzero(_observed_targets(groups))
+    observed = True if groups.observed is None else groups.observed[: groups.n_elements]
+    rows = np.flatnonzero(_targets(groups) & observed)
     item = None if groups.item is None else torch.from_numpy(groups.item[rows].astype(np.int64))
     for column, eta in value_parameters(model.members_, groups).items():
         family = model.schema_.families[column]
@@ -99,13 +94,10 @@ def value_predictions(model: GroupEstimator, groups: Groups) -> dict[str, ValueP
     return out
 
 
-def _observed_targets(groups: Groups) -> Bool[np.ndarray, "own"]:
-    own = np.ones(groups.n_elements, dtype=bool)
-    if groups.observed is not None:
-        own &= groups.observed[: len(own)]
-    if groups.role is not None:
-        own &= groups.role[: len(own)] == TARGET
-    return own
+def _targets(groups: Groups) -> Bool[np.ndarray, "own"]:
+    if groups.role is None:
+        return np.ones(groups.n_elements, dtype=bool)
+    return groups.role[: groups.n_elements] == TARGET
 
 
 def evaluate_rival(rival: Rival, model: GroupEstimator, groups: Groups) -> Evaluation:
@@ -115,10 +107,7 @@ def evaluate_rival(rival: Rival, model: GroupEstimator, groups: Groups) -> Evalu
         return evaluate(rival.fitted, groups)
     assert isinstance(rival.fitted, LinearRecommender)
     rank = np.full(groups.n_elements, np.nan)
-    targets = np.ones(groups.n_elements, dtype=bool)
-    if groups.role is not None:
-        targets = groups.role[: groups.n_elements] == TARGET
-    rank[targets] = rival.fitted.ranks(
+    rank[_targets(groups)] = rival.fitted.ranks(
         groups, direction=model.direction, exclude=model.support_ == "hard"
     )
     return Evaluation({}, rank, {})

@@ -18,7 +18,7 @@ _REFERENCES = re.compile(r'(\bid="|\bhref="#|url\(#)')
 _HEAD = re.compile(r"<svg [^>]*?viewBox=\"(?P<box>[^\"]*)\"[^>]*>", re.DOTALL)
 _FONT = re.compile(r"font-family: [^;\"]*;? ?")
 _NAMED = re.compile(rf'<g id="{NAME_MARK}([^"]*)">\s*(<text[^>]*>)[^<]*</text>')
-_PLACES = re.compile(r"(\d+\.\d{2})\d+")
+_DECIMALS = re.compile(r"(\d+\.\d{2})\d+")
 _TURN = re.compile(r' transform="rotate\(-?0 [^"]*"')
 _TAG = re.compile(r"<[^>]+>")
 
@@ -29,10 +29,6 @@ def inline_svg(figure: Figure, *, title: str, prefix: str) -> str:
     Ink is the color of its first axis' label, whatever is drawn in it. Words are words, in the
     font of the page. `prefix` starts the names of all its parts, so that several pictures fit on
     one page. No background, no link, no date: the same figure gives the same text.
-
-    >>> svg = inline_svg(Figure((2, 1)), title="Nothing", prefix="a-")
-    >>> svg.partition(" style")[0]
-    '<svg viewBox="0 0 144 72" role="img" aria-label="Nothing"'
     """
     file = io.StringIO()
     # The salt makes names repeatable.
@@ -42,13 +38,10 @@ def inline_svg(figure: Figure, *, title: str, prefix: str) -> str:
     svg = svg[svg.index("<svg ") :]
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
     svg = _NAMED.sub(lambda found: f"<g>{found[2]}{escape(unquote(found[1]))}</text>", svg)
-    svg = _REFERENCES.sub(rf"\1{prefix}", svg).replace(_ink(figure), "currentColor")
-    svg = _TAG.sub(lambda tag: _PLACES.sub(r"\1", _TURN.sub("", _FONT.sub("", tag[0]))), svg)
+    ink = to_hex(figure.axes[0].xaxis.label.get_color()) if figure.axes else "#000000"
+    svg = _REFERENCES.sub(rf"\1{prefix}", svg).replace(ink, "currentColor")
+    svg = _TAG.sub(lambda tag: _DECIMALS.sub(r"\1", _TURN.sub("", _FONT.sub("", tag[0]))), svg)
     return _HEAD.sub(lambda found: _head(found["box"], title), svg, count=1).strip()
-
-
-def _ink(figure: Figure) -> str:
-    return to_hex(figure.axes[0].xaxis.label.get_color()) if figure.axes else "#000000"
 
 
 def _head(box: str, title: str) -> str:

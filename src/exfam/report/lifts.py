@@ -7,9 +7,8 @@ from jaxtyping import Float, Int64
 
 from exfam.efa.blanks import append_blank
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.recommend import TINY
+from exfam.efa.recommend import TINY, lone_items
 from exfam.estimator.evaluate import item_probabilities
-from exfam.report.material import alone
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +29,7 @@ def lifts_among(
     model: GroupEstimator, codes: Int64[np.ndarray, "items"]
 ) -> Float[np.ndarray, "items items"]:
     """lift[j, i] = log p(i | j alone) - log p(i | nothing) in nats; 0 of an item by itself."""
-    blank = append_blank(alone(model, codes), model.schema_)
+    blank = append_blank(lone_items(model.schema_, codes), model.schema_)
     table = np.zeros((len(codes) + 1, len(codes)))
     for rows, probability in item_probabilities(model.members_, blank):
         given = np.searchsorted(blank.stop, rows, side="right")
@@ -47,10 +46,8 @@ def related_items(lift: Float[np.ndarray, "items items"], *, of: int, k: int) ->
     """
     mutual, alike = (lift + lift.T) / 2, _alike(lift)
     related = Related([], [], [], [])
-    for item in range(of):
+    for item in range(of if len(lift) > 1 else 0):
         others = np.delete(np.arange(len(lift)), item)
-        if not len(others):
-            break
         own = mutual[item, others]
         together = _best(np.where(own > 0, own, -np.inf), k)
         related.complements.append(others[together])

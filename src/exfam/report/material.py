@@ -11,6 +11,7 @@ from exfam.checks import ExfamError
 from exfam.conditionals import Copies
 from exfam.efa.blanks import append_blank
 from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.recommend import lone_items
 from exfam.estimator.evaluate import item_probabilities
 from exfam.estimator.seen import Overlap
 from exfam.groups import TARGET, Groups
@@ -76,15 +77,14 @@ def gather_material(
     overlap = None
     if groups is not None:
         scored, learn, compared = _scored(model, groups, given if baselines else groups, seed)
-        learn = learn if baselines else None
         overlap = model._seen(scored)
         if not overlap.is_chance:
             compared &= overlap.seen == 0
-            learn = learn if compared.sum() >= _FEWEST_NEW else None
-    labels = model.vocabulary_.get("item", np.array([]))
+        if not baselines or (not overlap.is_chance and compared.sum() < _FEWEST_NEW):
+            learn = None
     return Material(
         model=model,
-        names=ItemNames(labels),
+        names=ItemNames(model.vocabulary_.get("item", np.array([]))),
         data=groups,
         scored=scored,
         learn=learn,
@@ -175,28 +175,6 @@ def _frequency(model: GroupEstimator, groups: Groups | None) -> Float[np.ndarray
     n_items = model.schema_.n_items or 0
     if model.members_[0].item_part is None:
         return np.ones(n_items)
-    blank = append_blank(alone(model, np.arange(0)), model.schema_)
+    blank = append_blank(lone_items(model.schema_, np.arange(0)), model.schema_)
     ((_, probability),) = item_probabilities(model.members_, blank)
     return probability[0]
-
-
-def alone(model: GroupEstimator, codes: Int64[np.ndarray, "items"]) -> Groups:
-    """A group for each item with nothing else in it, and an empty one.
-
-    Values are unobserved, attributes unknown or average.
-    """
-    schema, n = model.schema_, len(codes)
-
-    def typical(spec: Any, rows: int) -> np.ndarray:
-        return np.full(rows, -1) if spec.n is not None else np.tile(spec.center, (rows, 1))
-
-    return Groups(
-        start=np.append(np.arange(n), n),
-        stop=np.append(np.arange(1, n + 1), n),
-        item=codes,
-        values={column: np.zeros(n) for column in schema.families},
-        attributes={a.name: typical(a, n) for a in schema.attributes if not a.of_group},
-        group_attributes={a.name: typical(a, n + 1) for a in schema.attributes if a.of_group},
-        observed=np.zeros(n, dtype=bool),
-        vocabulary={"item": np.arange(schema.n_items or 0)},
-    )

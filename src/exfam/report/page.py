@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
+from typing import ClassVar
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from exfam import __version__
@@ -18,11 +18,12 @@ from exfam.report.inline import inline_svg
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure and what it shows; `title` is also read aloud in its place.
+    """A figure and what it shows; screen readers read the `title` instead.
 
     `narrow`: another figure for screens that have no room for the first.
     """
 
+    kind: ClassVar = "picture"
     title: str
     figure: Figure
     caption: str = ""
@@ -45,6 +46,7 @@ class TableData:
     Raises ExfamError if a row has not one cell for each column.
     """
 
+    kind: ClassVar = "table"
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Pairs]]
     words: Sequence[str] = ()
@@ -66,6 +68,7 @@ class TableData:
 class Facts:
     """Single figures, each under its name."""
 
+    kind: ClassVar = "facts"
     entries: Sequence[tuple[str, str]]
 
 
@@ -73,6 +76,7 @@ class Facts:
 class SideBySide:
     """Parts next to each other where the screen is wide enough."""
 
+    kind: ClassVar = "beside"
     inside: Sequence[TableData | Picture]
 
 
@@ -88,14 +92,9 @@ class Section:
     parts: Sequence[Part] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """A part as the template reads it."""
-
-    kind: str
-    part: Part
-    drawings: Sequence[Markup] = ()
-    inside: Sequence["_Drawn"] = ()
+def left_out(title: str, why: str) -> Section:
+    """A section that says why there is nothing in it."""
+    return Section(title, text=[f"Left out: {why}"])
 
 
 def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
@@ -112,31 +111,9 @@ def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
     )
     template = files("exfam.report").joinpath("page.html").read_text(encoding="utf-8")
     page = environment.from_string(template).render(
-        title=title,
-        lead=lead,
-        sections=[
-            (section, [_drawn(part, f"p{s}-{n}-") for n, part in enumerate(section.parts)])
-            for s, section in enumerate(sections)
-        ],
-        version=__version__,
+        title=title, lead=lead, sections=sections, version=__version__, svg=inline_svg
     )
     return page.lstrip()
-
-
-def _drawn(part: Part, prefix: str) -> _Drawn:
-    if isinstance(part, SideBySide):
-        inside = [_drawn(piece, f"{prefix}{n}-") for n, piece in enumerate(part.inside)]
-        return _Drawn("beside", part, inside=inside)
-    if isinstance(part, Facts):
-        return _Drawn("facts", part)
-    if isinstance(part, TableData):
-        return _Drawn("table", part)
-    figures = [part.figure] if part.narrow is None else [part.figure, part.narrow]
-    drawings = [
-        Markup(inline_svg(figure, title=part.title, prefix=f"{prefix}{'wn'[n]}-"))
-        for n, figure in enumerate(figures)
-    ]
-    return _Drawn("picture", part, drawings=drawings)
 
 
 def write_page(

@@ -16,9 +16,6 @@ def clean(label: object, *, most: int = _IN_TABLES) -> str:
     """A label in one line that any file can hold: no control letters, no halves of letters.
 
     `most`: letters, the last an ellipsis where there are more (default 60)
-
-    >>> clean("a\\x00b\\nc\\ud800")
-    'a b c?'
     """
     whole = str(label).encode("utf-8", "replace").decode("utf-8")
     printed = "".join(letter if letter.isprintable() else " " for letter in whole)
@@ -43,11 +40,7 @@ class ItemNames:
 
 
 def figure(number: float | np.floating[Any], digits: int = 3) -> str:
-    """A number with that many decimals and a true minus; an en dash for NaN.
-
-    >>> figure(-1.25, 1), figure(float("nan"))
-    ('−1.2', '–')
-    """
+    """A number with that many decimals and a true minus; an en dash for NaN."""
     if np.isnan(number):
         return "–"
     if np.isinf(number):
@@ -56,28 +49,16 @@ def figure(number: float | np.floating[Any], digits: int = 3) -> str:
 
 
 def percent(share: float | np.floating[Any], digits: int = 1) -> str:
-    """A share in percent; an en dash for NaN.
-
-    >>> percent(0.125)
-    '12.5 %'
-    """
+    """A share in percent; an en dash for NaN."""
     return "–" if np.isnan(share) else f"{figure(100 * share, digits)} %"
 
 
-def quantity(number: int, one: str, many: str = "") -> str:
-    """A number with what it counts.
-
-    >>> quantity(1, "group"), quantity(1200, "group")
-    ('1 group', '1,200 groups')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def quantity(number: int, one: str) -> str:
+    """A number with what it counts: "1 group", "1,200 groups"."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
 
 
 def listing(names: Sequence[str]) -> str:
-    """Names as in a sentence.
-
-    >>> listing(["a", "b", "c"])
-    'a, b and c'
-    """
+    """Names as in a sentence: "a, b and c"."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last

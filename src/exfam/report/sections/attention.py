@@ -1,15 +1,12 @@
 """Which elements of a group the model looks at."""
 
-from collections.abc import Sequence
-
 import numpy as np
-from jaxtyping import Float
 
 from exfam.efa.explain import Explanation
 from exfam.groups import Groups
 from exfam.plots import layer_map
 from exfam.report.material import Material
-from exfam.report.page import Part, Picture, Section, SideBySide
+from exfam.report.page import Part, Picture, Section, SideBySide, left_out
 from exfam.report.words import clean, quantity
 
 _TITLE = "Attention"
@@ -24,18 +21,17 @@ def attention_section(material: Material) -> Section:
     """Attention weights of a few groups, a picture for each layer."""
     model, groups = material.model, material.scored
     if not hasattr(model, "explain"):
-        why = f"Left out: {type(model).__name__} has no attention."
-        return Section(_TITLE, text=[why])
+        return left_out(_TITLE, f"{type(model).__name__} has no attention.")
     if groups is None:
-        return Section(_TITLE, text=["Left out: no data were given to attend to."])
+        return left_out(_TITLE, "no data were given to attend to.")
     candidates, cut = _candidates(groups, seed=material.seed)
-    explanations = [] if candidates is None else model.explain(candidates)
-    explanations = [
-        explanation for explanation in explanations if len(explanation.centers) <= 2 * _MOST
-    ]
+    explained = [] if candidates is None else model.explain(candidates)
+    explanations = [group for group in explained if len(group.centers) <= 2 * _MOST]
     if not explanations:
-        return Section(_TITLE, text=["Left out: no group has two elements or more."])
-    shown = _most_uneven(explanations)
+        return left_out(_TITLE, "no group has two elements or more.")
+    first = explanations[0].weights.values()
+    number = int(np.clip(_PANELS // sum(min(len(part), _MOST_LAYERS) for part in first), 1, 3))
+    shown = sorted(explanations, key=_unevenness, reverse=True)[:number]
     text = [
         "Weights that an element's prediction gives to the others of its group, averaged over the "
         "heads of a layer. Rows are the predicted elements; columns have the numbers of the rows; "
@@ -64,28 +60,18 @@ def _candidates(groups: Groups, *, seed: int) -> tuple[Groups | None, bool]:
     return chosen.with_(stop=np.minimum(chosen.stop, chosen.start + _MOST)), cut
 
 
-def _most_uneven(explanations: Sequence[Explanation]) -> list[Explanation]:
-    first = explanations[0]
-    panels = sum(min(len(weights), _MOST_LAYERS) for weights in first.weights.values())
-    number = int(np.clip(_PANELS // panels, 1, 3))
-    order = np.argsort([-_unevenness(explanation) for explanation in explanations], kind="stable")
-    return [explanations[index] for index in order[:number]]
-
-
 def _unevenness(explanation: Explanation) -> float:
     """How much of a row's weight its largest entry has over an even share, on average.
 
     Rows that see one element or none have no choice.
     """
-    n = len(explanation.centers)
-
-    def one(weights: Float[np.ndarray, "layers heads center column"]) -> float:
-        on_elements = weights.mean(axis=1)[..., :n]
+    of_parts = []
+    for weights in explanation.weights.values():
+        on_elements = weights.mean(axis=1)[..., : len(explanation.centers)]
         seen = (on_elements != 0).sum(axis=-1)
         over = on_elements.max(axis=-1) - on_elements.sum(axis=-1) / np.maximum(seen, 1)
-        return float(np.where(seen > 1, over, 0.0).mean())
-
-    return float(np.mean([one(weights) for weights in explanation.weights.values()]))
+        of_parts.append(np.where(seen > 1, over, 0.0).mean())
+    return float(np.mean(of_parts))
 
 
 def _pictures(explanation: Explanation) -> list[Picture]:

@@ -5,7 +5,7 @@ import numpy as np
 from exfam.plots import integral_histogram, reliability_diagram
 from exfam.report.evaluation import Evaluation, ValuePredictions, value_predictions
 from exfam.report.material import Material
-from exfam.report.page import Part, Picture, Section, SideBySide, TableData
+from exfam.report.page import Part, Picture, Section, SideBySide, TableData, left_out
 from exfam.report.words import figure, percent, quantity
 from exfam.scores.calibration import (
     Reliability,
@@ -23,7 +23,7 @@ _LEVELS = (0.5, 0.8, 0.9)
 def calibration_section(material: Material, evaluation: Evaluation | None) -> Section:
     """Reliability of items' probabilities; integrals and intervals of values."""
     if material.scored is None or evaluation is None:
-        return Section(_TITLE, text=["Left out: no data were given to compare predictions with."])
+        return left_out(_TITLE, "no data were given to compare predictions with.")
     parts: list[Part] = []
     if evaluation.reliability is not None and evaluation.top is not None:
         parts.append(_items(evaluation.reliability, evaluation.top))
@@ -32,7 +32,7 @@ def calibration_section(material: Material, evaluation: Evaluation | None) -> Se
         if len(predictions.rows):
             parts.append(_values(column, predictions, material.seed))
     if not parts:
-        return Section(_TITLE, text=["Left out: the data hold no observed target."])
+        return left_out(_TITLE, "the data hold no observed target.")
     text = [
         f"Of the same {quantity(len(material.scored), 'group')} as the scores. A model is "
         "calibrated if what it gives 10 % happens one time in ten."
@@ -58,26 +58,23 @@ def _items(reliability: Reliability, top: TopItem) -> SideBySide:
         "share of hits, in ten bins of equal size. Error over all items: the same over every pair "
         "of target and item, in bins of a factor of two, for each target.",
     )
-    drawn = [] if reliability.predicted.max() < 5 else [_diagram(reliability)]
-    return SideBySide([*drawn, table])
-
-
-def _diagram(reliability: Reliability) -> Picture:
-    return Picture(
+    if reliability.predicted.max() < 5:
+        return SideBySide([table])
+    picture = Picture(
         "Predicted probability and frequency of items",
         reliability_diagram(reliability),
         "All items at all targets, in bins of a factor of two. Below the line the model is too "
         "sure, above it not sure enough. Shaded: where 95 of 100 dots would be by chance.",
     )
+    return SideBySide([picture, table])
 
 
 def _values(column: str, predictions: ValuePredictions, seed: int) -> SideBySide:
     integral = probability_integral(predictions.distribution, predictions.value, seed=seed)
+    coverage = interval_coverage(predictions.distribution, predictions.value, levels=_LEVELS)
     rows = [
         [f"{100 * interval.level:.0f} %", percent(interval.promised), percent(interval.observed)]
-        for interval in interval_coverage(
-            predictions.distribution, predictions.value, levels=_LEVELS
-        )
+        for interval in coverage
     ]
     n, distance = len(integral), distance_to_uniform(integral)
     table = TableData(

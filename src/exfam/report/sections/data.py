@@ -5,7 +5,7 @@ import numpy as np
 from exfam.groups import Groups
 from exfam.plots import histogram
 from exfam.report.material import Material, item_counts
-from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
+from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData, left_out
 from exfam.report.words import figure, listing, percent, quantity
 
 _MOST_NAMED = 10
@@ -16,7 +16,7 @@ def data_section(material: Material) -> Section:
     """Counts, lengths, values and the most frequent items."""
     groups = material.data
     if groups is None:
-        return Section("Data", text=["Left out: no data were given to describe."])
+        return left_out("Data", "no data were given to describe.")
     drawn = histogram(groups.stop - groups.start, label="elements of a group", of="groups")
     lengths = Picture("How long groups are", drawn, f"{quantity(len(groups), 'group')}.")
     pictures = [lengths, *_values(material, groups)]

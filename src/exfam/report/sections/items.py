@@ -9,7 +9,7 @@ from exfam.embeddings import ItemEmbedding
 from exfam.plots import item_map
 from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import Material
-from exfam.report.page import Pairs, Part, Picture, Section, TableData
+from exfam.report.page import Pairs, Part, Picture, Section, TableData, left_out
 from exfam.report.words import clean, figure, percent, quantity
 from exfam.vectors.neighbors import nearest_rows
 
@@ -26,21 +26,22 @@ def map_section(material: Material) -> Section:
     """A plane of item vectors, and each frequent item's nearest neighbors."""
     vectors = _vectors(material)
     if vectors is None:
-        return Section(
-            _MAP, text=[f"Left out: {type(material.model).__name__} has no vectors of items."]
-        )
+        return left_out(_MAP, f"{type(material.model).__name__} has no vectors of items.")
     codes = material.most_frequent(_ON_MAP)
     if len(codes) < 3:
-        return Section(_MAP, text=["Left out: fewer than three items occur."])
-    n_items = len(vectors)
-    which = f"the {len(codes)} most frequent of {n_items:,} items"
-    which = which if len(codes) < n_items else f"all {n_items:,} items"
+        return left_out(_MAP, "fewer than three items occur.")
     text = [
-        f"Vectors of {which}: near each other if the model expects them in the same contexts. A "
-        "plane shows part of this only; the neighbors are those of the whole vectors."
+        f"Vectors of {_among(codes, len(vectors))}: near each other if the model expects them in "
+        "the same contexts. A plane shows part of this only; the neighbors are those of the whole "
+        "vectors."
     ]
     parts: list[Part] = [_map(material, vectors, codes), _neighbors(material, vectors, codes)]
     return Section(_MAP, text=text, parts=parts)
+
+
+def _among(codes: np.ndarray, n_items: int) -> str:
+    whole = len(codes) == n_items
+    return f"{'all' if whole else f'the {len(codes)} most frequent of'} {n_items:,} items"
 
 
 def _vectors(material: Material) -> Float[np.ndarray, "items dim"] | None:
@@ -121,42 +122,26 @@ def _listed(material: Material, codes: np.ndarray, strength: np.ndarray, sign: s
 
 def complements_section(material: Material) -> Section:
     """Complements and substitutes of the most frequent items."""
+    name, n_items = type(material.model).__name__, len(material.names)
     if not material.has_items:
-        why = f"Left out: this {type(material.model).__name__} does not predict items."
-        return Section(_COMPLEMENTS, text=[why])
-    codes = material.most_frequent(_candidates(material))
+        return left_out(_COMPLEMENTS, f"this {name} does not predict items.")
+    affordable = _WORK / max(n_items * len(material.model.members_), 1)
+    n_candidates = int(np.clip(affordable, _FEWEST_CANDIDATES, _MOST_CANDIDATES))
+    codes = material.most_frequent(n_candidates)
     if len(codes) < 2:
-        return Section(_COMPLEMENTS, text=["Left out: fewer than two items occur."])
+        return left_out(_COMPLEMENTS, "fewer than two items occur.")
     lift = lifts_among(material.model, codes)
-    if _alike(lift):
-        name = type(material.model).__name__
-        why = f"Left out: to this {name} no item calls for one more than for others."
-        return Section(_COMPLEMENTS, text=[why])
-    return Section(
-        _COMPLEMENTS, text=[_what(material, codes)], parts=[_related(material, codes, lift)]
-    )
-
-
-def _alike(lift: Float[np.ndarray, "items items"]) -> bool:
-    """Whether each item lifts all others by the same, as where the context only excludes."""
     others = lift[~np.eye(len(lift), dtype=bool)].reshape(len(lift), -1)
-    return bool(np.ptp(others, axis=1).max() < 1e-4)
-
-
-def _candidates(material: Material) -> int:
-    numbers = max(len(material.names) * len(material.model.members_), 1)
-    return int(np.clip(_WORK / numbers, _FEWEST_CANDIDATES, _MOST_CANDIDATES))
-
-
-def _what(material: Material, codes: np.ndarray) -> str:
-    n_items = len(material.names)
-    among = f"the {len(codes)} most frequent of {n_items:,} items"
-    return (
+    # As where the context only excludes.
+    if np.ptp(others, axis=1).max() < 1e-4:
+        return left_out(_COMPLEMENTS, f"to this {name} no item calls for one more than for others.")
+    text = [
         "Complements make each other more likely: the mean of both lifts, log p(one | the other "
         "alone) − log p(one | nothing), in nats. Substitutes are called for by the same third "
         "items but not by each other: correlation of the lifts given by these. Among "
-        f"{among if len(codes) < n_items else f'all {n_items:,} items'}."
-    )
+        f"{_among(codes, n_items)}."
+    ]
+    return Section(_COMPLEMENTS, text=text, parts=[_related(material, codes, lift)])
 
 
 def _related(

@@ -26,13 +26,10 @@ def model_section(material: Material) -> Section:
     text = [_DIRECTIONS[model.direction]]
     if material.has_items:
         text[0] += " " + _SUPPORTS[model.support_]
-    curve = _curve(material)
+    curve, table = _curve(material), _parameters(model)
     if curve is None:
-        text.append(
-            f"{type(model).__name__} is fitted in closed form or nearly so: there is no learning "
-            "curve."
-        )
-    table = _parameters(model)
+        name = type(model).__name__
+        text.append(f"{name} is fitted in closed form or nearly so: there is no learning curve.")
     if not table.rows:
         text.append("All parameters have their default values.")
     inside = ([table] if table.rows else []) + ([] if curve is None else [curve])

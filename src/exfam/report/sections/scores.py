@@ -9,7 +9,7 @@ from exfam.groups import Groups
 from exfam.plots import interval_rows
 from exfam.report.evaluation import Evaluation, evaluate_rival
 from exfam.report.material import Material
-from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
+from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData, left_out
 from exfam.report.rivals import Rival, fit_rivals
 from exfam.report.words import figure, listing, quantity
 from exfam.scores.metrics import (
@@ -19,6 +19,7 @@ from exfam.scores.metrics import (
     ndcg_at,
     paired_bootstrap,
     recall_at,
+    rmse,
 )
 
 _MINE = "this model"
@@ -36,26 +37,28 @@ class _Entry(NamedTuple):
 def score_section(material: Material, evaluation: Evaluation | None) -> Section:
     """Nats of the model on the data, and tables of it and its rivals, one for each part."""
     if material.scored is None or evaluation is None:
-        return Section("Scores", text=["Left out: no data were given to score the model on."])
+        return left_out("Scores", "no data were given to score the model on.")
     text = [_what(material), *_remembered(material)]
     parts: list[Part] = [Facts(_facts(material.scored, evaluation))]
     if material.learn is None or not material.compared.any():
         text.append(_why_alone(material))
         return Section("Scores", text=text, parts=parts)
-    rivals, left_out = fit_rivals(material.model, material.learn, seed=material.seed)
+    rivals, not_fitted = fit_rivals(material.model, material.learn, seed=material.seed)
     text.append(_fairness(material))
     parts += _comparisons(material, evaluation, rivals)
-    if left_out:
-        text.append("Baselines left out: " + " ".join(left_out))
+    if not_fitted:
+        text.append("Baselines left out: " + " ".join(not_fitted))
     return Section("Scores", text=text, parts=parts)
 
 
 def _what(material: Material) -> str:
     kind = "log-likelihood" if material.model.direction == "causal" else "pseudo-log-likelihood"
     assert material.scored is not None and material.data is not None
-    part = f"{len(material.scored):,} of {quantity(len(material.data), 'group')}, drawn at random"
-    whole = len(material.scored) == len(material.data)
-    groups = f"all {quantity(len(material.data), 'group')}" if whole else part
+    groups = quantity(len(material.data), "group")
+    if len(material.scored) == len(material.data):
+        groups = f"all {groups}"
+    else:
+        groups = f"{len(material.scored):,} of {groups}, drawn at random"
     return (
         f"Exact {kind} in nats for each predicted element, of {groups}; higher is better. Standard "
         "errors (±) take groups as independent, not elements."
@@ -104,20 +107,18 @@ def _fairness(material: Material) -> str:
 
 
 def _facts(groups: Groups, evaluation: Evaluation) -> list[tuple[str, str]]:
-    group = _group_of_rows(groups)
-    nats = np.stack([evaluation.nats[name] for name in evaluation.nats])
-    counts = ~np.isnan(nats).all(axis=0)
-    facts = []
-    if len(evaluation.nats) > 1 and counts.any():
-        total = np.nansum(nats, axis=0)[counts]
-        facts.append(("nats per element", _with_error(mean_over_groups(total, group[counts]))))
-    for name, nats_of_part in list(evaluation.nats.items())[:_MOST_COLUMNS]:
-        here = ~np.isnan(nats_of_part)
+    nats_of_parts = np.stack(list(evaluation.nats.values()))
+    counts = ~np.isnan(nats_of_parts).all(axis=0)
+    total = np.where(counts, np.nansum(nats_of_parts, axis=0), np.nan)
+    numbers = {"nats per element": total} if len(evaluation.nats) > 1 else {}
+    for name, nats in list(evaluation.nats.items())[:_MOST_COLUMNS]:
+        numbers["nats per item" if name == "item" else f"nats per value of “{name}”"] = nats
+    facts, group = [], _group_of_rows(groups)
+    for label, nats in numbers.items():
+        here = ~np.isnan(nats)
         if here.any():
-            label = "nats per item" if name == "item" else f"nats per value of “{name}”"
-            facts.append((label, _with_error(mean_over_groups(nats_of_part[here], group[here]))))
-    facts.append(("predicted elements", f"{int(counts.sum()):,}"))
-    return facts
+            facts.append((label, _with_error(mean_over_groups(nats[here], group[here]))))
+    return [*facts, ("predicted elements", f"{int(counts.sum()):,}")]
 
 
 def _with_error(estimate: Estimate) -> str:
@@ -165,15 +166,19 @@ def _comparison(material: Material, name: str, entries: Sequence[_Entry], here: 
         (entry for entry in entries if entry.name in (*nats, *ranks_items)),
         key=lambda entry: -nats[entry.name].mean() if entry.name in nats else np.inf,
     )
-    k = _first(len(material.names))
+    # Of a small catalog, a fifth.
+    k = 10 if len(material.names) >= 50 else max(1, len(material.names) // 5)
     rows = []
     for entry in ranked:
-        own = nats.get(entry.name)
+        own, rank = nats.get(entry.name), entry.evaluation.rank
         score = "–" if own is None else _with_error(mean_over_groups(own, group))
-        if name == "item":
-            further = _item_metrics(entry, here, k)
+        if name != "item":
+            value = np.asarray(material.scored.values[name], dtype=np.float64)[: len(here)]
+            further = [figure(rmse(value[here], entry.evaluation.mean[name][here]))]
+        elif rank is None:
+            further = ["–", "–"]
         else:
-            further = _value_metrics(material, name, entry, here)
+            further = [figure(recall_at(rank[here], k=k)), figure(ndcg_at(rank[here], k=k))]
         rows.append([entry.name, score, *further])
     table = TableData(
         ["", "nats", *(["recall", "NDCG"] if name == "item" else ["RMSE"])],
@@ -184,25 +189,6 @@ def _comparison(material: Material, name: str, entries: Sequence[_Entry], here: 
         caption=_caption(name, ranked, here, behind, k),
     )
     return SideBySide([table, _picture(name, behind)]) if behind else table
-
-
-def _first(n_items: int) -> int:
-    """How many items a ranking is judged by: 10, or a fifth of a small catalog."""
-    return 10 if n_items >= 50 else max(1, n_items // 5)
-
-
-def _item_metrics(entry: _Entry, here: np.ndarray, k: int) -> list[str]:
-    if entry.evaluation.rank is None:
-        return ["–", "–"]
-    rank = entry.evaluation.rank[here]
-    return [figure(recall_at(rank, k=k)), figure(ndcg_at(rank, k=k))]
-
-
-def _value_metrics(material: Material, name: str, entry: _Entry, here: np.ndarray) -> list[str]:
-    assert material.scored is not None
-    value = np.asarray(material.scored.values[name], dtype=np.float64)[: len(here)][here]
-    mean = entry.evaluation.mean[name][here]
-    return [figure(float(np.sqrt(np.mean((value - mean) ** 2))))]
 
 
 def _caption(
