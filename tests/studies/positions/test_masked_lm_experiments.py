@@ -10,6 +10,7 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 
 from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam_studies.common.harness import Options
+from exfam_studies.common.rows import Row
 from exfam_studies.positions import figure2 as positions_figure2
 from exfam_studies.positions import (
     positions_dependencies,
@@ -17,8 +18,16 @@ from exfam_studies.positions import (
     positions_swaps,
 )
 from exfam_studies.positions import pretraining as positions_pretraining
+from exfam_studies.positions.linguistic import scoring
 from exfam_studies.positions.linguistic.balancing import Example, ProbingTask
-from exfam_studies.positions.masked_lms import SIZES, fit_masked_lm, masked_lm_key, untrained
+from exfam_studies.positions.masked_lms import (
+    COMPARED,
+    SIZES,
+    fit_masked_lm,
+    masked_lm_folder,
+    row_parameters,
+    untrained,
+)
 from exfam_studies.positions.parses import DependencyParse
 from exfam_studies.positions.public_sentences import SentencePart, SentenceTask
 
@@ -75,8 +84,8 @@ def test_a_fit_that_was_cut_short_is_not_kept(options, monkeypatch):
     cut_short(MaskedLanguageModel, monkeypatch)
     with pytest.raises(KeyboardInterrupt, match="cut short"):
         fit_masked_lm("small", "alibi", seed=7, options=options)
-    key = masked_lm_key("small", "alibi", seed=7, options=options)
-    assert not (options.folder / key.path / "model").exists()
+    kept = masked_lm_folder("small", "alibi", seed=7, options=options)
+    assert not (options.folder / kept / "model").exists()
 
 
 def test_another_text_can_be_given(folder, tmp_path):
@@ -84,10 +93,18 @@ def test_another_text_can_be_given(folder, tmp_path):
     options = Options(fast=True, corpus=tmp_path / "films.txt")
     model = fit_masked_lm("small", "rotary", seed=0, options=options)
     assert "film" in model.vocabulary_["token"]
-    key = masked_lm_key("small", "rotary", seed=0, options=options)
-    assert key.text == "films-fast"
+    kept = masked_lm_folder("small", "rotary", seed=0, options=options)
+    assert kept.parts[1] == "films-fast"
     (tmp_path / "films.txt").write_text("another text of the same name", encoding="utf-8")
-    assert masked_lm_key("small", "rotary", seed=0, options=options).path != key.path
+    assert masked_lm_folder("small", "rotary", seed=0, options=options) != kept
+
+
+@pytest.mark.parametrize("ending", ["", "-both", "-positional"])
+def test_rows_have_the_parameters_of_their_own_encoding(ending):
+    for encoding in COMPARED:
+        row = Row(task="t", model=encoding + ending, metric="nats")
+        assert row_parameters(row, Options())["encoding"] == encoding
+    assert row_parameters(Row(task="t", model="minilm", metric="nats"), Options()) == {}
 
 
 @pytest.mark.parametrize("size", sorted(SIZES))
@@ -121,19 +138,24 @@ def test_encodings_are_compared_by_nats_positions_and_sentences(options, monkeyp
 
 
 def test_of_equal_penalties_the_largest_is_taken_whatever_the_test_part_says(monkeypatch):
-    part = SentencePart(("good film", "bad film"), np.array(["positive", "negative"]))
-    task = SentenceTask("toy", part, part, part)
-    # Right on the validation part with all penalties, on the test part with the least alone.
+    vectors = {"good": [1, 0], "bad": [-1, 0], "fine": [0, 1], "poor": [0, -1]}
+    labels = np.array(["positive", "negative"])
+    held, test = SentencePart(("good", "bad"), labels), SentencePart(("fine", "poor"), labels)
     seen = []
 
-    def fitted(features, targets, penalty):
+    def fitted(features, codes, *, n_classes, penalty):
+        """Right on the validation part in any case, on the test part with the least penalty."""
         seen.append(penalty)
-        calls = iter([float(penalty == min(positions_pretraining.PENALTIES)), 1.0])
-        return lambda vectors, result: next(calls)
+        sign = 1.0 if penalty == min(scoring.PENALTIES) else -1.0
+        weights = np.array([[-1.0, 1.0], [-sign, sign]])
+        return scoring.SoftmaxFit(weights, np.zeros(2), np.zeros(2), 1.0)
 
-    monkeypatch.setattr(positions_pretraining, "_fitted_labels", fitted)
-    result = positions_pretraining.word_score(task)
-    assert (result.value, result.validation) == (0.0, 1.0) and len(seen) > 3
+    monkeypatch.setattr(scoring, "fit_softmax", fitted)
+    task = SentenceTask("toy", held, held, test)
+    result = positions_pretraining.linear_score(
+        lambda sentences: np.array([vectors[own] for own in sentences], float), task
+    )
+    assert result == (0.0, 1.0) and sorted(seen) == sorted(scoring.PENALTIES)
 
 
 def test_a_tuning_that_was_cut_short_is_no_result(options, monkeypatch):

@@ -67,7 +67,8 @@ def test_settings_baselines_and_trends_have_rows_and_are_kept(options, monkeypat
     assert {row.settings["locality"] for row in even} == {0.2, 0.3}
     assert len(list(options.out.glob("positions-figure3-*.png"))) == 2
     assert "position-slope" in capsys.readouterr().out
-    monkeypatch.setattr(positions_figure3, "_measure", lambda *_: pytest.fail("fitted again"))
+    classifier = positions_figure3.PositionalSentenceClassifier
+    monkeypatch.setattr(classifier, "fit", lambda *_, **__: pytest.fail("fitted again"))
     plain = [replace(row, run=None, parameters={}) for row in rows]
     assert positions_figure3.run(wanted) == plain
 

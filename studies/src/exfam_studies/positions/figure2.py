@@ -7,9 +7,10 @@ pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" compares di
 mass, unnormalized. Lines of other encoders are the paper's figures alone.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -52,13 +53,9 @@ _PROBES = {"no-special-tokens": "none", "special-tokens": "kept", "special-token
 
 def run(options: Options) -> list[Row]:
     """Score the wanted tasks."""
-    jobs: dict[str, Callable[[], list[Row]]] = {
-        "encodings": partial(_encoding_rows, options),
-        "encoder": partial(_encoder_rows, options),
-        "masked-lms": partial(_masked_rows, options),
-        "paper": _paper_rows,
-    }
-    return gather([Job(task, jobs[task]) for task in TASKS if options.wants(task)])
+    makers = (_encoding_rows, _encoder_rows, _masked_rows, _paper_rows)
+    jobs = zip(TASKS, makers, strict=True)
+    return gather([Job(task, partial(rows, options)) for task, rows in jobs if options.wants(task)])
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -91,8 +88,8 @@ def _encoding_rows(options: Options) -> list[Row]:
             head_dim=settings.get("dim", 64),
             direction=settings.get("direction", "bidirectional"),
         )
-        row = Row(task="encodings", model=name, settings={**settings, "length": length}, metric="")
-        rows += _rows(row, position_scores(weights.mean(0)))
+        scores = position_scores(weights.mean(0))
+        rows += _rows("encodings", name, {**settings, "length": length}, scores)
     return rows
 
 
@@ -128,21 +125,27 @@ def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Opti
         layers = list(vars(probed.layer_scores()).values())
         for layer in range(len(layers[0])):
             scores[f"layer-{layer + 1}"] = PositionScores(*(score[layer] for score in layers))
-    rows = []
-    for matrix, own in scores.items():
-        settings: dict[str, Any] = {"probe": probe, "length": length, "matrix": matrix}
-        rows += _rows(Row(task="encoder", model=model, settings=settings, metric=""), own)
-    return rows
+    common = {"probe": probe, "length": length}
+    rows = (_rows("encoder", model, {**common, "matrix": of}, own) for of, own in scores.items())
+    return list(chain.from_iterable(rows))
 
 
-def _rows(row: Row, scores: PositionScores) -> list[Row]:
+def _rows(task: str, model: str, settings: dict[str, Any], scores: PositionScores) -> list[Row]:
     return [
-        replace(row, metric=metric, value=float(np.clip(getattr(scores, name).item(), 0.0, 1.0)))
-        for name, metric in METRICS.items()
+        Row(task=task, model=model, settings=settings, metric=metric, value=value)
+        for metric, value in position_figures(scores).items()
     ]
 
 
-def _paper_rows() -> list[Row]:
+def position_figures(scores: PositionScores) -> dict[str, float]:
+    """Metric -> score, which rounding alone can put outside [0, 1]."""
+    return {
+        metric: float(np.clip(getattr(scores, name).item(), 0.0, 1.0))
+        for name, metric in METRICS.items()
+    }
+
+
+def _paper_rows(options: Options) -> list[Row]:
     return [
         Row(task="paper", model=model, metric=metric, paper=figure)
         for model, figures in PAPER.items()

@@ -71,31 +71,44 @@ class _Setting:
 
 
 class _Lab:
-    """What all fits share: the name of the vectors, the tasks and results by name and seed."""
+    """What all fits share: the vectors and their name, the tasks, and results by name and seed."""
 
     def __init__(self, options: Options) -> None:
         self._options, self._store = options, Store(options.folder)
         self.seeds = range(options.n_seeds(SEEDS))
-        # The vectors are found when they are first needed.
-        self._read = cache(partial(_vectors, options))
+        # The vectors are read, or fitted, when they are first needed.
+        self._read, self.task = cache(partial(_vectors, options)), cache(self._task)
         self.vectors = f"sgns-{corpus_name(options)}"
         if options.vectors is not None:
             self.vectors = options.vectors.name + ("-fast" if options.fast else "")
-        self.task = cache(self._task)
 
     def _task(self, name: str, seed: int) -> SentenceTask:
         whole = sentence_task(name, seed=seed)
         return whole.spread(FAST_SENTENCES) if self._options.fast else whole
 
-    def kept(self, name: str, setting: _Setting) -> list[Measured]:
+    def kept(self, task: str, setting: _Setting) -> list[Measured]:
         """The results of a setting, seed by seed."""
-        folders = ("positions-figure3", self.vectors, name, setting.padding)
-
-        def measure(seed: int) -> Measured:
-            return _measure(setting, self.task(name, seed), self._read(), seed, self._options)
-
-        names = (*folders, f"w-{setting.w:.6g}-s-{setting.s:g}")
+        name = task.partition("-")[0]
+        weights = f"w-{setting.w:.6g}-s-{setting.s:g}"
+        names = ("positions-figure3", self.vectors, name, setting.padding, weights)
+        measure = partial(self._measure, name, setting)
         return kept_seeds(self._store, names, len(self.seeds), measure)
+
+    def _measure(self, name: str, setting: _Setting, seed: int) -> Measured:
+        model = PositionalSentenceClassifier(
+            w=setting.w, s=setting.s, padding=setting.padding, seed=seed, progress=False,
+            **_common(self._options),
+        )  # fmt: skip
+        train, validation, test = (part.labeled for part in self.task(name, seed).parts.values())
+        model.fit(*train, vectors=self._read(), validation=validation)
+        if model.history_.interrupted:
+            raise KeyboardInterrupt("a fit was cut short")
+        figures = {
+            "accuracy": model.score(*test),
+            "validation-accuracy": model.score(*validation),
+            "coverage-words": model.coverage_,
+        }
+        return Measured(figures, details={"steps": model.history_.steps})
 
 
 def run(options: Options) -> list[Row]:
@@ -164,34 +177,12 @@ def _common(options: Options) -> dict[str, Any]:
     return {"n_positions": LENGTH, "max_epochs": FAST_EPOCHS if options.fast else 5}
 
 
-def _measure(
-    setting: _Setting, task: SentenceTask, vectors: WordVectors, seed: int, options: Options
-) -> Measured:
-    weights: dict[str, Any] = {"w": setting.w, "s": setting.s, "padding": setting.padding}
-    model = PositionalSentenceClassifier(**weights, **_common(options), seed=seed, progress=False)
-    held = (task.validation.sentences, task.validation.targets)
-    model.fit(task.train.sentences, task.train.targets, vectors=vectors, validation=held)
-    if model.history_.interrupted:
-        raise KeyboardInterrupt("a fit was cut short")
-    figures = {
-        "accuracy": model.score(task.test.sentences, task.test.targets),
-        "validation-accuracy": model.score(*held),
-        "coverage-words": model.coverage_,
-    }
-    return Measured(figures, details={"steps": model.history_.steps})
-
-
 def _setting_rows(lab: _Lab, task: str, setting: _Setting) -> list[Row]:
-    kept = lab.kept(task.partition("-")[0], setting)
-    row = Row(
-        task=task,
-        model=setting.model,
-        settings={**setting.shown(), "vectors": lab.vectors},
-        metric="accuracy",
-        n_configurations=1,
-    )
+    kept, settings = lab.kept(task, setting), {**setting.shown(), "vectors": lab.vectors}
     coverage = np.mean([fit.figures["coverage-words"] for fit in kept])
-    return [replace(metric_row(row, kept), note=f"{coverage:.1%} of words have vectors")]
+    note = f"{coverage:.1%} of words have vectors"
+    row = Row(task=task, model=setting.model, settings=settings, metric="accuracy", note=note)
+    return [metric_row(replace(row, n_configurations=1), kept)]
 
 
 def _majority_rows(lab: _Lab, task: str) -> list[Row]:
@@ -202,22 +193,16 @@ def _majority_rows(lab: _Lab, task: str) -> list[Row]:
 
 
 def _trend_rows(lab: _Lab, task: str, settings: Sequence[_Setting]) -> list[Row]:
-    name, _, swept = task.partition("-")
-    rows = []
+    swept, rows = task.partition("-")[2], list[Row]()
     for padding in dict.fromkeys(setting.padding for setting in settings):
         own = [setting for setting in settings if setting.padding == padding]
-        kept = list(zip(*(lab.kept(name, setting) for setting in own), strict=True))
+        kept = list(zip(*(lab.kept(task, setting) for setting in own), strict=True))
         both = [
             np.array([[fit.figures[figure] for fit in fits] for fits in kept])
             for figure in ("accuracy", "validation-accuracy")
         ]
-        row = Row(
-            task=task,
-            model="trend",
-            settings={"padding": padding, "vectors": lab.vectors},
-            metric="",
-            n_configurations=len(own),
-        )
+        shown = {"padding": padding, "vectors": lab.vectors}
+        row = Row(task=task, model="trend", settings=shown, metric="", n_configurations=len(own))
         scores = [_scores(setting.w, setting.s) for setting in own]
         for by, spans in _TRENDS[swept].items():
             numbers = np.array([of[by] for of in scores])
@@ -256,13 +241,11 @@ def gain_of_symmetry(
     """Scores at the even setting less the mean of the others, for each locality that is held."""
     rows = []
     for value in np.unique(held):
-        here, settings = held == value, {**row.settings, "locality": float(value)}
-        test, validation = (
-            (part[:, here & even].mean(1) - part[:, here & ~even].mean(1)).tolist()
-            for part in scores
-        )
+        one, others = (held == value) & even, (held == value) & ~even
+        test, validation = (part[:, one].mean(1) - part[:, others].mean(1) for part in scores)
+        settings = {**row.settings, "locality": float(value)}
         own = replace(row, settings=settings, metric="minus-asymmetric")
-        rows.append(row_over_seeds(own, values=test, validations=validation))
+        rows.append(row_over_seeds(own, values=test.tolist(), validations=validation.tolist()))
     return rows
 
 

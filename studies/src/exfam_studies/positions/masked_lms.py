@@ -8,13 +8,12 @@ given with `--corpus`.
 import copy
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from exfam.language import MaskedLanguageModel
+from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam.language.tokens import located_lines
 from exfam.training.optimizer import multiplies_bfloat16
 from exfam_studies.common.harness import Options
@@ -48,30 +47,14 @@ _FAST_LINES = 60
 _CORPUS = "wikitext-2"
 
 
-@dataclass(frozen=True)
-class MaskedLMKey:
-    """Which model; `settings` is a digest of its parameters."""
-
-    text: str
-    size: str
-    settings: str
-    encoding: str
-    seed: int
-
-    @property
-    def path(self) -> Path:
-        """Where it is kept, below a folder of fits."""
-        fits = Path("masked-lms", self.text, f"{self.size}-{self.settings}")
-        return fits / self.encoding / f"{self.seed:02}"
-
-
-def masked_lm_key(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLMKey:
-    """Which model an experiment means by this."""
-    text, size_of = _CORPUS, ""
+def masked_lm_folder(size: str, encoding: str, *, seed: int, options: Options) -> Path:
+    """Where a model is kept, below a folder of fits; its parameters are there as a digest."""
+    text, n_bytes = _CORPUS, ""
     if options.corpus is not None:
-        text, size_of = options.corpus.stem, str(options.corpus.stat().st_size)
-    settings = short_digest({**_parameters(size, options), "text": size_of})
-    return MaskedLMKey(text + ("-fast" if options.fast else ""), size, settings, encoding, seed)
+        text, n_bytes = options.corpus.stem, str(options.corpus.stat().st_size)
+    settings = short_digest({**_parameters(size, options), "text": n_bytes})
+    text += "-fast" if options.fast else ""
+    return Path("masked-lms", text, f"{size}-{settings}", encoding, f"{seed:02}")
 
 
 def short_digest(settings: Mapping[str, Any]) -> str:
@@ -85,18 +68,21 @@ def _parameters(size: str, options: Options) -> dict[str, Any]:
     return {**common, **SIZES[size], **(_FAST if options.fast else {})}
 
 
+def _model(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLanguageModel:
+    parameters = _parameters(size, options)
+    return MaskedLanguageModel(encoding=encoding, seed=seed, long_sentences="cut", **parameters)
+
+
 def masked_lm_parameters(size: str, encoding: str, options: Options) -> dict[str, Any]:
     """The parameters of a model of a size of SIZES that differ from the defaults."""
-    model = MaskedLanguageModel(
-        encoding=encoding, long_sentences="cut", **_parameters(size, options)
-    )
+    model = _model(size, encoding, seed=0, options=options)
     return {**changed_parameters(model), "encoding": encoding}
 
 
 def row_parameters(row: Row, options: Options) -> dict[str, Any]:
-    """The parameters of the small model that a row's model is named after."""
-    encoding = next((name for name in COMPARED if row.model.startswith(name)), None)
-    return masked_lm_parameters("small", encoding, options) if encoding else {}
+    """The parameters of the small model whose encoding, the longest that fits, begins the name."""
+    encodings = [name for name in COMPARED if row.model.startswith(name)]
+    return masked_lm_parameters("small", max(encodings, key=len), options) if encodings else {}
 
 
 def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> MaskedLanguageModel:
@@ -104,20 +90,31 @@ def fit_masked_lm(size: str, encoding: str, *, seed: int, options: Options) -> M
 
     Raises KeyboardInterrupt where Ctrl-C cut the fit short.
     """
-    key = masked_lm_key(size, encoding, seed=seed, options=options)
-    folder = None if options.folder is None else options.folder / key.path
-    if folder is not None and (folder / "model").is_dir():
+    named = masked_lm_folder(size, encoding, seed=seed, options=options)
+    folder = None if options.folder is None else options.folder / named
+    if folder and (folder / "model").is_dir():
         return MaskedLanguageModel.load(folder / "model")
-    model = MaskedLanguageModel(
-        encoding=encoding, seed=seed, long_sentences="cut", **_parameters(size, options)
-    )
-    texts = masked_lm_texts(options)
-    checkpoint = None if folder is None else folder / "checkpoint"
+    model, texts = _model(size, encoding, seed=seed, options=options), masked_lm_texts(options)
+    checkpoint = folder and folder / "checkpoint"
     model.fit(texts["train"], validation=texts["validation"], checkpoint=checkpoint)
     if model.history_.interrupted:
         raise KeyboardInterrupt("a fit was cut short")
-    if folder is not None:
+    if folder:
         model.save(folder / "model")
+    return model
+
+
+def fit_classifier(
+    encoder: MaskedLanguageModel, train: Any, validation: Any, *, settings: Any, seed: int
+) -> SentenceClassifier:
+    """A classifier of sentences whose encoder is trained along; parts are sentences and labels.
+
+    Raises KeyboardInterrupt where Ctrl-C cut the fit short.
+    """
+    model = SentenceClassifier(**settings, long_sentences="cut", seed=seed)
+    model.fit(*train, encoder=encoder, validation=validation)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
     return model
 
 

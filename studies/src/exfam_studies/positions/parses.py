@@ -18,7 +18,6 @@ from jaxtyping import Int64
 from exfam.checks import DataError, check_choice
 from exfam.reading.public_sets.published import PublicFiles, read_file
 from exfam.reading.streams import opened
-from exfam_studies.positions.files import decoded_lines
 
 PARTS = ("dev", "test")
 _MD5 = {"dev": "cb1da95ff28a449cb9bc286c922e15e1", "test": "01630da0129f8600ef761dbcfd18b9e2"}
@@ -86,7 +85,15 @@ def _parses(content: bytes, where: str) -> list[DependencyParse]:
 def _sentences(content: bytes, where: str) -> Iterator[tuple[int, str]]:
     """The text of each sentence, with the number of its first line."""
     lines: list[tuple[int, str]] = []
-    for number, line in [*decoded_lines(content, where=where), (0, "")]:
+    encoded_lines = [*content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), b""]
+    for number, encoded in enumerate(encoded_lines, 1):
+        try:
+            line = encoded.decode().removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"`path` must be encoded in UTF-8, got {encoded[:40]!r} at line {number} of "
+                f"{where}. Convert the file to UTF-8."
+            ) from error
         if line and not line.startswith("#"):
             n_columns = len(line.split("\t"))
             if n_columns != 10:

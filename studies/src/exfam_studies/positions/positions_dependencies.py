@@ -51,14 +51,12 @@ def run(options: Options) -> list[Row]:
         lambda part: english_parses(part)[: FAST_SENTENCES if options.fast else None]
     )
     jobs = [
-        ("offset", "offset", partial(_rows, "offset", offset_hits, read)),
-        ("minilm", "minilm", partial(_encoder_rows, read)),
+        Job("offset", partial(_rows, "offset", offset_hits, read)),
+        Job("minilm", partial(_encoder_rows, read)),
     ]
-    jobs += [
-        ("masked-lm", f"masked-lm {encoding}", partial(_own_rows, encoding, read, options))
-        for encoding in PROBED
-    ]
-    return gather([Job(label, rows) for task, label, rows in jobs if options.wants(task)])
+    for name in PROBED:
+        jobs.append(Job(f"masked-lm {name}", partial(_own_rows, name, read, options)))
+    return gather([job for job in jobs if options.wants(job.label.split()[0])])
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -103,30 +101,12 @@ def _rows(
         chosen = best_predictors(own_dev)
         if not np.isin(own.relation, list(chosen)).any():
             continue
-        scores = score_predictors(own, chosen)
-        validation = {score.relation: score for score in score_predictors(own_dev, chosen)}
+        scores, held = score_predictors(own, chosen), score_predictors(own_dev, chosen)
         for metric, by_edges in (("accuracy", True), ("accuracy-mean", False)):
-            figure, held = (
-                _mean(some, by_edges=by_edges) for some in (scores, list(validation.values()))
-            )
-            row = Row(task=distance, model=model, metric=metric, value=figure, validation=held)
-            rows.append(row)
+            row = Row(task=distance, model=model, metric=metric, value=_mean(scores, by_edges))
+            rows.append(replace(row, validation=_mean(held, by_edges)))
         if distance == "all":
-            for score in scores:
-                shown: dict[str, Any] = {
-                    "predictor": score.predictor,
-                    "dependencies": score.n_edges,
-                }
-                row = Row(
-                    task=f"relation-{score.relation}",
-                    model=model,
-                    settings={**shown, **interval_settings(score.accuracy)},
-                    metric="accuracy",
-                    value=score.accuracy.mean,
-                    validation=validation[score.relation].accuracy.mean,
-                )
-                if score.n_edges >= LEAST_EDGES:
-                    rows.append(row)
+            rows += _relation_rows(model, scores, held)
             rows += [
                 Row(task=f"distance-{apart}", model=model, metric="accuracy", value=value)
                 for apart, value in distance_accuracy(test, chosen).items()
@@ -135,6 +115,28 @@ def _rows(
     return rows
 
 
-def _mean(scores: list[DependencyScore], *, by_edges: bool) -> float:
+def _relation_rows(
+    model: str, scores: list[DependencyScore], held: list[DependencyScore]
+) -> list[Row]:
+    validation = {score.relation: score.accuracy.mean for score in held}
+    return [
+        Row(
+            task=f"relation-{score.relation}",
+            model=model,
+            settings={
+                "predictor": score.predictor,
+                "dependencies": score.n_edges,
+                **interval_settings(score.accuracy),
+            },
+            metric="accuracy",
+            value=score.accuracy.mean,
+            validation=validation[score.relation],
+        )
+        for score in scores
+        if score.n_edges >= LEAST_EDGES
+    ]
+
+
+def _mean(scores: list[DependencyScore], by_edges: bool) -> float:
     weights = [score.n_edges if by_edges else 1 for score in scores]
     return float(np.average([score.accuracy.mean for score in scores], weights=weights))

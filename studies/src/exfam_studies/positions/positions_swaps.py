@@ -14,12 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from exfam.language import SentenceClassifier
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings, row_over_seeds
 from exfam_studies.positions.linguistic.scoring import fit_softmax, hashed_words
-from exfam_studies.positions.masked_lms import COMPARED, fit_masked_lm, masked_lm_parameters
+from exfam_studies.positions.masked_lms import (
+    COMPARED,
+    fit_classifier,
+    fit_masked_lm,
+    masked_lm_parameters,
+)
 from exfam_studies.positions.snli import LABELS, SentencePair, snli_pairs
 from exfam_studies.positions.swaps.sets import Predictor, SwapSet, swap_accuracy, swap_sets
 
@@ -30,10 +34,10 @@ FAST_PAIRS = 120
 _PENALTY = 1e-2
 
 _Texts = list[tuple[str, str]]
-# Texts and labels of pairs to learn from, and of those to choose by.
-_Training = tuple[_Texts, np.ndarray, _Texts, np.ndarray]
+_Labeled = tuple[_Texts, np.ndarray]
 _Read = Callable[[], list[SwapSet]]
-_Learn = Callable[[], _Training]
+# Pairs to learn from, and those to choose by.
+_Learn = Callable[[], tuple[_Labeled, _Labeled]]
 
 
 def run(options: Options) -> list[Row]:
@@ -62,7 +66,7 @@ def _sets(options: Options) -> list[SwapSet]:
     return swap_sets(snli_pairs("parsed")[: FAST_PAIRS if options.fast else None])
 
 
-def _training(options: Options) -> _Training:
+def _training(options: Options) -> tuple[_Labeled, _Labeled]:
     """Of different premises."""
     pairs = snli_pairs("test")
     premises = sorted({pair.premise for pair in pairs})
@@ -71,16 +75,16 @@ def _training(options: Options) -> _Training:
     train = [pair for pair in pairs if pair.premise not in chosen]
     validation = [pair for pair in pairs if pair.premise in chosen]
     most = FAST_PAIRS if options.fast else None
-    return (*_texts(train[:most]), *_texts(validation[:most]))
+    return _labeled(train[:most]), _labeled(validation[:most])
 
 
-def _texts(pairs: Sequence[SentencePair]) -> tuple[_Texts, np.ndarray]:
+def _labeled(pairs: Sequence[SentencePair]) -> _Labeled:
     texts = [(pair.premise, pair.hypothesis) for pair in pairs]
     return texts, np.array([str(pair.label) for pair in pairs])
 
 
 def _baseline_rows(read: _Read, learn: _Learn) -> list[Row]:
-    texts, given, held_texts, held = learn()
+    (texts, given), (held_texts, held) = learn()
     labels, counts = np.unique(given, return_counts=True)
     usual = str(labels[counts.argmax()])
     codes = np.array([LABELS.index(label) for label in given])
@@ -105,15 +109,12 @@ def _words(pairs: _Texts) -> np.ndarray:
 
 
 def _model_rows(encoding: str, read: _Read, learn: _Learn, options: Options) -> list[Row]:
-    texts, labels, *held = learn()
+    train, validation = learn()
     fits: list[tuple[Predictor, float]] = []
     for seed in range(options.n_seeds(SEEDS)):
         encoder = fit_masked_lm("small", encoding, seed=seed, options=options)
-        model = SentenceClassifier(**TUNING, long_sentences="cut", seed=seed)
-        model.fit(texts, labels, encoder=encoder, validation=tuple(held))
-        if model.history_.interrupted:
-            raise KeyboardInterrupt("a fit was cut short")
-        fits.append((model.predict, model.score(*held)))
+        model = fit_classifier(encoder, train, validation, settings=TUNING, seed=seed)
+        fits.append((model.predict, model.score(*validation)))
     return _rows(encoding, fits, read())
 
 

@@ -8,7 +8,6 @@ from jaxtyping import Int64, Shaped
 
 from exfam.checks import check_choice, check_whole
 from exfam.reading.public_sets.published import PublicFiles, read_file
-from exfam_studies.positions.files import decoded_lines
 
 # A sentence, or a pair of sentences.
 Sentence = str | tuple[str, str]
@@ -35,6 +34,7 @@ _MD5 = {
     "msr_paraphrase_train.txt": "8b9db900a96179c1dac5d5ae03192911",
     "msr_paraphrase_test.txt": "b7e1ed816b22c76d51e0f4bd87768056",
 }
+_ENCODINGS = {"TREC.train": "latin-1"}
 SENTENCE_SETS = (*_LABELED, *_PARTED)
 SOURCE = PublicFiles(
     "sentences",
@@ -64,6 +64,11 @@ class SentencePart:
         """How many of the sentences have a label, in [0, 1]."""
         return float((self.targets == label).mean())
 
+    @property
+    def labeled(self) -> tuple[tuple[Sentence, ...], np.ndarray]:
+        """What a classifier is fitted to and scored on."""
+        return self.sentences, self.targets
+
 
 @dataclass(frozen=True, eq=False)
 class SentenceTask:
@@ -74,10 +79,14 @@ class SentenceTask:
     validation: SentencePart
     test: SentencePart
 
+    @property
+    def parts(self) -> dict[str, SentencePart]:
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
     def spread(self, n: int) -> "SentenceTask":
         """At most `n` sentences of each part, from the first to the last at equal steps."""
-        parts = {name: getattr(self, name) for name in ("train", "validation", "test")}
-        for name, part in parts.items():
+        parts = self.parts
+        for name, part in self.parts.items():
             indices = np.linspace(0, len(part) - 1, min(n, len(part)))
             parts[name] = part.rows(indices.astype(np.int64))
         return replace(self, **parts)
@@ -145,10 +154,9 @@ def _key(sentence: Sentence) -> Sentence:
 
 
 def _lines(file: str) -> list[str]:
-    """Lines that are not blank; text is UTF-8 or, where a file is not, Latin-1."""
-    name = f"sentences/{file}"
-    lines = decoded_lines(read_file(SOURCE, name), where=name, latin=True)
-    return [line.strip() for _, line in lines if line.strip()]
+    """Lines that are not blank."""
+    text = read_file(SOURCE, f"sentences/{file}").decode(_ENCODINGS.get(file, "utf-8-sig"))
+    return [line.strip() for line in text.split("\n") if line.strip()]
 
 
 def _questions(file: str) -> SentencePart:

@@ -11,8 +11,8 @@ from typing import Any
 
 from exfam.checks import DataError, check_choice, is_utf8
 from exfam.reading.public_sets.published import PublicFiles, read_file
+from exfam.reading.public_sets.word_pairs import text_lines
 from exfam.reading.streams import opened
-from exfam_studies.positions.files import decoded_lines
 from exfam_studies.positions.trees import Tree, parse_brackets
 
 # In the order of the numbers that tables of the corpus write for them.
@@ -66,8 +66,7 @@ def snli_pairs(part: str) -> list[SentencePair]:
     content = read_file(SOURCE, name)
     if part == "parsed":
         return _from_lines(content, name)
-    lines = (line for _, line in decoded_lines(content, where=name) if line.strip())
-    rows = list(csv.reader(lines))[1:]
+    rows = list(csv.reader(line for _, line in text_lines(content, file=name)))[1:]
     return [SentencePair(one.strip(), two.strip(), LABELS[int(code)]) for _, one, two, code in rows]
 
 
@@ -84,9 +83,7 @@ def read_snli(path: str | os.PathLike[str]) -> list[SentencePair]:
 
 def _from_lines(content: bytes, file: str) -> list[SentencePair]:
     pairs = [
-        _pair(line, f"line {number} of {file}")
-        for number, line in decoded_lines(content, where=file)
-        if line.strip()
+        _pair(line, f"line {number} of {file}") for number, line in text_lines(content, file=file)
     ]
     if not pairs:
         raise DataError(f"`path` must hold at least one pair, got none in {file}.")

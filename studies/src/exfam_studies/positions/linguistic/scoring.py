@@ -4,7 +4,7 @@ Source: Conneau et al. (2018), section 3; shuffled labels after Zhang & Bowman (
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,21 +58,13 @@ def probe_task(encoder: SentenceEncoder, task: ProbingTask, *, seed: int = 0) ->
     """
     vectors, codes = _features(encoder, task), {part: _codes(task, part) for part in PARTS}
     group = np.unique([example.group for example in task.test], return_inverse=True)[1]
-
-    def fit(labels: Int64[np.ndarray, "_"], penalty: float) -> SoftmaxFit:
-        return fit_softmax(vectors["train"], labels, n_classes=len(task.classes), penalty=penalty)
-
-    def right(fitted: SoftmaxFit, part: str) -> Float64[np.ndarray, "_"]:
-        return (fitted.predict(vectors[part]) == codes[part]).astype(np.float64)
-
-    fits = {value: fit(codes["train"], value) for value in sorted(PENALTIES, reverse=True)}
-    validation = {value: float(right(of, "validation").mean()) for value, of in fits.items()}
-    penalty = max(validation, key=lambda value: validation[value])
-    shuffled = fit(np.random.default_rng(seed).permutation(codes["train"]), penalty)
-    accuracy, control = (
-        paired_bootstrap(right(own, "test"), group, seed=seed) for own in (fits[penalty], shuffled)
-    )
-    return ProbeScore(accuracy=accuracy, validation=validation[penalty], shuffled=control)
+    n_classes = len(task.classes)
+    validation, penalty, best = fit_best_softmax(vectors, codes, n_classes=n_classes)
+    labels = np.random.default_rng(seed).permutation(codes["train"])
+    control = fit_softmax(vectors["train"], labels, n_classes=n_classes, penalty=penalty)
+    right = [(fit.predict(vectors["test"]) == codes["test"]) * 1.0 for fit in (best, control)]
+    accuracy, shuffled = (paired_bootstrap(own, group, seed=seed) for own in right)
+    return ProbeScore(accuracy=accuracy, validation=validation, shuffled=shuffled)
 
 
 def majority_share(task: ProbingTask) -> float:
@@ -148,3 +140,19 @@ def fit_softmax(
     start = np.zeros((dim + 1) * n_classes)
     flat = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
     return SoftmaxFit(flat[:-n_classes].reshape(dim, n_classes), flat[-n_classes:], center, scale)
+
+
+def fit_best_softmax(
+    vectors: Mapping[str, np.ndarray], codes: Mapping[str, np.ndarray], *, n_classes: int
+) -> tuple[float, float, SoftmaxFit]:
+    """Accuracy on the validation part, penalty and fit of the best of PENALTIES.
+
+    Fitted to the train part; of penalties that are equally good the largest is taken.
+    """
+
+    def tried(penalty: float) -> tuple[float, float, SoftmaxFit]:
+        fit = fit_softmax(vectors["train"], codes["train"], n_classes=n_classes, penalty=penalty)
+        right = fit.predict(vectors["validation"]) == codes["validation"]
+        return float(right.mean()), penalty, fit
+
+    return max(map(tried, PENALTIES), key=lambda fitted: fitted[:2])
