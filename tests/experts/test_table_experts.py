@@ -10,11 +10,11 @@ from exfam.tables.answers.distributions import IndependentColumns
 from exfam.tables.data import TableSchema
 from exfam.tables.experts.table_attention import (
     TableAttention,
+    attention_of_table,
     expert_importance,
     removal_effects,
     summarize_experts,
 )
-from exfam_studies.experts.view import attention_as_experts
 from table_network_cases import CASES, MIXED, batch_of, mixed_cells, model_and_cells, table_model
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -29,7 +29,7 @@ def outputs(model, cells, targets=(3, 0)):
 @pytest.mark.parametrize("case", [case for case in CASES if case.startswith("linear")])
 def test_experts_of_a_table_model_add_up_to_its_outputs(case, member):
     model, cells = model_and_cells(case)
-    view, targets = attention_as_experts(model, member=member), [3, 0]
+    view, targets = attention_of_table(model, member=member), [3, 0]
     names = [model.schema.names[target] for target in targets]
     experts, explained = (read(cells, names) for read in (view.experts, view.explained))
     expected = outputs(model, cells)[member]
@@ -45,7 +45,7 @@ def test_experts_of_a_table_model_add_up_to_its_outputs(case, member):
 @pytest.mark.parametrize("column", range(6))
 def test_a_removal_effect_is_the_change_of_the_outputs_without_that_cell(column):
     model, cells = table_model(), mixed_cells()
-    experts = attention_as_experts(model).experts(cells, TARGETS)
+    experts = attention_of_table(model).experts(cells, TARGETS)
     effects = removal_effects(experts, [3, 0])[:, :, column]
     expected, without = (outputs(model, shown)[0] for shown in (cells, cells.hide([column])))
     torch.testing.assert_close(effects, expected - without, **EXACT)
@@ -70,7 +70,7 @@ def test_importance_is_the_divergence_of_the_distributions_with_and_without_a_ce
 
 
 def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):
-    view, cells = attention_as_experts(table_model()), mixed_cells()
+    view, cells = attention_of_table(table_model()), mixed_cells()
     whole = summarize_experts(view, cells, TARGETS)
     experts = view.experts(cells, TARGETS)
     parts = experts.parts.numpy()
@@ -90,7 +90,7 @@ def test_a_summary_is_of_all_rows_however_they_are_cut(monkeypatch):
 
 
 def test_what_has_no_experts_is_refused():
-    view, cells = attention_as_experts(table_model()), mixed_cells()
+    view, cells = attention_of_table(table_model()), mixed_cells()
     with pytest.raises(ExfamError, match="`cells` must have at least one row, got none"):
         summarize_experts(view, cells[:0], TARGETS)
     with pytest.raises(DataError, match="`name` must be a column of the table"):
@@ -99,6 +99,6 @@ def test_what_has_no_experts_is_refused():
         TableAttention(view.attention, TableSchema(MIXED.columns[:2]))
     alone = IndependentColumns(TableSchema(()), families=(), marginals=())
     with pytest.raises(ExfamError, match="must be one linear attention layer .* got Indep"):
-        attention_as_experts(alone)
+        attention_of_table(alone)
     with pytest.raises(ExfamError, match="`network` must be 'linear' for the expert view"):
-        attention_as_experts(table_model(network="deep"))
+        attention_of_table(table_model(network="deep"))

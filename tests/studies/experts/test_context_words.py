@@ -11,7 +11,6 @@ from exfam.efa.networks.factor_network import LatentFactorItems
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.experts.context_words import CONTEXT_WEIGHTS, ContextWords
-from exfam_studies.experts.view import attention_as_experts
 
 N_WORDS, DIM, KEY = 7, 4, 3
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -77,7 +76,7 @@ def test_outputs_are_the_mixture_of_experts(settings):
     whole = TwoPartModel(direction="bidirectional", item_part=network)
     p = whole.item_log_probs(batch()).exp()
     torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]), **EXACT)
-    experts = attention_as_experts(whole).experts(batch())
+    experts = network.experts(batch())
     torch.testing.assert_close(experts.eta, eta, **EXACT)
     total, some = experts.weights.sum(2), experts.window.there.any(2)
     torch.testing.assert_close(total[some], torch.ones_like(total[some]), **EXACT)
