@@ -16,6 +16,9 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
+import numpy as np
+from jaxtyping import Bool
+
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
 from exfam.vectors import WordVectors
 from exfam_studies.common.fits import Job, gather
@@ -27,10 +30,10 @@ from exfam_studies.experts.analogy_errors import EXPLAINED, explained_rows, symm
 from exfam_studies.experts.analogy_sets import (
     FITTED,
     MASKED_LM,
-    OffsetScore,
     VectorSet,
     answer_by_offsets,
     common_questions,
+    fit_settings,
     fitted_set,
     given_sets,
     packaged_set,
@@ -47,10 +50,13 @@ PAPER = {
     "cbow": {"accuracy": (0.234, 0.667, 0.563), "cosine": (0.504, 0.582, 0.564)},
 }
 PAPER_QUESTIONS = (2278.0, 7244.0, 9522.0)
-# Metric -> the score that it is.
-_ALONE = {"accuracy": "accuracy", "cosine": "cosine"}
+# Metric -> the field of the answers that it is the mean of.
+_ALONE = {"accuracy": "correct", "cosine": "cosine"}
 _OFFSET = {**_ALONE, "cosine-others": "cosine_others"}
-_SHARED = {"accuracy-shared": "accuracy"}
+_SHARED = {"accuracy-shared": "correct"}
+
+# Name -> which questions are of it.
+Parts = Mapping[str, Bool[np.ndarray, "questions"]]
 
 
 def run(options: Options) -> list[Row]:
@@ -63,13 +69,9 @@ def run(options: Options) -> list[Row]:
         jobs.append(Job(task, partial(_task_rows, task, models, sets, options)))
     if options.wants("explanation"):
         counted, questions = cache(partial(word_sets, read, options)), word_questions("google")
-        jobs += [
-            Job(
-                f"explanation {model}",
-                partial(explained_rows, model, sets, counted, questions, options),
-            )
-            for model in EXPLAINED
-        ]
+        for model in EXPLAINED:
+            rows = partial(explained_rows, model, sets, counted, questions, options)
+            jobs.append(Job(f"explanation {model}", rows))
     if options.wants("symmetry"):
         jobs.append(Job("symmetry", partial(symmetry_rows, read, options)))
     return gather(jobs)
@@ -77,8 +79,10 @@ def run(options: Options) -> list[Row]:
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """How the vectors of a row were fitted; nothing of an encoder or a file that was given."""
-    fit = FITTED.get(row.model.removesuffix("-c-alone"))
-    return {} if fit is None else {"estimator": fit.estimator, **fit.settings(options)}
+    model = row.model.removesuffix("-c-alone")
+    if model not in FITTED:
+        return {}
+    return {"estimator": FITTED[model].__name__, **fit_settings(model, options)}
 
 
 def _task_rows(
@@ -90,13 +94,12 @@ def _task_rows(
     # Seeds of a model have the same words, so that the first stands for all.
     first = [own.vectors[0] for own in known]
     questions, shared = common_questions(first, word_questions("google")), words_in_common(first)
-    rows = _question_rows(task, shared[0], questions)
+    rows = _question_rows(task, questions)
     for own, cut in zip(known, shared, strict=True):
         rows += _set_rows(task, own, cut, questions)
+    missing = [own for own in every if not own.vectors]
     rows += [
-        Row(task=task, model=own.model, metric="accuracy-overall", note=own.note)
-        for own in every
-        if not own.vectors
+        Row(task=task, model=own.model, metric="accuracy-overall", note=own.note) for own in missing
     ]
     for model, metrics in PAPER.items():
         row = Row(task=task, model=f"paper's {model}", metric="", note="of its own questions")
@@ -106,18 +109,29 @@ def _task_rows(
     return rows
 
 
-def _question_rows(task: str, vectors: WordVectors, questions: WordQuestions) -> list[Row]:
-    answers = answer_by_offsets(vectors, questions)
-    row = Row(task=task, model="questions", metric="")
-    counts = {score.category: float(score.n_questions) for score in answers.totals}
+def _kinds(questions: WordQuestions) -> Parts:
+    """Semantic and syntactic questions, of which there are any, then all."""
+    own = np.array([questions.kinds.get(name, "") for name in questions.categories])
+    kinds = {name: own == name for name in np.unique(own).tolist() if name}
+    return {**kinds, "overall": np.ones(len(own), dtype=bool)}
+
+
+def _categories(questions: WordQuestions) -> Parts:
+    """Every category, in the order of the questions."""
+    own = np.array(questions.categories)
+    return {name: own == name for name in dict.fromkeys(questions.categories)}
+
+
+def _question_rows(task: str, questions: WordQuestions) -> list[Row]:
+    kinds, row = _kinds(questions), Row(task=task, model="questions", metric="")
     rows = [
-        replace(row, metric=f"count-{name}", value=counts.get(name, 0.0), paper=paper)
+        replace(row, metric=f"count-{name}", value=float(np.sum(kinds.get(name, 0))), paper=paper)
         for name, paper in zip(TOTALS, PAPER_QUESTIONS, strict=True)
     ]
     row = replace(row, task=f"{task}-categories")
     return rows + [
-        replace(row, metric=f"count-{score.category}", value=float(score.n_questions))
-        for score in answers.by_category
+        replace(row, metric=f"count-{name}", value=float(own.sum()))
+        for name, own in _categories(questions).items()
     ]
 
 
@@ -127,26 +141,25 @@ def _set_rows(
     """Totals, among shared words too, the baseline, then categories, each over the seeds."""
     answers = [answer_by_offsets(vectors, questions) for vectors in own.vectors]
     common = [words_in_common([vectors, shared])[0] for vectors in own.vectors]
-    among = [answer_by_offsets(vectors, questions).totals for vectors in common]
-    near = [answer_by_offsets(vectors, questions, c_alone=True).totals for vectors in own.vectors]
+    among = [answer_by_offsets(vectors, questions) for vectors in common]
+    near = [answer_by_offsets(vectors, questions, c_alone=True) for vectors in own.vectors]
     row = Row(task=task, model=own.model, settings=own.settings, metric="", n_configurations=1)
-    rows = _score_rows(row, own, [seed.totals for seed in answers], _OFFSET)
     shown = replace(row, settings={**own.settings, "among": len(shared)})
-    rows += _score_rows(shown, own, among, _SHARED)
-    rows += _score_rows(replace(row, model=f"{own.model}-c-alone"), own, near, _ALONE)
-    row = replace(row, task=f"{task}-categories", settings={})
-    return rows + _score_rows(row, own, [seed.by_category for seed in answers], _ALONE)
-
-
-def _score_rows(
-    row: Row, own: VectorSet, scores: Sequence[Sequence[OffsetScore]], metrics: Mapping[str, str]
-) -> list[Row]:
+    alone = replace(row, model=f"{own.model}-c-alone")
+    of_category = replace(row, task=f"{task}-categories", settings={})
+    kinds, categories = _kinds(questions), _categories(questions)
     return [
         row_over_seeds(
-            replace(row, metric=f"{metric}-{category[0].category}"),
-            values=[getattr(score, name) for score in category],
+            replace(row, metric=f"{metric}-{name}"),
+            values=[float(getattr(seed, field)[chosen].mean()) for seed in seeds],
             cpu_seconds=own.cpu_seconds,
         )
-        for metric, name in metrics.items()
-        for category in zip(*scores, strict=True)
+        for row, seeds, metrics, parts in (
+            (row, answers, _OFFSET, kinds),
+            (shown, among, _SHARED, kinds),
+            (alone, near, _ALONE, kinds),
+            (of_category, answers, _ALONE, categories),
+        )
+        for metric, field in metrics.items()
+        for name, chosen in parts.items()
     ]

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -29,51 +29,16 @@ from exfam_studies.common.word_fits import MIN_COUNT, Recipe, fit_words
 from exfam_studies.positions.masked_lms import short_digest
 
 
-@dataclass(frozen=True)
-class OffsetScore:
-    """Questions of a category: how many, the share answered rightly, mean cosines.
+class OffsetAnswers(NamedTuple):
+    """Of each question whether the word nearest to b + c - a, or to c alone, is the right answer.
 
     `cosine`: of b + c - a and the right answer; `cosine_others`: with the right answers of all
         questions, near `cosine` where all vectors point one way and `cosine` means little
     """
 
-    category: str
-    n_questions: int
-    accuracy: float
-    cosine: float
-    cosine_others: float
-
-
-@dataclass(frozen=True, eq=False)
-class OffsetAnswers:
-    """What b + c - a, or c alone, is nearest to, question by question: "" if there is none."""
-
-    questions: WordQuestions
-    answer: tuple[str, ...]
     correct: Bool[np.ndarray, "questions"]
     cosine: Float64[np.ndarray, "questions"]
     cosine_others: Float64[np.ndarray, "questions"]
-
-    @property
-    def totals(self) -> list[OffsetScore]:
-        """Semantic and syntactic questions, of which there are any, then all."""
-        kinds = [self.questions.kinds.get(name, "") for name in self.questions.categories]
-        scores = self._scores(kinds, sorted({*kinds} - {""}))
-        return [*scores, *self._scores(["overall"] * len(kinds), ["overall"])]
-
-    @property
-    def by_category(self) -> list[OffsetScore]:
-        """Every category, in the order of the questions."""
-        categories = self.questions.categories
-        return self._scores(categories, list(dict.fromkeys(categories)))
-
-    def _scores(self, own: Sequence[str], names: Sequence[str]) -> list[OffsetScore]:
-        figures = self.correct, self.cosine, self.cosine_others
-        chosen = {name: np.array(own) == name for name in names}
-        return [
-            OffsetScore(name, int(rows.sum()), *(float(figure[rows].mean()) for figure in figures))
-            for name, rows in chosen.items()
-        ]
 
 
 def answer_by_offsets(
@@ -95,22 +60,17 @@ def answer_by_offsets(
         )
     a, b, c = (matrix[rows[:, column]] for column in range(3))
     queries = c if c_alone else b + c - a
-    nearest = nearest_rows(queries, matrix, k=1, excluded=rows[:, :3]).rows
     # Of three words or fewer none is left to be the answer.
-    answer = nearest[:, 0] if nearest.shape[1] else np.full(len(rows), -1, dtype=np.int64)
-    unit, right = _unit(queries), _unit(matrix[rows[:, 3]])
-    return OffsetAnswers(
-        questions,
-        tuple(vectors.words[row] if row >= 0 else "" for row in answer.tolist()),
-        answer == rows[:, 3],
-        np.einsum("qd,qd->q", unit, right),
-        unit @ _unit(matrix[np.unique(rows[:, 3])]).mean(axis=0),
+    nearest = nearest_rows(queries, matrix, k=1, excluded=rows[:, :3]).rows
+    unit, right, rights = (
+        normalize(own.astype(np.float64))
+        for own in (queries, matrix[rows[:, 3]], matrix[np.unique(rows[:, 3])])
     )
-
-
-def _unit(matrix: np.ndarray) -> Float64[np.ndarray, "rows dim"]:
-    """Rows of length 1 in double precision; those of length 0 stay."""
-    return np.asarray(normalize(matrix.astype(np.float64)))
+    return OffsetAnswers(
+        (nearest == rows[:, 3:]).any(axis=1),
+        np.einsum("qd,qd->q", unit, right),
+        unit @ rights.mean(axis=0),
+    )
 
 
 def common_questions(sets: Sequence[WordVectors], questions: WordQuestions) -> WordQuestions:
@@ -174,59 +134,72 @@ class VectorSet:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class _Fit:
-    """How a model's vectors are made of a text; `seeds`: how many fits unless the options say."""
+MASKED_LM = "masked-lm"
+# Model -> what fits its vectors.
+FITTED: Mapping[str, type[SkipGram] | type[CBOW] | type[MaskedLanguageModel]] = {
+    "sgns": SkipGram, "sgns-tied": SkipGram, "cbow": CBOW, MASKED_LM: MaskedLanguageModel,
+}  # fmt: skip
 
-    vectors: Callable[[PreparedText, Mapping[str, Any], int, Options], WordVectors]
-    settings: Callable[[Options], dict[str, Any]]
-    estimator: str
-    seeds: int = SEEDS
-    needs: str = "numpy"
+
+def fit_settings(model: str, options: Options) -> dict[str, Any]:
+    """The parameters of a model of FITTED."""
+    if model == MASKED_LM:
+        return dict(_FAST_MASKED if options.fast else _MASKED)
+    tie = "reflection" if model == "sgns-tied" else None
+    return {"tie": tie, **Recipe(epochs=1).settings(options)}
 
 
 def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -> VectorSet:
     """The vectors of a model of FITTED; with `--folder` they are kept there."""
-    fit = FITTED[model]
-    if importlib.util.find_spec(fit.needs) is None:
+    if model == MASKED_LM and importlib.util.find_spec("tokenizers") is None:
         return VectorSet(model, {}, note="not installed")
-    seeds = range(options.n_seeds(fit.seeds))
-    fits = [_fitted(model, fit.settings(options), seed, read, options) for seed in seeds]
-    first, kept = fits[0]
+    seeds = range(options.n_seeds(1 if model == MASKED_LM else SEEDS))
+    vectors, kept = zip(*(_fitted(model, seed, read, options) for seed in seeds), strict=True)
     shown: dict[str, str | int | float | bool] = {
         "corpus": corpus_name(options),
-        "tokens": int(kept.figures["tokens"] or 0),
-        "words": len(first),
-        "dim": first.dim,
+        "tokens": int(kept[0].figures["tokens"] or 0),
+        "words": len(vectors[0]),
+        "dim": vectors[0].dim,
     }
-    seconds = tuple(kept.cpu_seconds for _, kept in fits)
-    return VectorSet(model, shown, tuple(vectors for vectors, _ in fits), seconds)
+    return VectorSet(model, shown, vectors, tuple(fit.cpu_seconds for fit in kept))
 
 
 def _fitted(
-    model: str,
-    settings: Mapping[str, Any],
-    seed: int,
-    read: Callable[[], PreparedText],
-    options: Options,
+    model: str, seed: int, read: Callable[[], PreparedText], options: Options
 ) -> tuple[WordVectors, Measured]:
-    names = ("analogies", corpus_name(options), f"{model}-{short_digest(settings)}")
-    key, store, file = Key(names, seed), Store(options.folder), None
-    if options.folder is not None:
-        file = options.folder / key.path.with_suffix(".safetensors")
-        kept = store.get(key)
-        if kept is not None and file.is_file():
-            return WordVectors.load(file), kept
+    settings, store = fit_settings(model, options), Store(options.folder)
+    key = Key(("analogies", corpus_name(options), f"{model}-{short_digest(settings)}"), seed)
+    file = (options.folder or Path()) / key.path.with_suffix(".safetensors")
+    kept = store.get(key)
+    if kept is not None and file.is_file():
+        return WordVectors.load(file), kept
     text, start = read(), time.process_time()
-    vectors = FITTED[model].vectors(text, settings, seed, options)
+    vectors = fit_vectors(model, text, seed, options)
     seconds = time.process_time() - start
-    if file is not None:
+    if options.folder is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         vectors.save(file)
     figures = {"tokens": float((text.tokens >= 0).sum())}
     kept = Measured(figures, cpu_seconds=seconds, key=key)
     store.put(kept)
     return vectors, kept
+
+
+def fit_vectors(model: str, text: PreparedText, seed: int, options: Options) -> WordVectors:
+    """Vectors of a model of FITTED; with `--folder` its fit goes on from there."""
+    settings, kind = fit_settings(model, options), FITTED[model]
+    if not issubclass(kind, MaskedLanguageModel):
+        return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
+    precision = "bfloat16" if multiplies_bfloat16() else "float32"
+    network = kind(**settings, seed=seed, device="auto", precision=precision)
+    checkpoint = None
+    if options.folder is not None:
+        name = f"{corpus_name(options)}-{short_digest(settings)}"
+        checkpoint = options.folder / "fits" / "masked-words" / name / f"{seed:02}"
+    network.fit(text_lines(text), checkpoint=checkpoint)
+    if network.history_.interrupted:
+        raise KeyboardInterrupt("a fit was cut short")
+    return network.encoder().word_vectors()
 
 
 def packaged_set() -> VectorSet:
@@ -269,52 +242,7 @@ def _outside(model: str, vectors: WordVectors) -> VectorSet:
 def text_lines(text: PreparedText) -> Iterator[list[str]]:
     """A prepared text as words: a line a sentence, long ones in lines of 1,000."""
     words = np.array(text.vocabulary.words, dtype=object)
-    ends = np.flatnonzero(text.tokens == -1)
-    for first, last in zip([0, *(ends + 1)], [*ends, len(text.tokens)], strict=True):
-        for start in range(first, last, _WORDS_A_LINE):
-            codes = text.tokens[start : min(last, start + _WORDS_A_LINE)]
-            yield words[codes].tolist()
-
-
-def fit_masked_words(
-    text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
-) -> WordVectors:
-    """Vectors of a masked language model; with `--folder` its fit goes on from there."""
-    precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    model = MaskedLanguageModel(**settings, seed=seed, device="auto", precision=precision)
-    checkpoint = None
-    if options.folder is not None:
-        name = f"{corpus_name(options)}-{short_digest(settings)}"
-        checkpoint = options.folder / "fits" / "masked-words" / name / f"{seed:02}"
-    model.fit(text_lines(text), checkpoint=checkpoint)
-    if model.history_.interrupted:
-        raise KeyboardInterrupt("a fit was cut short")
-    return model.encoder().word_vectors()
-
-
-def _of_words(kind: type[SkipGram] | type[CBOW], tie: str | None) -> _Fit:
-    def vectors(
-        text: PreparedText, settings: Mapping[str, Any], seed: int, options: Options
-    ) -> WordVectors:
-        return fit_words(text, settings, seed=seed, options=options, kind=kind).vectors_
-
-    def settings(options: Options) -> dict[str, Any]:
-        return {"tie": tie, **Recipe(epochs=1).settings(options)}
-
-    return _Fit(vectors, settings, kind.__name__)
-
-
-MASKED_LM = "masked-lm"
-# Model -> how its vectors are fitted.
-FITTED: Mapping[str, _Fit] = {
-    "sgns": _of_words(SkipGram, None),
-    "sgns-tied": _of_words(SkipGram, "reflection"),
-    "cbow": _of_words(CBOW, None),
-    MASKED_LM: _Fit(
-        fit_masked_words,
-        lambda options: dict(_FAST_MASKED if options.fast else _MASKED),
-        "MaskedLanguageModel",
-        seeds=1,
-        needs="tokenizers",
-    ),
-}
+    for sentence in np.split(text.tokens, np.flatnonzero(text.tokens == -1)):
+        codes = sentence[sentence >= 0]
+        for start in range(0, len(codes), _WORDS_A_LINE):
+            yield words[codes[start : start + _WORDS_A_LINE]].tolist()
