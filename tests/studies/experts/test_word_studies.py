@@ -32,7 +32,7 @@ def options(tmp_path, monkeypatch):
     monkeypatch.setattr(expert_weights, "FAST_SENTENCES", 20)
     monkeypatch.setattr(expert_weights, "N_WORDS", 5)
     expert_weights._parts.cache_clear()
-    factorization._texts.cache_clear()
+    factorization.read_texts.cache_clear()
     return Options(fast=True, seeds=2, folder=tmp_path / "kept")
 
 
@@ -75,7 +75,7 @@ def test_penn_treebank_is_read_in_the_words_of_its_training_part(options):
     assert words[0] == "<unk>" and len(words) == 5 and 0 in parts.train.item
     # Empty lines are no sentences.
     assert len(parts.train) == 2 and parts.test.vocabulary["item"].tolist() == words
-    train, test = factorization._texts("ptb", 0, fast=True)
+    train, test = factorization.read_texts("ptb", 300, 20, 0)
     assert test.vocabulary.words == train.vocabulary.words and len(test.tokens) > 100
 
 
@@ -116,7 +116,7 @@ def test_attention_that_starts_as_cbow_is_better_than_words_frequencies(toy):
     texts, settings = (toy, held_out), {"dim": 16, "recipe": recipe}
     compared, figures = factorization._attention(texts, settings, 0)
     share = toy.vocabulary.counts / toy.vocabulary.counts.sum()
-    of_baseline, baseline = factorization._by_frequency(texts, {"window": None}, 0)
+    of_baseline, baseline = factorization.judge_frequencies(texts, {"window": None}, 0)
     assert baseline["nats"] == pytest.approx(-(share @ np.log(share)), abs=0.05)
     assert figures["nats"] < baseline["nats"] - 1
     assert 0.005 < figures["factor-asymmetry"] < 0.3

@@ -8,19 +8,20 @@ of the least in each dimension; with 40, 900 dimensions fall to a Spearman of .6
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from exfam.reading.text import PreparedText, prepare_text
-from exfam.words import CBOW
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row, row_over_seeds
-from exfam_studies.experts.factorized import agreement, cbow_log_matrix, count_word_pairs
-from exfam_studies.experts.toy_sentences import toy_sentences
+from exfam_studies.experts.factorization import (
+    CBOW_SETTINGS,
+    judge_cbow,
+    judge_frequencies,
+    read_texts,
+)
+from exfam_studies.experts.factorized import agreement
 
 TASKS = ("toy-corpus",)
 SEEDS = 5
@@ -31,8 +32,6 @@ PAPER = {
     "spearman": {30: 0.74, 100: 0.77, 300: 0.77, 900: 0.77},
     "pearson": {30: 0.67, 100: 0.71, 300: 0.70, 900: 0.71},
 }
-# Seeds of sentences that no fit has seen.
-_HELD_OUT = 1000
 
 
 def run(options: Options) -> list[Row]:
@@ -46,14 +45,12 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of CBOW that differ from its defaults."""
     if row.model != "cbow-softmax":
         return {}
-    return {"estimator": "CBOW", **_settings(int(row.settings["dim"]), options)}
+    settings = _settings(int(row.settings["dim"]), options)
+    return {"estimator": "CBOW", **CBOW_SETTINGS, **settings}
 
 
 def _settings(dim: int, options: Options) -> dict[str, Any]:
-    epochs = FAST_EPOCHS if options.fast else EPOCHS
-    return {
-        "likelihood": "softmax", "window": None, "dim": dim, "min_count": 1, "epochs": epochs,
-    }  # fmt: skip
+    return {"window": None, "dim": dim, "epochs": FAST_EPOCHS if options.fast else EPOCHS}
 
 
 def _rows(dim: int, options: Options) -> list[Row]:
@@ -71,29 +68,18 @@ def _rows(dim: int, options: Options) -> list[Row]:
     ]
 
 
-def _measure(settings: Mapping[str, Any], n_sentences: int, seed: int) -> Measured:
-    text = _text(n_sentences, seed)
-    model = CBOW(**settings, seed=seed, progress=False).fit(text)
-    matrix = cbow_log_matrix(count_word_pairs(text, window=None))
-    agreed = agreement(model.output_vectors_ @ model.input_vectors_.T, matrix)
-    nats = -model.score(toy_sentences(n_sentences, seed=_HELD_OUT + seed))
-    return Measured({"spearman": agreed.spearman, "pearson": agreed.pearson, "nats": nats})
+def _measure(settings: dict[str, Any], n_sentences: int, seed: int) -> Measured:
+    compared, figures = judge_cbow(read_texts("toy", n_sentences, 1, seed), settings, seed)
+    agreed = agreement(*compared["CBOW, log"])
+    return Measured({"spearman": agreed.spearman, "pearson": agreed.pearson, **figures})
 
 
 def _unigram_rows(options: Options) -> list[Row]:
-    n_sentences, values = _n_sentences(options), []
-    for seed in range(options.n_seeds(SEEDS)):
-        vocabulary = _text(n_sentences, seed).vocabulary
-        log_p = np.log(vocabulary.counts / vocabulary.counts.sum())
-        held_out = toy_sentences(n_sentences, seed=_HELD_OUT + seed)
-        own = [log_p[vocabulary.code(word)] for sentence in held_out for word in sentence]
-        values.append(-float(np.mean(own)))
-    return [row_over_seeds(Row(task=TASKS[0], model="unigram", metric="nats"), values=values)]
-
-
-@cache
-def _text(n_sentences: int, seed: int) -> PreparedText:
-    return prepare_text(toy_sentences(n_sentences, seed=seed), min_count=1)
+    texts = [
+        read_texts("toy", _n_sentences(options), 1, seed) for seed in range(options.n_seeds(SEEDS))
+    ]
+    nats = [judge_frequencies(own, {"window": None}, 0)[1]["nats"] for own in texts]
+    return [row_over_seeds(Row(task=TASKS[0], model="unigram", metric="nats"), values=nats)]
 
 
 def _n_sentences(options: Options) -> int:

@@ -14,6 +14,7 @@ times or more, within 5 words of a sentence.
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache, partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from exfam.reading.text import PreparedText, prepare_text
 from exfam.words import CBOW, SkipGram
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_row
+from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.factorized import (
@@ -49,20 +50,23 @@ from exfam_studies.experts.factorized_attention import (
 )
 from exfam_studies.experts.toy_sentences import toy_sentences
 
+Settings = dict[str, Any]
+
 TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}
 TOY_DIMS, PTB_DIM = (30, 300), 100
 TOY_EPOCHS, TOY_WINDOW, PTB_EPOCHS, PTB_WINDOW = 20, 4, 5, 5
-N_SENTENCES, FAST_SENTENCES, FAST_LINES = 10_000, 300, 300
-MIN_COUNT, FAST_MIN_COUNT = 100, 20
+# Sentences or lines, and how often a word is read to be counted.
+SIZES = {"toy": (10_000, 1), "ptb": (None, 100)}
+FAST_SIZES = {"toy": (300, 1), "ptb": (300, 20)}
 BANDS, FAST_BANDS = (200, 500, 2000), (50,)
 NEGATIVES = 5
 # Noise is drawn as words are frequent, as the theory has it.
-SKIPGRAM: dict[str, Any] = {
+SKIPGRAM: Settings = {
     "negatives": NEGATIVES, "subsample": 0.0, "noise_exponent": 1.0, "min_count": 1,
     "deterministic": True,
 }  # fmt: skip
-CBOW_SETTINGS: dict[str, Any] = {"likelihood": "softmax", "min_count": 1}
+CBOW_SETTINGS: Settings = {"likelihood": "softmax", "min_count": 1}
 RECIPES = {
     "attention": AttentionRecipe(apart=10, together=20, rate=1e-4),
     "attention-at-once": AttentionRecipe(apart=0, together=20, rate=1e-3),
@@ -71,7 +75,6 @@ RECIPES = {
 _TRIED = {"attention": 2, "attention-at-once": 4, "sgns": 3, "cbow-softmax": 1, "frequencies": None}
 _HELD_OUT = 1000
 _JOIN = " | "
-_AGREED = ("spearman", "pearson", "count-cells", "count-defined")
 
 # Products of a model, centers in rows, beside the matrices they should be, by name.
 Compared = Mapping[str, tuple[np.ndarray, FactorMatrix]]
@@ -81,16 +84,12 @@ Judged = tuple[Compared, dict[str, float]]
 
 def run(options: Options) -> list[Row]:
     """Fit each model to each corpus, and compare products with matrices counted from it."""
-    return gather(
-        [
-            Job(
-                f"{task} {model} {shown.get('dim', '')}".strip(),
-                partial(_rows, task, model, shown, settings, options),
-            )
-            for task in filter(options.wants, TASKS)
-            for model, shown, settings in _models(task, options)
-        ]
-    )
+    jobs = []
+    for task in filter(options.wants, TASKS):
+        for model, shown, hidden in _models(task, options):
+            label = f"{task} {model} {shown.get('dim', '')}".strip()
+            jobs.append(Job(label, partial(_rows, task, model, shown, hidden, options)))
+    return gather(jobs)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
@@ -104,53 +103,48 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {} if recipe is None else {"network": "word attention", **own, **asdict(recipe)}
 
 
-def _models(task: str, options: Options) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+def _models(task: str, options: Options) -> Iterator[tuple[str, Settings, Settings]]:
+    """Every model of a task, its settings that rows have, and those that they have not."""
     if task == "ptb":
-        settings: dict[str, Any] = {"dim": PTB_DIM, "window": PTB_WINDOW, "epochs": PTB_EPOCHS}
-        if options.fast:
-            settings |= {"dim": 4, "epochs": 1}
+        sizes = {"dim": 4, "epochs": 1} if options.fast else {"dim": PTB_DIM, "epochs": PTB_EPOCHS}
+        settings = {"dim": sizes["dim"], "window": PTB_WINDOW, "epochs": sizes["epochs"]}
         yield "frequencies", {}, {"window": PTB_WINDOW}
-        yield "sgns", settings, settings
-        yield "cbow-softmax", settings, settings
+        yield "sgns", settings, {}
+        yield "cbow-softmax", settings, {}
         return
     yield "frequencies", {}, {"window": None}
     for dim in TOY_DIMS:
-        shown = {"dim": dim, "epochs": 2 if options.fast else TOY_EPOCHS}
-        yield "sgns", shown, {**shown, "window": TOY_WINDOW}
+        epochs = 2 if options.fast else TOY_EPOCHS
+        yield "sgns", {"dim": dim, "epochs": epochs}, {"window": TOY_WINDOW}
         for model, recipe in RECIPES.items():
             if options.fast:
                 recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
-            yield model, {"dim": dim}, {"dim": dim, "recipe": recipe}
+            yield model, {"dim": dim}, {"recipe": recipe}
 
 
-def _rows(
-    task: str, model: str, shown: dict[str, Any], settings: dict[str, Any], options: Options
-) -> list[Row]:
+def _rows(task: str, model: str, shown: Settings, hidden: Settings, options: Options) -> list[Row]:
     named = "-".join(f"{name}-{value}" for name, value in shown.items()) or "none"
     names = (task, model, named, "fast" if options.fast else "whole")
-    measure = partial(_measure, task, model, settings, options)
+    measure = partial(_measure, task, model, {**shown, **hidden}, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS[task]), measure)
     row = Row(task=task, model=model, settings=shown, metric="", n_configurations=_TRIED[model])
-    return [_row(row, name, kept) for name in kept[0].figures if not name.startswith("count-")]
+    figures, rows = {own.metric: own for own in metric_rows(row, kept)}, []
+    for name, own in figures.items():
+        metric, *whose = name.split(_JOIN)
+        settings = dict(shown)
+        if whose:
+            settings |= {"matrix": whose[0], "band": whose[1]}
+            for count in ("cells", "defined"):
+                cells = figures[_JOIN.join([f"count-{count}", *whose])]
+                settings[count] = round(cells.value or 0)
+        if not metric.startswith("count-"):
+            rows.append(replace(own, metric=metric, settings=settings))
+    return rows
 
 
-def _row(row: Row, name: str, kept: list[Measured]) -> Row:
-    """The row of a figure: of a model alone, or of its products, a matrix and a band."""
-    metric, *whose = name.split(_JOIN)
-    settings = dict(row.settings)
-    if whose:
-        settings |= {"matrix": whose[0], "band": whose[1]}
-        for count in ("cells", "defined"):
-            key = _JOIN.join([f"count-{count}", *whose])
-            settings[count] = round(float(np.mean([fit.figures[key] for fit in kept])))
-    whole = metric_row(replace(row, settings=settings, metric=name), kept)
-    return replace(whole, metric=metric)
-
-
-def _measure(
-    task: str, model: str, settings: dict[str, Any], options: Options, seed: int
-) -> Measured:
-    texts = _texts(task, 0 if task == "ptb" else seed, options.fast)
+def _measure(task: str, model: str, settings: Settings, options: Options, seed: int) -> Measured:
+    n, min_count = (FAST_SIZES if options.fast else SIZES)[task]
+    texts = read_texts(task, n, min_count, 0 if task == "ptb" else seed)
     compared, figures = JUDGES[model](texts, settings, seed)
     for name, (products, matrix) in compared.items():
         agreed = [agreement(products, matrix)]
@@ -158,16 +152,18 @@ def _measure(
             counts, bounds = texts[0].vocabulary.counts, FAST_BANDS if options.fast else BANDS
             agreed += agreement_by_band(products, matrix, frequency=counts, bounds=bounds)
         for band in agreed:
-            own = (band.spearman, band.pearson, float(band.n_cells), float(band.n_defined))
+            own = {"spearman": band.spearman, "pearson": band.pearson}
+            own |= {"count-cells": band.n_cells, "count-defined": band.n_defined}
             figures |= {
                 _JOIN.join([metric, name, band.band]): value
-                for metric, value in zip(_AGREED, own, strict=True)
+                for metric, value in own.items()
                 if np.isfinite(value)
             }
     return Measured(figures)
 
 
-def _by_frequency(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
+def judge_frequencies(texts: Texts, settings: Settings, seed: int) -> Judged:
+    """Words' frequencies as products, beside all matrices."""
     text, held_out = texts
     pairs = count_word_pairs(text, window=settings["window"])
     log_p = np.log(text.vocabulary.counts / text.vocabulary.counts.sum())
@@ -182,7 +178,7 @@ def _by_frequency(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     }, {"nats": -float(own.mean()), "factor-asymmetry": asymmetry(pairs.joint)}
 
 
-def _skipgram(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
+def _skipgram(texts: Texts, settings: Settings, seed: int) -> Judged:
     model = SkipGram(**settings, **SKIPGRAM, seed=seed, progress=False).fit(texts[0])
     pairs = count_word_pairs(texts[0], window=settings["window"], weights="dynamic")
     products = model.output_vectors_ @ model.input_vectors_.T
@@ -193,7 +189,8 @@ def _skipgram(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     }, {}
 
 
-def _cbow(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
+def judge_cbow(texts: Texts, settings: Settings, seed: int) -> Judged:
+    """The products of a fit of CBOW, beside its two matrices."""
     model = CBOW(**settings, **CBOW_SETTINGS, seed=seed, progress=False).fit(texts[0])
     pairs = count_word_pairs(texts[0], window=settings["window"])
     products = model.output_vectors_ @ model.input_vectors_.T
@@ -203,7 +200,7 @@ def _cbow(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
     }, {"nats": -model.score(texts[1])}
 
 
-def _attention(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
+def _attention(texts: Texts, settings: Settings, seed: int) -> Judged:
     model = fit_attention(texts[0], settings["dim"], settings["recipe"], seed=seed)
     factors = attention_factors(model)
     sums = gamma_sums(texts[0], factors.log_tau)
@@ -220,25 +217,21 @@ def _attention(texts: Texts, settings: dict[str, Any], seed: int) -> Judged:
 
 
 JUDGES = {
-    "frequencies": _by_frequency,
+    "frequencies": judge_frequencies,
     "sgns": _skipgram,
-    "cbow-softmax": _cbow,
+    "cbow-softmax": judge_cbow,
     **dict.fromkeys(RECIPES, _attention),
 }
 
 
 @cache
-def _texts(task: str, seed: int, fast: bool) -> Texts:
-    """A text, and one that no fit has seen, in the codes of the words it has."""
+def read_texts(task: str, n: int | None, min_count: int, seed: int) -> Texts:
+    """A text of `n` sentences or lines, and one that no fit has seen, in the codes of its words."""
     if task == "toy":
-        n = FAST_SENTENCES if fast else N_SENTENCES
         lines = [toy_sentences(n, seed=own) for own in (seed, _HELD_OUT + seed)]
-        min_count = 1
     else:
         paths = [corpus_path(CORPORA["ptb"], part) for part in ("train", "test")]
-        lines = [[line for _, line in lines_of(path)] for path in paths]
-        lines = [part[:FAST_LINES] if fast else part for part in lines]
-        min_count = FAST_MIN_COUNT if fast else MIN_COUNT
+        lines = [[line for _, line in islice(lines_of(path), n)] for path in paths]
     train = prepare_text(lines[0], min_count=min_count)
     known = train.vocabulary
     held_out = prepare_text(lines[1], vocabulary=known, max_words=len(known), min_count=1)
