@@ -77,8 +77,9 @@ def test_outputs_are_the_mixture_of_experts(settings):
     p = whole.item_log_probs(batch()).exp()
     torch.testing.assert_close(p.sum(-1), torch.ones_like(p[..., 0]), **EXACT)
     experts = network.experts(batch())
-    torch.testing.assert_close(experts.eta, eta, **EXACT)
-    total, some = experts.weights.sum(2), experts.window.there.any(2)
+    mixture = (experts.weights * experts.contributions).sum(2) + experts.constant
+    torch.testing.assert_close(mixture, eta, **EXACT)
+    total, some = experts.weights.sum(2), network.around(batch()).there.any(2)
     torch.testing.assert_close(total[some], torch.ones_like(total[some]), **EXACT)
     assert not bool(total[~some].any())
     depends = (experts.weights - experts.weights[..., :1]).abs().max() > 1e-3

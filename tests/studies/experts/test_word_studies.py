@@ -70,7 +70,7 @@ def test_a_smoke_run_has_all_rows_and_is_kept(study, options, monkeypatch):
 
 
 def test_penn_treebank_is_read_in_the_words_of_its_training_part(options):
-    parts, _ = expert_weights._ptb((3, 3, 3))
+    parts = expert_weights._parts("ptb", 0, (3, 3, 3))
     words = parts.train.vocabulary["item"].tolist()
     assert words[0] == "<unk>" and len(words) == 5 and 0 in parts.train.item
     # Empty lines are no sentences.

@@ -16,7 +16,6 @@ and proposition 6; Sonkar et al. (2020), who train by negative sampling, not by 
 """
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -39,6 +38,14 @@ class Window(NamedTuple):
     item: Int64[Tensor, "batch length window"]
     offset: Int64[Tensor, "window"]
     there: Bool[Tensor, "batch length window"]
+
+
+class WordExperts(NamedTuple):
+    """eta of every element as g plus weights alpha_j(b) times experts u_b . v_(x_j) around it."""
+
+    weights: Float[Tensor, "batch length window words"]
+    contributions: Float[Tensor, "batch length window words"]
+    constant: Float[Tensor, "words"]
 
 
 class ContextWords(nn.Module):
@@ -135,24 +142,9 @@ class ContextWords(nn.Module):
         return nn.functional.embedding(window.item, products)
 
     @torch.no_grad()
-    def experts(self, batch: Batch) -> "WordExperts":
+    def experts(self, batch: Batch) -> WordExperts:
         """The model as a mixture of experts, of every element of a batch."""
         window = self.around(batch)
         contributions = self.contributions(window)
         weights = self.weights(window).expand_as(contributions)
-        return WordExperts(weights, contributions, self.constant.detach(), window)
-
-
-@dataclass(frozen=True, eq=False)
-class WordExperts:
-    """eta of every element as g plus weights alpha_j(b) times experts u_b . v_(x_j) around it."""
-
-    weights: Float[Tensor, "batch length window words"]
-    contributions: Float[Tensor, "batch length window words"]
-    constant: Float[Tensor, "words"]
-    window: Window
-
-    @property
-    def eta(self) -> Float[Tensor, "batch length words"]:
-        """The network's outputs."""
-        return (self.weights * self.contributions).sum(2) + self.constant
+        return WordExperts(weights, contributions, self.constant.detach())

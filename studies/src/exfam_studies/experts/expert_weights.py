@@ -10,6 +10,7 @@ Source: "Bidirectional attention as a mixture of experts", footnote 1 and the en
 
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -47,12 +48,8 @@ _TASKS: Mapping[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 N_WORDS = 300
-# Seeds of validation and test sentences of the toy corpus, which no training part has.
-_HELD_OUT = (1_000, 2_000)
-
-
-# Parts of a task, and the least mean loss on the test part, where it is known.
-_Parts = tuple[Splits, float | None]
+# Seeds of the toy corpus begin there: no sentence of training is one of validation or test.
+_FIRST_SEEDS = (0, 1_000, 2_000)
 
 
 def run(options: Options) -> list[Row]:
@@ -73,11 +70,17 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {"network": "context words", **_TASKS[row.task]}
 
 
+def _sizes(task: str, options: Options) -> dict[str, Any]:
+    if not options.fast:
+        return _TASKS[task]
+    return {**_TASKS[task], "max_epochs": FAST_EPOCHS, "n_sentences": (FAST_SENTENCES,) * 3}
+
+
 def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:
-    sizes = _TASKS[task]
-    name = f"{weights}{'-offsets' * offsets}-{_epochs(task, options)}-epochs"
+    sizes = _sizes(task, options)
+    name = f"{weights}{'-offsets' * offsets}-{sizes['max_epochs']}-epochs"
     name += f"-rate-{sizes['learning_rate']:g}"
-    names = (task, f"{_n_sentences(task, options)[0]}-sentences", name)
+    names = (task, f"{sizes['n_sentences'][0]}-sentences", name)
     measure = partial(_measure, task, weights, offsets, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
     row = Row(
@@ -91,7 +94,8 @@ def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]
 
 
 def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int) -> Measured:
-    (parts, _), sizes = _parts(task, seed, _n_sentences(task, options)), _TASKS[task]
+    sizes = _sizes(task, options)
+    parts = _parts(task, seed, sizes["n_sentences"])
     network = ContextWords(
         parts.train.n_items,
         weights=weights,
@@ -100,33 +104,31 @@ def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int
         **{name: sizes[name] for name in ("dim", "key_dim", "window")},
     )
     model = TwoPartModel(direction="bidirectional", item_part=network)
-    trained = {name: sizes[name] for name in ("learning_rate", "batch_size")}
-    settings = TrainingSettings(**trained, max_epochs=_epochs(task, options), seed=seed)
-    train, validation, loss = parts.train, parts.validation, Likelihood("bidirectional")
+    trained = {name: sizes[name] for name in ("learning_rate", "batch_size", "max_epochs")}
+    settings, loss = TrainingSettings(**trained, seed=seed), Likelihood("bidirectional")
     history = fit(
-        model, objective=loss, train=train, validation=validation, settings=settings,
+        model, objective=loss, train=parts.train, validation=parts.validation, settings=settings,
         progress=False,
     )  # fmt: skip
-    nats, of_validation = (
-        mean_nats(model, part, objective=loss, at_once=64) for part in (parts.test, validation)
-    )
-    figures = {"nats": nats, "validation-nats": of_validation}
+    figures = {
+        name: mean_nats(model, part, objective=loss, at_once=64)
+        for name, part in (("nats", parts.test), ("validation-nats", parts.validation))
+    }
     return Measured(figures, details={"steps": history.steps})
 
 
 def _cheap_rows(task: str, options: Options) -> list[Row]:
-    n_seeds = options.n_seeds(SEEDS) if task == "toy-corpus" else 1
-    parts = [_parts(task, seed, _n_sentences(task, options)) for seed in range(n_seeds)]
-    rows = [
-        row_over_seeds(
-            Row(task=task, model="unigram", metric="nats"),
-            values=[_unigram(own.train, own.test) for own, _ in parts],
-            validations=[_unigram(own.train, own.validation) for own, _ in parts],
-        )
-    ]
-    truths = [truth for _, truth in parts if truth is not None]
-    if truths:
-        rows.append(row_over_seeds(Row(task=task, model="truth", metric="nats"), values=truths))
+    seeds = range(options.n_seeds(SEEDS) if task == "toy-corpus" else 1)
+    n_sentences = _sizes(task, options)["n_sentences"]
+    parts = [_parts(task, seed, n_sentences) for seed in seeds]
+    row = Row(task=task, model="unigram", metric="nats")
+    values = [_unigram(own.train, own.test) for own in parts]
+    validations = [_unigram(own.train, own.validation) for own in parts]
+    rows = [row_over_seeds(row, values=values, validations=validations)]
+    if task == "toy-corpus":
+        drawn = [toy_sentences(n_sentences[2], seed=_FIRST_SEEDS[2] + seed) for seed in seeds]
+        truths = [-float(toy_conditionals(sentences).mean()) for sentences in drawn]
+        rows.append(row_over_seeds(replace(row, model="truth"), values=truths))
     return rows
 
 
@@ -137,27 +139,22 @@ def _unigram(train: Groups, groups: Groups) -> float:
 
 
 @cache
-def _parts(task: str, seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
-    return _toy(seed, n_sentences) if task == "toy-corpus" else _ptb(n_sentences)
-
-
-def _toy(seed: int, n_sentences: tuple[int, int, int]) -> _Parts:
-    vocabulary = sorted({word for sentence in toy_population().sentences for word in sentence})
-    seeds = (seed, *(first + seed for first in _HELD_OUT))
-    drawn = [toy_sentences(n, seed=own) for n, own in zip(n_sentences, seeds, strict=True)]
-    parts = Splits(*(as_sentences(own, vocabulary) for own in drawn))
-    return parts, -float(toy_conditionals(drawn[2]).mean())
-
-
-def _ptb(n_sentences: tuple[int, int, int]) -> _Parts:
+def _parts(task: str, seed: int, n_sentences: tuple[int, int, int]) -> Splits:
+    if task == "toy-corpus":
+        drawn = [
+            toy_sentences(n, seed=first + seed)
+            for n, first in zip(n_sentences, _FIRST_SEEDS, strict=True)
+        ]
+        vocabulary = sorted({word for sentence in toy_population()[0] for word in sentence})
+        return Splits(*(as_sentences(own, vocabulary) for own in drawn))
     read: list[list[list[str]]] = []
     for part, n in zip(("train", "validation", "test"), n_sentences, strict=True):
         lines = lines_of(corpus_path(CORPORA["ptb"], part))
         read.append([words for _, words in itertools.islice(lines, n) if words])
     words, counts = np.unique([word for line in read[0] for word in line], return_counts=True)
-    often = words[np.argsort(-counts, kind="stable")]
-    vocabulary = ["<unk>", *[word for word in often.tolist() if word != "<unk>"][: N_WORDS - 1]]
-    return Splits(*(as_sentences(own, vocabulary, other=0) for own in read)), None
+    often = words[np.argsort(-counts, kind="stable")].tolist()
+    vocabulary = ["<unk>", *[word for word in often if word != "<unk>"][: N_WORDS - 1]]
+    return Splits(*(as_sentences(own, vocabulary, other=0) for own in read))
 
 
 def as_sentences(
@@ -165,20 +162,7 @@ def as_sentences(
 ) -> Groups:
     """Sentences as groups of words; `other` is the code of words out of the vocabulary."""
     number = {word: code for code, word in enumerate(vocabulary)}
-    stop = np.cumsum([len(sentence) for sentence in sentences], dtype=np.int64)
+    lengths = np.array([len(sentence) for sentence in sentences], np.int64)
+    stop = np.cumsum(lengths)
     item = [number.get(word, other) for sentence in sentences for word in sentence]
-    return Groups(
-        start=np.concatenate([[0], stop[:-1]]),
-        stop=stop,
-        item=np.array(item, np.int32),
-        vocabulary={"item": np.array(vocabulary)},
-    )
-
-
-def _epochs(task: str, options: Options) -> int:
-    return FAST_EPOCHS if options.fast else int(_TASKS[task]["max_epochs"])
-
-
-def _n_sentences(task: str, options: Options) -> tuple[int, int, int]:
-    usual: tuple[int, int, int] = _TASKS[task]["n_sentences"]
-    return (FAST_SENTENCES,) * 3 if options.fast else usual
+    return Groups(stop - lengths, stop, item, vocabulary={"item": np.array(vocabulary)})

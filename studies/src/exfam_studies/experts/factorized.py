@@ -17,6 +17,7 @@ from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import PreparedText
 from exfam.vectors.evaluation import rank_correlation
 from exfam.words.pmi import association
+from exfam_studies.common.statements import unmet
 
 # The share of entries above 1 from which on expansions about 0 count as failed.
 _LARGE = 0.05
@@ -159,31 +160,27 @@ def asymmetry(joint: Float64[np.ndarray, "words words"]) -> float:
 
 def unsupported(values: np.ndarray) -> tuple[str, ...]:
     """What is said of words that are in no context, and of pairs that do not occur."""
-    failed: tuple[str, ...] = ()
-    if n_words := int(np.isnan(values).all(axis=0).sum()):
-        failed += (f"every word must be a context, got {n_words} that are not",)
-    if n_pairs := int(np.isneginf(values).sum()):
-        failed += (f"every pair must occur, got {n_pairs} of {values.size} that do not",)
-    return failed
+    n_words, n_pairs = int(np.isnan(values).all(axis=0).sum()), int(np.isneginf(values).sum())
+    return unmet(
+        (n_words == 0, f"every word must be a context, got {n_words} that are not"),
+        (n_pairs == 0, f"every pair must occur, got {n_pairs} of {values.size} that do not"),
+    )
 
 
 def too_large(linear: np.ndarray) -> tuple[str, ...]:
     """What is said of entries for which exp and log are no longer about linear."""
     known = linear[np.isfinite(linear)]
     share = float((np.abs(known) > 1).mean()) if known.size else 0.0
-    if share <= _LARGE:
-        return ()
-    return (f"entries of the linear form must be within 1 of 0, got {share:.0%} that are not",)
+    words = f"entries of the linear form must be within 1 of 0, got {share:.0%} that are not"
+    return unmet((share <= _LARGE, words))
 
 
 def _uneven_contexts(pairs: CountedPairs) -> tuple[str, ...]:
-    sizes = np.flatnonzero(pairs.context_sizes[1:]) + 1
-    failed: tuple[str, ...] = ()
-    if n_empty := int(pairs.context_sizes[0]):
-        failed += (f"every center must have a context, got {n_empty} without",)
-    if len(sizes) > 1:
-        failed += (f"all contexts must have one size, got {sizes[0]} to {sizes[-1]} words",)
-    return failed
+    n_empty, sizes = int(pairs.context_sizes[0]), np.flatnonzero(pairs.context_sizes[1:]) + 1
+    return unmet(
+        (n_empty == 0, f"every center must have a context, got {n_empty} without"),
+        (len(sizes) == 1, f"all contexts must have one size, got {sizes[0]} to {sizes[-1]} words"),
+    )
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
-from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse import csr_array, diags_array
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -23,6 +23,7 @@ from exfam.layers import linear, table
 from exfam.reading.text import PreparedText
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
+from exfam_studies.common.statements import unmet
 from exfam_studies.experts.factorized import (
     NO_PAIRS,
     FactorMatrix,
@@ -155,15 +156,8 @@ class AttentionFactors:
 
 def attention_factors(model: WordAttention) -> AttentionFactors:
     """The factors of a fitted model, after which nothing else of it is needed."""
-
-    def array(tensor: Tensor) -> Float64[np.ndarray, "*shape"]:
-        return tensor.detach().double().cpu().numpy()
-
-    with torch.no_grad():
-        log_tau = model.log_tau()
-    return AttentionFactors(
-        array(model.readout.weight), array(model.words.weight)[:-1], array(log_tau)
-    )
+    factors = (model.readout.weight, model.words.weight[:-1], model.log_tau())
+    return AttentionFactors(*(factor.detach().double().cpu().numpy() for factor in factors))
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,9 +209,7 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
         raise DataError(NO_PAIRS)
     words = text.tokens[text.tokens >= 0]
     # How often each sentence, a row, has each word.
-    counts = coo_array(
-        (np.ones(len(words)), (sentence, words)), shape=(len(length), n_words)
-    ).tocsr()
+    counts = csr_array((np.ones(len(words)), (sentence, words)), shape=(len(length), n_words))
     of_entry = np.repeat(np.arange(len(length)), np.diff(counts.indptr))
     *listed, of_mask = np.exp(log_tau - log_tau.max())
     tau = np.array(listed)
@@ -256,9 +248,8 @@ def attention_log_matrix(sums: GammaSums) -> FactorMatrix:
 
 def _uneven_sentences(sums: GammaSums) -> tuple[str, ...]:
     sizes = np.flatnonzero(sums.lengths)
-    if len(sizes) < 2:
-        return ()
-    return (f"all sentences must have one length, got {sizes[0]} to {sizes[-1]} words",)
+    words = f"all sentences must have one length, got {sizes[0]} to {sizes[-1]} words"
+    return unmet((len(sizes) == 1, words))
 
 
 def _others(
