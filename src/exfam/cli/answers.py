@@ -50,7 +50,7 @@ belongs to it. Probabilities are over the whole catalog. Items of probability 0 
 def _respond(command: str, chosen: Any) -> Any:
     """The columns that a model's sort answers about the file; further lines go to stderr."""
     from exfam.cli.output import note
-    from exfam.cli.sorts.lookup import sort_of
+    from exfam.cli.sorts import sort_of
     from exfam.cli.sources import open_model
 
     model = open_model(chosen)

@@ -8,24 +8,19 @@ from inspect import formatannotation
 from typing import Any
 
 from exfam.checks import ExfamError
+from exfam.cli.errors import reworded
 from exfam.cli.kinds import Kind, flag, number, optional, or_auto, row_of_numbers, text, whole
 from exfam.families import FAMILIES, Family, PerItem
 
-# The annotation of a family's argument -> its kind.
+# The first type that a family's argument is annotated with -> its kind.
 _KINDS: dict[str, Kind] = {
     "str": text,
-    "str | None": optional(text),
     "bool": flag,
-    "bool | str": or_auto(flag),
     "int": whole,
-    "int | None": optional(whole),
-    "int | str": or_auto(whole),
     "float": number,
-    "float | None": optional(number),
-    "float | str": or_auto(number),
     "tuple[float, ...]": row_of_numbers,
-    "tuple[float, ...] | None": optional(row_of_numbers),
 }
+_BESIDES = {"None": optional, "str": or_auto}
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EXAMPLE = 'Write it as poisson, "ordinal(n=5, start=1)" or {name: ordinal, n: 5, start: 1}.'
 _PER_ITEM = "Write it as {name: per-item, families: {ITEM: FAMILY, …}, default: FAMILY}."
@@ -46,10 +41,8 @@ def families_from_words(given: Mapping[str, Any]) -> dict[str, Family]:
 
     Raises ExfamError for an unknown family, and for arguments that it does not take.
     """
-    try:
+    with reworded({"`--family`": "`--families`"}):
         return {name: _family(family) for name, family in given.items()}
-    except ExfamError as error:
-        raise ExfamError(str(error).replace("`--family`", "`--families`")) from error
 
 
 def _family(given: Any) -> Family:
@@ -69,18 +62,12 @@ def _arguments(text: str, given: str) -> tuple[list[Any], dict[str, Any]]:
     """Arguments written as in Python: literals only."""
     try:
         call = ast.parse(f"f({text})", mode="eval").body
-        assert isinstance(call, ast.Call)
-        words = {word.arg: word.value for word in call.keywords}
-        if (
-            isinstance(call.func, ast.Name)
-            and None not in words
-            and len(words) == len(call.keywords)
-        ):
-            positional = [ast.literal_eval(value) for value in call.args]
-            return positional, {str(n): ast.literal_eval(value) for n, value in words.items()}
+        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        words = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        assert all(word.arg for word in call.keywords) and len(words) == len(call.keywords)
+        return [ast.literal_eval(value) for value in call.args], words
     except (SyntaxError, ValueError, TypeError, AssertionError, MemoryError, RecursionError):
-        pass
-    raise _error(f"got {given!r}. {_EXAMPLE}")
+        raise _error(f"got {given!r}. {_EXAMPLE}") from None
 
 
 def _build(name: Any, positional: list[Any], options: dict[str, Any]) -> Family:
@@ -113,8 +100,10 @@ def _checked(kind: type[Family], positional: list[Any], options: dict[str, Any])
             raise _error(f"got none for {name!r}. {takes}")
     checked = {}
     for name, value in named.items():
+        first, _, besides = formatannotation(arguments[name].type).partition(" | ")
+        kind_of_value = _BESIDES[besides](_KINDS[first]) if besides else _KINDS[first]
         try:
-            checked[name] = _KINDS[formatannotation(arguments[name].type)](value)
+            checked[name] = kind_of_value(value)
         except ValueError as error:
             raise _error(
                 f"got {kind.name} with others: `{name}` {error}, got {value!r}."
@@ -130,11 +119,9 @@ def _per_item(given: Mapping[str, Any]) -> Family:
     )
     if not is_pairs or not pairs or set(given) - {"name", "families", "default"}:
         raise _error(f"got {dict(given)!r}. {_PER_ITEM}")
-    default = given.get("default")
+    default = None if given.get("default") is None else _family(given["default"])
     families = {item: _family(family) for item, family in pairs}
-    return _sound(
-        PerItem, {"families": families, "default": None if default is None else _family(default)}
-    )
+    return _sound(PerItem, {"families": families, "default": default})
 
 
 def _error(got: str) -> ExfamError:

@@ -65,6 +65,7 @@ saves what is learned so far. `exfam neighbors`, `exfam analogy`, `exfam evaluat
 _EXAMPLE = """\
 exfam fit ratings.csv --group user --order time --item movie --value stars \\
     --family "ordinal(n=5, start=1)" -o model"""
+_EXAMPLE_OF_TABLES = "exfam fit cars.csv --model {model} {response}-o model"
 _EXAMPLE_OF_WORDS = """\
 exfam fit words corpus.txt -o vectors/
 exfam fit words corpus.txt --model skip-gram --tie reflection -o tied/"""
@@ -91,31 +92,20 @@ _RESPONSES = {"table-classifier": "sold", "table-regressor": "price"}
 
 
 class _Help(NamedTuple):
-    """What is particular to models of one sort of data: of a model, an example and options."""
+    """What is particular to models of one sort of data."""
 
     notes: str
-    example: Callable[[str], str]
+    example: str
     data: Sequence[Option]
-    own: Callable[[str], Sequence[Option]] = lambda model: ()
-
-
-def _table_example(model: str) -> str:
-    response = f"--response {_RESPONSES[model]} " if model in _RESPONSES else ""
-    return f"exfam fit cars.csv --model {model} {response}-o model"
 
 
 # The format of dates is a parameter of models of groups.
 _OF_FILES = (FILE, _VALIDATION, duplicates("error"), *READING[:2])
 _HELP = {
-    "groups": _Help(_OF_GROUPS, lambda model: _EXAMPLE, _OF_FILES),
-    "fields": _Help(_OF_GROUPS, lambda model: _EXAMPLE, _OF_FILES[:2]),
-    "tables": _Help(
-        _OF_TABLES,
-        _table_example,
-        _OF_FILES[:2],
-        lambda model: [_RESPONSE, _IGNORE] if model in _RESPONSES else [_IGNORE],
-    ),
-    "text": _Help(_OF_WORDS, lambda model: _EXAMPLE_OF_WORDS, [_CORPUS]),
+    "groups": _Help(_OF_GROUPS, _EXAMPLE, _OF_FILES),
+    "fields": _Help(_OF_GROUPS, _EXAMPLE, _OF_FILES[:2]),
+    "tables": _Help(_OF_TABLES, _EXAMPLE_OF_TABLES, _OF_FILES[:2]),
+    "text": _Help(_OF_WORDS, _EXAMPLE_OF_WORDS, [_CORPUS]),
 }
 
 
@@ -137,6 +127,8 @@ def _form(
     model = named if named in models else usual
     own = _HELP[models[model].reads]
     first, *reading = own.data
+    response = f"--response {_RESPONSES[model]} " if model in _RESPONSES else ""
+    of_tables = [_RESPONSE, _IGNORE] if response else [_IGNORE]
     return Form(
         command,
         title,
@@ -148,11 +140,11 @@ def _form(
             OVERWRITE,
             *reading,
             choice("format", TABLE_FORMATS, "of the table on stdout (default table)"),
-            *own.own(model),
+            *(of_tables if models[model].reads == "tables" else ()),
             *estimator_options(model),
         ],
         run=_run,
-        example=own.example(model),
+        example=own.example.format(model=model, response=response),
         notes=own.notes,
         config=True,
         spoken=f"exfam {command}" if model == usual else f"exfam {command} --model {model}",
@@ -161,21 +153,23 @@ def _form(
 
 def _run(chosen: Any) -> int:
     """Fit, save, print scores beside baselines, or what was learned of words."""
-    from exfam.cli.output import deliver, destination
-    from exfam.cli.sorts.lookup import sort_named
-    from exfam.cli.writable import check_checkpoint, check_model_place, check_room, save_or_keep
+    from exfam.cli.output import deliver, destination, note
+    from exfam.cli.sorts import sort_named
+    from exfam.cli.writable import check_may_write, check_output_model, check_room, save_or_keep
     from exfam.training.ranks import is_main_rank
 
     to = destination(chosen.format, None)
-    check_model_place(chosen.output, overwrite=chosen.overwrite)
-    check_checkpoint(chosen.checkpoint)
+    check_output_model(chosen.output, overwrite=chosen.overwrite)
+    if chosen.checkpoint is not None:
+        check_may_write("--checkpoint", chosen.checkpoint)
     estimator = build_estimator(chosen.model, chosen)
     estimator._check_parameters()
     sort = sort_named((MODELS | WORD_MODELS)[chosen.model].reads)
     assert sort.plan is not None
     plan = sort.plan(estimator, chosen)
     # On a terminal at once; elsewhere after success, so that an error is the only line.
-    say = _Notes(at_once=sys.stderr.isatty())
+    notes: list[str] = []
+    say = note if sys.stderr.isatty() else lambda *lines: notes.extend(lines)
     say(*plan.description)
     check_room(Path(chosen.output), _n_numbers(estimator, plan.train))
     started = time.perf_counter()
@@ -186,9 +180,8 @@ def _run(chosen: Any) -> int:
     if is_main_rank():
         save_or_keep(estimator, chosen.output, overwrite=chosen.overwrite)
         say(f"saved in {chosen.output}")
-        table, notes = _outcome(sort, estimator, plan, seconds, chosen.output)
-        say(*notes)
-        say.flush()
+        table, outcome = _outcome(sort, estimator, plan, seconds, chosen.output)
+        note(*notes, *outcome)
         deliver(table, to)
     return status
 
@@ -224,26 +217,7 @@ def _n_numbers(estimator: Any, train: Any) -> int:
     return (of_items + of_layers) * chosen("ensemble", 1)
 
 
-class _Notes:
-    """Lines for the reader, printed at once or all together."""
-
-    def __init__(self, *, at_once: bool) -> None:
-        self.at_once = at_once
-        self.lines: list[str] = []
-
-    def __call__(self, *lines: str) -> None:
-        self.lines += lines
-        if self.at_once:
-            self.flush()
-
-    def flush(self) -> None:
-        from exfam.cli.output import note
-
-        note(*self.lines)
-        self.lines = []
-
-
-def _interrupted(estimator: Any, say: _Notes) -> int:
+def _interrupted(estimator: Any, say: Callable[..., None]) -> int:
     """The exit status; raises KeyboardInterrupt if no epoch was completed before Ctrl-C."""
     histories = getattr(estimator, "histories_", [])
     if not histories or not histories[-1].interrupted:
@@ -253,7 +227,7 @@ def _interrupted(estimator: Any, say: _Notes) -> int:
             raise KeyboardInterrupt("before the first epoch ended")
         # The last member of an ensemble has learned nothing worth keeping.
         histories.pop(), estimator.members_.pop()
-    words = hasattr(estimator, "vectors_")
-    kept = "what was learned so far is kept" if words else "the best weights so far are kept"
+    is_of_words = hasattr(estimator, "vectors_")
+    kept = "what was learned so far is kept" if is_of_words else "the best weights so far are kept"
     say(f"interrupted: {kept}")
     return INTERRUPTED

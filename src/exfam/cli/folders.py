@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from exfam.checks import DataError, ExfamError
+from exfam.cli.errors import reworded
 from exfam.cli.kinds import text
 from exfam.cli.options import (
     FILE,
@@ -22,7 +22,7 @@ from exfam.cli.options import (
     switch,
 )
 from exfam.cli.signatures import estimator_options
-from exfam.cli.writable import check_may_write
+from exfam.cli.writable import check_may_write, check_output_file
 
 _COLUMNS = ("group", "order", "item", "value", "attributes", "group_attributes", "position")
 _OF_FOLDERS = """The folder holds the columns read, sorted and encoded. It may stand wherever a file
@@ -41,10 +41,8 @@ def _prepare(chosen: Any) -> None:
     check_may_write("--output", chosen.output)
     named = (*_COLUMNS, "database", "duplicates", "memory_limit", "date_format", "overwrite")
     given = {name: value for name in named if (value := getattr(chosen, name)) is not None}
-    try:
+    with reworded({"`folder`": "`output`"}):
         prepare(chosen.file, chosen.output, **given)
-    except DataError as error:
-        raise DataError(str(error).replace("`folder`", "`output`")) from error
     facts = prepared_facts(chosen.output)
     assert facts is not None
     note(f"{chosen.file}: {describe_rows(facts)}", f"prepared in {chosen.output}")
@@ -76,13 +74,16 @@ def _flat(facts: dict[str, Any], above: str = "") -> Iterator[tuple[str, str | N
 
 
 def _model_facts(model: Any, path: Path) -> dict[str, Any]:
-    from exfam.cli.sorts.lookup import sort_of
+    from exfam.cli.sorts import sort_of
 
     return {
         "estimator": type(model).__name__,
         **sort_of(model, "info", None).facts(model),
         **_file_facts(path, "config.json"),
-        "parameters": {name: _plain(value) for name, value in model.get_params(deep=False).items()},
+        "parameters": {
+            name: value if value is None or isinstance(value, bool | int | float) else str(value)
+            for name, value in model.get_params(deep=False).items()
+        },
         "history": [_history(run) for run in getattr(model, "histories_", [])],
     }
 
@@ -112,10 +113,6 @@ def _file_facts(path: Path, name: str) -> dict[str, Any]:
     return {"bytes": size} | versions
 
 
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
-
-
 def _history(history: Any) -> dict[str, Any]:
     best = history.best
     return {
@@ -129,14 +126,12 @@ def _history(history: Any) -> dict[str, Any]:
 
 def _report(chosen: Any) -> None:
     from exfam.cli.output import note
-    from exfam.cli.sorts.lookup import sort_of
+    from exfam.cli.sorts import sort_of
     from exfam.cli.sources import open_model
     from exfam.report.model_report import write_report
 
     path = Path(chosen.output)
-    check_may_write("--output", path)
-    if path.is_dir():
-        raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
+    check_output_file(path)
     model = open_model(chosen)
     sort = sort_of(model, "report", chosen)
     read: dict[str, Any] = {"data": None, "train": None}

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from exfam.checks import ExfamError
-from exfam.cli.writable import check_may_write
+from exfam.cli.writable import check_output_file
 from exfam.files import write_atomically
 from exfam.training.ranks import is_main_rank
 
@@ -52,9 +52,7 @@ def destination(format: str | None, output: str | None) -> Destination:
         raise ExfamError(
             f"`--output` must end in {', '.join(_SUFFIXES)}, got {output!r}. Or name a --format."
         )
-    if path.is_dir():
-        raise ExfamError(f"`--output` must be a file, got a folder at {output}.")
-    check_may_write("--output", path)
+    check_output_file(output)
     return Destination(chosen, path)
 
 
@@ -63,6 +61,18 @@ def note(*lines: str) -> None:
     if is_main_rank():
         for line in lines:
             print(line.encode(errors="backslashreplace").decode(), file=sys.stderr, flush=True)
+
+
+def counted(n: int, word: str) -> str:
+    """A number with what it counts: "1 row", "1,200 rows"."""
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
+
+
+def label_names(name: str, labels: Iterable[Any]) -> list[str]:
+    """How columns about the labels of a column are called."""
+    return [
+        f"{name}={label:g}" if isinstance(label, float) else f"{name}={label}" for label in labels
+    ]
 
 
 def beside(columns: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -94,74 +104,61 @@ def stacked(pieces: Iterable[Mapping[str, Any]]) -> pa.Table:
 def deliver(columns: Mapping[str, Any] | pa.Table, to: Destination) -> None:
     """Write a table of results."""
     table = _plain(pa.table(columns))
-    if to.path is None:
-        _to_stdout(table, to.format)
-        return
-    buffer = io.BytesIO()
-    _write(table, to.format, buffer)
-    write_atomically(to.path, buffer.getvalue())
+    if to.path is None and to.format == "table" and sys.stdout.isatty():
+        show_rows(table, sys.stdout)
+        if table.num_rows > SHOWN_ROWS:
+            more = table.num_rows - SHOWN_ROWS
+            print(f"{more:,} more rows: --format csv writes all.", file=sys.stderr)
+    else:
+        _put(_encoded(table, to.format), to)
 
 
 def deliver_document(document: dict[str, Any], to: Destination) -> None:
     """Write one JSON object."""
     text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    if to.path is None:
-        _put(text.encode())
-    else:
-        write_atomically(to.path, text)
+    _put(text.encode(), to)
 
 
-def _to_stdout(table: pa.Table, format: str) -> None:
-    if format == "table" and sys.stdout.isatty():
-        show_rows(table, sys.stdout)
-        if table.num_rows > SHOWN_ROWS:
-            more = table.num_rows - SHOWN_ROWS
-            print(f"{more:,} more rows: --format csv writes all.", file=sys.stderr)
-        return
-    buffer = io.BytesIO()
-    _write(table, format, buffer)
-    _put(buffer.getvalue())
-
-
-def _put(content: bytes) -> None:
-    """Bytes to stdout; UTF-8 whatever the locale, as in a file."""
-    if hasattr(sys.stdout, "buffer"):
+def _put(content: bytes, to: Destination) -> None:
+    """Bytes to a file or to stdout; UTF-8 whatever the locale."""
+    if to.path is not None:
+        write_atomically(to.path, content)
+    elif hasattr(sys.stdout, "buffer"):
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
     else:
         sys.stdout.write(content.decode())
 
 
-def _write(table: pa.Table, format: str, file: Any) -> None:
+def _encoded(table: pa.Table, format: str) -> bytes:
+    if format == "json":
+        return "".join(_json_lines(table)).encode()
+    if format == "table":
+        return "".join(table_lines(table)).encode()
+    buffer = io.BytesIO()
     if format == "csv":
-        pa.csv.write_csv(_harmless(table), file)
-    elif format == "parquet":
-        pa.parquet.write_table(table, file)
-    elif format == "json":
-        for line in _json_lines(table):
-            file.write(line.encode())
+        pa.csv.write_csv(_harmless(table), buffer)
     else:
-        for line in table_lines(table):
-            file.write(line.encode())
+        pa.parquet.write_table(table, buffer)
+    return buffer.getvalue()
 
 
 def _harmless(table: pa.Table) -> pa.Table:
     """Texts that a spreadsheet would run as a formula, with an apostrophe before them."""
     columns = [
-        pc.if_else(_runs(column), pc.utf8_replace_slice(column, 0, 0, "'"), column)
+        _marked(column)
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
         else column
         for column in table.columns
     ]
-    names = pa.array(table.column_names, pa.string())
-    safe = pc.if_else(_runs(names), pc.utf8_replace_slice(names, 0, 0, "'"), names)
-    return pa.table(columns, names=safe.to_pylist())
+    return pa.table(columns, names=_marked(pa.array(table.column_names, pa.string())).to_pylist())
 
 
-def _runs(texts: Any) -> Any:
-    """Whether each text begins as formulas do and is no number."""
+def _marked(texts: Any) -> Any:
+    """An apostrophe before each text that begins as formulas do and is no number."""
     begins = pc.match_substring_regex(texts, r"^[=+\-@\t\r]")
-    return pc.and_not(begins, pc.match_substring_regex(texts, _NUMBER))
+    runs = pc.and_not(begins, pc.match_substring_regex(texts, _NUMBER))
+    return pc.if_else(runs, pc.utf8_replace_slice(texts, 0, 0, "'"), texts)
 
 
 def _json_lines(table: pa.Table) -> Iterator[str]:

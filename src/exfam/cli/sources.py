@@ -9,7 +9,7 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column
+from exfam.cli.output import arrow_column, counted
 from exfam.columns.parts import FrameColumns, UnknownLabels, warn_unknown
 from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
@@ -56,7 +56,8 @@ def read_source(
     """
     if options.database is None and is_prepared(file):
         groups = read_group_inputs(file, columns).groups
-        return groups, prepared_facts(file) or _counted(groups)
+        facts = ReadingFacts(rows=groups.n_elements, groups=len(groups), items=groups.n_items)
+        return groups, prepared_facts(file) or facts
     if columns is None:
         raise ExfamError(
             f"`--group` must name the column of groups to read {file}, got none. Only prepared "
@@ -68,10 +69,6 @@ def read_source(
     )
     warn_unknown(found, ignored=unknown == "ignore")
     return groups, facts
-
-
-def _counted(groups: Groups) -> ReadingFacts:
-    return ReadingFacts(rows=groups.n_elements, groups=len(groups), items=groups.n_items)
 
 
 def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOptions:
@@ -86,15 +83,15 @@ def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOp
 
 def describe_rows(facts: ReadingFacts) -> str:
     """What was met while reading, in words."""
-    counted = [(facts.rows, "rows"), (facts.groups, "groups"), (facts.items, "items")]
-    words = [", ".join(f"{n:,} {word if n != 1 else word[:-1]}" for n, word in counted if n)]
+    numbers = {"row": facts.rows, "group": facts.groups, "item": facts.items}
+    words = [", ".join(counted(n, word) for word, n in numbers.items() if n)]
     for n, what in (
         (facts.ties, "tied in order"),
         (facts.duplicates, "dropped as duplicates"),
         (facts.unobserved, "without a value"),
     ):
         if n:
-            words.append(f"{n:,} row{'s' if n > 1 else ''} {what}")
+            words.append(f"{counted(n, 'row')} {what}")
     return "; ".join(words)
 
 

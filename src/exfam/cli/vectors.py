@@ -1,13 +1,15 @@
 """Commands about word vectors: `exfam neighbors`, `analogy`, `evaluate words`, `convert`."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import ExfamError
+from exfam.cli.errors import reworded
 from exfam.cli.kinds import text, words
 from exfam.cli.options import Form, Option, choice, count, output
-from exfam.cli.writable import check_may_write
+from exfam.cli.writable import check_output_file
 
 _READING = (
     Option(
@@ -76,15 +78,13 @@ def _opened(chosen: Any) -> Any:
     named = {option.name: getattr(chosen, option.name) for option in _READING}
     given = {name: value for name, value in named.items() if value is not None}
     path = Path(chosen.vectors)
-    try:
+    with reworded({"`path`": "`VECTORS`"}):
         if not path.is_dir():
             return WordVectors.load(path, **given)
         if given:
             name, value = next(iter(given.items()))
             raise ExfamError(f"`--{name}` must be left out for a saved model, got {value!r}.")
         return WordVectors(*model_vectors(path))
-    except ExfamError as error:
-        raise ExfamError(str(error).replace("`path`", "`VECTORS`")) from error
 
 
 def _neighbors(chosen: Any) -> dict[str, list[Any]]:
@@ -118,37 +118,25 @@ def _evaluate(chosen: Any) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def _rows(vectors: Any, test: Any, chosen: Any) -> list[dict[str, Any]]:
+def _rows(vectors: Any, test: Any, chosen: Any) -> Iterator[dict[str, Any]]:
     """One for pairs; for analogies one for all, and one for each kind."""
     from exfam.reading.public_sets.word_pairs import WordPairs
     from exfam.vectors import evaluate_analogies, evaluate_similarity
 
-    rows: list[tuple[str, Any, int, float, float]]
+    def row(what: str, score: Any, n: int, kept: float, skipped: float) -> dict[str, Any]:
+        covered = {"covered": score.n_covered, "coverage": score.coverage}
+        return {"set": test.name, "what": what, "n": n, **covered, "kept": kept, "skipped": skipped}
+
     if isinstance(test, WordPairs):
         score = evaluate_similarity(vectors, test, of=chosen.of)
-        rows = [("pairs", score, score.n_pairs, score.kept, score.skipped)]
-    else:
-        report = evaluate_analogies(
-            vectors, test, rule=chosen.rule, of=chosen.of, among=chosen.among
-        )
-        parts = {"": report.total, "semantic ": report.semantic, "syntactic ": report.syntactic}
-        rows = [
-            (f"{kind}analogies", part, part.n_questions, part.accuracy, part.accuracy_covered)
-            for kind, part in parts.items()
-            if part is not None
-        ]
-    return [
-        {
-            "set": test.name,
-            "what": what,
-            "n": n,
-            "covered": score.n_covered,
-            "coverage": score.coverage,
-            "kept": kept,
-            "skipped": skipped,
-        }
-        for what, score, n, kept, skipped in rows
-    ]
+        yield row("pairs", score, score.n_pairs, score.kept, score.skipped)
+        return
+    report = evaluate_analogies(vectors, test, rule=chosen.rule, of=chosen.of, among=chosen.among)
+    parts = {"": report.total, "semantic ": report.semantic, "syntactic ": report.syntactic}
+    for kind, part in parts.items():
+        if part is not None:
+            shares = part.accuracy, part.accuracy_covered
+            yield row(f"{kind}analogies", part, part.n_questions, *shares)
 
 
 def _convert(chosen: Any) -> None:
@@ -156,9 +144,7 @@ def _convert(chosen: Any) -> None:
     from exfam.vectors.files.formats import format_of_name
 
     path = Path(chosen.output)
-    if path.is_dir():
-        raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
-    check_may_write("--output", path)
+    check_output_file(path)
     try:
         format = chosen.format or format_of_name(path)
     except ExfamError:
@@ -167,10 +153,8 @@ def _convert(chosen: Any) -> None:
             f"{chosen.output!r}. Or name a --format: {', '.join(_FORMATS)}."
         ) from None
     vectors = _opened(chosen)
-    try:
+    with reworded({"`path`": "`--output`"}):
         vectors.save(path, format=format, of=chosen.of)
-    except ExfamError as error:
-        raise ExfamError(str(error).replace("`path`", "`--output`")) from error
     note(f"{len(vectors):,} words of {vectors.dim} numbers written to {path}")
 
 

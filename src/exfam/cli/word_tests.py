@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from exfam.checks import DataError
+from exfam.cli.errors import reworded
 from exfam.reading.public_sets import word_pairs, word_questions
 from exfam.reading.public_sets.published import find_file
 from exfam.reading.public_sets.word_pairs import WordPairs, read_word_pairs
@@ -56,16 +57,12 @@ def sets_of(folder: str) -> list[WordPairs | WordQuestions]:
             f"`--tests` must hold files that end in {', '.join(_ENDINGS)} (and maybe .gz), got "
             f"none in {folder}."
         )
-    try:
-        return [
-            read_word_questions(file) if _are_questions(file) else read_word_pairs(file)
-            for file in files
-        ]
-    except DataError as error:
-        raise DataError(str(error).replace("`path`", "`--tests`")) from error
+    with reworded({"`path`": "`--tests`"}):
+        return [_read(file) for file in files]
 
 
-def _are_questions(file: Path) -> bool:
+def _read(file: Path) -> WordPairs | WordQuestions:
     with opened(file) as content:
         first = content.readline().split()
-    return len(first) == 4 or b"".join(first).startswith(b":")
+    of_questions = len(first) == 4 or b"".join(first).startswith(b":")
+    return read_word_questions(file) if of_questions else read_word_pairs(file)

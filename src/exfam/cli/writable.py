@@ -1,12 +1,14 @@
-"""Places to write to, checked before the work that fills them."""
+"""Files and folders to write to, checked before the work that fills them."""
 
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import ExfamError, check_path
+from exfam.cli.errors import reworded
 
 # What the smallest model takes, its description and a checksum of its data included.
 _LEAST = 1 << 18
@@ -15,47 +17,45 @@ _LEAST = 1 << 18
 def check_may_write(name: str, path: str | Path) -> None:
     """Raise ExfamError if no file or folder could be made at `path`."""
     check_path(name, path)
-    folder = Path(os.path.abspath(path)).parent
-    while not os.path.lexists(folder):
-        folder = folder.parent
+    folder = _first_above(path, os.path.lexists)
     if not folder.is_dir():
         raise ExfamError(f"`{name}` must lie in a folder, got {path}, but {folder} is a file.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ExfamError(f"`{name}` must lie where you may write, got {path} in {folder}.")
 
 
-def check_model_place(path: str | Path, *, overwrite: bool) -> None:
+def _first_above(path: str | Path, is_one: Callable[[Path], bool]) -> Path:
+    """The nearest of the folders above a path that is one."""
+    folder = Path(os.path.abspath(path)).parent
+    return next(above for above in (folder, *folder.parents) if is_one(above))
+
+
+def check_output_file(path: str | Path) -> None:
+    """Raise ExfamError if no file could be written at the `path` that `--output` names."""
+    check_may_write("--output", path)
+    if Path(path).is_dir():
+        raise ExfamError(f"`--output` must be a file, got a folder at {path}.")
+
+
+def check_output_model(path: str, *, overwrite: bool) -> None:
     """Raise ExfamError if no model could be saved at `path`, before any work is done."""
     from exfam.estimator.storage import check_replaceable
 
     check_may_write("--output", path)
-    try:
+    with reworded({"`path`": "`output`"}):
         check_replaceable(Path(path), overwrite=overwrite)
-    except ExfamError as error:
-        raise ExfamError(str(error).replace("`path`", "`output`", 1)) from error
-
-
-def check_checkpoint(folder: str | None) -> None:
-    """Raise ExfamError if no checkpoints could be written to the folder that was chosen."""
-    if folder is not None:
-        check_may_write("--checkpoint", folder)
 
 
 def check_room(path: Path, n_numbers: int = 0) -> None:
     """Raise ExfamError if the disk at `path` has no room for a model of so many numbers."""
-    folder = Path(os.path.abspath(path)).parent
-    while not folder.is_dir():
-        folder = folder.parent
+    folder = _first_above(path, os.path.isdir)
     needed, free = _LEAST + 4 * n_numbers, shutil.disk_usage(folder).free
     if free < needed:
         raise ExfamError(
-            f"`--output` must be on a disk with room for the model, about {_size(needed)}, got "
-            f"{_size(free)} at {folder}. Free some space, or choose another disk."
+            "`--output` must be on a disk with room for the model, about "
+            f"{needed / 2**20:,.1f} MiB, got {free / 2**20:,.1f} MiB at {folder}. Free some space, "
+            "or choose another disk."
         )
-
-
-def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 2**20:,.1f} MiB"
 
 
 def save_or_keep(estimator: Any, output: str, *, overwrite: bool) -> None:

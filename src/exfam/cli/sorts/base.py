@@ -52,28 +52,40 @@ class Figures:
         return sum(self.nats.values())
 
 
+def split_held_out(model: Any, train: Any, held_out: Any) -> tuple[Any, Any, bool]:
+    """The groups to learn from, those to score, and whether the fit held these out."""
+    return (train, train, False) if held_out is None else (train, held_out, True)
+
+
+def unseen_groups(model: Any, groups: Any) -> Any:
+    """The groups that the fit has not seen, or all where it has seen them by chance."""
+    overlap = model._seen(groups)
+    new = groups if overlap.is_chance else groups[overlap.seen == 0]
+    return new if new.n_targets else None
+
+
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """How a fitted model is compared with baselines on data.
 
     `units`: what the data are made of, such as "groups"
-    `unit`: of the model, what a mean is over: "per observation"
-    `split`: of the model, training data and held-out data or None: the data that baselines learn
-        from and those that are scored, and whether the fit held these out
-    `read`: of the model and a file's data: what is scored or learned from
-    `unseen`: of the model and what is scored: what its fit has not seen; None if that has nothing
-        to score
     `baselines`: of the model
     `figures`: of the model, it or a fitted baseline, and what is scored
+    `unit`: of the model, what a mean is over
+    `split`: of the model, training data and held-out data or None: the data that baselines learn
+        from and those that are scored, and whether the fit held these out
+    `unseen`: of the model and what is scored: what its fit has not seen; None if that has nothing
+        to score
+    `read`: of the model and a file's data: what is scored or learned from
     `notes`: of the model and training data: what else is said after a fit
     """
 
     units: str
-    unit: Callable[[Any], str]
-    split: Callable[[Any, Any, Any], tuple[Any, Any, bool]]
-    unseen: Callable[[Any, Any], Any]
     baselines: Callable[[Any], list[Baseline]]
     figures: Callable[[Any, Any, Any], Figures]
+    unit: Callable[[Any], str] = lambda model: "per observation"
+    split: Callable[[Any, Any, Any], tuple[Any, Any, bool]] = split_held_out
+    unseen: Callable[[Any, Any], Any] = unseen_groups
     read: Callable[[Any, Any], Any] = lambda model, data: data
     notes: Callable[[Any, Any], list[str]] = lambda model, train: []
 
@@ -103,6 +115,7 @@ class Sort:
     summary: Callable[[Any], dict[str, Any]] = lambda model: {}
 
 
-def n_numbers(model: Any) -> int:
-    """How many numbers a member of a fitted model has."""
-    return sum(parameter.numel() for parameter in model.members_[0].parameters())
+def sizes(model: Any) -> dict[str, int]:
+    """The members of a fitted model, and the numbers of the first."""
+    numbers = sum(parameter.numel() for parameter in model.members_[0].parameters())
+    return {"members": len(model.members_), "numbers": numbers}

@@ -4,18 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import ExfamError
+from exfam.cli.errors import reworded
 from exfam.cli.output import beside
-from exfam.cli.sorts.base import (
-    Answer,
-    Baseline,
-    Comparison,
-    Figures,
-    PlannedFit,
-    Sort,
-    n_numbers,
-)
-from exfam.cli.sorts.groups import estimator_baseline, mean_parts, split_held_out, unseen_groups
+from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
+from exfam.cli.sorts.groups import estimator_baseline, mean_parts
+from exfam.cli.sources import FileRows
 from exfam.columns.parts import Part
 from exfam.families import family_to_config
 from exfam.fields import FieldClimatology, FieldKriging
@@ -39,10 +33,8 @@ def _read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFact
     if getattr(chosen, "date_format", None) is not None:
         columns["date_format"] = chosen.date_format
     sites = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
-    try:
+    with reworded({"`data`": "`FILE`"}):
         return read_field_with_facts(file, **columns, sites=sites)
-    except DataError as error:
-        raise DataError(str(error).replace("`data`", "`FILE`")) from error
 
 
 def _columns(model: Any, file: str) -> dict[str, Any]:
@@ -79,8 +71,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "lags": shape.lags,
         "step": shape.step,
         "family": family_to_config(model.family_),
-        "members": len(model.members_),
-        "numbers": n_numbers(model),
+        **sizes(model),
     }
 
 
@@ -123,13 +114,11 @@ def _beside_rows(
     parts = {name: Part(name, column) for name, column in names.items()}
     sites = {names["site"]: model.vocabulary_["item"]}
     opened = open_columns(chosen.file, list(parts.values()), vocabulary=sites)
-    rows = {names[name]: opened.arrays[part] for name, part in parts.items()}
+    held = {names[name]: opened.arrays[part] for name, part in parts.items()}
     assert groups.source_row is not None
-    source, spread = groups.source_row[groups.elements()], {}
-    for name, values in columns.items():
-        spread[name] = np.empty(len(values))
-        spread[name][source] = values
-    return beside({"row": np.arange(opened.n_rows)} | rows, spread)
+    source_row = groups.source_row[groups.elements()]
+    rows = FileRows({"row": np.arange(opened.n_rows)} | held, opened.n_rows, source_row)
+    return beside(rows.columns, {name: rows.spread(part) for name, part in columns.items()})
 
 
 def _figures(model: Any, fitted: Any, groups: Groups) -> Figures:
@@ -167,12 +156,5 @@ FIELDS = Sort(
         "of": "A field has one column of values.",
     },
     plan=_plan,
-    comparison=Comparison(
-        units="maps",
-        unit=lambda model: "per observation",
-        split=split_held_out,
-        unseen=unseen_groups,
-        baselines=_baselines,
-        figures=_figures,
-    ),
+    comparison=Comparison("maps", _baselines, _figures),
 )

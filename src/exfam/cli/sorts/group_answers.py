@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column, beside, stacked
+from exfam.cli.output import arrow_column, beside, label_names, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sources import file_rows
 from exfam.groups import Groups
@@ -14,11 +14,6 @@ from exfam.groups import Groups
 # As many columns as a file of rows can bear.
 MOST_CLASSES = 2000
 AT_A_TIME = 64
-
-
-def spoken_part(part: str) -> str:
-    """A part of a model as results name it."""
-    return "items" if part == "item" else part
 
 
 def predict_groups(model: Any, groups: Groups, chosen: Any) -> Answer:
@@ -29,8 +24,9 @@ def predict_groups(model: Any, groups: Groups, chosen: Any) -> Answer:
     if chosen.of is not None and not chosen.proba:
         raise ExfamError("`--of` must come with --proba, got it alone.")
     rows = file_rows(model, groups, chosen)
-    predicted = _probabilities(model, groups, chosen.of) if chosen.proba else None
-    if predicted is None:
+    if chosen.proba:
+        predicted = _probabilities(model, groups, chosen.of)
+    else:
         predicted = _values(model, groups, chosen)
     return beside(rows.columns, {n: rows.spread(column) for n, column in predicted.items()}), []
 
@@ -69,10 +65,7 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
         name, classes = model.item or "item", model.vocabulary_["item"].tolist()
     else:
         name, classes = of, list(families[of].categories)
-    return {
-        f"{name}={label:g}" if isinstance(label, float) else f"{name}={label}": probability[:, k]
-        for k, label in enumerate(classes)
-    }
+    return dict(zip(label_names(name, classes), probability.T, strict=True))
 
 
 def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
@@ -87,7 +80,13 @@ def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
         )
     if chosen.groups is not None:
         groups = groups[_indices(groups, chosen.groups)]
-    return stacked(_weights(model, groups, chosen)), []
+    # Weights are square in a group's length: a part of the groups at a time.
+    explanations = (
+        explanation
+        for first in range(0, len(groups), AT_A_TIME)
+        for explanation in model.explain(groups[first : first + AT_A_TIME])
+    )
+    return stacked(piece for group in explanations for piece in _tables(group, chosen)), []
 
 
 def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
@@ -102,20 +101,13 @@ def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
     return np.array([index[name] for name in names], dtype=np.int64)
 
 
-def _weights(model: Any, groups: Groups, chosen: Any) -> Iterator[dict[str, Any]]:
-    # Weights are square in a group's length: a part of the groups at a time.
-    for first in range(0, len(groups), AT_A_TIME):
-        for explanation in model.explain(groups[first : first + AT_A_TIME]):
-            yield from _tables(explanation, per_head=chosen.per_head, top=chosen.top)
-
-
-def _tables(explanation: Any, *, per_head: bool, top: int | None) -> Iterator[dict[str, Any]]:
+def _tables(explanation: Any, chosen: Any) -> Iterator[dict[str, Any]]:
     """The weights of one group, a table for each part that was fitted."""
     for part, weights in explanation.weights.items():
-        weights = weights if per_head else weights.mean((0, 1), keepdims=True)
+        weights = weights if chosen.per_head else weights.mean((0, 1), keepdims=True)
         layer, head, center, context = np.indices(weights.shape).reshape(4, -1)
-        rows = _largest(weights, top)
-        heads = {"layer": layer[rows] + 1, "head": head[rows] + 1} if per_head else {}
+        rows = _largest(weights, chosen.top)
+        heads = {"layer": layer[rows] + 1, "head": head[rows] + 1} if chosen.per_head else {}
         names = {
             "center": np.array(explanation.centers, dtype=object)[center[rows]],
             "context": np.array(explanation.columns, dtype=object)[context[rows]],

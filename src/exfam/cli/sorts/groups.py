@@ -6,22 +6,9 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import beside
-from exfam.cli.sorts.base import (
-    Answer,
-    Baseline,
-    Comparison,
-    Figures,
-    PlannedFit,
-    Sort,
-    n_numbers,
-)
-from exfam.cli.sorts.group_answers import (
-    attention_rows,
-    predict_groups,
-    recommend_items,
-    spoken_part,
-)
+from exfam.cli.output import beside, counted
+from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
+from exfam.cli.sorts.group_answers import attention_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_known, read_source, reading_options
 from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.efa.plan import hold_out_groups
@@ -85,8 +72,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "items": model.schema_.n_items,
         "families": {name: family_to_config(family) for name, family in families.items()},
         "support": model.support_,
-        "members": len(model.members_),
-        "numbers": n_numbers(model),
+        **sizes(model),
     }
 
 
@@ -101,8 +87,12 @@ def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
     n = int(counted.sum())
     if n == 0:
         raise ExfamError("`FILE` must hold at least one observation to score, got none.")
-    means = {spoken_part(name): float(np.nansum(nats[counted]) / n) for name, nats in parts.items()}
+    means = {_shown_part(name): float(np.nansum(nats[counted]) / n) for name, nats in parts.items()}
     return means, n
+
+
+def _shown_part(part: str) -> str:
+    return "items" if part == "item" else part
 
 
 def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
@@ -112,14 +102,14 @@ def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
         return _means(parts), notes
     rows, nats = file_rows(model, groups, chosen), {"nats": total_nats(parts)}
     if len(parts) > 1:
-        nats |= {f"nats_{spoken_part(name)}": part for name, part in parts.items()}
+        nats |= {f"nats_{_shown_part(name)}": part for name, part in parts.items()}
     spread = {name: rows.spread(values) for name, values in nats.items()}
     return beside(rows.columns, spread), notes
 
 
 def _means(parts: dict[str, np.ndarray]) -> dict[str, Any]:
     means, n = mean_parts(parts)
-    counts = {spoken_part(name): int((~np.isnan(nats)).sum()) for name, nats in parts.items()}
+    counts = {_shown_part(name): int((~np.isnan(nats)).sum()) for name, nats in parts.items()}
     nats = {"all": sum(means.values())} | means
     perplexity = [
         # Beyond all numbers where the nats are few: left out.
@@ -142,21 +132,9 @@ def _impossible(parts: dict[str, np.ndarray], groups: Groups) -> list[str]:
     own = groups.elements()[elements]
     row = int((own if groups.source_row is None else groups.source_row[own]).min())
     return [
-        f"{len(own):,} observation{'s' if len(own) > 1 else ''} of probability 0 under the model, "
-        f"the first at row {row}: minus infinity"
+        f"{counted(len(own), 'observation')} of probability 0 under the model, the first at row "
+        f"{row}: minus infinity"
     ]
-
-
-def split_held_out(model: Any, train: Groups, held_out: Groups | None) -> tuple[Any, Any, bool]:
-    """The groups to learn from, those to score, and whether the fit held these out."""
-    return (train, train, False) if held_out is None else (train, held_out, True)
-
-
-def unseen_groups(model: Any, groups: Groups) -> Groups | None:
-    """The groups that the fit has not seen, or all where it has seen them by chance."""
-    overlap = model._seen(groups)
-    new = groups if overlap.is_chance else groups[overlap.seen == 0]
-    return new if new.n_targets else None
 
 
 def _figures(model: Any, fitted: Any, groups: Groups) -> Figures:
@@ -166,22 +144,18 @@ def _figures(model: Any, fitted: Any, groups: Groups) -> Figures:
 def _baselines(model: Any) -> list[Baseline]:
     shared = {name: getattr(model, name) for name in _SHARED}
     of_values, knows_items = bool(model.schema_.values), bool(model.schema_.n_items)
-    found = []
+    rivals: list[tuple[str, Any, str]] = []
     if not isinstance(model, Marginal):
         part = ("both" if model._has_items else "values") if of_values else "items"
         support = "hard" if model.support_ == "hard" else "none"
         marginal = shared | {"parts": part, "support": support}
-        found.append(estimator_baseline("Marginal", Marginal(**marginal), model="marginal"))
+        rivals.append(("Marginal", Marginal(**marginal), "marginal"))
         if of_values and knows_items:
             by_item = Marginal(**marginal, by_item=True)
-            found.append(
-                estimator_baseline("Marginal by item", by_item, model="marginal --by-item true")
-            )
+            rivals.append(("Marginal by item", by_item, "marginal --by-item true"))
     if of_values and not isinstance(model, Marginal | ShrunkOffset):
-        found.append(
-            estimator_baseline("ShrunkOffset", ShrunkOffset(**shared), model="shrunk-offset")
-        )
-    return found
+        rivals.append(("ShrunkOffset", ShrunkOffset(**shared), "shrunk-offset"))
+    return [estimator_baseline(name, rival, model=command) for name, rival, command in rivals]
 
 
 def estimator_baseline(name: str, estimator: Any, *, model: str) -> Baseline:
@@ -206,12 +180,5 @@ GROUPS = Sort(
     },
     refused={"fill": "It fills the cells of tables.", "rows": "Use --groups."},
     plan=_plan,
-    comparison=Comparison(
-        units="groups",
-        unit=lambda model: "per observation",
-        split=split_held_out,
-        unseen=unseen_groups,
-        baselines=_baselines,
-        figures=_figures,
-    ),
+    comparison=Comparison("groups", _baselines, _figures),
 )

@@ -5,15 +5,7 @@ from typing import Any
 import numpy as np
 
 from exfam.cli.output import stacked
-from exfam.cli.sorts.base import (
-    Answer,
-    Baseline,
-    Comparison,
-    Figures,
-    PlannedFit,
-    Sort,
-    n_numbers,
-)
+from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.tables.experts import table_experts
 from exfam.cli.tables.files import (
     describe_table,
@@ -74,18 +66,6 @@ def _predict(model: Any, table: TableFile, chosen: Any) -> Answer:
 def _explain(model: Any, table: TableFile, chosen: Any) -> Answer:
     notes = [f"of the first of {model.ensemble} networks"] if model.ensemble > 1 else []
     return stacked(table_experts(model, table, chosen)), notes
-
-
-def _facts(model: Any) -> dict[str, Any]:
-    return {
-        **table_facts(model),
-        "members": len(model.members_),
-        "numbers": n_numbers(model),
-    }
-
-
-def _unit(model: Any) -> str:
-    return "per cell" if model.response_ is None else f"of {model.response_!r}"
 
 
 def _split(model: Any, train: TableFile, held_out: TableFile | None) -> tuple[Cells, Cells, bool]:
@@ -156,7 +136,7 @@ def _notes(model: Any, train: TableFile) -> list[str]:
 TABLES = Sort(
     name="tables",
     read=_read,
-    facts=_facts,
+    facts=lambda model: table_facts(model) | sizes(model),
     answers={"score": _score, "predict": _predict, "explain": _explain},
     instead={
         "recommend": "Use `exfam predict`, which gives labels and their probabilities.",
@@ -171,7 +151,7 @@ TABLES = Sort(
     plan=_plan,
     comparison=Comparison(
         units="rows",
-        unit=_unit,
+        unit=lambda m: "per cell" if m.response_ is None else f"of {m.response_!r}",
         split=_split,
         unseen=_unseen,
         baselines=_baselines,

@@ -1,17 +1,16 @@
 """Models of words of a text, and of sentences."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from exfam.checks import ExfamError
-from exfam.cli.sorts.base import Answer, PlannedFit, Sort, n_numbers
+from exfam.cli.errors import reworded
+from exfam.cli.sorts.base import Answer, PlannedFit, Sort, sizes
 
 # Where the log-likelihood is of yes and no, there is no perplexity.
 _SAMPLED = ("skip-gram", "cbow")
 _OF_ROWS = "It is of rows. Take a file of text."
+_WORDS = dict.fromkeys(("`source`", "`X`", "`path`"), "`CORPUS`") | {"`folder`": "`checkpoint`"}
 _COMMANDS = ("predict", "explain", "recommend", "report")
 
 
@@ -21,18 +20,7 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[str, str]:
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     keep = "folder" if chosen.model == "pmi" else "checkpoint"
-    return PlannedFit((chosen.corpus,), {keep: chosen.checkpoint}, None, errors=_errors())
-
-
-@contextlib.contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except ExfamError as error:
-        message = str(error).replace("`folder`", "`checkpoint`")
-        for name in ("`source`", "`X`", "`path`"):
-            message = message.replace(name, "`CORPUS`")
-        raise ExfamError(message) from error
+    return PlannedFit((chosen.corpus,), {keep: chosen.checkpoint}, None, errors=reworded(_WORDS))
 
 
 def _summary(model: Any) -> dict[str, Any]:
@@ -66,7 +54,7 @@ def _facts(model: Any) -> dict[str, Any]:
 
 
 def _network_facts(model: Any) -> dict[str, Any]:
-    return {"numbers": n_numbers(model)}
+    return {"numbers": sizes(model)["numbers"]}
 
 
 WORDS = Sort(

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
+from exfam.cli.errors import reworded
+from exfam.cli.output import counted
 from exfam.families import family_to_config
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
@@ -42,9 +44,8 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
     if estimator.kind == "masked-table-regressor":
         numbers.add(chosen.response)
     labels = {name: kind for name, kind in kinds.items() if isinstance(kind, list)}
-    ignore = chosen.ignore or ()
+    ignored = [chosen.ignore] if isinstance(chosen.ignore, str) else chosen.ignore or ()
     with errors_of_files():
-        ignored = [ignore] if isinstance(ignore, str) else ignore
         table = read_table_file(chosen.file, ignore=ignored, numbers=numbers, labels=labels)
     _check_response(table, chosen, file=chosen.file)
     if chosen.validation is None:
@@ -61,16 +62,13 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
 
 
 def _check_response(table: TableFile, chosen: Any, *, file: str) -> None:
-    response = getattr(chosen, "response", None)
-    if response is None:
-        return
-    names = table.frame.column_names
-    if response not in names:
+    response, names = getattr(chosen, "response", None), table.frame.column_names
+    if response is not None and response not in names:
         listed = ", ".join(map(repr, names))
         raise ExfamError(
             f"`--response` must name a column of {file}, got {response!r}. Its columns: {listed}."
         )
-    if len(names) == 1:
+    if response is not None and len(names) == 1:
         raise ExfamError(
             f"`FILE` must have a column besides the response {response!r}, got none in {file}."
         )
@@ -125,30 +123,28 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
 @contextlib.contextmanager
 def errors_of_files(*tables: TableFile) -> Iterator[None]:
     """Within it, an error names the file that its row is in, and options instead of arguments."""
+
+    def in_file(match: re.Match[str]) -> str:
+        # A table of as many rows is the one in question, unless several have as many.
+        fitting = [table for table in tables if len(table) == int(match[3])]
+        if len(fitting) != 1:
+            return match[0]
+        return f"at {fitting[0].where(int(match[1]))} ({match[2]} of {match[3]} rows)"
+
     try:
-        yield
+        with reworded(_WORDS):
+            yield
     except ExfamError as error:
-        message = str(error)
-        for ours, theirs in _WORDS.items():
-            message = message.replace(ours, theirs)
-
-        def in_file(match: re.Match[str]) -> str:
-            # A table of as many rows is the one in question, unless several have as many.
-            fitting = [table for table in tables if len(table) == int(match[3])]
-            if len(fitting) != 1:
-                return match[0]
-            return f"at {fitting[0].where(int(match[1]))} ({match[2]} of {match[3]} rows)"
-
-        raise ExfamError(_ROWS.sub(in_file, message)) from error
+        raise ExfamError(_ROWS.sub(in_file, str(error))) from error
 
 
 def describe_table(table: TableFile) -> str:
     """What a table holds and lacks, in one line."""
-    text = f"{_count(len(table), 'row')}, {_count(table.frame.num_columns, 'column')}"
+    text = f"{counted(len(table), 'row')}, {counted(table.frame.num_columns, 'column')}"
     if n := table.n_missing:
-        text += f"; {_count(n, 'cell')} missing"
+        text += f"; {counted(n, 'cell')} missing"
     if table.n_unnamed:
-        text += f"; {_count(table.n_unnamed, 'column')} without a name left out"
+        text += f"; {counted(table.n_unnamed, 'column')} without a name left out"
     return text
 
 
@@ -183,7 +179,3 @@ def table_facts(model: Any) -> dict[str, Any]:
         },
         "recipe": asdict(model.recipe_),
     }
-
-
-def _count(n: int, word: str) -> str:
-    return f"{n:,} {word}{'s' if n != 1 else ''}"

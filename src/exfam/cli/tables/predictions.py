@@ -6,14 +6,14 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column
+from exfam.cli.output import arrow_column, label_names
 from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.answers.imputation import decide
-from exfam.tables.data import Column, decode
+from exfam.tables.data import decode
 from exfam.tables.data.table_files import TableFile
 
 
@@ -72,7 +72,9 @@ def _outputs(
     column, n_rows = model.schema_.column(name), distribution.eta.shape[1]
     prediction = Prediction(distribution, np.arange(n_rows), n_rows)
     if chosen.proba:
-        yield from zip(_label_names(column), distribution.probs().double().numpy().T, strict=True)
+        assert column.labels is not None
+        names = label_names(name, column.labels.tolist())
+        yield from zip(names, distribution.probs().double().numpy().T, strict=True)
     elif chosen.interval is not None:
         low, high = prediction.interval(chosen.interval)
         yield from ((f"{name}_low", low), (f"{name}_high", high))
@@ -82,11 +84,3 @@ def _outputs(
     else:
         output = f"predicted_{name}" if column.labels is not None else f"{name}_{rule}"
         yield output, decode(model.schema_, name, decide(distribution, column, rule=rule))
-
-
-def _label_names(column: Column) -> list[str]:
-    assert column.labels is not None
-    return [
-        f"{column.name}={label:g}" if isinstance(label, float) else f"{column.name}={label}"
-        for label in column.labels.tolist()
-    ]
