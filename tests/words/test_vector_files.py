@@ -58,13 +58,13 @@ def test_blocks_of_any_size_give_the_same(tmp_path, monkeypatch):
         whole = (tmp_path / format).read_bytes()
         with monkeypatch.context() as patch:
             for name, size in (("_BYTES", 17), ("_BINARY_BYTES", 17), ("_ENTRIES", 20)):
-                patch.setattr(f"exfam.vectors.files.text.{name}", size)
+                patch.setattr(f"exfam.vectors.files.rows.{name}", size)
             patch.setattr("exfam.vectors.files.formats._ENTRIES", 20)
             np.testing.assert_array_equal(read_vectors(tmp_path / format).center, rows)
             write(tmp_path / "again", words, rows, format=format)
         assert (tmp_path / "again").read_bytes() == whole
         # Line by line is the same as all at once.
-        monkeypatch.setattr("exfam.vectors.files.text._parsed_fast", lambda *_: None)
+        monkeypatch.setattr("exfam.vectors.files.rows._parsed_fast", lambda *_: None)
         np.testing.assert_array_equal(read_vectors(tmp_path / format).center, rows)
 
 
@@ -138,7 +138,7 @@ def row(word, numbers=ONES):
     ],
 )
 def test_a_broken_file_is_refused(tmp_path, monkeypatch, content, message):
-    monkeypatch.setattr("exfam.vectors.files.text._BINARY_BYTES", 1 << 14)
+    monkeypatch.setattr("exfam.vectors.files.rows._BINARY_BYTES", 1 << 14)
     (tmp_path / "vectors").write_bytes(content)
     with pytest.raises(DataError, match=message):
         read_vectors(tmp_path / "vectors")

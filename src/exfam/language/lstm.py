@@ -98,10 +98,8 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         """
         self.check_rules()
         lexicon, tokens = learn(X, name="X")
-        held = None
-        if validation is not None:
-            held = encode_text(validation, lexicon, name="validation")
-        elif n_held := int(len(tokens) * self.validation_fraction):
+        held = None if validation is None else encode_text(validation, lexicon, name="validation")
+        if held is None and (n_held := int(len(tokens) * self.validation_fraction)):
             tokens, held = tokens[:-n_held], tokens[-n_held:]
         if held is not None and not len(held):
             raise DataError("`validation` must have tokens, got none.")
@@ -168,8 +166,8 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         # Without the end of its last line.
         before = encode_text(iter(after.split("\n")), lexicon, name="after")[:-1]
         prompt = np.append(lexicon.line_end, before)
-        sizes = {"n_texts": n_texts, "n_tokens": n_tokens}
-        return lexicon.labels[draw_tokens(self.model_, prompt, **sizes, seed=seed)]
+        drawn = draw_tokens(self.model_, prompt, n_texts=n_texts, n_tokens=n_tokens, seed=seed)
+        return lexicon.labels[drawn]
 
     def _lexicon(self) -> Lexicon:
         self._check_fitted()

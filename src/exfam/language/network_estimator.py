@@ -22,8 +22,8 @@ from exfam.training.steps import Objective, fit
 CheckpointLike = Checkpoint | str | PathLike[str] | None
 
 
-class NetworkTraining(Declared, section="Training"):
-    """What every fit of a network needs."""
+class LanguageEstimator(Estimator, BaseEstimator, ABC, section="Training"):
+    """Estimators whose only member is a network."""
 
     dropout: float = parameter(Fraction(), "of tokens and of layers' outputs", default=0.1)
     batch_size: int = parameter(ANY_NUMBER, "stretches per step", default=32)
@@ -33,40 +33,6 @@ class NetworkTraining(Declared, section="Training"):
     seed: int = parameter(SEED, "of initial weights, batches, masks and dropout", default=0)
     device: str = parameter(Text(), '"cpu", "cuda", "cuda:1" or "auto"', default="cpu")
     progress: bool = parameter(Flag(), "whether to draw a line on terminals", default=True)
-
-
-class Precision(Declared, section="Training"):
-    """Products in training."""
-
-    precision: str = parameter(
-        Choice(tuple(PRECISIONS)),
-        '"float32", or "bfloat16" for products in training',
-        default="float32",
-    )
-
-
-class AdamTraining(Declared, section="Training"):
-    """Training by AdamW."""
-
-    weight_decay: float = parameter(Positive(zero=True), "of matrices", default=0.01)
-    warmup: float = parameter(Fraction(), "share of the steps in which the rate rises", default=0.1)
-    clip: float | None = parameter(
-        OrNone(Positive()), "largest norm of the gradient; None for no limit", default=1.0
-    )
-    max_epochs: int = parameter(ANY_NUMBER, "passes over the text", default=10)
-    patience: int = parameter(
-        ANY_NUMBER, "epochs without a better validation before it stops", default=10
-    )
-    long_sentences: str = parameter(
-        Choice(LONG_SENTENCES),
-        '"error", or "cut" to leave out what is beyond the last position that the encoding '
-        "knows, where sentences are scored after the fit",
-        default="error",
-    )
-
-
-class LanguageEstimator(NetworkTraining, Estimator, BaseEstimator, ABC):
-    """Estimators whose only member is a network."""
 
     members_: list[Any] = attribute()
     histories_: list[History] = attribute()
@@ -110,3 +76,33 @@ class LanguageEstimator(NetworkTraining, Estimator, BaseEstimator, ABC):
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         self.vocabulary_ = vocabulary
+
+
+class Precision(Declared, section="Training"):
+    """Products in training."""
+
+    precision: str = parameter(
+        Choice(tuple(PRECISIONS)),
+        '"float32", or "bfloat16" for products in training',
+        default="float32",
+    )
+
+
+class AdamTraining(Declared, section="Training"):
+    """Training by AdamW."""
+
+    weight_decay: float = parameter(Positive(zero=True), "of matrices", default=0.01)
+    warmup: float = parameter(Fraction(), "share of the steps in which the rate rises", default=0.1)
+    clip: float | None = parameter(
+        OrNone(Positive()), "largest norm of the gradient; None for no limit", default=1.0
+    )
+    max_epochs: int = parameter(ANY_NUMBER, "passes over the text", default=10)
+    patience: int = parameter(
+        ANY_NUMBER, "epochs without a better validation before it stops", default=10
+    )
+    long_sentences: str = parameter(
+        Choice(LONG_SENTENCES),
+        '"error", or "cut" to leave out what is beyond the last position that the encoding '
+        "knows, where sentences are scored after the fit",
+        default="error",
+    )

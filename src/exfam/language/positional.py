@@ -99,7 +99,9 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
             without
         """
         self.check_rules()
-        settings, weights = self._settings(), self._weights()
+        fixed: dict[str, Any] = {"betas": (0.9, 0.999), "warmup": 0.0, "clip": None}
+        patience, weights = python_number(self.max_epochs), self._weights()
+        settings = settings_from(self, TrainingSettings, patience=patience, **fixed)
         if not isinstance(vectors, WordVectors):
             raise ExfamError(
                 f"`vectors` must be WordVectors, got {type(vectors).__name__}. Use "
@@ -140,11 +142,6 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
                 logits = model(source.pad(index).to(device))
             log_proba[index] = logits.double().log_softmax(-1).cpu().numpy()
         return log_proba
-
-    def _settings(self) -> TrainingSettings:
-        fixed = {"betas": (0.9, 0.999), "warmup": 0.0, "clip": None}
-        patience = python_number(self.max_epochs)
-        return settings_from(self, TrainingSettings, patience=patience, **fixed)
 
     def _weights(self) -> torch.Tensor:
         encoding = Attenuated(w=python_number(self.w), s=python_number(self.s))

@@ -1,7 +1,6 @@
 """Encoders of Hugging Face's transformers, as probes use them. Extra: exfam[hf]."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,10 @@ from exfam.checks import DataError, ExfamError
 from exfam.language.text_encoders import (
     attention_of_words,
     begins_with_space,
-    check_repeats,
     check_tokens,
     probe_words,
+    repeated_words,
     token_vectors,
-    word_codes,
 )
 from exfam.vectors import WordVectors
 
@@ -48,17 +46,21 @@ class PretrainedEncoder:
                 f"`folder` must hold a transformers model, got {str(path)!r} without a "
                 "config.json. Save one there: model.save_pretrained(folder)."
             )
+        logging, local = transformers.utils.logging, {"local_files_only": True}
+        shown = logging.is_progress_bar_enabled()
+        logging.disable_progress_bar()
         try:
-            with _quiet(transformers):
-                local = {"local_files_only": True}
-                model = transformers.AutoModel.from_pretrained(path, **local, **_EAGER)
-                tokenizer = transformers.AutoTokenizer.from_pretrained(path, **local)
+            model = transformers.AutoModel.from_pretrained(path, **local, **_EAGER)
+            tokenizer = transformers.AutoTokenizer.from_pretrained(path, **local)
         except Exception as error:  # what damaged files raise has no base in common
             raise DataError(
                 "`folder` must hold a transformers encoder and its tokenizer, got "
                 f"{str(path)!r}, which cannot be read. Save both there again. transformers says "
                 f"{type(error).__name__}: {error}"
             ) from error
+        finally:
+            if shown:
+                logging.enable_progress_bar()
         return cls(model, tokenizer)
 
     def randomized(self, seed: int) -> "PretrainedEncoder":
@@ -74,7 +76,12 @@ class PretrainedEncoder:
     def most_tokens(self) -> int:
         """The longest sentence that the encoder has positions for."""
         n_positions = getattr(self.model.config, "max_position_embeddings", None) or 0
-        return n_positions - _unused_positions(self.model) if n_positions > 0 else 10**9
+        parts = self.model.named_modules()
+        tables = [part for name, part in parts if name.endswith("position_embeddings")]
+        padding = [getattr(table, "padding_idx", None) for table in tables]
+        # RoBERTa and MPNet, and those built as they are, count from behind the row of padding.
+        unused = max((row + 1 for row in padding if row is not None), default=0)
+        return n_positions - unused if n_positions > 0 else 10**9
 
     def word_vectors(self) -> WordVectors:
         """The vectors that tokens enter with, of all words that are one token."""
@@ -90,18 +97,16 @@ class PretrainedEncoder:
         self, words: Sequence[str], length: int, *, special_tokens: bool
     ) -> Float[Tensor, "words layers heads length length"]:
         """Attention of sentences of one word over and over, as `TextEncoder.repeated`."""
-        check_repeats(length, most=self.most_tokens)
-        own = torch.tensor(word_codes(words, self.tokenizer.get_vocab()))[:, None]
-        if not special_tokens:
-            return self.attention(own.expand(-1, length))
-        first, last = (getattr(self.tokenizer, f"{name}_token_id") for name in ("cls", "sep"))
-        if first is None or last is None:
+        ends: list[int] | None = None
+        if special_tokens:
+            ends = [getattr(self.tokenizer, f"{name}_token_id") for name in ("cls", "sep")]
+        if ends is not None and None in ends:
             raise ExfamError(
                 "`special_tokens` must be 'none' for an encoder that has no tokens at the ends of "
                 "sentences."
             )
-        ends = [torch.full_like(own, token) for token in (first, last)]
-        return self.attention(torch.cat([ends[0], own.expand(-1, length - 2), ends[1]], 1))
+        vocabulary, most = self.tokenizer.get_vocab(), self.most_tokens
+        return self.attention(repeated_words(words, length, vocabulary, most=most, ends=ends))
 
     def fits(self, sentences: Sequence[Sequence[str]]) -> Bool[np.ndarray, "sentences"]:
         """Which sentences have no more tokens than the encoder takes, special ones included."""
@@ -153,16 +158,6 @@ class PretrainedEncoder:
         return self.tokenizer(spaced, is_split_into_words=True, **options)
 
 
-def _unused_positions(model: torch.nn.Module) -> int:
-    """Rows that come first in a table of positions and that no token has.
-
-    RoBERTa and MPNet, and those that are built as they are, count from behind that of padding.
-    """
-    tables = [part for name, part in model.named_modules() if name.endswith("position_embeddings")]
-    padding = [getattr(table, "padding_idx", None) for table in tables]
-    return max((row + 1 for row in padding if row is not None), default=0)
-
-
 def _transformers() -> Any:
     try:
         import transformers
@@ -171,16 +166,3 @@ def _transformers() -> Any:
             "transformers must be installed to probe its encoders. Install exfam[hf]."
         ) from error
     return transformers
-
-
-@contextmanager
-def _quiet(transformers: Any) -> Iterator[None]:
-    """No progress bars of transformers while it lasts."""
-    logging = transformers.utils.logging
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            logging.enable_progress_bar()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Float32, Int32
+from jaxtyping import Bool, Float, Float32, Int32, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice, check_whole
@@ -24,43 +24,56 @@ _WORD_MARKS = (_SPACE, "\u2581")
 _PIECE_MARK = "##"
 
 
-def probe_words(vocabulary: Iterable[str]) -> list[str]:
+def begins_with_space(vocabulary: Iterable[str]) -> bool:
+    """Whether a word is known by the space before it, as in byte-level BPE."""
+    return any(token.startswith(_SPACE) for token in vocabulary)
+
+
+def whole_words(vocabulary: Mapping[str, int]) -> dict[str, int]:
+    """Words that are one token, in order of their codes; none that only go on with a word."""
+    marked = any(token.startswith(_WORD_MARKS) for token in vocabulary)
+    words: dict[str, int] = {}
+    for token, code in sorted(vocabulary.items(), key=lambda pair: pair[1]):
+        if token.startswith(_WORD_MARKS):
+            words.setdefault(token[1:], code)
+        elif not marked and not token.startswith(_PIECE_MARK):
+            words.setdefault(token, code)
+    words.pop("", None)
+    return words
+
+
+def probe_words(vocabulary: Mapping[str, int]) -> list[str]:
     """Words of one token, of at least two letters a-z, sorted; none that only go on with a word."""
-    tokens = list(vocabulary)
-    marks = _marks(tokens)
-    words = {_word(token, marks) for token in tokens}
+    words = whole_words(vocabulary)
     return sorted(word for word in words if word.isascii() and word.isalpha() and len(word) > 1)
 
 
-def word_codes(words: Sequence[str], vocabulary: Mapping[str, int]) -> list[int]:
-    """The token that each word is. Raises UnknownItemError for a word that is not one token."""
-    codes, marks = [], (*_marks(vocabulary), "")
+def repeated_words(
+    words: Sequence[str],
+    length: int,
+    vocabulary: Mapping[str, int],
+    *,
+    most: int,
+    ends: Sequence[int] | None,
+) -> Int64[Tensor, "words length"]:
+    """Sentences of one word over and over, between special tokens if there are `ends`."""
+    if length > most:
+        raise ExfamError(f"`length` must be at most {most} for this encoder, got {length}.")
+    codes = {**vocabulary, **whole_words(vocabulary)}
     for word in words:
-        token = next((mark + word for mark in marks if mark + word in vocabulary), None)
-        if token is None:
+        if word not in codes:
             raise UnknownItemError(f"`words` must be tokens that the encoder has, got {word!r}.")
-        codes.append(int(vocabulary[token]))
-    return codes
-
-
-def begins_with_space(vocabulary: Iterable[str]) -> bool:
-    """Whether a word is known by the space before it, as in byte-level BPE."""
-    return _SPACE in _marks(vocabulary)
+    tokens = torch.tensor([codes[word] for word in words])[:, None].repeat(1, length)
+    if ends is not None:
+        tokens[:, 0], tokens[:, -1] = ends
+    return tokens
 
 
 def token_vectors(
-    vocabulary: Mapping[str, int],
-    matrix: Float32[np.ndarray, "tokens dim"],
-    *,
-    special: Collection[str],
+    vocabulary: Mapping[str, int], matrix: np.ndarray, *, special: Collection[str]
 ) -> WordVectors:
     """The rows of all words that are one token, in order of the codes; `special` ones are none."""
-    marks = _marks(vocabulary)
-    rows: dict[str, int] = {}
-    for token, row in sorted(vocabulary.items(), key=lambda pair: pair[1]):
-        word = _word(token, marks)
-        if word and token not in special:
-            rows.setdefault(word, row)
+    rows = {word: row for word, row in whole_words(vocabulary).items() if word not in special}
     return WordVectors(tuple(rows), matrix[np.array(list(rows.values()), dtype=np.int64)])
 
 
@@ -87,26 +100,6 @@ def check_tokens(n_tokens: int, *, most: int, index: int) -> None:
             f"Sentence {index} must have at most {most} tokens for this encoder, got {n_tokens}. "
             "Leave it out, or shorten it."
         )
-
-
-def check_repeats(length: int, *, most: int) -> None:
-    """Whether the encoder takes a probe's sentences."""
-    if length > most:
-        raise ExfamError(f"`length` must be at most {most} for this encoder, got {length}.")
-
-
-def _marks(vocabulary: Iterable[str]) -> tuple[str, ...]:
-    """Those marks of words that the vocabulary uses."""
-    return tuple(
-        mark for mark in _WORD_MARKS if any(token.startswith(mark) for token in vocabulary)
-    )
-
-
-def _word(token: str, marks: tuple[str, ...]) -> str:
-    """The word that a token is, or nothing."""
-    if not marks:
-        return "" if token.startswith(_PIECE_MARK) else token
-    return token[1:] if token.startswith(marks) else ""
 
 
 # The vector of a sentence: the mean of its tokens, or the first token's.
@@ -150,10 +143,9 @@ class TextEncoder:
         self, words: Sequence[str], length: int, *, special_tokens: bool
     ) -> Float[Tensor, "words layers heads length length"]:
         """Attention of sentences of one word over and over."""
-        check_repeats(length, most=self.most_tokens)
-        tokens = torch.tensor(word_codes(words, self.subwords.index))[:, None].repeat(1, length)
-        if special_tokens:
-            tokens[:, 0], tokens[:, -1] = self.subwords.index[START], self.subwords.index[END]
+        index, most = self.subwords.index, self.most_tokens
+        ends = (index[START], index[END]) if special_tokens else None
+        tokens = repeated_words(words, length, index, most=most, ends=ends)
         encoded = self._run(tokens, torch.ones_like(tokens, dtype=torch.bool))
         layers = [weights.expand(len(tokens), -1, -1, -1) for weights in encoded.weights]
         return torch.stack(layers, 1)

@@ -46,10 +46,6 @@ def learn(source: Any, *, name: str) -> tuple[Lexicon, Codes]:
     `source`: a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
     of integers from 0 with -1 for line ends, which keep their own order.
     Raises DataError, naming file and line, if it is not such a text or has no words.
-
-    >>> lexicon, codes = learn(["b a", "b"], name="train")
-    >>> lexicon.labels.tolist(), codes.tolist()
-    (['<eos>', 'b', 'a'], [1, 2, 0, 1, 0])
     """
     if isinstance(source, np.ndarray):
         given = _checked(source, name=name)
@@ -104,17 +100,17 @@ def encode_known(source: Any, lexicon: Lexicon, *, name: str) -> tuple[Codes, in
     """A text as codes, and how many of its words are left out: unknown ones, without "<unk>"."""
     if isinstance(source, np.ndarray) or UNKNOWN in lexicon.index:
         return encode_text(source, lexicon, name=name), 0
-    n_unknown = n_known = 0
+    n_unknown = 0
 
     def known_lines() -> Iterator[list[str]]:
-        nonlocal n_unknown, n_known
+        nonlocal n_unknown
         for _, words in located_lines(source, name=name):
             known = [word for word in words if word in lexicon.index]
-            n_known, n_unknown = n_known + len(known), n_unknown + len(words) - len(known)
+            n_unknown += len(words) - len(known)
             yield known
 
     codes = encode_text(known_lines(), lexicon, name=name)
-    if n_unknown and not n_known:
+    if n_unknown and (codes == lexicon.line_end).all():
         raise DataError(
             f"`{name}` must hold words of the training text, got none of its {len(lexicon)} "
             "tokens. Take text of the same language and spelling."

@@ -42,10 +42,6 @@ def nearest_rows(
     `excluded`: rows that are no answer to the query, -1 for none
 
     Fewer than `k` where fewer rows are left. A row of zeros has cosine 0 to everything.
-
-    >>> matrix = np.array([[1, 0], [3, 1], [0, 2]], dtype=np.float32)
-    >>> nearest_rows(matrix[:1], matrix, k=2, excluded=np.array([[0]])).rows
-    array([[1, 2]])
     """
     check_positive("k", k)
     if excluded is None:
@@ -134,10 +130,6 @@ def analogy_answers(
 
     Cosines are those of the questions' words alone, a block of rows at a time: memory does not
     grow with the number of questions.
-
-    >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
-    >>> analogy_answers(plane, np.array([[0, 2, 1]]), rule="3cosadd").rows
-    array([[3]])
     """
     check_choice("rule", rule, ANALOGY_RULES)
     check_positive("k", k)
@@ -196,16 +188,11 @@ def direction(vector: Float[np.ndarray, "_"], *, dim: int, name: str) -> Float32
     return unit_rows(scaled[None].astype(np.float32))[0]
 
 
-def mean_direction(
-    positive: Sequence[Float[np.ndarray, "dim"]], negative: Sequence[Float[np.ndarray, "dim"]]
-) -> Float32[np.ndarray, "dim"]:
-    """The direction of the sum of all that is for less the sum of all that is against.
-
-    Raises ExfamError if nothing is given, DataError if all cancels.
-    """
-    if not len(positive) and not len(negative):
+def summed_direction(vectors: Sequence[Float[np.ndarray, "dim"]]) -> Float32[np.ndarray, "dim"]:
+    """The direction of a sum. Raises ExfamError if nothing is given, DataError if all cancels."""
+    if not vectors:
         raise ExfamError("`positive` or `negative` must name a word or vector, got none.")
-    parts = np.stack([*positive, *(-vector for vector in negative)]).astype(np.float64)
+    parts = np.stack(vectors).astype(np.float64)
     total = parts.sum(axis=0)
     # Parts that cancel leave rounding errors of float32.
     if np.abs(total).max() <= 1e-6 * np.abs(parts).max():
@@ -224,14 +211,12 @@ class UnknownWordError(UnknownItemError, KeyError):
 
 def unknown_word(word: Any, words: Sequence[str]) -> UnknownWordError:
     """The error of a word that is not among `words`, with near spellings."""
-    near = near_spellings(word, words) if isinstance(word, str) else []
-    hint = f"Near: {', '.join(map(repr, near))}." if near else "No known word is spelled alike."
+    hint, near = "No known word is spelled alike.", dict[str, None]()
+    if isinstance(word, str) and word:
+        # Other cases of letters first.
+        some, plain = words[:_LOOKED_AT], word.lower()
+        near = dict.fromkeys(other for other in some if other.lower() == plain)
+        near |= dict.fromkeys(difflib.get_close_matches(plain, some, n=_SHOWN))
+    if near:
+        hint = f"Near: {', '.join(map(repr, list(near)[:_SHOWN]))}."
     return UnknownWordError(f"`word` must be one of {len(words)} known words, got {word!r}. {hint}")
-
-
-def near_spellings(word: str, words: Sequence[str]) -> list[str]:
-    """Up to 3 of the first 200,000 words that are spelled alike; other cases of letters first."""
-    some, plain = words[:_LOOKED_AT], word.lower()
-    same = [other for other in some if other.lower() == plain]
-    alike = difflib.get_close_matches(plain, some, n=_SHOWN) if plain else []
-    return list(dict.fromkeys([*same, *alike]))[:_SHOWN]

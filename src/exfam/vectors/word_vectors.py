@@ -1,6 +1,5 @@
 """Words and their vectors."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -10,15 +9,15 @@ from jaxtyping import Float, Float32, Int8, Int64
 
 from exfam.checks import DataError, ModelFileError, check_choice, check_positive
 from exfam.vectors.files import StoredVectors, read_vectors, write_vectors
-from exfam.vectors.files.rows import check_vectors
+from exfam.vectors.files.rows import FilePath, check_vectors
 from exfam.vectors.neighbors import (
     Nearest,
     Query,
     analogy_answers,
     as_queries,
     direction,
-    mean_direction,
     nearest_rows,
+    summed_direction,
     unknown_word,
 )
 
@@ -170,8 +169,9 @@ class WordVectors:
         """
         matrix = self.matrix(of)
         plus, minus = as_queries(positive), as_queries(negative)
-        parts = [[self._part(query, matrix) for query in side] for side in (plus, minus)]
-        mean = mean_direction(*parts)
+        parts = [self._part(query, matrix) for query in plus]
+        parts += [-self._part(query, matrix) for query in minus]
+        mean = summed_direction(parts)
         searched = _first_rows(matrix, among)
         words = [query for query in [*plus, *minus] if isinstance(query, str)]
         out = np.unique(self.codes([*words, *exclude]))
@@ -214,9 +214,7 @@ class WordVectors:
             self._direction(word, matrix)
         return self._named(analogy_answers(matrix, codes[None], rule=rule, k=k))[0]
 
-    def save(
-        self, path: str | os.PathLike[str], *, format: str = "auto", of: str | None = None
-    ) -> None:
+    def save(self, path: FilePath, *, format: str = "auto", of: str | None = None) -> None:
         """Write a file beside `path`, then rename it in; `format` and errors: see `write_vectors`.
 
         `of`: the one matrix to write, "center", "context" or "both"; None for all that the format
@@ -230,9 +228,9 @@ class WordVectors:
     @classmethod
     def load(
         cls,
-        path: str | os.PathLike[str],
+        path: FilePath,
         *,
-        context: str | os.PathLike[str] | None = None,
+        context: FilePath | None = None,
         format: str = "auto",
         limit: int | None = None,
         errors: str = "strict",
@@ -289,7 +287,7 @@ def _first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
     return matrix[:among]
 
 
-def model_vectors(path: str | os.PathLike[str]) -> StoredVectors:
+def model_vectors(path: FilePath) -> StoredVectors:
     """The words' vectors in the folder of a saved model; those of linear ties are worked out."""
     # Not before: training of vectors does without pyarrow.
     from exfam.estimator.storage import load_arrays

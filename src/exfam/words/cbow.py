@@ -1,5 +1,6 @@
 """CBOW: a word predicted by the mean of those around it, by softmax or negative sampling."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,9 +92,8 @@ class CBOW(TextEstimator):
         if rate is None:
             rate = 1e-3 if self._exact else 0.075
         threads = 1 if self._exact or self.deterministic else python_number(self.threads)
-        given = {"learning_rate": python_number(rate), "threads": threads}
-        if self._exact:
-            given["last_share"] = 1.0
+        constant = {"last_share": 1.0} if self._exact else {}
+        given = {"learning_rate": python_number(rate), "threads": threads, **constant}
         return settings_from(self, EpochSettings, **given)
 
     def _initial(self, n_words: int) -> WordMatrices:
@@ -106,8 +106,8 @@ class CBOW(TextEstimator):
     def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
         if not self._exact:
             return super()._training_pass()
-        moments, size = adam_arrays(self.matrices_), int(self.batch_size)
-        train = AdamPass(self.matrices_, moments, window=self.window, batch_size=size)
+        moments = adam_arrays(self.matrices_)
+        train = AdamPass(self.matrices_, moments, self.window, int(self.batch_size))
         return train, self.matrices_.arrays | moments
 
     def _log_likelihood(self, tokens: np.ndarray) -> tuple[float, float]:
@@ -136,10 +136,10 @@ def contexts(
             break
         positions += [near, near + distance]
         others += [near + distance, near]
-    position = np.concatenate([*positions, np.empty(0, np.int64)])
-    other = np.concatenate([*others, np.empty(0, np.int64)])
+    none = np.empty(0, np.int64)
+    position, other = (np.concatenate([*some, none]) for some in (positions, others))
     centers, row = np.unique(position, return_inverse=True)
-    share = 1.0 / np.bincount(row, minlength=len(centers)) if len(centers) else np.empty(0)
+    share = 1.0 / np.bincount(row, minlength=len(centers))
     entries = share[row], (row, tokens[other])
     mean = scipy.sparse.csr_array(entries, shape=(len(centers), n_words), dtype=np.float32)
     return mean, tokens[centers].astype(np.int64)
@@ -169,33 +169,28 @@ def adam_arrays(matrices: WordMatrices) -> dict[str, np.ndarray]:
     return moments | {"steps": np.zeros(1)}
 
 
+@dataclass(frozen=True, eq=False)
 class AdamPass:
     """A pass of Adam over a piece of text, its windows in random batches; see `Piece`."""
 
-    def __init__(
-        self,
-        matrices: WordMatrices,
-        moments: dict[str, np.ndarray],
-        *,
-        window: int | None,
-        batch_size: int,
-    ) -> None:
-        self._matrices, self._moments = matrices, moments
-        self._window, self._batch_size = window, batch_size
+    matrices: WordMatrices
+    moments: dict[str, np.ndarray]
+    window: int | None
+    batch_size: int
 
     def __call__(self, tokens: np.ndarray, *, rate: float, seed: int) -> tuple[float, float]:
         """Nats of the piece's centers while it is trained, and how many centers."""
-        n_words = len(self._matrices.center)
-        mean, centers = contexts(tokens, n_words=n_words, window=self._window)
+        n_words = len(self.matrices.center)
+        mean, centers = contexts(tokens, n_words=n_words, window=self.window)
         order = np.random.default_rng(seed).permutation(len(centers))
         nats = 0.0
-        for first in range(0, len(order), self._batch_size):
-            batch = order[first : first + self._batch_size]
+        for first in range(0, len(order), self.batch_size):
+            batch = order[first : first + self.batch_size]
             nats += self._step(mean[batch], centers[batch], rate)
         return nats, float(len(centers))
 
     def _step(self, mean: Any, centers: np.ndarray, rate: float) -> float:
-        given, weights = self._matrices.center, self._matrices.context
+        given, weights = self.matrices.center, self.matrices.context
         assert weights is not None
         hidden = mean @ given
         logits = hidden @ weights.T
@@ -207,17 +202,17 @@ class AdamPass:
         chance[rows, centers] -= 1.0
         chance /= len(centers)
         gradients = {"center": mean.T @ (chance @ weights), "context": chance.T @ hidden}
-        self._moments["steps"] += 1
+        self.moments["steps"] += 1
         for name, gradient in gradients.items():
             self._adam(name, gradient, rate)
         return nats
 
     def _adam(self, name: str, gradient: np.ndarray, rate: float) -> None:
-        first, second = self._moments[f"first {name}"], self._moments[f"second {name}"]
-        n_steps = self._moments["steps"][0]
-        # Kingma & Ba (2015), algorithm 1.
+        """Source: Kingma & Ba (2015), algorithm 1."""
+        first, second = self.moments[f"first {name}"], self.moments[f"second {name}"]
+        n_steps = self.moments["steps"][0]
         first += (1 - _DECAYS[0]) * (gradient - first)
         second += (1 - _DECAYS[1]) * (gradient**2 - second)
         size = np.float32(rate / (1 - _DECAYS[0] ** n_steps))
         spread = np.sqrt(second / np.float32(1 - _DECAYS[1] ** n_steps)) + np.float32(_TINY)
-        self._matrices.arrays[name][...] -= size * first / spread
+        self.matrices.arrays[name][...] -= size * first / spread

@@ -18,6 +18,7 @@ from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
 from exfam.reading.text import PreparedText
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.vectors import WordVectors
+from exfam.vectors.neighbors import row_slices
 from exfam.words.pair_counts import PairCounts, count_pairs, with_rare_words
 
 if TYPE_CHECKING:
@@ -69,9 +70,7 @@ class PMIFactorization(Estimator):
     )
     positive: bool = parameter(Flag(), "whether negative information becomes 0", default=False)
     shift: float = parameter(
-        Positive(zero=True),
-        "taken from the information, in nats: log k for k negative samples",
-        default=0.0,
+        Positive(zero=True), "taken from information, in nats: log k for k negatives", default=0.0
     )
     exponent: float = parameter(
         Positive(), 'of the contexts\' frequencies; must be 1 for "eigen"', default=1.0
@@ -98,8 +97,7 @@ class PMIFactorization(Estimator):
         """
         self._check_parameters()
         text = with_rare_words(X)
-        vocabulary = text.vocabulary
-        counts = zip(vocabulary.words, vocabulary.counts, strict=True)
+        counts = zip(text.vocabulary.words, text.vocabulary.counts, strict=True)
         often = tuple(word for word, count in counts if count >= self.min_count)
         self._factorize(self._count(text, often, folder))
         return self
@@ -166,18 +164,16 @@ class PMIFactorization(Estimator):
         self._check_parameters()
         text = with_rare_words(X)
         counted = self._count(text, self.vectors_.words)
-        pairs = counted.pairs
+        pairs, total = counted.pairs, 0.0
         if not pairs.nnz:
             raise DataError(
                 "`X` must hold at least one pair of words that have vectors, got none. "
                 "Take more text, or fit with a smaller `min_count`."
             )
         warn_unknown_words(text.n_tokens - int(counted.counts.sum()), text.n_tokens)
-        total = 0.0
-        step = max(1, _LOGITS_AT_ONCE // len(self.vectors_))
         rows = np.flatnonzero(np.diff(pairs.indptr))
-        for first in range(0, len(rows), step):
-            some = rows[first : first + step]
+        for part in row_slices(len(rows), max(1, _LOGITS_AT_ONCE // len(self.vectors_))):
+            some = rows[part]
             held = pairs[some].tocoo()
             total += float(held.data @ self._log_rows(some)[held.row, held.col])
         return total / float(pairs.sum())
@@ -223,15 +219,14 @@ class PMIFactorization(Estimator):
         )
         if self.method == "eigen":
             values, vectors = largest_eigenpairs(matrix, self.dim, seed=self.seed)
-            center = _single(vectors * np.sqrt(np.abs(values)))
             signs = np.where(values < 0, -1, 1).astype(np.int8)
-            self.vectors_ = WordVectors(kept.words, center, signs=signs)
-            self.eigenvalues_ = values
+            context, self.eigenvalues_ = None, values
         else:
-            left, values, right = largest_singular_triplets(matrix, self.dim, seed=self.seed)
-            root = np.sqrt(values)
-            self.vectors_ = WordVectors(kept.words, _single(left * root), _single(right * root))
-            self.singular_values_ = values
+            vectors, values, right = largest_singular_triplets(matrix, self.dim, seed=self.seed)
+            signs, self.singular_values_ = None, values
+            context = _single(right * np.sqrt(values))
+        center = _single(vectors * np.sqrt(np.abs(values)))
+        self.vectors_ = WordVectors(kept.words, center, context, signs)
         self.frequencies_ = kept.counts / kept.counts.sum()
         self._counted = counted
 
@@ -308,9 +303,7 @@ def largest_eigenpairs(
     with _lanczos_errors():
         values, vectors = scipy.sparse.linalg.eigsh(matrix.astype(np.float64), k, v0=start)
     order = np.argsort(-np.abs(values), kind="stable")
-    vectors = vectors[:, order]
-    largest = vectors[np.abs(vectors).argmax(axis=0), np.arange(k)]
-    return values[order], vectors * np.sign(largest)
+    return values[order], vectors[:, order] * _signs(vectors[:, order])
 
 
 def largest_singular_triplets(
@@ -325,8 +318,12 @@ def largest_singular_triplets(
         left, values, right = scipy.sparse.linalg.svds(matrix, k, v0=start)
     order = np.argsort(-values, kind="stable")
     left, right = left[:, order], right[order].T
-    sign = np.sign(left[np.abs(left).argmax(axis=0), np.arange(k)])
-    return left * sign, values[order], right * sign
+    return left * _signs(left), values[order], right * _signs(left)
+
+
+def _signs(vectors: Float[np.ndarray, "words k"]) -> Float[np.ndarray, "k"]:
+    """Of the entry of each column that is largest in absolute value."""
+    return np.sign(np.take_along_axis(vectors, np.abs(vectors).argmax(axis=0)[None], axis=0)[0])
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """Models of words trained on text: what they share, and skip-gram."""
 
-from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -66,9 +65,7 @@ class WordModel(Declared, section="Model"):
 
     dim: int = parameter(Whole(), "length of a vector", default=200)
     window: int = parameter(
-        Whole(),
-        "the largest distance of two words; that of a window is drawn from 1 to this",
-        default=5,
+        Whole(), "the largest distance of two words; drawn for a window from 1 to this", default=5
     )
     negatives: int = parameter(
         Whole(),
@@ -111,8 +108,8 @@ class TextReading(Declared, section="Text"):
     )
 
 
-class PassTraining(Declared, section="Training"):
-    """Passes over a text."""
+class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
+    """Models of words and their contexts, trained by passes over a text."""
 
     learning_rate: float = parameter(
         Positive(), "of the start; falls linearly, nearly to 0", default=0.025
@@ -131,10 +128,6 @@ class PassTraining(Declared, section="Training"):
     )
     seed: int = parameter(SEED, "of initial vectors and all draws", default=0)
     progress: bool = parameter(Flag(), "whether to draw a line on terminals", default=True)
-
-
-class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
-    """Models of words and their contexts, trained by passes over a text."""
 
     fitted_attribute = "matrices_"
     # The compiled pass of negative sampling.
@@ -157,8 +150,8 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on.
         """
         self._check_parameters()
-        tokens, vocabulary = coded_text(X, self._reading)
-        self.vocabulary_, self.matrices_ = vocabulary, self._initial(len(vocabulary))
+        tokens, self.vocabulary_ = self._coded(X)
+        self.matrices_ = self._initial(len(self.vocabulary_))
         self.histories_ = [self._trained(tokens, checkpoint)]
         return self
 
@@ -172,11 +165,22 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         if not hasattr(self, "matrices_"):
             return self.fit(X, checkpoint=checkpoint)
         self._check_parameters()
-        tokens, vocabulary = coded_text(X, self._reading, vocabulary=self.vocabulary_)
-        self.matrices_ = self.matrices_.grown(len(vocabulary), seed=int(self.seed))
-        self.vocabulary_ = vocabulary
+        tokens, self.vocabulary_ = self._coded(X, self.vocabulary_)
+        self.matrices_ = self.matrices_.grown(len(self.vocabulary_), seed=int(self.seed))
         self.histories_.append(self._trained(tokens, checkpoint))
         return self
+
+    def _coded(
+        self, X: Any, vocabulary: Vocabulary | None = None
+    ) -> tuple[Int32[np.ndarray, "tokens"], Vocabulary]:
+        """A text's codes, -1 at the ends of sentences, and the vocabulary, grown by its own."""
+        text = prepared_before(X)
+        if text is None:
+            text = prepare_text(X, vocabulary=vocabulary, **self._reading)
+        elif vocabulary is not None:
+            grown = vocabulary.grown(text.vocabulary)
+            return recoded(text, grown), grown
+        return text.tokens, text.vocabulary
 
     def _trained(self, tokens: Int32[np.ndarray, "tokens"], checkpoint: Any) -> History:
         train, arrays = self._training_pass()
@@ -198,12 +202,9 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         return history
 
     def _initial(self, n_words: int) -> WordMatrices:
-        parts: dict[str, Any] = {
-            "tie": self.tie,
-            "positive_share": self.positive_share,
-            "seed": int(self.seed),
-        }
-        return initial_matrices(n_words, int(self.dim), **parts)
+        return initial_matrices(
+            n_words, int(self.dim), tie=self.tie, positive_share=self.positive_share, seed=self.seed
+        )
 
     def _training_pass(self) -> tuple[Piece, dict[str, np.ndarray]]:
         """What trains on a piece of text, and the arrays that it changes."""
@@ -222,13 +223,30 @@ class TextEstimator(WordModel, TextReading, PassTraining, Estimator):
         """
         check_fitted(self, "matrices_")
         self._check_parameters()
-        tokens = known_tokens(X, self._reading, vocabulary=self.vocabulary_)
-        nats, weight = self._log_likelihood(np.array(tokens))
+        nats, weight = self._log_likelihood(np.array(self._known_tokens(X)))
         if weight == 0:
             raise DataError(
                 "`X` must hold a sentence of at least two known words, got none. Take more text."
             )
         return nats / weight
+
+    def _known_tokens(self, X: Any) -> Int32[np.ndarray, "tokens"]:
+        """Codes of a text's words; those unknown are left out, with a warning."""
+        known, text = self.vocabulary_, prepared_before(X)
+        if text is None:
+            every = {**self._reading, "min_count": 1, "max_words": len(known)}
+            text = prepare_text(X, vocabulary=known, **every)
+            tokens = text.tokens
+        else:
+            tokens = recoded(text, known)
+        n_known = int((tokens >= 0).sum())
+        if not n_known:
+            raise DataError(
+                f"`X` must hold words of the vocabulary, got none of its {len(known)} words. "
+                "Take text of the same language and spelling."
+            )
+        warn_unknown_words(text.n_tokens - n_known, text.n_tokens)
+        return tokens
 
     @property
     def vectors_(self) -> WordVectors:
@@ -329,44 +347,6 @@ class SkipGram(TextEstimator):
 
     kind = "skip-gram"
     _kernel = staticmethod(train_skipgram)
-
-
-def coded_text(
-    source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary | None = None
-) -> tuple[Int32[np.ndarray, "tokens"], Vocabulary]:
-    """Codes of a text, -1 at the ends of sentences, and the vocabulary, grown by that of the text.
-
-    `reading`: options of `prepare_text`, for a text that was not prepared before
-    """
-    text = prepared_before(source)
-    if text is None:
-        text = prepare_text(source, vocabulary=vocabulary, **reading)
-        return text.tokens, text.vocabulary
-    if vocabulary is None:
-        return text.tokens, text.vocabulary
-    grown = vocabulary.grown(text.vocabulary)
-    return recoded(text, grown), grown
-
-
-def known_tokens(
-    source: Any, reading: Mapping[str, Any], *, vocabulary: Vocabulary
-) -> Int32[np.ndarray, "tokens"]:
-    """Codes of the words of a text that a vocabulary holds; others are left out, with a warning."""
-    text = prepared_before(source)
-    if text is None:
-        every = {**reading, "min_count": 1, "max_words": len(vocabulary)}
-        text = prepare_text(source, vocabulary=vocabulary, **every)
-        tokens = text.tokens
-    else:
-        tokens = recoded(text, vocabulary)
-    n_known = int((tokens >= 0).sum())
-    if not n_known:
-        raise DataError(
-            f"`X` must hold words of the vocabulary, got none of its {len(vocabulary)} words. "
-            "Take text of the same language and spelling."
-        )
-    warn_unknown_words(text.n_tokens - n_known, text.n_tokens)
-    return tokens
 
 
 def recoded(text: PreparedText, vocabulary: Vocabulary) -> Int32[np.ndarray, "tokens"]:

@@ -38,14 +38,10 @@ class LSTMNetwork(nn.Module):
     """
 
     def __init__(
-        self,
-        words: ItemEmbedding,
-        lstm: nn.LSTM,
-        output: ItemEmbedding | Reflected,
-        dropout: Dropout,
+        self, words: ItemEmbedding, lstm: nn.LSTM, output: ItemEmbedding | Reflected, p: float
     ) -> None:
         super().__init__()
-        self.words, self.lstm, self.output, self.dropout = words, lstm, output, dropout
+        self.words, self.lstm, self.output, self.dropout = words, lstm, output, Dropout(p)
         self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
 
     def initial_state(self, n_texts: int) -> LSTMState:
@@ -117,25 +113,23 @@ def build_lstm_lm(
     `tie`: None, "tied", or "reflection": outputs are the inputs with half of the coordinates' signs
         flipped
     """
-
-    def vectors() -> ItemEmbedding:
+    check_choice("tie", tie, LSTM_TIES)
+    own = []
+    for _ in range(1 if tie else 2):
         items = ItemEmbedding(n_words, dim, generator=generator)
         with torch.no_grad():
             items.vectors().uniform_(-0.1, 0.1, generator=generator)
-        return items
-
-    check_choice("tie", tie, LSTM_TIES)
-    words = vectors()
-    output: ItemEmbedding | Reflected = words
-    if tie != "tied":
-        output = vectors() if tie is None else Reflected(words, reflection_signs(dim))
+        own.append(items)
+    output: ItemEmbedding | Reflected = own[-1]
+    if tie == "reflection":
+        output = Reflected(own[0], reflection_signs(dim))
     # By way of "meta" torch draws no weights of its own, from its global generator.
     lstm = nn.LSTM(dim, dim, n_layers, device="meta").to_empty(device="cpu")
     bound = 1.0 / math.sqrt(dim)
     with torch.no_grad():
         for parameter in lstm.parameters():
             parameter.uniform_(-bound, bound, generator=generator)
-    return LSTMNetwork(words, lstm, output, Dropout(dropout))
+    return LSTMNetwork(own[0], lstm, output, dropout)
 
 
 def token_log_probs(
@@ -228,10 +222,7 @@ class Streams:
 def cut(tokens: Int64[np.ndarray, "tokens"], n_columns: int, *, start: int, whole: bool) -> Streams:
     """`n_columns` pieces of equal length; the text begins after the token `start`.
 
-    `whole`: whether the last piece is filled up, so that no token is left out
-
-    >>> cut(np.arange(7), 3, start=9, whole=True).targets.T.tolist()
-    [[0, 1, 2], [3, 4, 5], [6, -1, -1]]
+    `whole`: whether the last piece is filled up with -1, so that no token is left out
     """
     length = -(-len(tokens) // n_columns) if whole else len(tokens) // n_columns
     size = length * n_columns

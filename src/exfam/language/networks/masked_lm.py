@@ -3,7 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -13,7 +13,7 @@ from exfam.attention import Attention, Block, build_block
 from exfam.catalog.linear import LinearEta, item_products
 from exfam.checks import check_choice
 from exfam.embeddings import ItemEmbedding, rows_of
-from exfam.encodings import Encoding, EncodingSizes, NoEncoding, build_encoding
+from exfam.encodings import EncodingSizes, NoEncoding, build_encoding
 from exfam.layers import Dropout, linear
 
 Tokens = Int64[Tensor, "batch length"]
@@ -25,11 +25,12 @@ Weights = Float[Tensor, "#batch heads length length"]
 ATTENTION_TERMS = ("both", "contextual", "positional")
 # Encodings with tables of their own in every layer; all others are the same in all layers.
 _PER_LAYER = ("attenuated-table", "attenuated-table-shared", "shaw")
+_BLOCK_SIZES = ("connection", "feed_forward_dim", "dropout")
 _WORD_SCALE = 0.02
 
 
 class EncodedTokens(NamedTuple):
-    """What a network makes of sentences: the stream before and after every layer, and weights."""
+    """The stream before and after every layer, and attention weights."""
 
     states: list[States]
     weights: list[Weights]
@@ -54,10 +55,6 @@ class MaskedLMSizes:
     connection: str = "pre-norm"
     dropout: float = 0.1
 
-    @property
-    def head_dim(self) -> int:
-        return self.embed_dim // self.n_heads
-
 
 class MaskedLM(nn.Module):
     """Word vectors, blocks of attention among all tokens, and what outputs are multiplied with.
@@ -70,29 +67,34 @@ class MaskedLM(nn.Module):
 
     def __init__(self, sizes: MaskedLMSizes, *, generator: torch.Generator) -> None:
         super().__init__()
-        dim, pre_norm = sizes.embed_dim, sizes.connection == "pre-norm"
+        dim = sizes.embed_dim
+        heads: dict[str, Any] = {
+            "n_heads": sizes.n_heads,
+            "head_dim": dim // sizes.n_heads,
+            "generator": generator,
+        }
         words = ItemEmbedding(sizes.n_tokens, dim, generator=generator, scale=_WORD_SCALE)
         encoding_sizes = EncodingSizes(
-            n_heads=sizes.n_heads,
-            head_dim=sizes.head_dim,
+            **heads,
             embed_dim=dim,
             n_positions=sizes.n_positions,
-            generator=generator,
             # Sines and cosines as large as word vectors are at first, as learned vectors are.
             amplitude=math.sqrt(2) * _WORD_SCALE,
         )
         encoding = build_encoding(sizes.encoding, encoding_sizes)
         inner = NoEncoding() if encoding.embeds else encoding
-        blocks = []
+        shape: dict[str, Any] = {name: getattr(sizes, name) for name in _BLOCK_SIZES}
+        blocks = nn.ModuleList()
         for number in range(sizes.n_layers):
             own = copy.deepcopy(inner) if number and sizes.encoding in _PER_LAYER else inner
-            blocks.append(_block(sizes, own, generator))
+            attention = Attention(dim, **heads, encoding=own)
+            blocks.append(build_block(attention, dim, **shape, generator=generator))
         last = linear(dim, dim, generator=generator)
         self.words, self.added = words, encoding if encoding.embeds else NoEncoding()
         self.transform, self.mask = nn.Sequential(last, nn.GELU(), nn.LayerNorm(dim)), sizes.mask
         self.first_norm = nn.LayerNorm(dim)
-        self.last_norm = nn.LayerNorm(dim) if pre_norm else nn.Identity()
-        self.blocks = nn.ModuleList(blocks)
+        self.last_norm = nn.LayerNorm(dim) if sizes.connection == "pre-norm" else nn.Identity()
+        self.blocks = blocks
         self.bias = nn.Parameter(words.table.weight.new_zeros(words.n_items))
         self.dropout = Dropout(sizes.dropout)
 
@@ -120,14 +122,15 @@ class MaskedLM(nn.Module):
         position = torch.arange(tokens.shape[1], device=tokens.device).expand(*tokens.shape)
         # Without padding, which stretches of a text have none of, there is nothing to hide.
         may_attend = None if bool(present.all()) else present[:, None, None, :]
-        x = self.dropout(self._start(tokens, position, term))
-        positional = None
+        added = None if term == "contextual" else self.added.embed(position)
+        vectors = rows_of(self.words.table.weight, tokens)
+        x = self.dropout(self.first_norm(vectors if added is None else vectors + added))
+        fixed: list[Any] = [None] * len(self.blocks)
         if term == "positional" and not self.separable:
-            positional = self(torch.full_like(tokens, self.mask), present).weights
+            fixed = self(torch.full_like(tokens, self.mask), present).weights
         states, weights = [x], []
-        for number, block in enumerate(self.layers):
-            fixed = None if positional is None else positional[number]
-            x, own = _layer(block, x, (position, may_attend), fixed=fixed, term=term)
+        for block, given in zip(self.layers, fixed, strict=True):
+            x, own = _layer(block, x, (position, may_attend), fixed=given, term=term)
             states.append(x)
             weights.append(own)
         states[-1] = self.last_norm(states[-1])
@@ -136,11 +139,6 @@ class MaskedLM(nn.Module):
     def linear(self, states: Float[Tensor, "*rows embed"]) -> LinearEta:
         """Outputs of some of the last states, one row each, as factors."""
         return item_products(self.transform(states), self.words, self.bias)
-
-    def _start(self, tokens: Tokens, position: Tensor, term: str) -> States:
-        vectors = rows_of(self.words.table.weight, tokens)
-        added = None if term == "contextual" else self.added.embed(position)
-        return self.first_norm(vectors if added is None else vectors + added)
 
 
 def _layer(
@@ -167,21 +165,3 @@ def _layer(
         else:
             fixed = attention.kernel.weights(scores, may_attend)
     return block.join(x, attention.merge(fixed @ v)), fixed
-
-
-def _block(sizes: MaskedLMSizes, encoding: Encoding, generator: torch.Generator) -> Block:
-    attention = Attention(
-        sizes.embed_dim,
-        n_heads=sizes.n_heads,
-        head_dim=sizes.head_dim,
-        generator=generator,
-        encoding=encoding,
-    )
-    return build_block(
-        attention,
-        sizes.embed_dim,
-        connection=sizes.connection,
-        feed_forward_dim=sizes.feed_forward_dim,
-        generator=generator,
-        dropout=sizes.dropout,
-    )

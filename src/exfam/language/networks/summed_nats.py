@@ -43,7 +43,10 @@ class _SummedNats(torch.autograd.Function):
         item: Tensor,
         factors: torch.dtype | None,
     ) -> Tensor:
-        gradients = _Gradients(state, vectors, bias) if any(ctx.needs_input_grad) else None
+        gradients: list[Tensor] = []
+        if any(ctx.needs_input_grad):
+            sums = [torch.zeros_like(part) for part in (vectors, bias) if part is not None]
+            gradients = [torch.empty_like(state), *sums]
         total = torch.zeros((), dtype=torch.float64, device=state.device)
         dtype = factors or state.dtype
         own, rounded = vectors[:n_items].to(dtype), state.to(dtype)
@@ -57,11 +60,10 @@ class _SummedNats(torch.autograd.Function):
             chosen = eta.gather(1, index)
             nats, softmax = tile_log_normalizer(eta)
             total += nats.sum() - chosen.sum(dtype=torch.float64)
-            if gradients is not None:
+            if gradients:
                 softmax.scatter_add_(1, index, torch.full_like(chosen, -1.0))
-                gradients.add(rows, softmax, some, own)
-        if gradients is not None:
-            ctx.save_for_backward(*gradients.all())
+                _add_gradients(gradients, rows, softmax, some, own)
+        ctx.save_for_backward(*gradients)
         return total.to(state.dtype)
 
     @staticmethod
@@ -80,26 +82,15 @@ def _outputs(state: Tensor, vectors: Tensor, bias: Tensor | None, *, into: Tenso
     return into if bias is None else into.add_(bias)
 
 
-class _Gradients:
-    """Sums over chunks of rows."""
-
-    def __init__(self, state: Tensor, vectors: Tensor, bias: Tensor | None) -> None:
-        self.state = torch.empty_like(state)
-        self.vectors = torch.zeros_like(vectors)
-        self.bias = None if bias is None else torch.zeros_like(bias)
-
-    def add(self, rows: slice, eta: Tensor, state: Tensor, vectors: Tensor) -> None:
-        rounded = eta.to(state.dtype)
-        own = self.vectors[: len(vectors)]
-        if state.dtype == own.dtype:
-            torch.mm(rounded, vectors, out=self.state[rows])
-            own.addmm_(rounded.T, state)
-        else:
-            self.state[rows] = rounded @ vectors
-            own += rounded.T @ state
-        if self.bias is not None:
-            self.bias.add_(eta.sum(0))
-
-    def all(self) -> list[Tensor]:
-        gradients = [self.state, self.vectors]
-        return gradients if self.bias is None else [*gradients, self.bias]
+def _add_gradients(
+    gradients: list[Tensor], rows: slice, eta: Tensor, state: Tensor, vectors: Tensor
+) -> None:
+    of_state, of_vectors, *of_bias = gradients
+    rounded, own = eta.to(state.dtype), of_vectors[: len(vectors)]
+    of_state[rows] = rounded @ vectors
+    if state.dtype == own.dtype:
+        own.addmm_(rounded.T, state)
+    else:
+        own += rounded.T @ state
+    for total in of_bias:
+        total.add_(eta.sum(0))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
 import torch
@@ -43,9 +42,9 @@ class PieceBatch:
     target: Shaped[Tensor, "batch"] | None = None
 
     def to(self, device: torch.device) -> "PieceBatch":
-        parts = [self.tokens, self.present, self.chosen, self.target]
-        moved: list[Any] = [None if part is None else part.to(device) for part in parts]
-        return PieceBatch(*moved)
+        return PieceBatch(
+            *(part if part is None else part.to(device) for part in vars(self).values())
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +55,6 @@ class TokenPieces:
     `n_special`: the codes below it are of special tokens, which are never predicted
     `chosen`: which tokens of every piece to predict; None to draw them anew each time
     `target`: labels' codes or numbers, one per piece, that are predicted instead of tokens
-
-    >>> pieces = TokenPieces([np.array([2, 7, 3]), np.array([2, 8, 9, 3])], share=0.15, n_special=5)
-    >>> pieces.pad(np.array([0, 1])).present.int().tolist()
-    [[1, 1, 1, 0], [1, 1, 1, 1]]
     """
 
     pieces: list[Int32[np.ndarray, "_"]] | list[Int64[np.ndarray, "_"]]

@@ -2,19 +2,27 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from io import BufferedIOBase
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 from jaxtyping import Float32
 
 from exfam.checks import DataError, ExfamError, check_choice, check_positive
 from exfam.reading.streams import opened, written
-from exfam.vectors.files.rows import RowSource, StoredVectors, check_vectors, joined_blocks
+from exfam.vectors.files.rows import (
+    MAX_DIM,
+    FilePath,
+    RowSource,
+    StoredVectors,
+    binary_blocks,
+    check_vectors,
+    is_float,
+    joined_blocks,
+    parse_header,
+    text_blocks,
+)
 from exfam.vectors.files.tensors import read_tensors, write_tensors
-from exfam.vectors.files.text import MAX_DIM, binary_blocks, is_float, parse_header, text_blocks
 
 # Of word2vec there is a text and a binary; fastText's .vec is word2vec's text.
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
@@ -44,7 +52,7 @@ _FOREIGN = (
 )
 
 
-def detect_format(path: str | os.PathLike[str]) -> str:
+def detect_format(path: FilePath) -> str:
     """The format of a file, "glove" for text without a header; fastText's counts as "word2vec"."""
     with opened(path) as file:
         start = file.read(_SAMPLE)
@@ -57,10 +65,16 @@ def detect_format(path: str | os.PathLike[str]) -> str:
     fields = first.split()
     if len(fields) > 1 and _is_text(first) and is_float(fields[-1]):
         return "glove"
-    _refuse(path, start)
+    for beginning, what, advice in _FOREIGN:
+        if start.startswith(beginning):
+            raise DataError(f"`path` must be a file of vectors, got {what} at {path}. {advice}")
+    raise DataError(
+        f"`path` must be a file of vectors, got one that begins with {start[:20]!r} at {path}. "
+        f"If it is one of {', '.join(VECTOR_FORMATS)}, name the `format`."
+    )
 
 
-def format_of_name(path: str | os.PathLike[str]) -> str:
+def format_of_name(path: FilePath) -> str:
     """The format that a file to be written has by the ending of its name, .gz aside."""
     name = Path(path).name.lower().removesuffix(".gz")
     ending = os.path.splitext(name)[1]
@@ -78,18 +92,8 @@ def _is_text(rows: bytes) -> bool:
     return _TEXT.issuperset(numbers)
 
 
-def _refuse(path: str | os.PathLike[str], start: bytes) -> NoReturn:
-    for beginning, what, advice in _FOREIGN:
-        if start.startswith(beginning):
-            raise DataError(f"`path` must be a file of vectors, got {what} at {path}. {advice}")
-    raise DataError(
-        f"`path` must be a file of vectors, got one that begins with {start[:20]!r} at {path}. "
-        f"If it is one of {', '.join(VECTOR_FORMATS)}, name the `format`."
-    )
-
-
 def read_vectors(
-    path: str | os.PathLike[str],
+    path: FilePath,
     *,
     format: str = "auto",
     limit: int | None = None,
@@ -113,29 +117,24 @@ def read_vectors(
     check_choice("duplicates", duplicates, _DUPLICATES)
     if limit is not None:
         check_positive("limit", limit)
-    path = Path(path)
     format = detect_format(path) if format == "auto" else format
     if format == "safetensors":
         words, center, context, signs = read_tensors(path)
         check_vectors(words, center, name=str(path))
         context = None if context is None else context[:limit]
         return StoredVectors(words[:limit], center[:limit], context, signs)
-    source = RowSource(str(path), limit=limit, errors=errors, duplicates=duplicates)
     with opened(path) as file:
         if file.read(len(_MARK)) != _MARK:
             file.seek(0)
-        if format == "glove":
-            blocks = text_blocks(file, name=source.name)
-            return joined_blocks(blocks, replace(source, first_line=1))
-        n_words, dim = _header(file, path)
-        if format == "word2vec-binary":
-            blocks = binary_blocks(file, dim=dim, n_words=n_words, name=source.name)
-            return joined_blocks(blocks, source)
-        blocks = text_blocks(file, name=source.name, dim=dim, first_line=2)
-        return joined_blocks(blocks, replace(source, expected=n_words, first_line=2))
+        n_words, dim = (None, None) if format == "glove" else _header(file, path)
+        is_binary = format == "word2vec-binary"
+        first_line = None if is_binary else 1 if format == "glove" else 2
+        source = RowSource(str(path), n_words, limit, errors, duplicates, first_line)
+        blocks = binary_blocks if is_binary else text_blocks
+        return joined_blocks(blocks(file, source, dim=dim), source)
 
 
-def _header(file: BufferedIOBase, path: Path) -> tuple[int, int]:
+def _header(file: BufferedIOBase, path: FilePath) -> tuple[int, int]:
     line = file.readline(_LONGEST_HEADER)
     header = parse_header(line)
     if header is None:
@@ -147,9 +146,7 @@ def _header(file: BufferedIOBase, path: Path) -> tuple[int, int]:
     return header
 
 
-def write_vectors(
-    path: str | os.PathLike[str], stored: StoredVectors, *, format: str = "auto"
-) -> None:
+def write_vectors(path: FilePath, stored: StoredVectors, *, format: str = "auto") -> None:
     """Write words and their vectors beside `path`, then rename the file in.
 
     `format`: one of VECTOR_FORMATS, or "auto": by the name's ending, .txt, .bin, .vec or

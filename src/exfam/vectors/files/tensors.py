@@ -7,21 +7,26 @@ words       uint8, all words in UTF-8, one after the other
 word_ends   int64, where each of them ends
 """
 
-import os
-
 import numpy as np
 
 from exfam.checks import DataError
 from exfam.files import atomic_path
 from exfam.reading.streams import is_packed, opened, written
-from exfam.vectors.files.rows import StoredVectors
+from exfam.vectors.files.rows import FilePath, StoredVectors
 
 # One entry: of several the order, and so the bytes of the file, would vary from run to run.
 _METADATA = {"exfam-word-vectors": "1"}
-_NAMES = {"center", "context", "signs", "words", "word_ends"}
+# The type of each tensor, and how many axes it has.
+_KINDS: dict[str, tuple[type, int]] = {
+    "center": (np.float32, 2),
+    "context": (np.float32, 2),
+    "signs": (np.int8, 1),
+    "words": (np.uint8, 1),
+    "word_ends": (np.int64, 1),
+}
 
 
-def write_tensors(path: str | os.PathLike[str], stored: StoredVectors) -> None:
+def write_tensors(path: FilePath, stored: StoredVectors) -> None:
     """Write the file beside its path, then rename it in; packed if its name ends in .gz."""
     from safetensors.numpy import save, save_file
 
@@ -43,24 +48,27 @@ def write_tensors(path: str | os.PathLike[str], stored: StoredVectors) -> None:
         save_file(tensors, beside, metadata=_METADATA)
 
 
-def read_tensors(path: str | os.PathLike[str]) -> StoredVectors:
+def read_tensors(path: FilePath) -> StoredVectors:
     """What `write_tensors` wrote. Raises DataError for a damaged file, or one of other tensors."""
     tensors = _loaded(path)
-    if not {"center", "words", "word_ends"} <= set(tensors) <= _NAMES:
+    if not {"center", "words", "word_ends"} <= set(tensors) <= set(_KINDS):
         raise DataError(
             "`path` must hold the tensors center, words, word_ends and maybe context or signs, got "
             f"{', '.join(sorted(tensors))} in {path}. It is a file of something else."
         )
-    context, signs = tensors.get("context"), tensors.get("signs")
-    return StoredVectors(
-        _words(tensors["words"], tensors["word_ends"], path),
-        _as("center", tensors["center"], np.float32, 2, path),
-        None if context is None else _as("context", context, np.float32, 2, path),
-        None if signs is None else _as("signs", signs, np.int8, 1, path),
-    )
+    for name, tensor in tensors.items():
+        dtype, n_axes = _KINDS[name]
+        if tensor.ndim != n_axes or tensor.dtype.kind != np.dtype(dtype).kind:
+            raise DataError(
+                f"`path` must hold {name} as {np.dtype(dtype).name} of {n_axes} axes, got "
+                f"{tensor.dtype.name} of {tensor.ndim} in {path}. It is a file of something else."
+            )
+        tensors[name] = tensor.astype(dtype, copy=False)
+    words = _words(tensors["words"].tobytes(), tensors["word_ends"].tolist(), path)
+    return StoredVectors(words, tensors["center"], tensors.get("context"), tensors.get("signs"))
 
 
-def _loaded(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
+def _loaded(path: FilePath) -> dict[str, np.ndarray]:
     from safetensors import SafetensorError
     from safetensors.numpy import load, load_file
 
@@ -74,20 +82,7 @@ def _loaded(path: str | os.PathLike[str]) -> dict[str, np.ndarray]:
         ) from error
 
 
-def _as(
-    name: str, tensor: np.ndarray, dtype: type, n_axes: int, path: str | os.PathLike[str]
-) -> np.ndarray:
-    if tensor.ndim != n_axes or tensor.dtype.kind != np.dtype(dtype).kind:
-        raise DataError(
-            f"`path` must hold {name} as {np.dtype(dtype).name} of {n_axes} axes, got "
-            f"{tensor.dtype.name} of {tensor.ndim} in {path}. It is a file of something else."
-        )
-    return tensor.astype(dtype, copy=False)
-
-
-def _words(letters: np.ndarray, ends: np.ndarray, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    data = _as("words", letters, np.uint8, 1, path).tobytes()
-    stops = _as("word_ends", ends, np.int64, 1, path).tolist()
+def _words(data: bytes, stops: list[int], path: FilePath) -> tuple[str, ...]:
     starts = [0, *stops[:-1]] if stops else []
     if stops != sorted(stops) or (stops and not 0 <= stops[0] <= stops[-1] == len(data)):
         raise DataError(
