@@ -155,7 +155,7 @@ class Case:
         contender = Contender(model="efa", settings=settings, fit=fit, n_configurations=tried)
         fits = fit_seeds(contender, self.splits, seeds=max(2, options.n_seeds(SEEDS[self.task])))
         rows = rows_of(contender, fits, self.splits, task=task, measure=nats)
-        row = Row(task=task, model="efa", settings=settings, metric="")
+        row = Row(task=task, model="efa", settings=settings, metric="", n_seeds=len(fits))
         return fits, rows, replace(row, parameters=rows[0].parameters)
 
 
@@ -176,15 +176,13 @@ def run(options: Options) -> list[Row]:
 def _simulated(options: Options) -> Iterator[Case]:
     sizes = FAST_SIZES if options.fast else tuple(SIZES)
     other = sizes[-1] if options.fast else VARIANT_SIZE
-    for size in sizes:
-        yield _simulated_case("plain", size)
-    for name in VARIANTS:
-        yield _simulated_case(name, other)
-    yield _simulated_case("fresh-truth", other, seed=FRESH_SEED)
+    yield from (_simulated_case("plain", size) for size in sizes)
+    yield from (_simulated_case(name, other) for name in (*VARIANTS, "fresh-truth"))
 
 
-def _simulated_case(name: str, size: int, *, seed: int = PROCESS_SEED) -> Case:
+def _simulated_case(name: str, size: int) -> Case:
     """The truth of one seed, drawn from with seeds that depend on it."""
+    seed = FRESH_SEED if name == "fresh-truth" else PROCESS_SEED
     process = draw_attention_process(N_ITEMS, dim=DIM, seed=seed)
     draw = partial(process.draw, length=LENGTH)
     test = draw(N_TEST, seed=seed + TEST_SEED)
@@ -202,10 +200,8 @@ def _simulated_case(name: str, size: int, *, seed: int = PROCESS_SEED) -> Case:
 
 def _shares(task: str, options: Options) -> Iterator[Case]:
     """Cases of the first part of the training groups in random order, small ones in large ones."""
-    if task == "movielens":
-        whole = movielens_items("correct", seed=SPLIT_SEED)
-    else:
-        whole = instacart_baskets("paper")
+    is_movies = task == "movielens"
+    whole = movielens_items("correct", seed=SPLIT_SEED) if is_movies else instacart_baskets("paper")
     splits = smaller(whole, options)
     order = np.random.default_rng(TRAIN_SEED).permutation(len(splits.train))
     for name, parameters in REAL[task].items():
@@ -247,7 +243,7 @@ def _item_rows(case: Case, options: Options) -> list[Row]:
             {**_figures(own), "divergence-nats": mean_divergence(*pair)}
             for own, pair in zip(aligned, some, strict=True)
         ]
-        rows += _against(row, against, figures, len(fits))
+        rows += _against(row, against, figures)
         # Blown up by single pairs, so that a mean says nothing.
         median = float(np.median([sum(own.center) / 2 for own in aligned]))
         last = replace(rows[-1], metric="alike-centers-inverse-median", value=median)
@@ -260,15 +256,13 @@ def _pairs(first: Sequence, second: Sequence) -> list[tuple]:
     return [(first[i], second[j]) for i, j in combinations(range(len(first)), 2)]
 
 
-def _against(
-    row: Row, against: str, figures: Sequence[Mapping[str, float]], n_fits: int
-) -> list[Row]:
+def _against(row: Row, against: str, figures: Sequence[Mapping[str, float]]) -> list[Row]:
     """One row for each figure of pairs."""
     settings, rows = {**row.settings, "against": against, "pairs": len(figures)}, []
     for metric in figures[0]:
         own = replace(row, settings=settings, metric=metric)
         own = row_over_seeds(own, values=[pair[metric] for pair in figures])
-        rows.append(replace(own, n_seeds=n_fits))
+        rows.append(replace(own, n_seeds=row.n_seeds))
     return rows
 
 
@@ -331,7 +325,7 @@ def _value_rows(options: Options) -> list[Row]:
                 }
                 for one, other in _pairs(first, second)
             ]
-            rows += _against(row, against, figures, len(fits))
+            rows += _against(row, against, figures)
     return rows
 
 

@@ -8,6 +8,7 @@ the one that settings were chosen on; "correct" was never used while choosing an
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -72,10 +73,15 @@ def item_rows(experiment: ItemExperiment, options: Options) -> list[Row]:
     jobs: list[Job] = []
     for split in SPLITS:
         splits = smaller(experiment.read(split), options)
-        for direction in DIRECTIONS:
-            if options.wants(experiment.task + direction):
-                for support in SUPPORTS:
-                    jobs += _jobs(_Table(experiment, options, splits, split, direction, support))
+        for direction, support in product(DIRECTIONS, SUPPORTS):
+            table = _Table(experiment, options, splits, split, direction, support)
+            if options.wants(table.task):
+                for own in _contenders(table):
+                    label = f"{table.task} {own.model} {support} {split}"
+                    jobs.append(Job(label, partial(_fitted_rows, table, own)))
+                if split == "paper":
+                    label = f"{table.task} recommenders {support}"
+                    jobs.append(Job(label, partial(_recommender_rows, table)))
     return gather(jobs)
 
 
@@ -98,20 +104,6 @@ class _Table:
     def where(self) -> dict[str, str]:
         """What rows say of the data."""
         return {"support": self.support, "split": self.split}
-
-
-def _jobs(table: _Table) -> list[Job]:
-    jobs = [
-        Job(
-            f"{table.task} {contender.model} {table.support} {table.split}",
-            partial(_fitted_rows, table, contender),
-        )
-        for contender in _contenders(table)
-    ]
-    if table.split == "paper":
-        label = f"{table.task} recommenders {table.support}"
-        jobs.append(Job(label, partial(_recommender_rows, table)))
-    return jobs
 
 
 def _contenders(table: _Table) -> list[Contender]:

@@ -56,9 +56,7 @@ DIFFERENCE = "nats-difference-to-shrunk-offset"
 SPLIT_SEED = 1001
 
 # Families of ratings 1, 2, 3. A binomial counts from 0: it is fitted to ratings less 1.
-FAMILIES: dict[str, Family] = {
-    "binomial": Binomial(2), "categorical": Categorical(3, start=1), "ordinal": Ordinal(3, start=1)
-}  # fmt: skip
+FAMILIES: tuple[Family, ...] = (Binomial(2), Categorical(3, start=1), Ordinal(3, start=1))
 STARTS = {"binomial": 1.0}
 
 # Chosen on validation of the paper's split: of Poisson, then of FAMILIES; EFA by the categorical,
@@ -108,7 +106,7 @@ def run(options: Options) -> list[Row]:
                     continue
                 tasks.append(task)
                 printed = f"{version}-{direction}" if split == "paper" else None
-                for own in _contenders(options, direction, split, "poisson", family, printed):
+                for own in _contenders(options, direction, split, family, printed):
                     fit = partial(rows_of_seeds, own, splits, task=task)
                     jobs.append(Job(f"{task} {own.model} {split}", fit))
             if tasks:
@@ -118,20 +116,15 @@ def run(options: Options) -> list[Row]:
 
 
 def _contenders(
-    options: Options,
-    direction: str,
-    split: str,
-    name: str,
-    family: Family,
-    printed: str | None = None,
+    options: Options, direction: str, split: str, family: Family, printed: str | None = None
 ) -> list[Contender]:
     """Models of one family, `printed` where Table 2 prints them.
 
     Of the families of ratings, the marginal is that of the categorical and the shrunk offset that
     of the binomial one.
     """
-    chosen = "poisson" if name == "poisson" else "families"
-    where = {"family": name, "split": split}
+    chosen = "poisson" if family.name == "poisson" else "families"
+    where = {"family": family.name, "split": split}
     common = {"direction": direction, "family": family, "parts": "values"}
     offset = {"direction": direction, "family": family, "k": None}
     paper_efa, paper_fm = (
@@ -145,7 +138,7 @@ def _contenders(
     ]
     wanted = {"poisson": closed, "categorical": closed[:1], "binomial": closed[1:]}
     return [
-        *wanted.get(name, []),
+        *wanted.get(family.name, []),
         *latent_factors(
             VALUE_FORMS,
             options,
@@ -174,12 +167,12 @@ def _family_rows(
     """Families that fit ratings: the same for both versions, so fitted once."""
     rows: list[Row] = []
     fits: dict[str, dict[str, list[Fit]]] = {}
-    for name, family in FAMILIES.items():
-        data = Splits(*(_counted(part, name) for part in vars(splits).values()))
-        measure = _measure(split, name)
-        for own in _contenders(options, direction, split, name, family):
+    for family in FAMILIES:
+        data = Splits(*(_counted(part, family.name) for part in vars(splits).values()))
+        measure = _measure(split, family.name)
+        for own in _contenders(options, direction, split, family):
             of_seeds = fit_seeds(own, data, seeds=options.n_seeds(SEEDS))
-            fits.setdefault(own.model, {})[name] = of_seeds
+            fits.setdefault(own.model, {})[family.name] = of_seeds
             rows += rows_of(own, of_seeds, data, task=tasks[0], measure=measure)
     # EFA's nats minus shrunk-offset's, each with the family that is best on validation.
     (best, chosen), (rival, rivals) = (

@@ -165,17 +165,13 @@ def _jobs(
     where = " ".join([table.task, *map(str, table.where.values())])
     jobs = [Job(f"{where} efa", partial(_efa_rows, table, modes(options, lags=lags)))]
     for contender in [*contenders, *baselines(lags=lags)]:
-        fitted_rows = partial(_fitted_rows, table, contender)
-        jobs.append(Job(f"{where} {contender.model}", fitted_rows))
+        jobs.append(Job(f"{where} {contender.model}", partial(_rows, table, contender)))
     return jobs
 
 
-def _fitted_rows(table: _Table, contender: Contender) -> list[Row]:
-    return _rows(table, contender, fit_seeds(contender, table.splits, seeds=table.n_seeds))
-
-
-def _rows(table: _Table, contender: Contender, fits: Sequence[Fit]) -> list[Row]:
+def _rows(table: _Table, contender: Contender, fits: Sequence[Fit] | None = None) -> list[Row]:
     """Rows of the task, and for models that elsewhere have lags those of the further days."""
+    fits = fits or fit_seeds(contender, table.splits, seeds=table.n_seeds)
     if table.where:
         here = {**contender.settings, **table.where}
         contender = replace(contender, settings=here, paper={}, note="")
@@ -192,10 +188,7 @@ def _efa_rows(table: _Table, contenders: Sequence[Contender]) -> list[Row]:
     """Rows of both modes, and of ensembles of the one with the smaller error on validation."""
     fits = [fit_seeds(own, table.splits, seeds=table.n_seeds) for own in contenders]
     rows = [_rows(table, *own) for own in zip(contenders, fits, strict=True)]
-    error = [
-        next(row.validation for row in of_mode if row.metric == "mse" and row.validation)
-        for of_mode in rows
-    ]
+    error = [next(row.validation or 0.0 for row in own if row.metric == "mse") for own in rows]
     better = int(np.argmin(error))
     if together := _ensembles(fits[better]):
         chosen = contenders[better]
