@@ -47,7 +47,7 @@ def project(x, radius):
 def by_hand(model, sites, values, center):
     """The paper's equations for one element of one map, one token at a time."""
     weight = {name: p.detach().numpy() for name, p in model.named_parameters()}
-    radius, relu = model.token_bound, lambda x: np.maximum(x, 0)
+    radius, relu = model.sizes.token_bound, lambda x: np.maximum(x, 0)
     h = []
     for j, tau in enumerate(sites):
         g = weight["place.second"] @ relu(weight["place.first"] @ project(tau, radius))
@@ -67,7 +67,7 @@ def by_hand(model, sites, values, center):
             attended = token + update
             after.append(project(attended + second @ relu(first @ attended), radius))
         h = after
-    return np.clip(h[center][-1], -model.value_bound, model.value_bound)
+    return np.clip(h[center][-1], -model.sizes.value_bound, model.sizes.value_bound)
 
 
 @pytest.mark.parametrize("bounds", [{}, {"token_bound": 0.9, "value_bound": 0.1}])

@@ -34,10 +34,7 @@ SIZES = ClippedFieldSizes(
     n_dims=3, place_dim=2, place_hidden_dim=5, n_layers=2, n_heads=3, feed_forward_dim=4,
     token_bound=7.0, value_bound=0.05,
 )  # fmt: skip
-OF = ModelClass(
-    n_layers=2, n_heads=3, embed_dim=3, feed_forward_dim=4, place_hidden_dim=5, n_dims=3,
-    norm_bound=40.0, token_bound=7.0, value_bound=0.05,
-)  # fmt: skip
+OF = ModelClass(SIZES, norm_bound=40.0)
 KNOWN = ClippedFieldSizes(n_dims=2, place_dim=2, place_hidden_dim=4, value_bound=8.0)
 
 
@@ -97,17 +94,14 @@ def test_the_last_step_of_the_proof_holds_over_the_whole_range():
     random = np.random.default_rng(0)
     gaps = []
     for _ in range(300):
-        of = replace(
-            OF,
-            n_layers=int(random.integers(1, 20)),
-            norm_bound=float(10 ** random.uniform(-3, 4)),
-            token_bound=float(10 ** random.uniform(-3, 4)),
-            value_bound=float(10 ** random.uniform(-3, 4)),
-        )
-        gaps.append(43 * of.n_layers * of.iota - of.log_covering)
+        n_layers = int(random.integers(1, 20))
+        norm, token, value = (10 ** random.uniform(-3, 4, 3)).tolist()
+        sizes = replace(SIZES, n_layers=n_layers, token_bound=token, value_bound=value)
+        of = ModelClass(sizes, norm_bound=norm)
+        gaps.append(43 * n_layers * of.iota - of.log_covering)
     assert min(gaps) > 0 and np.std(gaps) > 1
     b, r, y, n = 1.5, 2.0, 0.5, 2
-    of = replace(OF, n_layers=n, norm_bound=b, token_bound=r, value_bound=y)
+    of = ModelClass(replace(SIZES, n_layers=n, token_bound=r, value_bound=y), norm_bound=b)
     b_h, b_theta = (1 + b**2) * (1 + b**2 * r**3), b * r * (1 + b * r**2 + b**3 * r**2)
     expected = math.log(4 + 4 * (n + 1) * b_h**n * b_theta * b / y)
     assert of.log_covering == pytest.approx(expected)

@@ -35,7 +35,7 @@ _ROUNDS = 1000
 
 @dataclass(frozen=True)
 class ClippedFieldSizes:
-    """Sizes of the class: the letters are the theorem's.
+    """Sizes of the class of theorem 2, with its letters; the length of tokens is D = K + 1.
 
     `n_dims`: tau, of a site's coordinates; `place_dim`: K, of g; `place_hidden_dim`: K'
     `n_layers`: L; `n_heads`: M; `feed_forward_dim`: D'; `token_bound`: R; `value_bound`: B_y
@@ -103,11 +103,12 @@ class ClippedFieldNetwork(nn.Module):
         self.place, self.column = PlaceMap(sizes, generator=generator), column
         layers = [ClippedLayer(sizes, generator=generator) for _ in range(sizes.n_layers)]
         self.layers: Any = nn.ModuleList(layers)  # whose items have no better type
-        self.token_bound, self.value_bound = sizes.token_bound, sizes.value_bound
+        self.sizes = sizes
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 1"]:
         """clip_By(read_y(TF^R(Exp^R(Z_i)))) of each element i."""
-        return self.unclipped(batch).clamp(-self.value_bound, self.value_bound)[..., None]
+        bound = self.sizes.value_bound
+        return self.unclipped(batch).clamp(-bound, bound)[..., None]
 
     def unclipped(self, batch: Batch) -> Float[Tensor, "batch length"]:
         """The same before it is cut at the bound of values."""
@@ -135,8 +136,8 @@ class ClippedFieldNetwork(nn.Module):
 
     def _projected(self, x: Float[Tensor, "*rows embed"]) -> Float[Tensor, "*rows embed"]:
         """clip_R: the nearest point of the ball of radius R."""
-        length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        return x * (self.token_bound / length.clamp_min(self.token_bound))
+        length, bound = torch.linalg.vector_norm(x, dim=-1, keepdim=True), self.sizes.token_bound
+        return x * (bound / length.clamp_min(bound))
 
 
 def known_clipped_field(

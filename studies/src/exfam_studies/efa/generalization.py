@@ -27,7 +27,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.groups import Groups
 from exfam.scores.metrics import Interval
 from exfam_studies.common.statements import ERRORS, Check, unmet
-from exfam_studies.efa.clipped_attention import ClippedFieldNetwork
+from exfam_studies.efa.clipped_attention import ClippedFieldNetwork, ClippedFieldSizes
 
 # xi, the probability with which the theorem may be wrong.
 CHANCE = 0.05
@@ -37,32 +37,23 @@ _SLACK = 1e-6
 
 @dataclass(frozen=True)
 class ModelClass:
-    """The set Theta of the theorem, as numbers; the letters are the paper's.
+    """The set Theta of the theorem: the sizes of its models, and B, the bound of their norm."""
 
-    `n_layers`: L; `n_heads`: M; `embed_dim`: D = K + 1; `feed_forward_dim`: D'
-    `place_hidden_dim`: K'; `n_dims`: tau; `norm_bound`: B; `token_bound`: R; `value_bound`: B_y
-    """
-
-    n_layers: int
-    n_heads: int
-    embed_dim: int
-    feed_forward_dim: int
-    place_hidden_dim: int
-    n_dims: int
+    sizes: ClippedFieldSizes
     norm_bound: float
-    token_bound: float
-    value_bound: float
 
     @property
     def n_numbers(self) -> int:
-        """L (3 M D^2 + 2 D D') + K' (K + tau): how many numbers a model of the class has."""
-        layer = 3 * self.n_heads * self.embed_dim**2 + 2 * self.embed_dim * self.feed_forward_dim
-        return self.n_layers * layer + self.place_hidden_dim * (self.embed_dim - 1 + self.n_dims)
+        """L (3 M D^2 + 2 D D') + K' (K + tau), D = K + 1: how many numbers a model has."""
+        of, dim = self.sizes, self.sizes.place_dim + 1
+        layer = 3 * of.n_heads * dim**2 + 2 * dim * of.feed_forward_dim
+        return of.n_layers * layer + of.place_hidden_dim * (of.place_dim + of.n_dims)
 
     @property
     def iota(self) -> float:
         """log(2 + max(B, R, 1 / (2 B_y)))."""
-        return math.log(2 + max(self.norm_bound, self.token_bound, 0.5 / self.value_bound))
+        of = self.sizes
+        return math.log(2 + max(self.norm_bound, of.token_bound, 0.5 / of.value_bound))
 
     @property
     def log_covering(self) -> float:
@@ -70,16 +61,16 @@ class ModelClass:
 
         B_H = (1 + B^2)(1 + B^2 R^3), B_Theta = B R (1 + B R^2 + B^3 R^2). Source: appendix D.
         """
-        b, r, n = self.norm_bound, self.token_bound, self.n_layers
+        b, r, n = self.norm_bound, self.sizes.token_bound, self.sizes.n_layers
         of_layer = math.log1p(b**2) + math.log1p(b**2 * r**3)
         of_norm = math.log(b * r) + math.log1p(b * r**2 + b**3 * r**2)
-        rest = math.log(4 * (n + 1) * b / self.value_bound) + n * of_layer + of_norm
+        rest = math.log(4 * (n + 1) * b / self.sizes.value_bound) + n * of_layer + of_norm
         return float(np.logaddexp(math.log(4), rest))
 
     def rate_term(self, n_groups: int) -> float:
         """The theorem's rate at F groups, in squared units of the value, up to a constant."""
-        inside = 43 * self.n_layers * self.n_numbers * self.iota + math.log(1 / CHANCE)
-        return self.value_bound**2 * math.sqrt(inside / n_groups)
+        inside = 43 * self.sizes.n_layers * self.n_numbers * self.iota + math.log(1 / CHANCE)
+        return self.sizes.value_bound**2 * math.sqrt(inside / n_groups)
 
 
 def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass:
@@ -100,18 +91,7 @@ def model_class(model: object, *, norm_bound: float | None = None) -> ModelClass
         raise ExfamError(
             f"`norm_bound` must be at least the model's own norm {norm:.4g}, got {bound:.4g}."
         )
-    layer = network.layers[0]
-    return ModelClass(
-        n_layers=len(network.layers),
-        n_heads=len(layer.query),
-        embed_dim=layer.query.shape[-1],
-        feed_forward_dim=len(layer.first),
-        place_hidden_dim=len(network.place.first),
-        n_dims=network.place.first.shape[1],
-        norm_bound=bound,
-        token_bound=network.token_bound,
-        value_bound=network.value_bound,
-    )
+    return ModelClass(network.sizes, norm_bound=bound)
 
 
 def parameter_norm(network: ClippedFieldNetwork) -> Float[Tensor, ""]:
@@ -232,14 +212,14 @@ def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
     n_groups = np.array([fit.n_groups for fit in fits])
     slope = fit_slope(n_groups, np.array([fit.excess for fit in fits]))
     over_rate = max(fit.excess / of.rate_term(fit.n_groups) for fit in fits)
-    step = 43 * of.n_layers * of.iota
+    step, bound = 43 * of.sizes.n_layers * of.iota, of.sizes.value_bound
     largest = max(fit.largest for fit in fits)
     norm = max(max(fit.norm, fit.known_norm) for fit in fits)
     above = [fit for fit in fits if fit.training_gap > _SLACK * fit.training_loss]
     worst = max(fits, key=lambda fit: fit.training_gap)
     apart = [abs(fit.sampled - fit.excess) - ERRORS * fit.sampled_error for fit in fits]
     off = fits[int(np.argmax(apart))]
-    values = f"assumption 5: |y| <= B_y = {of.value_bound:g}, got {largest:.3g}"
+    values = f"assumption 5: |y| <= B_y = {bound:g}, got {largest:.3g}"
     norms = f"section 5.2.2: |||theta||| <= B = {of.norm_bound:g}, got {norm:.3g}"
     minima = (
         f"section 5.2.2: fits must minimize the training loss, got {len(above)} of {len(fits)} "
@@ -262,7 +242,7 @@ def check_theorem_2(fits: Sequence[MeasuredFit], of: ModelClass) -> Check:
         },
         expected={"slope at most": -0.5, "log covering at most": step},
         failed_assumptions=unmet(
-            (largest <= of.value_bound, values),
+            (largest <= bound, values),
             (norm <= of.norm_bound * (1 + _SLACK), norms),
             (not above, minima),
             (max(apart) <= 1e-12, best),

@@ -216,14 +216,12 @@ def align(first: ItemEmbeddings, second: ItemEmbeddings, *, seed: int = 0) -> Al
     shares: dict[str, Any] = {name: BothWays(forward[name], backward[name]) for name in forward}
     if not (np.ptp(first.bias) and np.ptp(second.bias)):
         shares["bias"] = None
+    contexts = [fit.context[~half] @ white.into @ turn for fit, white, turn in ways]
+    centers = [fit.center @ white.back @ turn for fit, white, turn in ways]
     return Alignment(
         **shares,
-        context_correlations=_columns_correlation(
-            *(fit.context[~half] @ white.into @ turn for fit, white, turn in ways)
-        ),
-        center_correlations=_columns_correlation(
-            *(fit.center @ white.back @ turn for fit, white, turn in ways)
-        ),
+        context_correlations=_columns_correlation(*contexts),
+        center_correlations=_columns_correlation(*centers),
     )
 
 

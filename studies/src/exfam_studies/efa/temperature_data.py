@@ -126,6 +126,5 @@ def true_conditional(process: FieldProcess, groups: Groups) -> Prediction:
     mean = center[:, own] + (apart[:, own] - (apart @ inverse)[:, own] * variance)
     log_scale = np.broadcast_to(np.log(np.sqrt(variance)), mean.shape)
     eta = np.stack([mean, log_scale], axis=-1).reshape(-1, 2)
-    return Prediction(
-        Mixture(Gaussian(), torch.from_numpy(eta)[None]), np.arange(len(eta)), len(eta)
-    )
+    exact = Mixture(Gaussian(), torch.from_numpy(eta)[None])
+    return Prediction(exact, np.arange(len(eta)), len(eta))
