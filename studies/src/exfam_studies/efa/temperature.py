@@ -150,7 +150,7 @@ def _simulated_jobs(options: Options, *, draw: str) -> list[Job]:
     jobs, n_seeds = [], options.n_seeds(SIMULATED_SEEDS)
     for lags in SIMULATED_LAGS:
         splits = smaller(field_splits(groups, lags=lags, history=lags), options)
-        where = {"draw": draw, "lags": lags}
+        where: dict[str, str | int] = {"draw": draw, "lags": lags}
         table = _Table(task=SIMULATED, splits=splits, n_seeds=n_seeds, where=where)
         factors = [] if lags else latent_factors(options, neighbors=SIMULATED_NEIGHBORS)
         jobs.append(Job(f"{SIMULATED} truth {draw}", partial(_truth_rows, truth, table)))
@@ -191,11 +191,11 @@ def _efa_rows(table: _Table, contenders: Sequence[Contender]) -> list[Row]:
     error = [next(row.validation or 0.0 for row in own if row.metric == "mse") for own in rows]
     better = int(np.argmin(error))
     if together := _ensembles(fits[better]):
-        chosen = contenders[better]
-        settings = {"of": chosen.model, "members": len(together[0].estimator.members_)}
+        chosen, n_members = contenders[better], len(together[0].estimator.members_)
         note = "ensembles share fits: sd too small" if len(together) > 1 else ""
-        chosen = replace(chosen, model="efa-ensemble", settings=settings, paper={}, note=note)
-        rows.append(_rows(table, chosen, together))
+        named = replace(chosen, settings={"of": chosen.model, "members": n_members})
+        named = replace(named, model="efa-ensemble", paper={}, note=note)
+        rows.append(_rows(table, named, together))
     return list(chain.from_iterable(rows))
 
 
