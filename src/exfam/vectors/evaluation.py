@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 
 from exfam.checks import check_choice, check_positive
 from exfam.reading.public_sets.word_pairs import WordPairs
@@ -204,12 +204,17 @@ def evaluate_similarity(
 
 def rank_correlation(a: Float[np.ndarray, "values"], b: Float[np.ndarray, "values"]) -> float:
     """Spearman's correlation, ties at their mean rank; nan for fewer than 2 or all equal values."""
-    if len(a) < 2:
-        return float("nan")
     # Not before: it takes half a second.
     from scipy.stats import rankdata
 
-    left, right = (ranks - ranks.mean() for ranks in (rankdata(a), rankdata(b)))
+    return correlation(rankdata(a), rankdata(b))
+
+
+def correlation(a: Float64[np.ndarray, "values"], b: Float64[np.ndarray, "values"]) -> float:
+    """Pearson's correlation; nan for fewer than 2 or all equal values."""
+    if len(a) < 2:
+        return float("nan")
+    left, right = a - a.mean(), b - b.mean()
     scale = np.sqrt((left @ left) * (right @ right))
     return float(left @ right / scale) if scale else float("nan")
 

@@ -11,7 +11,7 @@ masked language model of whole words, of a smaller vocabulary. The paper's figur
 models, 9,522 questions, and other corpora. "explanation", "symmetry": see `analogy_errors`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -33,11 +33,9 @@ from exfam_studies.experts.analogy_sets import (
     VectorSet,
     answer_by_offsets,
     common_questions,
+    compared_sets,
     fit_settings,
     fitted_set,
-    given_sets,
-    packaged_set,
-    single_words,
     words_in_common,
 )
 
@@ -65,8 +63,7 @@ def run(options: Options) -> list[Row]:
     sets = cache(partial(fitted_set, read=read, options=options))
     jobs = []
     for task in filter(options.wants, TASKS[:2]):
-        models = [model for model in FITTED if model != MASKED_LM or task == "masked-lm"]
-        jobs.append(Job(task, partial(_task_rows, task, models, sets, options)))
+        jobs.append(Job(task, partial(_task_rows, task, sets, options)))
     if options.wants("explanation"):
         counted, questions = cache(partial(word_sets, read, options)), word_questions("google")
         for model in EXPLAINED:
@@ -85,12 +82,10 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {"estimator": FITTED[model].__name__, **fit_settings(model, options)}
 
 
-def _task_rows(
-    task: str, models: Sequence[str], sets: Callable[[str], VectorSet], options: Options
-) -> list[Row]:
-    every = [*(sets(model) for model in models), packaged_set(), *given_sets(options.vectors)]
-    known = [replace(own, vectors=tuple(map(single_words, own.vectors))) for own in every]
-    known = [own for own in known if own.vectors]
+def _task_rows(task: str, sets: Callable[[str], VectorSet], options: Options) -> list[Row]:
+    models = [model for model in FITTED if model != MASKED_LM or task == "masked-lm"]
+    every = compared_sets(map(sets, models), options.vectors)
+    known = [own for own in every if own.vectors]
     # Seeds of a model have the same words, so that the first stands for all.
     first = [own.vectors[0] for own in known]
     questions, shared = common_questions(first, word_questions("google")), words_in_common(first)
@@ -109,21 +104,17 @@ def _task_rows(
     return rows
 
 
-def _kinds(questions: WordQuestions) -> Parts:
-    """Semantic and syntactic questions, of which there are any, then all."""
-    own = np.array([questions.kinds.get(name, "") for name in questions.categories])
-    kinds = {name: own == name for name in np.unique(own).tolist() if name}
-    return {**kinds, "overall": np.ones(len(own), dtype=bool)}
-
-
-def _categories(questions: WordQuestions) -> Parts:
-    """Every category, in the order of the questions."""
-    own = np.array(questions.categories)
-    return {name: own == name for name in dict.fromkeys(questions.categories)}
+def _parts(questions: WordQuestions) -> tuple[Parts, Parts]:
+    """Semantic and syntactic questions, of which there are any, and all; then every category."""
+    category = np.array(questions.categories)
+    kind = np.array([questions.kinds.get(name, "") for name in questions.categories])
+    kinds = {name: kind == name for name in np.unique(kind).tolist() if name}
+    categories = {name: category == name for name in dict.fromkeys(questions.categories)}
+    return {**kinds, "overall": np.ones(len(kind), dtype=bool)}, categories
 
 
 def _question_rows(task: str, questions: WordQuestions) -> list[Row]:
-    kinds, row = _kinds(questions), Row(task=task, model="questions", metric="")
+    (kinds, categories), row = _parts(questions), Row(task=task, model="questions", metric="")
     rows = [
         replace(row, metric=f"count-{name}", value=float(np.sum(kinds.get(name, 0))), paper=paper)
         for name, paper in zip(TOTALS, PAPER_QUESTIONS, strict=True)
@@ -131,7 +122,7 @@ def _question_rows(task: str, questions: WordQuestions) -> list[Row]:
     row = replace(row, task=f"{task}-categories")
     return rows + [
         replace(row, metric=f"count-{name}", value=float(own.sum()))
-        for name, own in _categories(questions).items()
+        for name, own in categories.items()
     ]
 
 
@@ -147,7 +138,7 @@ def _set_rows(
     shown = replace(row, settings={**own.settings, "among": len(shared)})
     alone = replace(row, model=f"{own.model}-c-alone")
     of_category = replace(row, task=f"{task}-categories", settings={})
-    kinds, categories = _kinds(questions), _categories(questions)
+    kinds, categories = _parts(questions)
     return [
         row_over_seeds(
             replace(row, metric=f"{metric}-{name}"),

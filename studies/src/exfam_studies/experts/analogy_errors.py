@@ -25,7 +25,7 @@ from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.vectors import WordVectors
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Key, Measured, Store, kept_seeds, metric_row, metric_rows
+from exfam_studies.common.kept import Key, Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.word_corpus import corpus_name
 from exfam_studies.experts.analogy_sets import (
@@ -127,10 +127,10 @@ def symmetry_rows(read: Callable[[], PreparedText], options: Options) -> list[Ro
     measure = partial(_symmetry, read, settings)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SYMMETRY_SEEDS), measure)
     shown, rows = {"corpus": corpus_name(options), **settings}, []
-    for name in kept[0].figures:
-        model, _, metric = name.partition(" ")
-        row = Row(task="symmetry", model=model, settings=shown, metric=name, n_configurations=1)
-        rows.append(replace(metric_row(row, kept), metric=metric))
+    row = Row(task="symmetry", model="", settings=shown, metric="", n_configurations=1)
+    for own in metric_rows(row, kept):
+        model, _, metric = own.metric.partition(" ")
+        rows.append(replace(own, model=model, metric=metric))
     return rows
 
 
@@ -163,15 +163,13 @@ def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], see
     return Measured(figures, arrays={"log-tau": log_tau})
 
 
-def stretches(
-    text: PreparedText, *, n_words: int, n_tokens: int, length: int = _STRETCH
-) -> PreparedText:
-    """The head of a text, of its most frequent words alone, in sentences of `length` words."""
+def stretches(text: PreparedText, *, n_words: int, n_tokens: int) -> PreparedText:
+    """The head of a text, of its most frequent words alone, in sentences of eleven words."""
     head = list(islice(chain.from_iterable(text_lines(text)), n_tokens))
     kept = prepare_text([head], min_count=2, max_words=n_words)
     words = kept.tokens[kept.tokens >= 0]
     # A word alone has no context.
-    words = words[: len(words) - (len(words) % length == 1)]
-    ends = np.arange(length, len(words), length)
+    words = words[: len(words) - (len(words) % _STRETCH == 1)]
+    ends = np.arange(_STRETCH, len(words), _STRETCH)
     tokens = np.append(np.insert(words, ends, -1), -1).astype(np.int32)
     return PreparedText(tokens, kept.vocabulary, len(head))

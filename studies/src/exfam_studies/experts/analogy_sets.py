@@ -2,7 +2,7 @@
 
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -128,7 +128,7 @@ class VectorSet:
     """A model's vectors, one set a seed, or none, with the settings of its rows."""
 
     model: str
-    settings: Mapping[str, str | int | float | bool]
+    settings: Mapping[str, Any]
     vectors: tuple[WordVectors, ...] = ()
     cpu_seconds: tuple[float, ...] = ()
     note: str = ""
@@ -155,12 +155,9 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
         return VectorSet(model, {}, note="not installed")
     seeds = range(options.n_seeds(1 if model == MASKED_LM else SEEDS))
     vectors, kept = zip(*(_fitted(model, seed, read, options) for seed in seeds), strict=True)
-    shown: dict[str, str | int | float | bool] = {
-        "corpus": corpus_name(options),
-        "tokens": int(kept[0].figures["tokens"] or 0),
-        "words": len(vectors[0]),
-        "dim": vectors[0].dim,
-    }
+    first, tokens = vectors[0], int(kept[0].figures["tokens"] or 0)
+    known = {"corpus": corpus_name(options), "tokens": tokens}
+    shown = {**known, "words": len(first), "dim": first.dim}
     return VectorSet(model, shown, vectors, tuple(fit.cpu_seconds for fit in kept))
 
 
@@ -202,12 +199,16 @@ def fit_vectors(model: str, text: PreparedText, seed: int, options: Options) -> 
     return network.encoder().word_vectors()
 
 
-def packaged_set() -> VectorSet:
-    """The vectors that tokens enter the encoder of a package with; none where it is absent."""
+def compared_sets(fitted: Iterable[VectorSet], path: Path | None) -> list[VectorSet]:
+    """Fitted sets, that of the encoder of a package, and those at a path, of single words alone."""
     encoder = packaged_encoder()
-    if encoder is None:
-        return VectorSet("minilm", {}, note="not installed")
-    return _outside("minilm", encoder.word_vectors())
+    packaged = VectorSet("minilm", {}, note="not installed")
+    if encoder is not None:
+        packaged = _outside("minilm", encoder.word_vectors())
+    return [
+        replace(own, vectors=tuple(map(single_words, own.vectors)))
+        for own in (*fitted, packaged, *given_sets(path))
+    ]
 
 
 def given_sets(path: Path | None) -> Iterator[VectorSet]:

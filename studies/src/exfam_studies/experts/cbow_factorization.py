@@ -54,7 +54,8 @@ def _settings(dim: int, options: Options) -> dict[str, Any]:
 
 
 def _rows(dim: int, options: Options) -> list[Row]:
-    settings, n_sentences = _settings(dim, options), _n_sentences(options)
+    settings = _settings(dim, options)
+    n_sentences = FAST_SENTENCES if options.fast else N_SENTENCES
     shown = {"dim": dim, "epochs": settings["epochs"]}
     names = (TASKS[0], f"{n_sentences}-sentences", f"dim-{dim}-epochs-{settings['epochs']}")
     measure = partial(_measure, settings, n_sentences)
@@ -75,12 +76,8 @@ def _measure(settings: dict[str, Any], n_sentences: int, seed: int) -> Measured:
 
 
 def _unigram_rows(options: Options) -> list[Row]:
-    texts = [
-        read_texts("toy", _n_sentences(options), 1, seed) for seed in range(options.n_seeds(SEEDS))
-    ]
-    nats = [judge_frequencies(own, {"window": None}, 0)[1]["nats"] for own in texts]
+    n_sentences, nats = FAST_SENTENCES if options.fast else N_SENTENCES, []
+    for seed in range(options.n_seeds(SEEDS)):
+        texts = read_texts("toy", n_sentences, 1, seed)
+        nats.append(judge_frequencies(texts, {"window": None}, seed)[1]["nats"])
     return [row_over_seeds(Row(task=TASKS[0], model="unigram", metric="nats"), values=nats)]
-
-
-def _n_sentences(options: Options) -> int:
-    return FAST_SENTENCES if options.fast else N_SENTENCES

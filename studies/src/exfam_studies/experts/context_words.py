@@ -102,8 +102,7 @@ class ContextWords(nn.Module):
         if batch.item is None:
             raise ExfamError("`item` must be given for a model of words, got groups without items.")
         item, length = batch.item, batch.item.shape[1]
-        far = max(1, length - 1)
-        far = far if self.window is None else min(self.window, far)
+        far = min(self.window or length, max(1, length - 1))
         offset = torch.arange(-far, far + 1, device=item.device)
         offset = offset[offset != 0]
         position = torch.arange(length, device=item.device)[:, None] + offset

@@ -78,17 +78,14 @@ def _sizes(task: str, options: Options) -> dict[str, Any]:
 
 def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]:
     sizes = _sizes(task, options)
-    name = f"{weights}{'-offsets' * offsets}-{sizes['max_epochs']}-epochs"
-    name += f"-rate-{sizes['learning_rate']:g}"
+    trained = f"{sizes['max_epochs']}-epochs-rate-{sizes['learning_rate']:g}"
+    name = f"{weights}{'-offsets' * offsets}-{trained}"
     names = (task, f"{sizes['n_sentences'][0]}-sentences", name)
     measure = partial(_measure, task, weights, offsets, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
+    shown, tried = {"dim": sizes["dim"], "offsets": offsets}, sizes["n_configurations"]
     row = Row(
-        task=task,
-        model=NAMES[weights],
-        settings={"dim": sizes["dim"], "offsets": offsets},
-        metric="nats",
-        n_configurations=sizes["n_configurations"],
+        task=task, model=NAMES[weights], settings=shown, metric="nats", n_configurations=tried
     )
     return [metric_row(row, kept)]
 
@@ -96,13 +93,11 @@ def _rows(task: str, weights: str, offsets: bool, options: Options) -> list[Row]
 def _measure(task: str, weights: str, offsets: bool, options: Options, seed: int) -> Measured:
     sizes = _sizes(task, options)
     parts = _parts(task, seed, sizes["n_sentences"])
+    shape = {name: sizes[name] for name in ("dim", "key_dim", "window")}
     network = ContextWords(
-        parts.train.n_items,
-        weights=weights,
-        offsets=offsets,
-        generator=torch.Generator().manual_seed(seed),
-        **{name: sizes[name] for name in ("dim", "key_dim", "window")},
-    )
+        parts.train.n_items, weights=weights, offsets=offsets,
+        generator=torch.Generator().manual_seed(seed), **shape,
+    )  # fmt: skip
     model = TwoPartModel(direction="bidirectional", item_part=network)
     trained = {name: sizes[name] for name in ("learning_rate", "batch_size", "max_epochs")}
     settings, loss = TrainingSettings(**trained, seed=seed), Likelihood("bidirectional")

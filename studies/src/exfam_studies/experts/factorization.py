@@ -11,7 +11,7 @@ and learns to attend afterwards; trained at once it settles on single words. "pt
 times or more, within 5 words of a sentence.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache, partial
 from itertools import islice
@@ -80,15 +80,17 @@ _JOIN = " | "
 Compared = Mapping[str, tuple[np.ndarray, FactorMatrix]]
 Texts = tuple[PreparedText, PreparedText]
 Judged = tuple[Compared, dict[str, float]]
+Judge = Callable[..., Judged]
 
 
 def run(options: Options) -> list[Row]:
     """Fit each model to each corpus, and compare products with matrices counted from it."""
     jobs = []
     for task in filter(options.wants, TASKS):
-        for model, shown, hidden in _models(task, options):
+        for model, judge, shown, hidden in _models(task, options):
             label = f"{task} {model} {shown.get('dim', '')}".strip()
-            jobs.append(Job(label, partial(_rows, task, model, shown, hidden, options)))
+            judged = partial(judge, settings={**shown, **hidden})
+            jobs.append(Job(label, partial(_rows, task, model, shown, judged, options)))
     return gather(jobs)
 
 
@@ -103,29 +105,29 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {} if recipe is None else {"network": "word attention", **own, **asdict(recipe)}
 
 
-def _models(task: str, options: Options) -> Iterator[tuple[str, Settings, Settings]]:
-    """Every model of a task, its settings that rows have, and those that they have not."""
+def _models(task: str, options: Options) -> Iterator[tuple[str, Judge, Settings, Settings]]:
+    """Models, what judges them, their settings that rows have, and those that rows have not."""
     if task == "ptb":
         sizes = {"dim": 4, "epochs": 1} if options.fast else {"dim": PTB_DIM, "epochs": PTB_EPOCHS}
         settings = {"dim": sizes["dim"], "window": PTB_WINDOW, "epochs": sizes["epochs"]}
-        yield "frequencies", {}, {"window": PTB_WINDOW}
-        yield "sgns", settings, {}
-        yield "cbow-softmax", settings, {}
+        yield "frequencies", judge_frequencies, {}, {"window": PTB_WINDOW}
+        yield "sgns", _skipgram, settings, {}
+        yield "cbow-softmax", judge_cbow, settings, {}
         return
-    yield "frequencies", {}, {"window": None}
+    yield "frequencies", judge_frequencies, {}, {"window": None}
     for dim in TOY_DIMS:
         epochs = 2 if options.fast else TOY_EPOCHS
-        yield "sgns", {"dim": dim, "epochs": epochs}, {"window": TOY_WINDOW}
+        yield "sgns", _skipgram, {"dim": dim, "epochs": epochs}, {"window": TOY_WINDOW}
         for model, recipe in RECIPES.items():
             if options.fast:
                 recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
-            yield model, {"dim": dim}, {"recipe": recipe}
+            yield model, _attention, {"dim": dim}, {"recipe": recipe}
 
 
-def _rows(task: str, model: str, shown: Settings, hidden: Settings, options: Options) -> list[Row]:
+def _rows(task: str, model: str, shown: Settings, judge: Judge, options: Options) -> list[Row]:
     named = "-".join(f"{name}-{value}" for name, value in shown.items()) or "none"
     names = (task, model, named, "fast" if options.fast else "whole")
-    measure = partial(_measure, task, model, {**shown, **hidden}, options)
+    measure = partial(_measure, task, judge, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS[task]), measure)
     row = Row(task=task, model=model, settings=shown, metric="", n_configurations=_TRIED[model])
     figures, rows = {own.metric: own for own in metric_rows(row, kept)}, []
@@ -142,10 +144,10 @@ def _rows(task: str, model: str, shown: Settings, hidden: Settings, options: Opt
     return rows
 
 
-def _measure(task: str, model: str, settings: Settings, options: Options, seed: int) -> Measured:
+def _measure(task: str, judge: Judge, options: Options, seed: int) -> Measured:
     n, min_count = (FAST_SIZES if options.fast else SIZES)[task]
     texts = read_texts(task, n, min_count, 0 if task == "ptb" else seed)
-    compared, figures = JUDGES[model](texts, settings, seed)
+    compared, figures = judge(texts, seed=seed)
     for name, (products, matrix) in compared.items():
         agreed = [agreement(products, matrix)]
         if task == "ptb":
@@ -214,14 +216,6 @@ def _attention(texts: Texts, settings: Settings, seed: int) -> Judged:
         "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
         "factor-log-tau-sd": float(factors.log_tau.std()),
     }
-
-
-JUDGES = {
-    "frequencies": judge_frequencies,
-    "sgns": _skipgram,
-    "cbow-softmax": judge_cbow,
-    **dict.fromkeys(RECIPES, _attention),
-}
 
 
 @cache

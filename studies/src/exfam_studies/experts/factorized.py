@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float64, Int32, Int64, Shaped
 from exfam.checks import DataError, check_whole
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.text import PreparedText
-from exfam.vectors.evaluation import rank_correlation
+from exfam.vectors.evaluation import correlation, rank_correlation
 from exfam.words.pmi import association
 from exfam_studies.common.statements import unmet
 
@@ -24,6 +24,7 @@ _LARGE = 0.05
 NO_PAIRS = "`text` must hold a sentence of two words or more, got none. Prepare longer sentences."
 
 Matrix = Float[np.ndarray, "words contexts"]
+Chosen = Bool[np.ndarray, "words contexts"] | bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,19 +206,14 @@ class Agreement:
 
 
 def agreement(
-    products: Matrix,
-    matrix: FactorMatrix,
-    *,
-    band: str = "all pairs",
-    chosen: Bool[np.ndarray, "words contexts"] | None = None,
+    products: Matrix, matrix: FactorMatrix, *, band: str = "all pairs", chosen: Chosen = True
 ) -> Agreement:
     """The agreement of products, centers in rows, with a matrix, over all pairs or those chosen."""
-    chosen = np.ones(products.shape, bool) if chosen is None else chosen
     ranked, defined = chosen & ~np.isnan(matrix.values), chosen & matrix.defined
     return Agreement(
         band=band,
         spearman=rank_correlation(products[ranked], matrix.values[ranked]),
-        pearson=_pearson(products[defined].astype(np.float64), matrix.values[defined]),
+        pearson=correlation(products[defined].astype(np.float64), matrix.values[defined]),
         n_cells=int(ranked.sum()),
         n_defined=int(defined.sum()),
     )
@@ -241,11 +237,3 @@ def agreement_by_band(
         agreement(products, matrix, band=band, chosen=of_pair == number)
         for number, band in enumerate([f"below {ends[0]}", *between, f"{ends[-1]} and more"])
     )
-
-
-def _pearson(a: Float64[np.ndarray, "cells"], b: Float64[np.ndarray, "cells"]) -> float:
-    if len(a) < 2:
-        return float("nan")
-    left, right = a - a.mean(), b - b.mean()
-    scale = np.sqrt((left @ left) * (right @ right))
-    return float(left @ right / scale) if scale else float("nan")

@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from scipy.sparse import csr_array, diags_array
 from torch import Tensor, nn
-from torch.nn import functional
 
 from exfam.checks import DataError
 from exfam.groups import Batch, Groups
@@ -27,6 +26,7 @@ from exfam_studies.common.statements import unmet
 from exfam_studies.experts.factorized import (
     NO_PAIRS,
     FactorMatrix,
+    Matrix,
     by_sentence,
     linear_form,
     log_form,
@@ -34,7 +34,6 @@ from exfam_studies.experts.factorized import (
     unsupported,
 )
 
-_SCALE = 0.1
 # The sum of the losses of a batch, and of how many words.
 Objective = Callable[[Any, Batch], tuple[Tensor, ...]]
 
@@ -52,10 +51,9 @@ class WordAttention(nn.Module):
             linear(embed_dim, embed_dim, generator=generator, bias=False) for _ in range(2)
         )
         self.readout = linear(embed_dim, n_words, generator=generator, bias=False)
-        with torch.no_grad():
-            self.query.weight.zero_()
-            self.readout.weight.zero_()
-        self.words = table(n_words + 1, embed_dim, scale=_SCALE, generator=generator)
+        for layer in (self.query, self.readout):
+            nn.init.zeros_(layer.weight)
+        self.words = table(n_words + 1, embed_dim, scale=0.1, generator=generator)
 
     def log_tau(self) -> Float[Tensor, "tokens"]:
         """Scores that MASK gives to all words, and last to MASK itself."""
@@ -81,7 +79,7 @@ def word_nats(model: WordAttention, batch: Batch) -> tuple[Float[Tensor, ""], In
     assert batch.item is not None
     scored = batch.target & (batch.present.sum(1, keepdim=True) > 1)
     logits = model(batch.item, batch.present)[scored]
-    return functional.cross_entropy(logits, batch.item[scored], reduction="sum"), scored.sum()
+    return nn.functional.cross_entropy(logits, batch.item[scored], reduction="sum"), scored.sum()
 
 
 @dataclass(frozen=True)
@@ -134,7 +132,6 @@ def mean_nats(
     return nats / n_words
 
 
-Matrix = Float64[np.ndarray, "words contexts"]
 Contexts = Float64[np.ndarray, "contexts"]
 Vectors = Float64[np.ndarray, "contexts dim"]
 Entries = Float64[np.ndarray, "entries"]

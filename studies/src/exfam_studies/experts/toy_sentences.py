@@ -10,7 +10,6 @@ Source: Appendix I of the paper on bidirectional attention as a mixture of exper
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -36,30 +35,20 @@ def _drawn(random: np.random.Generator, kind: int) -> list[str]:
         return ["I", "like", first, "and", second]
     if kind == 1:
         i, j = random.integers(len(SUBJECTS), size=2)
-        [adjective] = _adjectives(random, _SCORES[i] + _SCORES[j], size=1)
+        scores = _SCORES[i] + _SCORES[j]
+        [adjective] = random.choice(ADJECTIVES, size=1, p=scores / scores.sum()).tolist()
         return [SUBJECTS[i], "and", SUBJECTS[j], "is", adjective]
-    subject = random.integers(len(SUBJECTS))
-    first, second = _adjectives(random, _SCORES[subject], size=2)
-    return [SUBJECTS[subject], "is", first, "and", second]
+    i = random.integers(len(SUBJECTS))
+    scores = _SCORES[i]
+    first, second = random.choice(ADJECTIVES, size=2, p=scores / scores.sum()).tolist()
+    return [SUBJECTS[i], "is", first, "and", second]
 
 
-def _adjectives(random: np.random.Generator, scores: np.ndarray, *, size: int) -> list[str]:
-    drawn: list[str] = random.choice(ADJECTIVES, size=size, p=scores / scores.sum()).tolist()
-    return drawn
-
-
-class Population(NamedTuple):
-    """All sentences of the grammar, each once, and how probable they are; that sums to 1."""
-
-    sentences: tuple[tuple[str, ...], ...]
-    probability: Float[np.ndarray, "sentences"]
-
-
-def toy_population() -> Population:
-    """What `toy_sentences` draws from: every sentence that it may say, with its probability."""
+def toy_population() -> tuple[tuple[tuple[str, ...], ...], Float[np.ndarray, "sentences"]]:
+    """Every sentence that `toy_sentences` may draw, once, and its probability; they sum to 1."""
     listed = [(words, p / 3) for words, p in _every() if p > 0]
     sentences, probability = zip(*listed, strict=True)
-    return Population(sentences, np.array(probability))
+    return sentences, np.array(probability)
 
 
 def _every() -> Iterator[tuple[tuple[str, ...], float]]:
