@@ -5,12 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from exfam.checks import DataError
+from exfam.checks import DataError, ExfamError
 from exfam_studies.positions.linguistic.of_parses import (
     coordination_inversion_task,
-    object_number_task,
-    subject_number_task,
-    tense_task,
+    feature_task,
     top_constituents_task,
     tree_depth_task,
 )
@@ -44,14 +42,12 @@ CLAUSES = [
 NAMES = {"Past": "past", "Pres": "present", "Sing": "singular", "Plur": "plural"}
 
 
-@pytest.mark.parametrize(
-    ("make", "position"), [(tense_task, 1), (subject_number_task, 0), (object_number_task, 2)]
-)
+@pytest.mark.parametrize(("name", "position"), [("Tense", 1), ("SubjNum", 0), ("ObjNum", 2)])
 @pytest.mark.parametrize("seed", range(2))
-def test_features_of_the_main_clause_are_labels(make, position, seed):
-    task = make(CLAUSES, seed=seed)
+def test_features_of_the_main_clause_are_labels(name, position, seed):
+    task = feature_task(name, CLAUSES, seed=seed)
     assert_sound(task)
-    assert task == make(CLAUSES, seed=seed)
+    assert task.name == name and task == feature_task(name, CLAUSES, seed=seed)
     for example in everything(task):
         word = example.words[position]
         assert example.label == NAMES[word[1:5]]
@@ -69,25 +65,25 @@ PASSIVE = "Dogs/NOUN/Number=Plur/nsubj:pass/2 seen/VERB/VerbForm=Part/root/0"
 
 
 @pytest.mark.parametrize(
-    ("make", "text", "label"),
+    ("name", "text", "label"),
     [
-        (tense_task, AUXILIARY, None),
-        (tense_task, PARTICIPLE, None),
-        (tense_task, BELOW, "present"),
-        (subject_number_task, BELOW, None),
-        (subject_number_task, PRONOUN, None),
-        (subject_number_task, PASSIVE, "plural"),
-        (object_number_task, BELOW, None),
+        ("Tense", AUXILIARY, None),
+        ("Tense", PARTICIPLE, None),
+        ("Tense", BELOW, "present"),
+        ("SubjNum", BELOW, None),
+        ("SubjNum", PRONOUN, None),
+        ("SubjNum", PASSIVE, "plural"),
+        ("ObjNum", BELOW, None),
     ],
 )
-def test_only_the_main_clause_counts(make, text, label):
+def test_only_the_main_clause_counts(name, text, label):
     case = parsed(text)
     # So many alike that one of them is drawn, whatever the seed, if they count at all.
     many = [
         parsed(" ".join([*text.split(), f"w{spelled(at)}/X/_/dep/{int(case.heads.argmin()) + 1}"]))
         for at in range(60)
     ]
-    task = make([*many, *CLAUSES])
+    task = feature_task(name, [*many, *CLAUSES])
     matches = [entry for entry in everything(task) if entry.words[: len(case)] == case.words]
     if label is None:
         assert not matches
@@ -223,4 +219,6 @@ def test_too_few_sentences_of_a_class_are_refused():
     with pytest.raises(DataError, match="`TopConst` must have sentences of at least two classes"):
         top_constituents_task(trees, ["a", "b"])
     with pytest.raises(DataError, match="`Tense` must have at least 1 sentences of each class"):
-        tense_task([clause(at, tense="Past") for at in range(9)])
+        feature_task("Tense", [clause(at, tense="Past") for at in range(9)])
+    with pytest.raises(ExfamError, match="`name` must be one of 'Tense', 'SubjNum', 'ObjNum', got"):
+        feature_task("Number", CLAUSES)

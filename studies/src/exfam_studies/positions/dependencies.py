@@ -5,7 +5,7 @@ Source: Chen, Varoquaux & Suchanek (2023), section 3.4, after Clark et al. (2019
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,6 @@ from exfam.language.text_encoders import attention_of_words
 from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.parses import DependencyParse
 
-# Which of the two words looks for the other.
-DIRECTIONS = ("to-head", "to-dependent")
 SENTENCES_AT_ONCE = 16
 
 
@@ -38,8 +36,8 @@ class DependencyHits:
     def apart(self, least: int, most: int | float = np.inf) -> "DependencyHits":
         """Dependencies of words so far apart."""
         chosen = (self.distance >= least) & (self.distance <= most)
-        edges = {name: getattr(self, name)[chosen] for name in ("relation", "distance", "sentence")}
-        return replace(self, hits=self.hits[chosen], **edges)
+        edges = (self.hits, self.relation, self.distance, self.sentence)
+        return DependencyHits(*(own[chosen] for own in edges), self.predictors)
 
 
 @dataclass(frozen=True)
@@ -57,20 +55,19 @@ def attention_hits(encoder: Any, parses: Sequence[DependencyParse]) -> Dependenc
 
     `encoder`: its `word_attention(sentences)` has a tensor (layers, heads, words, words) for each
     """
-    hits: list[np.ndarray] = []
-    shape = (0, 0)
+    hits, n_layers, n_heads = list[np.ndarray](), 0, 0
     for first in range(0, len(parses), SENTENCES_AT_ONCE):
         some = parses[first : first + SENTENCES_AT_ONCE]
         attention = encoder.word_attention([unspaced(parse.words) for parse in some])
         for parse, weights in zip(some, attention, strict=True):
-            shape = weights.shape[0], weights.shape[1]
+            n_layers, n_heads = weights.shape[:2]
             word = [i for i, own in enumerate(parse.words) for _ in _parts(own)]
             if len(word) > len(parse):
                 weights = attention_of_words(weights, word, n_words=len(parse))
             # (words, layers x heads): the word that each head attends to most.
             predicted = weights.argmax(-1).flatten(0, 1).T
             hits.append(_found(predicted.cpu().numpy(), parse))
-    heads = [f"layer {i + 1} head {j + 1}" for i in range(shape[0]) for j in range(shape[1])]
+    heads = [f"layer {i + 1} head {j + 1}" for i in range(n_layers) for j in range(n_heads)]
     return _hits(parses, hits, heads)
 
 
@@ -156,5 +153,5 @@ def _hits(
         np.array([relation for parse in parses for relation in parse.relations]),
         np.concatenate([np.abs(np.arange(len(parse)) - _heads(parse)) for parse in parses]),
         np.repeat(np.arange(len(parses)), [len(parse) for parse in parses]),
-        tuple(f"{name} {direction}" for direction in DIRECTIONS for name in names),
+        tuple(f"{name} {way}" for way in ("to-head", "to-dependent") for name in names),
     )

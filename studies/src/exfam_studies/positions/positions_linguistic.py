@@ -8,6 +8,7 @@ are counted in that. "shuffled-accuracy" is what the same classifier finds in la
 between "low" and "high" 95 % of accuracies are when test sentences are redrawn.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -47,7 +48,7 @@ _FAST_PER_CLASS, _FAST_LINES = 12, 1500
 # Words of parsed sentences. There are few: longer ones count, too, than in WikiText (5 to 28).
 LENGTHS = range(5, 51)
 # Words that WikiText has cut: 1 @,@ 000 and red @-@ tipped.
-_JOINTS = {"@,@": ",", "@.@": ".", "@-@": "-"}
+_JOINT = re.compile(" @([,.-])@ ")
 _ENDS = (".", "?", "!")
 
 _Read = Callable[[], dict[str, ProbingTask]]
@@ -149,9 +150,7 @@ def linguistic_tasks(
         "BShift": partial(of_sentences.bigram_shift_task, unseen),
         "TreeDepth": partial(of_parses.tree_depth_task, trees, premises),
         "TopConst": partial(of_parses.top_constituents_task, trees, premises),
-        "Tense": partial(of_parses.tense_task, some),
-        "SubjNum": partial(of_parses.subject_number_task, some),
-        "ObjNum": partial(of_parses.object_number_task, some),
+        **{name: partial(of_parses.feature_task, name, some) for name in of_parses.FEATURES},
         "SOMO": partial(of_sentences.odd_word_task, unseen, counts=counts, kinds=kinds),
         "CoordInv": partial(of_parses.coordination_inversion_task, some),
     }
@@ -178,7 +177,7 @@ def wikitext_sentences(
     for line in lines:
         if line and line[0] != "=":
             for words in _cut(line):
-                joined = _joined(words)
+                joined = tuple(_JOINT.sub(r"\1", " ".join(words)).split(" "))
                 if least <= len(joined) <= most and _is_whole(joined):
                     yield joined
 
@@ -194,20 +193,6 @@ def _cut(line: Sequence[str]) -> Iterator[list[str]]:
         if (word in _ENDS and not closes) or (word == '"' and not is_open and ended):
             yield sentence
             sentence = []
-
-
-def _joined(words: Sequence[str]) -> tuple[str, ...]:
-    joined: list[str] = []
-    glue = ""
-    for word in words:
-        if word in _JOINTS and joined:
-            glue = _JOINTS[word]
-        elif glue:
-            joined[-1] += glue + word
-            glue = ""
-        else:
-            joined.append(word)
-    return tuple(joined)
 
 
 def _is_whole(words: Sequence[str]) -> bool:

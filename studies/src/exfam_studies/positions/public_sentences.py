@@ -1,7 +1,7 @@
 """Public sets of labeled sentences: reviews, opinions, questions and paraphrases."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Int64, Shaped
@@ -85,11 +85,10 @@ class SentenceTask:
 
     def spread(self, n: int) -> "SentenceTask":
         """At most `n` sentences of each part, from the first to the last at equal steps."""
-        parts = self.parts
-        for name, part in self.parts.items():
-            indices = np.linspace(0, len(part) - 1, min(n, len(part)))
-            parts[name] = part.rows(indices.astype(np.int64))
-        return replace(self, **parts)
+        parts = self.parts.values()
+        steps = (np.linspace(0, len(part) - 1, min(n, len(part))) for part in parts)
+        chosen = (part.rows(own.astype(np.int64)) for part, own in zip(parts, steps, strict=True))
+        return SentenceTask(self.name, *chosen)
 
     def majority(self) -> tuple[float, float]:
         """Accuracy of the most frequent label of `train`: of the test and the validation part."""

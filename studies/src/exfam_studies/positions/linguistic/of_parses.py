@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from exfam.checks import check_choice
 from exfam_studies.positions.linguistic.balancing import (
     Example,
     ProbingTask,
@@ -20,41 +21,33 @@ from exfam_studies.positions.linguistic.balancing import (
 from exfam_studies.positions.parses import DependencyParse
 from exfam_studies.positions.trees import Tree, depth, is_leaf, plain_words
 
-_TENSES = {"Pres": "present", "Past": "past"}
 _NUMBERS = {"Sing": "singular", "Plur": "plural"}
+# Task -> relation of the word to the main clause's verb, or "root" for that; feature; its values.
+FEATURES = {
+    "Tense": ("root", "Tense", {"Pres": "present", "Past": "past"}),
+    "SubjNum": ("nsubj", "Number", _NUMBERS),
+    "ObjNum": ("obj", "Number", _NUMBERS),
+}
 OTHER = "other"
 # What treebanks put above a whole sentence.
 _ABOVE = ("ROOT", "TOP")
 Parses = Sequence[DependencyParse]
 
 
-def tense_task(parses: Parses, **drawing: Any) -> ProbingTask:
-    """Tense: whether the main clause's verb, which has no auxiliary, is in the present or past."""
-    return _feature_task("Tense", parses, _finite_verb, "Tense", _TENSES, **drawing)
+def feature_task(name: str, parses: Parses, **drawing: Any) -> ProbingTask:
+    """Sentences labeled by a feature of a word of their main clause; its forms are groups.
 
+    "Tense": whether the verb, which has no auxiliary, is in the present or past
+    "SubjNum": whether the subject, if that is a common noun, is one or several
+    "ObjNum": whether the direct object, if that is a common noun, is one or several
 
-def subject_number_task(parses: Parses, **drawing: Any) -> ProbingTask:
-    """SubjNum: whether the main clause's subject, if that is a common noun, is one or several."""
-    return _feature_task("SubjNum", parses, _only("nsubj"), "Number", _NUMBERS, **drawing)
-
-
-def object_number_task(parses: Parses, **drawing: Any) -> ProbingTask:
-    """ObjNum: whether the main clause's direct object, if a common noun, is one or several."""
-    return _feature_task("ObjNum", parses, _only("obj"), "Number", _NUMBERS, **drawing)
-
-
-def _feature_task(
-    name: str,
-    parses: Parses,
-    target: Callable[[DependencyParse], int | None],
-    feature: str,
-    names: dict[str, str],
-    **drawing: Any,
-) -> ProbingTask:
-    """Sentences labeled by a feature of a word, of which those of one form are a group."""
+    Raises ExfamError for another name.
+    """
+    check_choice("name", name, FEATURES)
+    relation, feature, names = FEATURES[name]
     examples = []
     for parse in parses:
-        at = target(parse)
+        at = _finite_verb(parse) if relation == "root" else _only(parse, relation)
         if at is not None and (value := parse.features[at].get(feature)) in names:
             examples.append(Example(parse.words, names[value], group=parse.words[at].lower()))
     return balanced_task(name, tuple(names.values()), examples, **drawing)
@@ -69,9 +62,9 @@ def coordination_inversion_task(parses: Parses, **drawing: Any) -> ProbingTask:
     examples = []
     for parse in parses:
         if (clauses := _clauses(parse)) is not None:
+            orders = {"original": parse.words, "inverted": _inverted(parse, *clauses)}
             group = " ".join(parse.words)
-            examples.append(Example(parse.words, "original", group))
-            examples.append(Example(_inverted(parse, *clauses), "inverted", group))
+            examples += [Example(words, label, group) for label, words in orders.items()]
     return balanced_task("CoordInv", ("original", "inverted"), examples, **drawing)
 
 
@@ -102,14 +95,10 @@ def _finite_verb(parse: DependencyParse) -> int | None:
     return root if is_finite and not _related(parse, root, "aux", "cop") else None
 
 
-def _only(relation: str) -> Callable[[DependencyParse], int | None]:
-    """What finds the root's only dependent of such a relation, if it is a common noun."""
-
-    def target(parse: DependencyParse) -> int | None:
-        words = _related(parse, _root(parse), relation)
-        return words[0] if len(words) == 1 and parse.tags[words[0]] == "NOUN" else None
-
-    return target
+def _only(parse: DependencyParse, relation: str) -> int | None:
+    """The root's only dependent of such a relation, if it is a common noun."""
+    words = _related(parse, _root(parse), relation)
+    return words[0] if len(words) == 1 and parse.tags[words[0]] == "NOUN" else None
 
 
 def _clauses(parse: DependencyParse) -> tuple[slice, slice] | None:
@@ -170,10 +159,8 @@ def tree_depth_task(
 
     `depths`: where the second class and those after it begin, all labels counted
     """
-    between = [
-        f"{low}" if low + 1 == following else f"{low}-{following - 1}"
-        for low, following in itertools.pairwise(depths)
-    ]
+    pairs = [(low, following - 1) for low, following in itertools.pairwise(depths)]
+    between = [f"{low}" if low == high else f"{low}-{high}" for low, high in pairs]
     names = (f"<={depths[0] - 1}", *between, f">={depths[-1]}")
     examples = _examples(
         trees, groups, lambda tree: names[int(np.searchsorted(depths, depth(tree), side="right"))]
@@ -198,10 +185,7 @@ def top_constituents_task(
     counts = Counter(example.label for example in examples)
     ordered = sorted(counts, key=lambda label: (-counts[label], label))[:n_frequent]
     frequent = [label for label in ordered if counts[label] >= least]
-    named = [
-        Example(words, label if label in frequent else OTHER, group)
-        for words, label, group in examples
-    ]
+    named = [own if own.label in frequent else own._replace(label=OTHER) for own in examples]
     return balanced_task("TopConst", (*frequent, OTHER), named, **drawing)
 
 
@@ -215,7 +199,6 @@ def _examples(
 
 
 def _top(tree: Tree) -> str:
-    """The sentence's label and those of its constituents."""
     is_above = tree.label() in _ABOVE and len(tree) == 1 and not is_leaf(tree)
     top = tree[0] if is_above else tree
     return f"{top.label()}: {' '.join(part.label() for part in top if isinstance(part, Tree))}"
@@ -224,14 +207,13 @@ def _top(tree: Tree) -> str:
 def _with_lengths_alike(
     examples: Sequence[Example], classes: Sequence[str], random: np.random.Generator
 ) -> list[Example]:
-    by_length: defaultdict[int, defaultdict[str, list[Example]]]
-    by_length = defaultdict(lambda: defaultdict(list))
+    by_length: defaultdict[int, dict[str, list[Example]]]
+    by_length = defaultdict(lambda: {label: [] for label in classes})
     for example in examples:
         by_length[len(example.words)][example.label].append(example)
     kept: list[Example] = []
     for _, by_class in sorted(by_length.items()):
-        fewest = min(len(by_class[label]) for label in classes)
-        for label in classes:
-            chosen = random.permutation(len(by_class[label]))[:fewest]
-            kept += [by_class[label][index] for index in chosen]
+        fewest = min(map(len, by_class.values()))
+        for own in by_class.values():
+            kept += [own[index] for index in random.permutation(len(own))[:fewest]]
     return kept

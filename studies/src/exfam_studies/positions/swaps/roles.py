@@ -3,7 +3,8 @@
 Source: Chen, Varoquaux & Suchanek (2023), Algorithm 1, whose roles are those of a labeling model.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from exfam_studies.positions.swaps.sentences import Sentence
@@ -38,8 +39,8 @@ _TIMES = _words(
     "today tonight tomorrow yesterday now day days night nights morning mornings afternoon "
     "evening week weeks month year years time times hour hours minute minutes"
 )
-# First and last word of each constituent, by its identity.
-_Spans = Mapping[int, Span]
+# Constituents side by side.
+Parts = list[Tree]
 
 
 class Roles(NamedTuple):
@@ -66,10 +67,9 @@ def swap_roles(sentence: Sentence, roles: Sequence[Roles]) -> RoleSwap | None:
     it did before. None if no verb is left.
     """
     for verb, agent, patient in roles:
-        if sentence.words[verb].lower() not in AUXILIARIES and agent and patient:
-            swap = _swapped(sentence, verb, agent, patient)
-            if swap is not None:
-                return swap
+        is_tried = sentence.words[verb].lower() not in AUXILIARIES and agent and patient
+        if is_tried and (swap := _swapped(sentence, verb, agent, patient)):
+            return swap
     return None
 
 
@@ -93,10 +93,9 @@ def _swapped(sentence: Sentence, verb: int, agent: Span, patient: Span) -> RoleS
     )
     if [word.lower() for word in swapped.words] == [word.lower() for word in plain.words]:
         return None
-    swapped = swapped.capitalized() if sentence.begins_with_capital else swapped
     now = {old: new for new, old in enumerate(order)}
     moved = [(now[first], now[last]) for first, last in (patient, agent)]
-    return RoleSwap(swapped, Roles(now[verb], *moved))
+    return RoleSwap(swapped.capitalized_like(sentence), Roles(now[verb], *moved))
 
 
 def _recased(words: Sequence[str], *sides: Span) -> list[str] | None:
@@ -122,39 +121,43 @@ def tree_roles(tree: Tree) -> list[Roles]:
     "by". "There" is no subject, nor do noun phrases of time count.
     """
     span = {id(node): (first, last) for node, first, last in spans(tree)}
-    return [
-        _roles(node, span)
-        for node in tree.subtrees()
-        if is_leaf(node) and node.label().startswith("VB")
-    ]
+
+    def words(parts: Parts) -> Span | None:
+        return (span[id(parts[0])][0], span[id(parts[-1])][1]) if parts else None
+
+    roles = []
+    for verb in tree.subtrees():
+        if is_leaf(verb) and verb.label().startswith("VB"):
+            agent, patient = _agent_and_patient(verb)
+            roles.append(Roles(span[id(verb)][0], words(agent), words(patient)))
+    return roles
 
 
-def _roles(verb: Tree, span: _Spans) -> Roles:
-    phrase, at = verb.parent(), span[id(verb)][0]
+def _agent_and_patient(verb: Tree) -> tuple[Parts, Parts]:
+    phrase = verb.parent()
     if phrase is None or phrase.label() != "VP":
-        return Roles(at, None, None)
-    subject = _subject(phrase, span)
+        return [], []
     if _is_passive(verb, phrase):
-        return Roles(at, _by(phrase, span), subject)
-    return Roles(at, subject, _object(verb, phrase, span))
+        return _by(phrase), _subject(phrase)
+    return _subject(phrase), _object(verb, phrase)
 
 
-def _object(verb: Tree, phrase: Tree, span: _Spans) -> Span | None:
+def _object(verb: Tree, phrase: Tree) -> Parts:
     """The first noun phrase after the verb, and before any clause."""
     for node in phrase[verb.parent_index() + 1 :]:
         if node.label() in _CLAUSES:
-            return None
-        if node.label() == "NP" and not _is_time(node):
-            return span[id(node)]
-    return None
+            break
+        if _is_participant(node):
+            return [node]
+    return []
 
 
-def _by(phrase: Tree, span: _Spans) -> Span | None:
+def _by(phrase: Tree) -> Parts:
     for node in phrase:
         is_phrase = node.label() == "PP" and not is_leaf(node) and is_leaf(node[0])
         if is_phrase and _last_word(node[0]) == "by":
-            return next((span[id(part)] for part in node if part.label() == "NP"), None)
-    return None
+            return [part for part in node if part.label() == "NP"][:1]
+    return []
 
 
 def _is_passive(verb: Tree, phrase: Tree) -> bool:
@@ -170,43 +173,40 @@ def _is_passive(verb: Tree, phrase: Tree) -> bool:
     return above is not None and above.label() == "NP"
 
 
-def _subject(phrase: Tree, span: _Spans) -> Span | None:
+def _subject(phrase: Tree) -> Parts:
     node = phrase
     while node.parent() is not None and node.parent().label() == "VP":
         node = node.parent()
     above = node.parent()
     if above is None:
-        return None
+        return []
     if above.label() == "NP":
-        return _antecedent(above, node, span)
+        return _antecedent(above)
     if above.label() not in _MAIN:
-        return None
+        return []
     for before in reversed(above[: node.parent_index()]):
-        if before.label() == "NP" and not _is_time(before):
-            return None if before.pos()[-1][1] == "EX" else span[id(before)]
+        if _is_participant(before):
+            return [] if before.pos()[-1][1] == "EX" else [before]
     whole = above.parent()
     if whole is None or whole.label() != "SBAR" or whole.parent() is None:
-        return None
+        return []
     who, phrase = whole[0], whole.parent()
     is_relative = who.label() == "WHNP" and len(who.leaves()) == 1 and _last_word(who) in _RELATIVE
-    return _antecedent(phrase, whole, span) if is_relative and phrase.label() == "NP" else None
+    return _antecedent(phrase) if is_relative and phrase.label() == "NP" else []
 
 
-def _antecedent(phrase: Tree, clause: Tree, span: _Spans) -> Span | None:
-    """The words of a noun phrase before what it goes on with, such as "who plays" or "playing"."""
-    parts: list[Tree] = []
-    for node in phrase:
-        if node is clause or node.label() in _CLAUSES:
-            break
-        parts.append(node)
+def _antecedent(phrase: Tree) -> Parts:
+    """What a noun phrase has before what it goes on with, such as "who plays" or "playing"."""
+    parts = list(takewhile(lambda node: node.label() not in _CLAUSES, phrase))
     while parts and (parts[-1].label() == "CC" or not parts[-1].label()[0].isalpha()):
         parts.pop()
     has_noun = any(node.label() == "NP" or node.label().startswith("NN") for node in parts)
-    return (span[id(parts[0])][0], span[id(parts[-1])][1]) if has_noun else None
+    return parts if has_noun else []
 
 
-def _is_time(phrase: Tree) -> bool:
-    return _last_word(phrase) in _TIMES
+def _is_participant(node: Tree) -> bool:
+    """Whether this is a noun phrase, but not one of time."""
+    return node.label() == "NP" and _last_word(node) not in _TIMES
 
 
 def _last_word(tree: Tree) -> str:

@@ -38,11 +38,6 @@ class Sentence:
         """The index of the first word; -1 if there are marks alone."""
         return next((index for index, word in enumerate(self.words) if is_word(word)), -1)
 
-    @property
-    def begins_with_capital(self) -> bool:
-        """Whether its first word does."""
-        return self.words[self._first()][0].isupper()
-
     def uncapitalized(self) -> "Sentence":
         """With its first word as inside a sentence: names, I, and words such as TV stay."""
         first = self._first()
@@ -51,11 +46,11 @@ class Sentence:
             return self
         return self._with(first, word.lower())
 
-    def capitalized(self) -> "Sentence":
-        """With a capital at the beginning of its first word."""
-        first = self._first()
+    def capitalized_like(self, other: "Sentence") -> "Sentence":
+        """With a capital at the beginning of its first word if the other has one there."""
+        first, is_capital = self._first(), other.words[other._first()][0].isupper()
         word = self.words[first]
-        return self._with(first, word[0].upper() + word[1:])
+        return self._with(first, word[0].upper() + word[1:]) if is_capital else self
 
     def _with(self, index: int, word: str) -> "Sentence":
         words = list(self.words)
@@ -158,8 +153,7 @@ def _shuffled(
             words[index] = word
     if tuple(words) == whole.words:
         return None
-    shuffled = replace(whole, words=tuple(words))
-    return str(shuffled.capitalized() if sentence.begins_with_capital else shuffled)
+    return str(replace(whole, words=tuple(words)).capitalized_like(sentence))
 
 
 def _other_order(words: list[str], rng: np.random.Generator) -> list[str]:

@@ -8,6 +8,7 @@ Source: Chen, Varoquaux & Suchanek (2023), sections 3.5 and A.3.
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -27,12 +28,8 @@ from exfam_studies.positions.trees import Tree
 
 # Of all rules by which pairs are made; another one where they would make other pairs.
 VERSION = "swaps-1"
-# Of the phrases that are shuffled; of those that a premise must have to be shuffled as a whole.
-LENGTHS = (3, 4, 5)
-_ANY_LENGTH = (2, 3, 4, 5)
 # Pairs (premise, hypothesis) -> the label of each.
 Predictor = Callable[[list[tuple[str, str]]], Iterable[object]]
-_Change = Callable[[Sentence, Tree, np.random.Generator], str | None]
 
 
 @dataclass(frozen=True)
@@ -71,24 +68,21 @@ class SwapSet:
 def swap_sets(pairs: Sequence[SentencePair], *, seed: int = 0) -> list[SwapSet]:
     """The paper's sets: phrases of 3, 4 and 5 words shuffled, whole premises, roles swapped."""
     check_whole("seed", seed, least=0)
-    shuffled = [phrase_shuffles(pairs, length=length, seed=seed) for length in LENGTHS]
+    shuffled = [phrase_shuffles(pairs, length=length, seed=seed) for length in (3, 4, 5)]
     return [*shuffled, word_shuffles(pairs, seed=seed), role_swaps(pairs)]
 
 
 def phrase_shuffles(pairs: Sequence[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
     """Premises with all their phrases of so many words shuffled inside; labels stay."""
-
-    def change(sentence: Sentence, tree: Tree, rng: np.random.Generator) -> str | None:
-        return shuffle_phrases(sentence, tree, length=length, rng=rng)
-
+    change = partial(shuffle_phrases, length=length)
     return _premises_changed(f"shuffle-{length}", pairs, change, [seed, length])
 
 
 def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
     """Premises that have a phrase of 2 to 5 words with all words shuffled; labels stay."""
 
-    def change(sentence: Sentence, tree: Tree, rng: np.random.Generator) -> str | None:
-        phrases = (phrases_of_length(sentence, tree, length=length) for length in _ANY_LENGTH)
+    def change(sentence: Sentence, tree: Tree, *, rng: np.random.Generator) -> str | None:
+        phrases = (phrases_of_length(sentence, tree, length=length) for length in range(2, 6))
         return shuffle_words(sentence, rng=rng) if any(phrases) else None
 
     return _premises_changed("shuffle-all", pairs, change, [seed, 0])
@@ -118,7 +112,7 @@ def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
 
 
 def _premises_changed(
-    name: str, pairs: Sequence[SentencePair], change: _Change, stream: list[int]
+    name: str, pairs: Sequence[SentencePair], change: Callable[..., str | None], stream: list[int]
 ) -> SwapSet:
     tried, changed = 0, []
     for pair in pairs:
@@ -126,8 +120,8 @@ def _premises_changed(
         if pair.label is None or parsed is None:
             continue
         tried += 1
-        own = zlib.crc32(pair.premise.encode())
-        premise = change(*parsed, np.random.default_rng([*stream, own]))
+        rng = np.random.default_rng([*stream, zlib.crc32(pair.premise.encode())])
+        premise = change(*parsed, rng=rng)
         if premise is not None:
             changed.append(SwappedPair(premise, pair.hypothesis, pair.label, pair))
     return SwapSet(name, tuple(changed), tried)
@@ -165,7 +159,7 @@ def swap_accuracy(predictors: Sequence[Predictor], swaps: SwapSet, *, seed: int 
 
     before = right(old, [str(pair.before.label) for pair in swaps.pairs])
     after = right(new, [pair.label for pair in swaps.pairs])
-    number = {premise: index for index, premise in enumerate(dict.fromkeys(p for p, _ in old))}
-    premise = np.array([number[premise] for premise, _ in old], np.int64)
+    number: dict[str, int] = {}
+    premise = np.array([number.setdefault(premise, len(number)) for premise, _ in old], np.int64)
     figures = (before, after, after - before)
     return SwapScore(*(paired_bootstrap(own, premise, seed=seed) for own in figures))
