@@ -1,3 +1,4 @@
+import importlib
 import json
 import sys
 from types import ModuleType
@@ -6,7 +7,7 @@ import pytest
 
 from exfam.checks import ExfamError
 from exfam_studies.common.experiments import EXPERIMENTS, title
-from exfam_studies.common.harness import Options, load_experiment, reproduce
+from exfam_studies.common.harness import Options, reproduce
 from exfam_studies.common.rows import Row
 
 
@@ -56,7 +57,7 @@ def test_every_experiment_has_the_agreed_face_and_is_listed(capsys):
     assert main(["reproduce", "--list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     for name, line in zip(EXPERIMENTS, lines, strict=True):
-        module = load_experiment(name)
+        module = importlib.import_module(f"exfam_studies.{EXPERIMENTS[name]}")
         assert module.TASKS and len(set(module.TASKS)) == len(module.TASKS)
         assert callable(module.run) and title(name).endswith(".")
         assert line.split()[0] == name and line.endswith(title(name))

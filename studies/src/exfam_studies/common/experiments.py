@@ -1,7 +1,6 @@
 """The papers' tables, recomputed: one module per experiment, whose first line is its title."""
 
 import ast
-from importlib.util import find_spec
 from pathlib import Path
 
 EXPERIMENTS = {
@@ -39,7 +38,6 @@ EXPERIMENTS = {
 
 def title(name: str) -> str:
     """The first line of an experiment's module, which is not imported."""
-    spec = find_spec(f"exfam_studies.{EXPERIMENTS[name]}")
-    assert spec is not None and spec.origin is not None
-    tree = ast.parse(Path(spec.origin).read_text(encoding="utf-8"))
+    path = Path(__file__).parents[1].joinpath(*EXPERIMENTS[name].split(".")).with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     return (ast.get_docstring(tree) or "").partition("\n")[0]

@@ -55,10 +55,6 @@ class Contender:
     def is_installed(self) -> bool:
         return self.package is None or find_spec(self.package) is not None
 
-    def n_fits(self, seeds: int) -> int:
-        """How many fits are made where `seeds` are wanted."""
-        return min(seeds if self.chance else 1, self.most_fits or seeds)
-
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -96,7 +92,8 @@ def fitter(
 
 def fit_seeds(contender: Contender, data: Any, *, seeds: int) -> list[Fit]:
     """The contender fitted with seeds 0, 1, …; once if chance plays no part."""
-    return [fit_once(contender, data, seed=seed) for seed in range(contender.n_fits(seeds))]
+    n_fits = seeds if contender.chance else 1
+    return [fit_once(contender, data, seed=seed) for seed in range(n_fits)]
 
 
 def fit_once(contender: Contender, data: Any, *, seed: int) -> Fit:
@@ -115,8 +112,7 @@ def fit_once(contender: Contender, data: Any, *, seed: int) -> Fit:
 
 def ensemble_of(fits: Sequence[Fit]) -> Fit | None:
     """The first fits together, their probabilities averaged; None if there is only one."""
-    chosen = fits[:N_MEMBERS]
-    return joined(chosen) if len(chosen) > 1 else None
+    return joined(fits[:N_MEMBERS]) if len(fits) > 1 else None
 
 
 def joined(fits: Sequence[Fit]) -> Fit:
@@ -146,22 +142,18 @@ def rows_of(
         return figure_rows(model, fits, task=task, tests=tests, validations=validations)
 
     rows = measured(contender, fits)
-    together = ensemble_of(fits) if contender.ensemble else None
-    if together is not None:
+    if contender.ensemble and (together := ensemble_of(fits)) is not None:
         members = len(together.estimator.members_)
         settings = {**contender.settings, "members": members}
-        note = f"seeds 0 to {members - 1} together"
-        name = f"{contender.model}-ensemble"
+        note, name = f"seeds 0 to {members - 1} together", f"{contender.model}-ensemble"
         ensemble = replace(contender, model=name, settings=settings, note=note, paper={})
         rows += measured(ensemble, [together])
     if (seconds := contender.reference_seconds) is not None:
-        row = _row(contender, fits, task=task, metric="cpu-ratio-to-reference")
-        ratio = row_over_seeds(
-            replace(row, note=f"the authors' code took {seconds:g} CPU s"),
-            values=[seconds / fit.cpu_seconds for fit in fits],
-            cpu_seconds=[fit.cpu_seconds for fit in fits],
-        )
-        rows.append(ratio)
+        note = f"the authors' code took {seconds:g} CPU s"
+        timed = replace(contender, note=note, n_configurations=None)
+        ratios = [{"cpu-ratio-to-reference": seconds / fit.cpu_seconds} for fit in fits]
+        fits = [replace(fit, steps=None) for fit in fits]
+        rows += figure_rows(timed, fits, task=task, tests=ratios, validations=[])
     return rows
 
 
@@ -176,10 +168,14 @@ def figure_rows(
     """One row per metric of the figures of each fit on the test and the validation part."""
     rows = [
         row_over_seeds(
-            replace(
-                _row(contender, fits, task=task, metric=metric),
+            Row(
+                task=task,
+                model=contender.model,
+                settings=contender.settings,
+                metric=metric,
                 n_configurations=contender.n_configurations,
                 paper=contender.paper.get(metric),
+                parameters=changed_parameters(fits[0].estimator),
                 note=contender.note,
             ),
             values=[figures[metric] for figures in tests],
@@ -191,14 +187,6 @@ def figure_rows(
     ]
     # Seeds are counted where they matter alone.
     return rows if contender.chance else [replace(row, n_seeds=None) for row in rows]
-
-
-def _row(contender: Contender, fits: Sequence[Fit], *, task: str, metric: str) -> Row:
-    parameters = changed_parameters(fits[0].estimator)
-    settings = contender.settings
-    return Row(
-        task=task, model=contender.model, settings=settings, metric=metric, parameters=parameters
-    )
 
 
 def gather(jobs: Sequence[Job]) -> list[Row]:

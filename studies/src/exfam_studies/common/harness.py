@@ -1,11 +1,9 @@
 """Runs an experiment: its rows, their table, their JSON, their pictures."""
 
 import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 from exfam.checks import check_choice, check_positive
 from exfam.training.optimizer import processor_threads
@@ -55,13 +53,13 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
     """
     check_choice("name", name, EXPERIMENTS)
     assert name is not None
-    module = load_experiment(name)
+    module = importlib.import_module(f"exfam_studies.{EXPERIMENTS[name]}")
     for task in options.only:
         check_choice("only", task, module.TASKS)
     # One thread: the processor time of a row is then that of the work alone.
     with processor_threads(1):
         rows = module.run(options)
-    run, settings = this_run(), getattr(module, "parameters", _no_parameters)
+    run, settings = this_run(), getattr(module, "parameters", lambda row, options: {})
     rows = [
         replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
     ]
@@ -73,15 +71,5 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
 
         options.out.mkdir(parents=True, exist_ok=True)
         write_rows(options.out / f"{name}.json", name, rows)
-        plotted = getattr(module, "PLOTTED", {})
-        draw_rows(rows, options.out, experiment=name, plotted=plotted)
+        draw_rows(rows, options.out, experiment=name, plotted=getattr(module, "PLOTTED", {}))
     return rows
-
-
-def _no_parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    return {}
-
-
-def load_experiment(name: str) -> ModuleType:
-    """The module of an experiment."""
-    return importlib.import_module(f"exfam_studies.{EXPERIMENTS[name]}")

@@ -1,6 +1,7 @@
 """Pictures of an experiment's rows: bars beside the paper's figures, or curves by a setting."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,7 @@ from matplotlib.figure import Figure
 
 from exfam.plots import result_bars
 from exfam.plots.style import legend_beside, line_of, make_figure, plain_axes
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, grouped
 
 
 def draw_rows(
@@ -17,8 +18,7 @@ def draw_rows(
     """One PNG for each task and metric: bars, or curves where `plotted` names a setting for it."""
     for metric, setting in plotted.items():
         chosen = [row for row in rows if row.metric == metric and row.value is not None]
-        for task in dict.fromkeys(row.task for row in chosen):
-            own = [row for row in chosen if row.task == task]
+        for task, own in grouped(chosen, attrgetter("task")).items():
             figure = _bars(own) if setting is None else _curves(own, setting)
             save_picture(figure, folder / f"{experiment}-{task}-{metric}.png")
 
@@ -70,14 +70,14 @@ def _figures(rows: Sequence[Row], name: str) -> np.ndarray:
 def _labels(rows: Sequence[Row], but: str | None = None) -> list[str]:
     """Models with those settings, words and whole numbers, that are not alike in all rows."""
     every = dict.fromkeys(name for row in rows for name in row.settings)
-    unlike = [name for name in every if len(_values(rows, name)) > 1]
+    unlike = [
+        name
+        for name in every
+        if len({row.settings[name] for row in rows if name in row.settings}) > 1
+    ]
     labels = []
     for row in rows:
         own = [row.settings.get(name) for name in unlike if name != but]
         shown = ", ".join(str(value) for value in own if isinstance(value, str | int))
         labels.append(f"{row.model} ({shown})" if shown else row.model)
     return labels
-
-
-def _values(rows: Sequence[Row], name: str) -> set[object]:
-    return {row.settings[name] for row in rows if name in row.settings}

@@ -1,13 +1,14 @@
 """The printed table of an experiment's rows."""
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from exfam_studies.common.rows import Row, higher_is_better
+from exfam_studies.common.rows import Row, grouped, higher_is_better
 
 # Rows are compared with each other where these settings agree: the rest is what a model may choose.
 _COMPARED_SETTINGS = ("support", "split", "draw", "days", "lags", "bins", "rule", "dropped", "by")
@@ -21,8 +22,7 @@ _FOOT = "* best of the same metric, support and split (nats, mse and losses: the
 def print_rows(experiment: str, rows: Sequence[Row]) -> None:
     """Print one table per task, in full width where the output is not a terminal."""
     console = Console(highlight=False)
-    for task in dict.fromkeys(row.task for row in rows):
-        listed = [row for row in rows if row.task == task]
+    for task, listed in grouped(rows, attrgetter("task")).items():
         table = rows_table(listed)
         if not console.is_terminal:
             wide = console.options.update(max_width=10_000)
@@ -53,23 +53,18 @@ def rows_table(rows: Sequence[Row]) -> Table:
 
 def best_rows(rows: Sequence[Row]) -> set[int]:
     """Positions of the rows that are best among at least two that can be compared."""
-    best = set()
-    for compared in _comparable(rows):
-        pick = max if higher_is_better(rows[compared[0]].metric) else min
-        if len(compared) > 1:
-            best.add(pick(compared, key=lambda index: rows[index].value or 0.0))
-    return best
-
-
-def _comparable(rows: Sequence[Row]) -> list[list[int]]:
-    """Positions of rows with a figure that ranks models, gathered by what must agree."""
     gathered: dict[tuple, list[int]] = {}
     for index, row in enumerate(rows):
         ranks = row.value is not None and higher_is_better(row.metric) is not None
         if ranks and row.model not in _REFERENCES:
             settings = (row.settings.get(name) for name in _COMPARED_SETTINGS)
-            gathered.setdefault((row.task, row.metric, *settings), []).append(index)
-    return list(gathered.values())
+            gathered.setdefault((row.metric, row.task, *settings), []).append(index)
+    best = set()
+    for (metric, *_), compared in gathered.items():
+        pick = max if higher_is_better(metric) else min
+        if len(compared) > 1:
+            best.add(pick(compared, key=lambda index: rows[index].value or 0.0))
+    return best
 
 
 def _figure(value: float | None) -> str:

@@ -4,18 +4,19 @@ import inspect
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from exfam import __version__
 from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import listed
 from exfam.families import Family
 
-_PACKAGES = ("exfam", "torch", "numpy", "scipy", "scikit-learn", "numba")
+_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "numba")
 # How a fit is shown, and what every row has another value of anyway.
 _WITHOUT_EFFECT = ("progress", "seed")
 
@@ -37,10 +38,11 @@ class Run:
 
 def this_run() -> Run:
     """The run at hand."""
+    versions = {"python": platform.python_version(), "exfam": __version__}
     return Run(
         commit=_commit(),
         date=datetime.now(UTC).date().isoformat(),
-        versions={"python": platform.python_version(), **dict(_versions())},
+        versions=versions | {package: version(package) for package in _PACKAGES},
         machine=f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
     )
 
@@ -60,14 +62,6 @@ def _is_same(value: Any, default: Any) -> bool:
     if isinstance(value, str | list | tuple) and isinstance(default, tuple):
         return listed(value) == default
     return type(value) is type(default) and repr(value) == repr(default)
-
-
-def _versions() -> Iterator[tuple[str, str]]:
-    for package in _PACKAGES:
-        try:
-            yield package, version(package)
-        except PackageNotFoundError:  # run from its sources, without an installation
-            continue
 
 
 def _commit() -> str | None:

@@ -37,16 +37,13 @@ class Texts:
     codes: dict[str, Int64[np.ndarray, "_"]]
 
 
-def _packed(*names: str) -> tuple[str, ...]:
-    return tuple(f"lm/{name}{end}" for name in names for end in (".bz2", ""))
-
-
 CORPORA = {
     "ptb": Corpus(
         "ptb",
         {
-            part: _packed(f"ptb.{name}.txt")
-            for part, name in zip(PARTS, ("train", "valid", "test"), strict=True)
+            "train": ("ptb.train.txt",),
+            "validation": ("ptb.valid.txt",),
+            "test": ("ptb.test.txt",),
         },
         n_words=10_000,
         n_tokens=(929_589, 73_760, 82_430),
@@ -57,9 +54,9 @@ CORPORA = {
     "wikitext-2": Corpus(
         "wikitext-2",
         {
-            "train": _packed("wiki.train.tokens", "wiki.train.permuted.tokens"),
-            "validation": _packed("wiki.valid.tokens"),
-            "test": _packed("wiki.test.tokens"),
+            "train": ("wiki.train.tokens", "wiki.train.permuted.tokens"),
+            "validation": ("wiki.valid.tokens",),
+            "test": ("wiki.test.tokens",),
         },
         n_words=33_278,
         n_tokens=(2_088_628, 217_646, 245_569),
@@ -96,7 +93,7 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
 
 def corpus_path(corpus: Corpus, part: str) -> Any:
     """Where a part of a corpus is: in the folder that EXFAM_DATA names or the user's cache."""
-    names = corpus.files[part]
+    names = [f"lm/{name}{end}" for name in corpus.files[part] for end in (".bz2", "")]
     for path in map(find_file, names):
         if path is not None:
             return path

@@ -1,7 +1,5 @@
 """The text that experiments of word vectors are fitted to: a file of one's own, or Wikipedia's."""
 
-import bz2
-import gzip
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +7,7 @@ from typing import Any
 
 from exfam.checks import DataError
 from exfam.reading.public_sets.published import find_file
+from exfam.reading.streams import opener_of
 from exfam.reading.text import (
     PreparedText,
     dump_lines,
@@ -52,33 +51,25 @@ def corpus_name(options: Options) -> str:
 
 def read_corpus(options: Options, *, min_count: int) -> PreparedText:
     """The corpus as codes, a dump of Wikipedia cleaned as text8 was; of smoke runs its head."""
-    path = corpus_path(options)
-    folder = None
+    path, folder = corpus_path(options), None
     if options.folder is not None and not options.fast:
         folder = options.folder / "texts" / f"{corpus_name(options)}-{min_count}"
-    if is_dump(path):
-        return _read_dump(path, folder, min_count=min_count, fast=options.fast)
-    source: Any = list(_head(path)) if options.fast else path
-    return prepare_text(source, folder=folder, min_count=min_count)
-
-
-def _read_dump(path: Path, folder: Path | None, *, min_count: int, fast: bool) -> PreparedText:
-    lines = dump_lines(path)
-    if fast:
-        lines = itertools.islice(lines, _FAST_LINES)
+    if not is_dump(path):
+        source: Any = list(_head(path)) if options.fast else path
+        return prepare_text(source, folder=folder, min_count=min_count)
     if folder is not None:
         # Lines are not known unread: another file of the name has another size.
         folder = folder.with_name(f"{folder.name}-{path.stat().st_size}")
         if is_prepared_text(folder):
             return open_text(folder)
+    lines = itertools.islice(dump_lines(path), _FAST_LINES if options.fast else None)
     return prepare_text(
         lines, folder=folder, min_count=min_count, sentences="none", cleaning="wikifil"
     )
 
 
 def _head(path: Path) -> Iterator[list[str]]:
-    packed: dict[str, Any] = {".bz2": bz2.open, ".gz": gzip.open}
-    with packed.get(path.suffix, open)(path, "rb") as file:
+    with (opener_of(path) or open)(path, "rb") as file:
         words = iter(file.read(_FAST_BYTES).decode(errors="ignore").split())
     while sentence := list(itertools.islice(words, _WORDS_A_SENTENCE)):
         yield sentence

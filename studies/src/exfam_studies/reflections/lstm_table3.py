@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 
 from exfam.checks import ExfamError
 from exfam.embeddings import Reflected
@@ -66,10 +66,8 @@ TASKS = tuple(_TASKS)
 # Model -> how outputs are tied.
 MODELS = {"lstm-tied": "tied", "lstm-reflection": "reflection"}
 PAPER = {
-    ("ptb", "lstm-tied"): 86.1,
-    ("ptb", "lstm-reflection"): 86.5,
-    ("wikitext-2", "lstm-tied"): 99.6,
-    ("wikitext-2", "lstm-reflection"): 100.4,
+    "ptb": {"lstm-tied": 86.1, "lstm-reflection": 86.5},
+    "wikitext-2": {"lstm-tied": 99.6, "lstm-reflection": 100.4},
 }
 NOTES = {"lstm-reflection": "equal in distribution to lstm-tied: their gap is seed noise"}
 DIFFERENCE = "max-difference-to-tied"
@@ -100,21 +98,19 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return {"estimator": "LSTMLanguageModel", **row.settings, **(_FAST if options.fast else {})}
 
 
-def unigram_log_probs(train: Codes, tokens: Codes, *, n_words: int, start: int) -> np.ndarray:
-    """Log-probabilities in nats by counts of words, one added to each."""
-    counts = np.bincount(train, minlength=n_words) + 1.0
-    return np.log(counts / counts.sum())[tokens]
+def ngram_log_probs(
+    train: Codes, tokens: Codes, *, n_words: int, start: int
+) -> dict[str, Float[np.ndarray, "_"]]:
+    """Log-probabilities in nats by counts of words, one added to each, and of pairs of words.
 
-
-def bigram_log_probs(train: Codes, tokens: Codes, *, n_words: int, start: int) -> np.ndarray:
-    """Log-probabilities in nats by interpolated Kneser-Ney of pairs; texts begin after `start`.
-
+    Pairs by interpolated Kneser-Ney; texts begin after `start`.
     Source: Kneser & Ney (1995); Chen & Goodman (1999), section 2.7.
     """
 
     def pairs_of(codes: Codes) -> Codes:
         return np.concatenate([[start], codes[:-1]])[: len(codes)] * n_words + codes
 
+    words = np.bincount(train, minlength=n_words) + 1.0
     pairs, counts = np.unique(pairs_of(train), return_counts=True)
     once, twice = ((counts == times).sum() for times in (1, 2))
     # One more of each: where no pair occurs once, others are still to be expected.
@@ -130,32 +126,35 @@ def bigram_log_probs(train: Codes, tokens: Codes, *, n_words: int, start: int) -
     seen = total[wanted // n_words]
     # After a word that was never followed by any, its successors are those of all words.
     share = np.where(seen > 0, spared[wanted // n_words] / np.maximum(seen, 1.0), 1.0)
-    return np.log(own / np.maximum(seen, 1.0) + share * lower[tokens])
-
-
-NGRAMS = {"unigram": unigram_log_probs, "bigram-kneser-ney": bigram_log_probs}
+    kneser_ney = own / np.maximum(seen, 1.0) + share * lower[tokens]
+    return {
+        "unigram": np.log(words / words.sum())[tokens],
+        "bigram-kneser-ney": np.log(kneser_ney),
+    }
 
 
 def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
-    texts, rows = read(), []
-    words, start = len(texts.lexicon), texts.lexicon.line_end
-    train, *parts = (texts.codes[part] for part in ("train", "test", "validation"))
-    for model, log_probs in NGRAMS.items():
-        test, validation = (
-            math.exp(-log_probs(train, part, n_words=words, start=start).mean()) for part in parts
-        )
-        row = Row(task=task, model=model, metric="perplexity", value=test, validation=validation)
-        rows.append(row)
-    return rows
+    texts = read()
+    sizes = {"n_words": len(texts.lexicon), "start": texts.lexicon.line_end}
+    codes = texts.codes
+    test, validation = (
+        {
+            model: math.exp(-log_probs.mean())
+            for model, log_probs in ngram_log_probs(codes["train"], codes[part], **sizes).items()
+        }
+        for part in ("test", "validation")
+    )
+    head = partial(Row, task=task, metric="perplexity")
+    return [head(model=m, value=test[m], validation=validation[m]) for m in test]
 
 
 def _model_rows(
     task: str, model: str, *, read: Callable[[], Texts], epochs: int, options: Options
 ) -> list[Row]:
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    settings: dict[str, Any] = {"tie": MODELS[model], "dim": DIM, "epochs": epochs}
-    settings["precision"], fast = precision, _FAST if options.fast else {}
-    settings |= {name: fast[name] for name in settings if name in fast}
+    usual = {"tie": MODELS[model], "dim": DIM, "epochs": epochs, "precision": precision}
+    fast = _FAST if options.fast else {}
+    settings: dict[str, Any] = {name: fast.get(name, value) for name, value in usual.items()}
     text = _TASKS[task][0]
     names = (text + "-fast" * options.fast, f"{settings['epochs']}-epochs-{precision}", model)
     fit = partial(_fit, names, read, settings | fast, options)
@@ -165,7 +164,7 @@ def _model_rows(
     whole = replace(
         metric_row(row, kept),
         n_configurations=1,
-        paper=PAPER[text, model] if epochs == EPOCHS and not fast else None,
+        paper=PAPER[text][model] if epochs == EPOCHS and not fast else None,
         note="; ".join(filter(None, [seeds, NOTES.get(model)])),
     )
     known = [value for fit in kept if (value := fit.figures.get(DIFFERENCE)) is not None]

@@ -3,7 +3,7 @@
 To add a table: put its two markers into a page, name it in BLOCKS, write what makes its lines.
 """
 
-from exfam_studies.common.documentation import positions, tables
+from exfam_studies.common.documentation import tables
 from exfam_studies.common.documentation.overview import overview
 from exfam_studies.common.documentation.pages import DOCS, Block, part
 from exfam_studies.common.documentation.shifts import cars, dropped_cells, simulated, whole_rows
@@ -26,7 +26,7 @@ BLOCKS = (
     ),
     *(
         Block(DOCS / "guide" / "positions.md", name, part({name: [make]}))
-        for name, make in positions.TABLES.items()
+        for name, make in tables.POSITIONS.items()
     ),
     Block(DOCS / "guide" / "baskets.md", "baskets", tables.baskets),
 )

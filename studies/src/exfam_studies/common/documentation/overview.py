@@ -7,14 +7,14 @@ from pathlib import Path
 
 from exfam_studies.common.documentation.pages import (
     find,
+    first,
     least_validation,
     markdown_table,
     number,
-    papers,
     runs_note,
 )
 from exfam_studies.common.printed import best_rows
-from exfam_studies.common.rows import Row, read_rows
+from exfam_studies.common.rows import Row, grouped, read_rows
 
 # Other experiments have tables of their own.
 FILES = ("efa-synthetic", "efa-movielens-items", "efa-movielens-ratings", "efa-instacart")
@@ -45,14 +45,12 @@ def _lines(rows: Sequence[Row]) -> list[list[str]]:
     shown = _chosen_families([row for row in rows if _is_shown(row, rows)])
     ranked = [row for row in shown if row.metric != DIFFERENCE]
     best = {id(ranked[index]) for index in best_rows(ranked)}
-    gathered: dict[tuple, list[Row]] = {}
-    for row in shown:
-        gathered.setdefault((row.task, _settings(row), row.metric), []).append(row)
-    return [_line(group, best) for group in gathered.values()]
+    return [_line(group, best) for group in grouped(shown, _figure).values()]
 
 
-def _settings(row: Row) -> tuple:
-    return tuple(row.settings.get(name) for name in SETTINGS)
+def _figure(row: Row) -> tuple:
+    """What rows of one line have in common."""
+    return row.task, row.metric, *(row.settings.get(name) for name in SETTINGS)
 
 
 def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
@@ -67,25 +65,20 @@ def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
 def _chosen_families(rows: Sequence[Row]) -> list[Row]:
     """Of exact figures, each model's family of least validation nats, once for all versions."""
     exact = [row for row in rows if row.metric in ("nats", DIFFERENCE) and "family" in row.settings]
-    chosen: dict[tuple, Row] = {}
-    for row in _without_versions(exact):
-        key = (row.task, _settings(row), row.metric, row.model)
-        chosen[key] = min(chosen.get(key, row), row, key=least_validation)
-    return [row for row in rows if row not in exact] + list(chosen.values())
+    families = grouped(_without_versions(exact), lambda row: (row.model, *_figure(row)))
+    chosen = [min(own, key=least_validation) for own in families.values()]
+    return [row for row in rows if row not in exact] + chosen
 
 
 def _without_versions(rows: Sequence[Row]) -> list[Row]:
     """Tasks without their version; families whose nats depend on it are named with it."""
-    values: dict[tuple, set[float | None]] = {}
-    for row in rows:
-        values.setdefault(_unversioned(row), set()).add(row.value)
     renamed = []
-    for row in rows:
-        version = re.search(r"-(v\d+)-", row.task)
-        settings = dict(row.settings)
-        if version and len(values[_unversioned(row)]) > 1:
-            settings["family"] = f"{settings['family']} {version[1]}"
-        renamed.append(replace(row, task=_unversioned(row)[0], settings=settings))
+    for (task, *_), versions in grouped(rows, _unversioned).items():
+        for row in versions:
+            version, settings = re.search(r"-(v\d+)-", row.task), dict(row.settings)
+            if version and len({other.value for other in versions}) > 1:
+                settings["family"] = f"{settings['family']} {version[1]}"
+            renamed.append(replace(row, task=task, settings=settings))
     return renamed
 
 
@@ -103,7 +96,7 @@ def _line(rows: Sequence[Row], best: set[int]) -> list[str]:
     columns: dict[str, list[Row]] = {"efa": [], "latent-factor": [], "": []}
     for row in rows:
         columns[next(prefix for prefix in columns if row.model.startswith(prefix))].append(row)
-    paper = [[*papers(columns[name]), ""][0] for name in ("efa", "latent-factor")]
+    paper = [first(columns[name], "paper", "g") for name in ("efa", "latent-factor")]
     seconds = [row.cpu_seconds for row in columns["efa"] if row.cpu_seconds is not None]
     return [
         rows[0].task,

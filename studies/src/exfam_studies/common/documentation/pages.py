@@ -123,12 +123,7 @@ def percent(row: Row | None) -> str:
     return f"{100 * row.value:.1f}" + ("" if row.sd is None else f" ± {100 * row.sd:.1f}")
 
 
-def papers(rows: Iterable[Row], form: str = "g") -> list[str]:
-    """The paper's figures, where there are any."""
-    return [f"{row.paper:{form}}" for row in rows if row.paper is not None]
-
-
-def seconds(rows: Iterable[Row | None], form: str = ".1f") -> str:
-    """CPU seconds of the first row that has any."""
-    spent = (row.cpu_seconds for row in rows if row is not None)
-    return next((f"{own:{form}}" for own in spent if own is not None), "")
+def first(rows: Iterable[Row | None], name: str, form: str) -> str:
+    """A field of the first row that has it, such as what the paper prints; nothing without one."""
+    values = (getattr(row, name) for row in rows if row is not None)
+    return next((f"{value:{form}}" for value in values if value is not None), "")

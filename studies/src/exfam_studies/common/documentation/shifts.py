@@ -2,18 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from operator import attrgetter
 
 from exfam_studies.common.documentation.pages import (
     Table,
     all_of,
     best_of,
     find,
+    first,
     number,
-    papers,
-    seconds,
     seeds_note,
 )
-from exfam_studies.common.rows import Row
+from exfam_studies.common.rows import Row, grouped
 
 OURS, REFERENCE = "masked-table", "reference"
 # Simulated tables: model -> how its column is headed.
@@ -59,9 +59,9 @@ OF_DROPPED = (
 
 def simulated(rows: Sequence[Row]) -> Table:
     """One line per setting, then the means over all settings, for both kinds of bins."""
-    tasks = list(dict.fromkeys(row.task for row in rows))
-    lines = [_setting(task, all_of(rows, task=task)) for task in tasks]
-    lines += [_means(tasks, all_of(rows, bins=bins), bins) for bins in ("pooled", "train")]
+    tasks = grouped(rows, attrgetter("task"))
+    lines = [_setting(task, own) for task, own in tasks.items()]
+    lines += [_means(list(tasks.values()), bins) for bins in ("pooled", "train")]
     return ("n_c, noise, corr", *SIMULATED.values(), "ours less it", "paper: ATN"), lines
 
 
@@ -72,18 +72,17 @@ def _setting(task: str, rows: Sequence[Row]) -> list[str]:
     ours = [row for model, row in figures.items() if row is not None and model != REFERENCE]
     best = best_of(row for row in ours if _n_fits(row) == max(map(_n_fits, ours)))
     paper = all_of(rows, model=REFERENCE, metric="mse", rule="argmax", against=None)
-    printed = papers(paper, ".3f")
     return [
         task.removeprefix("simulation-").replace("-", ", "),
         *(_with_error(row, bold=row is best) for row in figures.values()),
         _with_error(_difference(rows), form="+.2f"),
-        *(printed or [""]),
+        first(paper, "paper", ".3f"),
     ]
 
 
-def _means(tasks: Sequence[str], rows: Sequence[Row], bins: str) -> list[str]:
+def _means(tasks: Sequence[Sequence[Row]], bins: str) -> list[str]:
     """Of models fitted on as many data sets as any, in all settings; of paired differences."""
-    of_task = [all_of(rows, task=task) for task in tasks]
+    of_task = [all_of(rows, bins=bins) for rows in tasks]
     figures = [[_mse(own, model) for own in of_task] for model in SIMULATED]
     most = max((_n_fits(row) for own in figures for row in own if row is not None), default=0)
     apart = _mean([_difference(own) for own in of_task], least=1, form="+.2f")
@@ -110,24 +109,20 @@ def _mean(rows: Sequence[Row | None], *, least: int, form: str = ".2f") -> str:
 
 
 def _with_error(row: Row | None, *, form: str = ".2f", bold: bool = False) -> str:
-    if row is None or row.sd is None or row.n_seeds is None:
-        return number(row, form, spread=None, bold=bold)
-    return number(row, form, spread=row.sd / math.sqrt(row.n_seeds), bold=bold)
+    error = None if row is None or row.sd is None else row.sd / math.sqrt(_n_fits(row))
+    return number(row, form, spread=error, bold=bold)
 
 
 def cars(rows: Sequence[Row]) -> Table:
     """One line per model, with pooled bins as in the paper; means and spread over seeds."""
     lines = []
     pooled = all_of(rows, bins="pooled", against=None)
-    for model in dict.fromkeys(row.model for row in rows):
-        own = all_of(pooled, model=model)
+    for model, own in grouped(pooled, attrgetter("model")).items():
         cells = [next(iter(all_of(own, metric=m, rule=rule)), None) for m, rule in CARS]
-        shown = [row for row in cells if row is not None]
-        if shown:
-            paper = " / ".join(papers(shown, ".3f"))
-            fits = next((str(row.n_seeds) for row in shown if row.n_seeds is not None), "")
-            figures = map(number, cells)
-            lines.append([model + seeds_note(cells), *figures, paper, fits, seconds(shown)])
+        paper = " / ".join(filter(None, (first([row], "paper", ".3f") for row in cells)))
+        cost = first(cells, "n_seeds", "d"), first(cells, "cpu_seconds", ".1f")
+        if any(cells):
+            lines.append([model + seeds_note(cells), *map(number, cells), paper, *cost])
     head = ("accuracy", "MSE", "accuracy, mean", "MSE, mean")
     return ("model", *head, "paper: accuracy / MSE", "fits", "CPU s"), lines
 
@@ -155,8 +150,7 @@ def whole_rows(rows: Sequence[Row]) -> Table:
 def dropped_cells(rows: Sequence[Row]) -> Table:
     """One line per model, under cells dropped one by one, then by column."""
     lines = []
-    for task in dict.fromkeys(row.task for row in rows):
-        own = all_of(rows, task=task, against=None)
+    for own in grouped(all_of(rows, against=None), attrgetter("task")).values():
         for by in ("cell", "column"):
             shown = (_of_dropped(own, metric, by) for metric in ("mse", "accuracy"))
             lines += next(filter(None, shown), [])
