@@ -21,9 +21,7 @@ class Splits:
     test: Groups
 
 
-def notebook_parts(
-    n: int,
-) -> tuple[Int64[np.ndarray, "train"], Int64[np.ndarray, "validation"]]:
+def notebook_parts(n: int) -> tuple[Int64[np.ndarray, "train"], Int64[np.ndarray, "validation"]]:
     """Sorted indices of 75 % to fit on and 25 % to choose by, as the notebooks draw them."""
     drawn = np.random.RandomState(NOTEBOOK_SEED).permutation(n)
     n_validation = -(-n // 4)

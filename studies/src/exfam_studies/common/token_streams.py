@@ -40,11 +40,7 @@ class Texts:
 CORPORA = {
     "ptb": Corpus(
         "ptb",
-        {
-            "train": ("ptb.train.txt",),
-            "validation": ("ptb.valid.txt",),
-            "test": ("ptb.test.txt",),
-        },
+        {"train": ("ptb.train.txt",), "validation": ("ptb.valid.txt",), "test": ("ptb.test.txt",)},
         n_words=10_000,
         n_tokens=(929_589, 73_760, 82_430),
         how_to_get="Penn Treebank as Mikolov prepared it: ptb.train.txt, ptb.valid.txt and "

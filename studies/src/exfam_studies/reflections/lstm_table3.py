@@ -127,10 +127,7 @@ def ngram_log_probs(
     # After a word that was never followed by any, its successors are those of all words.
     share = np.where(seen > 0, spared[wanted // n_words] / np.maximum(seen, 1.0), 1.0)
     kneser_ney = own / np.maximum(seen, 1.0) + share * lower[tokens]
-    return {
-        "unigram": np.log(words / words.sum())[tokens],
-        "bigram-kneser-ney": np.log(kneser_ney),
-    }
+    return {"unigram": np.log(words / words.sum())[tokens], "bigram-kneser-ney": np.log(kneser_ney)}
 
 
 def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
