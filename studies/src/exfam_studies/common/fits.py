@@ -2,7 +2,7 @@
 
 import copy
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -189,9 +189,9 @@ def figure_rows(
     return rows if contender.chance else [replace(row, n_seeds=None) for row in rows]
 
 
-def gather(jobs: Sequence[Job]) -> list[Row]:
+def gather(jobs: Iterable[Job]) -> list[Row]:
     """The rows of all jobs; Ctrl-C ends with those that are done, or is raised where none is."""
-    console, rows = Console(stderr=True), list[Row]()
+    jobs, console, rows = list(jobs), Console(stderr=True), list[Row]()
     with Progress(console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("", total=len(jobs))
         for job in jobs:

@@ -115,18 +115,16 @@ def metric_rows(
 
 def metric_row(row: Row, kept: Sequence[Measured]) -> Row:
     """`row` with its metric over the fits; without a value where one of them has none."""
-
-    def figures(metric: str) -> list[float]:
-        found = (fit.figures.get(metric) for fit in kept)
-        return [figure for figure in found if figure is not None]
-
-    values = figures(row.metric)
+    values, validations = (
+        [figure for fit in kept if (figure := fit.figures.get(metric)) is not None]
+        for metric in (row.metric, VALIDATION + row.metric)
+    )
     if len(values) < len(kept):
         return replace(row, n_seeds=len(kept))
     return row_over_seeds(
         row,
         values=values,
-        validations=figures(VALIDATION + row.metric),
+        validations=validations,
         cpu_seconds=[fit.cpu_seconds for fit in kept],
         steps=[fit.details["steps"] for fit in kept if "steps" in fit.details],
     )

@@ -65,15 +65,13 @@ def _is_same(value: Any, default: Any) -> bool:
 
 
 def _commit() -> str | None:
-    folder = Path(__file__).parent
-    commit = _git(folder, "rev-parse", "--short=12", "HEAD")
-    if not commit:
-        return None
-    changes = _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".", "..")
-    return f"{commit}+changes" if changes else commit
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    changes = commit and _git("status", "--porcelain", "--untracked-files=no", "--", ".")
+    return f"{commit}+changes" if changes else commit or None
 
 
-def _git(folder: Path, *words: str) -> str:
+def _git(*words: str) -> str:
+    folder = Path(__file__).parents[1]
     try:
         done = subprocess.run(
             ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10

@@ -101,11 +101,10 @@ def _measure(
 
 def _draw(flat: np.ndarray, task: str, folder: Path) -> None:
     dim = int(np.sqrt(len(flat)))
-    squared = flat.reshape(dim, dim) @ flat.reshape(dim, dim)
-    off = squared[~np.eye(dim, dtype=bool)]
+    squared, on = flat.reshape(dim, dim) @ flat.reshape(dim, dim), np.eye(dim, dtype=bool)
     for name, label, entries in (
-        ("diagonal", "diagonal of Q Q", np.diag(squared)),
-        ("off-diagonal", "Q Q off the diagonal", off),
+        ("diagonal", "diagonal of Q Q", squared[on]),
+        ("off-diagonal", "Q Q off the diagonal", squared[~on]),
     ):
         figure = histogram(entries, label=label, of="entries")
         save_picture(figure, folder / f"involution-{task}-{name}.png")

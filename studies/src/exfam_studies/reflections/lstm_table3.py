@@ -99,7 +99,7 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def ngram_log_probs(
-    train: Codes, tokens: Codes, *, n_words: int, start: int
+    train: Codes, tokens: Codes, n_words: int, start: int
 ) -> dict[str, Float[np.ndarray, "_"]]:
     """Log-probabilities in nats by counts of words, one added to each, and of pairs of words.
 
@@ -132,17 +132,15 @@ def ngram_log_probs(
 
 def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
     texts = read()
-    sizes = {"n_words": len(texts.lexicon), "start": texts.lexicon.line_end}
-    codes = texts.codes
-    test, validation = (
-        {
-            model: math.exp(-log_probs.mean())
-            for model, log_probs in ngram_log_probs(codes["train"], codes[part], **sizes).items()
-        }
-        for part in ("test", "validation")
-    )
-    head = partial(Row, task=task, metric="perplexity")
-    return [head(model=m, value=test[m], validation=validation[m]) for m in test]
+
+    def perplexities(part: str) -> dict[str, float]:
+        codes, sizes = texts.codes, (len(texts.lexicon), texts.lexicon.line_end)
+        log_probs = ngram_log_probs(codes["train"], codes[part], *sizes)
+        return {model: math.exp(-own.mean()) for model, own in log_probs.items()}
+
+    test, validation = perplexities("test"), perplexities("validation")
+    row = Row(task=task, model="", metric="perplexity")
+    return [replace(row, model=m, value=test[m], validation=validation[m]) for m in test]
 
 
 def _model_rows(

@@ -92,10 +92,7 @@ def _cbow_rows(
     tried = [_cbow_figures(fit_cbow(splits, **settings), splits.validation) for settings in grid]
     best = grid[int(np.argmax([figures["ndcg@10"] for figures in tried]))]
     shown = {"tie": tie or "none", **{name: best[name] for name in ("learning_rate", "epochs")}}
-
-    def fit(data: Splits, *, seed: int) -> CBOW:
-        return fit_cbow(data, **{**best, "seed": seed})
-
+    fit = partial(fit_cbow, **best)
     contender = Contender(model="cbow", settings=shown, fit=fit, n_configurations=len(grid))
     n_seeds = options.n_seeds(SEEDS)
     return fitted_rows(contender, splits, task=task, measure=_cbow_figures, seeds=n_seeds)

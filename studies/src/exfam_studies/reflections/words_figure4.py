@@ -33,10 +33,8 @@ def run(options: Options) -> list[Row]:
     """Fit and judge vectors of each share."""
     read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
     return gather(
-        [
-            Job(f"{share} % of +1", partial(_rows, share, read=read, options=options))
-            for share in (FAST_SHARES if options.fast else SHARES)
-        ]
+        Job(f"{share} % of +1", partial(_rows, share, read=read, options=options))
+        for share in (FAST_SHARES if options.fast else SHARES)
     )
 
 

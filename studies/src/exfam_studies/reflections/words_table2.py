@@ -15,7 +15,7 @@ from typing import Any
 from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Store, kept_seeds, metric_row
+from exfam_studies.common.kept import Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
 from exfam_studies.common.word_fits import (
@@ -54,11 +54,9 @@ def run(options: Options) -> list[Row]:
     """Fit and judge all models of the wanted tasks."""
     read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
     return gather(
-        [
-            Job(f"{task} {model}", partial(_rows, task, model, read=read, options=options))
-            for task in wanted_tasks(options)
-            for model in MODELS
-        ]
+        Job(f"{task} {model}", partial(_rows, task, model, read=read, options=options))
+        for task in wanted_tasks(options)
+        for model in MODELS
     )
 
 
@@ -76,10 +74,8 @@ def _rows(
     shown = {"corpus": name, **settings, "tie": settings["tie"] or "none"}
     note = PAPERS_TEXT.get(name, "")
     row = Row(task=task, model=model, settings=shown, metric="", n_configurations=1, note=note)
-    return [
-        metric_row(replace(row, metric=metric, paper=paper_figure(name, model, metric)), kept)
-        for metric in (*METRICS, *(f"coverage-{name}" for name in SETS))
-    ]
+    rows = metric_rows(row, kept, (*METRICS, *(f"coverage-{name}" for name in SETS)))
+    return [replace(own, paper=paper_figure(name, model, own.metric)) for own in rows]
 
 
 def paper_figure(corpus: str, model: str, metric: str) -> float | None:
