@@ -13,7 +13,8 @@ from exfam.words import CBOW, SkipGram
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured
 from exfam_studies.common.provenance import changed_parameters
-from exfam_studies.common.word_corpus import corpus_name
+from exfam_studies.common.rows import Row
+from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name
 
 MIN_COUNT = 5
 # Metric -> set of pairs, or of questions.
@@ -71,11 +72,19 @@ def fit_words(
     return model
 
 
-def word_parameters(
-    settings: Mapping[str, Any], kind: type[SkipGram] | type[CBOW] = SkipGram
-) -> dict[str, Any]:
-    """The parameters of `fit_words`'s model that differ from the defaults."""
-    return changed_parameters(kind(**settings, min_count=MIN_COUNT, deterministic=True))
+def word_row(task: str, model: str, settings: Mapping[str, Any], options: Options) -> Row:
+    """The head of the rows of skip-gram with these settings, which were chosen beforehand."""
+    name = corpus_name(options)
+    estimator = SkipGram(**settings, min_count=MIN_COUNT, deterministic=True)
+    return Row(
+        task=task,
+        model=model,
+        settings={"corpus": name, **settings, "tie": settings["tie"] or "none"},
+        metric="",
+        n_configurations=1,
+        parameters=changed_parameters(estimator),
+        note=PAPERS_TEXT.get(name, ""),
+    )
 
 
 def judged_fit(

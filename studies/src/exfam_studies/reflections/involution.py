@@ -5,7 +5,7 @@ The paper's model of 100 negatives over 15 epochs of text8 has a mean of .68 on 
 fits are those of "words-table2".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -20,14 +20,8 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.pictures import save_picture
 from exfam_studies.common.rows import Row
-from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
-from exfam_studies.common.word_fits import (
-    MIN_COUNT,
-    WORD_TASKS,
-    fit_words,
-    wanted_tasks,
-    word_parameters,
-)
+from exfam_studies.common.word_corpus import corpus_name, read_corpus
+from exfam_studies.common.word_fits import MIN_COUNT, WORD_TASKS, fit_words, wanted_tasks, word_row
 from exfam_studies.reflections.linear_map import involution_report, partition_report
 
 SEEDS = 3
@@ -52,21 +46,14 @@ def run(options: Options) -> list[Row]:
     return gather([Job(task, partial(_rows, task, read=read, options=options)) for task in tasks])
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of skip-gram that differ from its defaults."""
-    return word_parameters({"tie": None, **WORD_TASKS[row.task].settings(options)})
-
-
 def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     settings: dict[str, Any] = {"tie": None, **WORD_TASKS[task].settings(options)}
     name, measure = corpus_name(options), partial(_measure, read, settings, options)
     kept = kept_seeds(Store(options.folder), (name, task), options.n_seeds(SEEDS), measure)
     if options.out is not None:
         _draw(kept[0].arrays["transform"], task, options.out)
-    shown, note = {"corpus": name, **settings, "tie": "none"}, PAPERS_TEXT.get(name, "")
-    row = Row(task=task, model="sgns", settings=shown, metric="", n_configurations=1, note=note)
-    paper = PAPER.get(name, {})
-    return [replace(own, paper=paper.get(own.metric)) for own in metric_rows(row, kept)]
+    rows, paper = metric_rows(word_row(task, "sgns", settings, options), kept), PAPER.get(name, {})
+    return [replace(own, paper=paper.get(own.metric)) for own in rows]
 
 
 def _measure(

@@ -7,7 +7,7 @@ weights are symmetric about 0: the two are equal in distribution before, during 
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -91,13 +91,6 @@ def run(options: Options) -> list[Row]:
     return gather(jobs)
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of the language model that differ from its defaults."""
-    if row.model not in MODELS:
-        return {}
-    return {"estimator": "LSTMLanguageModel", **row.settings, **(_FAST if options.fast else {})}
-
-
 def ngram_log_probs(
     train: Codes, tokens: Codes, n_words: int, start: int
 ) -> dict[str, Float[np.ndarray, "_"]]:
@@ -155,7 +148,8 @@ def _model_rows(
     fit = partial(_fit, names, read, settings | fast, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(1), fit)
     seeds = "seed 0" if len(kept) == 1 else f"seeds 0 to {len(kept) - 1}"
-    row = Row(task=task, model=model, settings=settings, metric="perplexity")
+    changed = {"estimator": "LSTMLanguageModel", **settings, **fast}
+    row = Row(task=task, model=model, settings=settings, metric="perplexity", parameters=changed)
     whole = replace(
         metric_row(row, kept),
         n_configurations=1,

@@ -4,7 +4,7 @@ Words within a distance of 2 or 5 count alike, pairs never seen are 0, and words
 times keep their positions without being counted. Nothing is drawn or fitted.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -84,11 +84,6 @@ def run(options: Options) -> list[Row]:
     return gather([Job(task, partial(_rows, task, read=read, options=options)) for task in tasks])
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, str | int | float | bool]:
-    """All that was chosen: nothing is fitted."""
-    return row.settings
-
-
 def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     window = int(task.removeprefix("window-"))
     min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
@@ -102,8 +97,10 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
         eigenvalues, label = kept[0].arrays["eigenvalues"], f"eigenvalue, {task}"
         figure = histogram(eigenvalues, label=label, of="eigenvalues")
         save_picture(figure, options.out / f"pmi-spectrum-{task}.png")
+    # Nothing is fitted: these are all parameters.
     settings: dict[str, str | int] = {"corpus": name, "window": window, "min_count": min_count}
-    rows = metric_rows(Row(task=task, model="pmi", settings=settings, metric=""), kept)
+    row = Row(task=task, model="pmi", settings=settings, metric="", parameters=settings)
+    rows = metric_rows(row, kept)
     return [replace(row, n_seeds=None, note=NOTES.get(row.metric, "")) for row in rows]
 
 

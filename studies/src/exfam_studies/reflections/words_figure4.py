@@ -4,7 +4,8 @@ The paper finds scores alike from 35 to 65 % of +1, and bad below 25 % and above
 figures. Fits of 17 shares are many: there are 5 negatives, where Table 2 has 25.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.word_corpus import corpus_name, read_corpus
-from exfam_studies.common.word_fits import MIN_COUNT, Recipe, judged_fit, word_parameters
+from exfam_studies.common.word_fits import MIN_COUNT, Recipe, judged_fit, word_row
 
 TASKS = ("positive-share",)
 SEEDS = 3
@@ -38,20 +39,12 @@ def run(options: Options) -> list[Row]:
     )
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of skip-gram that differ from its defaults."""
-    return word_parameters({**RECIPE.settings(options), **_reflected(row.settings["percent"])})
-
-
 def _rows(share: int, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
     settings, name = RECIPE.settings(options), corpus_name(options)
-    measure = partial(judged_fit, read, {**settings, **_reflected(share)}, options)
+    fitted = {**settings, "tie": "reflection", "positive_share": share / 100}
+    measure = partial(judged_fit, read, fitted, options)
     names = (name, f"positive-{share:03}")
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(SEEDS), measure)
     shown: dict[str, Any] = {"percent": share, "corpus": name, **settings}
-    row = Row(task=TASKS[0], model="sgns-wt", settings=shown, metric="", n_configurations=1)
+    row = replace(word_row(TASKS[0], "sgns-wt", fitted, options), settings=shown, note="")
     return metric_rows(row, kept, METRICS)
-
-
-def _reflected(share: Any) -> dict[str, Any]:
-    return {"tie": "reflection", "positive_share": int(share) / 100}

@@ -7,7 +7,7 @@ of scores ranked as strings, are left out. "negatives-25" is five epochs; "negat
 `--only` must name, is the paper's fifteen.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from typing import Any
@@ -17,14 +17,14 @@ from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
-from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
+from exfam_studies.common.word_corpus import corpus_name, read_corpus
 from exfam_studies.common.word_fits import (
     MIN_COUNT,
     SETS,
     WORD_TASKS,
     judged_fit,
     wanted_tasks,
-    word_parameters,
+    word_row,
 )
 
 SEEDS = 3
@@ -60,21 +60,14 @@ def run(options: Options) -> list[Row]:
     )
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of skip-gram that differ from its defaults."""
-    return word_parameters({"tie": MODELS[row.model], **WORD_TASKS[row.task].settings(options)})
-
-
 def _rows(
     task: str, model: str, *, read: Callable[[], PreparedText], options: Options
 ) -> list[Row]:
     settings: dict[str, Any] = {"tie": MODELS[model], **WORD_TASKS[task].settings(options)}
     name, measure = corpus_name(options), partial(judged_fit, read, settings, options)
     kept = kept_seeds(Store(options.folder), (name, task, model), options.n_seeds(SEEDS), measure)
-    shown = {"corpus": name, **settings, "tie": settings["tie"] or "none"}
-    note = PAPERS_TEXT.get(name, "")
-    row = Row(task=task, model=model, settings=shown, metric="", n_configurations=1, note=note)
-    rows = metric_rows(row, kept, (*METRICS, *(f"coverage-{name}" for name in SETS)))
+    metrics = (*METRICS, *(f"coverage-{name}" for name in SETS))
+    rows = metric_rows(word_row(task, model, settings, options), kept, metrics)
     return [replace(own, paper=paper_figure(name, model, own.metric)) for own in rows]
 
 
