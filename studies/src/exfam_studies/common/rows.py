@@ -119,23 +119,19 @@ def higher_is_better(metric: str) -> bool | None:
 
 def write_rows(path: str | os.PathLike[str], experiment: str, rows: Sequence[Row]) -> Path:
     """Write rows as JSON, one a line; runs are listed once, and a row has the number of its own."""
-    runs: list[Run] = []
+    runs, plain = list[Run](), list[dict[str, Any]]()
     for row in rows:
         if row.run is not None and row.run not in runs:
             runs.append(row.run)
+        plain.append(asdict(row) | {"run": None if row.run is None else runs.index(row.run)})
+        del plain[-1]["note"]
     # One row a line: files that are kept can be read, and compared line by line.
-    lines = ",\n".join(json.dumps(_plain(row, runs), allow_nan=False) for row in rows)
+    lines = ",\n".join(json.dumps(row, allow_nan=False) for row in plain)
     head = ",\n".join(json.dumps(asdict(run)) for run in runs)
     text = (
         f'{{"experiment": {json.dumps(experiment)}, "runs": [\n{head}\n], "rows": [\n{lines}\n]}}\n'
     )
     return write_atomically(path, text)
-
-
-def _plain(row: Row, runs: Sequence[Run]) -> dict[str, Any]:
-    plain = asdict(row) | {"run": None if row.run is None else runs.index(row.run)}
-    del plain["note"]
-    return plain
 
 
 def read_rows(path: str | os.PathLike[str]) -> list[Row]:

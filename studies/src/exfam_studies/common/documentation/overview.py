@@ -3,18 +3,18 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from exfam_studies.common.documentation.pages import (
     find,
     first,
+    kept_rows,
     least_validation,
     markdown_table,
     number,
     runs_note,
 )
 from exfam_studies.common.printed import best_rows
-from exfam_studies.common.rows import Row, grouped, read_rows
+from exfam_studies.common.rows import Row, grouped
 
 # Other experiments have tables of their own.
 FILES = ("efa-synthetic", "efa-movielens-items", "efa-movielens-ratings", "efa-instacart")
@@ -30,18 +30,16 @@ HEAD = (
 )  # fmt: skip
 
 
-def overview(folder: Path) -> str:
-    """The table as Markdown, one line per task, settings and metric."""
-    paths = {name: folder / f"{name}.json" for name in FILES}
-    read = {name: read_rows(path) for name, path in paths.items() if path.exists()}
-    if not read:
-        return "No results are kept here yet: `exfam reproduce --list` names the experiments."
-    lines = [line for rows in read.values() for line in _lines(rows)]
-    notes = [f"`{name}`: {note}" for name, rows in read.items() if (note := runs_note(rows))]
+def overview() -> str:
+    """The table as Markdown, and the runs that its figures come from."""
+    kept = {name: kept_rows(name) for name in FILES}
+    lines = [line for rows in kept.values() for line in overview_lines(rows)]
+    notes = [f"`{name}`: {runs_note(rows)}" for name, rows in kept.items()]
     return "\n\n".join([markdown_table(HEAD, lines), *notes])
 
 
-def _lines(rows: Sequence[Row]) -> list[list[str]]:
+def overview_lines(rows: Sequence[Row]) -> list[list[str]]:
+    """The cells of one line per task, settings and metric."""
     shown = _chosen_families([row for row in rows if _is_shown(row, rows)])
     ranked = [row for row in shown if row.metric != DIFFERENCE]
     best = {id(ranked[index]) for index in best_rows(ranked)}

@@ -16,42 +16,39 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 class Block:
-    """What stands in a page between two markers, made of the files in a folder."""
+    """What stands in a page between two markers, made of kept files."""
 
-    def __init__(self, page: Path, name: str, *parts: Callable[[Path], str]) -> None:
+    def __init__(self, page: Path, name: str, *parts: Callable[[], str]) -> None:
         self.page, self.name, self._parts = page, name, parts
         self.begin, self.end = f"<!-- {name}:begin -->", f"<!-- {name}:end -->"
 
-    def render(self, folder: Path = KEPT) -> str:
-        """The block's Markdown."""
-        return "\n\n".join(part(folder) for part in self._parts)
-
-    def filled(self, text: str, folder: Path = KEPT) -> str:
+    def filled(self, text: str) -> str:
         """`text`, of a page, with the block between its markers."""
         before, _, rest = text.partition(self.begin)
         _, _, after = rest.partition(self.end)
-        return f"{before}{self.begin}\n{self.render(folder)}\n{self.end}{after}"
+        content = "\n\n".join(part() for part in self._parts)
+        return f"{before}{self.begin}\n{content}\n{self.end}{after}"
 
     def write(self) -> None:
         """Put the block into its page."""
         write_atomically(self.page, self.filled(self.page.read_text(encoding="utf-8")))
 
 
-def part(tables: Mapping[str, Sequence[Callable[[Sequence[Row]], Table]]]) -> Callable[[Path], str]:
+def kept_rows(name: str) -> list[Row]:
+    """The rows that are kept of an experiment."""
+    return read_rows(KEPT / f"{name}.json")
+
+
+def part(tables: Mapping[str, Sequence[Callable[[Sequence[Row]], Table]]]) -> Callable[[], str]:
     """What makes the tables of kept file -> makers, and names their runs."""
 
-    def render(folder: Path) -> str:
+    def render() -> str:
         texts, rows = list[str](), list[Row]()
         for name, makers in tables.items():
-            path = folder / f"{name}.json"
-            if not path.exists():
-                texts.append(f"No figures are kept here yet: `exfam reproduce {name}` prints them.")
-                continue
-            read = read_rows(path)
-            made = [make(read) for make in makers]
-            texts += [markdown_table(head, lines) for head, lines in made if lines]
+            read = kept_rows(name)
+            texts += [markdown_table(*make(read)) for make in makers]
             rows += read
-        return "\n\n".join(filter(None, [*texts, runs_note(rows)]))
+        return "\n\n".join([*texts, runs_note(rows)])
 
     return render
 

@@ -3,10 +3,10 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
-from pathlib import Path
 from typing import Any
 
 from exfam_studies.common.documentation.pages import (
+    KEPT,
     Table,
     all_of,
     best_of,
@@ -108,12 +108,10 @@ def vectors(rows: Sequence[Row]) -> Table:
     for model, name in WORD_MODELS.items():
         own = all_of(rows, model=model)
         cells = [find(own, metric=metric) for metric in WORD_METRICS]
-        if own:
-            spent = first(own, "cpu_seconds", ".0f")
-            lines.append([name + seeds_note(own), *map(number, cells), spent])
+        spent = first(own, "cpu_seconds", ".0f")
+        lines.append([name + seeds_note(own), *map(number, cells), spent])
         paper = [first([row], "paper", ".3f") for row in cells]
-        if any(paper):
-            lines.append([f"{name}: paper, text8", *paper, ""])
+        lines.append([f"{name}: paper, text8", *paper, ""])
     return ("context vectors", *WORD_METRICS.values(), "CPU s"), lines
 
 
@@ -216,12 +214,9 @@ def _plain(row: Row | None) -> str:
     return number(row, spread=None)
 
 
-def baskets(folder: Path) -> str:
+def baskets() -> str:
     """Large simulated baskets: a benchmark's file, with a sentence on what it is of."""
-    path = folder / "benchmarks" / "baskets.json"
-    if not path.exists():
-        return "No figures are kept here yet: `python benchmarks/baskets.py --json` writes them."
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = json.loads((KEPT / "benchmarks" / "baskets.json").read_text(encoding="utf-8"))
     data = (
         f"{content['groups']:,} baskets of {content['elements']:,} items in all over a catalog of "
         f"{content['items']:,}; {content['targets']:,} items of fresh baskets were predicted "
@@ -234,8 +229,7 @@ def baskets(folder: Path) -> str:
         differences.append(f"{metric} {interval} over {BASKET_MODELS[model]}")
     apart = f"Attention, with 95 % intervals over baskets: {'; '.join(differences)}."
     table = markdown_table(BASKET_HEAD, map(_basket_line, content["rows"]))
-    run = ["", run_sentence(Run(**content["run"]))] if "run" in content else []
-    return "\n".join([data, "", table, "", apart, *run])
+    return "\n\n".join([data, table, apart, run_sentence(Run(**content["run"]))])
 
 
 def _basket_line(row: Mapping[str, Any]) -> list[str]:
