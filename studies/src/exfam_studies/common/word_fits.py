@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import cache, partial
 from typing import Any
 
 from exfam.reading.public_sets.word_pairs import word_pairs
@@ -11,12 +12,12 @@ from exfam.reading.text import PreparedText
 from exfam.vectors import WordVectors, evaluate_analogies, evaluate_similarity
 from exfam.words import CBOW, SkipGram
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Measured
+from exfam_studies.common.kept import Measured, Store, kept_seeds
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row
-from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name
+from exfam_studies.common.word_corpus import PAPERS_TEXT, corpus_name, read_corpus
 
-MIN_COUNT = 5
+MIN_COUNT, SEEDS = 5, 3
 # Metric -> set of pairs, or of questions.
 _PAIRS = {
     "wordsim": "wordsim-353", "men": "men", "mturk": "mturk-287", "rare": "rare-words",
@@ -72,26 +73,35 @@ def fit_words(
     return model
 
 
-def word_row(task: str, model: str, settings: Mapping[str, Any], options: Options) -> Row:
-    """The head of the rows of skip-gram with these settings, which were chosen beforehand."""
-    name = corpus_name(options)
-    estimator = SkipGram(**settings, min_count=MIN_COUNT, deterministic=True)
-    return Row(
-        task=task,
-        model=model,
-        settings={"corpus": name, **settings, "tie": settings["tie"] or "none"},
-        metric="",
-        n_configurations=1,
-        parameters=changed_parameters(estimator),
-        note=PAPERS_TEXT.get(name, ""),
-    )
+class WordStudy:
+    """Fits of word vectors to the corpus of a run, which is read when it is first needed."""
+
+    def __init__(self, options: Options) -> None:
+        self.options, self.corpus = options, corpus_name(options)
+        self.read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
+
+    def kept(self, names: tuple[str, ...], measure: Callable[[int], Measured]) -> list[Measured]:
+        """What is measured of the fits of all seeds."""
+        store, n_seeds = Store(self.options.folder), self.options.n_seeds(SEEDS)
+        return kept_seeds(store, (self.corpus, *names), n_seeds, measure)
+
+    def row(self, task: str, model: str, settings: Mapping[str, Any]) -> Row:
+        """The head of the rows of skip-gram with these settings, which were chosen beforehand."""
+        estimator = SkipGram(**settings, min_count=MIN_COUNT, deterministic=True)
+        return Row(
+            task=task,
+            model=model,
+            settings={"corpus": self.corpus, **settings, "tie": settings["tie"] or "none"},
+            metric="",
+            n_configurations=1,
+            parameters=changed_parameters(estimator),
+            note=PAPERS_TEXT.get(self.corpus, ""),
+        )
 
 
-def judged_fit(
-    read: Callable[[], PreparedText], settings: Mapping[str, Any], options: Options, seed: int
-) -> Measured:
+def judged_fit(study: WordStudy, settings: Mapping[str, Any], seed: int) -> Measured:
     """Skip-gram fitted with one seed, and judged."""
-    model = fit_words(read(), settings, seed=seed, options=options)
+    model = fit_words(study.read(), settings, seed=seed, options=study.options)
     return Measured(judged(model.vectors_))
 
 

@@ -5,26 +5,22 @@ The paper's model of 100 negatives over 15 epochs of text8 has a mean of .68 on 
 fits are those of "words-table2".
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from exfam.plots import histogram
-from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
+from exfam_studies.common.kept import Measured, metric_rows
 from exfam_studies.common.pictures import save_picture
 from exfam_studies.common.rows import Row
-from exfam_studies.common.word_corpus import corpus_name, read_corpus
-from exfam_studies.common.word_fits import MIN_COUNT, WORD_TASKS, fit_words, wanted_tasks, word_row
+from exfam_studies.common.word_fits import WORD_TASKS, WordStudy, fit_words, wanted_tasks
 from exfam_studies.reflections.linear_map import involution_report, partition_report
 
-SEEDS = 3
 TASKS = tuple(WORD_TASKS)
 _TEXT8 = {
     "reflection-squared-diagonal": 0.68,
@@ -41,26 +37,22 @@ PAPER = {
 
 def run(options: Options) -> list[Row]:
     """Fit skip-gram with free contexts, and report on the map between its vectors."""
-    read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
-    tasks = wanted_tasks(options)
-    return gather([Job(task, partial(_rows, task, read=read, options=options)) for task in tasks])
+    study, tasks = WordStudy(options), wanted_tasks(options)
+    return gather(Job(task, partial(_rows, study, task)) for task in tasks)
 
 
-def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> list[Row]:
-    settings: dict[str, Any] = {"tie": None, **WORD_TASKS[task].settings(options)}
-    name, measure = corpus_name(options), partial(_measure, read, settings, options)
-    kept = kept_seeds(Store(options.folder), (name, task), options.n_seeds(SEEDS), measure)
-    if options.out is not None:
-        _draw(kept[0].arrays["transform"], task, options.out)
-    rows, paper = metric_rows(word_row(task, "sgns", settings, options), kept), PAPER.get(name, {})
+def _rows(study: WordStudy, task: str) -> list[Row]:
+    settings: dict[str, Any] = {"tie": None, **WORD_TASKS[task].settings(study.options)}
+    kept = study.kept((task,), partial(_measure, study, settings))
+    if study.options.out is not None:
+        _draw(kept[0].arrays["transform"], task, study.options.out)
+    rows, paper = metric_rows(study.row(task, "sgns", settings), kept), PAPER.get(study.corpus, {})
     return [replace(own, paper=paper.get(own.metric)) for own in rows]
 
 
-def _measure(
-    read: Callable[[], PreparedText], settings: dict[str, Any], options: Options, seed: int
-) -> Measured:
-    text = read()
-    model = fit_words(text, settings, seed=seed, options=options)
+def _measure(study: WordStudy, settings: dict[str, Any], seed: int) -> Measured:
+    text = study.read()
+    model = fit_words(text, settings, seed=seed, options=study.options)
     words, context = model.input_vectors_, model.output_vectors_
     report = involution_report(words, context, seed=seed)
     probability = text.vocabulary.counts / text.vocabulary.counts.sum()

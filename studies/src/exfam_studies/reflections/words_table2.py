@@ -7,27 +7,16 @@ of scores ranked as strings, are left out. "negatives-25" is five epochs; "negat
 `--only` must name, is the paper's fifteen.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
-from exfam.reading.text import PreparedText
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
-from exfam_studies.common.kept import Store, kept_seeds, metric_rows
+from exfam_studies.common.kept import metric_rows
 from exfam_studies.common.rows import Row
-from exfam_studies.common.word_corpus import corpus_name, read_corpus
-from exfam_studies.common.word_fits import (
-    MIN_COUNT,
-    SETS,
-    WORD_TASKS,
-    judged_fit,
-    wanted_tasks,
-    word_row,
-)
+from exfam_studies.common.word_fits import SETS, WORD_TASKS, WordStudy, judged_fit, wanted_tasks
 
-SEEDS = 3
 TASKS = tuple(WORD_TASKS)
 # Model -> how contexts are tied.
 MODELS = {"sgns": None, "sgns-wt": "reflection", "sgns-wtr": "random"}
@@ -52,23 +41,20 @@ PLOTTED = dict.fromkeys(METRICS)
 
 def run(options: Options) -> list[Row]:
     """Fit and judge all models of the wanted tasks."""
-    read = cache(partial(read_corpus, options, min_count=MIN_COUNT))
+    study = WordStudy(options)
     return gather(
-        Job(f"{task} {model}", partial(_rows, task, model, read=read, options=options))
+        Job(f"{task} {model}", partial(_rows, study, task, model))
         for task in wanted_tasks(options)
         for model in MODELS
     )
 
 
-def _rows(
-    task: str, model: str, *, read: Callable[[], PreparedText], options: Options
-) -> list[Row]:
-    settings: dict[str, Any] = {"tie": MODELS[model], **WORD_TASKS[task].settings(options)}
-    name, measure = corpus_name(options), partial(judged_fit, read, settings, options)
-    kept = kept_seeds(Store(options.folder), (name, task, model), options.n_seeds(SEEDS), measure)
+def _rows(study: WordStudy, task: str, model: str) -> list[Row]:
+    settings: dict[str, Any] = {"tie": MODELS[model], **WORD_TASKS[task].settings(study.options)}
+    kept = study.kept((task, model), partial(judged_fit, study, settings))
     metrics = (*METRICS, *(f"coverage-{name}" for name in SETS))
-    rows = metric_rows(word_row(task, model, settings, options), kept, metrics)
-    return [replace(own, paper=paper_figure(name, model, own.metric)) for own in rows]
+    rows = metric_rows(study.row(task, model, settings), kept, metrics)
+    return [replace(own, paper=paper_figure(study.corpus, model, own.metric)) for own in rows]
 
 
 def paper_figure(corpus: str, model: str, metric: str) -> float | None:
