@@ -49,8 +49,7 @@ def _scores(chosen: Any) -> dict[str, list[Any]]:
 
 def _parses(encoder: Any, path: str, option: str) -> Any:
     """The parses that the encoder has positions for; how many it has not is printed."""
-    import sys
-
+    from exfam.cli.output import note
     from exfam_studies.positions.dependencies import unspaced
     from exfam_studies.positions.parses import read_conllu
 
@@ -60,10 +59,9 @@ def _parses(encoder: Any, path: str, option: str) -> Any:
         raise ExfamError(str(error).replace("`path`", f"`--{option}`", 1)) from error
     fits = encoder.fits([unspaced(parse.words) for parse in parses])
     if not fits.all():
-        print(
+        note(
             f"{(~fits).sum()} of {len(fits)} sentences of {path} are left out: they have more than "
-            f"the {encoder.most_tokens} tokens that the encoder takes",
-            file=sys.stderr,
+            f"the {encoder.most_tokens} tokens that the encoder takes"
         )
     return [parse for parse, fitting in zip(parses, fits, strict=True) if fitting]
 

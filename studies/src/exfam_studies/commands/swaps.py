@@ -99,7 +99,7 @@ def _write(sets: Any, path: Path) -> None:
     with written(path) as file:
         for own in sets:
             for pair in own.pairs:
-                line = {"swap": own.name, "version": VERSION, **record(pair)}
+                line = {"swap": own.name, "version": VERSION} | record(pair)
                 line["before"] = record(pair.before)
                 file.write(f"{json.dumps(line, ensure_ascii=False)}\n".encode())
 

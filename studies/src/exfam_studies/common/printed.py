@@ -1,7 +1,7 @@
 """The printed table of an experiment's rows."""
 
 from collections.abc import Callable, Sequence
-from operator import attrgetter
+from operator import add, attrgetter
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -35,12 +35,11 @@ def print_rows(experiment: str, rows: Sequence[Row]) -> None:
 
 def rows_table(rows: Sequence[Row]) -> Table:
     """The rows of one task, metric after metric; columns empty in all rows are left out."""
-    metrics = list(dict.fromkeys(row.metric for row in rows))
-    rows = sorted(rows, key=lambda row: metrics.index(row.metric))
+    rows = [row for own in grouped(rows, attrgetter("metric")).values() for row in own]
     cells = {name: [show(row) for row in rows] for name, show in _COLUMNS.items()}
     if best := best_rows(rows):
         marks = ("*" if i in best else " " for i in range(len(rows)))
-        cells["test"] = [text + mark for text, mark in zip(cells["test"], marks, strict=True)]
+        cells["test"] = list(map(add, cells["test"], marks))
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     shown = [name for name, column in cells.items() if any(text.strip() for text in column)]
     for name in shown:

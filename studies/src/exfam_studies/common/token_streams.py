@@ -68,14 +68,13 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
 
     Raises DataError for missing files and for texts that are not the published ones.
     """
-    paths = {part: corpus_path(corpus, part) for part in PARTS}
-    given: dict[str, Any] = dict(paths)
+    given: dict[str, Any] = {part: corpus_path(corpus, part) for part in PARTS}
     if n_lines is not None:
-        lines = {part: itertools.islice(lines_of(path), n_lines) for part, path in paths.items()}
-        given = {part: [words for _, words in own] for part, own in lines.items()}
+        for part, path in given.items():
+            given[part] = [words for _, words in itertools.islice(lines_of(path), n_lines)]
     lexicon, train = learn(given["train"], name="train")
-    codes = {"train": train}
-    codes |= {part: encode_text(given[part], lexicon, name=part) for part in PARTS[1:]}
+    others = {part: encode_text(given[part], lexicon, name=part) for part in PARTS[1:]}
+    codes = {"train": train, **others}
     n_tokens = tuple(len(codes[part]) for part in PARTS)
     published = (corpus.n_words, corpus.n_tokens)
     if n_lines is None and (len(lexicon), n_tokens) != published:

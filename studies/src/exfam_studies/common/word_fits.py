@@ -23,7 +23,7 @@ _PAIRS = {
     "wordsim": "wordsim-353", "men": "men", "mturk": "mturk-287", "rare": "rare-words",
     "simlex": "simlex-999",
 }  # fmt: skip
-_QUESTIONS = {"google": "google", "msr": "msr"}
+_QUESTIONS = ("google", "msr")
 SETS = (*_PAIRS, *_QUESTIONS)
 _FAST: dict[str, Any] = {"dim": 16, "epochs": 1, "negatives": 5}
 
@@ -117,9 +117,9 @@ def judged(vectors: WordVectors) -> dict[str, float]:
         figures[f"spearman-{metric}-kept"] = pairs.kept
         figures[f"spearman-{metric}-skipped"] = pairs.skipped
         figures[f"coverage-{metric}"] = pairs.coverage
-    for metric, name in _QUESTIONS.items():
+    for name in _QUESTIONS:
         total = evaluate_analogies(vectors, word_questions(name), rule="3cosmul").total
-        figures[f"accuracy-{metric}-kept"] = total.accuracy
-        figures[f"accuracy-{metric}-skipped"] = total.accuracy_covered
-        figures[f"coverage-{metric}"] = total.coverage
+        figures[f"accuracy-{name}-kept"] = total.accuracy
+        figures[f"accuracy-{name}-skipped"] = total.accuracy_covered
+        figures[f"coverage-{name}"] = total.coverage
     return {metric: value for metric, value in figures.items() if not math.isnan(value)}

@@ -61,23 +61,21 @@ def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
 
 
 def _chosen_families(rows: Sequence[Row]) -> list[Row]:
-    """Of exact figures, each model's family of least validation nats, once for all versions."""
+    """Of exact figures, each model's family of least validation nats, once for all versions.
+
+    Families whose nats depend on the version are named with it.
+    """
     exact = [row for row in rows if row.metric in ("nats", DIFFERENCE) and "family" in row.settings]
-    families = grouped(_without_versions(exact), lambda row: (row.model, *_figure(row)))
-    chosen = [min(own, key=least_validation) for own in families.values()]
-    return [row for row in rows if row not in exact] + chosen
-
-
-def _without_versions(rows: Sequence[Row]) -> list[Row]:
-    """Tasks without their version; families whose nats depend on it are named with it."""
     renamed = []
-    for (task, *_), versions in grouped(rows, _unversioned).items():
+    for (task, *_), versions in grouped(exact, _unversioned).items():
         for row in versions:
             version, settings = re.search(r"-(v\d+)-", row.task), dict(row.settings)
             if version and len({other.value for other in versions}) > 1:
                 settings["family"] = f"{settings['family']} {version[1]}"
             renamed.append(replace(row, task=task, settings=settings))
-    return renamed
+    families = grouped(renamed, lambda row: (row.model, *_figure(row)))
+    chosen = [min(own, key=least_validation) for own in families.values()]
+    return [row for row in rows if row not in exact] + chosen
 
 
 def _unversioned(row: Row) -> tuple:

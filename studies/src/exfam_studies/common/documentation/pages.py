@@ -35,8 +35,9 @@ class Block:
 
 
 def kept_rows(name: str) -> list[Row]:
-    """The rows that are kept of an experiment."""
-    return read_rows(KEPT / f"{name}.json")
+    """The rows that are kept of an experiment, those without any figure left out."""
+    rows = read_rows(KEPT / f"{name}.json")
+    return [row for row in rows if (row.value, row.paper) != (None, None)]
 
 
 def part(tables: Mapping[str, Sequence[Callable[[Sequence[Row]], Table]]]) -> Callable[[], str]:

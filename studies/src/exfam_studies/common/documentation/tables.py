@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -24,7 +25,6 @@ from exfam_studies.common.rows import Row, grouped
 
 # Lower is better in all but the last, which should be 90 %.
 FIELD_METRICS = ("mse", "rmse", "nats", "crps", "coverage-90")
-FIELD_HEAD = ("task", "model", "MSE", "RMSE", "nats", "CRPS", "in 90 %", "paper: MSE", "CPU s")
 WORD_METRICS = {
     "spearman-wordsim-kept": "WordSim",
     "spearman-men-kept": "MEN",
@@ -60,7 +60,7 @@ def temperatures(rows: Sequence[Row]) -> Table:
     shown = [
         row
         for row in _of_chosen_neighbors(rows)
-        if row.metric in FIELD_METRICS and row.value is not None and "days" not in row.settings
+        if row.metric in FIELD_METRICS and "days" not in row.settings
     ]
     # The truth, which no model knows, is not compared.
     ranked = [row for row in shown if row.metric != FIELD_METRICS[-1] and row.model != "truth"]
@@ -75,7 +75,8 @@ def temperatures(rows: Sequence[Row]) -> Table:
         share = f"{100 * (covered.value or 0.0):.0f} %" if covered else ""
         cost = first(own, "paper", "g"), first(own, "cpu_seconds", ".1f")
         lines.append([task, model + seeds_note(own), *cells, share, *cost])
-    return FIELD_HEAD, lines
+    head = ("task", "model", "MSE", "RMSE", "nats", "CRPS", "in 90 %", "paper: MSE", "CPU s")
+    return head, lines
 
 
 def _of_chosen_neighbors(rows: Sequence[Row]) -> list[Row]:
@@ -125,11 +126,14 @@ def reflected_shares(rows: Sequence[Row]) -> Table:
     return ("+1", *(WORD_METRICS[metric] for metric in metrics)), lines
 
 
+_plain = partial(number, spread=None)
+
+
 def pretraining(rows: Sequence[Row]) -> Table:
     """One line per encoding: nats, scores before and after, and accuracies on sentences."""
     lines = []
     for model in dict.fromkeys(row.model for row in rows if "training" in row.settings):
-        own = _valued(rows, model=model)
+        own = all_of(rows, model=model)
         scores = [_pair(own, " → ", _plain, metric=m, training=_TRAINING) for m in SCORES]
         accuracies = [
             _pair(own, " / ", percent, task=f"{SIZE}-{name}", encoder=("tuned", "frozen"))
@@ -162,11 +166,11 @@ def linguistic(rows: Sequence[Row]) -> Table:
     for task, own in grouped(rows, attrgetter("task")).items():
         cells = []
         for model in models:
-            layers = _valued(own, model=model, metric="accuracy")
+            layers = all_of(own, model=model, metric="accuracy")
             cells.append(percent(max(layers, key=lambda row: row.validation or 0.0, default=None)))
         size = find(own, model="examples", metric="count-test")
         lines.append([task, number(size, ".0f", spread=None), *cells])
-    heads = [model + seeds_note(_valued(rows, model=model, metric="accuracy")) for model in models]
+    heads = [model + seeds_note(all_of(rows, model=model, metric="accuracy")) for model in models]
     return ("task", "test sentences", *heads), lines
 
 
@@ -175,7 +179,7 @@ def swaps(rows: Sequence[Row]) -> Table:
     counts = {row.task: row.value for row in rows if row.metric == "count-pairs"}
     lines = []
     for model in dict.fromkeys(row.model for row in rows if row.metric == "accuracy"):
-        own = _valued(rows, model=model, metric="accuracy")
+        own = all_of(rows, model=model, metric="accuracy")
         cells = [_pair(own, " → ", percent, task=task, words=_TRAINING) for task in counts]
         lines.append([model + seeds_note(own), *cells])
     return ("model", *(f"{task} ({count:.0f} pairs)" for task, count in counts.items())), lines
@@ -200,18 +204,10 @@ def _encoding_cells(row: Row, rows: Sequence[Row]) -> list[str]:
     return [str(encoding), number(row), sign + number(apart), *scores]
 
 
-def _valued(rows: Sequence[Row], **wanted: Any) -> list[Row]:
-    return [row for row in all_of(rows, **wanted) if row.value is not None]
-
-
 def _pair(rows: Sequence[Row], sign: str, show: Callable[..., str], **wanted: Any) -> str:
     """Two figures, by the two values of the last of what is wanted."""
     name, values = wanted.popitem()
     return sign.join(show(find(rows, **wanted, **{name: value})) for value in values)
-
-
-def _plain(row: Row | None) -> str:
-    return number(row, spread=None)
 
 
 def baskets() -> str:
