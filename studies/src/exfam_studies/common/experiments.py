@@ -1,6 +1,5 @@
 """The papers' tables, recomputed: one module per experiment, whose first line is its title."""
 
-import ast
 from pathlib import Path
 
 EXPERIMENTS = {
@@ -39,5 +38,4 @@ EXPERIMENTS = {
 def title(name: str) -> str:
     """The first line of an experiment's module, which is not imported."""
     path = Path(__file__).parents[1].joinpath(*EXPERIMENTS[name].split(".")).with_suffix(".py")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return (ast.get_docstring(tree) or "").partition("\n")[0]
+    return path.read_text(encoding="utf-8").partition("\n")[0].strip('"')

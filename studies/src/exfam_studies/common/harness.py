@@ -69,7 +69,6 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
     if options.out is not None:
         from exfam_studies.common.pictures import draw_rows
 
-        options.out.mkdir(parents=True, exist_ok=True)
         write_rows(options.out / f"{name}.json", name, rows)
         draw_rows(rows, options.out, experiment=name, plotted=getattr(module, "PLOTTED", {}))
     return rows

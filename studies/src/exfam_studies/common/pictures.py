@@ -70,11 +70,7 @@ def _figures(rows: Sequence[Row], name: str) -> np.ndarray:
 def _labels(rows: Sequence[Row], but: str | None = None) -> list[str]:
     """Models with those settings, words and whole numbers, that are not alike in all rows."""
     every = dict.fromkeys(name for row in rows for name in row.settings)
-    unlike = [
-        name
-        for name in every
-        if len({row.settings[name] for row in rows if name in row.settings}) > 1
-    ]
+    unlike = [name for name in every if len({row.settings.get(name) for row in rows} - {None}) > 1]
     labels = []
     for row in rows:
         own = [row.settings.get(name) for name in unlike if name != but]

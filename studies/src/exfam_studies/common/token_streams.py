@@ -11,18 +11,21 @@ from exfam.checks import DataError
 from exfam.language.tokens import Lexicon, encode_text, learn, lines_of
 from exfam.reading.public_sets.published import find_file
 
-PARTS = ("train", "validation", "test")
+# What the names of files may call the parts. The order of WikiText's articles, which copies of it
+# permute, changes nothing but the states carried from one to the next.
+PARTS = {"train": ("train", "train.permuted"), "validation": ("valid",), "test": ("test",)}
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A public text: part -> the names its file may have, and what makes them the published ones.
+    """A public text, and what makes its files the published ones.
 
+    `file`: the name of a part's file, with {} for that of the part
     `n_words`, `n_tokens`: kinds of tokens of the training part, tokens of each part
     """
 
     name: str
-    files: dict[str, tuple[str, ...]]
+    file: str
     n_words: int
     n_tokens: tuple[int, int, int]
     how_to_get: str
@@ -40,20 +43,15 @@ class Texts:
 CORPORA = {
     "ptb": Corpus(
         "ptb",
-        {"train": ("ptb.train.txt",), "validation": ("ptb.valid.txt",), "test": ("ptb.test.txt",)},
+        "ptb.{}.txt",
         n_words=10_000,
         n_tokens=(929_589, 73_760, 82_430),
         how_to_get="Penn Treebank as Mikolov prepared it: ptb.train.txt, ptb.valid.txt and "
         "ptb.test.txt of http://www.fit.vutbr.cz/~imikolov/rnnlm/simple-examples.tgz.",
     ),
-    # The order of its articles changes nothing but the states carried from one to the next.
     "wikitext-2": Corpus(
         "wikitext-2",
-        {
-            "train": ("wiki.train.tokens", "wiki.train.permuted.tokens"),
-            "validation": ("wiki.valid.tokens",),
-            "test": ("wiki.test.tokens",),
-        },
+        "wiki.{}.tokens",
         n_words=33_278,
         n_tokens=(2_088_628, 217_646, 245_569),
         how_to_get="WikiText-2 (not raw): wiki.train.tokens, wiki.valid.tokens and "
@@ -73,8 +71,8 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
         for part, path in given.items():
             given[part] = [words for _, words in itertools.islice(lines_of(path), n_lines)]
     lexicon, train = learn(given["train"], name="train")
-    others = {part: encode_text(given[part], lexicon, name=part) for part in PARTS[1:]}
-    codes = {"train": train, **others}
+    codes = {"train": train}
+    codes |= {p: encode_text(given[p], lexicon, name=p) for p in ("validation", "test")}
     n_tokens = tuple(len(codes[part]) for part in PARTS)
     published = (corpus.n_words, corpus.n_tokens)
     if n_lines is None and (len(lexicon), n_tokens) != published:
@@ -88,7 +86,8 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
 
 def corpus_path(corpus: Corpus, part: str) -> Any:
     """Where a part of a corpus is: in the folder that EXFAM_DATA names or the user's cache."""
-    names = [f"lm/{name}{end}" for name in corpus.files[part] for end in (".bz2", "")]
+    files = [f"lm/{corpus.file.format(name)}" for name in PARTS[part]]
+    names = [f"{file}{end}" for file in files for end in (".bz2", "")]
     for path in map(find_file, names):
         if path is not None:
             return path

@@ -150,16 +150,14 @@ def _model_rows(
     seeds = "seed 0" if len(kept) == 1 else f"seeds 0 to {len(kept) - 1}"
     changed = {"estimator": "LSTMLanguageModel", **settings, **fast}
     row = Row(task=task, model=model, settings=settings, metric="perplexity", parameters=changed)
-    whole = replace(
-        metric_row(row, kept),
-        n_configurations=1,
-        paper=PAPER[text][model] if epochs == EPOCHS and not fast else None,
-        note="; ".join(filter(None, [seeds, NOTES.get(model)])),
-    )
-    known = [value for fit in kept if (value := fit.figures.get(DIFFERENCE)) is not None]
-    note = "nats, to the plainly tied network with mapped weights"
-    apart = replace(row, metric=DIFFERENCE, n_seeds=len(known), note=note)
-    return [whole, *([replace(apart, value=max(known))] if known else [])]
+    paper = PAPER[text][model] if epochs == EPOCHS and not fast else None
+    note = "; ".join(filter(None, [seeds, NOTES.get(model)]))
+    rows = [replace(metric_row(row, kept), n_configurations=1, paper=paper, note=note)]
+    if known := [value for fit in kept if (value := fit.figures.get(DIFFERENCE)) is not None]:
+        note = "nats, to the plainly tied network with mapped weights"
+        apart = replace(row, metric=DIFFERENCE, n_seeds=len(known), note=note)
+        rows.append(replace(apart, value=max(known)))
+    return rows
 
 
 def _fit(

@@ -73,7 +73,7 @@ def semicircle_distance(eigenvalues: Float[np.ndarray, "values"]) -> float:
     radius = 2 * np.sqrt((eigenvalues**2).mean())
     if not radius:
         return 1.0
-    x = np.sort(eigenvalues) / radius
+    x = eigenvalues / radius
     return float(scipy.stats.ks_1samp(x, scipy.stats.semicircular.cdf, method="asymp").statistic)
 
 
@@ -88,10 +88,7 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
     window = int(task.removeprefix("window-"))
     min_count = FAST_MIN_COUNT if options.fast else MIN_COUNT
     name = corpus_name(options)
-
-    def measure(seed: int) -> Measured:
-        return _measure(read(), window=window, min_count=min_count, options=options)
-
+    measure = partial(_measure, read, window, min_count, options)
     kept = kept_seeds(Store(options.folder), (name, f"{task}-count-{min_count}"), 1, measure)
     if options.out is not None:
         eigenvalues, label = kept[0].arrays["eigenvalues"], f"eigenvalue, {task}"
@@ -104,7 +101,10 @@ def _rows(task: str, *, read: Callable[[], PreparedText], options: Options) -> l
     return [replace(row, n_seeds=None, note=NOTES.get(row.metric, "")) for row in rows]
 
 
-def _measure(text: PreparedText, *, window: int, min_count: int, options: Options) -> Measured:
+def _measure(
+    read: Callable[[], PreparedText], window: int, min_count: int, options: Options, seed: int
+) -> Measured:
+    text = read()
     # The most frequent words have the first codes.
     n_words = int((text.vocabulary.counts >= min_count).sum())
     name = f"{corpus_name(options)}-{window}-{min_count}"

@@ -8,7 +8,7 @@ import scipy.stats
 from jaxtyping import Float
 
 from exfam_studies.common.statements import ERRORS, Check, unmet
-from exfam_studies.reflections.linear_map import log_partition
+from exfam_studies.reflections.linear_map import partition_report
 
 # Distances of distributions, and relative errors, from which on an assumption counts as failed.
 _LARGE = 0.05
@@ -54,8 +54,7 @@ def check_lemma_2(words: Words, transform: Transform, probability: Probability) 
     Z is 1 + 1 / (2 dim) (eq. 18), and that its variance is that of such frequencies at most.
     """
     n, dim = words.shape
-    z = np.exp(log_partition(words, words @ transform.T, probability))
-    mean, spread, expected = float(z.mean()), float(z.std()), 1 + 1 / (2 * dim)
+    mean, spread, expected, _ = partition_report(words, words @ transform.T, probability)
     falling = np.log(np.sort(np.maximum(probability, np.finfo(float).tiny))[::-1])
     rank = np.log(np.arange(1, n + 1))
     alpha = float(np.clip(1 + np.polyfit(rank, falling, 1)[0], np.finfo(float).tiny, 1.0))
