@@ -2,7 +2,6 @@
 
 import pytest
 
-from exfam_studies.common import documentation
 from exfam_studies.common.documentation import BLOCKS
 from exfam_studies.common.documentation.overview import DIFFERENCE, overview_lines
 from exfam_studies.common.documentation.pages import Block
@@ -17,12 +16,11 @@ def test_a_page_has_the_tables_of_the_kept_files(block):
     assert text == block.filled(text), "run: python -m exfam_studies.common.documentation"
 
 
-def test_only_what_stands_between_the_markers_is_replaced(tmp_path, monkeypatch):
+def test_only_what_stands_between_the_markers_is_replaced(tmp_path):
     block = Block(tmp_path / "page.md", "figures", lambda: "new")
-    monkeypatch.setattr(documentation, "BLOCKS", (block,))
     block.page.write_text(f"a\n{block.begin}\nold\nlines\n{block.end}\nb\n", encoding="utf-8")
     for _ in range(2):
-        documentation.write_tables()
+        block.write()
         assert block.page.read_text(encoding="utf-8") == f"a\n{block.begin}\nnew\n{block.end}\nb\n"
 
 

@@ -25,7 +25,6 @@ _PAIRS = {
 }  # fmt: skip
 _QUESTIONS = ("google", "msr")
 SETS = (*_PAIRS, *_QUESTIONS)
-_FAST: dict[str, Any] = {"dim": 16, "epochs": 1, "negatives": 5}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +38,8 @@ class Recipe:
 
     def settings(self, options: Options) -> dict[str, int]:
         """As an estimator takes them; tiny in smoke runs."""
-        return asdict(self) | (_FAST if options.fast else {})
+        fast = {"dim": 16, "epochs": 1, "negatives": 5} if options.fast else {}
+        return asdict(self) | fast
 
 
 # Tasks of experiments that fit the paper's models: five epochs, and the paper's own recipe.

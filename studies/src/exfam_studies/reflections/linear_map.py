@@ -64,14 +64,12 @@ def involution_report(
     Raises DataError as `linear_map`. Source: Section 3.2 and Figure 3 of the paper.
     """
     transform = linear_map(words, context)
-    eigenvalues = np.linalg.eigvals(transform).real
     # W C' has the eigenvalues of the small matrix C' W, and zeros.
     product = np.linalg.eigvals(context.T @ words).real
     norm = np.linalg.norm
     squared = transform @ transform
     off = squared[~np.eye(len(squared), dtype=bool)]
     off_square = float((off**2).sum())
-    cosines = _cosines(words, context, max_pairs=max_pairs, seed=seed)
     return InvolutionReport(
         transform=transform,
         squared=SquareSummary(
@@ -83,10 +81,10 @@ def involution_report(
         ),
         asymmetry=float(norm(transform - transform.T) / norm(transform)),
         residual=float(norm(context - words @ transform.T) / norm(context)),
-        signs=sign_counts(eigenvalues, scale=float(norm(transform, 2))),
+        signs=sign_counts(np.linalg.eigvals(transform).real, scale=float(norm(transform, 2))),
         product_signs=sign_counts(product, scale=float(np.abs(product).max())),
         norm_correlation=_correlation(norm(words, axis=1), norm(context, axis=1)),
-        cosine_correlation=_correlation(*cosines),
+        cosine_correlation=_correlation(*_cosines(words, context, max_pairs=max_pairs, seed=seed)),
     )
 
 

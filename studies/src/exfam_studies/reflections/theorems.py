@@ -87,7 +87,8 @@ def check_lemma_3(words: Words, information: Information) -> Check:
 
     Assumes that it is symmetric. Concludes that |Q Q - 1| / sqrt(dim) is small (eq. 27).
     """
-    transform = _transform_of(words, information)
+    inverse = np.linalg.pinv(words)
+    transform = inverse @ information @ inverse.T
     apart, asymmetry = _from_identity(transform @ transform), _asymmetry(information)
     return Check(
         statement="Lemma 3",
@@ -106,7 +107,8 @@ def check_theorem_1(words: Words, information: Information) -> Check:
     the diagonal are N(0, 1 / dim) (eq. 31), and those on it have mean (2l - dim) / dim, variance
     2 / dim for l signs +1 (eq. 32).
     """
-    transform = _transform_of(words, information)
+    inverse = np.linalg.pinv(words)
+    transform = inverse @ information @ inverse.T
     n, dim = words.shape
     signs = np.linalg.eigvalsh((transform + transform.T) / 2) > 0
     share, trace = float(signs.mean()), float(np.trace(information)) / n
@@ -179,8 +181,3 @@ def _variance_error(form: Transform, n: int) -> float:
     variance = 2 * np.trace(square) / dim**2
     fourth = 48 * np.trace(square @ square) / dim**4
     return float(np.sqrt((2 * variance**2 + fourth) / n))
-
-
-def _transform_of(words: Words, information: Information) -> Transform:
-    inverse = np.linalg.pinv(words)
-    return inverse @ information @ inverse.T

@@ -30,9 +30,3 @@ BLOCKS = (
     ),
     Block(DOCS / "guide" / "baskets.md", "baskets", tables.baskets),
 )
-
-
-def write_tables() -> None:
-    """Put all tables into their pages."""
-    for block in BLOCKS:
-        block.write()

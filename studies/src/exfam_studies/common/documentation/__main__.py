@@ -1,6 +1,7 @@
 """`python -m exfam_studies.common.documentation` writes all tables into their pages."""
 
-from exfam_studies.common.documentation import write_tables
+from exfam_studies.common.documentation import BLOCKS
 
 if __name__ == "__main__":
-    write_tables()
+    for block in BLOCKS:
+        block.write()
