@@ -11,6 +11,7 @@ pytest.importorskip("tokenizers", reason="tokenizers (extra hf) is not installed
 from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.language import MaskedLanguageModel, SentenceClassifier, SentenceRegressor
 from exfam.language.networks.sentence_networks import SentenceHead, SentenceNats
+from exfam.layers import linear
 from language.masked_cases import SMALL, TEST, TRAIN
 
 LABELS = np.array(["it" if line.endswith("it") else "car" for line in TRAIN])
@@ -68,10 +69,8 @@ def test_numbers_of_pairs_are_learned(regressor):
 
 
 def test_a_regressors_nats_are_those_of_normal_densities(encoder):
-    head = SentenceHead(
-        encoder.model_, n_outputs=1, pooling="mean", dropout=0.0,
-        generator=torch.Generator().manual_seed(0),
-    ).eval()  # fmt: skip
+    output = linear(encoder.model_.words.dim, 1, generator=torch.Generator().manual_seed(0))
+    head = SentenceHead(encoder.model_, output, pooling="mean", dropout=0.0).eval()
     with torch.no_grad():
         head.spread.fill_(0.3)
     source = SentenceRegressor()

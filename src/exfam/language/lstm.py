@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64, Shaped
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
-from exfam.language.network_estimator import CheckpointLike, LanguageEstimator, Precision
+from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
 from exfam.language.networks.lstm_network import (
     LSTM_TIES,
     CarriedNats,
@@ -35,7 +35,7 @@ _VALIDATION_COLUMNS, _VALIDATION_LENGTH = 10, 1000
 _IRRELEVANT = ("progress", "validation_fraction")
 
 
-class LSTMLanguageModel(LanguageEstimator, Precision):
+class LSTMLanguageModel(LanguageEstimator):
     """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
 
     A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
@@ -79,7 +79,8 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
     )
     seed: int = parameter(text="of initial weights and dropout", default=0)
     precision: str = parameter(
-        text='"float32", or "bfloat16" for products with output vectors in training, whose factors'
+        Choice(tuple(PRECISIONS)),
+        '"float32", or "bfloat16" for products with output vectors in training, whose factors'
         " are then rounded to 8 bits: steps take about two thirds of the time on processors "
         "that multiply such numbers (`multiplies_bfloat16`), many times it on others. Scores "
         "are in float32",
@@ -166,8 +167,7 @@ class LSTMLanguageModel(LanguageEstimator, Precision):
         # Without the end of its last line.
         before = encode_text(iter(after.split("\n")), lexicon, name="after")[:-1]
         prompt = np.append(lexicon.line_end, before)
-        drawn = draw_tokens(self.model_, prompt, n_texts=n_texts, n_tokens=n_tokens, seed=seed)
-        return lexicon.labels[drawn]
+        return lexicon.labels[draw_tokens(self.model_, prompt, (n_texts, n_tokens), seed=seed)]
 
     def _lexicon(self) -> Lexicon:
         self._check_fitted()

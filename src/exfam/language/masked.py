@@ -15,12 +15,7 @@ from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
-from exfam.language.network_estimator import (
-    AdamTraining,
-    CheckpointLike,
-    LanguageEstimator,
-    Precision,
-)
+from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import (
@@ -54,7 +49,7 @@ _UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTraining):
+class MaskedLanguageModel(TransformerMixin, LanguageEstimator, AdamTraining):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
@@ -156,18 +151,17 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, Precision, AdamTr
             raise DataError("`X` must have words, got only characters that no piece is made of.")
         if validation is not None:
             held = _stretches(_lines(validation, name="validation"), learned, length=length)
-            if not _has_words(held):
-                raise DataError("`validation` must have words that `X` has pieces of, got none.")
-            return learned, pieces, held
-        n_held = int(len(pieces) * float(self.validation_fraction))
-        if not n_held:
-            return learned, pieces, None
-        pieces, held = pieces[:-n_held], pieces[-n_held:]
-        if not _has_words(held):
-            raise DataError(
+            missing = "`validation` must have words that `X` has pieces of, got none."
+        elif n_held := int(len(pieces) * float(self.validation_fraction)):
+            pieces, held = pieces[:-n_held], pieces[-n_held:]
+            missing = (
                 f"`validation_fraction` must hold out words of `X`, got none in the last {n_held} "
                 "stretches. Set it to 0, or give `validation`."
             )
+        else:
+            return learned, pieces, None
+        if not _has_words(held):
+            raise DataError(missing)
         return learned, pieces, held
 
     @property

@@ -78,19 +78,14 @@ class LanguageEstimator(Estimator, BaseEstimator, ABC, section="Training"):
         self.vocabulary_ = vocabulary
 
 
-class Precision(Declared, section="Training"):
-    """Products in training."""
+class AdamTraining(Declared, section="Training"):
+    """Training by AdamW."""
 
     precision: str = parameter(
         Choice(tuple(PRECISIONS)),
         '"float32", or "bfloat16" for products in training',
         default="float32",
     )
-
-
-class AdamTraining(Declared, section="Training"):
-    """Training by AdamW."""
-
     weight_decay: float = parameter(Positive(zero=True), "of matrices", default=0.01)
     warmup: float = parameter(Fraction(), "share of the steps in which the rate rises", default=0.1)
     clip: float | None = parameter(

@@ -19,6 +19,7 @@ from exfam.language.networks.sentence_networks import SentenceBatch
 from exfam.reading.text.corpus import check_no_table
 from exfam.training.batching import digest, epoch_batches, groups_digest, read_at_random
 
+Targets = Shaped[np.ndarray, "sentences"]
 _PLAIN = (str, bool, int, float)
 
 
@@ -52,15 +53,12 @@ class LabeledSentences:
         return sequential_batches(self.words, max_tokens=max_tokens)
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> SentenceBatch:
-        n_words = self.lengths[index]
-        position = np.arange(max(1, int(n_words.max(initial=0))))
-        present = position < n_words[:, None]
-        codes = self.words.item
-        assert codes is not None
-        vectors = np.zeros((*present.shape, self.vectors.shape[1]), dtype=np.float32)
-        rows = codes[(self.words.start[index][:, None] + position)[present]]
-        vectors[present] = self.vectors[rows]
-        return SentenceBatch(*map(torch.from_numpy, (vectors, n_words, self.label[index])))
+        words = self.words.pad(index)
+        assert words.item is not None
+        vectors = self.vectors[words.item.numpy()]
+        vectors[~words.present.numpy()] = 0.0
+        parts = (vectors, self.lengths[index], self.label[index])
+        return SentenceBatch(*map(torch.from_numpy, parts))
 
     def fingerprint(self) -> dict[str, str]:
         digests = {"vectors": digest([self.vectors]), "labels": digest([self.label])}
@@ -105,20 +103,19 @@ def known_words(
     what is left no more than the first `longest` words stay.
     """
     codes: list[int] = []
-    ends = [0]
-    n_words = n_known = 0
+    ends, n_known = [0], 0
     for words in sentences:
         looked_up = (index.get(word, index.get(word.lower())) for word in words)
         known = [code for code in looked_up if code is not None]
-        n_words, n_known = n_words + len(words), n_known + len(known)
+        n_known += len(known)
         codes += known[:longest]
         ends.append(len(codes))
     bounds = np.array(ends, dtype=np.int64)
     groups = Groups(start=bounds[:-1], stop=bounds[1:], item=np.array(codes, dtype=np.int32))
-    return groups, n_known / max(1, n_words)
+    return groups, n_known / max(1, sum(map(len, sentences)))
 
 
-def checked_targets(y: Any, *, n_sentences: int, name: str) -> Shaped[np.ndarray, "sentences"]:
+def checked_targets(y: Any, *, n_sentences: int, name: str) -> Targets:
     """Targets, one per sentence of `name`. Raises DataError for another shape."""
     otherwise = "`y` must have one target per sentence, got ones of several lengths. Give a list."
     targets = regular_array(y, otherwise=otherwise)
@@ -137,7 +134,7 @@ def checked_validation(validation: Any) -> tuple[Any, Any]:
     return validation[0], validation[1]
 
 
-def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labels"]:
+def known_labels(y: Targets) -> Shaped[np.ndarray, "labels"]:
     """The different labels, sorted. Raises DataError for fewer than two, or of no plain kind."""
     listed = y.tolist()
     kinds = sorted({type(label).__name__ for label in listed})
@@ -151,9 +148,7 @@ def known_labels(y: Shaped[np.ndarray, "sentences"]) -> Shaped[np.ndarray, "labe
     return labels
 
 
-def label_codes(
-    y: Shaped[np.ndarray, "sentences"], labels: Shaped[np.ndarray, "labels"], *, name: str
-) -> Int64[np.ndarray, "sentences"]:
+def label_codes(y: Targets, labels: np.ndarray, *, name: str) -> Int64[np.ndarray, "sentences"]:
     """The index of each label among the known ones. Raises DataError for another label."""
     unknown = ~np.isin(y, labels)
     if unknown.any():
@@ -165,9 +160,7 @@ def label_codes(
     return np.searchsorted(labels, y).astype(np.int64)
 
 
-def finite_numbers(
-    y: Shaped[np.ndarray, "sentences"], *, name: str
-) -> Float64[np.ndarray, "sentences"]:
+def finite_numbers(y: Targets, *, name: str) -> Float64[np.ndarray, "sentences"]:
     """Targets as finite numbers. Raises DataError, naming the index, for anything else."""
     try:
         numbers = y.astype(np.float64)
@@ -194,8 +187,7 @@ class LabelPredictions(ClassifierMixin, ABC):
 
     def predict(self, X: Any) -> Shaped[np.ndarray, "sentences"]:
         """The likeliest label of each sentence."""
-        log_proba = self.predict_log_proba(X)
-        return self.classes_[log_proba.argmax(axis=1)]
+        return self.classes_[self.predict_log_proba(X).argmax(axis=1)]
 
     def score(self, X: Any, y: Any) -> float:
         """Accuracy: the share of sentences whose label is predicted.

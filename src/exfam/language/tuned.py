@@ -16,12 +16,7 @@ from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import Choice
 from exfam.language.masked import MaskedLanguageModel
-from exfam.language.network_estimator import (
-    AdamTraining,
-    CheckpointLike,
-    LanguageEstimator,
-    Precision,
-)
+from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
 from exfam.language.networks.sentence_networks import SentenceHead, SentenceNats
 from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import TokenPieces
@@ -35,11 +30,12 @@ from exfam.language.sentences import (
     sentence_list,
 )
 from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder
+from exfam.layers import linear
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.optimizer import TrainingSettings
 
 
-class _Tuned(LanguageEstimator, Precision, AdamTraining):
+class _Tuned(LanguageEstimator, AdamTraining):
     """What both share: an encoder, one more layer, steps on both."""
 
     pooling: str = parameter(
@@ -143,14 +139,10 @@ class _Tuned(LanguageEstimator, Precision, AdamTraining):
         return TokenPieces(coded, share=0.0, n_special=len(SPECIAL), target=targets)
 
     def _head(self, network: Any) -> SentenceHead:
-        classes = getattr(self, "classes_", None)
-        return SentenceHead(
-            network,
-            n_outputs=1 if classes is None else len(classes),
-            pooling=self.pooling,
-            dropout=float(self.dropout),
-            generator=torch.Generator().manual_seed(int(self.seed)),
-        )
+        n_outputs = len(getattr(self, "classes_", [None]))
+        generator = torch.Generator().manual_seed(int(self.seed))
+        output = linear(network.words.dim, n_outputs, generator=generator)
+        return SentenceHead(network, output, pooling=self.pooling, dropout=float(self.dropout))
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         encoder = {name: to_plain(name, value) for name, value in self.encoder_parameters_.items()}

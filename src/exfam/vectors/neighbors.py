@@ -72,20 +72,13 @@ def unit_rows(matrix: Float32[np.ndarray, "rows dim"]) -> Float32[np.ndarray, "r
     return scaled / np.where(length == 0, np.float32(1), length)
 
 
-def _leave_out(
-    scores: Float32[np.ndarray, "queries rows"],
-    excluded: Int64[np.ndarray, "queries left_out"],
-    *,
-    first: int,
-) -> None:
+def _leave_out(scores: np.ndarray, excluded: np.ndarray, *, first: int) -> None:
     """Set the scores of excluded rows to -inf, in place; the block's rows begin at `first`."""
     query, column = np.nonzero((excluded >= first) & (excluded < first + scores.shape[1]))
     scores[query, excluded[query, column] - first] = -np.inf
 
 
-def _merge_best(
-    best: Nearest, scores: Float32[np.ndarray, "queries rows"], queries: slice, *, first: int
-) -> None:
+def _merge_best(best: Nearest, scores: np.ndarray, queries: slice, *, first: int) -> None:
     """Take into the best of those queries, in place, what is better among the rows from `first` on.
 
     Blocks must come in the order of their rows: of equal scores the first row stays.
@@ -150,9 +143,7 @@ def analogy_answers(
     return best if rule == "3cosadd" else Nearest(best.rows, np.exp(best.score))
 
 
-def _terms(
-    cosine: Float32[np.ndarray, "words rows"], rule: str
-) -> tuple[Float32[np.ndarray, "words rows"], Float32[np.ndarray, "words rows"]]:
+def _terms(cosine: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
     """What is added for b and c, and what is taken off for a: of 3CosMul logarithms."""
     if rule == "3cosadd":
         return cosine, cosine

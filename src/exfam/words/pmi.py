@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -9,23 +10,61 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 import scipy.special
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.estimator.base import Estimator, check_fitted, parameter
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
-from exfam.kernels.cooccurrence import WINDOW_WEIGHTS
-from exfam.reading.text import PreparedText
+from exfam.kernels.cooccurrence import WINDOW_WEIGHTS, count_cooccurrences
+from exfam.reading.text import PreparedText, prepare_text
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.vectors import WordVectors
 from exfam.vectors.neighbors import row_slices
-from exfam.words.pair_counts import PairCounts, count_pairs, with_rare_words
+from exfam.words.word_estimator import prepared_before
 
 if TYPE_CHECKING:
     from exfam.families import Categorical
 
 _LOGITS_AT_ONCE = 16_000_000
 _SPECTRA = {"eigenvalues", "singular_values"}
+
+
+@dataclass(frozen=True, eq=False)
+class PairCounts:
+    """Counts of words and of pairs of them, within a window."""
+
+    words: tuple[str, ...]
+    counts: Int64[np.ndarray, "words"]
+    pairs: scipy.sparse.csr_array
+
+    def kept(self, min_count: int) -> "PairCounts":
+        """Those of words read at least so often, the most frequent first."""
+        order = np.argsort(-self.counts, kind="stable")
+        order = order[self.counts[order] >= min_count]
+        words = tuple(self.words[code] for code in order)
+        return PairCounts(words, self.counts[order], self.pairs[order][:, order])
+
+    def added(self, other: "PairCounts") -> "PairCounts":
+        """Sums of both; words of `other` that are new follow those of this."""
+        words = tuple(dict.fromkeys(self.words + other.words))
+        own, others = self._widened(words), other._widened(words)
+        return PairCounts(words, own.counts + others.counts, own.pairs + others.pairs)
+
+    def _widened(self, words: tuple[str, ...]) -> "PairCounts":
+        index = {word: code for code, word in enumerate(words)}
+        code = np.array([index[word] for word in self.words], dtype=np.int64)
+        counts = np.zeros(len(words), dtype=np.int64)
+        counts[code] = self.counts
+        pairs = self.pairs.tocoo()
+        wide = (pairs.data, (code[pairs.row], code[pairs.col]))
+        shape = (len(words), len(words))
+        return PairCounts(words, counts, scipy.sparse.csr_array(wide, shape=shape))
+
+
+def with_rare_words(source: Any) -> PreparedText:
+    """A prepared text that keeps rare words, which hold their positions in windows."""
+    text = prepared_before(source)
+    return prepare_text(source, min_count=1) if text is None else text
 
 
 class PMIFactorization(Estimator):
@@ -195,9 +234,19 @@ class PMIFactorization(Estimator):
     def _count(
         self, text: PreparedText, words: tuple[str, ...], folder: str | PathLike[str] | None = None
     ) -> PairCounts:
-        return count_pairs(
-            text, words, self.window, weights=self.weights, max_bytes=self.max_bytes, folder=folder
-        )
+        """Counts of `words` and pairs of them; all other words keep their positions in windows."""
+        codes = {word: code for code, word in enumerate(words)}
+        own = text.vocabulary.words
+        code = np.array([codes.get(word, len(words)) for word in own] + [-1], dtype=np.int32)
+        counts = np.zeros(len(words) + 1, dtype=np.int64)
+        np.add.at(counts, code[:-1], text.vocabulary.counts)
+        # Codes that stay as they are need no copy of the text.
+        known = min(len(own), len(words))
+        as_is = np.array_equal(code[:known], np.arange(known)) and (code[known:-1] >= known).all()
+        tokens = text.tokens if as_is else code[text.tokens]
+        options = {name: getattr(self, name) for name in ("window", "weights", "max_bytes")}
+        pairs = count_cooccurrences(tokens, len(words), **options, folder=folder)
+        return PairCounts(words, counts[:-1], pairs)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -219,20 +268,15 @@ class PMIFactorization(Estimator):
         )
         if self.method == "eigen":
             values, vectors = largest_eigenpairs(matrix, self.dim, seed=self.seed)
-            signs = np.where(values < 0, -1, 1).astype(np.int8)
-            context, self.eigenvalues_ = None, values
+            context, signs = None, np.where(values < 0, -1, 1).astype(np.int8)
         else:
             vectors, values, right = largest_singular_triplets(matrix, self.dim, seed=self.seed)
-            signs, self.singular_values_ = None, values
-            context = _single(right * np.sqrt(values))
-        center = _single(vectors * np.sqrt(np.abs(values)))
+            signs, context = None, np.ascontiguousarray(right * np.sqrt(values), dtype=np.float32)
+        center = np.ascontiguousarray(vectors * np.sqrt(np.abs(values)), dtype=np.float32)
         self.vectors_ = WordVectors(kept.words, center, context, signs)
+        setattr(self, "eigenvalues_" if self.method == "eigen" else "singular_values_", values)
         self.frequencies_ = kept.counts / kept.counts.sum()
         self._counted = counted
-
-
-def _single(vectors: Float[np.ndarray, "words dim"]) -> np.ndarray:
-    return np.ascontiguousarray(vectors, dtype=np.float32)
 
 
 def association(

@@ -150,8 +150,8 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on.
         """
         self._check_parameters()
-        tokens, self.vocabulary_ = self._coded(X)
-        self.matrices_ = self._initial(len(self.vocabulary_))
+        tokens, vocabulary = self._coded(X)
+        self.vocabulary_, self.matrices_ = vocabulary, self._initial(len(vocabulary))
         self.histories_ = [self._trained(tokens, checkpoint)]
         return self
 
@@ -165,8 +165,9 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
         if not hasattr(self, "matrices_"):
             return self.fit(X, checkpoint=checkpoint)
         self._check_parameters()
-        tokens, self.vocabulary_ = self._coded(X, self.vocabulary_)
-        self.matrices_ = self.matrices_.grown(len(self.vocabulary_), seed=int(self.seed))
+        tokens, vocabulary = self._coded(X, self.vocabulary_)
+        self.matrices_ = self.matrices_.grown(len(vocabulary), seed=int(self.seed))
+        self.vocabulary_ = vocabulary
         self.histories_.append(self._trained(tokens, checkpoint))
         return self
 

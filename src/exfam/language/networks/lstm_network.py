@@ -47,8 +47,7 @@ class LSTMNetwork(nn.Module):
     def initial_state(self, n_texts: int) -> LSTMState:
         """The state before the first token: zeros."""
         shape = (self.lstm.num_layers, n_texts, self.lstm.hidden_size)
-        zeros = self.bias.new_zeros(shape)
-        return zeros, zeros.clone()
+        return self.bias.new_zeros(shape), self.bias.new_zeros(shape)
 
     def forward(
         self, tokens: Tokens, state: LSTMState
@@ -87,16 +86,6 @@ class LSTMNetwork(nn.Module):
         states, after = self(tokens, state)
         nats = log_prob_of(ItemChoice(self.linear(states)), targets.flatten())
         return nats.view(targets.shape), after
-
-    def nats(
-        self, tokens: Tokens, targets: Tokens, state: LSTMState, factors: torch.dtype | None = None
-    ) -> tuple[Float[Tensor, ""], LSTMState]:
-        """Minus the sum of `log_prob`, in less time where gradients are wanted.
-
-        `factors`: what those of the outputs' products are rounded to; None for not at all
-        """
-        states, after = self(tokens, state)
-        return summed_nats(self.linear(states), targets.flatten(), factors=factors), after
 
 
 def build_lstm_lm(
@@ -150,21 +139,16 @@ def token_log_probs(
 
 
 def draw_tokens(
-    model: LSTMNetwork,
-    prompt: Int64[np.ndarray, "prompt"],
-    *,
-    n_texts: int,
-    n_tokens: int,
-    seed: int,
+    model: LSTMNetwork, prompt: Int64[np.ndarray, "prompt"], shape: tuple[int, int], *, seed: int
 ) -> Int64[np.ndarray, "texts tokens"]:
     """Texts that go on after the prompt, which must have a token."""
     device = model.bias.device
     generator = torch.Generator(device).manual_seed(seed)
-    drawn = np.empty((n_texts, n_tokens), dtype=np.int64)
+    drawn = np.empty(shape, dtype=np.int64)
     with torch.inference_mode():
-        tokens = torch.tensor(prompt, device=device)[:, None].repeat(1, n_texts)
-        state = model.initial_state(n_texts)
-        for index in range(n_tokens):
+        tokens = torch.tensor(prompt, device=device)[:, None].repeat(1, len(drawn))
+        state = model.initial_state(len(drawn))
+        for index in range(shape[1]):
             states, state = model(tokens, state)
             chances = model.linear(states[-1:]).dense().softmax(-1)
             tokens = torch.multinomial(chances, 1, generator=generator).T
@@ -187,8 +171,7 @@ class Streams:
 
     @property
     def lengths(self) -> Int64[np.ndarray, "length"]:
-        n_rows, n_columns = self.inputs.shape
-        return np.full(n_rows, n_columns, dtype=np.int64)
+        return np.full(len(self.inputs), self.inputs.shape[1], dtype=np.int64)
 
     def total(self, first: int, last: int) -> float:
         return float((self.targets[first:last] >= 0).sum())
@@ -253,7 +236,8 @@ class CarriedNats:
             state = model.initial_state(rows.inputs.shape[1])
         present = rows.targets >= 0
         if model.training:
-            nats, after = model.nats(rows.inputs, rows.targets, state, factors=self._factors)
+            states, after = model(rows.inputs, state)
+            nats = summed_nats(model.linear(states), rows.targets.flatten(), factors=self._factors)
         else:
             log_prob, after = model.log_prob(rows.inputs, rows.targets.clamp_min(0), state)
             nats = -log_prob[present].double().sum()

@@ -33,18 +33,11 @@ class SentenceHead(nn.Module):
     """
 
     def __init__(
-        self,
-        encoder: MaskedLM,
-        *,
-        n_outputs: int,
-        pooling: str,
-        dropout: float,
-        generator: torch.Generator,
+        self, encoder: MaskedLM, output: nn.Linear, *, pooling: str, dropout: float
     ) -> None:
         super().__init__()
         self.encoder, self.pooling = encoder, pooling
-        self.dropout = Dropout(dropout)
-        self.output = linear(encoder.words.dim, n_outputs, generator=generator)
+        self.dropout, self.output = Dropout(dropout), output
         self.spread = nn.Parameter(torch.zeros(()))
 
     def forward(self, batch: PieceBatch) -> Float[Tensor, "batch outputs"]:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,9 +43,9 @@ class PieceBatch:
     target: Shaped[Tensor, "batch"] | None = None
 
     def to(self, device: torch.device) -> "PieceBatch":
-        return PieceBatch(
-            *(part if part is None else part.to(device) for part in vars(self).values())
-        )
+        parts = [self.tokens, self.present, self.chosen, self.target]
+        moved: list[Any] = [None if part is None else part.to(device) for part in parts]
+        return PieceBatch(*moved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,9 +93,8 @@ class TokenPieces:
     def sequential_batches(self, *, max_tokens: int) -> Iterator[np.ndarray]:
         """Every piece once, by length, in batches of `max_tokens` once padded, or a longer one."""
         stop = np.cumsum(self.lengths)
-        return sequential_batches(
-            Groups(start=stop - self.lengths, stop=stop), max_tokens=max_tokens
-        )
+        groups = Groups(start=stop - self.lengths, stop=stop)
+        return sequential_batches(groups, max_tokens=max_tokens)
 
     def pad(self, index: Int64[np.ndarray, "batch"]) -> PieceBatch:
         chosen = target = None
@@ -136,7 +136,7 @@ def masked_choices(
     for index, piece in enumerate(pieces):
         ordinary = piece >= n_special
         draw = np.random.default_rng([_SEED, index]).random(len(piece))
-        draw = np.where(ordinary, draw, np.inf)
+        draw[~ordinary] = np.inf
         choices.append(ordinary & (draw <= max(share, draw.min(initial=np.inf))))
     return choices
 
