@@ -1,8 +1,10 @@
 """Tables for the tests of models of tables: of codes, and with a shift of their own."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from exfam_studies.experts.tables.data import TableShift, coded_table, simulate_shifted_tables
+from exfam_studies.experts.tables.data import TableShift, simulate_shifted_tables
 
 TASKS = ("regression", "ordinal", "classification")
 KINDS = {"color": "categorical", "size": "ordinal", "big": "boolean", "weight": "numeric"}
@@ -13,9 +15,8 @@ def coded(n_rows=90, *, n_levels=3, lacking=None):
     drawn = simulate_shifted_tables(
         n_informative=5, noise=0.5, corr=0.9, seed=0, n_rows=n_rows, n_levels=3
     )
-    train, test = (np.column_stack([*part.values()]) for part in (drawn.train, drawn.test))
     y = np.where(drawn.train_y == lacking, 0, drawn.train_y)
-    return coded_table((train, y), (test, drawn.test_y), n_levels=n_levels)
+    return replace(drawn, train_y=y, levels=dict.fromkeys(drawn.levels, range(n_levels)))
 
 
 def toy(task, n=300, n_test=200):

@@ -138,7 +138,7 @@ def drawn_errors(n=400, seed=0):
     errors = AnalogyErrors(
         question=np.arange(n) * 2,
         categories=tuple(random.choice(["x", "y", "z"], size=n).tolist()),
-        pair=random.integers(60, size=n),
+        codes=random.integers(60, size=(n, 1)).repeat(4, axis=1),
         gap=terms.sum(axis=1),
         terms=terms,
         answer=np.ones(n),

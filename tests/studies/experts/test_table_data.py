@@ -106,7 +106,10 @@ def test_cars_are_binned_as_in_the_paper(data_folder):
         codes = (values > low).astype(int) + (values > high)
         np.testing.assert_array_equal(cars.train[name], codes[american])
         np.testing.assert_array_equal(cars.test[name], codes[~american])
-    assert set(cars.train["cylinders"]) == {4, 6, 8} and list(cars.levels["cylinders"]) == [4, 6, 8]
+    cylinders = np.concatenate([cars.train["cylinders"], cars.test["cylinders"]])
+    assert (
+        np.bincount(cylinders) == np.unique(rows["cylinders"][kept], return_counts=True)[1]
+    ).all()
     own = auto_mpg("train")
     assert np.bincount(own.train_y).min() > 70
     assert np.bincount(own.test_y, minlength=3)[0] == 0

@@ -21,7 +21,6 @@ from exfam_studies.experts.tables.fits import (
     gaussian_bins,
     normal_prediction,
     row_losses,
-    y_levels,
 )
 from exfam_studies.experts.tables.models import (
     CODED_SETTINGS,
@@ -36,6 +35,7 @@ from exfam_studies.experts.tables.peers import (
     fit_reference_tables,
     fit_ridge,
     probit_loss,
+    reference_network,
 )
 from studies.experts.table_cases import TASKS, coded, toy
 
@@ -102,8 +102,9 @@ def test_ordered_probit_is_the_distribution_that_drew_the_codes():
     x, cuts = random.integers(0, 10, (20_000, 2)), np.array([-1.0, 0.2, 1.1])
     latent = norm.ppf((x + 0.5) / 10) @ [0.8, -0.5]
     y = (latent + random.normal(size=len(x)) > cuts[:, None]).sum(axis=0)
-    table = coded_table((x, y), (x, y), n_levels=10)
-    chances = fit_ordered_probit(table, seed=0).predict(table.test).chances
+    columns = {"first": x[:, 0], "second": x[:, 1]}
+    table = coded_table(columns, y, np.ones(len(y), dtype=bool), n_levels=10)
+    chances = fit_ordered_probit(table, seed=0).predict(table.train).chances
     np.testing.assert_allclose(chances[:, :4], gaussian_bins(latent, 1.0, cuts), atol=0.02)
     scores, y, at = random.normal(size=(50, 2)), y[:50], np.array([0.3, -0.2, -1.0, -0.4, 0.1])
     numeric = approx_fprime(at, lambda p: probit_loss(p, scores, y)[0], 1e-7)
@@ -122,7 +123,7 @@ def better_than_knowing_nothing(fitted, table):
         assert worse["mse mean"].mean() > losses["mse mean"].mean()
         return
     chances, name = fitted.predict(table.test).chances, "accuracy argmax"
-    assert chances.shape == (200, len(y_levels(table)))
+    assert chances.shape == (200, len(table.y_levels))
     np.testing.assert_allclose(chances.sum(axis=1), 1)
     known = np.unique(table.train_y, return_counts=True)[1].max() / len(table.train_y)
     assert losses[name].mean() > max(known + 0.1, worse[name].mean())
@@ -226,5 +227,7 @@ def test_the_papers_model_is_fitted_to_several_tables_at_once():
     fits = fit_reference_tables(tables, seed=0, epochs=20)
     whole, lacking = (fitted.predict(tables[0].test).chances for fitted in fits)
     np.testing.assert_allclose([whole.sum(axis=1), lacking.sum(axis=1)], 1)
+    n_numbers = sum(part.numel() for part in reference_network(1, 6, 10, seed=0).parameters())
+    assert n_numbers == 2535 + 2 * 20  # as in the paper, and 40 that are not used
     # A code that training lacks is less probable.
     assert lacking[:, 1].mean() < whole[:, 1].mean()

@@ -9,7 +9,7 @@ from exfam_studies.common.kept import Key, Measured
 from exfam_studies.experts import table_shifts
 from exfam_studies.experts.table_shifts import ShiftTask
 from exfam_studies.experts.tables import coded as coded_tasks
-from exfam_studies.experts.tables.coded import CodedTask, paper_figures
+from exfam_studies.experts.tables.coded import PAPER, CodedTask
 from exfam_studies.experts.tables.data import SHARES
 from exfam_studies.experts.tables.fits import CODED
 from exfam_studies.experts.tables.models import OURS, coded_models
@@ -143,8 +143,8 @@ def test_the_paper_is_quoted_for_its_rule_and_bins_alone():
         printed = {(row.metric, row.settings.get("rule")): row.paper for row in rows if row.paper}
         pooled = {("accuracy", "argmax"): 0.162, ("mse", "argmax"): 5.674}
         assert printed == (pooled if bins == "pooled" else {})
-    assert paper_figures("simulation-1-0.5-0.1", "reference") == {"accuracy": 0.359, "mse": 3.281}
-    assert paper_figures("autompg", "ridge") == {}
+    assert PAPER["simulation-1-0.5-0.1"]["reference"] == {"accuracy": 0.359, "mse": 3.281}
+    assert PAPER["autompg"]["reference"] == {"accuracy": 0.793, "mse": 0.207}
 
 
 def shift_result(model, number, rows, *, part="test"):

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from exfam.reading.public_sets.word_questions import WordQuestions, word_questions
-from exfam.reading.text import PreparedText, prepare_text
+from exfam.reading.text import prepare_text
 from exfam.scores.metrics import Interval
 from exfam.vectors.neighbors import analogy_answers
 from exfam.words import CBOW
@@ -140,7 +140,10 @@ def _toy_errors(model: str, options: Options, seed: int) -> Measured:
     if model == "truncated-svd":
         factors = _truncated(sets, CBOW_DIM)
     else:
-        factors = _fitted(text, seed, options)
+        fitted = CBOW(**_fitted_settings(options), seed=seed, progress=False).fit(text)
+        # Centers are predicted, as w_i; contexts are what c_j is of.
+        vectors = fitted.output_vectors_, fitted.input_vectors_
+        factors = Factors(*(part.astype(np.float64) for part in vectors))
     return Measured(_lengths(analogy_errors(factors, sets, toy_questions())))
 
 
@@ -159,14 +162,6 @@ def _fitted_settings(options: Options) -> dict[str, Any]:
     return {
         "likelihood": "softmax", "window": None, "dim": CBOW_DIM, "min_count": 1, "epochs": epochs,
     }  # fmt: skip
-
-
-def _fitted(text: PreparedText, seed: int, options: Options) -> Factors:
-    model = CBOW(**_fitted_settings(options), seed=seed, progress=False).fit(text)
-    # Centers are predicted, as w_i; contexts are what c_j is of.
-    return Factors(
-        model.output_vectors_.astype(np.float64), model.input_vectors_.astype(np.float64)
-    )
 
 
 def _corpus_rows(options: Options) -> list[Row]:
@@ -195,7 +190,9 @@ def _corpus_errors(
     sets, factors, questions = prepared()
     sets = WordSets(sets.windows, smoothing=SMOOTHING, shrinkage=SHRINKAGE[name])
     errors = analogy_errors(factors, sets, questions)
-    answered = _answered(errors, sets, factors, questions)
+    vectors, answered = factors.words.astype(np.float32), np.zeros(len(questions), dtype=bool)
+    nearest = analogy_answers(vectors, errors.codes[:, :3], rule="3cosadd").rows[:, 0]
+    answered[errors.question] = nearest == errors.codes[:, 3]
     figures = {
         **_lengths(errors),
         "count-questions": float(len(errors)),
@@ -209,23 +206,6 @@ def _corpus_errors(
     }
     figures |= {name: interval.mean for name, interval in intervals.items()}
     return Measured(figures, details={name: list(ends) for name, ends in intervals.items()})
-
-
-def _answered(
-    errors: AnalogyErrors, sets: WordSets, factors: Factors, questions: WordQuestions
-) -> np.ndarray:
-    index = sets.windows.index
-    codes = np.array(
-        [
-            [index.get(word, index.get(word.lower(), -1)) for word in questions.questions[i]]
-            for i in errors.question
-        ]
-    )
-    vectors = factors.words.astype(np.float32)
-    nearest = analogy_answers(vectors, codes[:, :3], rule="3cosadd").rows[:, 0]
-    answered = np.zeros(len(questions), dtype=bool)
-    answered[errors.question] = nearest == codes[:, 3]
-    return answered
 
 
 def _lengths(errors: AnalogyErrors) -> dict[str, float]:

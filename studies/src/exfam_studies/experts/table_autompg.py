@@ -4,15 +4,11 @@ All models see the same six columns of three levels. Models that leave nothing t
 once, others with 20 seeds. "bins" and "rule" are those of `table-simulation`.
 """
 
-from functools import partial
-
-import numpy as np
-
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.table_simulation import parameters as parameters
 from exfam_studies.experts.tables.coded import CodedTask
-from exfam_studies.experts.tables.data import BINS, TableShift, auto_mpg, coded_table
+from exfam_studies.experts.tables.data import BINS, auto_mpg
 from exfam_studies.experts.tables.fits import run_tables
 
 TASKS = ("autompg",)
@@ -23,16 +19,9 @@ SEEDS = 20
 def run(options: Options) -> list[Row]:
     """Fit and score all models."""
     tasks = [
-        CodedTask(TASKS[0], bins, partial(_cars, bins), SEEDS, options, resampled=False)
+        CodedTask(
+            TASKS[0], bins, lambda _, bins=bins: auto_mpg(bins), SEEDS, options, resampled=False
+        )
         for bins in BINS
     ]
     return run_tables(tasks, options)
-
-
-def _cars(bins: str, number: int) -> TableShift:
-    cars = auto_mpg(bins)
-    train, test = (
-        np.stack([np.searchsorted(cars.levels[name], part[name]) for name in part], axis=1)
-        for part in (cars.train, cars.test)
-    )
-    return coded_table((train, cars.train_y), (test, cars.test_y), n_levels=len(cars.levels["y"]))

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int64
 
 from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
@@ -96,12 +95,12 @@ class ShiftTask:
         elif self.n_rows is not None:
             train = np.sort(np.random.default_rng(0).permutation(train)[: self.n_rows])
         if VALIDATION not in key.names:
-            return _rows_of(table, train, test)
+            return table.parted(train, test)
         # Four fifths of the training rows to fit to, the others to report on.
         order = np.random.default_rng(len(train)).permutation(len(train))
         held, rest = np.split(order, [round(HELD_OUT * len(train))])
         whole = replace(table, test=table.train, test_y=table.train_y)
-        return _rows_of(whole, train[np.sort(rest)], train[np.sort(held)])
+        return whole.parted(train[np.sort(rest)], train[np.sort(held)])
 
     def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
         """The losses of all test rows by share dropped: "0", "0.1 cell", …; means over draws."""
@@ -112,9 +111,7 @@ class ShiftTask:
                 with_missing(table.test, share=share, by=by, seed=draw) for draw in draws
             ]
         for share_by, drawn in parts.items():
-            of_draws = [
-                row_losses(fitted.predict(columns), table.test_y, table=table) for columns in drawn
-            ]
+            of_draws = [row_losses(fitted.predict(own), table.test_y, table=table) for own in drawn]
             for name in of_draws[0]:
                 losses[f"{share_by} | {name}"] = np.mean([own[name] for own in of_draws], axis=0)
         return losses
@@ -126,7 +123,7 @@ class ShiftTask:
         tried = self.models()[name].n_configurations
         model = Row(task=self.label, model=name, metric="", n_configurations=tried, note=note)
         rows = []
-        for loss in test[0].arrays if test else ():
+        for loss in test[0].arrays:
             row = loss_row(_named(model, loss), test, loss, held=held)
             if row.value is not None:
                 row, _ = _with_error(row, np.mean([own.arrays[loss] for own in test], axis=0))
@@ -186,18 +183,6 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults, or what they are chosen from."""
     return model_parameters(row.model, task=_TASKS[row.task].kind)
-
-
-def _rows_of(
-    table: TableShift, train: Int64[np.ndarray, "train"], test: Int64[np.ndarray, "test"]
-) -> TableShift:
-    return replace(
-        table,
-        train={name: column[train] for name, column in table.train.items()},
-        train_y=table.train_y[train],
-        test={name: column[test] for name, column in table.test.items()},
-        test_y=table.test_y[test],
-    )
 
 
 def _of(part: str, results: Sequence[Measured]) -> list[Measured]:

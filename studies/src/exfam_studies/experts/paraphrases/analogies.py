@@ -12,7 +12,7 @@ Source: Propositions 4 and 7 of the paper on bidirectional attention as a mixtur
 Proposition 16 of its appendix lacks a bar and a tilde, which the proof by Lemma 15 needs.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -125,14 +125,14 @@ def attention_scales(
 class AnalogyErrors:
     """The gap w_b* - (w_a* - w_a + w_b) of each question, and the four terms that it is a sum of.
 
-    `question`: which of those given; `pair`: a number for its a and a*
+    `question`: which of those given; `codes`: of its words a, a*, b and b*
     `answer`: length of w_b*; `log_frequency`: log p of the answer
     `seen`: share of contexts around which W and W* were counted, before smoothing
     """
 
     question: Int64[np.ndarray, "questions"]
     categories: tuple[str, ...]
-    pair: Int64[np.ndarray, "questions"]
+    codes: Int64[np.ndarray, "questions 4"]
     gap: Float[np.ndarray, "questions dim"]
     terms: Float[np.ndarray, "questions terms dim"]
     answer: Questions
@@ -177,66 +177,61 @@ def analogy_errors(factors: Factors, sets: WordSets, questions: WordQuestions) -
     Raises DataError for C without full row rank, where a set has probability 0 (smooth them), and
     where no question is left.
     """
-    index, codes = sets.windows.index, {}
+    index, known = sets.windows.index, {}
     for number, words in enumerate(questions.questions):
         four = [index.get(word, index.get(word.lower(), -1)) for word in words]
         if min(four) >= 0 and len(set(four)) == 4:
-            codes[number] = four
-    if not codes:
+            known[number] = four
+    if not known:
         raise DataError(
             f"`questions` must hold one of four different known words, got none of "
             f"{len(questions)}."
         )
-    projected = _Projected(factors, sets)
-    terms, seen = zip(*(projected.question(four) for four in codes.values()), strict=True)
-    listed = np.array(list(codes.values()), dtype=np.int64)
-    a, a_star, b, b_star = factors.words[listed].swapaxes(0, 1)
-    gap, known = b_star - (a_star - a + b), np.stack(terms)
-    _, pair = np.unique(listed[:, :2], axis=0, return_inverse=True)
+    inverse, terms, seen = factors.words_of_contexts, [], []
+    constant = inverse.sum(axis=1)
+    kept: dict[frozenset[int], tuple[np.ndarray, float, float]] = {}
+
+    def of_set(*codes: int) -> tuple[Float[np.ndarray, "dim"], float, float]:
+        if frozenset(codes) not in kept:
+            kept[frozenset(codes)] = _projected(sets, inverse, codes)
+        return kept[frozenset(codes)]
+
+    for a, a_star, b, b_star in known.values():
+        (log_w, p, w_seen), (log_star, p_star, star_seen) = of_set(b, a_star), of_set(b_star, a)
+        mass = float(np.log(p_star) - np.log(p)) * constant
+        sigma = log_w - of_set(b)[0] - of_set(a_star)[0]
+        sigma_star = log_star - of_set(b_star)[0] - of_set(a)[0]
+        # rho = xi - delta, by Bayes' rule.
+        terms.append([log_star - log_w - mass, sigma - sigma_star, mass])
+        seen.append((w_seen + star_seen) / 2)
+    codes, statistics = np.array(list(known.values()), dtype=np.int64), np.array(terms)
+    a, a_star, b, b_star = factors.words[codes].swapaxes(0, 1)
+    gap = b_star - (a_star - a + b)
     return AnalogyErrors(
-        question=np.array(list(codes), dtype=np.int64),
-        categories=tuple(questions.categories[i] for i in codes),
-        pair=pair.reshape(-1).astype(np.int64),
+        question=np.array(list(known), dtype=np.int64),
+        categories=tuple(questions.categories[i] for i in known),
+        codes=codes,
         gap=gap,
-        terms=np.concatenate([known, (gap - known.sum(axis=1))[:, None]], axis=1),
+        terms=np.concatenate([statistics, (gap - statistics.sum(axis=1))[:, None]], axis=1),
         answer=np.linalg.norm(b_star, axis=1),
         seen=np.array(seen),
-        log_frequency=np.log(sets.center[listed[:, 3]]),
+        log_frequency=np.log(sets.center[codes[:, 3]]),
     )
 
 
-class _Projected:
-    """C^+ log p(W | c) of word sets, each computed once."""
-
-    def __init__(self, factors: Factors, sets: WordSets) -> None:
-        self._sets, self._inverse = sets, factors.words_of_contexts
-        self._constant = self._inverse.sum(axis=1)
-        self._logs: dict[frozenset[int], tuple[np.ndarray, float, float]] = {}
-
-    def question(self, codes: Sequence[int]) -> tuple[Float[np.ndarray, "known dim"], float]:
-        a, a_star, b, b_star = codes
-        log_w, p, seen = self._set([b, a_star])
-        log_star, p_star, seen_star = self._set([b_star, a])
-        mass = float(np.log(p_star) - np.log(p)) * self._constant
-        sigma = log_w - self._set([b])[0] - self._set([a_star])[0]
-        sigma_star = log_star - self._set([b_star])[0] - self._set([a])[0]
-        # rho = xi - delta, by Bayes' rule.
-        return np.stack([log_star - log_w - mass, sigma - sigma_star, mass]), (seen + seen_star) / 2
-
-    def _set(self, codes: Collection[int]) -> tuple[Float[np.ndarray, "dim"], float, float]:
-        key = frozenset(codes)
-        if key not in self._logs:
-            words = [self._sets.words[code] for code in codes]
-            given, seen = self._sets.given_context(words)
-            if not (given > 0).all():
-                raise DataError(
-                    f"`sets` must give each set a probability above 0 around every word, got 0 for "
-                    f"{{{', '.join(words)}}} around {self._sets.words[int(given.argmin())]!r}. "
-                    "Take smoothing above 0."
-                )
-            total = float(given @ self._sets.context)
-            self._logs[key] = (self._inverse @ np.log(given), total, float(seen.mean()))
-        return self._logs[key]
+def _projected(
+    sets: WordSets, inverse: Float[np.ndarray, "dim contexts"], codes: Sequence[int]
+) -> tuple[Float[np.ndarray, "dim"], float, float]:
+    """C^+ log p(W | c) of a word set, p(W), and the share of contexts where W was counted."""
+    words = [sets.words[code] for code in codes]
+    given, seen = sets.given_context(words)
+    if not (given > 0).all():
+        raise DataError(
+            f"`sets` must give each set a probability above 0 around every word, got 0 for "
+            f"{{{', '.join(words)}}} around {sets.words[int(given.argmin())]!r}. "
+            "Take smoothing above 0."
+        )
+    return inverse @ np.log(given), float(given @ sets.context), float(seen.mean())
 
 
 def check_proposition_4(

@@ -36,6 +36,7 @@ def failure_predictors(
             f"{int((~failed).sum())} right of {len(failed)}."
         )
     _, category = np.unique(np.array(errors.categories), return_inverse=True)
+    _, pair = np.unique(errors.codes[:, :2], axis=0, return_inverse=True)
     lengths = {
         "gap": errors.gap_norm,
         **dict(zip(TERMS, errors.norms.T, strict=True)),
@@ -46,7 +47,7 @@ def failure_predictors(
     numbers["rarity"] = -errors.log_frequency
     predictors = {}
     for name, number in numbers.items():
-        weights = _redrawn(errors.pair, n, np.random.default_rng(seed))
+        weights = _redrawn(pair.reshape(-1), n, np.random.default_rng(seed))
         whole = _figures(number, failed, category, np.ones((1, len(failed))))
         parts = [_figures(number, failed, category, weight) for weight in weights]
         drawn = np.concatenate(parts, axis=1)
@@ -65,14 +66,13 @@ def _interval(figure: float, drawn: Draws) -> Interval:
 
 
 def _redrawn(
-    group: Int64[np.ndarray, "questions"], n: int, random: np.random.Generator
+    pair: Int64[np.ndarray, "questions"], n: int, random: np.random.Generator
 ) -> Iterator[Weights]:
-    _, which = np.unique(group, return_inverse=True)
-    size = int(which.max()) + 1
+    size = int(pair.max()) + 1
     even = np.full(size, 1 / size)
     for first in range(0, n, _DRAWS_AT_ONCE):
         drawn = random.multinomial(size, even, size=min(_DRAWS_AT_ONCE, n - first))
-        yield drawn[:, which].astype(np.float64)
+        yield drawn[:, pair].astype(np.float64)
 
 
 def _figures(

@@ -26,6 +26,8 @@ Tau = tuple[Mapping[str, float], float]
 Joint = Mapping[tuple[frozenset[str], str], float]
 Contexts = Float[np.ndarray, "contexts"]
 SetPair = tuple[Collection[str], Collection[str]]
+# p(W, c) of a word set W, by c.
+Enumerated = Callable[[Collection[str]], Contexts]
 
 
 def check_lemma_11(
@@ -51,9 +53,14 @@ def check_lemma_11(
     sets = WordSets(windows)
     listed_p = probability.tolist()
     slow = cache(lambda size: enumerate_sets(sentences, listed_p, size=size, tau=tau))
+
+    def enumerated(chosen: Collection[str]) -> Contexts:
+        joint, key = slow(len(chosen)), frozenset(chosen)
+        return np.array([joint.get((key, word), 0.0) for word in sets.words])
+
     listed = disjoint_pairs(sets.words) if pairs is None else list(pairs)
     occurs = cache(lambda words: sets.probability(words) > 0)
-    matrix, failed = _enumerated_matrix(sets.words, slow(1)), dict[str, None]()
+    matrix, failed = _enumerated_matrix(sets.words, enumerated), dict[str, None]()
     n_finite, worst = 0, 0.0
     for words, star in listed:
         if len(words) != len(star):
@@ -63,7 +70,7 @@ def check_lemma_11(
         if never and pairs is not None:
             failed[f"p(W) must be above 0, got 0 for {_shown(never[0])}"] = None
         if not never:
-            apart = _apart(sets, slow, matrix, (words, star))
+            apart = _apart(sets, enumerated, matrix, (words, star))
             finite = np.isfinite(apart).all(axis=0)
             n_finite += int(finite.sum())
             worst = max(worst, float(np.abs(apart[:, finite]).max(initial=0.0)))
@@ -86,10 +93,8 @@ def disjoint_pairs(words: Sequence[str], size: int = 2) -> list[SetPair]:
     return [(a, b) for a, b in itertools.combinations(sets, 2) if not set(a) & set(b)]
 
 
-def _enumerated_matrix(words: Sequence[str], singles: Joint) -> Mapping[str, Contexts]:
-    joint = np.array(
-        [[singles.get((frozenset([word]), other), 0.0) for other in words] for word in words]
-    )
+def _enumerated_matrix(words: Sequence[str], enumerated: Enumerated) -> Mapping[str, Contexts]:
+    joint = np.array([enumerated([word]) for word in words])
     context = [math.fsum(column) for column in joint.T]
     with np.errstate(divide="ignore"):
         rows = np.log(joint) - np.log(context) + np.log(len(words))
@@ -97,24 +102,16 @@ def _enumerated_matrix(words: Sequence[str], singles: Joint) -> Mapping[str, Con
 
 
 def _apart(
-    sets: WordSets, slow: Callable[[int], Joint], matrix: Mapping[str, Contexts], pair: SetPair
+    sets: WordSets, enumerated: Enumerated, matrix: Mapping[str, Contexts], pair: SetPair
 ) -> Float[np.ndarray, "forms contexts"]:
     words, star = pair
     terms = paraphrase_terms(sets, words, star)
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = []
-        for own in pair:
-            joint = [slow(len(own)).get((frozenset(own), word), 0.0) for word in sets.words]
-            logs.append(np.log(np.array(joint) / math.fsum(joint)))
-        rho, dependence = logs[1] - logs[0], terms.sigma - terms.sigma_star
+        log, log_star = (np.log(joint / math.fsum(joint)) for joint in map(enumerated, pair))
+        rho, dependence = log_star - log, terms.sigma - terms.sigma_star
         left = sum(matrix[word] for word in star) - sum(matrix[word] for word in words)
-        return np.stack(
-            [
-                left - (rho + dependence + terms.delta),
-                left - (terms.xi + dependence),
-                rho - (terms.xi - terms.delta),
-            ]
-        )
+        with_rho, with_xi = rho + dependence + terms.delta, terms.xi + dependence
+        return np.stack([left - with_rho, left - with_xi, rho - (terms.xi - terms.delta)])
 
 
 def _shown(words: Collection[str]) -> str:
@@ -168,8 +165,7 @@ def _drawn_sets(
         words = frozenset(sentence[m] for m in drawn)
         if len(words) < size:
             continue
-        left = math.fsum(centers.values())
-        chance = left
+        chance = left = math.fsum(centers.values())
         for m in drawn:
             chance *= centers[m] / left
             left -= centers[m]

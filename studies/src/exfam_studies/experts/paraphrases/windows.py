@@ -47,21 +47,17 @@ class Windows:
             raise unknown_word(word, self.words)
         return self.index[word]
 
-    def positions(self, code: int) -> Int64[np.ndarray, "occurrences"]:
-        """Where a word stands, in rising order."""
-        order, start = self._inverted
-        return order[start[code] : start[code + 1]]
+    @cached_property
+    def positions(self) -> list[Int64[np.ndarray, "occurrences"]]:
+        """Where every word stands, in rising order, by its code."""
+        order = np.argsort(self.tokens, kind="stable")
+        start = np.searchsorted(self.tokens[order], np.arange(len(self.words) + 1))
+        return np.split(order, start)[1:-1]
 
     @cached_property
     def around(self) -> Weights:
         """Weight of all centers in each position's window, but for itself."""
         return self.sums(self.as_center)
-
-    @cached_property
-    def _inverted(self) -> tuple[Int64[np.ndarray, "counted"], Int64[np.ndarray, "starts"]]:
-        order = np.argsort(self.tokens, kind="stable")
-        start = np.searchsorted(self.tokens[order], np.arange(len(self.words) + 1))
-        return order, start
 
     def sums(self, weight: Weights) -> Weights:
         """Sum of a weight over each position's window, but for itself."""

@@ -93,29 +93,16 @@ class WordSets:
         counted = self._counted(codes)
         if self.shrinkage is not None and len(codes) > 1:
             return self._shrunk(counted, codes), counted > 0
-        return self._mixed(counted, codes), counted > 0
-
-    def single(self, code: int) -> Contexts:
-        """p(w | c_j) of one word, a row of `pairs`; computed once, and kept."""
-        if code not in self._singles:
-            self._singles[code] = self._mixed(self._counted([code]), [code])
-        return self._singles[code]
-
-    @cached_property
-    def _singles(self) -> dict[int, np.ndarray]:
-        return {}
+        independent = float(np.prod(self.center[codes]))
+        return (1 - self.smoothing) * counted + self.smoothing * independent, counted > 0
 
     def probability(self, words: Collection[str]) -> float:
         """p(W) = sum over j of p(W | c_j) p(c_j)."""
         return float(self.given_context(words)[0] @ self.context)
 
-    def _mixed(self, counted: Contexts, codes: Sequence[int]) -> Contexts:
-        independent = float(np.prod(self.center[codes]))
-        return (1 - self.smoothing) * counted + self.smoothing * independent
-
     def _shrunk(self, counted: Contexts, codes: Sequence[int]) -> Contexts:
         """A gamma prior, of mean 1 and weight K, on how often sets are seen against expectation."""
-        apart = np.prod([self.single(code) for code in codes], axis=0)
+        apart = np.prod(self.pairs[codes], axis=0)
         n_pairs = self._context_weight / self._pair_weight
         return apart * ((n_pairs * counted + self.shrinkage) / (n_pairs * apart + self.shrinkage))
 
@@ -151,7 +138,7 @@ class WordSets:
 
 def _positions_of_sets(windows: Windows, codes: Sequence[int]) -> tuple[Positions, list[Positions]]:
     """Every position with the whole set in its window, and where its words stand there."""
-    listed = sorted((windows.positions(code) for code in codes), key=len)
+    listed = sorted((windows.positions[code] for code in codes), key=len)
     start = listed[0]
     for other in listed[1:]:
         low, high = windows.first[windows.first[start]], windows.last[windows.last[start] - 1]
@@ -198,7 +185,8 @@ def paraphrase_terms(
     (given, _), (given_star, _) = sets.given_context(words), sets.given_context(star)
 
     def sigma(words: Collection[str], given: np.ndarray) -> np.ndarray:
-        return np.log(given) - sum(np.log(sets.single(sets.windows.code(word))) for word in words)
+        codes = [sets.windows.code(word) for word in words]
+        return np.log(given) - sum(np.log(sets.pairs[codes]))
 
     with np.errstate(divide="ignore", invalid="ignore"):
         # p(c_j | W) = p(W | c_j) p(c_j) / p(W)

@@ -7,6 +7,7 @@ on the other fifth, then to all rows with the settings and number of trees that 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -18,7 +19,6 @@ from exfam_studies.experts.tables.data import (
     Features,
     TableShift,
     learn_features,
-    n_copies,
     with_dropped,
 )
 from exfam_studies.experts.tables.fits import (
@@ -27,8 +27,6 @@ from exfam_studies.experts.tables.fits import (
     nats,
     normal_prediction,
     spread,
-    y_levels,
-    y_numbers,
 )
 
 HELD_OUT = 0.2
@@ -86,8 +84,7 @@ class _Trees:
     def predict(self, matrix: np.ndarray, n_levels: int) -> np.ndarray:
         if self.classes is None:
             return np.asarray(self.model.predict(matrix), dtype=np.float64)
-        chances = np.asarray(self.model.predict_proba(matrix), dtype=np.float64)
-        return spread(chances, self.classes, n_levels=n_levels)
+        return spread(self.model.predict_proba(matrix), self.classes, n_levels=n_levels)
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         if self.classes is None:
@@ -109,28 +106,26 @@ def fit_boosting(
 
     `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
     """
-    copies = n_copies(table) if dropped else 1
+    n_rows = len(table.train_y)
     table = with_dropped(table, seed=seed) if dropped else table
-    features, y = learn_features(table), y_numbers(table)
+    features, y = learn_features(table), table.y_numbers
     whole = library.matrix(features, table.train), y.astype(np.int64) if classes else y
+    rows, held = hold_out(*whole, classes=classes, seed=seed, copies=len(y) // n_rows)
 
-    def fit(rows: Rows, settings: Settings, *, stop_on: Rows | None = None) -> _Trees:
+    def fit(rows: Rows, settings: Settings, *, stop: bool = False) -> _Trees:
         model, (x, y) = library.build(settings, classes, features.unordered, seed), rows
         # Classes without a gap: XGBoost takes no others.
         labels, y = np.unique(y, return_inverse=True) if classes else (None, y)
-        stopping = {}
-        if stop_on is not None:
-            stop_y = stop_on[1] if labels is None else np.searchsorted(labels, stop_on[1])
-            stopping = library.stopping((stop_on[0], stop_y))
+        stop_y = held[1] if labels is None else np.searchsorted(labels, held[1])
+        stopping = library.stopping((held[0], stop_y)) if stop else {}
         return _Trees(model.fit(x, y, **stopping), labels)
 
-    chosen, loss = {"trees": library.trees}, 0.0
-    rows, held = hold_out(*whole, classes=classes, seed=seed, copies=copies)
+    loss, chosen = 0.0, {"trees": library.trees}
     if tuned:
-        chosen, loss = _tune(fit, library, rows, held)
+        loss, chosen = _tune(partial(fit, rows, stop=True), library, held)
     elif not classes:
         loss = fit(rows, chosen).loss(*held)
-    trees, n_levels = fit(whole, chosen), len(y_levels(table)) if classes else 0
+    trees, n_levels = fit(whole, chosen), len(table.y_levels) if classes else 0
 
     def predict(columns: Columns) -> Predicted:
         result = trees.predict(library.matrix(features, columns), n_levels)
@@ -142,16 +137,15 @@ def fit_boosting(
 
 
 def _tune(
-    fit: Callable[..., _Trees], library: Boosting, rows: Rows, held: Rows
-) -> tuple[dict[str, Any], float]:
-    tried: list[tuple[float, dict[str, Any]]] = []
+    fit: Callable[[Settings], _Trees], library: Boosting, held: Rows
+) -> tuple[float, dict[str, Any]]:
+    tried = []
     for values in product(*library.grid.values()):
         settings = dict(zip(library.grid, values, strict=True))
-        trees = fit(rows, {**settings, "trees": MOST_TREES}, stop_on=held)
+        trees = fit({**settings, "trees": MOST_TREES})
         settings["trees"] = max(1, library.n_trees(trees.model))
         tried.append((trees.loss(*held), settings))
-    loss, chosen = min(tried, key=lambda trial: trial[0])
-    return chosen, loss
+    return min(tried, key=lambda trial: trial[0])
 
 
 def hold_out(

@@ -30,8 +30,12 @@ from exfam_studies.experts.tables.peers import fit_reference_tables
 RULES = {"argmax": "argmax", "rounded": "mean"}
 # What the paper's figures are of.
 PAPER_RULE, PAPER_BINS = "argmax", "pooled"
-# (n_c, noise, corr): columns that generate y, their noise, their correlation in training.
-SETTINGS = tuple(itertools.product((1, 5), (0.0, 0.5, 1.5), (0.1, 0.9)))
+METRICS = ("accuracy", "mse")
+# Simulated task -> columns that generate y, their noise, their correlation in training.
+SIMULATED = {
+    f"simulation-{n_informative}-{noise:g}-{corr:g}": (n_informative, noise, corr)
+    for n_informative, noise, corr in itertools.product((1, 5), (0.0, 0.5, 1.5), (0.1, 0.9))
+}
 # Its models, as ours are called; ATN is the attention that masked tables are.
 _MODELS = (
     "logistic-regression", "random-forest-tuned", "gradient-boosting-tuned", "mlp-tuned",
@@ -77,21 +81,17 @@ _AUTOMPG = {
     "tabnet": (0.600, 0.486),
     "reference": (0.793, 0.207),
 }
-# (n_c, noise, corr) of each simulated task.
-SIMULATED = {"simulation-{}-{:g}-{:g}".format(*setting): setting for setting in SETTINGS}
-# Task -> model -> accuracy and squared error of its most probable code, with pooled bins.
-PAPER: Mapping[str, Mapping[str, tuple[float, float]]] = {
+# Task -> model -> metric -> figure of its most probable code, with pooled bins.
+PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
+    "autompg": {model: dict(zip(METRICS, pair, strict=True)) for model, pair in _AUTOMPG.items()},
     **{
-        task: dict(zip(_MODELS, zip(*both, strict=True), strict=True))
-        for task, both in zip(SIMULATED, zip(_ACCURACY, _MSE, strict=True), strict=True)
+        task: {
+            model: {"accuracy": accuracy, "mse": mse}
+            for model, accuracy, mse in zip(_MODELS, accuracies, errors, strict=True)
+        }
+        for task, accuracies, errors in zip(SIMULATED, _ACCURACY, _MSE, strict=True)
     },
-    "autompg": _AUTOMPG,
 }
-
-
-def paper_figures(task: str, model: str) -> Mapping[str, float]:
-    """The figures that the paper prints for a model, by metric, if it has it."""
-    return dict(zip(("accuracy", "mse"), PAPER[task].get(model, ()), strict=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,9 +112,11 @@ class CodedTask:
     def models(self) -> Mapping[str, Contender]:
         return coded_models(fast=self.options.fast)
 
-    def together(self, name: str) -> Callable[..., Sequence[Fitted]] | None:
-        """The paper's model is fitted to several data sets at once."""
-        return fit_reference_tables if name == "reference" and self.resampled else None
+    def together(self, name: str) -> Contender | None:
+        """What is fitted to several data sets at once: the paper's model."""
+        if name != "reference" or not self.resampled:
+            return None
+        return replace(self.models()[name], fit=fit_reference_tables)
 
     def keys(self, name: str) -> list[Key]:
         """One for each data set, or for each seed where chance plays a part."""
@@ -135,18 +137,14 @@ class CodedTask:
 
     def model_rows(self, name: str, results: Sequence[Measured]) -> list[Row]:
         """Accuracy and squared error of both rules, and nats, over the data sets."""
-        if not results:
-            return []
         model = self.models()[name]
-        row = replace(self._row(name), n_configurations=model.n_configurations)
-        rows = []
-        for rule, called in RULES.items():
-            for metric in ("accuracy", "mse"):
-                is_paper = (called, self.bins) == (PAPER_RULE, PAPER_BINS)
-                paper = paper_figures(self.name, name).get(metric) if is_paper else None
-                settings = {**row.settings, "rule": called}
-                named = replace(row, metric=metric, settings=settings, paper=paper)
-                rows.append(_with_spread(named, model, results, f"{metric} {rule}"))
+        row, rows = replace(self._row(name), n_configurations=model.n_configurations), []
+        for (rule, called), metric in itertools.product(RULES.items(), METRICS):
+            is_paper = (called, self.bins) == (PAPER_RULE, PAPER_BINS)
+            paper = PAPER[self.name].get(name, {}).get(metric) if is_paper else None
+            settings = {**row.settings, "rule": called}
+            named = replace(row, metric=metric, settings=settings, paper=paper)
+            rows.append(_with_spread(named, model, results, f"{metric} {rule}"))
         nats = _with_spread(replace(row, metric="nats"), model, results, "nats")
         if nats.value is None:
             mixed = np.mean([result.arrays["nats-mixed"][0] for result in results])
@@ -156,23 +154,18 @@ class CodedTask:
     def further_rows(self, results: Results) -> list[Row]:
         """Differences on the data sets of both models, and the paper's figures of other models."""
         rows = []
-        for name, theirs in results.items() if self.resampled else ():
-            pairs = pairs_of(results.get(OURS[0], ()), theirs)
-            if name == OURS[0] or not pairs:
-                continue
-            for metric in ("accuracy", "mse"):
+        for name, metric in itertools.product(results if self.resampled else (), METRICS):
+            pairs = pairs_of(results.get(OURS[0], ()), results[name])
+            if name != OURS[0] and pairs:
                 settings = {"bins": self.bins, "rule": "mean", "against": name}
                 row = replace(self._row(OURS[0]), settings=settings, metric=f"minus-{metric}")
                 row, _ = difference_row(row, pairs, f"{metric} rounded")
                 rows.append(with_error(row, (row.sd or 0.0) / math.sqrt(len(pairs))))
-        if self.bins == PAPER_BINS:
-            settings, note = {"bins": PAPER_BINS, "rule": PAPER_RULE}, "the paper's own figure"
-            rows += [
-                replace(self._row(model), settings=settings, metric=metric, paper=figure, note=note)
-                for model in PAPER[self.name]
-                if model not in self.models()
-                for metric, figure in paper_figures(self.name, model).items()
-            ]
+        for name, figures in PAPER[self.name].items() if self.bins == PAPER_BINS else ():
+            row = replace(self._row(name), note="the paper's own figure")
+            row = replace(row, settings={**row.settings, "rule": PAPER_RULE})
+            if name not in self.models():
+                rows += [replace(row, metric=metric, paper=p) for metric, p in figures.items()]
         return rows
 
     def not_installed(self, name: str) -> Row:

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from io import BytesIO
+from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Shaped
+from jaxtyping import Bool, Float, Int64, Shaped
 from pyarrow import csv
 
 from exfam.checks import ExfamError, check_choice
@@ -29,6 +30,8 @@ SOURCE = PublicFiles(
 )
 
 Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
+# Which rows: their indices, or True and False for all rows.
+Rows = Int64[np.ndarray, "chosen"] | Bool[np.ndarray, "rows"]
 _TYPES = {"categorical": np.int64, "ordinal": np.int64, "boolean": np.bool_, "numeric": np.float64}
 
 # Of bike sharing; `instant` and `dteday` number the rows, `casual` and `registered` sum to the
@@ -74,30 +77,51 @@ class TableShift:
     task: str
     levels: Mapping[str, Sequence[int | str]] = field(default_factory=dict)
 
+    @property
+    def y_levels(self) -> list[Any]:
+        """The levels of y in order: those fixed beforehand, else those of the training rows."""
+        return list(self.levels.get("y", np.unique(self.train_y)))
+
+    @property
+    def y_numbers(self) -> Float[np.ndarray, "train"]:
+        """The training rows' y as a number to regress on: its code, where it has levels."""
+        y = self.train_y if self.task == "regression" else self.y_codes(self.train_y)
+        return y.astype(np.float64)
+
+    def y_codes(self, y: Shaped[np.ndarray, "rows"]) -> Int64[np.ndarray, "rows"]:
+        """The index of each value among the levels."""
+        index = {level: code for code, level in enumerate(self.y_levels)}
+        return np.array([index[value] for value in y.tolist()], dtype=np.int64)
+
+    def parted(self, train: Rows, test: Rows) -> "TableShift":
+        """The table of these training and test rows alone, by index or by True and False."""
+        return replace(
+            self,
+            train={name: column[train] for name, column in self.train.items()},
+            train_y=self.train_y[train],
+            test={name: column[test] for name, column in self.test.items()},
+            test_y=self.test_y[test],
+        )
+
 
 def bike_sharing(every: str = "day") -> TableShift:
     """Bikes hired in 2011, then 2012: `cnt` of a "day" or an "hour", by season, day and weather."""
     check_choice("every", every, ["day", "hour"])
     rows = read_columns(f"tabular/bike_{every}.csv")
     kinds = {name: kind for name, kind in BIKE_KINDS.items() if name in rows}
-    columns: dict[str, np.ndarray] = {
-        name: rows[name].astype(_TYPES[kind]) for name, kind in kinds.items()
-    }
+    columns = {name: rows[name].astype(_TYPES[kind]) for name, kind in kinds.items()}
     y = rows["cnt"].astype(np.float64)
-    return _split(columns, y, rows["yr"] == 0, rows["yr"] == 1, kinds=kinds, task="regression")
+    whole = TableShift(columns, y, columns, y, kinds, "regression")
+    return whole.parted(rows["yr"] == 0, rows["yr"] == 1)
 
 
 def wine_quality() -> TableShift:
     """Grades of red, then of white Portuguese wines by 11 measurements; no red wine has a 9."""
     rows = read_columns("tabular/wine_quality.csv")
-    columns = {
-        name: column.astype(np.float64)
-        for name, column in rows.items()
-        if name not in ("colour", "quality")
-    }
-    y, red = rows["quality"].astype(np.int64), rows["colour"] == "red"
+    y, red = rows.pop("quality").astype(np.int64), rows.pop("colour") == "red"
+    columns = {name: column.astype(np.float64) for name, column in rows.items()}
     kinds, levels = dict.fromkeys(columns, "numeric"), {"y": tuple(range(3, 10))}
-    return _split(columns, y, red, ~red, kinds=kinds, task="ordinal", levels=levels)
+    return TableShift(columns, y, columns, y, kinds, "ordinal", levels).parted(red, ~red)
 
 
 def auto_mpg(bins: str = "pooled") -> TableShift:
@@ -109,19 +133,13 @@ def auto_mpg(bins: str = "pooled") -> TableShift:
     check_choice("bins", bins, ["pooled", "train"])
     rows = read_columns("tabular/auto-mpg.csv")
     kept = (rows["horsepower"] != "?") & np.isin(rows["cylinders"], CYLINDERS)
-    rows = {name: column[kept] for name, column in rows.items()}
-    american = rows["origin"] == 1
-    known = american if bins == "train" else np.ones_like(american)
-    columns: dict[str, np.ndarray] = {"cylinders": rows["cylinders"].astype(np.int64)}
+    train = rows["origin"][kept] == 1
+    known = train if bins == "train" else np.ones_like(train)
+    columns = {"cylinders": np.searchsorted(CYLINDERS, rows["cylinders"][kept])}
     for name in BINNED:
-        values = rows[name].astype(np.float64)
-        # An edge itself falls below it.
-        edges = np.quantile(values[known], [1 / 3, 2 / 3])
-        columns[name] = np.searchsorted(edges, values).astype(np.int64)
+        columns[name] = quantile_codes(rows[name][kept].astype(np.float64), known, n_levels=3)
     y = columns.pop("mpg")
-    levels = {**dict.fromkeys([*columns, "y"], (0, 1, 2)), "cylinders": CYLINDERS}
-    kinds = dict.fromkeys(columns, "ordinal")
-    return _split(columns, y, american, ~american, kinds=kinds, task="ordinal", levels=levels)
+    return coded_table(columns, y, train, n_levels=3)
 
 
 def adult(by: str = "occupation") -> TableShift:
@@ -131,48 +149,27 @@ def adult(by: str = "occupation") -> TableShift:
     """
     check_choice("by", by, ADULT_SPLITS)
     column, labels = ADULT_SPLITS[by]
-    rows = adult_rows()
-    known = np.array([label is not None for label in rows[column]])
-    inside = np.isin(rows[column].astype(str), labels)
-    kinds = {name: kind for name, kind in ADULT_KINDS.items() if kind and name != column}
-    return _split(
-        {name: rows[name] for name in kinds}, rows["income"], known & inside, known & ~inside,
-        kinds=kinds, task="classification", levels={"y": ("<=50K", ">50K")},
-    )  # fmt: skip
-
-
-def adult_rows() -> dict[str, Shaped[np.ndarray, "rows"]]:
-    """The columns of both files of the census."""
     files = [read_file(SOURCE, f"tabular/adult.{part}").decode() for part in ("data", "test")]
     cells = [line.rstrip(".").split(", ") for file in files for line in file.splitlines()]
     # Each file has a line or two that is no row.
-    whole = np.array([row for row in cells if len(row) == len(ADULT_KINDS)], dtype=object)
-    whole[whole == "?"] = None
-    types = {"numeric": np.float64, "ordinal": np.int64}
-    return {
-        name: column.astype(types[kind]) if kind in types else column
-        for (name, kind), column in zip(ADULT_KINDS.items(), whole.T, strict=True)
+    table = np.array([row for row in cells if len(row) == len(ADULT_KINDS)], dtype=object)
+    table[table == "?"] = None
+    rows = dict(zip(ADULT_KINDS, table.T, strict=True))
+    known, inside = ~missing_cells(rows[column]), np.isin(rows[column].astype(str), labels)
+    kinds = {name: kind for name, kind in ADULT_KINDS.items() if kind and name != column}
+    columns = {
+        name: rows[name] if kind == "categorical" else rows[name].astype(_TYPES[kind])
+        for name, kind in kinds.items()
     }
+    y, levels = rows["income"], {"y": ("<=50K", ">50K")}
+    whole = TableShift(columns, y, columns, y, kinds, "classification", levels)
+    return whole.parted(known & inside, known & ~inside)
 
 
 def read_columns(name: str) -> dict[str, Shaped[np.ndarray, "rows"]]:
     """The columns of a file of comma-separated values."""
     rows = csv.read_csv(BytesIO(read_file(SOURCE, name)))
     return {column: rows[column].to_numpy() for column in rows.column_names}
-
-
-def _split(
-    columns: Columns,
-    y: Shaped[np.ndarray, "rows"],
-    train: Bool[np.ndarray, "rows"],
-    test: Bool[np.ndarray, "rows"],
-    *,
-    kinds: Mapping[str, str],
-    task: str,
-    levels: Mapping[str, Sequence[int | str]] | None = None,
-) -> TableShift:
-    parts = [{name: column[own] for name, column in columns.items()} for own in (train, test)]
-    return TableShift(parts[0], y[train], parts[1], y[test], kinds, task, levels or {})
 
 
 # Kinds whose values have an order enter as one number, these as a label each.
@@ -182,28 +179,31 @@ SHARES = (0.0, 0.1, 0.3, 0.5, 0.7)
 # Of longer tables each row comes once where cells are dropped in training.
 _FEW_ROWS = 5000
 
-CodedPart = tuple[np.ndarray, np.ndarray]
+
+def quantile_codes(
+    values: Float[np.ndarray, "rows"], known: Bool[np.ndarray, "rows"], *, n_levels: int
+) -> Int64[np.ndarray, "rows"]:
+    """Bins of equally many of the known rows, from 0; what is at an edge is below it."""
+    edges = np.quantile(values[known], np.arange(1, n_levels) / n_levels)
+    return np.searchsorted(edges, values)
 
 
-def coded_table(train: CodedPart, test: CodedPart, *, n_levels: int) -> TableShift:
-    """A table of columns x0, x1, … and y, all codes from 0 to n_levels - 1 in order."""
-    names = [f"x{number}" for number in range(train[0].shape[1])]
-    return TableShift(
-        train=dict(zip(names, train[0].T, strict=True)),
-        train_y=train[1],
-        test=dict(zip(names, test[0].T, strict=True)),
-        test_y=test[1],
-        kinds=dict.fromkeys(names, "ordinal"),
-        task="ordinal",
-        levels=dict.fromkeys([*names, "y"], range(n_levels)),
-    )
+def coded_table(
+    columns: Columns,
+    y: Int64[np.ndarray, "rows"],
+    train: Bool[np.ndarray, "rows"],
+    *,
+    n_levels: int,
+) -> TableShift:
+    """A table of columns and y that are codes from 0 to n_levels - 1 in order."""
+    kinds = dict.fromkeys(columns, "ordinal")
+    levels = dict.fromkeys([*columns, "y"], tuple(range(n_levels)))
+    return TableShift(columns, y, columns, y, kinds, "ordinal", levels).parted(train, ~train)
 
 
 def missing_cells(column: Shaped[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
     """Which cells are NaN or None."""
-    if column.dtype != object:
-        return np.asarray(column != column)
-    return np.array([cell is None or cell != cell for cell in column], dtype=bool)
+    return np.asarray((column != column) | np.equal(column, None), dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +212,7 @@ class Features:
 
     kinds: Mapping[str, str]
     labels: Mapping[str, list[object]]
-    means: Mapping[str, float]
-    sds: Mapping[str, float]
+    scales: Mapping[str, tuple[float, float]]
 
     @property
     def unordered(self) -> list[int]:
@@ -232,31 +231,28 @@ class Features:
             if name in self.labels:
                 parts.append((numbers == np.arange(len(self.labels[name]))).astype(np.float64))
             else:
-                parts.append(np.nan_to_num((numbers - self.means[name]) / self.sds[name]))
+                mean, sd = self.scales[name]
+                parts.append(np.nan_to_num((numbers - mean) / sd))
         return np.concatenate(parts, axis=1)
 
     def _numbers(self, name: str, column: Shaped[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
-        numbers = np.full(len(column), np.nan)
-        there = ~missing_cells(column)
         if name not in self.labels:
-            numbers[there] = column[there].astype(np.float64)
-            return numbers
+            return np.where(missing_cells(column), np.nan, column).astype(np.float64)
         index = {label: code for code, label in enumerate(self.labels[name])}
-        numbers[there] = [index.get(label, np.nan) for label in column[there].tolist()]
-        return numbers
+        return np.array([index.get(cell, np.nan) for cell in column.tolist()], dtype=np.float64)
 
 
 def learn_features(table: TableShift) -> Features:
     """What the rows to fit on say of their columns."""
-    labels, means, sds = {}, {}, {}
+    labels, scales = {}, {}
     for name, kind in table.kinds.items():
         cells = table.train[name][~missing_cells(table.train[name])]
         if kind == UNORDERED:
             labels[name] = sorted(set(cells.tolist()))
         else:
             numbers = cells.astype(np.float64)
-            means[name], sds[name] = float(numbers.mean()), float(numbers.std()) or 1.0
-    return Features(table.kinds, labels, means, sds)
+            scales[name] = float(numbers.mean()), float(numbers.std()) or 1.0
+    return Features(table.kinds, labels, scales)
 
 
 def with_missing(
@@ -271,36 +267,27 @@ def with_missing(
         hidden = np.broadcast_to(chosen, (n_rows, len(columns)))
     else:
         hidden = random.random((n_rows, len(columns))) < share
-    parts = {}
-    for index, (name, column) in enumerate(columns.items()):
-        floating = column.dtype.kind == "f"
-        changed = column.copy() if floating else column.astype(object)
-        changed[hidden[:, index]] = np.nan if floating else None
-        parts[name] = changed
-    return parts
-
-
-def n_copies(table: TableShift) -> int:
-    """How many times each row comes where cells of training rows are dropped."""
-    return len(SHARES) if len(table.train_y) <= _FEW_ROWS else 1
+    return {
+        name: np.where(gone, np.nan if column.dtype.kind == "f" else None, column)
+        for (name, column), gone in zip(columns.items(), hidden.T, strict=True)
+    }
 
 
 def with_dropped(table: TableShift, *, seed: int) -> TableShift:
-    """The table with cells of its training rows dropped: each of `n_copies` with another share."""
-    copies, turn = n_copies(table), np.arange(len(table.train_y)) % len(SHARES)
+    """The table with cells of its training rows dropped: every copy of a row with another share."""
+    n_rows = len(table.train_y)
+    copies = len(SHARES) if n_rows <= _FEW_ROWS else 1
+    copy, row = np.divmod(np.arange(copies * n_rows), n_rows)
     hidden = [
         with_missing(table.train, share=share, by="cell", seed=seed + number)
         for number, share in enumerate(SHARES)
     ]
     columns = {}
-    for name in table.train:
+    for name, kind in table.kinds.items():
         by_share = np.stack([part[name].astype(object) for part in hidden])
-        rows = [
-            by_share[(turn + copy) % len(SHARES), np.arange(len(turn))] for copy in range(copies)
-        ]
-        whole = np.concatenate(rows)
-        columns[name] = whole.astype(np.float64) if table.kinds[name] == "numeric" else whole
-    return replace(table, train=columns, train_y=np.tile(table.train_y, copies))
+        whole = by_share[(row + copy) % len(SHARES), row]
+        columns[name] = whole.astype(np.float64) if kind == "numeric" else whole
+    return replace(table, train=columns, train_y=table.train_y[row])
 
 
 BINS = ("pooled", "train")
@@ -308,13 +295,10 @@ N_FEATURES, N_FLIPPED, N_LEVELS = 5, 2, 10
 NOISE_OF_CAUSES, NOISE_OF_OTHERS, NOISE_OF_Y = 0.4, 0.3, 2.0
 LARGEST_COEFFICIENT = 10.0
 
-# Columns, with y after them, of the training and of the test table.
-Numbers = list[Float[np.ndarray, "rows columns"]]
-
 
 def simulate_numbers(
     *, n_informative: int, noise: float, corr: float, n_rows: int = 2000, seed: int
-) -> Numbers:
+) -> list[Float[np.ndarray, "rows columns"]]:
     """Columns correlated by `corr` in training and by 1 - `corr` in test, and y after them.
 
     The first `n_informative` generate y, with coefficients uniform on (0, 10) and noise of sd 2.
@@ -361,11 +345,8 @@ def simulate_shifted_tables(
     numbers = simulate_numbers(
         n_informative=n_informative, noise=noise, corr=corr, n_rows=n_rows, seed=seed
     )
-    known = np.concatenate(numbers) if bins == "pooled" else numbers[0]
-    edges = np.quantile(known, np.arange(1, n_levels) / n_levels, axis=0)
-    codes = [
-        np.stack([np.searchsorted(*pair) for pair in zip(edges.T, part.T, strict=True)], axis=1)
-        for part in numbers
-    ]
-    train, test = ((part[:, :-1], part[:, -1]) for part in codes)
-    return coded_table(train, test, n_levels=n_levels)
+    train = np.arange(2 * n_rows) < n_rows
+    known = train if bins == "train" else np.ones_like(train)
+    *x, y = (quantile_codes(cells, known, n_levels=n_levels) for cells in np.concatenate(numbers).T)
+    columns = {f"x{number}": codes for number, codes in enumerate(x)}
+    return coded_table(columns, y, train, n_levels=n_levels)

@@ -1,18 +1,16 @@
 """Fits of models to tables, each once and kept, and the rows they make."""
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int64, Shaped
 from scipy.special import ndtr
 
-from exfam_studies.common.fits import Job, gather
+from exfam_studies.common.fits import Job, fit_once, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Measured, Store
 from exfam_studies.common.rows import Row, row_over_seeds
@@ -49,24 +47,6 @@ class Fitted:
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
 
-def y_levels(table: TableShift) -> list[Any]:
-    """The levels of y in order: those fixed beforehand, else those of the training rows."""
-    return list(table.levels.get("y", np.unique(table.train_y)))
-
-
-def y_codes(y: Shaped[np.ndarray, "rows"], levels: Sequence[Any]) -> Int64[np.ndarray, "rows"]:
-    """The index of each value among the levels."""
-    index = {level: code for code, level in enumerate(levels)}
-    return np.array([index[value] for value in y.tolist()], dtype=np.int64)
-
-
-def y_numbers(table: TableShift) -> Float[np.ndarray, "rows"]:
-    """The training rows' y as a number to regress on: its code, where it has levels."""
-    if table.task == "regression":
-        return table.train_y.astype(np.float64)
-    return y_codes(table.train_y, y_levels(table)).astype(np.float64)
-
-
 def spread(
     chances: Float[np.ndarray, "rows classes"],
     classes: Int64[np.ndarray, "classes"],
@@ -81,14 +61,14 @@ def spread(
 
 def normal_prediction(mean: Float[np.ndarray, "rows"], sd: float, table: TableShift) -> Predicted:
     """A normal distribution of y, or of levels the chances of what lies nearest to each code."""
+
+    def log_prob(y: np.ndarray) -> np.ndarray:
+        return -(0.5 * (mean - y) ** 2 / sd**2 + np.log(sd) + 0.5 * np.log(2 * np.pi))
+
     if table.task == "regression":
-        return Predicted(mean=mean, log_prob=partial(_normal_log_prob, mean, sd))
-    edges = np.arange(1, len(y_levels(table))) - 0.5
+        return Predicted(mean=mean, log_prob=log_prob)
+    edges = np.arange(1, len(table.y_levels)) - 0.5
     return Predicted(chances=gaussian_bins(mean, sd, edges))
-
-
-def _normal_log_prob(mean: np.ndarray, sd: float, y: np.ndarray) -> np.ndarray:
-    return -(0.5 * (mean - y) ** 2 / sd**2 + np.log(sd) + 0.5 * np.log(2 * np.pi))
 
 
 def gaussian_bins(
@@ -96,11 +76,16 @@ def gaussian_bins(
 ) -> Float[np.ndarray, "rows levels"]:
     """Probabilities of the intervals between increasing edges, and of those beyond them."""
     z = (np.concatenate([[-np.inf], edges, [np.inf]]) - mean[:, None]) / sd
-    low, high = z[:, :-1], z[:, 1:]
-    # Beyond the mean the upper tail is the exact one: 1 - tiny leaves no digits to subtract.
+    return normal_mass(z[:, :-1], z[:, 1:])
+
+
+def normal_mass(
+    low: Float[np.ndarray, "*shape"], high: Float[np.ndarray, "*shape"]
+) -> Float[np.ndarray, "*shape"]:
+    """The probability of a standard normal number from `low` to `high`."""
+    # The mirror image has the same probability, and is exact in the upper tail.
     above = low > 0
-    low, high = np.where(above, -high, low), np.where(above, -low, high)
-    return np.asarray(ndtr(high) - ndtr(low))
+    return np.asarray(ndtr(np.where(above, -low, high)) - ndtr(np.where(above, -high, low)))
 
 
 def nats(
@@ -128,7 +113,7 @@ def row_losses(
         assert predicted.mean is not None and predicted.log_prob is not None
         numbers = y.astype(np.float64)
         return {"mse mean": (predicted.mean - numbers) ** 2, "nats": -predicted.log_prob(numbers)}
-    codes, chances = y_codes(y, y_levels(table)), predicted.chances
+    codes, chances = table.y_codes(y), predicted.chances
     mean, likeliest = chances @ np.arange(chances.shape[1]), chances.argmax(axis=1)
     losses = {
         "accuracy argmax": likeliest == codes,
@@ -164,29 +149,19 @@ def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
     return rows
 
 
-def fit_missing(task: Any, name: str, store: Store) -> None:
-    """Fit the wanted fits of a model that have no result yet, each with its number as the seed."""
+def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
+    """The rows of a model, after those fits that have no result yet, seeded by their numbers."""
     contender, together = task.models()[name], task.together(name)
+    if not contender.is_installed:
+        return [task.not_installed(name)]
     missing = [key for key in task.keys(name) if store.get(key) is None]
-    if contender.package is not None:
-        import_module(contender.package)  # no part of what a fit costs
     for keys in [missing] if together and missing else [[key] for key in missing]:
-        tables, seed = [task.table(key) for key in keys], keys[0].seed
-        start = time.process_time()
-        if together:
-            fits = together(tables, seed=seed)
-        else:
-            fits = [contender.fit(table, seed=seed) for table in tables]
-        seconds = (time.process_time() - start) / len(keys)
+        tables = [task.table(key) for key in keys]
+        fit = fit_once(together or contender, tables if together else tables[0], seed=keys[0].seed)
+        fits, seconds = fit.estimator if together else [fit.estimator], fit.cpu_seconds / len(keys)
         for key, table, fitted in zip(keys, tables, fits, strict=True):
             losses = task.losses(fitted, table, key)
             store.put(Measured({}, losses, fitted.chosen, seconds, key))
-
-
-def _fitted_rows(task: Any, name: str, store: Store) -> list[Row]:
-    if not task.models()[name].is_installed:
-        return [task.not_installed(name)]
-    fit_missing(task, name, store)
     return task.model_rows(name, _kept(task, name, store))
 
 

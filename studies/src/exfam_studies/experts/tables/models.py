@@ -11,20 +11,13 @@ import numpy as np
 from exfam_studies.common.fits import Contender
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
 from exfam_studies.experts.tables.data import Columns, TableShift, with_dropped
-from exfam_studies.experts.tables.fits import (
-    Fitted,
-    Predicted,
-    spread,
-    y_codes,
-    y_levels,
-    y_numbers,
-)
+from exfam_studies.experts.tables.fits import Fitted, Predicted, spread
 from exfam_studies.experts.tables.peers import (
     CLASSIFIERS,
     GRIDS,
     fit_one_hot,
     fit_ordered_probit,
-    fit_reference,
+    fit_reference_tables,
     fit_ridge,
 )
 
@@ -64,7 +57,7 @@ def fit_masked(
     """
     from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
 
-    levels = y_levels(table) if table.task != "regression" else []
+    levels = table.y_levels if table.task != "regression" else []
     kinds: dict[str, Any] = {
         name: list(table.levels.get(name, ())) or kind for name, kind in table.kinds.items()
     }
@@ -73,11 +66,11 @@ def fit_masked(
         kinds["y"] = levels
     estimator = MaskedTableClassifier if classes else MaskedTableRegressor
     model: Any = estimator(kinds=kinds, seed=seed, progress=False, **settings)
-    model.fit(dict(table.train), table.train_y if classes else y_numbers(table))
+    model.fit(dict(table.train), table.train_y if classes else table.y_numbers)
 
     def predict(columns: Columns) -> Predicted:
         if classes:
-            codes = y_codes(model.classes_, levels)
+            codes = table.y_codes(model.classes_)
             chances = model.predict_proba(dict(columns))
             return Predicted(chances=spread(chances, codes, n_levels=len(levels)))
         distribution = model.predict_dist(dict(columns))
@@ -100,7 +93,7 @@ def coded_models(*, fast: bool) -> dict[str, Contender]:
         tried = None if "ordinal" in settings else n
         models.append(Contender(model=name, fit=fit, n_configurations=tried, fast=name == OURS[0]))
     slow = partial(Contender, fast=False)
-    models.append(slow(model="reference", fit=fit_reference, most_fits=_FEW))
+    models.append(slow(model="reference", fit=_fit_reference, most_fits=_FEW))
     for name in CLASSIFIERS:
         fit, quick = partial(fit_one_hot, model=name), name != "gradient-boosting"
         models.append(Contender(model=name, fit=fit, chance=name in GRIDS, fast=quick))
@@ -174,3 +167,7 @@ def _n_recipes(settings: Mapping[str, Any]) -> int:
 
 def _fit_ridge_dropped(table: TableShift, *, seed: int) -> Fitted:
     return fit_ridge(with_dropped(table, seed=seed), seed=seed)
+
+
+def _fit_reference(table: TableShift, *, seed: int) -> Fitted:
+    return fit_reference_tables([table], seed=seed)[0]

@@ -5,17 +5,21 @@ Source: appendix E of "Bidirectional attention as a mixture of continuous word e
 
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from scipy.optimize import minimize
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 from scipy.stats import norm
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 from torch.nn import functional
 
@@ -29,11 +33,9 @@ from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
     gaussian_bins,
+    normal_mass,
     normal_prediction,
     spread,
-    y_codes,
-    y_levels,
-    y_numbers,
 )
 
 Numbers = Float[np.ndarray, "parameters"]
@@ -46,16 +48,12 @@ SMALLEST_LOG_STEP = -12.0
 TINY = 1e-300
 
 
-def _sklearn(module: str, name: str, **settings: Any) -> Any:
-    return getattr(import_module(f"sklearn.{module}"), name)(**settings)
-
-
 # With scikit-learn's defaults; logistic regression is run until it converges.
-CLASSIFIERS = {
-    "logistic-regression": partial(_sklearn, "linear_model", "LogisticRegression", max_iter=2000),
-    "random-forest": partial(_sklearn, "ensemble", "RandomForestClassifier"),
-    "gradient-boosting": partial(_sklearn, "ensemble", "GradientBoostingClassifier"),
-    "mlp": partial(_sklearn, "neural_network", "MLPClassifier"),
+CLASSIFIERS: Mapping[str, Callable[..., Any]] = {
+    "logistic-regression": partial(LogisticRegression, max_iter=2000),
+    "random-forest": RandomForestClassifier,
+    "gradient-boosting": GradientBoostingClassifier,
+    "mlp": MLPClassifier,
 }
 _TREES = (50, 100, 200)
 GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
@@ -73,11 +71,8 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
 
 def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False) -> Fitted:
     """A classifier of a table of codes, with its library's settings or the best of its grid."""
-    from sklearn.exceptions import ConvergenceWarning
-    from sklearn.model_selection import GridSearchCV
-
-    codes, levels = learn_features(table).codes, y_levels(table)
-    eye = np.eye(len(levels))
+    codes, n_levels = learn_features(table).codes, len(table.y_levels)
+    eye = np.eye(n_levels)
 
     def matrix(columns: Columns) -> Float[np.ndarray, "rows features"]:
         numbers = codes(columns).astype(np.int64)
@@ -89,11 +84,11 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False
     with warnings.catch_warnings():
         # The paper's perceptrons stop after 200 epochs as well.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(matrix(table.train), y_codes(table.train_y, levels))
+        classifier.fit(matrix(table.train), table.y_codes(table.train_y))
 
     def predict(columns: Columns) -> Predicted:
         chances = classifier.predict_proba(matrix(columns))
-        return Predicted(chances=spread(chances, classifier.classes_, n_levels=len(levels)))
+        return Predicted(chances=spread(chances, classifier.classes_, n_levels=n_levels))
 
     chosen = classifier.best_params_.items() if tuned else ()
     return Fitted(predict, {name: str(v) if isinstance(v, tuple) else v for name, v in chosen})
@@ -101,14 +96,10 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False
 
 def fit_ridge(table: TableShift, *, seed: int, standardized: bool = True) -> Fitted:
     """Ridge regression of y, or of its code; penalty and sd are of leave-one-out errors."""
-    from sklearn.linear_model import RidgeCV
-
     features = learn_features(table)
     matrix = features.design if standardized else features.codes
-    model = RidgeCV(RIDGE_PENALTIES, store_cv_results=True)
-    model.fit(matrix(table.train), y_numbers(table))
-    index = int(np.flatnonzero(model.alpha_ == RIDGE_PENALTIES)[0])
-    sd = float(np.sqrt(model.cv_results_[:, index].mean()))
+    model = RidgeCV(RIDGE_PENALTIES).fit(matrix(table.train), table.y_numbers)
+    sd = float(np.sqrt(-model.best_score_))
     return Fitted(
         lambda columns: normal_prediction(model.predict(matrix(columns)), sd, table),
         {"alpha": float(model.alpha_)},
@@ -117,13 +108,13 @@ def fit_ridge(table: TableShift, *, seed: int, standardized: bool = True) -> Fit
 
 def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
     """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope), x of codes."""
-    n_levels, codes = len(y_levels(table)), learn_features(table).codes
+    n_levels, codes = len(table.y_levels), learn_features(table).codes
 
     def scores_of(columns: Columns) -> Float[np.ndarray, "rows columns"]:
         # The normal quantile at the middle of each code's share, codes being quantile bins.
         return np.asarray(ndtri((codes(columns) + 0.5) / n_levels))
 
-    scores, y = scores_of(table.train), y_codes(table.train_y, y_levels(table))
+    scores, y = scores_of(table.train), table.y_codes(table.train_y)
     n_slopes = scores.shape[1]
     share = np.bincount(y, minlength=n_levels).cumsum()[:-1] + 0.5
     cuts = ndtri(share / (len(y) + 1.0))
@@ -154,10 +145,7 @@ def probit_loss(
     edges = np.concatenate([[-np.inf], cuts, [np.inf]])
     latent = scores @ slopes
     low, high = edges[y] - latent, edges[y + 1] - latent
-    # The mirror image has the same probability, and is exact in the upper tail.
-    above = low > 0
-    p = ndtr(np.where(above, -low, high)) - ndtr(np.where(above, -high, low))
-    p = np.maximum(p, TINY)
+    p = np.maximum(normal_mass(low, high), TINY)
     to_low, to_high = norm.pdf(low) / p, norm.pdf(high) / p
     of_edges = np.bincount(y, to_low, len(edges) - 1) - np.bincount(y + 1, to_high, len(edges))[:-1]
     # Each cut after the first moves with all steps before it.
@@ -177,13 +165,7 @@ _ROWS_AT_ONCE = 4096
 def reference_network(
     n_tables: int, n_columns: int, n_categories: int, *, seed: int
 ) -> DeepTableNetwork:
-    """The paper's network, one for each table.
-
-    >>> network = reference_network(1, 6, 10, seed=0)
-    >>> unused = 2 * 20
-    >>> sum(parameter.numel() for parameter in network.parameters()) - unused
-    2535
-    """
+    """The paper's network, one for each table."""
     generator = torch.Generator().manual_seed(seed)
     plan = TokenPlan(
         (n_categories,) * n_columns,
@@ -204,18 +186,13 @@ def reference_network(
     return DeepTableNetwork(tokens, readout, settings, generator=generator)
 
 
-def fit_reference(table: TableShift, *, seed: int) -> Fitted:
-    """The paper's model of one table of codes."""
-    return fit_reference_tables([table], seed=seed)[0]
-
-
 def fit_reference_tables(
     tables: Sequence[TableShift], *, seed: int, epochs: int = EPOCHS
 ) -> list[Fitted]:
     """The paper's model of each of several tables of codes of one size."""
     rows = [np.column_stack([*table.train.values(), table.train_y]) for table in tables]
     codes = torch.from_numpy(np.stack(rows))
-    n_levels = len(y_levels(tables[0]))
+    n_levels = len(tables[0].y_levels)
     network = reference_network(len(codes), codes.shape[-1], n_levels, seed=seed)
     generator = torch.Generator().manual_seed(seed)
     with lend_generator(generator, network):
