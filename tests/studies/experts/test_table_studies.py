@@ -118,7 +118,7 @@ def coded_result(model, number, mse, **losses):
 
 
 def coded_task(bins="pooled"):
-    return CodedTask(TASK, bins, lambda number: coded(), 3, Options())
+    return CodedTask(TASK, bins, lambda seed: coded(), 3, Options())
 
 
 def test_differences_are_paired():

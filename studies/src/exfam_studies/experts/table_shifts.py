@@ -36,7 +36,6 @@ from exfam_studies.experts.tables.data import (
 )
 from exfam_studies.experts.tables.fits import (
     Fitted,
-    Losses,
     Results,
     difference_row,
     loss_row,
@@ -102,7 +101,7 @@ class ShiftTask:
         whole = replace(table, test=table.train, test_y=table.train_y)
         return whole.parted(train[np.sort(rest)], train[np.sort(held)])
 
-    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Losses:
+    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Mapping[str, np.ndarray]:
         """The losses of all test rows by share dropped: "0", "0.1 cell", …; means over draws."""
         losses, draws = {}, range(key.seed * DRAWS, (key.seed + 1) * DRAWS)
         parts: dict[str, list[Columns]] = {WHOLE: [table.test]}
@@ -156,14 +155,10 @@ class ShiftTask:
         return Row(task=self.label, model=name, metric="nats", note="not installed")
 
 
-def _wine() -> TableShift:
-    return replace(wine_quality(), levels={"y": tuple(range(11))})
-
-
 _TASKS = {
     task.label: task
     for task in (
-        ShiftTask("wine", "ordinal", _wine, dropped=True),
+        ShiftTask("wine", "ordinal", wine_quality, dropped=True),
         ShiftTask("bike-day", "regression", bike_sharing, dropped=True),
         ShiftTask("adult-country", "classification", partial(adult, "country"), True, ADULT_ROWS),
         ShiftTask("adult-occupation", "classification", adult, n_rows=ADULT_ROWS),

@@ -15,7 +15,7 @@ from typing import Any
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.tables.coded import SIMULATED, CodedTask
-from exfam_studies.experts.tables.data import BINS, TableShift, simulate_shifted_tables
+from exfam_studies.experts.tables.data import BINS, simulate_shifted_tables
 from exfam_studies.experts.tables.fits import run_tables
 from exfam_studies.experts.tables.models import model_parameters
 
@@ -27,9 +27,9 @@ ROWS, FAST_ROWS = 2000, 200
 
 def run(options: Options) -> list[Row]:
     """Fit and score all models on the wanted settings."""
-    n_rows = FAST_ROWS if options.fast else ROWS
+    simulate = partial(simulate_shifted_tables, n_rows=FAST_ROWS if options.fast else ROWS)
     tasks = [
-        CodedTask(name, bins, partial(_table, setting, bins, n_rows), DATA_SETS, options)
+        CodedTask(name, bins, partial(simulate, bins=bins, **setting), DATA_SETS, options)
         for name, setting in SIMULATED.items()
         if options.wants(name)
         for bins in BINS
@@ -40,10 +40,3 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults."""
     return model_parameters(row.model)
-
-
-def _table(setting: tuple[int, float, float], bins: str, n_rows: int, number: int) -> TableShift:
-    n_informative, noise, corr = setting
-    return simulate_shifted_tables(
-        n_informative=n_informative, noise=noise, corr=corr, bins=bins, n_rows=n_rows, seed=number
-    )

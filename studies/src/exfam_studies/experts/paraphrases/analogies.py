@@ -111,8 +111,7 @@ def attention_scales(
 
     def by_word(weight: Float[np.ndarray, "positions"]) -> Float[np.ndarray, "words"]:
         """Sums over the centers around each position, over the positions of each word."""
-        own = weighed.as_context * weighed.sums(weight)
-        return weighed.by_word(np.arange(len(own)), own)
+        return weighed.by_word(weighed.as_context * weighed.sums(weight))
 
     total = by_word(center)
     # gamma^2 of a pair is tau of the context times its gamma over the center's sum.
@@ -187,24 +186,8 @@ def analogy_errors(factors: Factors, sets: WordSets, questions: WordQuestions) -
             f"`questions` must hold one of four different known words, got none of "
             f"{len(questions)}."
         )
-    inverse, terms, seen = factors.words_of_contexts, [], []
-    constant = inverse.sum(axis=1)
-    kept: dict[frozenset[int], tuple[np.ndarray, float, float]] = {}
-
-    def of_set(*codes: int) -> tuple[Float[np.ndarray, "dim"], float, float]:
-        if frozenset(codes) not in kept:
-            kept[frozenset(codes)] = _projected(sets, inverse, codes)
-        return kept[frozenset(codes)]
-
-    for a, a_star, b, b_star in known.values():
-        (log_w, p, w_seen), (log_star, p_star, star_seen) = of_set(b, a_star), of_set(b_star, a)
-        mass = float(np.log(p_star) - np.log(p)) * constant
-        sigma = log_w - of_set(b)[0] - of_set(a_star)[0]
-        sigma_star = log_star - of_set(b_star)[0] - of_set(a)[0]
-        # rho = xi - delta, by Bayes' rule.
-        terms.append([log_star - log_w - mass, sigma - sigma_star, mass])
-        seen.append((w_seen + star_seen) / 2)
-    codes, statistics = np.array(list(known.values()), dtype=np.int64), np.array(terms)
+    statistics, seen = _statistics(list(known.values()), sets, factors.words_of_contexts)
+    codes = np.array(list(known.values()), dtype=np.int64)
     a, a_star, b, b_star = factors.words[codes].swapaxes(0, 1)
     gap = b_star - (a_star - a + b)
     return AnalogyErrors(
@@ -214,24 +197,42 @@ def analogy_errors(factors: Factors, sets: WordSets, questions: WordQuestions) -
         gap=gap,
         terms=np.concatenate([statistics, (gap - statistics.sum(axis=1))[:, None]], axis=1),
         answer=np.linalg.norm(b_star, axis=1),
-        seen=np.array(seen),
+        seen=seen,
         log_frequency=np.log(sets.center[codes[:, 3]]),
     )
 
 
-def _projected(
-    sets: WordSets, inverse: Float[np.ndarray, "dim contexts"], codes: Sequence[int]
-) -> tuple[Float[np.ndarray, "dim"], float, float]:
-    """C^+ log p(W | c) of a word set, p(W), and the share of contexts where W was counted."""
-    words = [sets.words[code] for code in codes]
-    given, seen = sets.given_context(words)
-    if not (given > 0).all():
-        raise DataError(
-            f"`sets` must give each set a probability above 0 around every word, got 0 for "
-            f"{{{', '.join(words)}}} around {sets.words[int(given.argmin())]!r}. "
-            "Take smoothing above 0."
-        )
-    return inverse @ np.log(given), float(given @ sets.context), float(seen.mean())
+def _statistics(
+    questions: Sequence[Sequence[int]], sets: WordSets, inverse: Float[np.ndarray, "dim contexts"]
+) -> tuple[Float[np.ndarray, "questions known dim"], Questions]:
+    """C^+ times rho, Delta and delta, and the share of contexts around which sets were counted."""
+    kept: dict[frozenset[int], tuple[np.ndarray, float, float]] = {}
+
+    def projected(*codes: int) -> tuple[np.ndarray, float, float]:
+        """C^+ log p(W | c), p(W) and the share of a set, computed once."""
+        if (key := frozenset(codes)) not in kept:
+            words = [sets.words[code] for code in codes]
+            given, seen = sets.given_context(words)
+            if not (given > 0).all():
+                raise DataError(
+                    f"`sets` must give each set a probability above 0 around every word, got 0 for "
+                    f"{{{', '.join(words)}}} around {sets.words[int(given.argmin())]!r}. "
+                    "Take smoothing above 0."
+                )
+            total = float(given @ sets.context)
+            kept[key] = inverse @ np.log(given), total, float(seen.mean())
+        return kept[key]
+
+    constant, terms, shares = inverse.sum(axis=1), [], []
+    for a, a_star, b, b_star in questions:
+        (log_w, p, seen), (log_star, p_star, seen_star) = projected(b, a_star), projected(b_star, a)
+        mass = float(np.log(p_star) - np.log(p)) * constant
+        sigma = log_w - projected(b)[0] - projected(a_star)[0]
+        sigma_star = log_star - projected(b_star)[0] - projected(a)[0]
+        # rho = xi - delta, by Bayes' rule.
+        terms.append([log_star - log_w - mass, sigma - sigma_star, mass])
+        shares.append((seen + seen_star) / 2)
+    return np.array(terms), np.array(shares)
 
 
 def check_proposition_4(

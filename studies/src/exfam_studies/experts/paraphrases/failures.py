@@ -11,6 +11,7 @@ from exfam_studies.experts.paraphrases.analogies import TERMS, AnalogyErrors
 
 _DRAWS_AT_ONCE = 50
 _ROUNDING = 1e-9
+ENDS = (0.025, 0.975)
 
 Numbers = Float[np.ndarray, "questions"]
 Failed = Bool[np.ndarray, "questions"]
@@ -52,17 +53,12 @@ def failure_predictors(
         parts = [_figures(number, failed, category, weight) for weight in weights]
         drawn = np.concatenate(parts, axis=1)
         predictors[name] = {
-            kind: _interval(float(whole[row, 0]), drawn[row])
+            # Redrawings without one of the kinds have no figure.
+            kind: Interval(float(whole[row, 0]), *np.nanquantile(drawn[row], ENDS).tolist())
             for row, kind in enumerate(("auc", "correlation", "auc-within"))
             if not np.isnan(whole[row, 0])
         }
     return predictors
-
-
-def _interval(figure: float, drawn: Draws) -> Interval:
-    # Redrawings without one of the kinds have no figure.
-    low, high = np.nanquantile(drawn, [0.025, 0.975])
-    return Interval(figure, float(low), float(high))
 
 
 def _redrawn(
@@ -79,11 +75,9 @@ def _figures(
     number: Numbers, failed: Failed, category: Int64[np.ndarray, "questions"], weight: Weights
 ) -> Float[np.ndarray, "figures draws"]:
     won, pairs = _won(number, failed, weight)
-    won_within, pairs_within = np.zeros(len(weight)), np.zeros(len(weight))
-    for relation in np.unique(category):
-        own = category == relation
-        more, of = _won(number[own], failed[own], weight[:, own])
-        won_within, pairs_within = won_within + more, pairs_within + of
+    within = [category == relation for relation in np.unique(category)]
+    parts = [_won(number[own], failed[own], weight[:, own]) for own in within]
+    won_within, pairs_within = np.sum(parts, axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
         correlation = _correlation(number, failed, weight)
         return np.stack([won / pairs, correlation, won_within / pairs_within])

@@ -68,10 +68,12 @@ class Windows:
         return np.where(alone, 0.0, total[self.last] - total[self.first] - own)
 
     def by_word(
-        self, position: Int64[np.ndarray, "chosen"], weight: Float[np.ndarray, "chosen"]
+        self,
+        weight: Float[np.ndarray, "chosen"],
+        position: Int64[np.ndarray, "chosen"] | None = None,
     ) -> Float[np.ndarray, "words"]:
-        """Sum of a weight over the positions of each word, of those chosen."""
-        tokens = self.tokens[position]
+        """Sum of a weight over the positions of each word, all or those chosen."""
+        tokens = self.tokens if position is None else self.tokens[position]
         counted = tokens >= 0
         total = np.bincount(tokens[counted], weight[counted], minlength=len(self.words))
         return total.astype(np.float64)  # nothing at all is counted in integers

@@ -71,8 +71,7 @@ class WordSets:
     def center(self) -> Float[np.ndarray, "words"]:
         """p(w_i) = sum over j of p(w_i, c_j); of CBOW the same as p(c_i)."""
         windows = self.windows
-        weight = windows.as_center * windows.sums(windows.as_context)
-        total = windows.by_word(np.arange(len(weight)), weight)
+        total = windows.by_word(windows.as_center * windows.sums(windows.as_context))
         return total / total.sum()
 
     @cached_property
@@ -114,13 +113,12 @@ class WordSets:
 
     @cached_property
     def _context_weight(self) -> Contexts:
-        weight = self.windows.as_context * self.windows.around
-        return self.windows.by_word(np.arange(len(weight)), weight)
+        return self.windows.by_word(self.windows.as_context * self.windows.around)
 
     def _counted(self, codes: Sequence[int]) -> Contexts:
         context, members = _positions_of_sets(self.windows, codes)
         weight = self.windows.as_context[context] * self._drawn(context, members)
-        return self.windows.by_word(context, weight) / self._context_weight
+        return self.windows.by_word(weight, context) / self._context_weight
 
     def _drawn(self, context: Positions, members: list[Positions]) -> Float[np.ndarray, "sets"]:
         """All weight around each context times the chance to draw its members, mean over orders."""

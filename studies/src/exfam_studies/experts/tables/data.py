@@ -30,8 +30,6 @@ SOURCE = PublicFiles(
 )
 
 Columns = Mapping[str, Shaped[np.ndarray, "rows"]]
-# Which rows: their indices, or True and False for all rows.
-Rows = Int64[np.ndarray, "chosen"] | Bool[np.ndarray, "rows"]
 _TYPES = {"categorical": np.int64, "ordinal": np.int64, "boolean": np.bool_, "numeric": np.float64}
 
 # Of bike sharing; `instant` and `dteday` number the rows, `casual` and `registered` sum to the
@@ -93,7 +91,7 @@ class TableShift:
         index = {level: code for code, level in enumerate(self.y_levels)}
         return np.array([index[value] for value in y.tolist()], dtype=np.int64)
 
-    def parted(self, train: Rows, test: Rows) -> "TableShift":
+    def parted(self, train: np.ndarray, test: np.ndarray) -> "TableShift":
         """The table of these training and test rows alone, by index or by True and False."""
         return replace(
             self,
@@ -120,7 +118,7 @@ def wine_quality() -> TableShift:
     rows = read_columns("tabular/wine_quality.csv")
     y, red = rows.pop("quality").astype(np.int64), rows.pop("colour") == "red"
     columns = {name: column.astype(np.float64) for name, column in rows.items()}
-    kinds, levels = dict.fromkeys(columns, "numeric"), {"y": tuple(range(3, 10))}
+    kinds, levels = dict.fromkeys(columns, "numeric"), {"y": tuple(range(11))}
     return TableShift(columns, y, columns, y, kinds, "ordinal", levels).parted(red, ~red)
 
 

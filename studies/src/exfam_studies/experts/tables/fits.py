@@ -127,23 +127,17 @@ def row_losses(
     return {name: losses[name].astype(np.float64) for name in names or LOSSES[table.task]}
 
 
-# Name of a loss -> its value in each row, or the mean alone.
-Losses = Mapping[str, np.ndarray]
 Results = Mapping[str, Sequence[Measured]]
 
 
 def run_tables(tasks: Sequence[Any], options: Options) -> list[Row]:
     """Fit and measure all models on all tasks, `CodedTask` or `ShiftTask`, but what is kept."""
-    folder = options.folder
-    if folder is not None and options.fast:
-        folder = folder / "fast"  # of other data
-    store = Store(folder)
-    jobs = [
-        Job(f"{task.label} {name}", partial(_fitted_rows, task, name, store))
-        for task in tasks
-        for name in task.models()
-    ]
-    rows = gather(jobs)
+    # A smoke run is of other data.
+    store = Store(options.folder / "fast" if options.folder and options.fast else options.folder)
+    pairs = [(task, name) for task in tasks for name in task.models()]
+    rows = gather(
+        [Job(f"{task.label} {n}", partial(_fitted_rows, task, n, store)) for task, n in pairs]
+    )
     for task in tasks:
         rows += task.further_rows({name: _kept(task, name, store) for name in task.models()})
     return rows

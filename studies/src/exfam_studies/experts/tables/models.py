@@ -10,7 +10,7 @@ import numpy as np
 
 from exfam_studies.common.fits import Contender
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
-from exfam_studies.experts.tables.data import Columns, TableShift, with_dropped
+from exfam_studies.experts.tables.data import Columns, TableShift
 from exfam_studies.experts.tables.fits import Fitted, Predicted, spread
 from exfam_studies.experts.tables.peers import (
     CLASSIFIERS,
@@ -76,11 +76,10 @@ def fit_masked(
         distribution = model.predict_dist(dict(columns))
         if not levels:
             return Predicted(mean=distribution.mean, log_prob=distribution.log_prob)
-        n_rows = len(distribution)
         edges = np.arange(1, len(levels)) - 0.5
-        below = [distribution.cdf(np.full(n_rows, edge)) for edge in edges]
-        ends = np.stack([np.zeros(n_rows), *below, np.ones(n_rows)], axis=1)
-        return Predicted(chances=np.clip(np.diff(ends, axis=1), 0, 1))
+        below = [distribution.cdf(np.full(len(distribution), edge)) for edge in edges]
+        chances = np.diff(np.stack(below, axis=1), prepend=0.0, append=1.0)
+        return Predicted(chances=np.clip(chances, 0, 1))
 
     return Fitted(predict, asdict(model.recipe_))
 
@@ -122,10 +121,8 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
         n = _n_recipes(settings) + 2
         models.append(Contender(model=name, fit=fit, n_configurations=n, fast=name == OURS[0]))
     slow = partial(Contender, fast=False)
-    models += [
-        Contender(model="ridge", fit=fit_ridge),
-        slow(model="ridge-dropped", fit=_fit_ridge_dropped),
-    ]
+    models.append(Contender(model="ridge", fit=fit_ridge))
+    models.append(slow(model="ridge-dropped", fit=partial(fit_ridge, dropped=True)))
     for name in ("lightgbm", "catboost"):
         variants: dict[str, dict[str, Any]] = {
             f"{name}-tuned": {"tuned": True},
@@ -146,8 +143,8 @@ def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
     """The settings of a model that differ from its defaults, or the grid that it is tuned on."""
     if model.startswith("masked-table"):
         if task is None:
-            kinds = {"kinds": "all columns ordered"}
-            return {"estimator": "MaskedTableClassifier", **CODED_SETTINGS[model], **kinds}
+            settings = {**CODED_SETTINGS[model], "kinds": "all columns ordered"}
+            return {"estimator": "MaskedTableClassifier", **settings}
         regression = task == "regression" or model == "masked-table-regression"
         estimator = "MaskedTableRegressor" if regression else "MaskedTableClassifier"
         return {"estimator": estimator, **SHIFT_SETTINGS.get(model, {})}
@@ -163,10 +160,6 @@ def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
 def _n_recipes(settings: Mapping[str, Any]) -> int:
     """How many recipes are tried by validation at most: ordinal or not, extra masking or not."""
     return 2 ** sum(name not in settings for name in ("ordinal", "extra_masking"))
-
-
-def _fit_ridge_dropped(table: TableShift, *, seed: int) -> Fitted:
-    return fit_ridge(with_dropped(table, seed=seed), seed=seed)
 
 
 def _fit_reference(table: TableShift, *, seed: int) -> Fitted:

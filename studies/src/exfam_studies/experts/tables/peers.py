@@ -23,12 +23,14 @@ from sklearn.neural_network import MLPClassifier
 from torch import Tensor
 from torch.nn import functional
 
+from exfam.families import Categorical
 from exfam.layers import lend_generator
+from exfam.tables.data import Column, TableSchema
+from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
-from exfam.tables.networks.parts import CellTokens, Readout, TokenPlan
 from exfam.tables.networks.table_network import TableSettings
-from exfam_studies.experts.tables.data import Columns, TableShift, learn_features
+from exfam_studies.experts.tables.data import Columns, TableShift, learn_features, with_dropped
 from exfam_studies.experts.tables.fits import (
     Fitted,
     Predicted,
@@ -94,8 +96,11 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False
     return Fitted(predict, {name: str(v) if isinstance(v, tuple) else v for name, v in chosen})
 
 
-def fit_ridge(table: TableShift, *, seed: int, standardized: bool = True) -> Fitted:
+def fit_ridge(
+    table: TableShift, *, seed: int, standardized: bool = True, dropped: bool = False
+) -> Fitted:
     """Ridge regression of y, or of its code; penalty and sd are of leave-one-out errors."""
+    table = with_dropped(table, seed=seed) if dropped else table
     features = learn_features(table)
     matrix = features.design if standardized else features.codes
     model = RidgeCV(RIDGE_PENALTIES).fit(matrix(table.train), table.y_numbers)
@@ -166,24 +171,19 @@ def reference_network(
     n_tables: int, n_columns: int, n_categories: int, *, seed: int
 ) -> DeepTableNetwork:
     """The paper's network, one for each table."""
-    generator = torch.Generator().manual_seed(seed)
-    plan = TokenPlan(
-        (n_categories,) * n_columns,
-        shared=True,
-        scores=(None,) * n_columns,
-        ordered=((False,) * n_columns,) * n_tables,
-    )
-    basis = torch.zeros(n_tables, n_columns, n_categories, n_categories + 2)
-    basis[..., :n_categories] = torch.eye(n_categories)
-    tokens = CellTokens(plan, embed_dim=EMBED, generator=generator)
-    bias = torch.zeros(n_columns, n_categories)
-    readout = Readout(basis, bias, embed_dim=EMBED, shared=True, generator=generator)
+    labels = np.arange(n_categories)
+    columns = tuple(Column(f"x{number}", "categorical", labels) for number in range(n_columns))
     settings = TableSettings(
         network="deep", categories="shared", ordinal=(False,) * n_tables, embed_dim=EMBED,
         n_heads=HEADS, head_dim=HEAD, n_layers=1, feed_forward_dim=HIDDEN, dropout=DROPOUT,
         norm="post", masked_columns=(),
     )  # fmt: skip
-    return DeepTableNetwork(tokens, readout, settings, generator=generator)
+    model = build_masked_table(
+        TableSchema(columns), settings, families=[Categorical(n_categories)] * n_columns,
+        cells=None, generator=torch.Generator().manual_seed(seed),
+    )  # fmt: skip
+    assert isinstance(model.network, DeepTableNetwork)
+    return model.network
 
 
 def fit_reference_tables(
@@ -208,21 +208,16 @@ def _train(
     tables, rows, columns = codes.shape
     network.train()
     for _ in range(epochs):
-        order = torch.stack(
-            [torch.randperm(rows * columns, generator=generator) for _ in range(tables)]
-        )
-        for chosen in order.split(BATCH, dim=1):
+        orders = [torch.randperm(rows * columns, generator=generator) for _ in range(tables)]
+        for chosen in torch.stack(orders).split(BATCH, dim=1):
             row, column = chosen // columns, chosen % columns
             batch = codes.take_along_dim(row[..., None], 1)
-            logits = _logits(network, batch, column)
-            hidden = batch.take_along_dim(column[..., None], 2)[..., 0]
+            logits = _logits(network, batch, column).flatten(0, 1)
+            hidden = batch.take_along_dim(column[..., None], 2).flatten()
             # Each table's own mean, so that each network has the step that it has alone.
-            loss = (
-                functional.cross_entropy(logits.flatten(0, 1), hidden.flatten(), reduction="sum")
-                / chosen.shape[1]
-            )
+            total = functional.cross_entropy(logits, hidden, reduction="sum")
             optimizer.zero_grad(set_to_none=True)
-            loss.backward()
+            (total / chosen.shape[1]).backward()
             optimizer.step()
 
 
