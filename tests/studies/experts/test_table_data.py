@@ -68,8 +68,8 @@ def test_pooled_bins_are_equally_full_together_and_others_in_training():
 
 def test_arguments_out_of_range_are_refused():
     for changed, message in (
-        ({"n_informative": 6}, "`n_informative` must be from 1 to 5, the number of columns, got 6"),
-        ({"corr": 1.0}, "`corr` must be above 0 and below 1, got 1.0"),
+        ({"n_informative": 6}, "`n_informative` must be one of 1, 2, 3, 4, 5, got 6"),
+        ({"corr": 1.0}, "`corr` must be a number strictly between 0 and 1, got 1.0"),
         ({"bins": "test"}, "`bins` must be one of 'pooled', 'train', got 'test'"),
     ):
         with pytest.raises(ExfamError, match=message):

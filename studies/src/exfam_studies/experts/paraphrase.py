@@ -84,9 +84,11 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 def _grammar_rows(options: Options) -> list[Row]:
     every = FAST_EVERY if options.fast else 1
-    rows = _rows("toy-grammar", "cbow", 1, lambda _: _exact(every, None), options)
-    n_seeds = options.n_seeds(SEEDS)
-    return rows + _rows("toy-grammar", "attention", n_seeds, partial(_exact, every), options)
+    cbow, attention = (
+        Row(task="toy-grammar", model=model, metric="") for model in ("cbow", "attention")
+    )
+    rows = _rows(cbow, 1, lambda _: _exact(every, None), options)
+    return rows + _rows(attention, options.n_seeds(SEEDS), partial(_exact, every), options)
 
 
 def _exact(every: int, seed: int | None) -> Measured:
@@ -128,8 +130,8 @@ def _truncated(sets: WordSets, dim: int) -> Factors:
 def _toy_rows(options: Options) -> list[Row]:
     rows, n_seeds = [], options.n_seeds(SEEDS)
     for model in ("truncated-svd", "cbow-softmax"):
-        measure = partial(_toy_errors, model, options)
-        rows += _rows("toy-corpus", model, n_seeds, measure, options)
+        row = Row(task="toy-corpus", model=model, metric="")
+        rows += _rows(row, n_seeds, partial(_toy_errors, model, options), options)
     return rows
 
 
@@ -168,8 +170,8 @@ def _corpus_rows(options: Options) -> list[Row]:
     prepared, rows = cache(partial(_prepared, options)), []
     for name in SHRINKAGE:
         settings = {"corpus": corpus_name(options), "window": 5, "sets": name}
-        measure = partial(_corpus_errors, name, prepared)
-        rows += _rows("corpus", "truncated-svd", 1, measure, options, settings)
+        row = Row(task="corpus", model="truncated-svd", settings=settings, metric="")
+        rows += _rows(row, 1, partial(_corpus_errors, name, prepared), options)
     return rows
 
 
@@ -220,18 +222,12 @@ def _lengths(errors: AnalogyErrors) -> dict[str, float]:
 
 
 def _rows(
-    task: str,
-    model: str,
-    n_seeds: int,
-    measure: Callable[[int], Measured],
-    options: Options,
-    settings: dict[str, Any] | None = None,
+    row: Row, n_seeds: int, measure: Callable[[int], Measured], options: Options
 ) -> list[Row]:
-    settings = settings or {}
-    names = (task, model, *map(str, settings.values()), *(["fast"] if options.fast else []))
+    names = (row.task, row.model, *map(str, row.settings.values()))
+    names += ("fast",) if options.fast else ()
     kept = kept_seeds(Store(options.folder), names, n_seeds, measure)
-    row = Row(task=task, model=model, settings=settings, metric="", n_configurations=1)
-    rows = metric_rows(row, kept)
+    rows = metric_rows(replace(row, n_configurations=1), kept)
     if n_seeds > 1:
         return rows
     # One measurement is one without chance; it may have intervals.
@@ -240,6 +236,6 @@ def _rows(
         for metric, interval in kept[0].details.items()
     }
     return [
-        replace(row, n_seeds=None, settings={**settings, **ends.get(row.metric, {})})
-        for row in rows
+        replace(own, n_seeds=None, settings={**own.settings, **ends.get(own.metric, {})})
+        for own in rows
     ]

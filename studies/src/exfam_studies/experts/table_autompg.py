@@ -10,7 +10,7 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.experts.table_simulation import parameters as parameters
 from exfam_studies.experts.tables.coded import CodedTask
-from exfam_studies.experts.tables.data import BINS, TableShift, auto_mpg
+from exfam_studies.experts.tables.data import BINS, auto_mpg
 from exfam_studies.experts.tables.fits import run_tables
 
 TASKS = ("autompg",)
@@ -21,11 +21,7 @@ SEEDS = 20
 def run(options: Options) -> list[Row]:
     """Fit and score all models."""
     tasks = [
-        CodedTask(TASKS[0], bins, partial(_cars, bins), SEEDS, options, resampled=False)
+        CodedTask(TASKS[0], bins, partial(auto_mpg, bins), SEEDS, options, resampled=False)
         for bins in BINS
     ]
     return run_tables(tasks, options)
-
-
-def _cars(bins: str, *, seed: int) -> TableShift:
-    return auto_mpg(bins)

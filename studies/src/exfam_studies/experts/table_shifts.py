@@ -25,25 +25,7 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured
 from exfam_studies.common.rows import Row
-from exfam_studies.experts.tables.data import (
-    SHARES,
-    Columns,
-    TableShift,
-    adult,
-    bike_sharing,
-    wine_quality,
-    with_missing,
-)
-from exfam_studies.experts.tables.fits import (
-    Fitted,
-    Results,
-    difference_row,
-    loss_row,
-    pairs_of,
-    row_losses,
-    run_tables,
-    with_error,
-)
+from exfam_studies.experts.tables import data, fits
 from exfam_studies.experts.tables.models import OURS, model_parameters, shift_models
 
 SEEDS = 5
@@ -65,7 +47,7 @@ class ShiftTask:
 
     label: str
     kind: str
-    read: Callable[[], TableShift]
+    read: Callable[[], data.TableShift]
     dropped: bool = False
     n_rows: int | None = None
     options: Options = Options()
@@ -85,7 +67,7 @@ class ShiftTask:
         held = Key((self.label, VALIDATION, name))
         return [held, *(Key((self.label, TEST, name), number) for number in numbers)]
 
-    def table(self, key: Key) -> TableShift:
+    def table(self, key: Key) -> data.TableShift:
         """The table, or its training rows parted; the first rows in a smoke run."""
         table = self.read()
         train, test = np.arange(len(table.train_y)), np.arange(len(table.test_y))
@@ -101,16 +83,19 @@ class ShiftTask:
         whole = replace(table, test=table.train, test_y=table.train_y)
         return whole.parted(train[np.sort(rest)], train[np.sort(held)])
 
-    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Mapping[str, np.ndarray]:
+    def losses(
+        self, fitted: fits.Fitted, table: data.TableShift, key: Key
+    ) -> Mapping[str, np.ndarray]:
         """The losses of all test rows by share dropped: "0", "0.1 cell", …; means over draws."""
         losses, draws = {}, range(key.seed * DRAWS, (key.seed + 1) * DRAWS)
-        parts: dict[str, list[Columns]] = {WHOLE: [table.test]}
-        for share, by in itertools.product(SHARES[1:] if self.dropped else (), ("cell", "column")):
+        columns, y, shares = table.test, table.test_y, data.SHARES[1:] if self.dropped else ()
+        parts = {WHOLE: [columns]}
+        for share, by in itertools.product(shares, ("cell", "column")):
             parts[f"{share:g} {by}"] = [
-                with_missing(table.test, share=share, by=by, seed=draw) for draw in draws
+                data.with_missing(columns, share=share, by=by, seed=draw) for draw in draws
             ]
         for share_by, drawn in parts.items():
-            of_draws = [row_losses(fitted.predict(own), table.test_y, table=table) for own in drawn]
+            of_draws = [fits.row_losses(fitted.predict(own), y, table=table) for own in drawn]
             for name in of_draws[0]:
                 losses[f"{share_by} | {name}"] = np.mean([own[name] for own in of_draws], axis=0)
         return losses
@@ -123,20 +108,20 @@ class ShiftTask:
         model = Row(task=self.label, model=name, metric="", n_configurations=tried, note=note)
         rows = []
         for loss in test[0].arrays:
-            row = loss_row(_named(model, loss), test, loss, held=held)
+            row = fits.loss_row(_named(model, loss), test, loss, held=held)
             if row.value is not None:
                 row, _ = _with_error(row, np.mean([own.arrays[loss] for own in test], axis=0))
             rows.append(row)
         return rows
 
-    def further_rows(self, results: Results) -> list[Row]:
+    def further_rows(self, results: fits.Results) -> list[Row]:
         """How much losses of our models differ from others', fit by fit, row by row: "minus-…".
 
         "error" is over rows of the mean difference over fits, `sd` over fits; none where infinite.
         """
         test, rows = {name: _of(TEST, some) for name, some in results.items()}, []
         for ours, name in itertools.product(OURS, test):
-            pairs = pairs_of(test.get(ours, ()), test[name])
+            pairs = fits.pairs_of(test.get(ours, ()), test[name])
             if name.startswith(OURS[0]) or not pairs:
                 continue
             for loss in pairs[0][0].arrays:
@@ -146,9 +131,9 @@ class ShiftTask:
                     continue
                 settings = {**row.settings, "against": name}
                 row = replace(row, metric=f"minus-{row.metric}", settings=settings)
-                row, by_row = difference_row(row, pairs, loss)
+                row, by_row = fits.difference_row(row, pairs, loss)
                 if row.value is not None:
-                    rows.append(with_error(*_with_error(row, by_row)))
+                    rows.append(fits.with_error(*_with_error(row, by_row)))
         return rows
 
     def not_installed(self, name: str) -> Row:
@@ -158,11 +143,13 @@ class ShiftTask:
 _TASKS = {
     task.label: task
     for task in (
-        ShiftTask("wine", "ordinal", wine_quality, dropped=True),
-        ShiftTask("bike-day", "regression", bike_sharing, dropped=True),
-        ShiftTask("adult-country", "classification", partial(adult, "country"), True, ADULT_ROWS),
-        ShiftTask("adult-occupation", "classification", adult, n_rows=ADULT_ROWS),
-        ShiftTask("bike-hour", "regression", partial(bike_sharing, "hour")),
+        ShiftTask("wine", "ordinal", data.wine_quality, dropped=True),
+        ShiftTask("bike-day", "regression", data.bike_sharing, dropped=True),
+        ShiftTask(
+            "adult-country", "classification", partial(data.adult, "country"), True, ADULT_ROWS
+        ),
+        ShiftTask("adult-occupation", "classification", data.adult, n_rows=ADULT_ROWS),
+        ShiftTask("bike-hour", "regression", partial(data.bike_sharing, "hour")),
     )
 }
 TASKS = tuple(_TASKS)
@@ -172,7 +159,7 @@ PLOTTED = dict.fromkeys(("accuracy", "mse", "nats"))
 def run(options: Options) -> list[Row]:
     """Fit and measure all models on the wanted tables."""
     tasks = [replace(task, options=options) for task in _TASKS.values()]
-    return run_tables([task for task in tasks if options.wants(task.label)], options)
+    return fits.run_tables([task for task in tasks if options.wants(task.label)], options)
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:

@@ -14,20 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam_studies.experts.tables.data import (
-    Columns,
-    Features,
-    TableShift,
-    learn_features,
-    with_dropped,
-)
-from exfam_studies.experts.tables.fits import (
-    Fitted,
-    Predicted,
-    nats,
-    normal_prediction,
-    spread,
-)
+from exfam_studies.experts.tables import data, fits
 
 HELD_OUT = 0.2
 PATIENCE = 30
@@ -53,7 +40,7 @@ class Boosting:
     regressor: str
     of_both: Mapping[str, Any]
     of_classifier: Mapping[str, Any] = field(default_factory=dict)
-    matrix: Callable[[Features, Columns], np.ndarray] = Features.codes
+    matrix: Callable[[data.Features, data.Columns], np.ndarray] = data.Features.codes
     unordered: str | None = None
     trees: int = 100
     stopping: Callable[[Rows], dict[str, Any]] = lambda rows: {}
@@ -84,31 +71,31 @@ class _Trees:
     def predict(self, matrix: np.ndarray, n_levels: int) -> np.ndarray:
         if self.classes is None:
             return np.asarray(self.model.predict(matrix), dtype=np.float64)
-        return spread(self.model.predict_proba(matrix), self.classes, n_levels=n_levels)
+        return fits.spread(self.model.predict_proba(matrix), self.classes, n_levels=n_levels)
 
     def loss(self, x: np.ndarray, y: np.ndarray) -> float:
         if self.classes is None:
             return float(np.mean((self.predict(x, 0) - y) ** 2))
         chances = self.predict(x, 1 + int(self.classes.max()))
-        return float(nats(chances, y, mixed_in=MIXED_IN).mean())
+        return float(fits.nats(chances, y, mixed_in=MIXED_IN).mean())
 
 
 def fit_boosting(
-    table: TableShift,
+    table: data.TableShift,
     *,
     seed: int,
     library: Boosting,
     classes: bool,
     tuned: bool = False,
     dropped: bool = False,
-) -> Fitted:
+) -> fits.Fitted:
     """A library with its own settings, or with those that did best on held-out training rows.
 
     `classes`: predict chances of levels; else a number, or of levels the normal chances of codes
     """
     n_rows = len(table.train_y)
-    table = with_dropped(table, seed=seed) if dropped else table
-    features, y = learn_features(table), table.y_numbers
+    table = data.with_dropped(table, seed=seed) if dropped else table
+    features, y = data.learn_features(table), table.y_numbers
     whole = library.matrix(features, table.train), y.astype(np.int64) if classes else y
     rows, held = hold_out(*whole, classes=classes, seed=seed, copies=len(y) // n_rows)
 
@@ -127,13 +114,13 @@ def fit_boosting(
         loss = fit(rows, chosen).loss(*held)
     trees, n_levels = fit(whole, chosen), len(table.y_levels) if classes else 0
 
-    def predict(columns: Columns) -> Predicted:
+    def predict(columns: data.Columns) -> fits.Predicted:
         result = trees.predict(library.matrix(features, columns), n_levels)
         if classes:
-            return Predicted(chances=result)
-        return normal_prediction(result, float(np.sqrt(loss)), table)
+            return fits.Predicted(chances=result)
+        return fits.normal_prediction(result, float(np.sqrt(loss)), table)
 
-    return Fitted(predict, chosen)
+    return fits.Fitted(predict, chosen)
 
 
 def _tune(
@@ -167,7 +154,7 @@ def _stop_lightgbm(rows: Rows) -> dict[str, Any]:
     return {"eval_X": rows[0], "eval_y": rows[1], "callbacks": [stop]}
 
 
-def _as_text(features: Features, columns: Columns) -> np.ndarray:
+def _as_text(features: data.Features, columns: data.Columns) -> np.ndarray:
     """Codes of labels as texts, by which CatBoost separates them from numbers."""
     matrix = features.codes(columns).astype(object)
     for index in features.unordered:

@@ -12,17 +12,8 @@ from exfam_studies.common.fits import Contender
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import Key, Measured
 from exfam_studies.common.rows import Row
+from exfam_studies.experts.tables import fits
 from exfam_studies.experts.tables.data import TableShift
-from exfam_studies.experts.tables.fits import (
-    CODED,
-    Fitted,
-    Results,
-    difference_row,
-    loss_row,
-    pairs_of,
-    row_losses,
-    with_error,
-)
 from exfam_studies.experts.tables.models import OURS, coded_models
 from exfam_studies.experts.tables.peers import fit_reference_tables
 
@@ -85,7 +76,7 @@ PAPER: Mapping[str, Mapping[str, Mapping[str, float]]] = {
 class CodedTask:
     """A task with one kind of bins and the usual number of fits.
 
-    `tables`: the table of a `seed`; `resampled`: whether seeds have tables of their own
+    `tables`: the table, of a `seed` where seeds have tables of their own (`resampled`)
     """
 
     name: str
@@ -118,11 +109,13 @@ class CodedTask:
         return [Key((self.name, self.bins, name), number) for number in range(n)]
 
     def table(self, key: Key) -> TableShift:
-        return self.tables(seed=key.seed)
+        return self.tables(seed=key.seed) if self.resampled else self.tables()
 
-    def losses(self, fitted: Fitted, table: TableShift, key: Key) -> Mapping[str, np.ndarray]:
+    def losses(self, fitted: fits.Fitted, table: TableShift, key: Key) -> Mapping[str, np.ndarray]:
         """The mean of each loss: rows are not compared one by one."""
-        losses = row_losses(fitted.predict(table.test), table.test_y, table=table, names=CODED)
+        losses = fits.row_losses(
+            fitted.predict(table.test), table.test_y, table=table, names=fits.CODED
+        )
         return {name: rows.mean(keepdims=True) for name, rows in losses.items()}
 
     def model_rows(self, name: str, results: Sequence[Measured]) -> list[Row]:
@@ -141,16 +134,16 @@ class CodedTask:
             nats = replace(nats, note=f"{nats.note}; {mixed:.3f} with 0.1 % uniform mixed in")
         return [*rows, nats]
 
-    def further_rows(self, results: Results) -> list[Row]:
+    def further_rows(self, results: fits.Results) -> list[Row]:
         """Differences on the data sets of both models, and the paper's figures of other models."""
         rows = []
         for name, metric in itertools.product(results if self.resampled else (), METRICS):
-            pairs = pairs_of(results.get(OURS[0], ()), results[name])
+            pairs = fits.pairs_of(results.get(OURS[0], ()), results[name])
             if name != OURS[0] and pairs:
                 settings = {"bins": self.bins, "rule": "mean", "against": name}
                 row = replace(self._row(OURS[0]), settings=settings, metric=f"minus-{metric}")
-                row, _ = difference_row(row, pairs, f"{metric} rounded")
-                rows.append(with_error(row, (row.sd or 0.0) / math.sqrt(len(pairs))))
+                row, _ = fits.difference_row(row, pairs, f"{metric} rounded")
+                rows.append(fits.with_error(row, (row.sd or 0.0) / math.sqrt(len(pairs))))
         for name, figures in PAPER[self.name].items() if self.bins == PAPER_BINS else ():
             row = replace(self._row(name), note="the paper's own figure")
             row = replace(row, settings={**row.settings, "rule": PAPER_RULE})
@@ -166,7 +159,7 @@ class CodedTask:
 
 
 def _with_spread(row: Row, model: Contender, results: Sequence[Measured], name: str) -> Row:
-    whole = loss_row(row, results, name)
+    whole = fits.loss_row(row, results, name)
     if whole.sd is not None:
         return replace(whole, note=f"standard error {whole.sd / math.sqrt(len(results)):.4f}")
     return whole if model.chance else replace(whole, n_seeds=None)

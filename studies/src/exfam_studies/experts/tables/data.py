@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64, Shaped
 from pyarrow import csv
 
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import check_choice, check_inside
 from exfam.reading.public_sets.published import PublicFiles, read_file
 
 SOURCE = PublicFiles(
@@ -304,17 +304,12 @@ def simulate_numbers(
     columns change their sign in both tables. Raises ExfamError for an argument out of range.
     Source: appendix D of "Bidirectional attention as a mixture of continuous word experts".
     """
-    if not 1 <= n_informative <= N_FEATURES:
-        raise ExfamError(
-            f"`n_informative` must be from 1 to {N_FEATURES}, the number of columns, "
-            f"got {n_informative}."
-        )
-    if not 0 < corr < 1:
-        raise ExfamError(f"`corr` must be above 0 and below 1, got {corr!r}.")
+    check_choice("n_informative", n_informative, range(1, N_FEATURES + 1))
+    check_inside("corr", corr)
     random = np.random.default_rng(seed)
     true = []
     for own in (corr, 1 - corr):
-        covariance = np.full((N_FEATURES, N_FEATURES), own) + (1 - own) * np.eye(N_FEATURES)
+        covariance = own + (1 - own) * np.eye(N_FEATURES)
         drawn = random.standard_normal((n_rows, N_FEATURES)) @ np.linalg.cholesky(covariance).T
         drawn[:, :N_FLIPPED] *= -1
         true.append(drawn)

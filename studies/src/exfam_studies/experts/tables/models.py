@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
 from exfam_studies.common.fits import Contender
+from exfam_studies.experts.tables import peers
 from exfam_studies.experts.tables.boosting import LIBRARIES, fit_boosting
 from exfam_studies.experts.tables.data import Columns, TableShift
 from exfam_studies.experts.tables.fits import Fitted, Predicted, spread
-from exfam_studies.experts.tables.peers import (
-    CLASSIFIERS,
-    GRIDS,
-    fit_one_hot,
-    fit_ordered_probit,
-    fit_reference_tables,
-    fit_ridge,
-)
 
 # The models that others are compared with, pair by pair.
 OURS = ("masked-table", "masked-table-missing", "masked-table-ensemble")
@@ -55,8 +49,6 @@ def fit_masked(
 
     `classes`: predict chances of levels; else a number, or of levels the chances around each code
     """
-    from exfam.tables import MaskedTableClassifier, MaskedTableRegressor
-
     levels = table.y_levels if table.task != "regression" else []
     kinds: dict[str, Any] = {
         name: list(table.levels.get(name, ())) or kind for name, kind in table.kinds.items()
@@ -93,19 +85,20 @@ def coded_models(*, fast: bool) -> dict[str, Contender]:
         models.append(Contender(model=name, fit=fit, n_configurations=tried, fast=name == OURS[0]))
     slow = partial(Contender, fast=False)
     models.append(slow(model="reference", fit=_fit_reference, most_fits=_FEW))
-    for name in CLASSIFIERS:
-        fit, quick = partial(fit_one_hot, model=name), name != "gradient-boosting"
-        models.append(Contender(model=name, fit=fit, chance=name in GRIDS, fast=quick))
-    for name, grid in GRIDS.items():
-        fit, n = partial(fit_one_hot, model=name, tuned=True), math.prod(map(len, grid.values()))
+    for name in peers.CLASSIFIERS:
+        fit, quick = partial(peers.fit_one_hot, model=name), name != "gradient-boosting"
+        models.append(Contender(model=name, fit=fit, chance=name in peers.GRIDS, fast=quick))
+    for name, grid in peers.GRIDS.items():
+        fit = partial(peers.fit_one_hot, model=name, tuned=True)
+        n = math.prod(map(len, grid.values()))
         models.append(slow(model=f"{name}-tuned", fit=fit, n_configurations=n, most_fits=_TUNED))
     for name in ("lightgbm", "xgboost", "catboost"):
         fit = partial(fit_boosting, library=LIBRARIES[name], classes=True)
         chance = name == "catboost"
         models.append(Contender(model=name, fit=fit, chance=chance, package=name, fast=not chance))
-    ridge = partial(fit_ridge, standardized=False)
+    ridge = partial(peers.fit_ridge, standardized=False)
     models.append(Contender(model="ridge", fit=ridge, chance=False))
-    models.append(Contender(model="ordered-probit", fit=fit_ordered_probit, chance=False))
+    models.append(Contender(model="ordered-probit", fit=peers.fit_ordered_probit, chance=False))
     return {model.model: model for model in models if model.fast or not fast}
 
 
@@ -121,8 +114,8 @@ def shift_models(task: str, *, fast: bool) -> dict[str, Contender]:
         n = _n_recipes(settings) + 2
         models.append(Contender(model=name, fit=fit, n_configurations=n, fast=name == OURS[0]))
     slow = partial(Contender, fast=False)
-    models.append(Contender(model="ridge", fit=fit_ridge))
-    models.append(slow(model="ridge-dropped", fit=partial(fit_ridge, dropped=True)))
+    models.append(Contender(model="ridge", fit=peers.fit_ridge))
+    models.append(slow(model="ridge-dropped", fit=partial(peers.fit_ridge, dropped=True)))
     for name in ("lightgbm", "catboost"):
         variants: dict[str, dict[str, Any]] = {
             f"{name}-tuned": {"tuned": True},
@@ -150,7 +143,7 @@ def model_parameters(model: str, *, task: str | None = None) -> dict[str, Any]:
         return {"estimator": estimator, **SHIFT_SETTINGS.get(model, {})}
     grid: Mapping[str, Sequence[Any]] = {}
     if task is None and model.endswith("-tuned"):
-        own = GRIDS[model.removesuffix("-tuned")].items()
+        own = peers.GRIDS[model.removesuffix("-tuned")].items()
         grid = {k: list(map(str, v)) for k, v in own if k != "n_estimators"}
     elif task is not None and "-" in model and model.partition("-")[0] in LIBRARIES:
         grid = {k: list(v) for k, v in LIBRARIES[model.partition("-")[0]].grid.items()}
@@ -163,4 +156,4 @@ def _n_recipes(settings: Mapping[str, Any]) -> int:
 
 
 def _fit_reference(table: TableShift, *, seed: int) -> Fitted:
-    return fit_reference_tables([table], seed=seed)[0]
+    return peers.fit_reference_tables([table], seed=seed)[0]

@@ -30,15 +30,8 @@ from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.batch import MASKED, CellBatch
 from exfam.tables.networks.deep import DeepTableNetwork
 from exfam.tables.networks.table_network import TableSettings
+from exfam_studies.experts.tables import fits
 from exfam_studies.experts.tables.data import Columns, TableShift, learn_features, with_dropped
-from exfam_studies.experts.tables.fits import (
-    Fitted,
-    Predicted,
-    gaussian_bins,
-    normal_mass,
-    normal_prediction,
-    spread,
-)
 
 Numbers = Float[np.ndarray, "parameters"]
 
@@ -71,7 +64,7 @@ GRIDS: Mapping[str, Mapping[str, Sequence[Any]]] = {
 }  # fmt: skip
 
 
-def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False) -> Fitted:
+def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False) -> fits.Fitted:
     """A classifier of a table of codes, with its library's settings or the best of its grid."""
     codes, n_levels = learn_features(table).codes, len(table.y_levels)
     eye = np.eye(n_levels)
@@ -88,30 +81,30 @@ def fit_one_hot(table: TableShift, *, seed: int, model: str, tuned: bool = False
         warnings.simplefilter("ignore", ConvergenceWarning)
         classifier.fit(matrix(table.train), table.y_codes(table.train_y))
 
-    def predict(columns: Columns) -> Predicted:
+    def predict(columns: Columns) -> fits.Predicted:
         chances = classifier.predict_proba(matrix(columns))
-        return Predicted(chances=spread(chances, classifier.classes_, n_levels=n_levels))
+        return fits.Predicted(chances=fits.spread(chances, classifier.classes_, n_levels=n_levels))
 
     chosen = classifier.best_params_.items() if tuned else ()
-    return Fitted(predict, {name: str(v) if isinstance(v, tuple) else v for name, v in chosen})
+    return fits.Fitted(predict, {name: str(v) if isinstance(v, tuple) else v for name, v in chosen})
 
 
 def fit_ridge(
     table: TableShift, *, seed: int, standardized: bool = True, dropped: bool = False
-) -> Fitted:
+) -> fits.Fitted:
     """Ridge regression of y, or of its code; penalty and sd are of leave-one-out errors."""
     table = with_dropped(table, seed=seed) if dropped else table
     features = learn_features(table)
     matrix = features.design if standardized else features.codes
     model = RidgeCV(RIDGE_PENALTIES).fit(matrix(table.train), table.y_numbers)
     sd = float(np.sqrt(-model.best_score_))
-    return Fitted(
-        lambda columns: normal_prediction(model.predict(matrix(columns)), sd, table),
+    return fits.Fitted(
+        lambda columns: fits.normal_prediction(model.predict(matrix(columns)), sd, table),
         {"alpha": float(model.alpha_)},
     )
 
 
-def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
+def fit_ordered_probit(table: TableShift, *, seed: int) -> fits.Fitted:
     """Slopes and cuts of highest likelihood: p(y <= c | x) = Phi(cut_c - x . slope), x of codes."""
     n_levels, codes = len(table.y_levels), learn_features(table).codes
 
@@ -131,8 +124,10 @@ def fit_ordered_probit(table: TableShift, *, seed: int) -> Fitted:
         options={"maxiter": 2000, "maxfun": 4000},
     )  # fmt: skip
     slopes, cuts = _parts(best.x, n_slopes)
-    return Fitted(
-        lambda columns: Predicted(chances=gaussian_bins(scores_of(columns) @ slopes, 1.0, cuts))
+    return fits.Fitted(
+        lambda columns: fits.Predicted(
+            chances=fits.gaussian_bins(scores_of(columns) @ slopes, 1.0, cuts)
+        )
     )
 
 
@@ -150,7 +145,7 @@ def probit_loss(
     edges = np.concatenate([[-np.inf], cuts, [np.inf]])
     latent = scores @ slopes
     low, high = edges[y] - latent, edges[y + 1] - latent
-    p = np.maximum(normal_mass(low, high), TINY)
+    p = np.maximum(fits.normal_mass(low, high), TINY)
     to_low, to_high = norm.pdf(low) / p, norm.pdf(high) / p
     of_edges = np.bincount(y, to_low, len(edges) - 1) - np.bincount(y + 1, to_high, len(edges))[:-1]
     # Each cut after the first moves with all steps before it.
@@ -188,7 +183,7 @@ def reference_network(
 
 def fit_reference_tables(
     tables: Sequence[TableShift], *, seed: int, epochs: int = EPOCHS
-) -> list[Fitted]:
+) -> list[fits.Fitted]:
     """The paper's model of each of several tables of codes of one size."""
     rows = [np.column_stack([*table.train.values(), table.train_y]) for table in tables]
     codes = torch.from_numpy(np.stack(rows))
@@ -198,7 +193,7 @@ def fit_reference_tables(
     with lend_generator(generator, network):
         _train(network, codes, epochs=epochs, generator=generator)
     network.eval()
-    return [Fitted(partial(_predict, network, index)) for index in range(len(codes))]
+    return [fits.Fitted(partial(_predict, network, index)) for index in range(len(codes))]
 
 
 def _train(
@@ -229,7 +224,7 @@ def _logits(
 
 
 @torch.inference_mode()
-def _predict(network: DeepTableNetwork, index: int, columns: Columns) -> Predicted:
+def _predict(network: DeepTableNetwork, index: int, columns: Columns) -> fits.Predicted:
     x = np.column_stack(list(columns.values()))
     codes = torch.from_numpy(np.column_stack([x, np.full(len(x), MASKED)]))
     tables, parts = network.n_members, []
@@ -237,4 +232,4 @@ def _predict(network: DeepTableNetwork, index: int, columns: Columns) -> Predict
         column = torch.full((tables, len(part)), codes.shape[1] - 1)
         logits = _logits(network, part.expand(tables, -1, -1), column)[index]
         parts.append(logits.double().softmax(-1))
-    return Predicted(chances=torch.cat(parts).numpy())
+    return fits.Predicted(chances=torch.cat(parts).numpy())
