@@ -167,10 +167,10 @@ def _fitted_settings(options: Options) -> dict[str, Any]:
 
 
 def _corpus_rows(options: Options) -> list[Row]:
-    prepared, rows = cache(partial(_prepared, options)), []
+    prepared, corpus, rows = cache(partial(_prepared, options)), corpus_name(options), []
     for name in SHRINKAGE:
-        settings = {"corpus": corpus_name(options), "window": 5, "sets": name}
-        row = Row(task="corpus", model="truncated-svd", settings=settings, metric="")
+        row = Row(task="corpus", model="truncated-svd", metric="")
+        row = replace(row, settings={"corpus": corpus, "window": 5, "sets": name})
         rows += _rows(row, 1, partial(_corpus_errors, name, prepared), options)
     return rows
 

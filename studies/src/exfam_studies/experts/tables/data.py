@@ -107,7 +107,9 @@ def bike_sharing(every: str = "day") -> TableShift:
     check_choice("every", every, ["day", "hour"])
     rows = read_columns(f"tabular/bike_{every}.csv")
     kinds = {name: kind for name, kind in BIKE_KINDS.items() if name in rows}
-    columns = {name: rows[name].astype(_TYPES[kind]) for name, kind in kinds.items()}
+    columns: dict[str, np.ndarray] = {
+        name: rows[name].astype(_TYPES[kind]) for name, kind in kinds.items()
+    }
     y = rows["cnt"].astype(np.float64)
     whole = TableShift(columns, y, columns, y, kinds, "regression")
     return whole.parted(rows["yr"] == 0, rows["yr"] == 1)
@@ -201,7 +203,7 @@ def coded_table(
 
 def missing_cells(column: Shaped[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
     """Which cells are NaN or None."""
-    return np.asarray((column != column) | np.equal(column, None), dtype=np.bool_)
+    return np.asarray((column != column) | np.equal(column, np.array(None)), dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -266,7 +268,7 @@ def with_missing(
     else:
         hidden = random.random((n_rows, len(columns))) < share
     return {
-        name: np.where(gone, np.nan if column.dtype.kind == "f" else None, column)
+        name: np.where(gone, np.array(np.nan if column.dtype.kind == "f" else None), column)
         for (name, column), gone in zip(columns.items(), hidden.T, strict=True)
     }
 
