@@ -78,13 +78,14 @@ attends = fit_attention(text, 30, AttentionRecipe(apart=10, together=10, rate=1e
 factors = attention_factors(attends)
 sums = gamma_sums(text, factors.log_tau)
 of_attention = attention_matrix(sums)
-print("attention,", agreement(factors.products, of_attention))
+of_fit = factors.words @ factors.contexts.T
+print("attention,", agreement(of_fit, of_attention))
 print(f"asymmetry of p-bar: {asymmetry(sums.p_bar):.2f}, of p: {asymmetry(pairs.joint):.2f}")
 
 figure, panels = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for axes, name, fitted, wanted in (
     (panels[0], "CBOW", products, matrix),
-    (panels[1], "attention", factors.products, of_attention),
+    (panels[1], "attention", of_fit, of_attention),
 ):
     axes.scatter(wanted.values[wanted.defined], fitted[wanted.defined], s=12)
     axes.set(title=name, xlabel=wanted.equation, ylabel="product of fitted vectors")

@@ -129,7 +129,8 @@ def options(tmp_path, monkeypatch):
     chance = 1 / np.arange(2, len(WORDS) + 2)
     path = tmp_path / "text.txt"
     path.write_text(" ".join(random.choice(WORDS, size=6000, p=chance / chance.sum())))
-    monkeypatch.setattr(analogies, "word_questions", lambda name: google())
+    for study in (analogies, analogy_errors):
+        monkeypatch.setattr(study, "word_questions", lambda name: google())
     monkeypatch.setattr(analogy_sets, "packaged_encoder", lambda: None)
     return Options(fast=True, corpus=path, folder=tmp_path / "kept")
 

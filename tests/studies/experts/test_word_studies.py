@@ -114,7 +114,7 @@ def test_attention_that_starts_as_cbow_is_better_than_words_frequencies(toy):
     )
     recipe = AttentionRecipe(apart=20, together=10, rate=3e-4)
     texts, settings = (toy, held_out), {"dim": 16, "recipe": recipe}
-    compared, figures = factorization._attention(texts, settings, 0)
+    compared, figures = factorization.judge_attention(texts, settings, 0)
     share = toy.vocabulary.counts / toy.vocabulary.counts.sum()
     of_baseline, baseline = factorization.judge_frequencies(texts, {"window": None}, 0)
     assert baseline["nats"] == pytest.approx(-(share @ np.log(share)), abs=0.05)

@@ -65,9 +65,9 @@ def run(options: Options) -> list[Row]:
     for task in filter(options.wants, TASKS[:2]):
         jobs.append(Job(task, partial(_task_rows, task, sets, options)))
     if options.wants("explanation"):
-        counted, questions = cache(partial(word_sets, read, options)), word_questions("google")
+        counted = cache(partial(word_sets, read, options))
         for model in EXPLAINED:
-            rows = partial(explained_rows, model, sets, counted, questions, options)
+            rows = partial(explained_rows, model, sets, counted, options)
             jobs.append(Job(f"explanation {model}", rows))
     if options.wants("symmetry"):
         jobs.append(Job("symmetry", partial(symmetry_rows, read, options)))
@@ -92,10 +92,8 @@ def _task_rows(task: str, sets: Callable[[str], VectorSet], options: Options) ->
     rows = _question_rows(task, questions)
     for own, cut in zip(known, shared, strict=True):
         rows += _set_rows(task, own, cut, questions)
-    missing = [own for own in every if not own.vectors]
-    rows += [
-        Row(task=task, model=own.model, metric="accuracy-overall", note=own.note) for own in missing
-    ]
+    for own in (own for own in every if not own.vectors):
+        rows.append(Row(task=task, model=own.model, metric="accuracy-overall", note=own.note))
     for model, metrics in PAPER.items():
         row = Row(task=task, model=f"paper's {model}", metric="", note="of its own questions")
         for metric, figures in metrics.items():

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import DataError
-from exfam.reading.public_sets.word_questions import WordQuestions
+from exfam.reading.public_sets.word_questions import word_questions
 from exfam.reading.text import PreparedText, prepare_text
 from exfam.vectors import WordVectors
 from exfam_studies.common.harness import Options
@@ -58,8 +58,6 @@ SYMMETRY_SEEDS = 3
 _STRETCH = 11
 _PAIRS: Mapping[str, Any] = {"words": 3000, "tokens": 1_000_000, "dim": 50, "epochs": 2}
 _FAST_PAIRS: Mapping[str, Any] = {"words": 30, "tokens": 4000, "dim": 4, "epochs": 1}
-# Of the sentences, those that attention is fitted to; the rest judge it.
-_TRAIN = 0.95
 
 
 def word_sets(read: Callable[[], PreparedText], options: Options) -> WordSets:
@@ -70,18 +68,14 @@ def word_sets(read: Callable[[], PreparedText], options: Options) -> WordSets:
 
 
 def explained_rows(
-    model: str,
-    fitted: Callable[[str], VectorSet],
-    sets: Callable[[], WordSets],
-    questions: WordQuestions,
-    options: Options,
+    model: str, fitted: Callable[[str], VectorSet], sets: Callable[[], WordSets], options: Options
 ) -> list[Row]:
     """Whether the terms of a model's errors predict which questions fail, with intervals."""
     settings: Mapping[str, Any] = _FAST_SETS if options.fast else _SETS
     names = ("analogies", corpus_name(options), f"explained-{short_digest(settings)}", model)
     n = 20 if options.fast else 1000  # redrawings
     kept = Store(options.folder).measured(
-        Key(names), lambda: _explained(fitted(model).vectors[0], sets(), questions, n)
+        Key(names), lambda: _explained(fitted(model).vectors[0], sets(), n)
     )
     settings = {"corpus": corpus_name(options), **settings}
     row = Row(task="explanation", model=model, settings=settings, metric="", n_configurations=1)
@@ -91,16 +85,16 @@ def explained_rows(
     ]
 
 
-def _explained(vectors: WordVectors, sets: WordSets, questions: WordQuestions, n: int) -> Measured:
+def _explained(vectors: WordVectors, sets: WordSets, n: int) -> Measured:
     rows = vectors.codes(sets.words)
-    center, context = vectors.matrix()[rows], vectors.matrix("context")[rows]
-    cut = WordVectors(sets.words, center, context)
+    cut = WordVectors(sets.words, vectors.matrix()[rows], vectors.matrix("context")[rows])
+    questions = word_questions("google")
     try:
         questions = common_questions([cut], questions)
     except DataError:  # of a small text: no question is of these words
         return Measured({"count-questions": 0.0})
     correct = answer_by_offsets(cut, questions).correct
-    factors = Factors(center.astype(np.float64), context.astype(np.float64))
+    factors = Factors(*(cut.matrix(of).astype(np.float64) for of in ("center", "context")))
     errors = analogy_errors(factors, sets, questions)
     right = correct[errors.question]
     figures = {
@@ -137,7 +131,8 @@ def symmetry_rows(read: Callable[[], PreparedText], options: Options) -> list[Ro
 def _symmetry(read: Callable[[], PreparedText], settings: Mapping[str, Any], seed: int) -> Measured:
     text = stretches(read(), n_words=settings["words"], n_tokens=settings["tokens"])
     ends = np.flatnonzero(text.tokens == -1)
-    cut = int(ends[int(_TRAIN * len(ends)) - 1]) + 1
+    # Attention is fitted to most sentences; the rest judge it.
+    cut = int(ends[int(0.95 * len(ends)) - 1]) + 1
     train, held = (
         PreparedText(part, text.vocabulary, int((part >= 0).sum()))
         for part in (text.tokens[:cut], text.tokens[cut:])

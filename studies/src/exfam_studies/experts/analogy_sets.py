@@ -155,9 +155,8 @@ def fitted_set(model: str, read: Callable[[], PreparedText], options: Options) -
         return VectorSet(model, {}, note="not installed")
     seeds = range(options.n_seeds(1 if model == MASKED_LM else SEEDS))
     vectors, kept = zip(*(_fitted(model, seed, read, options) for seed in seeds), strict=True)
-    first, tokens = vectors[0], int(kept[0].figures["tokens"] or 0)
-    known = {"corpus": corpus_name(options), "tokens": tokens}
-    shown = {**known, "words": len(first), "dim": first.dim}
+    known = {"corpus": corpus_name(options), "tokens": int(kept[0].figures["tokens"] or 0)}
+    shown = {**known, "words": len(vectors[0]), "dim": vectors[0].dim}
     return VectorSet(model, shown, vectors, tuple(fit.cpu_seconds for fit in kept))
 
 
@@ -176,8 +175,7 @@ def _fitted(
     if options.folder is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         vectors.save(file)
-    figures = {"tokens": float((text.tokens >= 0).sum())}
-    kept = Measured(figures, cpu_seconds=seconds, key=key)
+    kept = Measured({"tokens": float((text.tokens >= 0).sum())}, cpu_seconds=seconds, key=key)
     store.put(kept)
     return vectors, kept
 

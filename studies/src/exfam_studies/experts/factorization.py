@@ -28,7 +28,7 @@ from exfam_studies.common.kept import Measured, Store, kept_seeds, metric_rows
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, corpus_path
 from exfam_studies.experts.factorized import (
-    FactorMatrix,
+    Judged,
     agreement,
     agreement_by_band,
     asymmetry,
@@ -38,16 +38,7 @@ from exfam_studies.experts.factorized import (
     count_word_pairs,
     sgns_matrix,
 )
-from exfam_studies.experts.factorized_attention import (
-    AttentionRecipe,
-    attention_factors,
-    attention_log_matrix,
-    attention_matrix,
-    fit_attention,
-    gamma_sums,
-    mean_nats,
-    word_groups,
-)
+from exfam_studies.experts.factorized_attention import AttentionRecipe, judge_attention
 from exfam_studies.experts.toy_sentences import toy_sentences
 
 Settings = dict[str, Any]
@@ -76,10 +67,7 @@ _TRIED = {"attention": 2, "attention-at-once": 4, "sgns": 3, "cbow-softmax": 1, 
 _HELD_OUT = 1000
 _JOIN = " | "
 
-# Products of a model, centers in rows, beside the matrices they should be, by name.
-Compared = Mapping[str, tuple[np.ndarray, FactorMatrix]]
 Texts = tuple[PreparedText, PreparedText]
-Judged = tuple[Compared, dict[str, float]]
 Judge = Callable[..., Judged]
 
 
@@ -108,8 +96,8 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 def _models(task: str, options: Options) -> Iterator[tuple[str, Judge, Settings, Settings]]:
     """Models, what judges them, their settings that rows have, and those that rows have not."""
     if task == "ptb":
-        sizes = {"dim": 4, "epochs": 1} if options.fast else {"dim": PTB_DIM, "epochs": PTB_EPOCHS}
-        settings = {"dim": sizes["dim"], "window": PTB_WINDOW, "epochs": sizes["epochs"]}
+        dim, epochs = (4, 1) if options.fast else (PTB_DIM, PTB_EPOCHS)
+        settings = {"dim": dim, "window": PTB_WINDOW, "epochs": epochs}
         yield "frequencies", judge_frequencies, {}, {"window": PTB_WINDOW}
         yield "sgns", _skipgram, settings, {}
         yield "cbow-softmax", judge_cbow, settings, {}
@@ -121,7 +109,7 @@ def _models(task: str, options: Options) -> Iterator[tuple[str, Judge, Settings,
         for model, recipe in RECIPES.items():
             if options.fast:
                 recipe = replace(recipe, apart=min(recipe.apart, 1), together=1)
-            yield model, _attention, {"dim": dim}, {"recipe": recipe}
+            yield model, judge_attention, {"dim": dim}, {"recipe": recipe}
 
 
 def _rows(task: str, model: str, shown: Settings, judge: Judge, options: Options) -> list[Row]:
@@ -171,7 +159,7 @@ def judge_frequencies(texts: Texts, settings: Settings, seed: int) -> Judged:
     log_p = np.log(text.vocabulary.counts / text.vocabulary.counts.sum())
     products = np.repeat(log_p[:, None], len(log_p), axis=1)
     # Models are scored on words of sentences of two or more.
-    sentence, length = by_sentence(held_out.tokens)
+    sentence, length = by_sentence(held_out)
     own = log_p[held_out.tokens[held_out.tokens >= 0][length[sentence] > 1]]
     return {
         "PMI - log k": (products, sgns_matrix(pairs, negatives=NEGATIVES)),
@@ -200,22 +188,6 @@ def judge_cbow(texts: Texts, settings: Settings, seed: int) -> Judged:
         "CBOW, log": (products, cbow_log_matrix(pairs)),
         "CBOW, linear": (products, cbow_linear_matrix(pairs)),
     }, {"nats": -model.score(texts[1])}
-
-
-def _attention(texts: Texts, settings: Settings, seed: int) -> Judged:
-    model = fit_attention(texts[0], settings["dim"], settings["recipe"], seed=seed)
-    factors = attention_factors(model)
-    sums = gamma_sums(texts[0], factors.log_tau)
-    transformed = factors.words @ sums.c_tilde(factors.contexts).T
-    return {
-        "proposition 6": (factors.products, attention_matrix(sums)),
-        "c-tilde, log": (transformed, attention_log_matrix(sums)),
-    }, {
-        "nats": mean_nats(model, word_groups(texts[1])),
-        "factor-asymmetry": asymmetry(sums.p_bar),
-        "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
-        "factor-log-tau-sd": float(factors.log_tau.std()),
-    }
 
 
 @cache

@@ -5,12 +5,12 @@ in columns. Logarithms of pairs that never occur are -inf; a column of no contex
 Source: "Bidirectional attention as a mixture of continuous word experts", section 4, appendix H.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Bool, Float, Float64, Int32, Int64, Shaped
+from jaxtyping import Bool, Float, Float64, Int64, Shaped
 
 from exfam.checks import DataError, check_whole
 from exfam.kernels.cooccurrence import count_cooccurrences
@@ -21,7 +21,6 @@ from exfam_studies.common.statements import unmet
 
 # The share of entries above 1 from which on expansions about 0 count as failed.
 _LARGE = 0.05
-NO_PAIRS = "`text` must hold a sentence of two words or more, got none. Prepare longer sentences."
 
 Matrix = Float[np.ndarray, "words contexts"]
 Chosen = Bool[np.ndarray, "words contexts"] | bool
@@ -58,9 +57,7 @@ def count_word_pairs(
 
     Raises DataError for a text without any pair.
     """
-    sentence, length = by_sentence(text.tokens)
-    if length.max(initial=0) < 2:
-        raise DataError(NO_PAIRS)
+    sentence, length = by_sentence(text)
     reach = int(length.max()) - 1 if window is None else window
     counts = count_cooccurrences(text.tokens, len(text.vocabulary), window=reach, weights=weights)
     before = np.arange(len(sentence)) - (np.cumsum(length) - length)[sentence]
@@ -69,11 +66,19 @@ def count_word_pairs(
 
 
 def by_sentence(
-    tokens: Int32[np.ndarray, "tokens"],
+    text: PreparedText,
 ) -> tuple[Int64[np.ndarray, "words"], Int64[np.ndarray, "sentences"]]:
-    """The sentence of every word, from 0, and the number of words of every sentence."""
-    sentence = np.cumsum(tokens < 0)[tokens >= 0]
-    return sentence, np.bincount(sentence)
+    """The sentence of every word, from 0, and the number of words of every sentence.
+
+    Raises DataError for a text without any pair of words.
+    """
+    sentence = np.cumsum(text.tokens < 0)[text.tokens >= 0]
+    length = np.bincount(sentence)
+    if length.max(initial=0) < 2:
+        raise DataError(
+            "`text` must hold a sentence of two words or more, got none. Prepare longer sentences."
+        )
+    return sentence, length
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +96,10 @@ class FactorMatrix:
     def defined(self) -> Bool[np.ndarray, "words contexts"]:
         """Where an entry is a finite number."""
         return np.isfinite(self.values)
+
+
+# Products of a model, centers in rows, beside the matrices they should be, by name; and figures.
+Judged = tuple[Mapping[str, tuple[np.ndarray, FactorMatrix]], dict[str, float]]
 
 
 def cbow_linear_matrix(pairs: CountedPairs) -> FactorMatrix:
@@ -125,8 +134,7 @@ def sgns_matrix(pairs: CountedPairs, *, negatives: int, excused: bool = False) -
     """
     check_whole("negatives", negatives)
     # Noise is drawn among the predicted words, which `association` has in columns.
-    shift = float(np.log(negatives))
-    values = association(pairs.counts.T.tocsr(), shift=shift).toarray().T
+    values = association(pairs.counts.T.tocsr(), shift=float(np.log(negatives))).toarray().T
     weights = pairs.weights
     never, of_context = weights == 0, weights.sum(axis=0)
     values[never] = -np.inf

@@ -6,14 +6,14 @@ Source: "Bidirectional attention as a mixture of word experts", section 4 and ap
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from exfam.checks import DataError
@@ -24,9 +24,10 @@ from exfam.training.optimizer import TrainingSettings
 from exfam.training.steps import fit
 from exfam_studies.common.statements import unmet
 from exfam_studies.experts.factorized import (
-    NO_PAIRS,
     FactorMatrix,
+    Judged,
     Matrix,
+    asymmetry,
     by_sentence,
     linear_form,
     log_form,
@@ -47,9 +48,8 @@ class WordAttention(nn.Module):
 
     def __init__(self, n_words: int, *, embed_dim: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.query, self.key = (
-            linear(embed_dim, embed_dim, generator=generator, bias=False) for _ in range(2)
-        )
+        self.query = linear(embed_dim, embed_dim, generator=generator, bias=False)
+        self.key = linear(embed_dim, embed_dim, generator=generator, bias=False)
         self.readout = linear(embed_dim, n_words, generator=generator, bias=False)
         for layer in (self.query, self.readout):
             nn.init.zeros_(layer.weight)
@@ -114,7 +114,7 @@ def fit_attention(
 
 def word_groups(text: PreparedText) -> Groups:
     """A text's sentences as groups of words."""
-    _, length = by_sentence(text.tokens)
+    _, length = by_sentence(text)
     stop = np.cumsum(length)
     return Groups(start=stop - length, stop=stop, item=text.tokens[text.tokens >= 0])
 
@@ -126,8 +126,7 @@ def mean_nats(
     """The mean loss of a word, given those around it."""
     nats, n_words = 0.0, 0.0
     for first in range(0, len(groups), at_once):
-        batch = groups.pad(range(first, min(first + at_once, len(groups))))
-        own, n = objective(model, batch)
+        own, n = objective(model, groups.pad(range(first, min(first + at_once, len(groups)))))
         nats, n_words = nats + float(own), n_words + float(n)
     return nats / n_words
 
@@ -144,11 +143,6 @@ class AttentionFactors:
     words: Float64[np.ndarray, "words dim"]
     contexts: Vectors
     log_tau: Float64[np.ndarray, "tokens"]
-
-    @property
-    def products(self) -> Matrix:
-        """w_i . c_j, centers in rows."""
-        return self.words @ self.contexts.T
 
 
 def attention_factors(model: WordAttention) -> AttentionFactors:
@@ -201,9 +195,7 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
             f"`log_tau` must be {n_words + 1} finite numbers, one for each word of the text and "
             f"one for MASK, got {len(log_tau)}. Take the text that the model was fitted to."
         )
-    sentence, length = by_sentence(text.tokens)
-    if length.max(initial=0) < 2:
-        raise DataError(NO_PAIRS)
+    sentence, length = by_sentence(text)
     words = text.tokens[text.tokens >= 0]
     # How often each sentence, a row, has each word.
     counts = csr_array((np.ones(len(words)), (sentence, words)), shape=(len(length), n_words))
@@ -214,7 +206,7 @@ def gamma_sums(text: PreparedText, log_tau: Float64[np.ndarray, "tokens"]) -> Ga
     twice = _with_data(counts, counts.data / others**2)
     weighted = _with_data(counts, twice.data * length[of_entry])
     return GammaSums(
-        total=_between(_with_data(counts, counts.data / others), counts).toarray() * tau,
+        total=_between(_with_data(counts, counts.data / others), counts) * tau,
         squares=_between(twice, counts).sum(axis=0) * tau**2,
         bounds=_between(weighted, counts).sum(axis=0) * tau**2,
         lengths=np.bincount(length),
@@ -243,6 +235,26 @@ def attention_log_matrix(sums: GammaSums) -> FactorMatrix:
     return FactorMatrix(values, "log(p-bar(w_i, c_j) / p-bar(c_j)) + log |V|", failed)
 
 
+def judge_attention(
+    texts: tuple[PreparedText, PreparedText], settings: Mapping[str, Any], seed: int
+) -> Judged:
+    """The products of a fit by a recipe, and those with c-tilde, beside their matrices."""
+    model = fit_attention(texts[0], settings["dim"], settings["recipe"], seed=seed)
+    factors = attention_factors(model)
+    sums = gamma_sums(texts[0], factors.log_tau)
+    products = factors.words @ factors.contexts.T
+    transformed = factors.words @ sums.c_tilde(factors.contexts).T
+    return {
+        "proposition 6": (products, attention_matrix(sums)),
+        "c-tilde, log": (transformed, attention_log_matrix(sums)),
+    }, {
+        "nats": mean_nats(model, word_groups(texts[1])),
+        "factor-asymmetry": asymmetry(sums.p_bar),
+        "factor-zeta-spread": float(sums.zeta.std() / sums.zeta.mean()),
+        "factor-log-tau-sd": float(factors.log_tau.std()),
+    }
+
+
 def _uneven_sentences(sums: GammaSums) -> tuple[str, ...]:
     sizes = np.flatnonzero(sums.lengths)
     words = f"all sentences must have one length, got {sizes[0]} to {sizes[-1]} words"
@@ -266,10 +278,10 @@ def _with_data(counts: csr_array, data: Entries) -> csr_array:
     return csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def _between(weighted: csr_array, counts: csr_array) -> csr_array:
+def _between(weighted: csr_array, counts: csr_array) -> Matrix:
     """Sums over sentences of each center's weight times the *other* words there."""
+    pairs = (weighted.T @ counts).toarray()
     # A word is no context of itself, but of its like in the sentence.
     own = _with_data(weighted, weighted.data * (counts.data - 1)).sum(axis=0)
-    pairs = (weighted.T @ counts).tocsr()
-    off = pairs - diags_array(pairs.diagonal())
-    return (off + diags_array(np.asarray(own))).tocsr()
+    np.fill_diagonal(pairs, own)
+    return pairs

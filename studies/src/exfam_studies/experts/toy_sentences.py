@@ -39,8 +39,7 @@ def _drawn(random: np.random.Generator, kind: int) -> list[str]:
         [adjective] = random.choice(ADJECTIVES, size=1, p=scores / scores.sum()).tolist()
         return [SUBJECTS[i], "and", SUBJECTS[j], "is", adjective]
     i = random.integers(len(SUBJECTS))
-    scores = _SCORES[i]
-    first, second = random.choice(ADJECTIVES, size=2, p=scores / scores.sum()).tolist()
+    first, second = random.choice(ADJECTIVES, size=2, p=_SCORES[i] / _SCORES[i].sum()).tolist()
     return [SUBJECTS[i], "is", first, "and", second]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import cast
 
 import torch
 from jaxtyping import Float
@@ -111,7 +110,7 @@ def _outputs(head: nn.Module) -> Float[Tensor, "params embed"]:
     """The head's linear map; rows of zeros for dispersions, which no context moves."""
     if isinstance(head, ItemHead):
         return head.centers.vectors()
-    values = cast(ValueHead, head)
-    split = cast(nn.Linear, values.network).weight.split(values.dispersion.n_locations)
-    pairs = zip(split, values.dispersion.n_dispersion, strict=True)
+    assert isinstance(head, ValueHead) and isinstance(head.network, nn.Linear)
+    split = head.network.weight.split(head.dispersion.n_locations)
+    pairs = zip(split, head.dispersion.n_dispersion, strict=True)
     return torch.cat([nn.functional.pad(location, (0, 0, 0, n)) for location, n in pairs])
