@@ -128,7 +128,8 @@ def _run(name: str, words: list[str]) -> int:
             sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has enough; nor may the interpreter complain when it flushes.
-        _silence_stdout()
+        with contextlib.suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except (ExfamError, OSError) as error:
         return _fail(spoken, _as_options(_message(error), names))
@@ -204,11 +205,6 @@ def _is_memory(error: BaseException) -> bool:
     # torch raises RuntimeError where numpy raises MemoryError.
     words = ("alloc", "out of memory", "storage size calculation overflowed")
     return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
-
-
-def _silence_stdout() -> None:
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager

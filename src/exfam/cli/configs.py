@@ -77,14 +77,13 @@ def _pairs(path: str) -> list[tuple[Any, Any, int]]:
             f"`--config` must hold one option a line, `name: value`, got {kind} in {path}. "
             "--print_config writes such a file."
         )
-    keys = [(_key(key), key.start_mark.line + 1) for key, _ in node.value]
-    return [(key, data.get(key), line) for key, line in keys]
-
-
-def _key(node: yaml.Node) -> Any:
-    # "<<" would merge another mapping into this one.
-    is_merge = node.tag == "tag:yaml.org,2002:merge"
-    return "<<" if is_merge else yaml.SafeLoader("").construct_object(node, deep=True)
+    pairs = []
+    for key_node, _ in node.value:
+        # "<<" would merge another mapping into this one.
+        is_merge = key_node.tag == "tag:yaml.org,2002:merge"
+        key = "<<" if is_merge else yaml.SafeLoader("").construct_object(key_node, deep=True)
+        pairs.append((key, data.get(key), key_node.start_mark.line + 1))
+    return pairs
 
 
 def _content(path: str) -> str:

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from matplotlib.figure import Figure
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.measure import Measurement
 from rich.table import Table
 
 from exfam.checks import check_positive
@@ -174,8 +173,7 @@ def _print_table(console: Console, rows: Sequence[Sequence[str]]) -> None:
     for row, following in zip(rows, [*rows[1:], rows[-1]], strict=True):
         table.add_row(*row, end_section=row[0] != following[0])
     if not console.is_terminal:
-        wide = console.options.update(max_width=10_000)
-        console.width = max(80, Measurement.get(console, wide, table).maximum)
+        console.width = 10_000
     console.print(table)
     console.print(_FOOT, style="dim", soft_wrap=True)
 

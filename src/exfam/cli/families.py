@@ -27,20 +27,14 @@ _PER_ITEM = "Write it as {name: per-item, families: {ITEM: FAMILY, …}, default
 
 
 def family_from_words(given: Any) -> Any:
-    """What an estimator takes as `family`: a name, a family, or a dict of such by value column.
-
-    Raises ExfamError for an unknown family, and for arguments that it does not take.
-    """
+    """What an estimator takes as `family`: a name, a family, or a dict of such by value column."""
     if isinstance(given, Mapping) and given.get("name") not in FAMILIES:
         return {str(name): _family(family) for name, family in given.items()}
     return _family(given)
 
 
 def families_from_words(given: Mapping[str, Any]) -> dict[str, Family]:
-    """What an estimator of tables takes as `families`: a family for each of some columns.
-
-    Raises ExfamError for an unknown family, and for arguments that it does not take.
-    """
+    """What an estimator of tables takes as `families`: a family for each of some columns."""
     with reworded({"`--family`": "`--families`"}):
         return {name: _family(family) for name, family in given.items()}
 

@@ -37,10 +37,7 @@ class Option:
 
 
 def convert(option: Option, value: Any, *, where: str = "") -> Any:
-    """The value that an option takes for a word or for YAML.
-
-    Raises ExfamError naming the option and the value.
-    """
+    """The value that an option takes for a word or for YAML."""
     try:
         return option.kind(value)
     except ValueError as error:

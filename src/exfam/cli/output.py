@@ -35,10 +35,7 @@ class Destination:
 
 
 def destination(format: str | None, output: str | None) -> Destination:
-    """Where to write, checked before the work begins.
-
-    Raises ExfamError for Parquet on a terminal, and for a file that could not be written.
-    """
+    """Where to write, checked before the work begins."""
     if output is None:
         if format == "parquet" and sys.stdout.isatty():
             raise ExfamError(

@@ -64,10 +64,12 @@ def _print_config(form: Form, values: dict[str, Any], skipped: Sequence[str]) ->
 
 def help_of(form: Form) -> str:
     """What `--help` prints."""
+    example = textwrap.indent(form.example.strip(), "  ")
+    notes = "\n\n".join(textwrap.fill(part, 79) for part in form.notes.strip().split("\n\n"))
     parser = argparse.ArgumentParser(
         usage=_usage(form),
         description=f"{form.title}.",
-        epilog=_epilog(form),
+        epilog=f"{notes}\n\nExample:\n{example}".strip(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
@@ -99,9 +101,3 @@ def _usage(form: Form) -> str:
         if option.required and not option.positional
     ]
     return " ".join(["exfam", form.command, *positional, *needed, "[options]"])
-
-
-def _epilog(form: Form) -> str:
-    lines = "\n".join(f"  {line}" for line in form.example.strip().splitlines())
-    notes = "\n\n".join(textwrap.fill(part, 79) for part in form.notes.strip().split("\n\n"))
-    return f"{notes}\n\nExample:\n{lines}".strip()

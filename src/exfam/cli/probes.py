@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from exfam.checks import ExfamError
 from exfam.cli.kinds import text
 from exfam.cli.options import Form, Option, choice, count
@@ -63,21 +65,18 @@ def _scores(chosen: Any) -> dict[str, list[Any]]:
         special_tokens=chosen.special_tokens,
         seed=chosen.seed,
     )
-    n_layers, n_heads = probe.weights.shape[:2]
-    layers, heads = range(1, n_layers + 1), range(1, n_heads + 1)
-    every = {"layer": [layer for layer in layers for _ in heads], "head": [*heads] * n_layers}
-    names: dict[str, dict[str, list[Any]]] = {
-        "model": {}, "layer": {"layer": [*layers]}, "head": every
-    }  # fmt: skip
     scores = getattr(probe, f"{chosen.by}_scores")()
-    figures = {
-        "locality": scores.locality,
-        "symmetry": scores.symmetry,
-        "symmetry (macro)": scores.macro_symmetry,
-        "symmetry (raw)": scores.raw_symmetry,
-    }
-    shown = {name: figure.flatten().tolist() for name, figure in figures.items()}
-    return names[chosen.by] | shown
+    shape = scores.locality.shape  # none of the model, layers, or layers and heads
+    numbers = np.indices(shape).reshape(len(shape), scores.locality.numel()) + 1
+    columns = dict(zip(("layer", "head"), numbers.tolist(), strict=False))
+    for name, figure in (
+        ("locality", scores.locality),
+        ("symmetry", scores.symmetry),
+        ("symmetry (macro)", scores.macro_symmetry),
+        ("symmetry (raw)", scores.raw_symmetry),
+    ):
+        columns[name] = figure.flatten().tolist()
+    return columns
 
 
 PROBE = Form(

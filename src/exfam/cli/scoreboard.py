@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from exfam.checks import ExfamError
-from exfam.cli.sorts.base import Baseline, Comparison, Figures
+from exfam.cli.sorts.base import Comparison, Figures
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,7 @@ def scoreboard(
     """
     learn, scored, is_held_out = compared.split(model, train, held_out)
     which = f"{'held-out' if is_held_out else 'training'} {compared.units}"
-    first = _row(compared, model, model, scored, seconds=seconds)
-    rows, notes = _beside_baselines(compared, first, model, learn, scored, validation=held_out)
+    rows, notes = _rows(compared, model, learn, scored, validation=held_out, seconds=seconds)
     notes.append(f"nats {compared.unit(model)} on {len(scored):,} {which}; higher is better")
     notes += compared.notes(model, train)
     if not is_held_out:
@@ -64,9 +63,7 @@ def compare(compared: Comparison, model: Any, train: Any, data: Any) -> list[str
     scored = compared.unseen(model, compared.read(model, data))
     if scored is None:
         return [f"nothing is compared: the model has seen all {compared.units} in its fit"]
-    first = _row(compared, model, model, scored, seconds=0.0)
-    learn = compared.read(model, train)
-    rows, notes = _beside_baselines(compared, first, model, learn, scored, validation=None)
+    rows, notes = _rows(compared, model, compared.read(model, train), scored)
     new = f"{len(scored):,} {compared.units}"
     for row in rows:
         parts = " and ".join(repr(part) for part in row.figures.nats if part)
@@ -75,42 +72,35 @@ def compare(compared: Comparison, model: Any, train: Any, data: Any) -> list[str
             f"{row.name} has {row.figures.total:.6g} nats {compared.unit(model)}{of} on {new}"
         )
     if len(rows) > 1:
-        notes.append(_ahead(rows, new) or f"{first.name} is ahead of all baselines on {new}")
+        notes.append(_ahead(rows, new) or f"{rows[0].name} is ahead of all baselines on {new}")
     return notes
 
 
-def _beside_baselines(
-    compared: Comparison, first: _Row, model: Any, train: Any, scored: Any, *, validation: Any
+def _rows(
+    compared: Comparison,
+    model: Any,
+    train: Any,
+    scored: Any,
+    *,
+    validation: Any = None,
+    seconds: float = 0.0,
 ) -> tuple[list[_Row], list[str]]:
     """The model's row and those of baselines fitted to `train`; and which are left out, why."""
-    rows, left_out = [first], []
+
+    def row(name: str, fitted: Any, seconds: float, advice: str = "") -> _Row:
+        epochs = sum(map(len, getattr(fitted, "histories_", []))) or None
+        return _Row(name, compared.figures(model, fitted, scored), epochs, seconds, advice)
+
+    rows, left_out = [row(type(model).__name__, model, seconds)], []
     for baseline in compared.baselines(model):
         started = time.perf_counter()
         try:
             fitted = baseline.fit(train, validation)
-            seconds = time.perf_counter() - started
-            rows.append(_row(compared, model, fitted, scored, seconds=seconds, baseline=baseline))
+            took = time.perf_counter() - started
+            rows.append(row(baseline.name, fitted, took, baseline.advice))
         except ExfamError as error:
             left_out.append(f"{baseline.name} is left out: {error}")
     return rows, left_out
-
-
-def _row(
-    compared: Comparison,
-    model: Any,
-    fitted: Any,
-    scored: Any,
-    *,
-    seconds: float,
-    baseline: Baseline | None = None,
-) -> _Row:
-    return _Row(
-        type(model).__name__ if baseline is None else baseline.name,
-        compared.figures(model, fitted, scored),
-        sum(map(len, getattr(fitted, "histories_", []))) or None,
-        seconds,
-        "" if baseline is None else baseline.advice,
-    )
 
 
 def _ahead(rows: list[_Row], data: str) -> str:

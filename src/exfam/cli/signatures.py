@@ -75,10 +75,7 @@ def estimator_options(model: str) -> list[Option]:
 
 
 def build_estimator(model: str, chosen: Any) -> Any:
-    """The estimator with the parameters that were chosen.
-
-    Raises ExfamError for a family that there is not.
-    """
+    """The estimator with the parameters that were chosen."""
     entry, given = _ALL[model], {}
     for own, option in zip(parameters_of(model), estimator_options(model), strict=True):
         value = getattr(chosen, own.name)
@@ -103,10 +100,7 @@ def _value(declaration: Declaration, given: Any) -> Any:
 
 
 def parameters_of(model: str) -> list[Declaration]:
-    """The parameters of an estimator, by section.
-
-    Raises ExfamError for an unknown model.
-    """
+    """The parameters of an estimator, by section."""
     check_choice("--model", model, _ALL)
     own = _declarations(_ALL[model].module, _ALL[model].name).values()
     complete = [replace(part, section=part.section or "Model") for part in own]
@@ -121,12 +115,16 @@ def _parsed(module: str) -> ast.Module:
 
 def _declarations(module: str, name: str) -> dict[str, Declaration]:
     """Those of a class and of the classes of ours that it derives from, most general first."""
-    tree = _parsed(module)
-    node = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name)
+    body = _parsed(module).body
+    classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
+    homes = dict.fromkeys(classes, module)
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("exfam."):
+            homes |= {alias.name: str(node.module) for alias in node.names}
     merged: dict[str, Declaration] = {}
-    homes = [(_home(tree, module, ast.unparse(base)), base) for base in reversed(node.bases)]
-    inherited = [_declarations(home, ast.unparse(base)) for home, base in homes if home]
-    for declarations in [*inherited, _own(node)]:
+    bases = [ast.unparse(base) for base in reversed(classes[name].bases)]
+    inherited = [_declarations(homes[base], base) for base in bases if base in homes]
+    for declarations in [*inherited, _own(classes[name])]:
         for key, declaration in declarations.items():
             below = merged.get(key, declaration)
             kept: dict[str, Any] = {
@@ -135,20 +133,6 @@ def _declarations(module: str, name: str) -> dict[str, Declaration]:
             }
             merged[key] = replace(declaration, **kept)
     return merged
-
-
-def _home(tree: ast.Module, module: str, name: str) -> str | None:
-    """The module of ours in which a class is defined that `tree` derives from."""
-    for node in tree.body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module
-        if (
-            isinstance(node, ast.ImportFrom)
-            and (node.module or "").startswith("exfam.")
-            and any(alias.name == name for alias in node.names)
-        ):
-            return node.module
-    return None
 
 
 def _own(node: ast.ClassDef) -> dict[str, Declaration]:

@@ -29,17 +29,6 @@ def open_model(chosen: Any) -> Any:
     return model
 
 
-def read_known(model: Any, chosen: Any, *, file: str) -> tuple[Groups, ReadingFacts]:
-    """A file with a model's columns, and the codes that the model knows."""
-    return read_source(
-        file,
-        model._columns(),
-        options=reading_options(chosen, date_format=model.date_format),
-        vocabulary=model.vocabulary_,
-        unknown=model.unknown,
-    )
-
-
 def read_source(
     file: str,
     columns: FrameColumns | None,
@@ -51,8 +40,6 @@ def read_source(
     """A file as groups, and what was met in it. A prepared folder needs no columns.
 
     Labels that the vocabulary lacks are counted in one warning.
-
-    Raises ExfamError where columns are needed, and there are none.
     """
     if options.database is None and is_prepared(file):
         groups = read_group_inputs(file, columns).groups

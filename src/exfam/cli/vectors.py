@@ -68,10 +68,7 @@ word: the center's, or those of --of."""
 
 
 def _opened(chosen: Any) -> Any:
-    """The `WordVectors` of a saved model's folder, or of a file.
-
-    Raises ExfamError for what holds none, and for options of files that come with a folder.
-    """
+    """The `WordVectors` of a saved model's folder, or of a file."""
     from exfam.vectors import WordVectors
     from exfam.vectors.word_vectors import model_vectors
 

@@ -14,10 +14,7 @@ _ENDINGS = (".txt", ".csv", ".tsv")
 
 
 def found_sets() -> tuple[list[WordPairs | WordQuestions], list[str]]:
-    """The published sets that are on this machine, and the names of the others.
-
-    Raises DataError, with how to obtain them, if there are none.
-    """
+    """The published sets that are on this machine, and the names of the others."""
     sets: list[WordPairs | WordQuestions] = []
     missing = []
     # Each file of a source is of one set, in the same order.
@@ -39,10 +36,7 @@ def found_sets() -> tuple[list[WordPairs | WordQuestions], list[str]]:
 
 
 def sets_of(folder: str) -> list[WordPairs | WordQuestions]:
-    """All pairs and analogies in the files of a folder, by name.
-
-    Raises DataError for a folder without such files, and naming file and line of what is neither.
-    """
+    """All pairs and analogies in the files of a folder, by name."""
     path = Path(folder)
     if not path.is_dir():
         got = "a file" if path.is_file() else "nothing"

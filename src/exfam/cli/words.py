@@ -61,7 +61,8 @@ class _Reader:
         given: dict[str, tuple[Option, list[str]]] = {}
         while self.queue:
             word = self.queue.popleft()
-            option, values = self._option(word) if _is_option(word) else self._positional(word)
+            is_option = len(word) > 1 and word.startswith("-") and not _NUMBER.fullmatch(word)
+            option, values = self._option(word) if is_option else self._positional(word)
             given.setdefault(option.name, (option, []))[1].extend(values)
         return list(given.values())
 
@@ -103,7 +104,3 @@ class _Reader:
             f"`{name}` must be an option of `{self.form.spoken_name}`. "
             f"{suggestion(long, self.options)}"
         )
-
-
-def _is_option(word: str) -> bool:
-    return len(word) > 1 and word.startswith("-") and not _NUMBER.fullmatch(word)

@@ -87,9 +87,10 @@ def field_map(
         if observed is not None:
             # Rings around dots, or light dots that show on every color of a surface.
             face, area = (_PALE, 18) if chosen == "surface" else ("none", 62)
+            east, north = _on_plane(observed, metric, like=coordinates).T
             axes.scatter(
-                *_on_plane(observed, metric, like=coordinates).T, s=area, facecolors=face,
-                edgecolors=INK, linewidths=1.0, zorder=4, label="observed",
+                east, north, s=area, facecolors=face, edgecolors=INK, linewidths=1.0, zorder=4,
+                label="observed",
             )  # fmt: skip
         _color_bar(axes, colors, norm, f"{name} ({unit})" if unit else name)
     legend_above(panels[0, 0])
@@ -182,7 +183,9 @@ def site_attention_map(
     label = f"attention weight (%) of {whose} ★"
     _color_bar(panels, SHADES, Normalize(0.0, 100 * largest), label)
     fix_layout(figure)
-    for (head, column), axes in np.ndenumerate(panels) if names is not None else ():
+    for (head, column), axes in np.ndenumerate(panels):
+        if names is None:
+            break
         of_map = rows[head, shape[1] - 1 - column]
         order = np.argsort(-of_map, kind="stable")
         texts = [shortened(names[i], most=28) for i in _heaviest(of_map, largest, most=_MOST_NAMES)]
@@ -262,8 +265,9 @@ def _draw_dots(
 ) -> None:
     """Circles, the smallest last: they stay to be seen."""
     order = np.argsort(-area, kind="stable")
+    east, north = points[order].T
     axes.scatter(
-        *points[order].T, s=area[order], c=value[order],
+        east, north, s=area[order], c=value[order],
         cmap=colors, norm=norm, edgecolors=MUTED, linewidths=0.5, zorder=3,
     )  # fmt: skip
 
@@ -307,8 +311,9 @@ def _draw_weights(axes: Axes, points: Points, weights: Values, site: int, larges
     axes.add_collection(lines, autolim=False)
     area, norm = _areas(weights, largest), Normalize(0.0, largest)
     _draw_dots(axes, points, weights, area, colors=SHADES, norm=norm)
+    east, north = points[site]
     axes.scatter(
-        *points[site], marker="*", s=150, color=COLORS[1], edgecolors=INK, linewidths=0.6, zorder=4
+        east, north, marker="*", s=150, color=COLORS[1], edgecolors=INK, linewidths=0.6, zorder=4
     )
 
 

@@ -1,7 +1,6 @@
 """A map of items with as many names as fit: each beside its dot, where it meets nothing else."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -25,6 +24,8 @@ _GAP = 3.0
 _SLACK = 1.5
 # A map with all its names would be unreadable: the others are dots.
 _MOST_NAMES = 80
+# In points: left, low, right, high.
+Box = Float[np.ndarray, "4"]
 
 
 def item_map(
@@ -66,26 +67,6 @@ def item_map(
     return figure
 
 
-class _Box(NamedTuple):
-    """A rectangle in points."""
-
-    left: float
-    low: float
-    right: float
-    high: float
-
-    def within(self, left: float, low: float, right: float, high: float) -> bool:
-        inside = left <= self.left and self.right <= right
-        return bool(inside and low <= self.low and self.high <= high)
-
-    def meets(self, boxes: Float[np.ndarray, "boxes 4"]) -> bool:
-        left, low, right, high = boxes.T
-        apart = (
-            (left >= self.right) | (right <= self.left) | (low >= self.high) | (high <= self.low)
-        )
-        return not bool(apart.all())
-
-
 def place_names(
     axes: Axes,
     points: Float[np.ndarray, "items 2"],
@@ -99,7 +80,7 @@ def place_names(
     """
     to_points = 72 / axes.figure.dpi
     at = np.asarray(axes.transData.transform(points)) * to_points
-    edge = np.array([axes.bbox.extents]) * to_points
+    edge = np.array(axes.bbox.extents) * to_points
     # Names may cross the smallest dots' rims, not their centers.
     core = 0.6 * radius
     dots = np.stack([at[:, 0] - core, at[:, 1] - core, at[:, 0] + core, at[:, 1] + core], axis=1)
@@ -110,30 +91,37 @@ def place_names(
             return
         size = name_width(name, size=_FONT_SIZE) + _SLACK, 1.1 * _FONT_SIZE
         for box, align in _sides(at[index], radius[index] + _GAP, size):
-            if box.within(*edge[0]) and not box.meets(others) and not box.meets(taken):
+            inside = (box[:2] >= edge[:2]).all() and (box[2:] <= edge[2:]).all()
+            if inside and not _meets(box, others) and not _meets(box, taken):
                 _write(axes, name, box, align)
                 taken = np.vstack([taken, box])
                 break
 
 
+def _meets(box: Box, boxes: Float[np.ndarray, "boxes 4"]) -> bool:
+    """Whether a box overlaps one of the others."""
+    return bool(((boxes[:, :2] < box[2:]) & (boxes[:, 2:] > box[:2])).all(axis=1).any())
+
+
 def _sides(
     at: Float[np.ndarray, "2"], far: float, size: tuple[float, float]
-) -> Iterator[tuple[_Box, str]]:
+) -> Iterator[tuple[Box, str]]:
     """Where a name may stand beside its dot, the best box first, with the side it is aligned to."""
     x, y = at.tolist()
     width, height = size
     for up in (0.0, 0.7, -0.7):
         middle = y + up * height
         low, high = middle - height / 2, middle + height / 2
-        yield _Box(x + far, low, x + far + width, high), "left"
-        yield _Box(x - far - width, low, x - far, high), "right"
+        yield np.array([x + far, low, x + far + width, high]), "left"
+        yield np.array([x - far - width, low, x - far, high]), "right"
     for low in (y + far, y - far - height):
-        yield _Box(x - width / 2, low, x + width / 2, low + height), "center"
+        yield np.array([x - width / 2, low, x + width / 2, low + height]), "center"
 
 
-def _write(axes: Axes, name: str, box: _Box, align: str) -> None:
-    x = {"left": box.left, "right": box.right, "center": (box.left + box.right) / 2}[align]
-    middle = np.array([x, (box.low + box.high) / 2]) * axes.figure.dpi / 72
-    at = np.asarray(axes.transData.inverted().transform(middle)).tolist()
-    text = axes.text(*at, "", ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK)
+def _write(axes: Axes, name: str, box: Box, align: str) -> None:
+    left, low, right, high = box.tolist()
+    x = {"left": left, "right": right, "center": (left + right) / 2}[align]
+    middle = np.array([x, (low + high) / 2]) * axes.figure.dpi / 72
+    x, y = axes.transData.inverted().transform(middle)
+    text = axes.text(x, y, "", ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK)
     write_name(text, name)

@@ -67,10 +67,7 @@ class Material:
 def gather_material(
     model: GroupEstimator, data: Any, train: Any, *, baselines: bool, seed: int
 ) -> Material:
-    """Read the data and choose the groups that the model is scored on.
-
-    Raises ExfamError for data without a target, and what the model raises for data it cannot take.
-    """
+    """Read the data and choose the groups that the model is scored on."""
     check_is_fitted(model, "members_")
     groups, given = read_data(model, data, "data"), read_data(model, train, "train")
     scored, learn, compared = groups, given, np.zeros(0, dtype=bool)

@@ -32,13 +32,7 @@ class Rival:
 
 
 def fit_rivals(model: GroupEstimator, learn: Groups, *, seed: int) -> tuple[list[Rival], list[str]]:
-    """Baselines of the model's parts, families, direction and support; and what was left out, why.
-
-    >>> groups = Groups(start=[0, 2], stop=[2, 4], item=[0, 1, 0, 2])
-    >>> model = Marginal().fit(groups)
-    >>> [rival.name for rival in fit_rivals(model, groups, seed=0)[0]]
-    ['latent factor', 'marginal', 'item-kNN', 'EASE']
-    """
+    """Baselines of the model's parts, families, direction and support; and why others lack."""
     learn = same_columns(model, learn)
     fitted, left_out = [], []
     for name, fit in _recipes(model, learn, seed):

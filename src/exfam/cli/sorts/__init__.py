@@ -28,10 +28,7 @@ def sort_named(reads: str) -> Sort:
 
 
 def sort_of(model: Any, command: str, chosen: Any) -> Sort:
-    """The sort of a model that a command is given.
-
-    Raises ExfamError where the command or an option that was chosen is not for such models.
-    """
+    """The sort of a model that a command is given."""
     sort, name = sort_named(REGISTRY[model.kind].reads), type(model).__name__
     if advice := sort.instead.get(command):
         raise ExfamError(f"`MODEL` must be of groups, not of {sort.name}, got {name}. {advice}")

@@ -13,7 +13,7 @@ from exfam.cli.sources import FileRows
 from exfam.columns.parts import Part
 from exfam.families import family_to_config
 from exfam.fields import FieldClimatology, FieldKriging
-from exfam.fields.data import FieldFacts, read_field_with_facts
+from exfam.fields.data import read_field_with_facts
 from exfam.fields.inputs import REQUIRED, field_columns
 from exfam.fields.networks.links import counts
 from exfam.fields.plan import plan_field_fit
@@ -23,7 +23,7 @@ from exfam.reading.reader import open_columns
 _SHARED = ("time", "site", "coordinates", "value", "metric", "missing", "standardize", "period")
 
 
-def _read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFacts]:
+def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     """The field in a file with a model's columns, and what it holds and lacks.
 
     Sites of a fitted model keep their codes. Raises ExfamError for a column that is not named,
@@ -34,7 +34,8 @@ def _read_maps(model: Any, chosen: Any, *, file: str) -> tuple[Groups, FieldFact
         columns["date_format"] = chosen.date_format
     sites = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
     with reworded({"`data`": "`FILE`"}):
-        return read_field_with_facts(file, **columns, sites=sites)
+        groups, facts = read_field_with_facts(file, **columns, sites=sites)
+    return groups, f"{file}: {'; '.join(str(facts).splitlines())}"
 
 
 def _columns(model: Any, file: str) -> dict[str, Any]:
@@ -45,17 +46,12 @@ def _columns(model: Any, file: str) -> dict[str, Any]:
     return columns
 
 
-def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
-    groups, facts = _read_maps(model, chosen, file=file)
-    return groups, f"{file}: {'; '.join(str(facts).splitlines())}"
-
-
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     """Scores are of the maps that a fit holds out, the last ones unless others are given."""
     groups, description = _read(estimator, chosen, file=chosen.file)
     validation = None
     if chosen.validation is not None:
-        validation, _ = _read_maps(estimator, chosen, file=chosen.validation)
+        validation, _ = _read(estimator, chosen, file=chosen.validation)
     plan = plan_field_fit(estimator, groups, validation=validation, checkpoint=None)
     options = {"validation": validation, "checkpoint": chosen.checkpoint}
     return PlannedFit((groups,), options, plan.train, plan.validation, (description,))
@@ -76,10 +72,7 @@ def _facts(model: Any) -> dict[str, Any]:
 
 
 def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
-    """Nats and CRPS of every row, or their means over observed values.
-
-    Raises ExfamError if no value is observed.
-    """
+    """Nats and CRPS of every row, or their means over observed values."""
     (values,) = groups.values.values()
     value = values[groups.elements()].astype(np.float64)
     if np.isnan(value).all():

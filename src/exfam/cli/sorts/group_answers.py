@@ -17,10 +17,7 @@ AT_A_TIME = 64
 
 
 def predict_groups(model: Any, groups: Groups, chosen: Any) -> Answer:
-    """Means, intervals, quantiles or probabilities, one row per row of the file.
-
-    Raises ExfamError for `--of` without `--proba`, and for more items than a file can bear.
-    """
+    """Means, intervals, quantiles or probabilities, one row per row of the file."""
     if chosen.of is not None and not chosen.proba:
         raise ExfamError("`--of` must come with --proba, got it alone.")
     rows = file_rows(model, groups, chosen)
@@ -69,10 +66,7 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
 
 
 def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
-    """Attention weights of chosen groups, one row for each center and context.
-
-    Raises ExfamError for `--of`, and for groups that are not in the file.
-    """
+    """Attention weights of chosen groups, one row for each center and context."""
     if chosen.of is not None:
         raise ExfamError(
             f"`--of` must be left out for a model of groups, got {chosen.of!r}. It names a column "

@@ -9,7 +9,7 @@ from exfam.checks import ExfamError
 from exfam.cli.output import beside, counted
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.group_answers import attention_rows, predict_groups, recommend_items
-from exfam.cli.sources import describe_rows, file_rows, read_known, read_source, reading_options
+from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
 from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.efa.plan import hold_out_groups
 from exfam.estimator.evaluate import total_nats
@@ -22,7 +22,13 @@ _SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
-    groups, facts = read_known(model, chosen, file=file)
+    groups, facts = read_source(
+        file,
+        model._columns(),
+        options=reading_options(chosen, date_format=model.date_format),
+        vocabulary=model.vocabulary_,
+        unknown=model.unknown,
+    )
     return groups, f"{file}: {describe_rows(facts)}"
 
 
@@ -52,10 +58,7 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
 
 
 def _complete_columns(estimator: Any, chosen: Any) -> None:
-    """Columns that are not named are those that a prepared folder was made of.
-
-    Raises ExfamError where there is nothing to be learned.
-    """
+    """Columns that are not named are those that a prepared folder was made of."""
     if is_prepared(chosen.file) and chosen.database is None:
         held = prepared_columns(chosen.file)
         for name, value in ({} if held is None else asdict(held)).items():
@@ -80,8 +83,6 @@ def mean_parts(parts: dict[str, np.ndarray]) -> tuple[dict[str, float], int]:
     """The mean over all targets of each part's log-probabilities, and the number of targets.
 
     `parts`: as an estimator's `log_prob_parts` gives them; "item" becomes "items".
-
-    Raises ExfamError if there are none.
     """
     counted = ~np.isnan(total_nats(parts))
     n = int(counted.sum())

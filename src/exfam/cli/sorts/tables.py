@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from exfam.cli.output import stacked
-from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
-from exfam.cli.tables.experts import table_experts
+from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort, sizes
+from exfam.cli.sorts.table_answers import explain_table, predict_table
 from exfam.cli.tables.files import (
     describe_table,
     errors_of_files,
@@ -16,13 +15,12 @@ from exfam.cli.tables.files import (
     read_training_tables,
     table_facts,
 )
-from exfam.cli.tables.predictions import filled_table, table_predictions
 from exfam.cli.tables.scores import (
     cells_of,
     chosen_columns,
     column_scores,
     decision_rules,
-    table_scores,
+    score_table,
 )
 from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Cells, TableSchema
@@ -51,21 +49,6 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
         (f"{chosen.file}: {describe_table(train)}",),
         errors=errors_of_files(*(part for part in (train, held_out) if part is not None)),
     )
-
-
-def _score(model: Any, table: TableFile, chosen: Any) -> Answer:
-    return table_scores(model, table, chosen), []
-
-
-def _predict(model: Any, table: TableFile, chosen: Any) -> Answer:
-    if chosen.fill:
-        return filled_table(model, table), []
-    return table_predictions(model, table, chosen), []
-
-
-def _explain(model: Any, table: TableFile, chosen: Any) -> Answer:
-    notes = [f"of the first of {model.ensemble} networks"] if model.ensemble > 1 else []
-    return stacked(table_experts(model, table, chosen)), notes
 
 
 def _split(model: Any, train: TableFile, held_out: TableFile | None) -> tuple[Cells, Cells, bool]:
@@ -110,18 +93,13 @@ def _baselines(model: Any) -> list[Baseline]:
 
 def _figures(model: Any, fitted: Any, cells: Cells) -> Figures:
     """Nats of all cells that the model predicts; accuracy or R^2 of its response."""
-    network = fitted
-    if fitted is model:
-        network = model.model_
-    else:
-        cells = cells.columns(_indices(model))
+    network = model.model_ if fitted is model else fitted
+    cells = cells if fitted is model else cells.columns(_indices(model))
     scores = column_scores(network, cells, decision_rules(model, chosen_columns(model)))
     nats = float(np.nanmean(np.concatenate([score.nats for score in scores.values()])))
-    response = model.response_
-    if response is None:
+    if model.response_ is None:
         return Figures({"": nats})
-    measure = "r2" if model.schema_.column(response).labels is None else "accuracy"
-    return Figures({"": nats}, {measure: getattr(scores[response], measure)})
+    return Figures({"": nats}, scores[model.response_].measures)
 
 
 def _notes(model: Any, train: TableFile) -> list[str]:
@@ -137,7 +115,7 @@ TABLES = Sort(
     name="tables",
     read=_read,
     facts=lambda model: table_facts(model) | sizes(model),
-    answers={"score": _score, "predict": _predict, "explain": _explain},
+    answers={"score": score_table, "predict": predict_table, "explain": explain_table},
     instead={
         "recommend": "Use `exfam predict`, which gives labels and their probabilities.",
         "report": "Use `exfam score` and `exfam explain`.",

@@ -46,15 +46,11 @@ def _score(model: Any, file: str, chosen: Any) -> Answer:
 def _facts(model: Any) -> dict[str, Any]:
     """What a model of words holds; `numbers` are of its vectors, of tied ones once."""
     if not hasattr(model, "vectors_"):
-        return _network_facts(model)
+        return {"numbers": sizes(model)["numbers"]}
     vectors = model.vectors_
     twice = 1 if vectors.context is None else 2
     facts = {"words": len(vectors), "dim": vectors.dim, "tied": vectors.tied}
     return facts | {"numbers": twice * vectors.center.size}
-
-
-def _network_facts(model: Any) -> dict[str, Any]:
-    return {"numbers": sizes(model)["numbers"]}
 
 
 WORDS = Sort(
@@ -75,7 +71,7 @@ WORDS = Sort(
 SENTENCES = Sort(
     name="sentences",
     read=_read,
-    facts=_network_facts,
+    facts=_facts,
     answers={},
     instead=dict.fromkeys(("score", *_COMMANDS), "Use its `predict` in Python: exfam.load(MODEL)."),
 )

@@ -35,10 +35,7 @@ _WORDS = {
 
 
 def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableFile | None]:
-    """The table of a fit, and the one of `--validation` or None, whose columns are read alike.
-
-    Raises ExfamError for a response that is not there.
-    """
+    """The table of a fit, and the one of `--validation` or None, whose columns are read alike."""
     kinds = estimator.kinds if isinstance(estimator.kinds, Mapping) else {}
     numbers = {name for name, kind in kinds.items() if kind in ("numeric", "count")}
     if estimator.kind == "masked-table-regressor":
@@ -82,11 +79,7 @@ def given_of(table: TableFile, response: str | None) -> tuple[pa.Table, ...]:
 
 
 def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
-    """The columns of a file that a fitted model knows, each as in training, in its order.
-
-    Raises ExfamError for options that are not of tables, DataError for a file that lacks columns
-    which the model may not lack.
-    """
+    """The columns of a file that a fitted model knows, each as in training, in its order."""
     if chosen.duplicates != "keep":
         raise ExfamError(
             f"`--duplicates` must be keep for a model of tables, got {chosen.duplicates!r}. Rows "

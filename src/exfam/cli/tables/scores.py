@@ -1,7 +1,7 @@
 """Exact scores of tables: nats of cells, accuracy of labels, R^2 of numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Float64
 
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column
+from exfam.cli.sorts.base import Answer
 from exfam.cli.tables.files import errors_of_files
 from exfam.tables.answers.distributions import TableModel, distribution_blocks, value_log_prob
 from exfam.tables.answers.imputation import decide, usual_rule
@@ -21,14 +22,12 @@ class ColumnScore:
     """How well the cells of one column are predicted from the others of their rows.
 
     `nats`: log-probability of each cell, NaN where it is missing
-    `accuracy`: of labels, the share that is predicted; NaN of numbers
-    `r2`: of numbers, 1 less the squared error over that of their mean; NaN of labels, and of
-        numbers that are all the same
+    `measures`: "accuracy" of labels, the share that is predicted; "r2" of numbers, 1 less the
+        squared error over that of their mean; NaN without cells and of numbers that are all alike
     """
 
     nats: Float64[np.ndarray, "rows"]
-    accuracy: float
-    r2: float
+    measures: dict[str, float] = field(default_factory=dict)
 
     @property
     def n(self) -> int:
@@ -42,10 +41,7 @@ class ColumnScore:
 
 
 def chosen_columns(model: Any, of: str | None = None) -> list[str]:
-    """The column that `--of` names, or else the response, or all columns without one.
-
-    Raises ExfamError for a column that the model does not know.
-    """
+    """The column that `--of` names, or else the response, or all columns without one."""
     if of is None:
         return list(model.schema_.targets) if model.response_ is None else [model.response_]
     if of not in model.schema_.targets:
@@ -87,20 +83,17 @@ def column_scores(model: TableModel, cells: Cells, rules: dict[str, str]) -> dic
 def _score(column: Column, truth: np.ndarray, nats: np.ndarray, decided: np.ndarray) -> ColumnScore:
     present = ~np.isnan(truth)
     truth, decided = truth[present], decided[present]
-    if not len(truth):
-        return ColumnScore(nats, np.nan, np.nan)
     if column.kind in LABEL_KINDS:
-        return ColumnScore(nats, float((truth == decided).mean()), np.nan)
-    spread = float(np.square(truth - truth.mean()).sum())
+        return ColumnScore(
+            nats, {"accuracy": float((truth == decided).mean()) if len(truth) else np.nan}
+        )
+    spread = float(np.square(truth - truth.mean()).sum()) if len(truth) else 0.0
     error = float(np.square(truth - decided).sum())
-    return ColumnScore(nats, np.nan, 1 - error / spread if spread else np.nan)
+    return ColumnScore(nats, {"r2": 1 - error / spread if spread else np.nan})
 
 
-def table_scores(model: Any, table: TableFile, chosen: Any) -> dict[str, Any]:
-    """Nats of every row, or their means with accuracy and R^2, of the response or of all columns.
-
-    Raises ExfamError if there is no cell to score.
-    """
+def score_table(model: Any, table: TableFile, chosen: Any) -> Answer:
+    """Nats of every row, or means with accuracy and R^2, of the response or of all columns."""
     if model.response_ is not None and model.response_ not in table.frame.column_names:
         raise ExfamError(
             f"`FILE` must have the response {model.response_!r} to score, got {chosen.file} "
@@ -110,7 +103,7 @@ def table_scores(model: Any, table: TableFile, chosen: Any) -> dict[str, Any]:
     scores = column_scores(model.model_, cells_of(model, table), rules)
     if not sum(score.n for score in scores.values()):
         raise ExfamError(f"`FILE` must hold a cell to score, got none in {chosen.file}.")
-    return _rows(model, table, scores) if chosen.per_row else _means(scores)
+    return (_rows(model, table, scores) if chosen.per_row else _means(scores)), []
 
 
 def _rows(model: Any, table: TableFile, scores: dict[str, ColumnScore]) -> dict[str, Any]:
@@ -127,16 +120,15 @@ def _means(scores: dict[str, ColumnScore]) -> dict[str, Any]:
     parts = dict(scores)
     if len(scores) > 1:
         whole = np.concatenate([score.nats for score in scores.values()])
-        parts = {"all": ColumnScore(whole, np.nan, np.nan), **scores}
-    measures = {
-        "nats": [part.mean for part in parts.values()],
-        "accuracy": [part.accuracy for part in parts.values()],
-        "r2": [part.r2 for part in parts.values()],
-    }
-    counts = {
+        parts = {"all": ColumnScore(whole), **scores}
+    columns = {
         "part": arrow_column(np.array(list(parts))),
         "targets": [part.n for part in parts.values()],
     }
-    return counts | {
-        name: np.array(values) for name, values in measures.items() if not np.isnan(values).all()
-    }
+    for name in ("nats", "accuracy", "r2"):
+        numbers = [
+            {"nats": part.mean, **part.measures}.get(name, np.nan) for part in parts.values()
+        ]
+        if not np.isnan(numbers).all():
+            columns[name] = np.array(numbers)
+    return columns

@@ -67,15 +67,11 @@ def _what(material: Material) -> str:
 
 def _remembered(material: Material) -> list[str]:
     """How many of the scored groups the model has seen in its fit."""
-    words = "" if material.overlap is None else material.overlap.words("groups")
-    if not words:
+    overlap = material.overlap
+    if overlap is None or not (words := overlap.words("groups")):
         return []
-    assert material.overlap is not None
-    if material.overlap.is_chance:
-        return [f"{words}."]
-    return [
-        f"{words}: scores of these say how well the model remembers them, not how well it predicts."
-    ]
+    remembers = "scores of these say how well the model remembers them, not how well it predicts"
+    return [f"{words}." if overlap.is_chance else f"{words}: {remembers}."]
 
 
 def _why_alone(material: Material) -> str:
