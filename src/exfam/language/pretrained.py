@@ -12,8 +12,8 @@ from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
 from exfam.language.text_encoders import (
+    WORD_MARKS,
     attention_of_words,
-    begins_with_space,
     check_tokens,
     probe_words,
     repeated_words,
@@ -153,7 +153,8 @@ class PretrainedEncoder:
 
     def _encoded(self, sentences: Sequence[Sequence[str]], **options: Any) -> Any:
         # To byte-level BPE, what no space comes before goes on with the last word.
-        space = " " if begins_with_space(self.tokenizer.get_vocab()) else ""
+        is_bpe = any(token.startswith(WORD_MARKS[0]) for token in self.tokenizer.get_vocab())
+        space = " " if is_bpe else ""
         spaced = [[space + word for word in words] for words in sentences]
         return self.tokenizer(spaced, is_split_into_words=True, **options)
 

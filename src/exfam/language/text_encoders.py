@@ -1,6 +1,6 @@
 """A masked language model as an encoder of sentences: vectors, and attention between words."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,23 +18,17 @@ from exfam.reading.text.subwords import END, SPECIAL, START, Subwords, sentence_
 from exfam.vectors import WordVectors
 
 # What marks tokens that begin a word, in vocabularies of byte-level BPE and of SentencePiece.
-_SPACE = "\u0120"
-_WORD_MARKS = (_SPACE, "\u2581")
+WORD_MARKS = ("\u0120", "\u2581")
 # What marks tokens that go on with one, in vocabularies of WordPiece.
 _PIECE_MARK = "##"
 
 
-def begins_with_space(vocabulary: Iterable[str]) -> bool:
-    """Whether a word is known by the space before it, as in byte-level BPE."""
-    return any(token.startswith(_SPACE) for token in vocabulary)
-
-
 def whole_words(vocabulary: Mapping[str, int]) -> dict[str, int]:
     """Words that are one token, in order of their codes; none that only go on with a word."""
-    marked = any(token.startswith(_WORD_MARKS) for token in vocabulary)
+    marked = any(token.startswith(WORD_MARKS) for token in vocabulary)
     words: dict[str, int] = {}
     for token, code in sorted(vocabulary.items(), key=lambda pair: pair[1]):
-        if token.startswith(_WORD_MARKS):
+        if token.startswith(WORD_MARKS):
             words.setdefault(token[1:], code)
         elif not marked and not token.startswith(_PIECE_MARK):
             words.setdefault(token, code)

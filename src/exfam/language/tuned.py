@@ -240,8 +240,7 @@ class SentenceRegressor(RegressorMixin, _Tuned):
         numbers = finite_numbers(y, name="X")
         if numbers.min() == numbers.max():
             raise DataError(f"`y` must not be all alike, got {numbers[0]:g} {len(numbers)} times.")
-        # By a power of two, which rounds nothing: squares of huge and of tiny numbers have no place
-        # among floats.
+        # By a power of two, which rounds nothing: no float holds squares of huge or tiny numbers.
         unit = _power_of_two(np.abs(numbers).max())
         shares = numbers / unit
         self.center_, self.scale_ = float(shares.mean()) * unit, float(shares.std()) * unit

@@ -170,8 +170,7 @@ class WordVectors:
         matrix = self.matrix(of)
         plus, minus = as_queries(positive), as_queries(negative)
         parts = [self._part(query, matrix) for query in plus]
-        parts += [-self._part(query, matrix) for query in minus]
-        mean = summed_direction(parts)
+        mean = summed_direction([*parts, *(-self._part(query, matrix) for query in minus)])
         searched = _first_rows(matrix, among)
         words = [query for query in [*plus, *minus] if isinstance(query, str)]
         out = np.unique(self.codes([*words, *exclude]))

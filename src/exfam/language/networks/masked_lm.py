@@ -21,7 +21,7 @@ Present = Bool[Tensor, "batch length"]
 States = Float[Tensor, "batch length embed"]
 Weights = Float[Tensor, "#batch heads length length"]
 
-# What attention is made of: both terms of its scores, or one of them.
+# Parts of attention: both terms of its scores, or one of them.
 ATTENTION_TERMS = ("both", "contextual", "positional")
 # Encodings with tables of their own in every layer; all others are the same in all layers.
 _PER_LAYER = ("attenuated-table", "attenuated-table-shared", "shaw")

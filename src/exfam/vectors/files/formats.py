@@ -126,9 +126,9 @@ def read_vectors(
     with opened(path) as file:
         if file.read(len(_MARK)) != _MARK:
             file.seek(0)
-        n_words, dim = (None, None) if format == "glove" else _header(file, path)
-        is_binary = format == "word2vec-binary"
-        first_line = None if is_binary else 1 if format == "glove" else 2
+        is_binary, is_headed = format == "word2vec-binary", format != "glove"
+        n_words, dim = _header(file, path) if is_headed else (None, None)
+        first_line = None if is_binary else 1 + is_headed
         source = RowSource(str(path), n_words, limit, errors, duplicates, first_line)
         blocks = binary_blocks if is_binary else text_blocks
         return joined_blocks(blocks(file, source, dim=dim), source)
