@@ -80,14 +80,13 @@ _FAST_LINES = 40
 def run(options: Options) -> list[Row]:
     """Fit and score both models of the wanted tasks, and what counting alone reaches."""
     jobs = []
-    for task, (name, epochs) in _TASKS.items():
+    for task, (name, _) in _TASKS.items():
         if not options.wants(task, is_long=task == "wikitext-2-full"):
             continue
         n_lines = _FAST_LINES if options.fast else None
         read = cache(partial(read_texts, CORPORA[name], n_lines=n_lines))
-        fit = partial(_model_rows, task, read=read, epochs=epochs, options=options)
         jobs.append(Job(f"{task} counts", partial(_count_rows, task, read)))
-        jobs += [Job(f"{task} {model}", partial(fit, model)) for model in MODELS]
+        jobs += [Job(f"{task} {m}", partial(_model_rows, task, m, read, options)) for m in MODELS]
     return gather(jobs)
 
 
@@ -136,14 +135,12 @@ def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
     return [replace(row, model=m, value=test[m], validation=validation[m]) for m in test]
 
 
-def _model_rows(
-    task: str, model: str, *, read: Callable[[], Texts], epochs: int, options: Options
-) -> list[Row]:
+def _model_rows(task: str, model: str, read: Callable[[], Texts], options: Options) -> list[Row]:
+    text, epochs = _TASKS[task]
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
     usual = {"tie": MODELS[model], "dim": DIM, "epochs": epochs, "precision": precision}
     fast = _FAST if options.fast else {}
     settings: dict[str, Any] = {name: fast.get(name, value) for name, value in usual.items()}
-    text = _TASKS[task][0]
     names = (text + "-fast" * options.fast, f"{settings['epochs']}-epochs-{precision}", model)
     fit = partial(_fit, names, read, settings | fast, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(1), fit)

@@ -53,11 +53,10 @@ def _figure(row: Row) -> tuple:
 
 def _is_shown(row: Row, rows: Sequence[Row]) -> bool:
     """On the paper's split; no nats where the error says the same."""
-    if row.metric not in METRICS or row.value is None or row.model in HIDDEN:
-        return False
     if row.metric == "nats" and find(rows, task=row.task, metric="mse") is not None:
         return False
-    return row.settings.get("split", "paper") == "paper"
+    is_papers = row.settings.get("split", "paper") == "paper"
+    return is_papers and row.metric in METRICS and row.model not in HIDDEN
 
 
 def _chosen_families(rows: Sequence[Row]) -> list[Row]:
