@@ -1,5 +1,6 @@
 """`exfam probe dependencies`."""
 
+from functools import partial
 from typing import Any
 
 from exfam.checks import ExfamError
@@ -15,8 +16,6 @@ syntactic head, or a word that it is the head of. The best head of each relation
 
 def _scores(chosen: Any) -> dict[str, list[Any]]:
     """A relation a row, the most frequent first."""
-    from functools import partial
-
     from exfam_studies.positions.dependencies import (
         attention_hits,
         best_predictors,

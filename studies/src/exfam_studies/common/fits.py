@@ -4,7 +4,6 @@ import copy
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -98,8 +97,6 @@ def fit_seeds(contender: Contender, data: Any, *, seeds: int) -> list[Fit]:
 
 def fit_once(contender: Contender, data: Any, *, seed: int) -> Fit:
     """The contender fitted with one seed; raises KeyboardInterrupt where Ctrl-C cut it short."""
-    if contender.package is not None:
-        import_module(contender.package)  # no part of what a fit costs
     start = time.process_time()
     estimator = contender.fit(data, seed=seed)
     seconds = time.process_time() - start
@@ -121,14 +118,6 @@ def joined(fits: Sequence[Fit]) -> Fit:
     together.members_ = [member for fit in fits for member in fit.estimator.members_]
     seconds, steps = sum(fit.cpu_seconds for fit in fits), sum(fit.steps or 0 for fit in fits)
     return Fit(together, seconds, steps)
-
-
-def fitted_rows(
-    contender: Contender, splits: Splits, *, task: str, measure: Measure, seeds: int
-) -> list[Row]:
-    """The contender fitted with each seed, measured, and compared with the authors' code."""
-    fits = fit_seeds(contender, splits, seeds=seeds)
-    return rows_of(contender, fits, splits, task=task, measure=measure)
 
 
 def rows_of(

@@ -3,6 +3,7 @@
 import inspect
 import os
 import platform
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,9 +83,7 @@ def _git(*words: str) -> str:
 
 
 def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if "model name" in line]
-    return names[0] if names else platform.machine()
+    listed = Path("/proc/cpuinfo")
+    text = listed.read_text(encoding="utf-8") if listed.is_file() else ""
+    name = re.search(r"model name\s*:\s*(.+)", text)
+    return name[1].strip() if name else platform.processor() or platform.machine()

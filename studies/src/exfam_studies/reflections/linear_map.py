@@ -10,11 +10,11 @@ from jaxtyping import Float
 
 from exfam.checks import DataError
 
-_MOST_PAIRS = 1_000_000
-_PAIRS_AT_ONCE = 50_000
+_PAIRS_AT_ONCE, _LOGITS_AT_ONCE = 50_000, 16_000_000
 
 Vectors = Float[np.ndarray, "_ _"]
 Pairs = Float[np.ndarray, "pairs"]
+Probability = Float[np.ndarray, "_"]
 
 
 class SignCounts(NamedTuple):
@@ -55,7 +55,7 @@ class InvolutionReport:
 
 
 def involution_report(
-    words: Vectors, context: Vectors, *, max_pairs: int = _MOST_PAIRS, seed: int = 0
+    words: Vectors, context: Vectors, *, max_pairs: int = 1_000_000, seed: int = 0
 ) -> InvolutionReport:
     """Q by least squares, whether it is an involution, and how alike the two vectors are.
 
@@ -148,11 +148,6 @@ def _correlation(left: Pairs, right: Pairs) -> float:
     if len(left) < 2 or np.ptp(left) == 0 or np.ptp(right) == 0:
         return float("nan")
     return float(np.corrcoef(left, right)[0, 1])
-
-
-_LOGITS_AT_ONCE = 16_000_000
-
-Probability = Float[np.ndarray, "_"]
 
 
 class PartitionReport(NamedTuple):

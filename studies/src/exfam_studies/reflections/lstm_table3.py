@@ -27,6 +27,29 @@ from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, kept_see
 from exfam_studies.common.rows import Row
 from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
 
+Codes = Int64[np.ndarray, "_"]
+
+DIM, EPOCHS = 200, 40
+# Tasks -> corpus and epochs.
+_TASKS = {
+    "ptb": ("ptb", EPOCHS),
+    "wikitext-2": ("wikitext-2", 2),
+    "wikitext-2-full": ("wikitext-2", EPOCHS),
+}
+TASKS = tuple(_TASKS)
+# Model -> how outputs are tied.
+MODELS = {"lstm-tied": "tied", "lstm-reflection": "reflection"}
+PAPER = {
+    "ptb": {"lstm-tied": 86.1, "lstm-reflection": 86.5},
+    "wikitext-2": {"lstm-tied": 99.6, "lstm-reflection": 100.4},
+}
+NOTES = {"lstm-reflection": "equal in distribution to lstm-tied: their gap is seed noise"}
+DIFFERENCE = "max-difference-to-tied"
+# Test tokens on which a reflected model is compared with the plainly tied one that it equals.
+_COMPARED = 2000
+_FAST: dict[str, Any] = {"dim": 8, "epochs": 2, "batch_size": 4, "bptt": 10}
+_FAST_LINES = 40
+
 
 def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
     """The plainly tied network of the same probabilities as one tied by a reflection.
@@ -51,30 +74,6 @@ def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
             rows = lstm.get_parameter(f"{name}_l{top}")[candidate]
             rows.mul_(signs if rows.ndim == 1 else signs[:, None])
     return other
-
-
-Codes = Int64[np.ndarray, "_"]
-
-DIM, EPOCHS = 200, 40
-# Tasks -> corpus and epochs.
-_TASKS = {
-    "ptb": ("ptb", EPOCHS),
-    "wikitext-2": ("wikitext-2", 2),
-    "wikitext-2-full": ("wikitext-2", EPOCHS),
-}
-TASKS = tuple(_TASKS)
-# Model -> how outputs are tied.
-MODELS = {"lstm-tied": "tied", "lstm-reflection": "reflection"}
-PAPER = {
-    "ptb": {"lstm-tied": 86.1, "lstm-reflection": 86.5},
-    "wikitext-2": {"lstm-tied": 99.6, "lstm-reflection": 100.4},
-}
-NOTES = {"lstm-reflection": "equal in distribution to lstm-tied: their gap is seed noise"}
-DIFFERENCE = "max-difference-to-tied"
-# Test tokens on which a reflected model is compared with the plainly tied one that it equals.
-_COMPARED = 2000
-_FAST: dict[str, Any] = {"dim": 8, "epochs": 2, "batch_size": 4, "bptt": 10}
-_FAST_LINES = 40
 
 
 def run(options: Options) -> list[Row]:

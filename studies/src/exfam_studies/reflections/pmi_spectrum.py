@@ -29,7 +29,6 @@ from exfam_studies.reflections.linear_map import sign_counts
 
 TASKS = ("window-2", "window-5")
 MIN_COUNT, FAST_MIN_COUNT = 100, 20
-TOP = 200
 # What eigenvalues must look like if signs of a reflection are to be half +1.
 NOTES = {
     "spectrum-positive": "share of all eigenvalues above 0; theory .5",
@@ -39,7 +38,7 @@ NOTES = {
 }
 
 
-def spectrum(matrix: Any, *, top: int = TOP) -> Measured:
+def spectrum(matrix: Any, *, top: int = 200) -> Measured:
     """Eigenvalues of a symmetric matrix, sparse or dense, and how they lie about 0.
 
     Signs are also of the `top` largest. Raises DataError for a matrix that is not square, symmetric

@@ -18,9 +18,10 @@ from exfam.words import CBOW
 from exfam_studies.common.fits import (
     Contender,
     Job,
-    fitted_rows,
+    fit_seeds,
     fitter,
     gather,
+    rows_of,
     smaller,
     training_of,
 )
@@ -38,7 +39,6 @@ EFA_TIES = ("none", "reflection")
 CBOW_TIES = (None, "reflection", "random", "linear")
 # What CBOW is chosen from.
 RATES, EPOCHS = (0.025, 0.075, 0.2), (20, 80)
-FAST_EPOCHS = (1,)
 CBOW_SETTINGS: dict[str, Any] = {
     "dim": DIM, "subsample": 0.0, "min_count": 1, "deterministic": True, "seed": 0,
     "progress": False,
@@ -62,8 +62,8 @@ def _efa_rows(task: str, tie: str, *, read: Callable[[], Splits], options: Optio
     parameters = {"direction": direction, "parts": "items", "support": "hard", "tie": tie, **chosen}
     fit = fitter(EFA, training_of(parameters, options))
     contender = Contender(model="efa", settings={"tie": tie}, fit=fit, n_configurations=1)
-    n_seeds = options.n_seeds(SEEDS)
-    return fitted_rows(contender, read(), task=task, measure=_efa_figures, seeds=n_seeds)
+    fits = fit_seeds(contender, read(), seeds=options.n_seeds(SEEDS))
+    return rows_of(contender, fits, read(), task=task, measure=_efa_figures)
 
 
 def _efa_figures(estimator: EFA, groups: Groups) -> dict[str, float]:
@@ -87,15 +87,15 @@ def _cbow_rows(
     grid = [
         {**CBOW_SETTINGS, "tie": tie, "learning_rate": rate, "epochs": epochs}
         for rate in (RATES[:1] if options.fast else RATES)
-        for epochs in (FAST_EPOCHS if options.fast else EPOCHS)
+        for epochs in ((1,) if options.fast else EPOCHS)
     ]
     tried = [_cbow_figures(fit_cbow(splits, **settings), splits.validation) for settings in grid]
     best = grid[int(np.argmax([figures["ndcg@10"] for figures in tried]))]
     shown = {"tie": tie or "none", **{name: best[name] for name in ("learning_rate", "epochs")}}
     fit = partial(fit_cbow, **best)
     contender = Contender(model="cbow", settings=shown, fit=fit, n_configurations=len(grid))
-    n_seeds = options.n_seeds(SEEDS)
-    return fitted_rows(contender, splits, task=task, measure=_cbow_figures, seeds=n_seeds)
+    fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
+    return rows_of(contender, fits, splits, task=task, measure=_cbow_figures)
 
 
 def fit_cbow(splits: Splits, **settings: Any) -> CBOW:

@@ -9,6 +9,13 @@ from exfam_studies.common.documentation.pages import DOCS, Block, part
 from exfam_studies.common.documentation.shifts import cars, dropped_cells, simulated, whole_rows
 
 _RESULTS = DOCS / "results.md"
+_POSITIONS = {
+    "positions-pretraining": tables.pretraining,
+    "positions-dependencies": tables.dependencies,
+    "positions-linguistic": tables.linguistic,
+    "positions-swaps": tables.swaps,
+    "positions-fitted": tables.fitted,
+}
 BLOCKS = (
     Block(_RESULTS, "results", overview),
     Block(_RESULTS, "temperatures", part({"efa-temperature": [tables.temperatures]})),
@@ -26,7 +33,7 @@ BLOCKS = (
     ),
     *(
         Block(DOCS / "guide" / "positions.md", name, part({name: [make]}))
-        for name, make in tables.POSITIONS.items()
+        for name, make in _POSITIONS.items()
     ),
     Block(DOCS / "guide" / "baskets.md", "baskets", tables.baskets),
 )

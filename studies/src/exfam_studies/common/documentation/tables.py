@@ -53,6 +53,7 @@ BASKET_MODELS = {
     "truth": "truth",
 }
 BASKET_HEAD = ("model", "nats", "NDCG@10", "recall@10", "configurations", "CPU s", "peak GB")
+_plain = partial(number, spread=None)
 
 
 def temperatures(rows: Sequence[Row]) -> Table:
@@ -124,9 +125,6 @@ def reflected_shares(rows: Sequence[Row]) -> Table:
         cells = [find(own, metric=metric) for metric in metrics]
         lines.append([f"{share} %{seeds_note(cells)}", *map(number, cells)])
     return ("+1", *(WORD_METRICS[metric] for metric in metrics)), lines
-
-
-_plain = partial(number, spread=None)
 
 
 def pretraining(rows: Sequence[Row]) -> Table:
@@ -237,13 +235,3 @@ def _basket_line(row: Mapping[str, Any]) -> list[str]:
     spent = [f"{cost['cpu_seconds']:.0f}", f"{cost['peak_gigabytes']:.1f}"] if cost else ["", ""]
     model = BASKET_MODELS[row["model"]] + (", one seed" if row.get("n_seeds") == 1 else "")
     return [model, *figures, str(row.get("n_configurations", "")), *spent]
-
-
-# Kept file -> what makes its table of encodings of positions.
-POSITIONS: Mapping[str, Callable[[Sequence[Row]], Table]] = {
-    "positions-pretraining": pretraining,
-    "positions-dependencies": dependencies,
-    "positions-linguistic": linguistic,
-    "positions-swaps": swaps,
-    "positions-fitted": fitted,
-}
