@@ -92,9 +92,7 @@ def _write(sets: Any, path: Path) -> None:
     from exfam_studies.positions.swaps.sets import VERSION
 
     def record(pair: Any) -> dict[str, Any]:
-        return {
-            "sentence1": pair.premise, "sentence2": pair.hypothesis, "gold_label": pair.label
-        }  # fmt: skip
+        return {"sentence1": pair.premise, "sentence2": pair.hypothesis, "gold_label": pair.label}
 
     with written(path) as file:
         for own in sets:

@@ -120,6 +120,14 @@ def joined(fits: Sequence[Fit]) -> Fit:
     return Fit(together, seconds, steps)
 
 
+def fitted_rows(
+    contender: Contender, splits: Splits, *, task: str, measure: Measure, seeds: int
+) -> list[Row]:
+    """The contender fitted with each seed, measured, and compared with the authors' code."""
+    fits = fit_seeds(contender, splits, seeds=seeds)
+    return rows_of(contender, fits, splits, task=task, measure=measure)
+
+
 def rows_of(
     contender: Contender, fits: Sequence[Fit], splits: Splits, *, task: str, measure: Measure
 ) -> list[Row]:

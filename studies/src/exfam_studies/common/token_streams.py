@@ -11,8 +11,7 @@ from exfam.checks import DataError
 from exfam.language.tokens import Lexicon, encode_text, learn, lines_of
 from exfam.reading.public_sets.published import find_file
 
-# What the names of files may call the parts. The order of WikiText's articles, which copies of it
-# permute, changes nothing but the states carried from one to the next.
+# What files call the parts. The order of articles changes only the states carried between them.
 PARTS = {"train": ("train", "train.permuted"), "validation": ("valid",), "test": ("test",)}
 
 

@@ -38,8 +38,7 @@ class Recipe:
 
     def settings(self, options: Options) -> dict[str, int]:
         """As an estimator takes them; tiny in smoke runs."""
-        fast = {"dim": 16, "epochs": 1, "negatives": 5} if options.fast else {}
-        return asdict(self) | fast
+        return asdict(self) | ({"dim": 16, "epochs": 1, "negatives": 5} if options.fast else {})
 
 
 # Tasks of experiments that fit the paper's models: five epochs, and the paper's own recipe.

@@ -48,7 +48,6 @@ DIFFERENCE = "max-difference-to-tied"
 # Test tokens on which a reflected model is compared with the plainly tied one that it equals.
 _COMPARED = 2000
 _FAST: dict[str, Any] = {"dim": 8, "epochs": 2, "batch_size": 4, "bptt": 10}
-_FAST_LINES = 40
 
 
 def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
@@ -82,7 +81,7 @@ def run(options: Options) -> list[Row]:
     for task, (name, _) in _TASKS.items():
         if not options.wants(task, is_long=task == "wikitext-2-full"):
             continue
-        n_lines = _FAST_LINES if options.fast else None
+        n_lines = 40 if options.fast else None
         read = cache(partial(read_texts, CORPORA[name], n_lines=n_lines))
         jobs.append(Job(f"{task} counts", partial(_count_rows, task, read)))
         jobs += [Job(f"{task} {m}", partial(_model_rows, task, m, read, options)) for m in MODELS]

@@ -18,10 +18,9 @@ from exfam.words import CBOW
 from exfam_studies.common.fits import (
     Contender,
     Job,
-    fit_seeds,
+    fitted_rows,
     fitter,
     gather,
-    rows_of,
     smaller,
     training_of,
 )
@@ -62,8 +61,8 @@ def _efa_rows(task: str, tie: str, *, read: Callable[[], Splits], options: Optio
     parameters = {"direction": direction, "parts": "items", "support": "hard", "tie": tie, **chosen}
     fit = fitter(EFA, training_of(parameters, options))
     contender = Contender(model="efa", settings={"tie": tie}, fit=fit, n_configurations=1)
-    fits = fit_seeds(contender, read(), seeds=options.n_seeds(SEEDS))
-    return rows_of(contender, fits, read(), task=task, measure=_efa_figures)
+    n_seeds = options.n_seeds(SEEDS)
+    return fitted_rows(contender, read(), task=task, measure=_efa_figures, seeds=n_seeds)
 
 
 def _efa_figures(estimator: EFA, groups: Groups) -> dict[str, float]:
@@ -94,8 +93,8 @@ def _cbow_rows(
     shown = {"tie": tie or "none", **{name: best[name] for name in ("learning_rate", "epochs")}}
     fit = partial(fit_cbow, **best)
     contender = Contender(model="cbow", settings=shown, fit=fit, n_configurations=len(grid))
-    fits = fit_seeds(contender, splits, seeds=options.n_seeds(SEEDS))
-    return rows_of(contender, fits, splits, task=task, measure=_cbow_figures)
+    n_seeds = options.n_seeds(SEEDS)
+    return fitted_rows(contender, splits, task=task, measure=_cbow_figures, seeds=n_seeds)
 
 
 def fit_cbow(splits: Splits, **settings: Any) -> CBOW:
