@@ -160,4 +160,5 @@ def as_sentences(
     lengths = np.array([len(sentence) for sentence in sentences], np.int64)
     stop = np.cumsum(lengths)
     item = [number.get(word, other) for sentence in sentences for word in sentence]
-    return Groups(stop - lengths, stop, item, vocabulary={"item": np.array(vocabulary)})
+    names = {"item": np.array(vocabulary)}
+    return Groups(stop - lengths, stop, np.array(item, np.int32), vocabulary=names)

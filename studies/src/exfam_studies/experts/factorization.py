@@ -47,8 +47,8 @@ TASKS = ("toy", "ptb")
 SEEDS = {"toy": 5, "ptb": 3}
 TOY_DIMS, PTB_DIM = (30, 300), 100
 TOY_EPOCHS, TOY_WINDOW, PTB_EPOCHS, PTB_WINDOW = 20, 4, 5, 5
-# Sentences or lines, and how often a word is read to be counted.
-SIZES = {"toy": (10_000, 1), "ptb": (None, 100)}
+# Sentences or lines at most (Penn Treebank has 42,068), and how often a word is read that counts.
+SIZES = {"toy": (10_000, 1), "ptb": (50_000, 100)}
 FAST_SIZES = {"toy": (300, 1), "ptb": (300, 20)}
 BANDS, FAST_BANDS = (200, 500, 2000), (50,)
 NEGATIVES = 5
@@ -191,7 +191,7 @@ def judge_cbow(texts: Texts, settings: Settings, seed: int) -> Judged:
 
 
 @cache
-def read_texts(task: str, n: int | None, min_count: int, seed: int) -> Texts:
+def read_texts(task: str, n: int, min_count: int, seed: int) -> Texts:
     """A text of `n` sentences or lines, and one that no fit has seen, in the codes of its words."""
     if task == "toy":
         lines = [toy_sentences(n, seed=own) for own in (seed, _HELD_OUT + seed)]

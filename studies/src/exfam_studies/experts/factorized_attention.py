@@ -280,7 +280,7 @@ def _with_data(counts: csr_array, data: Entries) -> csr_array:
 
 def _between(weighted: csr_array, counts: csr_array) -> Matrix:
     """Sums over sentences of each center's weight times the *other* words there."""
-    pairs = (weighted.T @ counts).toarray()
+    pairs = (weighted.T @ counts).toarray(order="C")
     # A word is no context of itself, but of its like in the sentence.
     own = _with_data(weighted, weighted.data * (counts.data - 1)).sum(axis=0)
     np.fill_diagonal(pairs, own)
