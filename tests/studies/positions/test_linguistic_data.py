@@ -39,9 +39,11 @@ def test_classes_are_alike_and_parts_share_no_sentence(tasks, name):
 def test_sentences_to_change_are_not_of_the_training_part(tasks):
     texts = read_texts(CORPORA["wikitext-2"], n_lines=N_LINES)
     for part in ("train", "validation"):
-        lines = linguistic._lines(texts, part)
+        lines = linguistic.lines_of_text(texts, part)
         assert len(lines) == N_LINES and sum(map(len, lines)) + N_LINES == len(texts.codes[part])
-    train = {" ".join(entry) for entry in wikitext_sentences(linguistic._lines(texts, "train"))}
+    train = {
+        " ".join(entry) for entry in wikitext_sentences(linguistic.lines_of_text(texts, "train"))
+    }
     assert not train & {entry.group for entry in everything(tasks["BShift"])}
 
 

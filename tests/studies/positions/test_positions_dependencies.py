@@ -41,9 +41,7 @@ def test_an_encoder_is_scored_like_offsets_and_noted_where_absent(monkeypatch, t
     (row,) = positions_dependencies.run(Options(only=["minilm"]))
     assert row.note == "not installed" and row.value is None
     monkeypatch.setattr(positions_dependencies, "packaged_encoder", lambda: "encoder")
-    monkeypatch.setattr(
-        positions_dependencies, "attention_hits", lambda encoder, parses: offset_hits(parses)
-    )
+    monkeypatch.setattr(dependencies, "attention_hits", lambda encoder, parses: offset_hits(parses))
     rows = positions_dependencies.run(Options(only=["offset", "minilm"]))
     of = {
         model: [(row.task, row.metric, row.value) for row in rows if row.model == model]

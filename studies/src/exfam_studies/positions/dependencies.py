@@ -61,7 +61,7 @@ def attention_hits(encoder: Any, parses: Sequence[DependencyParse]) -> Dependenc
         attention = encoder.word_attention([unspaced(parse.words) for parse in some])
         for parse, weights in zip(some, attention, strict=True):
             n_layers, n_heads = weights.shape[:2]
-            word = [i for i, own in enumerate(parse.words) for _ in _parts(own)]
+            word = [i for i, own in enumerate(parse.words) for _ in unspaced([own])]
             if len(word) > len(parse):
                 weights = attention_of_words(weights, word, n_words=len(parse))
             # (words, layers x heads): the word that each head attends to most.
@@ -73,7 +73,7 @@ def attention_hits(encoder: Any, parses: Sequence[DependencyParse]) -> Dependenc
 
 def unspaced(words: Sequence[str]) -> list[str]:
     """Words as encoders take them: one with blanks inside is several."""
-    return [part for word in words for part in _parts(word)]
+    return [part for word in words for part in word.split() or [word]]
 
 
 def offset_hits(parses: Sequence[DependencyParse], *, furthest: int = 8) -> DependencyHits:
@@ -103,9 +103,7 @@ def score_predictors(
     """
     check_whole("seed", seed, least=0)
     scores = []
-    for relation in np.unique(hits.relation).tolist():
-        if relation not in chosen:
-            continue
+    for relation in sorted({*hits.relation.tolist()} & {*chosen}):
         own = hits.relation == relation
         right = hits.hits[own, hits.predictors.index(chosen[relation])].astype(np.float64)
         accuracy = paired_bootstrap(right, hits.sentence[own], seed=seed)
@@ -123,10 +121,6 @@ def distance_accuracy(hits: DependencyHits, chosen: Mapping[str, str]) -> dict[i
     right = np.take_along_axis(hits.hits[known], columns[:, None], 1)[:, 0]
     far = hits.distance[known]
     return {int(distance): float(right[far == distance].mean()) for distance in np.unique(far)}
-
-
-def _parts(word: str) -> list[str]:
-    return word.split() or [word]
 
 
 def _heads(parse: DependencyParse) -> Int64[np.ndarray, "words"]:

@@ -7,10 +7,9 @@ pairs of all rows (micro), "-macro" takes the mean over rows, "-raw" compares di
 mass, unnormalized. Lines of other encoders are the paper's figures alone.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -63,31 +62,23 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     return row_parameters(row, options) if row.task == "masked-lms" else {}
 
 
-def _fixed() -> Iterator[tuple[str, dict[str, Any], Encoding]]:
+def _encoding_rows(options: Options) -> list[Row]:
     """Encodings that nothing is learned for."""
-    for dim in (64, 128, 256, 512, 768):
-        yield "sinusoidal", {"dim": dim}, Sinusoidal(dim)
-    for dim in (32, 64, 128):
-        yield "rotary", {"dim": dim}, Rotary(dim)
-    for n_heads in (8, 12, 16):
-        yield "alibi", {"heads": n_heads}, ALiBi(n_heads)
-    yield "alibi", {"heads": 8, "direction": "causal"}, ALiBi(8)
+    length = FAST_LENGTH if options.fast else LENGTH
     shapes = [(w, 1.0) for w in (0.008844, 0.009872, 0.014349, 0.038105)]
     shapes += [(0.01, 0.1), (0.01, 0.5), (0.01, 0.9), (0.01, 2.0), (0.1, 0.5), (0.1, 2.0)]
-    for w, s in [*shapes, (1.0, 0.5), (1.0, 10.0)]:
-        yield "attenuated", {"w": w, "s": s}, Attenuated(w=w, s=s)
-
-
-def _encoding_rows(options: Options) -> list[Row]:
-    length = FAST_LENGTH if options.fast else LENGTH
+    shapes += [(1.0, 0.5), (1.0, 10.0)]
+    encodings: list[tuple[str, dict[str, Any], Encoding]] = [
+        *(("sinusoidal", {"dim": dim}, Sinusoidal(dim)) for dim in (64, 128, 256, 512, 768)),
+        *(("rotary", {"dim": dim}, Rotary(dim)) for dim in (32, 64, 128)),
+        *(("alibi", {"heads": n_heads}, ALiBi(n_heads)) for n_heads in (8, 12, 16)),
+        ("alibi", {"heads": 8, "direction": "causal"}, ALiBi(8)),
+        *(("attenuated", {"w": w, "s": s}, Attenuated(w=w, s=s)) for w, s in shapes),
+    ]
     rows = []
-    for name, settings, encoding in _fixed():
-        weights = encoding_weights(
-            encoding,
-            length,
-            head_dim=settings.get("dim", 64),
-            direction=settings.get("direction", "bidirectional"),
-        )
+    for name, settings, encoding in encodings:
+        head_dim, direction = settings.get("dim", 64), settings.get("direction", "bidirectional")
+        weights = encoding_weights(encoding, length, head_dim=head_dim, direction=direction)
         scores = position_scores(weights.mean(0))
         rows += _rows("encodings", name, {**settings, "length": length}, scores)
     return rows
@@ -116,18 +107,18 @@ def _masked_rows(options: Options) -> list[Row]:
 
 def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Options) -> list[Row]:
     length, words = (FAST_LENGTH, FAST_WORDS) if options.fast else (LENGTH, WORDS)
-    probed = identical_word_probe(
-        encoder, words=words, length=length, special_tokens=_PROBES[probe]
-    )
+    kept = _PROBES[probe]
+    probed = identical_word_probe(encoder, words=words, length=length, special_tokens=kept)
     of_heads = (score.mean() for score in vars(probed.head_scores()).values())
     scores = {"mean": probed.model_scores(), "mean-of-heads": PositionScores(*of_heads)}
     if probe == "no-special-tokens":
-        layers = list(vars(probed.layer_scores()).values())
-        for layer in range(len(layers[0])):
-            scores[f"layer-{layer + 1}"] = PositionScores(*(score[layer] for score in layers))
-    common = {"probe": probe, "length": length}
-    rows = (_rows("encoder", model, {**common, "matrix": of}, own) for of, own in scores.items())
-    return list(chain.from_iterable(rows))
+        for layer, own in enumerate(zip(*vars(probed.layer_scores()).values(), strict=True), 1):
+            scores[f"layer-{layer}"] = PositionScores(*own)
+    rows = []
+    for matrix, own in scores.items():
+        settings = {"probe": probe, "length": length, "matrix": matrix}
+        rows += _rows("encoder", model, settings, own)
+    return rows
 
 
 def _rows(task: str, model: str, settings: dict[str, Any], scores: PositionScores) -> list[Row]:

@@ -34,10 +34,10 @@ TASKS = tuple(f"{name}-{swept}" for name in ("mr", "subj") for swept in ("locali
 PLOTTED = {"accuracy": "locality"}
 SEEDS = 5
 LENGTH = 128
-LOCALITIES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7)
-HELD = (0.15, 0.2, 0.3)
-SLOPES = (0.01, 0.1, 0.5, 1.0, 2.0, 10.0)
-FAST_LOCALITIES, FAST_HELD, FAST_SLOPES = (0.1, 0.3, 0.5), (0.2, 0.3), (0.5, 1.0)
+# Localities that are swept, those that are held, and slopes that are swept there.
+LOCALITIES, FAST_LOCALITIES = (0.05, 0.1, 0.15, 0.2, 0.3, 0.45, 0.7), (0.1, 0.3, 0.5)
+HELD, FAST_HELD = (0.15, 0.2, 0.3), (0.2, 0.3)
+SLOPES, FAST_SLOPES = (0.01, 0.1, 0.5, 1.0, 2.0, 10.0), (0.5, 1.0)
 FAST_SENTENCES, FAST_EPOCHS = 60, 1
 # So small, and so large, that weights are those of the names.
 _ENDS = {"uniform": 1e-9, "identity": 1e6}

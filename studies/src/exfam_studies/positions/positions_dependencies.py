@@ -10,7 +10,6 @@ dependencies; "low" and "high" hold 95 % of accuracies when sentences are redraw
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -19,15 +18,8 @@ from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings
-from exfam_studies.positions.dependencies import (
-    DependencyHits,
-    DependencyScore,
-    attention_hits,
-    best_predictors,
-    distance_accuracy,
-    offset_hits,
-    score_predictors,
-)
+from exfam_studies.positions import dependencies
+from exfam_studies.positions.dependencies import DependencyHits, DependencyScore
 from exfam_studies.positions.masked_lms import fit_masked_lm, row_parameters
 from exfam_studies.positions.parses import DependencyParse, english_parses
 
@@ -43,15 +35,15 @@ _DISTANCES: Mapping[str, tuple[int, int | float]] = {
     "all": (0, np.inf), "short": (0, 4), "long": (5, np.inf),
 }  # fmt: skip
 _Read = Callable[[str], list[DependencyParse]]
+parameters = row_parameters
 
 
 def run(options: Options) -> list[Row]:
     """Choose and score the predictors of the wanted tasks."""
-    read: _Read = cache(
-        lambda part: english_parses(part)[: FAST_SENTENCES if options.fast else None]
-    )
+    most = FAST_SENTENCES if options.fast else None
+    read: _Read = cache(lambda part: english_parses(part)[:most])
     jobs = [
-        Job("offset", partial(_rows, "offset", offset_hits, read)),
+        Job("offset", partial(_rows, "offset", dependencies.offset_hits, read)),
         Job("minilm", partial(_encoder_rows, read)),
     ]
     for name in PROBED:
@@ -59,17 +51,11 @@ def run(options: Options) -> list[Row]:
     return gather([job for job in jobs if options.wants(job.label.split()[0])])
 
 
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of a row's language model that differ from the defaults."""
-    own = row.model.endswith(tuple(ATTENTION_TERMS))
-    return row_parameters(row, options) if own else {}
-
-
 def _encoder_rows(read: _Read) -> list[Row]:
     encoder = packaged_encoder()
     if encoder is None:
         return [Row(task="all", model="minilm", metric="accuracy", note="not installed")]
-    return _rows("minilm", partial(attention_hits, encoder), read)
+    return _rows("minilm", partial(dependencies.attention_hits, encoder), read)
 
 
 def _own_rows(encoding: str, read: _Read, options: Options) -> list[Row]:
@@ -78,14 +64,14 @@ def _own_rows(encoding: str, read: _Read, options: Options) -> list[Row]:
 
     @cache
     def fitting(part: str) -> list[DependencyParse]:
-        """What the encoder has positions for."""
+        """What the model was fitted to positions of, though some encodings have no last one."""
         coded = encoder.subwords.encode([list(parse.words) for parse in read(part)])
         pairs = zip(read(part), coded, strict=True)
         return [parse for parse, own in pairs if len(own.codes) <= model.length - 2]
 
     rows = []
     for term in ATTENTION_TERMS:
-        find = partial(attention_hits, replace(encoder, term=term))
+        find = partial(dependencies.attention_hits, replace(encoder, term=term))
         rows += [replace(row, n_seeds=1) for row in _rows(f"{encoding}-{term}", find, fitting)]
     return rows
 
@@ -98,10 +84,11 @@ def _rows(
     rows = []
     for distance, limits in _DISTANCES.items():
         own_dev, own = (hits.apart(*limits) for hits in (dev, test))
-        chosen = best_predictors(own_dev)
+        chosen = dependencies.best_predictors(own_dev)
         if not np.isin(own.relation, list(chosen)).any():
             continue
-        scores, held = score_predictors(own, chosen), score_predictors(own_dev, chosen)
+        scores = dependencies.score_predictors(own, chosen)
+        held = dependencies.score_predictors(own_dev, chosen)
         for metric, by_edges in (("accuracy", True), ("accuracy-mean", False)):
             row = Row(task=distance, model=model, metric=metric, value=_mean(scores, by_edges))
             rows.append(replace(row, validation=_mean(held, by_edges)))
@@ -109,7 +96,7 @@ def _rows(
             rows += _relation_rows(model, scores, held)
             rows += [
                 Row(task=f"distance-{apart}", model=model, metric="accuracy", value=value)
-                for apart, value in distance_accuracy(test, chosen).items()
+                for apart, value in dependencies.distance_accuracy(test, chosen).items()
                 if apart <= FURTHEST
             ]
     return rows

@@ -15,23 +15,14 @@ from functools import cache, partial
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from exfam.language.networks.masked_lm import ATTENTION_TERMS
+from exfam.language.tokens import located_lines
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings
 from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
-from exfam_studies.positions.linguistic import of_parses, of_sentences
+from exfam_studies.positions.linguistic import of_parses, of_sentences, scoring
 from exfam_studies.positions.linguistic.balancing import ProbingTask
-from exfam_studies.positions.linguistic.scoring import (
-    PENALTIES,
-    SentenceEncoder,
-    hashed_words,
-    length_alone,
-    majority_share,
-    probe_task,
-)
 from exfam_studies.positions.masked_lms import fit_masked_lm, row_parameters
 from exfam_studies.positions.parses import PARTS, english_parses
 from exfam_studies.positions.snli import snli_pairs
@@ -52,6 +43,7 @@ _JOINT = re.compile(" @([,.-])@ ")
 _ENDS = (".", "?", "!")
 
 _Read = Callable[[], dict[str, ProbingTask]]
+parameters = row_parameters
 
 
 def run(options: Options) -> list[Row]:
@@ -65,11 +57,6 @@ def run(options: Options) -> list[Row]:
         for term in ATTENTION_TERMS
     ]
     return gather(jobs)
-
-
-def parameters(row: Row, options: Options) -> Mapping[str, Any]:
-    """The settings of a row's language model that differ from the defaults."""
-    return row_parameters(row, options) if "layer" in row.settings else {}
 
 
 def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:
@@ -86,9 +73,9 @@ def _cheap_rows(read: _Read) -> list[Row]:
             Row(task=task.name, model="examples", metric=f"count-{part}", value=float(size))
             for part, size in task.sizes.items()
         ]
-        for model, encoder in (("length", length_alone), ("words", hashed_words)):
-            rows += _rows(task, model, {}, encoder)
-        share = majority_share(task)
+        rows += _rows(task, "length", {}, scoring.length_alone)
+        rows += _rows(task, "words", {}, scoring.hashed_words)
+        share = scoring.majority_share(task)
         rows.append(Row(task=task.name, model="majority", metric="accuracy", value=share))
     return rows
 
@@ -105,19 +92,21 @@ def _model_rows(encoding: str, term: str, read: _Read, options: Options) -> list
 
 
 def _rows(
-    task: ProbingTask, model: str, settings: dict[str, Any], encoder: SentenceEncoder
+    task: ProbingTask, model: str, settings: dict[str, Any], encoder: scoring.SentenceEncoder
 ) -> list[Row]:
-    score = probe_task(encoder, task)
-    row = Row(task=task.name, model=model, settings=settings, metric="shuffled-accuracy")
-    accuracy = replace(
-        row,
-        settings={**settings, **interval_settings(score.accuracy)},
-        metric="accuracy",
-        value=score.accuracy.mean,
-        validation=score.validation,
-        n_configurations=len(PENALTIES),
-    )
-    return [accuracy, replace(row, value=score.shuffled.mean)]
+    score = scoring.probe_task(encoder, task)
+    common, shuffled = {"task": task.name, "model": model}, score.shuffled.mean
+    return [
+        Row(
+            **common,
+            settings={**settings, **interval_settings(score.accuracy)},
+            metric="accuracy",
+            value=score.accuracy.mean,
+            validation=score.validation,
+            n_configurations=len(scoring.PENALTIES),
+        ),
+        Row(**common, settings=settings, metric="shuffled-accuracy", value=shuffled),
+    ]
 
 
 def linguistic_tasks(
@@ -130,7 +119,7 @@ def linguistic_tasks(
     """
     parses = list(chain.from_iterable(map(english_parses, PARTS)))
     texts = read_texts(CORPORA["wikitext-2"], n_lines=n_lines)
-    train, *held_out = (_lines(texts, part) for part in ("train", "validation", "test"))
+    train, *held_out = (lines_of_text(texts, part) for part in ("train", "validation", "test"))
     unseen = [words for lines in held_out for words in wikitext_sentences(lines)]
     everything = [*wikitext_sentences(train), *unseen]
     # A premise and the hypotheses about it are of one group.
@@ -157,12 +146,9 @@ def linguistic_tasks(
     return {name: makers[name](per_class=per_class.get(name)) for name in TASKS if name in only}
 
 
-def _lines(texts: Texts, part: str) -> list[list[str]]:
-    codes = texts.codes[part]
-    words = texts.lexicon.labels[codes].tolist()
-    ends = np.flatnonzero(codes == texts.lexicon.line_end).tolist()
-    begins = [0, *(end + 1 for end in ends[:-1])]
-    return [words[first:end] for first, end in zip(begins, ends, strict=True)]
+def lines_of_text(texts: Texts, part: str) -> list[list[str]]:
+    """The words of each line."""
+    return [words for _, words in located_lines(texts.given[part])]
 
 
 def wikitext_sentences(

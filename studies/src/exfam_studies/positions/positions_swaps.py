@@ -44,15 +44,10 @@ def run(options: Options) -> list[Row]:
     """Tune and score the wanted models."""
     read = cache(partial(_sets, options))
     learn = cache(partial(_training, options))
-    jobs = []
-    if options.wants("baselines"):
-        jobs.append(Job("baselines", partial(_baseline_rows, read, learn)))
-    jobs += [
-        Job(encoding, partial(_model_rows, encoding, read, learn, options))
-        for encoding in COMPARED
-        if options.wants(encoding)
-    ]
-    return gather(jobs)
+    jobs = [Job("baselines", partial(_baseline_rows, read, learn))]
+    for encoding in COMPARED:
+        jobs.append(Job(encoding, partial(_model_rows, encoding, read, learn, options)))
+    return gather([job for job in jobs if options.wants(job.label)])
 
 
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:

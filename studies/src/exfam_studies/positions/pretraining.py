@@ -20,19 +20,10 @@ from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, metric_row
 from exfam_studies.common.rows import Row
+from exfam_studies.positions import masked_lms
 from exfam_studies.positions.figure2 import position_figures
 from exfam_studies.positions.linguistic.scoring import PENALTIES, fit_best_softmax, hashed_words
-from exfam_studies.positions.masked_lms import (
-    COMPARED,
-    SIZES,
-    fit_classifier,
-    fit_masked_lm,
-    masked_lm_folder,
-    masked_lm_parameters,
-    masked_lm_texts,
-    short_digest,
-    untrained,
-)
+from exfam_studies.positions.masked_lms import COMPARED, SIZES
 from exfam_studies.positions.public_sentences import (
     SENTENCE_SETS,
     SentencePart,
@@ -69,7 +60,9 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model."""
     size = row.task.partition("-")[0]
-    return masked_lm_parameters(size, row.model, options) if row.model in COMPARED else {}
+    return (
+        masked_lms.masked_lm_parameters(size, row.model, options) if row.model in COMPARED else {}
+    )
 
 
 def _sets(options: Options) -> Iterator[SentenceTask]:
@@ -99,9 +92,9 @@ def _counted_words(sentences: Sequence[str]) -> np.ndarray:
 
 def _model_rows(task: str, encoding: str, options: Options) -> list[Row]:
     store, kept = Store(options.folder), []
-    tuned = f"tuned-{RATE[task]:g}-{short_digest(TUNING)}"
+    tuned = f"tuned-{RATE[task]:g}-{masked_lms.short_digest(TUNING)}"
     for seed in range(options.n_seeds(SEEDS)):
-        folder = masked_lm_folder(task, encoding, seed=seed, options=options)
+        folder = masked_lms.masked_lm_folder(task, encoding, seed=seed, options=options)
         measure = partial(_measure, task, encoding, seed, options)
         kept.append(store.measured(Key((*folder.parts, tuned), seed), measure))
     return _rows(task, encoding, kept)
@@ -109,18 +102,20 @@ def _model_rows(task: str, encoding: str, options: Options) -> list[Row]:
 
 def _measure(size: str, encoding: str, seed: int, options: Options) -> Measured:
     """Figures of a model as it is ("frozen") and trained along ("tuned"); "counts": by counts."""
-    model = fit_masked_lm(size, encoding, seed=seed, options=options)
-    texts = masked_lm_texts(options)
+    model = masked_lms.fit_masked_lm(size, encoding, seed=seed, options=options)
+    texts = masked_lms.masked_lm_texts(options)
     figures: dict[str, float] = {}
     words, length = (3, 16) if options.fast else (100, int(model.length))
-    for when, own in (("before", untrained(model)), ("after", model)):
+    for when, own in (("before", masked_lms.untrained(model)), ("after", model)):
         probe = identical_word_probe(own.encoder(), words=words, length=length)
         for metric, figure in position_figures(probe.model_scores()).items():
             figures[f"{metric} {when}"] = figure
     common = {"learning_rate": RATE[size], "device": model.device, "precision": model.precision}
     for task in _sets(options):
         train, validation, test = (part.labeled for part in task.parts.values())
-        tuned = fit_classifier(model, train, validation, settings={**TUNING, **common}, seed=seed)
+        tuned = masked_lms.fit_classifier(
+            model, train, validation, settings={**TUNING, **common}, seed=seed
+        )
         scores = {
             # The frozen encoder's vectors are the mean of the last layer's.
             "frozen": linear_score(model.embed, task),

@@ -77,16 +77,16 @@ def balanced_task(
         )
     random = np.random.default_rng(seed)
     divided = _divided(classes, examples, random)
-    held_out = {part: max(1, round((per_class or 0) * SHARES[part])) for part in PARTS[1:]}
-    rest = {"train": (per_class or 0) - sum(held_out.values())}
+    sizes = {part: max(1, round((per_class or 0) * SHARES[part])) for part in PARTS[1:]}
+    sizes["train"] = (per_class or 0) - sum(sizes.values())
     parts = {}
     for part in PARTS:
         by_class: dict[str, list[Example]] = {label: [] for label in classes}
         for example in divided[part]:
             by_class[example.label].append(example)
-        rarest, fewest = min(by_class.items(), key=lambda item: len(item[1]))
-        most = len(fewest)
-        wanted = most if per_class is None else (held_out | rest)[part]
+        rarest = min(classes, key=lambda label: len(by_class[label]))
+        most = len(by_class[rarest])
+        wanted = most if per_class is None else sizes[part]
         if most < max(wanted, 1):
             raise DataError(
                 f"`{name}` must have at least {max(wanted, 1)} sentences of each class to put "

@@ -75,12 +75,8 @@ def _kinds(words: Sequence[str]) -> set[str]:
 
 def _with_one(sentences: Sequence[tuple[str, ...]], targets: set[str]) -> list[Example]:
     """The sentences with exactly one of the targets, which is their label."""
-    examples = []
-    for words in sentences:
-        inside = _kinds(words) & targets
-        if len(inside) == 1:
-            examples.append(Example(words, inside.pop(), group=" ".join(words)))
-    return examples
+    inside = [(words, _kinds(words) & targets) for words in sentences]
+    return [Example(words, *own, group=" ".join(words)) for words, own in inside if len(own) == 1]
 
 
 def bigram_shift_task(sentences: Sentences, *, seed: int = 0, **drawing: Any) -> ProbingTask:
@@ -141,19 +137,18 @@ def count_bigrams(sentences: Iterable[Sequence[str]]) -> BigramCounts:
 def kinds_of_words(parses: Iterable[DependencyParse]) -> dict[str, str]:
     """Word form in lower case -> its kind, such as "NOUN Plur", of nouns and verbs alone."""
     tags: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    kinds: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    kinds: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for parse in parses:
         for word, tag, features in zip(parse.words, parse.tags, parse.features, strict=True):
+            own = filter(None, map(features.get, _FEATURES.get(tag, ())))
             tags[word.lower()][tag] += 1
-            if tag in _FEATURES:
-                own = filter(None, (features.get(name) for name in _FEATURES[tag]))
-                kinds[word.lower()][" ".join([tag, *own])] += 1
+            kinds[word.lower(), tag][" ".join([tag, *own])] += 1
     chosen = {}
     for word, counted in tags.items():
         tag, n = counted.most_common(1)[0]
         if tag in _FEATURES and n >= _SHARE * counted.total():
-            counts = {kind: n for kind, n in kinds[word].items() if kind.split()[0] == tag}
-            chosen[word] = min(counts.items(), key=lambda item: (-item[1], item[0]))[0]
+            counts = kinds[word, tag]
+            chosen[word] = min(counts, key=lambda kind: (-counts[kind], kind))
     return chosen
 
 
@@ -204,14 +199,9 @@ def _replacements(
     if own not in after or own not in before:
         return []
     # The smaller set first: what comes after "the" is half of all words.
-    fewer, more = sorted((after, before), key=len)
-
-    def is_alike(other: str) -> bool:
-        return all(
-            table[own] / _FACTOR <= table.get(other, 0) <= table[own] * _FACTOR
-            for table in (fewer, more, counts.words)
-        )
-
-    return sorted(
-        word for word in fewer if word != own and kinds.get(word) == kinds[own] and is_alike(word)
-    )
+    tables = (*sorted((after, before), key=len), counts.words)
+    alike = {word for word in tables[0] if word != own and kinds.get(word) == kinds[own]}
+    for table in tables:
+        low, high = table[own] / _FACTOR, table[own] * _FACTOR
+        alike = {word for word in alike if low <= table.get(word, 0) <= high}
+    return sorted(alike)

@@ -103,10 +103,9 @@ def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
             continue
         tried += 1
         for side, sentence, tree in parsed:
-            swap = swap_roles(sentence, tree_roles(tree))
-            if swap is not None:
+            if swap := swap_roles(sentence, tree_roles(tree)):
                 texts[side] = str(swap.sentence)
-                swapped.append(SwappedPair(texts[0], texts[1], "contradiction", pair))
+                swapped.append(SwappedPair(*texts, "contradiction", pair))
                 break
     return SwapSet("swap-roles", tuple(swapped), tried)
 
@@ -121,8 +120,7 @@ def _premises_changed(
             continue
         tried += 1
         rng = np.random.default_rng([*stream, zlib.crc32(pair.premise.encode())])
-        premise = change(*parsed, rng=rng)
-        if premise is not None:
+        if (premise := change(*parsed, rng=rng)) is not None:
             changed.append(SwappedPair(premise, pair.hypothesis, pair.label, pair))
     return SwapSet(name, tuple(changed), tried)
 
