@@ -48,7 +48,7 @@ class FieldClimatology(FieldEstimator):
             )
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
-        return [ClimatologyPart(climate)]
+        return [self._empty_part(climate)]
 
     def _empty_part(self, climate: Climate) -> nn.Module:
         return ClimatologyPart(climate)

@@ -16,6 +16,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 
 Members = Sequence[TwoPartModel]
 Elements = Int64[np.ndarray, "_"]
+Draws = Float[np.ndarray, "draws elements"]
 StepsBySites = Float[np.ndarray, "steps sites"]
 
 
@@ -71,9 +72,7 @@ class Sensing:
         return rows[np.argsort(-self.reduction[rows], kind="stable")]
 
 
-def fill_maps(
-    members: Members, groups: Groups, *, n: int, sweeps: int, seed: int
-) -> Float[np.ndarray, "draws elements"]:
+def fill_maps(members: Members, groups: Groups, *, n: int, sweeps: int, seed: int) -> Draws:
     """`n` fillings of the missing values of all maps, in increasing time: later maps see them."""
     generator = torch.Generator().manual_seed(seed)
     (values,) = groups.values.values()
@@ -130,11 +129,7 @@ def _reductions(
 
 
 def _predicted(
-    members: Members,
-    maps: Groups,
-    values: Float[np.ndarray, "draws elements"],
-    observed: np.ndarray,
-    targets: Elements,
+    members: Members, maps: Groups, values: Draws, observed: np.ndarray, targets: Elements
 ) -> Mixture:
     copies, rows = copies_of_map(maps, values, observed, targets=targets)
     (eta,) = value_parameters(members, copies).values()
@@ -144,11 +139,7 @@ def _predicted(
 
 
 def copies_of_map(
-    maps: Groups,
-    values: Float[np.ndarray, "draws elements"],
-    observed: np.ndarray,
-    *,
-    targets: Elements,
+    maps: Groups, values: Draws, observed: np.ndarray, *, targets: Elements
 ) -> tuple[Groups, Elements]:
     """One map and what it sees, once for each row of `values`; and the elements that it holds."""
     begin, end = maps.context_start, maps.context_stop

@@ -43,8 +43,7 @@ class CodedTable:
 
     def rows(self) -> Generator[Rows, None, None]:
         """All rows in final order, anew each time."""
-        labels = {part: encoding.labels for part, encoding in self.encodings.items()}
-        return sorted_rows(self.database, self.checked, labels)
+        return sorted_rows(self.database, self.checked, self.encodings)
 
     def unknown(self, rows: Rows) -> np.ndarray:
         """Which of some rows are left out as unknown."""
@@ -55,24 +54,22 @@ class CodedTable:
 
 
 def assemble(
-    source: CodedTable, *, duplicates: str, allocate: Allocate
+    source: CodedTable, *, duplicates: str, allocate: Allocate | None
 ) -> tuple[Groups, ReadingFacts]:
     """The Groups of a source, and what reading it came across."""
     checked, encodings = source.checked, source.encodings
     dropped = np.zeros(0, dtype=np.int64)
     if duplicates == "drop":
-        finder = DuplicateFinder()
-        positions = [finder.add(rows[~source.unknown(rows)])[0] for rows in source.rows()]
-        dropped = np.sort(np.concatenate([*positions, finder.finish()[0]]))
-    n_unknown = sum(
-        encoding.n_unknown for part, encoding in encodings.items() if part.argument == "item"
-    )
+        search = DuplicateFinder()
+        positions = [search.add(rows[~source.unknown(rows)])[0] for rows in source.rows()]
+        dropped = np.sort(np.concatenate([*positions, search.finish()[0]]))
+    unknown = [codes.unknown for part, codes in encodings.items() if part.argument == "item"]
+    n_unknown = sum(labels.rows for labels in unknown if labels is not None)
     n_elements = checked.n_rows - n_unknown * source.ignores - len(dropped)
     elements = _ElementColumns(checked, encodings, n_elements, allocate)
     groups = _GroupColumns(checked, encodings, len(encodings[source.group].codes))
-    for rows in _kept(
-        source, groups, DuplicateFinder() if duplicates == "error" else None, dropped
-    ):
+    finder = DuplicateFinder() if duplicates == "error" else None
+    for rows in _kept(source, groups, finder, dropped):
         _count(groups.lengths, rows)
         elements.put(rows)
     read = _as_groups(source, elements, groups)
@@ -163,7 +160,7 @@ def _as_groups(source: CodedTable, elements: "_ElementColumns", groups: "_GroupC
         observed=elements.observed,
         source_row=elements.source_row,
         vocabulary=vocabulary,
-        group_names=source.encodings[source.group].labels.names,
+        group_names=source.encodings[source.group].names,
         ignored=groups.ignored if source.ignores else None,
         ordered=source.ordered,
         tied=elements.tied,
@@ -177,7 +174,7 @@ class _ElementColumns:
     """
 
     def __init__(
-        self, checked: Checked, encodings: Encodings, n_elements: int, allocate: Allocate
+        self, checked: Checked, encodings: Encodings, n_elements: int, allocate: Allocate | None
     ) -> None:
         self._encodings = encodings
         self._parts = {
@@ -188,7 +185,8 @@ class _ElementColumns:
         self.unobserved = 0
 
         def column_of(name: str, dtype: Any, *width: int) -> np.ndarray:
-            return allocate(name, np.dtype(dtype), (n_elements, *width))
+            shape = (n_elements, *width)
+            return allocate(name, np.dtype(dtype), shape) if allocate else np.empty(shape, dtype)
 
         self.columns = {
             part: column_of(name.format(part.name), _dtype(part, checked))

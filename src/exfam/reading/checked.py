@@ -31,7 +31,11 @@ class Checked:
 
 def check_table(database: Database, table: Table, known: Container[str]) -> Checked:
     """The table with columns of their final types; `known` are the vocabularies that are given."""
-    clean = {part: _without_nan(column) for part, column in table.columns.items()}
+    clean = dict(table.columns)
+    for part, column in table.columns.items():
+        if types.is_floating(column.type):
+            x = column.sql
+            clean[part] = SqlColumn(f"(CASE WHEN isnan({x}) THEN NULL ELSE {x} END)", column.type)
     rules = [
         (part, rule, rule.sql.format(x=column.sql))
         for part, column in clean.items()
@@ -61,13 +65,6 @@ def check_table(database: Database, table: Table, known: Container[str]) -> Chec
     named = {part: SqlColumn(f"p{k}", final[k].type) for k, part in enumerate(clean)}
     relation = f"(SELECT {listed}, row FROM {table.relation})"
     return Checked(replace(table, relation=relation, columns=named), n_rows, gaps, labels)
-
-
-def _without_nan(column: SqlColumn) -> SqlColumn:
-    x = column.sql
-    if not types.is_floating(column.type):
-        return column
-    return SqlColumn(f"(CASE WHEN isnan({x}) THEN NULL ELSE {x} END)", column.type)
 
 
 def _final(part: Part, column: SqlColumn, is_label: bool, has_gaps: bool) -> SqlColumn:
@@ -144,29 +141,17 @@ def _keys(texts_and_rows: pa.Table, table: Table, part: Part, date_format: str |
 
 
 @dataclass(frozen=True, eq=False)
-class DistinctLabels:
-    """The distinct labels of a part: label k is `names[k]`, and row k of a table of DuckDB's."""
+class LabelCodes:
+    """The distinct labels of a part: label k is `names[k]`, and row k of a table of DuckDB's.
+
+    `codes`: of each label, -1 if `known` lacks it; `unknown`: such labels, if there are any.
+    """
 
     table: str
     names: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class LabelCodes:
-    """Codes for the labels of a part: label k has code `codes[k]`, -1 if `known` lacks it.
-
-    `unknown`: such labels, if there are any.
-    """
-
-    labels: DistinctLabels
     codes: Int64[np.ndarray, "labels"]
     known: np.ndarray
     unknown: UnknownLabels | None = None
-
-    @property
-    def n_unknown(self) -> int:
-        """How many rows have a label that `known` lacks."""
-        return 0 if self.unknown is None else self.unknown.rows
 
 
 def code_labels(
@@ -193,18 +178,17 @@ def code_labels(
     )
     rows = database.table(f"SELECT * FROM {table} ORDER BY rowid")
     names = label_names(restored(rows["label"].combine_chunks(), column.type))
-    labels = DistinctLabels(table, names)
     if not is_given:
-        return LabelCodes(labels, np.arange(len(names)), names)
+        return LabelCodes(table, names, np.arange(len(names)), names)
     known = np.asarray(vocabulary[part.key])
     codes = look_up(names, known, typed=checked.table.typed)
     lost = np.flatnonzero(codes < 0)
     if not lost.size:
-        return LabelCodes(labels, codes, known)
+        return LabelCodes(table, names, codes, known)
     first, count = (rows[name].to_numpy()[lost] for name in ("first", "count"))
     got = names.tolist()[lost[first.argmin()]]
     lacking = UnknownLabels(part.argument, part.key, int(count.sum()), lost.size, got)
     if unknown == "error":
         where = checked.table.origin.row(int(first.min()))
         raise lacking.error(where, n_known=len(known), n_rows=checked.n_rows)
-    return LabelCodes(labels, codes, known, lacking)
+    return LabelCodes(table, names, codes, known, lacking)

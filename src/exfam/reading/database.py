@@ -135,7 +135,11 @@ def _configure(con: duckdb.DuckDBPyConnection, options: ReadingOptions, folder: 
     # A query must not pick up Python variables that happen to have a table's name.
     con.execute("SET python_enable_replacements = false")
     con.execute(f"SET temp_directory = {literal(str(folder / 'spilled'))}")
-    limit = options.memory_limit or _half_of_memory(con)
+    limit = options.memory_limit
+    if not limit:
+        ((most,),) = con.execute("SELECT current_setting('memory_limit')").fetchall()
+        size, unit = most.split()
+        limit = f"{int(float(size) * 1024 ** UNITS[unit] * HALF)}B"
     try:
         con.execute(f"SET memory_limit = {literal(str(limit))}")
     except duckdb.Error as error:
@@ -146,22 +150,9 @@ def _configure(con: duckdb.DuckDBPyConnection, options: ReadingOptions, folder: 
         con.execute(f"SET threads = {int(options.threads)}")
 
 
-def _half_of_memory(con: duckdb.DuckDBPyConnection) -> str:
-    ((limit,),) = con.execute("SELECT current_setting('memory_limit')").fetchall()
-    size, unit = limit.split()
-    return f"{int(float(size) * 1024 ** UNITS[unit] * HALF)}B"
-
-
 @contextmanager
 def explained(explain: Callable[[duckdb.Error], DataError]) -> Iterator[None]:
-    """Within it, an error of DuckDB's is what `explain` makes of it; want of memory stays as it is.
-
-    >>> with explained(lambda error: DataError(f"`source` must be SQL: {first_line(error)}.")):
-    ...     duckdb.connect().execute("SELECT what")
-    Traceback (most recent call last):
-    ...
-    exfam.checks.DataError: `source` must be SQL: Binder Error: ...
-    """
+    """Within it, an error of DuckDB's but for want of memory is what `explain` makes of it."""
     try:
         yield
     except duckdb.OutOfMemoryException:

@@ -3,10 +3,10 @@
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -18,11 +18,10 @@ from exfam.reading.database import (
     SqlColumn,
     Table,
     explained,
-    first_line,
     literal,
     staged,
 )
-from exfam.reading.lines import bad_cells, first_bad
+from exfam.reading.lines import Files, bad_cells, first_bad, refused
 from exfam.reading.paths import check_same_columns, plain_file, scanned, short_lines
 
 DELIMITERS = (",", "\t", ";", "|")
@@ -65,25 +64,20 @@ def open_delimited(
         names = _cells(name, path, header.delimiter)
         check_same_columns(files[0][0], header.names, name, names)
     check_named(parts, header.names, where=f" in {files[0][0]}")
-
-    def explain(error: duckdb.Error) -> DataError:
-        bad = first_bad(files, lambda path: bad_cells(path, delimiter=header.delimiter))
-        what = f"{first_line(error)}{Origin([name for name, _ in files]).where}"
-        return bad or DataError(f"`source` must be a CSV file, got {what}.")
-
-    with explained(explain):
+    search = partial(bad_cells, delimiter=header.delimiter)
+    with explained(lambda error: refused(error, files, search, kind="CSV")):
         cells = _read(database, files, header, parts)
         columns = {part: _column(cells, part, vocabulary) for part in parts}
         table = staged(database, cells.scan, columns, cells.raw.origin)
         return replace(table, typed=False)
 
 
-def header_names(name: str, path: Path) -> tuple[str, ...]:
+def header_names(name: str, path: Path) -> list[str]:
     """The names in the header of a CSV file, cut by the delimiter that yields the most.
 
     `name`: what errors call the file
     """
-    return _header(name, path, group=None).names
+    return list(_header(name, path, group=None).names)
 
 
 def _header(name: str, path: Path, *, group: str | None) -> _Header:
@@ -132,9 +126,7 @@ class _Cells:
         return self.raw.origin.error(part, rule, found=found, n_rows=self.n_rows, advice=advice)
 
 
-def _read(
-    database: Database, files: Sequence[tuple[str, Path]], header: _Header, parts: Sequence[Part]
-) -> _Cells:
+def _read(database: Database, files: Files, header: _Header, parts: Sequence[Part]) -> _Cells:
     def counts() -> Iterator[int]:
         for _, path in files:
             yield database.row(f"SELECT count(*) FROM {_scan([path], header)}")[0]

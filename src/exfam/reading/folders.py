@@ -167,7 +167,7 @@ def is_prepared(path: Any) -> bool:
 def find_prepared(path: str | os.PathLike[str]) -> Path:
     """Where the folder is: at `path`, or moved aside by a run that was killed right then."""
     folder = _resolved(path)
-    aside = aside_of(folder)
+    aside = _aside_of(folder)
     return aside if not os.path.exists(folder) and PREPARED.is_at(aside) else folder
 
 
@@ -182,17 +182,15 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Pat
     try:
         _remove_abandoned(folder)
         yield new
-        for file in new.iterdir():
-            sync(file)
-        sync(new)
         _check_free(folder, overwrite=overwrite)
-        _put(new, folder)
+        if (there := find_prepared(folder)).exists():
+            _carry_over(there, new)
+        put(new, folder)
     except OSError as error:
         raise unwritable(error, folder, "columns") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)  # not there any more if all went well
         _unlock(handle)
-    sync(folder.parent)
 
 
 def make_folder(new: Path, folder: Path) -> None:
@@ -213,8 +211,7 @@ def unwritable(error: OSError, folder: Path, what: str) -> DataError:
     )
 
 
-def aside_of(folder: Path) -> Path:
-    """Where a folder is moved while another one is renamed to its path."""
+def _aside_of(folder: Path) -> Path:
     return folder.parent / f".{folder.name}.old"
 
 
@@ -231,11 +228,12 @@ def _check_free(folder: Path, *, overwrite: bool) -> None:
     PREPARED.check_free(folder, find_prepared(folder), overwrite=overwrite, got=got)
 
 
-def _put(new: Path, folder: Path) -> None:
-    there, aside = find_prepared(folder), aside_of(folder)
-    if there.exists():
-        _carry_over(there, new)
-    if there == folder and folder.exists():
+def put(new: Path, folder: Path) -> None:
+    """Rename a whole folder to its path; one that is there makes room only then."""
+    for path in (*filter(Path.is_file, new.iterdir()), new):
+        sync(path)
+    aside = _aside_of(folder)
+    if folder.exists():
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(folder, aside)
     try:
@@ -245,6 +243,7 @@ def _put(new: Path, folder: Path) -> None:
             os.rename(aside, folder)
         raise
     shutil.rmtree(aside, ignore_errors=True)
+    sync(folder.parent)
 
 
 def _carry_over(old: Path, new: Path) -> None:

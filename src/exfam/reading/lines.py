@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError
+from exfam.columns.parts import Origin
+from exfam.reading.database import first_line
 from exfam.reading.paths import short_lines
 
 CHUNK = 1 << 20
+Files = Sequence[tuple[str, Path]]
 
 
-def first_bad(
-    files: Sequence[tuple[str, Path]], search: Callable[[Path], str | None]
-) -> DataError | None:
+def first_bad(files: Files, search: Callable[[Path], str | None]) -> DataError | None:
     """What is wrong with the first of some (name, path) that has a wrong encoding or more."""
     for name, path in files:
         try:
@@ -25,6 +26,14 @@ def first_bad(
         if wrong:
             return DataError(wrong.replace("FILE", name))
     return None
+
+
+def refused(
+    error: Exception, files: Files, search: Callable[[Path], str | None], *, kind: str
+) -> DataError:
+    """Why DuckDB refused some (name, path): what is wrong with the first, or else what it says."""
+    what = f"{first_line(error)}{Origin([name for name, _ in files]).where}"
+    return first_bad(files, search) or DataError(f"`source` must be a {kind} file, got {what}.")
 
 
 def bad_encoding(path: Path) -> str | None:
@@ -70,13 +79,9 @@ def bad_cells(path: Path, *, delimiter: str) -> str | None:
                 f"`source` must be a CSV file, got {error} in the cells that begin on line {start} "
                 "of FILE. Mend the line; double quotes within quotes are doubled."
             )
-    return _mixed_ends(path)
-
-
-def _mixed_ends(path: Path) -> str | None:
-    with open(path, "rb") as file:
+    with open(path, "rb") as stored:
         # Of a long line the last piece has the end.
-        pieces = iter(lambda: file.readline(CHUNK), b"")
+        pieces = iter(lambda: stored.readline(CHUNK), b"")
         ends = [piece.endswith(b"\r\n") for piece in pieces if piece.endswith(b"\n")]
     if not ends or all(end == ends[0] for end in ends):
         return None
@@ -90,21 +95,19 @@ def bad_object(path: Path) -> str | None:
     """What is wrong with the first line of a JSON lines file that is not one object."""
     with open(path, encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(short_lines(file), start=1):
-            if line.strip() and (got := _not_object(line)):
-                return f"`source` must have {got} on line {number} of FILE."
-    return None
-
-
-def _not_object(line: str) -> str | None:
-    """What a line must have and has, in words; None if it is one object."""
-    try:
-        value = json.loads(line, object_pairs_hook=_once)
-    except RecursionError:
-        return "values of few levels, got too many"
-    except ValueError as error:
-        return f"one JSON object a line, got {getattr(error, 'msg', str(error))}"
-    if not isinstance(value, dict):
-        return f"one JSON object a line, got a {type(value).__name__}"
+            if not line.strip():
+                continue
+            rule = "one JSON object a line"
+            try:
+                value = json.loads(line, object_pairs_hook=_once)
+                if isinstance(value, dict):
+                    continue
+                got = f"a {type(value).__name__}"
+            except RecursionError:
+                rule, got = "values of few levels", "too many"
+            except ValueError as error:
+                got = getattr(error, "msg", str(error))
+            return f"`source` must have {rule}, got {got} on line {number} of FILE."
     return None
 
 

@@ -99,27 +99,22 @@ def _in_folder(folder: Path, *, below: bool) -> Iterator[Path]:
 
 
 def _one_kind(name: str, paths: list[Path]) -> str:
-    kinds = [_kind(path) for path in paths]
-    for path, kind in zip(paths, kinds, strict=True):
-        if kind is None:
+    kinds = []
+    for path in paths:
+        file = path.name.lower()
+        kind = KINDS.get(os.path.splitext(file.removesuffix(".gz"))[1])
+        if kind is None or (kind == "parquet" and file.endswith(".gz")):
             raise DataError(
                 f"`source` must be of files that end in {ENDINGS}, got {str(path)!r}. Rename or "
                 "convert it, or pass a glob such as 'folder/*.csv'."
             )
+        kinds.append(kind)
         if kind != kinds[0]:
             raise DataError(
                 f"`source` must be of files of one kind, got {paths[0].name!r} and {path.name!r} "
                 f"in {name!r}. Pass a glob such as 'folder/*.csv'."
             )
-    assert kinds[0] is not None
     return kinds[0]
-
-
-def _kind(path: Path) -> str | None:
-    name = path.name.lower()
-    ending = os.path.splitext(name.removesuffix(".gz"))[1]
-    kind = KINDS.get(ending)
-    return None if kind == "parquet" and name.endswith(".gz") else kind
 
 
 def plain_file(path: Path, folder: Path) -> Path:

@@ -62,7 +62,17 @@ def prepare(
     columns = None
     if group is not None:
         columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
-    _check_source(source, columns)
+    if isinstance(source, Groups) and columns is not None:
+        raise DataError(
+            f"`group` must not be given with Groups, which are grouped, got {columns.group!r}."
+        )
+    if is_prepared(source):
+        raise DataError(
+            f"`source` must not be a prepared folder, got {os.fspath(source)!r}. Copy the folder, "
+            "or pass its groups: open_prepared(source)."
+        )
+    if columns is None and not isinstance(source, Groups):
+        raise DataError("`group` must name the column of groups, got None.")
     options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
     with new_folder(folder, overwrite=overwrite) as new:
         writer = ShardWriter(new)
@@ -79,20 +89,6 @@ def prepare(
         counts = None if facts is None else asdict(facts)
         Manifest(writer.write(groups), columns, counts, groups.ordered).write(new)
     return open_prepared(folder)
-
-
-def _check_source(source: Any, columns: FrameColumns | None) -> None:
-    if isinstance(source, Groups) and columns is not None:
-        raise DataError(
-            f"`group` must not be given with Groups, which are grouped, got {columns.group!r}."
-        )
-    if is_prepared(source):
-        raise DataError(
-            f"`source` must not be a prepared folder, got {os.fspath(source)!r}. Copy the folder, "
-            "or pass its groups: open_prepared(source)."
-        )
-    if columns is None and not isinstance(source, Groups):
-        raise DataError("`group` must name the column of groups, got None.")
 
 
 def open_prepared(folder: str | os.PathLike[str], *, verify: bool = False) -> Groups:
@@ -147,7 +143,6 @@ class Manifest:
     ordered: bool = False
 
     def write(self, folder: Path) -> None:
-        """Write `manifest.json`, the last file of a prepared folder."""
         PREPARED.write(
             folder,
             {
@@ -163,35 +158,21 @@ class Manifest:
         """The manifest of a prepared folder; DataError if it is damaged, foreign or newer."""
         document = PREPARED.read(folder)
         try:
-            return cls._parsed(document)
+            shards = [{**shard, "shape": tuple(shard["shape"])} for shard in document["shards"]]
+            read_with, facts = document["read_with"], document["facts"]
+            columns = None if read_with is None else _columns(read_with)
+            if not all(type(count) is int and count >= 0 for count in (facts or {}).values()):
+                raise ValueError(f"facts that are no counts: {facts!r}")
+            if facts is not None and not {"rows", "groups"} <= facts.keys():
+                raise ValueError(f"facts without the number of rows or groups: {facts!r}")
+            # Older folders do not say.
+            ordered = bool(document.get("ordered", columns is not None and columns.ordered))
+            manifest = cls(tuple(Shard(**shard) for shard in shards), columns, facts, ordered)
+            check_shards(manifest.shards)
+            return manifest
         except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
             rule = "describe the columns of groups"
             raise PREPARED.foreign(folder / PREPARED.manifest, rule, error) from error
-
-    @classmethod
-    def _parsed(cls, document: Mapping[str, Any]) -> "Manifest":
-        """What a document says. Raises as Python does where it is not what `write` writes."""
-        shards = [{**shard, "shape": tuple(shard["shape"])} for shard in document["shards"]]
-        read_with, facts = document["read_with"], document["facts"]
-        columns = None if read_with is None else _columns(read_with)
-        if facts is not None:
-            _check_facts(facts)
-        manifest = cls(
-            shards=tuple(Shard(**shard) for shard in shards),
-            columns=columns,
-            facts=facts,
-            # Older folders do not say.
-            ordered=bool(document.get("ordered", columns is not None and columns.ordered)),
-        )
-        check_shards(manifest.shards)
-        return manifest
-
-
-def _check_facts(facts: Any) -> None:
-    if not all(type(count) is int and count >= 0 for count in facts.values()):
-        raise ValueError(f"facts that are no counts: {facts!r}")
-    if not {"rows", "groups"} <= facts.keys():
-        raise ValueError(f"facts without the number of rows or groups: {facts!r}")
 
 
 def _columns(written: Mapping[str, Any]) -> FrameColumns:

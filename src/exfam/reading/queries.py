@@ -141,20 +141,17 @@ def _sqlite_schema(
         if held == {"integer", "real"}:
             held = {"real"}
         if len(held) > 1:
-            raise _mixture(con, text, part, index[k])
+            cells = ((row, found[index[k]]) for row, found in enumerate(con.execute(text)))
+            there = [(row, value) for row, value in cells if value is not None]
+            first, kind = there[0], _kind(there[0][1])
+            odd = next(cell for cell in there if _kind(cell[1]) is not kind)
+            raise DataError(
+                f"`{part.argument}` must hold values of one plain type, got {odd[1]!r} at row "
+                f"{odd[0]} of column {part.name!r}, where row {first[0]} has {first[1]!r}. CAST "
+                "the column in a query."
+            )
         fields.append((f"c{k}", SQLITE_TYPES[held.pop()] if held else pa.null()))
     return pa.schema(fields)
-
-
-def _mixture(con: sqlite3.Connection, text: str, part: Part, index: int) -> DataError:
-    cells = ((row, found[index]) for row, found in enumerate(con.execute(text)))
-    there = [(row, value) for row, value in cells if value is not None]
-    first, kind = there[0], _kind(there[0][1])
-    odd = next(cell for cell in there if _kind(cell[1]) is not kind)
-    return DataError(
-        f"`{part.argument}` must hold values of one plain type, got {odd[1]!r} at row {odd[0]} of "
-        f"column {part.name!r}, where row {first[0]} has {first[1]!r}. CAST the column in a query."
-    )
 
 
 def _kind(value: Any) -> type:

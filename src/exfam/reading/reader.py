@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -145,11 +144,7 @@ def read_with_facts(
             opened = CodedTable(
                 database, checked, encodings, ignores=unknown == "ignore", ordered=columns.ordered
             )
-            return assemble(opened, duplicates=options.duplicates, allocate=allocate or _empty)
-
-
-def _empty(name: str, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    return np.empty(shape, dtype)
+            return assemble(opened, duplicates=options.duplicates, allocate=allocate)
 
 
 def _check_rows(source: Any, columns: FrameColumns, options: ReadingOptions) -> None:
@@ -284,23 +279,18 @@ def _open_frame(
     return Table("frame", columns, Origin())
 
 
-@dataclass(frozen=True)
-class SourceNames:
-    """The names of a source's columns, and whether it says what is text and what is a number."""
+def source_names(database: Database, source: str) -> tuple[list[str], bool]:
+    """The names of the columns of files, of the first of them, or of a query in DuckDB's SQL.
 
-    names: tuple[str, ...]
-    typed: bool
-
-
-def source_names(database: Database, source: str) -> SourceNames:
-    """The names of all columns of files, of the first of them, or of a query in DuckDB's SQL."""
+    And whether the source says what is text and what is a number.
+    """
     if is_query(source):
-        return SourceNames(tuple(query_names(database, source)), typed=True)
+        return query_names(database, source), True
     files = find_files(source)
     if files.kind == "parquet":
-        return SourceNames(tuple(schema_names(files.paths[0])), typed=True)
+        return schema_names(files.paths[0]), True
+    paths = files.paths if files.kind == "json" else files.paths[:1]
+    plain = [(str(path), plain_file(path, database.folder)) for path in paths]
     if files.kind == "json":
-        packed = [(str(path), plain_file(path, database.folder)) for path in files.paths]
-        return SourceNames(tuple(key_names(database, packed)), typed=True)
-    first = files.paths[0]
-    return SourceNames(header_names(str(first), plain_file(first, database.folder)), typed=False)
+        return key_names(database, plain), True
+    return header_names(*plain[0]), False

@@ -20,7 +20,6 @@ ELEMENT_FIELDS = (
     "item", "values", "attributes", "position", "observed", "role", "source_row", "tied",
 )  # fmt: skip
 GROUP_FIELDS = ("start", "stop", "context_start", "context_stop", "group_attributes", "ignored")
-LABEL_FIELDS = ("vocabulary", "group_names")
 MAPPINGS = ("values", "attributes", "group_attributes", "vocabulary")
 VOCABULARY, GROUP_NAMES = "vocabulary.parquet", "group_names.parquet"
 ROWS_PER_PIECE = 1 << 20
@@ -38,6 +37,9 @@ _KINDS = dict.fromkeys(_INTEGERS | {"ignored"}, "i") | {
 # Bytes of the name of a file that any system takes.
 _LONGEST_NAME = 240
 _TWO_AXES = (*MAPPINGS[:3], "position", "context_start", "context_stop")
+
+
+Pieces = Iterable[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ def check_shards(shards: Sequence[Shard]) -> None:
 
 def _check_shard(shard: Shard) -> None:
     field, file = shard.field, shard.file
-    if field not in (*ELEMENT_FIELDS, *GROUP_FIELDS, *LABEL_FIELDS):
+    if field not in (*ELEMENT_FIELDS, *GROUP_FIELDS, "vocabulary", "group_names"):
         raise ValueError(f"the column {field!r}")
     is_labels = file.endswith(".parquet")
     if (shard.name is not None) != (field in MAPPINGS or is_labels):
@@ -161,13 +163,7 @@ class ShardWriter:
         return False
 
     def _write(
-        self,
-        field: str,
-        name: str | None,
-        pieces: Iterable[np.ndarray],
-        *,
-        like: np.ndarray,
-        n_rows: int,
+        self, field: str, name: str | None, pieces: Pieces, *, like: np.ndarray, n_rows: int
     ) -> None:
         file = self._file(field)
         array = _new_file(file, like.dtype, (n_rows, *like.shape[1:]))
@@ -180,11 +176,16 @@ class ShardWriter:
     def _write_names(self, names: np.ndarray | None) -> None:
         if names is None:
             return
-        if names.dtype.kind == "O" and not _is_narrow_text(names):
-            self._write_labels("group_names", GROUP_NAMES, {"group_names": names})
-            return
         dtype = names.dtype
         if dtype.kind == "O":
+            # NumPy drops trailing zero characters.
+            is_narrow = all(
+                isinstance(name, str) and len(name) <= WIDEST and not name.endswith("\0")
+                for name in names
+            )
+            if not is_narrow:
+                self._write_labels("group_names", GROUP_NAMES, {"group_names": names})
+                return
             dtype = np.dtype(f"<U{max(map(len, names), default=1) or 1}")
         like = np.empty(0, dtype)
         self._write("group_names", None, _cut(names), like=like, n_rows=len(names))
@@ -254,7 +255,7 @@ def _columns(
             yield field, None, held
 
 
-def _cut(column: np.ndarray) -> Iterator[np.ndarray]:
+def _cut(column: np.ndarray) -> Pieces:
     for first in range(0, len(column), ROWS_PER_PIECE):
         yield column[first : first + ROWS_PER_PIECE]
 
@@ -292,7 +293,11 @@ def _read_labels(file: Path, dtypes: Mapping[str, str]) -> dict[str, np.ndarray]
     try:
         table = pq.read_table(file).combine_chunks()
         column, label = (table[name].to_numpy(zero_copy_only=False) for name in ("column", "label"))
-        return {name: _as_dtype(label[column == name], dtype) for name, dtype in dtypes.items()}
+        labels = {}
+        for name, dtype in dtypes.items():
+            text, is_boolean = label[column == name], np.dtype(dtype).kind == "b"
+            labels[name] = text == "True" if is_boolean else text.astype(dtype)
+        return labels
     except (pa.ArrowException, KeyError, TypeError, ValueError, OSError) as error:
         raise DataError(f"{file} must hold labels as they were written, got {error}.") from error
 
@@ -313,16 +318,4 @@ def _unfit(column: str, got: object) -> str:
     return (
         f"Labels of {column!r} must be text, numbers, booleans or times to be stored, all of one "
         f"type, got {got!r} ({type(got).__name__}). Convert them to text first."
-    )
-
-
-def _as_dtype(text: np.ndarray, dtype: str) -> np.ndarray:
-    return text == "True" if np.dtype(dtype).kind == "b" else text.astype(dtype)
-
-
-def _is_narrow_text(names: np.ndarray) -> bool:
-    """Whether text can be stored with one width for all without waste or loss."""
-    # NumPy drops trailing zero characters.
-    return all(
-        isinstance(name, str) and len(name) <= WIDEST and not name.endswith("\0") for name in names
     )

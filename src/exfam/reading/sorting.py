@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from jaxtyping import Bool, Int64, UInt64
+from jaxtyping import Bool, Int64
 from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.columns import days_of
 from exfam.columns.parts import Part
-from exfam.reading.checked import Checked, DistinctLabels
+from exfam.reading.checked import Checked, LabelCodes
 from exfam.reading.database import Database, restored
 
 ROWS_A_BATCH = 1 << 18
@@ -44,7 +44,7 @@ class Rows:
 
 
 def sorted_rows(
-    database: Database, checked: Checked, labels: Mapping[Part, DistinctLabels]
+    database: Database, checked: Checked, labels: Mapping[Part, LabelCodes]
 ) -> Generator[Rows, None, None]:
     """All rows by group, then order, then row of the source; DuckDB sorts and spills."""
     parts = [part for part in checked.table.columns if part.argument not in ("group", "order")]
@@ -69,7 +69,7 @@ def sorted_rows(
         )
 
 
-def _query(checked: Checked, labels: Mapping[Part, DistinctLabels], parts: list[Part]) -> str:
+def _query(checked: Checked, labels: Mapping[Part, LabelCodes], parts: list[Part]) -> str:
     columns = checked.table.columns
     orders = [column.sql for part, column in columns.items() if part.argument == "order"]
     joins, coded = [], {}
@@ -108,12 +108,7 @@ def _column(array: pa.Array, checked: Checked, part: Part) -> np.ndarray:
 
 
 class DuplicateFinder:
-    """Finds equal rows in rows that come sorted: they can only be within one run.
-
-    >>> finder = DuplicateFinder()
-    >>> finder.add(Rows(*np.array([[0, 0, 0], [0, 0, 1], [4, 7, 9]]), {}))
-    (array([1]), array([7]), array([4]))
-    """
+    """Finds equal rows in rows that come sorted: they can only be within one run."""
 
     def __init__(self) -> None:
         self._held: list[Rows] = []
@@ -125,11 +120,11 @@ class DuplicateFinder:
         Rows of the last run wait until it is complete.
         """
         if len(rows) == 0:
-            return _no_pairs()
+            return self._search([])
         cut = int(np.searchsorted(rows.run, rows.run[-1]))
         if cut == 0 and self._held and self._held[-1].run[-1] == rows.run[0]:
             self._held.append(rows)
-            return _no_pairs()
+            return self._search([])
         complete = [*self._held, rows[:cut]]
         self._held = [rows[cut:]]
         return self._search(complete)
@@ -143,27 +138,21 @@ class DuplicateFinder:
         start = self._position
         self._position += sum(len(piece) for piece in pieces)
         if not pieces:
-            return _no_pairs()
+            nothing = np.zeros(0, dtype=np.int64)
+            return nothing, nothing, nothing
         run = np.concatenate([piece.run for piece in pieces])
         source_row = np.concatenate([piece.source_row for piece in pieces])
         repeats = run[1:] == run[:-1]
         shared = np.flatnonzero(np.append(False, repeats) | np.append(repeats, False))
         keys = [run[shared].view(np.uint64)]
         for part in pieces[0].columns:
-            keys.append(_bits(np.concatenate([piece.columns[part] for piece in pieces])[shared]))
+            column = np.concatenate([piece.columns[part] for piece in pieces])[shared]
+            # The sum is 0.0 for -0.0 too.
+            is_float = column.dtype.kind == "f"
+            number = column.astype(np.float64) + 0.0 if is_float else column.astype(np.int64)
+            keys.append(number.view(np.uint64))
         later, earlier = _equal(keys)
         return start + shared[later], source_row[shared[later]], source_row[shared[earlier]]
-
-
-def _no_pairs() -> Pairs:
-    nothing = np.zeros(0, dtype=np.int64)
-    return nothing, nothing, nothing
-
-
-def _bits(column: np.ndarray) -> UInt64[np.ndarray, "rows"]:
-    if column.dtype.kind == "f":
-        return (column.astype(np.float64) + 0.0).view(np.uint64)  # 0.0 for -0.0
-    return column.astype(np.int64).view(np.uint64)
 
 
 def _equal(keys: list[np.ndarray]) -> tuple[Int64[np.ndarray, "pairs"], Int64[np.ndarray, "pairs"]]:

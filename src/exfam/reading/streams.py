@@ -110,16 +110,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
 
 @contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[BufferedIOBase]:
-    """A file to write to that appears when the block ends; packed if its name ends in .gz.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "a.txt.gz")
-    >>> with written(path) as file:
-    ...     _ = file.write(b"cat 1 2")
-    >>> with opened(path) as file:
-    ...     file.read()
-    b'cat 1 2'
-    """
+    """A file to write to that appears when the block ends; packed if its name ends in .gz."""
     path = Path(path)
     with atomic_path(path) as beside, open(beside, "wb") as file:
         if path.suffix != ".gz":

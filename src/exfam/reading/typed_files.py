@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,7 +18,7 @@ from exfam.reading.database import (
     literal,
     staged,
 )
-from exfam.reading.lines import bad_object, first_bad
+from exfam.reading.lines import Files, bad_object, first_bad, refused
 from exfam.reading.paths import check_same_columns, plain_file, scanned
 
 WHOLE = {"BIGINT", "UBIGINT"}
@@ -33,28 +32,35 @@ def open_parquet(paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     schema, names = files[0].schema_arrow, files[0].schema_arrow.names
     check_named(parts, names, where=f" in {paths[0]}")
     for path, file in zip(paths, files, strict=True):
-        _check_alike(paths[0], schema, path, file.schema_arrow, parts)
+        check_same_columns(paths[0], names, path, file.schema_arrow.names)
+        for part in parts:
+            ours, theirs = (
+                plain_type(held.field(part.name).type) for held in (schema, file.schema_arrow)
+            )
+            if ours != theirs:
+                raise DataError(
+                    f"`{part.argument}` must be of one type in all files, got {theirs} in column "
+                    f"{part.name!r} of {path}, where {paths[0]} has {ours}."
+                )
     columns = {
         part: SqlColumn(f"c{names.index(part.name)}", plain_type(schema.field(part.name).type))
         for part in parts
     }
     origin = Origin([str(path) for path in paths], lambda: [f.metadata.num_rows for f in files])
-    return Table(_relation(paths, names), columns, origin)
+    # By number: DuckDB ignores upper and lower case.
+    aliases = ", ".join(f"c{k}" for k in range(len(names)))
+    scan = f"read_parquet({scanned(paths)}) AS t({aliases})"
+    relation = f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
+    if len(paths) == 1 and "file_row_number" not in {name.lower() for name in names}:
+        # Numbering rows over several files takes one thread, a file's own numbers take none.
+        numbered = f"read_parquet({scanned(paths)}, file_row_number = true)"
+        relation = f"(FROM {numbered} AS t({aliases}, row))"
+    return Table(relation, columns, origin)
 
 
 def schema_names(path: Path) -> list[str]:
     """The names of a Parquet file's columns."""
     return _parquet_file(path).schema_arrow.names
-
-
-def _relation(paths: Sequence[Path], names: Sequence[str]) -> str:
-    """A query for all columns, named by number: DuckDB ignores upper and lower case."""
-    aliases = ", ".join(f"c{k}" for k in range(len(names)))
-    if len(paths) == 1 and "file_row_number" not in {name.lower() for name in names}:
-        return f"(FROM read_parquet({scanned(paths)}, file_row_number = true) AS t({aliases}, row))"
-    # Numbering rows over several files takes one thread, a file's own numbers take none.
-    scan = f"read_parquet({scanned(paths)}) AS t({aliases})"
-    return f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
 
 
 def _parquet_file(path: Path) -> pq.ParquetFile:
@@ -66,27 +72,24 @@ def _parquet_file(path: Path) -> pq.ParquetFile:
         raise DataError(message) from error
 
 
-def _check_alike(
-    first: Path, schema: pa.Schema, path: Path, other: pa.Schema, parts: Sequence[Part]
-) -> None:
-    check_same_columns(first, schema.names, path, other.names)
-    for part in parts:
-        ours, theirs = (plain_type(held.field(part.name).type) for held in (schema, other))
-        if ours != theirs:
-            raise DataError(
-                f"`{part.argument}` must be of one type in all files, got {theirs} in column "
-                f"{part.name!r} of {path}, where {first} has {ours}."
-            )
-
-
 def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     """JSON lines files as one table; a key that a line lacks is a missing value."""
     files = [(str(path), plain_file(path, database.folder)) for path in paths]
-    _check_cases(parts)
-
-    with explained(lambda error: _unreadable(error, files)):
+    seen: dict[str, str] = {}
+    for part in parts:
+        # DuckDB, which ignores upper and lower case, would mix up two names.
+        other = seen.setdefault(part.name.lower(), part.name)
+        if other != part.name:
+            raise DataError(
+                f"`{part.argument}` must not be named as another column but for upper and lower "
+                f"case in a JSON lines file, got {part.name!r} and {other!r}. Rename one."
+            )
+    with explained(lambda error: refused(error, files, bad_object, kind="JSON lines")):
         raw = _raw(database, files, parts)
-        kinds = {part: _kinds(database, raw, part) for part in parts}
+        kinds = {}
+        for part, column in raw.columns.items():
+            distinct = f"SELECT DISTINCT json_type({column.sql}) AS kind FROM {raw.relation}"
+            kinds[part] = set(database.table(distinct)["kind"].to_pylist()) - {None, "NULL"}
         absent = [part for part in parts if not kinds[part]]
         if absent and database.row(f"SELECT count(*) FROM {raw.relation}")[0]:
             check_named(absent, sorted(key_names(database, files)), where=raw.origin.where)
@@ -94,26 +97,7 @@ def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[P
         return staged(database, raw.relation, columns, raw.origin)
 
 
-def _unreadable(error: duckdb.Error, files: Sequence[tuple[str, Path]]) -> DataError:
-    what = f"{first_line(error)}{Origin([name for name, _ in files]).where}"
-    return first_bad(files, bad_object) or DataError(
-        f"`source` must be a JSON lines file, got {what}."
-    )
-
-
-def _check_cases(parts: Sequence[Part]) -> None:
-    """Raise where DuckDB, which ignores upper and lower case, would mix up two names."""
-    seen: dict[str, str] = {}
-    for part in parts:
-        other = seen.setdefault(part.name.lower(), part.name)
-        if other != part.name:
-            raise DataError(
-                f"`{part.argument}` must not be named as another column but for upper and lower "
-                f"case in a JSON lines file, got {part.name!r} and {other!r}. Rename one."
-            )
-
-
-def _raw(database: Database, files: Sequence[tuple[str, Path]], parts: Sequence[Part]) -> Table:
+def _raw(database: Database, files: Files, parts: Sequence[Part]) -> Table:
     names = list(dict.fromkeys(part.name for part in parts))
 
     def counts() -> Iterator[int]:
@@ -135,12 +119,12 @@ def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
     )
 
 
-def key_names(database: Database, files: Sequence[tuple[str, Path]]) -> list[str]:
+def key_names(database: Database, files: Files) -> list[str]:
     """The keys of all lines, in the order in which they first appear; `files` are (name, path)."""
     objects = f"read_ndjson_objects({scanned([path for _, path in files])})"
     lines = f"(SELECT json_keys(json) AS keys, row_number() OVER () AS line FROM {objects})"
     keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS nth, line FROM {lines})"
-    with explained(lambda error: _unreadable(error, files)):
+    with explained(lambda error: refused(error, files, bad_object, kind="JSON lines")):
         names = database.table(f"SELECT k FROM {keys} GROUP BY k ORDER BY min((line, nth))")[
             "k"
         ].to_pylist()
@@ -148,13 +132,6 @@ def key_names(database: Database, files: Sequence[tuple[str, Path]]) -> list[str
     if not names and (wrong := first_bad(files, bad_object)):
         raise wrong
     return names
-
-
-def _kinds(database: Database, raw: Table, part: Part) -> set[str]:
-    """The kinds of values there are, missing ones aside, in the words of DuckDB."""
-    x = raw.columns[part].sql
-    query = f"SELECT DISTINCT json_type({x}) AS kind FROM {raw.relation} WHERE {x} IS NOT NULL"
-    return set(database.table(query)["kind"].to_pylist()) - {"NULL"}
 
 
 def _column(database: Database, raw: Table, part: Part, kinds: set[str]) -> SqlColumn:
@@ -178,7 +155,6 @@ def _column(database: Database, raw: Table, part: Part, kinds: set[str]) -> SqlC
 
 
 def _mixture(database: Database, raw: Table, part: Part) -> DataError:
-    """The error for a column with values of different kinds."""
     x = raw.columns[part].sql
     kind = f"regexp_replace(json_type({x}), 'U?BIGINT|DOUBLE', 'NUMBER')"
     is_there = f"{x} IS NOT NULL AND json_type({x}) <> 'NULL'"

@@ -42,7 +42,13 @@ def with_lags(groups: Groups, lags: Any, *, step: float | int | None = None) -> 
         return groups.with_(context_start=None, context_stop=None)
     time = groups.group_attributes["time"].astype(np.float64)
     order = np.argsort(time, kind="stable")
-    _check_once(time, order)
+    again = np.flatnonzero(np.diff(time[order]) == 0)
+    if again.size:
+        first, second = sorted(order[again[0] : again[0] + 2].tolist())
+        raise DataError(
+            f"`groups` must have one map of each time, got time {time[first]} at group {second} "
+            f"again, after group {first}. Add lags before picking groups more than once."
+        )
     step = time_step(time) if step is None else step
     if not len(groups) or step is None:
         nothing = np.zeros((len(groups), lags), dtype=np.int64)
@@ -77,13 +83,3 @@ def has_history(groups: Groups) -> Bool[np.ndarray, "groups"]:
         return np.ones(len(groups), dtype=bool)
     is_there: np.ndarray = groups.context_stop > groups.context_start
     return np.all(is_there, axis=1)
-
-
-def _check_once(time: np.ndarray, order: np.ndarray) -> None:
-    again = np.flatnonzero(np.diff(time[order]) == 0)
-    if again.size:
-        first, second = sorted(order[again[0] : again[0] + 2].tolist())
-        raise DataError(
-            f"`groups` must have one map of each time, got time {time[first]} at group {second} "
-            f"again, after group {first}. Add lags before picking groups more than once."
-        )

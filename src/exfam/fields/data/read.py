@@ -100,7 +100,9 @@ def read_field_with_facts(
     check_metric(metric)
     check_names(time=time, site=site, coordinates=coordinates, value=value)
     standing = _numbers_standing_for_missing(missing)
-    known = None if sites is None else _known_sites(sites)
+    known = None if sites is None else np.asarray(sites)
+    if known is not None and (known.ndim != 1 or len(set(known.tolist())) < len(known)):
+        raise DataError(f"`sites` must be labels, each once, got {sites!r}.")
     axes = [coordinates] if isinstance(coordinates, str) else list(coordinates)
     at, where, what = Part("time", time), Part("site", site), Part("value", value)
     axis_parts = [Part("coordinates", name) for name in axes]
@@ -169,13 +171,6 @@ def check_names(**columns: Any) -> None:
             f"`value` must not be named {columns['value']!r}, which a field has for itself. Rename "
             "the column."
         )
-
-
-def _known_sites(sites: Any) -> np.ndarray:
-    known = np.asarray(sites)
-    if known.ndim != 1 or len(set(known.tolist())) < len(known):
-        raise DataError(f"`sites` must be labels, each once, got {sites!r}.")
-    return known
 
 
 def _numbers_standing_for_missing(missing: Any) -> Float[np.ndarray, "numbers"]:

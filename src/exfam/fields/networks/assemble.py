@@ -20,6 +20,7 @@ from exfam.embeddings import (
     TokenEmbedding,
 )
 from exfam.encodings import DistanceBias, Encoding, EncodingSizes, build_encoding
+from exfam.estimator.plain import from_plain
 from exfam.families import Family, Gaussian
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.climate import Climate
@@ -68,9 +69,7 @@ class FieldShape:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":
         """The shape that a saved model holds as plain JSON."""
-        names = {"center", "spread", "origin"} & set(config)  # older files have no origin
-        numbers = {name: tuple(config[name]) for name in names}
-        return with_types(cls(**{**config, **numbers}))
+        return with_types(cls(**from_plain(dict(config))))
 
 
 def field_shape(groups: Groups, *, lags: int, step: float, metric: str) -> FieldShape:
@@ -125,7 +124,11 @@ def build_field_network(
         shape.column, Gaussian(), center=0.0, spread=1.0, dim=dim, generator=generator
     )
     for network in (where.network, value.network):
-        _spread_kinks(network, generator)
+        # The first layer's units bend at places all over the map, not at the mean alone.
+        first = cast(nn.Linear, network[0])
+        bound = first.in_features**-0.5
+        for parameter in (first.weight, first.bias):
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
     place, hidden = TokenEmbedding(fields), MaskedField(value, generator=generator)
     blocks = [parts.block() for _ in range(settings.n_layers)]
     n_location = family.n_params - family.n_dispersion
@@ -143,15 +146,6 @@ def build_field_network(
         read_out=parts.read_out() if settings.read_out_heads else None,
         dropout=settings.dropout,
     )
-
-
-def _spread_kinks(network: nn.Sequential, generator: torch.Generator) -> None:
-    """Let the first layer's units bend at places all over the map, not at the mean alone."""
-    first = cast(nn.Linear, network[0])
-    bound = first.in_features**-0.5
-    with torch.no_grad():
-        first.weight.uniform_(-bound, bound, generator=generator)
-        first.bias.uniform_(-bound, bound, generator=generator)
 
 
 class FieldHead(nn.Module):

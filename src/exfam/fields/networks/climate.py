@@ -1,5 +1,6 @@
 """Climate: what is normal at a place and a time, from training data only."""
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,6 @@ CLIMATES = ("none", "global", "site", "seasonal")
 PERIOD = 365.25
 
 Values = Float[Tensor, "batch length"]
-Fields = Float64[Tensor, "places fields"]
 
 
 class Normal(NamedTuple):
@@ -48,15 +48,6 @@ class Climate(nn.Module):
     64 nearest ones by simple kriging, and have their doubt.
     """
 
-    points: Tensor
-    known: Tensor
-    coefficient: Tensor
-    covariance: Tensor
-    log_scale: Tensor
-    noise: Tensor
-    surfaces: Tensor
-    center: Tensor
-
     def __init__(
         self, kind: str, *, n_sites: int, n_dims: int, metric: str, period: float, step: float
     ) -> None:
@@ -70,18 +61,15 @@ class Climate(nn.Module):
         self.has_sites = kind in ("site", "seasonal")
         rows = n_sites if self.has_sites else 1
         terms = 1 + (2 * MOST_HARMONICS if kind == "seasonal" else 0)
-        shapes = {
-            "points": (rows, 3 if metric == "haversine" else n_dims),
-            "coefficient": (rows, terms),
-            "covariance": (rows, terms, terms),
-            "log_scale": (rows,),
-            "noise": (rows, terms + 1),
-            "surfaces": (terms + 1, 4),
-            "center": (terms - 1,),
-        }
-        for name, shape in shapes.items():
-            self.register_buffer(name, torch.zeros(shape, dtype=torch.float64))
-        self.register_buffer("known", torch.zeros(rows, dtype=torch.bool))
+        zeros = partial(torch.zeros, dtype=torch.float64)
+        self.points = nn.Buffer(zeros(rows, 3 if metric == "haversine" else n_dims))
+        self.coefficient = nn.Buffer(zeros(rows, terms))
+        self.covariance = nn.Buffer(zeros(rows, terms, terms))
+        self.log_scale = nn.Buffer(zeros(rows))
+        self.noise = nn.Buffer(zeros(rows, terms + 1))
+        self.surfaces = nn.Buffer(zeros(terms + 1, 4))
+        self.center = nn.Buffer(zeros(terms - 1))
+        self.known = nn.Buffer(torch.zeros(rows, dtype=torch.bool))
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Normal:
@@ -95,7 +83,16 @@ class Climate(nn.Module):
         square = torch.einsum("blt,bltu,blu->bl", terms, self.covariance[own], terms)
         log_scale = self.log_scale[own]
         if new.any():
-            fields, variance = self._elsewhere(batch.attributes["coordinates"][new])
+            coordinates, known = batch.attributes["coordinates"][new], self.known
+            places, back = torch.unique(coordinates, dim=0, return_inverse=True)
+            fields, variance = at_places(
+                to_points(places, self.metric),
+                self.points[known],
+                value=torch.cat([self.coefficient, self.log_scale[:, None]], -1)[known],
+                noise=self.noise[known],
+                surfaces=self.surfaces,
+            )
+            fields, variance = fields[back], variance[back]
             location[new] = (fields[:, :-1] * terms[new]).sum(-1)
             square[new] = (variance[:, :-1] * terms[new].square()).sum(-1)
             log_scale[new] = fields[:, -1]
@@ -109,18 +106,6 @@ class Climate(nn.Module):
         time = batch.group_attributes["time"].double() - self.step * batch.steps_back.double()
         waves = harmonics(angle(time, self.period), MOST_HARMONICS) - self.center
         return torch.cat([one, waves], -1)
-
-    def _elsewhere(self, coordinates: Float[Tensor, "places dims"]) -> tuple[Fields, Fields]:
-        places, back = torch.unique(coordinates, dim=0, return_inverse=True)
-        known = self.known
-        mean, variance = at_places(
-            to_points(places, self.metric),
-            self.points[known],
-            value=torch.cat([self.coefficient, self.log_scale[:, None]], -1)[known],
-            noise=self.noise[known],
-            surfaces=self.surfaces,
-        )
-        return mean[back], variance[back]
 
 
 class ClimatologyPart(nn.Module):

@@ -17,7 +17,13 @@ from exfam.fields.networks.anomalies import (
 )
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.joint_normal import conditionals
-from exfam.fields.networks.places import chord_distances, great_circle, lowest, matern_3_2
+from exfam.fields.networks.places import (
+    Distances,
+    chord_distances,
+    great_circle,
+    lowest,
+    matern_3_2,
+)
 from exfam.groups import Batch, Groups
 
 KERNELS = ("exponential", "matern")
@@ -43,15 +49,13 @@ class GaussianProcessPart(nn.Module):
     """
 
     direction = "bidirectional"
-    log_parameters: Tensor
-    level: Tensor
 
     def __init__(self, climate: Climate, *, kernel: str) -> None:
         super().__init__()
         check_choice("kernel", kernel, KERNELS)
         self.climate, self.kernel = climate, kernel
-        self.register_buffer("log_parameters", torch.zeros(len(START), dtype=torch.float64))
-        self.register_buffer("level", torch.zeros((), dtype=torch.float64))
+        self.log_parameters = nn.Buffer(torch.zeros(len(START), dtype=torch.float64))
+        self.level = nn.Buffer(torch.zeros((), dtype=torch.float64))
 
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
@@ -83,9 +87,17 @@ def fit_gaussian_process(
     part.level.copy_(maps.value[maps.observed].mean())
     patterns = patterns_of(maps.above(part.level))
     unit = _log_units(patterns)
+    n_values = (patterns.own.sum(1) * patterns.count).sum()
 
-    best = lowest(lambda free: _mean_nats(patterns, free + unit, kernel), START, BOUNDS)
-    part.log_parameters.copy_(best + unit)
+    def mean_nats(free: Tensor) -> Float64[Tensor, ""]:
+        # -log p per value of the maps given their earlier maps, without constants.
+        covariance = _covariance(patterns.distance, patterns.gap, free + unit, kernel)
+        nats = _nats(covariance, patterns, patterns.observed)
+        if patterns.before.any():
+            nats = nats - _nats(covariance, patterns, patterns.before)
+        return nats / n_values
+
+    part.log_parameters.copy_(lowest(mean_nats, START, BOUNDS) + unit)
     return part
 
 
@@ -108,18 +120,7 @@ def _covariance(distance: Matrices, gap: Matrices, log_parameters: Tensor, kerne
     return shared + of_site + noise * identity
 
 
-def _mean_nats(patterns: Patterns, log_parameters: Tensor, kernel: str) -> Float64[Tensor, ""]:
-    """-log p per value of the maps given their earlier maps, without constants."""
-    covariance = _covariance(patterns.distance, patterns.gap, log_parameters, kernel)
-    nats = _nats(covariance, patterns, patterns.observed)
-    if patterns.before.any():
-        nats = nats - _nats(covariance, patterns, patterns.before)
-    return nats / (patterns.own.sum(1) * patterns.count).sum()
-
-
-def _nats(
-    covariance: Matrices, patterns: Patterns, seen: Bool[Tensor, "rows length"]
-) -> Float64[Tensor, ""]:
+def _nats(covariance: Matrices, patterns: Patterns, seen: Bool[Tensor, "rows length"]) -> Tensor:
     both = seen[:, :, None] & seen[:, None]
     identity = torch.eye(seen.shape[1], dtype=covariance.dtype)
     factor = torch.linalg.cholesky(torch.where(both, covariance, identity))
@@ -128,9 +129,7 @@ def _nats(
     return 0.5 * squares + (patterns.count[:, None] * factor.diagonal(dim1=1, dim2=2).log()).sum()
 
 
-def variogram(
-    distance: Float64[Tensor, "*shape"], parameters: Float64[Tensor, "3"], *, kind: str
-) -> Float64[Tensor, "*shape"]:
+def variogram(distance: Distances, parameters: Float64[Tensor, "3"], *, kind: str) -> Distances:
     """Half the expected squared difference of two anomalies at a distance above 0.
 
     `parameters` are partial sill, range and nugget. "exponential": nugget + sill (1 - exp(-3 d /
@@ -153,16 +152,13 @@ class KrigingPart(nn.Module):
     """
 
     direction = "bidirectional"
-    sill_range_nugget: Tensor
-    mean_variance: Tensor
 
     def __init__(self, climate: Climate, *, kind: str) -> None:
         super().__init__()
         check_choice("variogram", kind, VARIOGRAMS)
         self.climate, self.kind = climate, kind
-        plain = torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64)
-        self.register_buffer("sill_range_nugget", plain)
-        self.register_buffer("mean_variance", torch.tensor([0.0, 1.0], dtype=torch.float64))
+        self.sill_range_nugget = nn.Buffer(torch.tensor([1.0, 1.0, 0.0], dtype=torch.float64))
+        self.mean_variance = nn.Buffer(torch.tensor([0.0, 1.0], dtype=torch.float64))
 
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
@@ -187,9 +183,7 @@ class KrigingPart(nn.Module):
             torch.where(lone, usual_variance + maps.doubt.square(), variance),
         )
 
-    def _covariance(
-        self, points: Float64[Tensor, "rows length space"], doubt: Float64[Tensor, "rows length"]
-    ) -> Matrices:
+    def _covariance(self, points: Tensor, doubt: Tensor) -> Matrices:
         """The sill less the variogram; a nugget and what is not known of a site are its own."""
         distance = _along(chord_distances(points, points), self.climate.metric)
         sill, _, nugget = self.sill_range_nugget
@@ -236,9 +230,7 @@ def _bins(patterns: Patterns, metric: str) -> Float64[Tensor, "bins 3"]:
     return torch.cat([sums[:, :2] / sums[:, 2:], sums[:, 2:]], -1)
 
 
-def _least_squares(
-    bins: Float64[Tensor, "bins 3"], spread: float, kind: str
-) -> Float64[Tensor, "3"]:
+def _least_squares(bins: Float64[Tensor, "bins 3"], spread: float, kind: str) -> Tensor:
     distance, half, number = bins.unbind(-1)
     top, far = max(float(half.max()), 1e-9 * spread), float(distance.max())
     root = number.sqrt() / number.sum().sqrt()
@@ -253,5 +245,5 @@ def _least_squares(
     return torch.from_numpy(fit.x) * unit
 
 
-def _along(chord: Float64[Tensor, "*shape"], metric: str) -> Float64[Tensor, "*shape"]:
+def _along(chord: Distances, metric: str) -> Distances:
     return great_circle(chord) if metric == "haversine" else chord

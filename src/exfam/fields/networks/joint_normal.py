@@ -136,7 +136,13 @@ def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None
     expectation-maximization where something is missing (Little & Rubin, ch. 8). Slots that no row
     knows keep mean 0 and variance 1 + ridge.
     """
-    normal = start if start is not None else _start(rows, ridge=ridge)
+    normal = start
+    if normal is None:
+        count = rows.known.sum(0).clamp_min(1)
+        mean = torch.where(rows.known, rows.value, 0.0).sum(0) / count
+        variance = (torch.where(rows.known, rows.value - mean, 0.0) ** 2).sum(0) / count
+        variance = torch.where(rows.known.any(0), variance, 1.0) + ridge
+        normal = JointNormal(mean, torch.diag(variance))
     seen = rows.known.any(0)
     complete = bool((rows.known | ~seen).all())
     for _ in range(1 if complete else MAX_STEPS):
@@ -168,14 +174,6 @@ def _weights(normal: JointNormal, rows: SlotRows, part: _Part) -> Float[Tensor, 
     count = torch.bincount(part.kind, minlength=len(part.kinds)).tolist()
     pairs = zip(z[order].split(count), part.precision, strict=True)
     return torch.cat([some @ precision for some, precision in pairs])[torch.argsort(order)]
-
-
-def _start(rows: SlotRows, *, ridge: float) -> JointNormal:
-    count = rows.known.sum(0).clamp_min(1)
-    value = torch.where(rows.known, rows.value, 0.0)
-    mean = value.sum(0) / count
-    variance = (torch.where(rows.known, value - mean, 0.0) ** 2).sum(0) / count
-    return JointNormal(mean, torch.diag(torch.where(rows.known.any(0), variance, 1.0) + ridge))
 
 
 def _step(

@@ -22,7 +22,6 @@ from exfam.groups import Batch
 from exfam.layers import Dropout, drawing_again
 
 Vectors = Float[Tensor, "batch length embed"]
-SideBySide = Float[Tensor, "batch length of_heads"]
 Outputs = Float[Tensor, "batch own params"]
 # Numbers that one array of scores or gathered keys may hold (4 bytes each, some ten such arrays at
 # a time); what needs more is computed part by part.
@@ -186,8 +185,12 @@ class FieldNetwork(nn.Module):
         return (min(k, longest) + 1) * width
 
     def _attending(self) -> list[Attention | ReadOut]:
-        blocks = [cast(Block, block).attention for block in self.blocks]
-        return [*blocks, *([] if self.read_out is None else [self.read_out])]
+        parts: list[Attention | ReadOut] = [block.attention for block in self._blocks]
+        return parts if self.read_out is None else [*parts, self.read_out]
+
+    @property
+    def _blocks(self) -> list[Block]:
+        return [cast(Block, block) for block in self.blocks]
 
     def _see(self, batch: Batch, normal: Normal) -> _Seen:
         length = batch.present.shape[1]
@@ -208,9 +211,10 @@ class FieldNetwork(nn.Module):
         place = self.place.content(first).expand(len(shown), -1, -1)
         content = self.dropout(place + self.value.content(anomalies))
         center = place + self.value.mask
+        sources = [block.keys(content, batch.position) for block in self._blocks]
         return _Seen(
             center,
-            [_sources(cast(Block, block), content, batch.position) for block in self.blocks],
+            [(k.transpose(1, 2).flatten(2), v.transpose(1, 2).flatten(2)) for k, v in sources],
             None if self.read_out is None else self.read_out.key(center),
             values,
             batch.position,
@@ -221,10 +225,10 @@ class FieldNetwork(nn.Module):
     def _attend(self, seen: _Seen) -> tuple[Vectors, list[Tensor]]:
         keys, positions, weights = seen.keys, seen.positions, list[Tensor]()
         stream = keys.at_own(seen.center)
-        for module, sources in zip(self.blocks, seen.sources, strict=True):
-            block = cast(Block, module)
+        for block, sources in zip(self._blocks, seen.sources, strict=True):
             q = block.queries(stream, positions[0])
-            k, v = (_by_head(keys.at_keys(x), block.attention.n_heads) for x in sources)
+            heads = (block.attention.n_heads, -1)
+            k, v = (keys.at_keys(x).unflatten(-1, heads).transpose(1, 2) for x in sources)
             attended = block.attention.gather(q, (k, v), keys.allowed, positions)
             stream = block.join(stream, attended.update)
             weights.append(attended.weights)
@@ -274,12 +278,3 @@ def _maps(batch: Batch, cut: slice | Int64[Tensor, "rows"]) -> Batch:
         return None if columns is None else columns[cut]
 
     return Batch(**{field.name: some(getattr(batch, field.name)) for field in fields(batch)})
-
-
-def _sources(block: Block, content: Vectors, position: Position) -> tuple[SideBySide, SideBySide]:
-    k, v = (x.transpose(1, 2).flatten(2) for x in block.keys(content, position))
-    return k, v
-
-
-def _by_head(x: SideBySide, n_heads: int) -> Float[Tensor, "batch heads length head"]:
-    return x.unflatten(-1, (n_heads, -1)).transpose(1, 2)

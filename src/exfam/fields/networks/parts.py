@@ -20,6 +20,9 @@ from exfam.geometry import check_metric, nearest
 from exfam.groups import Batch
 from exfam.layers import RandomPart, linear, table
 
+ByHead = Float[Tensor, "batch heads length head"]
+OfPairs = Float[Tensor, "#batch #heads query key"]
+
 
 class StepsBack(Field):
     """A learned vector for each number of steps back: lambda_d of the paper's appendix H.4."""
@@ -72,22 +75,17 @@ class AlongLine(Encoding):
     def embed(self, position: Position) -> Float[Tensor, "batch length embed"] | None:
         return self.encoding.embed(self._number(position))
 
-    def rotate(
-        self, x: Float[Tensor, "batch heads length head"], position: Position
-    ) -> Float[Tensor, "batch heads length head"]:
+    def rotate(self, x: ByHead, position: Position) -> ByHead:
         return self.encoding.rotate(x, self._number(position))
 
     def bias(
-        self,
-        q: Float[Tensor, "batch heads query head"],
-        query_position: QueryPosition,
-        key_position: KeyPosition,
-    ) -> Float[Tensor, "#batch #heads query key"] | None:
+        self, q: ByHead, query_position: QueryPosition, key_position: KeyPosition
+    ) -> OfPairs | None:
         return self.encoding.bias(q, self._number(query_position), self._number(key_position))
 
     def log_weights(
         self, query_position: QueryPosition, key_position: KeyPosition
-    ) -> Float[Tensor, "#batch #heads query key"] | None:
+    ) -> OfPairs | None:
         return self.encoding.log_weights(self._number(query_position), self._number(key_position))
 
     def _number(self, position: Position) -> Position:
@@ -199,12 +197,7 @@ class Neighborhood:
         return Keys(own, torch.from_numpy(index).to(device), torch.from_numpy(is_key).to(device))
 
     def _search(
-        self,
-        parts: tuple[np.ndarray, ...],
-        index: Int64[np.ndarray, "own key"],
-        is_key: Bool[np.ndarray, "own key"],
-        *,
-        k: int,
+        self, parts: tuple[np.ndarray, ...], index: np.ndarray, is_key: np.ndarray, *, k: int
     ) -> None:
         """The neighbors of one group, written into `index`, and into `is_key` which are some."""
         places, seen, steps_back, own, valid = parts

@@ -27,6 +27,7 @@ BOUNDS = [(-12.0, 8.0), (-8.0, 4.0), (-12.0, 8.0)]
 Sites = Float64[Tensor, "sites"]
 Points = Float64[Tensor, "sites space"]
 Distances = Float64[Tensor, "*shape"]
+Moments = tuple[Tensor, Tensor]
 
 
 def to_points(
@@ -123,9 +124,7 @@ def lowest(
     return torch.from_numpy(fit.x)
 
 
-def _profile(
-    distance: Tensor, z: Tensor, error: Tensor, parameters: Tensor
-) -> tuple[Tensor, Tensor]:
+def _profile(distance: Tensor, z: Tensor, error: Tensor, parameters: Tensor) -> Moments:
     """The mean that is most likely under the parameters, and -log p in nats with it."""
     variance, length, nugget = parameters
     jitter = 1e-9 * variance
@@ -167,7 +166,7 @@ def at_places(
 
 def _krige(
     to_sites: Tensor, between: Tensor, value: Tensor, noise: Tensor, surface: Tensor
-) -> tuple[Tensor, Tensor]:
+) -> Moments:
     mean, variance, length, nugget = surface
     if variance == 0:
         return mean.expand(len(value)), nugget.expand(len(value))

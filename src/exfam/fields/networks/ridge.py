@@ -59,25 +59,18 @@ class RidgePart(nn.Module, ABC):
     """
 
     direction = "bidirectional"
-    mean: Tensor
-    seen: Tensor
-    inflation: Tensor
-    ridge: Tensor
 
     def __init__(self, climate: nn.Module, *, n_sites: int, n_lags: int = 0) -> None:
         super().__init__()
         self.climate, self.n_sites, self.n_lags = climate, n_sites, n_lags
         n_slots = n_sites * (n_lags + 1)
         ridge, moments = self.initial(n_sites, n_slots)
-        buffers = {
-            "mean": torch.zeros(n_slots),
-            **moments,
-            "seen": torch.zeros(n_slots, dtype=torch.bool),
-            "inflation": torch.ones_like(ridge),
-            "ridge": ridge,
-        }
-        for name, buffer in buffers.items():
-            self.register_buffer(name, buffer if name == "seen" else buffer.double())
+        self.mean = nn.Buffer(torch.zeros(n_slots).double())
+        for name, moment in moments.items():
+            self.register_buffer(name, moment.double())
+        self.seen = nn.Buffer(torch.zeros(n_slots, dtype=torch.bool))
+        self.inflation = nn.Buffer(torch.ones_like(ridge).double())
+        self.ridge = nn.Buffer(ridge.double())
 
     @staticmethod
     @abstractmethod

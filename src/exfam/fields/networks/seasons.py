@@ -82,10 +82,10 @@ def fit_courses(
     )
 
 
-Moments = tuple[np.ndarray, np.ndarray, np.ndarray]
+Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -> Moments:
+def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -> Arrays:
     def by_site(column: np.ndarray) -> np.ndarray:
         return np.bincount(site, weights=column, minlength=n_sites)
 
@@ -95,9 +95,7 @@ def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -
     return np.moveaxis(np.array(squares), -1, 0).copy(), np.array(products).T, by_site(z * z)
 
 
-def _posterior(
-    moments: Moments, shared: np.ndarray, own: np.ndarray, error: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _posterior(moments: Arrays, shared: np.ndarray, own: np.ndarray, error: float) -> Arrays:
     """Coefficients, their covariance, and the expected sum of squared errors of each site."""
     squares, products, total = moments
     precision = squares / error
@@ -111,7 +109,7 @@ def _posterior(
     return coefficient, covariance, np.maximum(residual, 0.0)
 
 
-def _spreads(moments: Moments, *, n_rows: int) -> tuple[np.ndarray, np.ndarray, float]:
+def _spreads(moments: Arrays, *, n_rows: int) -> tuple[np.ndarray, np.ndarray, float]:
     """Shared coefficients, variances of the sites' own ones, and the error's variance."""
     seen = moments[0][:, 0, 0] > 0
     squares, products, total = (part[seen] for part in moments)
@@ -119,7 +117,13 @@ def _spreads(moments: Moments, *, n_rows: int) -> tuple[np.ndarray, np.ndarray, 
     own, error = np.full(n_terms, 0.5), 0.5
     shared = np.zeros(n_terms)
     for _ in range(ROUNDS):
-        shared = _shared(squares, products, own, error)
+        # Generalized least squares of all sites, the harmonics drawn to 0.
+        precision = squares / error
+        inner = np.linalg.inv(np.eye(n_terms) + own[:, None] * precision)
+        ease = np.diag(np.full(n_terms, 1 / (EASY_AMPLITUDE**2 * error)))
+        ease[0, 0] = 0.0
+        right = np.einsum("sba,sb->a", inner, products / error)
+        shared = np.linalg.solve((precision @ inner).sum(0) + ease, right)
         coefficient, covariance, residual = _posterior(
             (squares, products, total), shared, own, error
         )
@@ -128,13 +132,3 @@ def _spreads(moments: Moments, *, n_rows: int) -> tuple[np.ndarray, np.ndarray, 
         own[1:] = own[1:].mean() if n_terms > 1 else own[1:]
         error = max(float(residual.sum()) / n_rows, 1e-12)
     return shared, own, error
-
-
-def _shared(squares: np.ndarray, products: np.ndarray, own: np.ndarray, error: float) -> np.ndarray:
-    """Generalized least squares of all sites, the harmonics drawn to 0."""
-    precision = squares / error
-    inner = np.linalg.inv(np.eye(len(own)) + own[:, None] * precision)
-    ease = np.diag(np.full(len(own), 1 / (EASY_AMPLITUDE**2 * error)))
-    ease[0, 0] = 0.0
-    right = np.einsum("sba,sb->a", inner, products / error)
-    return np.linalg.solve((precision @ inner).sum(0) + ease, right)

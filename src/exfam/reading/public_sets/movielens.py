@@ -86,10 +86,15 @@ def movielens_table() -> pa.Table:
     """
     data = movielens_100k()
     movie, user = data.movie - 1, data.user - 1
+    # 18 pairs of movies have the same title.
+    names, code, count = np.unique(data.title, return_inverse=True, return_counts=True)
+    titles = data.title.copy()
+    for index in np.flatnonzero(count[code] > 1):
+        titles[index] = f"{names[code[index]]} [{index + 1}]"
     genres = np.array(["|".join(np.array(GENRES)[held > 0]) for held in data.genres], dtype=object)
     columns = {
         "user": data.user,
-        "movie": _distinct_titles(data)[movie],
+        "movie": titles[movie],
         "rating": data.rating,
         "time": data.time,
         "movie_number": data.movie,
@@ -99,12 +104,3 @@ def movielens_table() -> pa.Table:
         "occupation": data.occupation[user],
     }
     return pa.table({name: pa.array(column) for name, column in columns.items()})
-
-
-def _distinct_titles(data: MovieLens) -> np.ndarray:
-    """One name a movie: 18 pairs of numbers have the same title."""
-    names, code, count = np.unique(data.title, return_inverse=True, return_counts=True)
-    titles = data.title.copy()
-    for index in np.flatnonzero(count[code] > 1):
-        titles[index] = f"{names[code[index]]} [{index + 1}]"
-    return titles

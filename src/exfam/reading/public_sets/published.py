@@ -72,23 +72,17 @@ def read_file(source: PublicFiles, name: str) -> bytes:
     path = find_file(name)
     if path is None:
         return _download(source, name)[name]
-    content = _unpacked(path)
-    if name in source.md5:
-        _check_md5(source, name, content, where=str(path))
-    return content
-
-
-def _unpacked(path: Path) -> bytes:
     content = path.read_bytes()
-    if path.suffix != ".gz":
-        return content
     try:
-        return gzip.decompress(content)
+        content = gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
             f"`{path.name}` must be a whole gzip file, got a damaged one ({error}) at {path}. "
             "Get it anew."
         ) from error
+    if name in source.md5:
+        _check_md5(source, name, content, where=str(path))
+    return content
 
 
 def _check_md5(source: PublicFiles, name: str, content: bytes, *, where: str) -> None:
@@ -109,9 +103,17 @@ def _download(source: PublicFiles, wanted: str) -> dict[str, bytes]:
             f"or in {cache_folder()}, got no {wanted} there. {source.how_to_get}"
         )
     with scratch_folder() as folder:
-        path = folder / "archive.zip"
-        _fetch(source, source.archive.url, path)
-        contents = _members(source, source.archive, path)
+        path, archive = folder / "archive.zip", source.archive
+        _fetch(source, archive.url, path)
+        try:
+            with zipfile.ZipFile(path) as packed:
+                contents = {name: packed.read(own) for name, own in archive.members.items()}
+        except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
+            raise DataError(
+                f"`{source.name}` must come as a zip archive of "
+                f"{', '.join(archive.members.values())}, got another or a damaged file from "
+                f"{archive.url} ({error}). Try again, or get it by hand: {source.how_to_get}"
+            ) from error
     for name, content in contents.items():
         _check_md5(source, name, content, where=source.archive.url)
     for name, content in contents.items():
@@ -132,15 +134,3 @@ def _fetch(source: PublicFiles, url: str, path: Path) -> None:
             f"`{source.name}` must be downloaded once from {url}, got no file ({reason}). "
             f"Try again when you are online, or get it by hand: {source.how_to_get}"
         ) from None
-
-
-def _members(source: PublicFiles, archive: Archive, path: Path) -> dict[str, bytes]:
-    try:
-        with zipfile.ZipFile(path) as packed:
-            return {name: packed.read(inside) for name, inside in archive.members.items()}
-    except (zipfile.BadZipFile, KeyError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"`{source.name}` must come as a zip archive of {', '.join(archive.members.values())}, "
-            f"got another or a damaged file from {archive.url} ({error}). "
-            f"Try again, or get it by hand: {source.how_to_get}"
-        ) from error

@@ -93,7 +93,8 @@ def _parsed(content: bytes, *, name: str, file: str) -> WordPairs:
     pairs: list[tuple[str, str]] = []
     scores: list[float] = []
     for number, line in text_lines(content, file=file):
-        fields = _fields(line)
+        separator = next((mark for mark in "\t," if mark in line), None)
+        fields = [field.strip() for field in line.split(separator)]
         score = _number(fields[2]) if len(fields) == 3 else None
         if score is None or not all(fields):
             if not pairs and number == 1 and len(fields) == 3:
@@ -107,11 +108,6 @@ def _parsed(content: bytes, *, name: str, file: str) -> WordPairs:
     if not pairs:
         raise DataError(f"`path` must hold at least one pair of words, got none in {file}.")
     return WordPairs(name, tuple(pairs), np.array(scores))
-
-
-def _fields(line: str) -> list[str]:
-    separator = next((mark for mark in "\t," if mark in line), None)
-    return [field.strip() for field in line.split(separator)]
 
 
 def _number(field: str) -> float | None:

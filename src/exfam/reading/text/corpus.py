@@ -4,7 +4,6 @@ import os
 import warnings
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
@@ -82,12 +81,19 @@ class FileSource:
         for number in range(start.file, len(self.paths)):
             path = self.paths[number]
             position = start if number == start.file else Position(file=number)
-            with _named(path), open(path, "rb") as stored:
-                for piece in _of_file(path, stored, position, size):
-                    _check_bytes(piece.text, path, position)
-                    yield replace(piece, done=before + stored.seek(0, os.SEEK_CUR))
-                    position = piece.after
-                before += stored.seek(0, os.SEEK_CUR)
+            try:
+                with open(path, "rb") as stored:
+                    for piece in _of_file(path, stored, position, size):
+                        _check_bytes(piece.text, path, position)
+                        yield replace(piece, done=before + stored.seek(0, os.SEEK_CUR))
+                        position = piece.after
+                    before += stored.seek(0, os.SEEK_CUR)
+            # What the operating system and the decompressors say does not name the file.
+            except (OSError, EOFError, zlib.error) as error:
+                raise DataError(
+                    f"`source` must be of whole files that can be read, got {path}: {error}. "
+                    "Download or pack it again."
+                ) from error
 
 
 @dataclass(frozen=True)
@@ -132,19 +138,11 @@ def find_source(source: Any) -> FileSource | SentenceSource:
         raise DataError(f"`source` must be {KINDS}, got {type(source).__name__}.")
     entries = iter(source)
     first = list(islice(entries, 1))
-    is_listed = isinstance(source, list | tuple)
-    if first and (isinstance(first[0], os.PathLike) or (is_listed and _is_there(first[0]))):
-        return _files(chain(first, entries))
-    return SentenceSource(chain(first, entries))
-
-
-def _is_there(entry: Any) -> bool:
-    if not isinstance(entry, str) or "\n" in entry or len(entry) > 4096:
-        return False
-    try:
-        return os.path.exists(entry)
-    except ValueError:  # texts with a NUL are no names
-        return False
+    is_path = isinstance(first[0], os.PathLike) if first else False
+    if first and isinstance(source, list | tuple) and isinstance(first[0], str):
+        is_name = "\n" not in first[0] and len(first[0]) <= 4096
+        is_path = is_name and os.path.exists(first[0])
+    return _files(chain(first, entries)) if is_path else SentenceSource(chain(first, entries))
 
 
 def _files(names: Iterable[Any]) -> FileSource:
@@ -210,18 +208,6 @@ def _check_bytes(text: bytes, path: Path, position: Position) -> None:
 def _at(path: Path, position: Position, before: bytes) -> str:
     moved = _moved(position, before)
     return f"at byte {moved.offset} (line {moved.line}) of {path}"
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Name the file in what its decompressor and the operating system say."""
-    try:
-        yield
-    except (OSError, EOFError, zlib.error) as error:
-        raise DataError(
-            f"`source` must be of whole files that can be read, got {path}: {error}. Download or "
-            "pack it again."
-        ) from error
 
 
 def _skipped(sentences: Iterator[Any], start: Position) -> int:

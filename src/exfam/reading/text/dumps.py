@@ -85,15 +85,10 @@ def _visible(path: Path) -> Iterator[str]:
                 continue
             if b"</text>" in line:
                 inside = False
-            text = _without_markup(line).strip()
-            if text:
+            text = _FIRST_TAGS.sub(b"", line, count=1)
+            for entity, character in _ENTITIES:
+                text = text.replace(entity, character)
+            for pattern, kept in _MARKUP:
+                text = pattern.sub(kept, text)
+            if text := text.strip():
                 yield text.decode(errors="replace")
-
-
-def _without_markup(line: bytes) -> bytes:
-    line = _FIRST_TAGS.sub(b"", line, count=1)
-    for entity, character in _ENTITIES:
-        line = line.replace(entity, character)
-    for pattern, kept in _MARKUP:
-        line = pattern.sub(kept, line)
-    return line

@@ -8,7 +8,7 @@ renumbered-0.npy, …  new numbers of words, where the table was pruned
 import json
 import os
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, no_type_check
@@ -163,7 +163,6 @@ def choose_words(
 def _new_words(
     table: WordTable, options: TextOptions
 ) -> tuple[Int64[np.ndarray, "codes"], list[str]]:
-    """Numbers and texts of the words to add, in their order."""
     counts = table.counts
     numbers = table.n_known + np.flatnonzero(counts[table.n_known :] >= options.min_count)
     room = len(numbers)
@@ -203,13 +202,19 @@ def write_tokens(
     """
     codes = np.full(reading.table.n_words, -1, np.int32)
     codes[numbers] = np.arange(len(numbers), dtype=np.int32)
-    _write_codes(folder, codes, len(reading.segments))
+    # The code of each number, for each segment: a table that is pruned changes numbers.
+    np.save(_codes_file(folder, len(reading.segments)), codes)
+    for segment in reversed(range(len(reading.segments))):
+        renumbered = np.load(_renumbered_file(folder, segment))
+        codes = np.where(renumbered >= 0, codes[renumbered], np.int32(-1))
+        np.save(_codes_file(folder, segment), codes)
     n_written, n_read, ended = 0, 0, True
     with open(folder / IDS, "rb") as ids, open(file, "wb") as out:
         _write_header(out, 0)
         for segment, stop in enumerate([*reading.segments, reading.n_ids]):
             codes = np.load(_codes_file(folder, segment))
-            for piece in _cut(ids, stop - n_read):
+            while n_read < stop:
+                piece = np.fromfile(ids, np.int32, min(IDS_PER_PIECE, stop - n_read))
                 n_read += len(piece)
                 n_kept, ended = _recode(piece, codes, ended)
                 out.write(piece[:n_kept].data)
@@ -217,15 +222,6 @@ def write_tokens(
                 pace.report(Progress("encoding", n_read, reading.n_ids, reading.table.n_tokens))
         _write_header(out, n_written)
     return n_written
-
-
-def _write_codes(folder: Path, codes: np.ndarray, n_segments: int) -> None:
-    """Write the code of each number, for each segment: a table that is pruned changes numbers."""
-    np.save(_codes_file(folder, n_segments), codes)
-    for segment in reversed(range(n_segments)):
-        renumbered = np.load(_renumbered_file(folder, segment))
-        codes = np.where(renumbered >= 0, codes[renumbered], np.int32(-1))
-        np.save(_codes_file(folder, segment), codes)
 
 
 def _codes_file(folder: Path, segment: int) -> Path:
@@ -237,11 +233,6 @@ def _write_header(out: BinaryIO, n_tokens: int) -> None:
     out.seek(0)
     header = {"descr": "<i4", "fortran_order": False, "shape": (n_tokens,)}
     np.lib.format.write_array_header_1_0(out, header)
-
-
-def _cut(ids: BinaryIO, n_ids: int) -> Iterator[np.ndarray]:
-    for first in range(0, n_ids, IDS_PER_PIECE):
-        yield np.fromfile(ids, np.int32, min(IDS_PER_PIECE, n_ids - first))
 
 
 @njit(cache=True, nogil=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, check_path
-from exfam.files import lock_folder, new_scratch_folder, sync, write_atomically
-from exfam.reading.folders import aside_of, make_folder, unwritable
+from exfam.files import lock_folder, new_scratch_folder, write_atomically
+from exfam.reading.folders import make_folder, put, unwritable
 from exfam.reading.text.corpus import FileSource, SentenceSource, find_source
 from exfam.reading.text.numbering import (
     STATE,
@@ -131,7 +131,7 @@ def prepare_into(
             _prepare(preparation, part)
         _clear(part, keep=(TEXT.manifest, TOKENS, WORDS))
         _check_free(path, overwrite=overwrite)
-        _put(part, path)
+        put(part, path)
     return open_text(path)
 
 
@@ -143,7 +143,12 @@ def _part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
     """
     part = folder.with_name(f".{folder.name}.part")
     make_folder(part, folder)
-    handle = _lock(part)
+    try:
+        handle = lock_folder(part)
+    except BlockingIOError:
+        raise DataError(
+            f"`folder` must not be prepared by two processes at once, got one at work in {part}."
+        ) from None
     try:
         file = part / RECIPE
         if not resume or not file.is_file() or file.read_text(encoding="utf-8") != recipe:
@@ -165,28 +170,6 @@ def _clear(folder: Path, *, keep: Collection[str]) -> None:
     for path in sorted(folder.iterdir(), key=lambda path: path.name != STATE):
         if path.name not in keep:
             path.unlink()
-
-
-def _put(part: Path, folder: Path) -> None:
-    """Rename a prepared folder to its path; one that is there makes room only then."""
-    for path in (*part.iterdir(), part):
-        sync(path)
-    aside = aside_of(folder)
-    shutil.rmtree(aside, ignore_errors=True)
-    if folder.exists():
-        os.rename(folder, aside)
-    os.rename(part, folder)
-    shutil.rmtree(aside, ignore_errors=True)
-    sync(folder.parent)
-
-
-def _lock(part: Path) -> int | None:
-    try:
-        return lock_folder(part)
-    except BlockingIOError:
-        raise DataError(
-            f"`folder` must not be prepared by two processes at once, got one at work in {part}."
-        ) from None
 
 
 def _is_done(folder: Path, preparation: Preparation) -> bool:

@@ -140,7 +140,12 @@ class _Wanted:
 
 def _wordpiece(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     trained = _word_pieces(tokenizers, wanted.lower)
-    letters = _letters(trained.normalizer, lines)
+    counts = Counter[str]()
+    for line in lines:
+        counts.update(trained.normalizer.normalize_str(line))
+    seen = [letter for letter in counts if not letter.isspace()]
+    seen.sort(key=lambda letter: (-counts[letter], letter))
+    letters = sorted(seen[:_MOST_CHARACTERS])
     # The trainer numbers the pieces that go on with a word in an order of chance, and breaks ties
     # by it: numbered here, the same text always has the same pieces.
     going_on = [_CONTINUES + letter for letter in letters]
@@ -168,16 +173,6 @@ def _word_pieces(tokenizers: Any, lower: bool, known: dict[str, int] | None = No
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=lower)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     return tokenizer
-
-
-def _letters(normalizer: Any, lines: list[str]) -> list[str]:
-    """The most frequent characters, sorted."""
-    counts = Counter[str]()
-    for line in lines:
-        counts.update(normalizer.normalize_str(line))
-    seen = [letter for letter in counts if not letter.isspace()]
-    seen.sort(key=lambda letter: (-counts[letter], letter))
-    return sorted(seen[:_MOST_CHARACTERS])
 
 
 def _byte_pairs(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:

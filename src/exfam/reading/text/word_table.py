@@ -205,29 +205,28 @@ class WordTable:
     rarest are forgotten, as word2vec does: those read once, then those read at most twice, and so
     on, until half of the room is free. `known`: words that come first and are never forgotten.
     `learns`: whether words that are not known are counted; otherwise they are skipped.
-
-    >>> table = WordTable(max_distinct=100)
-    >>> [part.ids.tolist() for part in table.encode(b"a b a", by_lines=False)]
-    [[0, 1, 0]]
-    >>> table.texts(np.array([1, 0]))
-    ['b', 'a']
     """
 
     def __init__(
         self, *, max_distinct: int, known: Vocabulary | None = None, learns: bool = True
     ) -> None:
-        self.n_words = 0
-        self.n_tokens = 0
+        self.n_words = self.n_tokens = self.forgotten = 0
         self.ended = True
-        self.forgotten = 0
         self.n_known = 0 if known is None else len(known)
         self.learns = True
         first = b"" if known is None else "\n".join(known.words).encode()
         self.limit = max(max_distinct, 2 * self.n_known)
         self.byte_limit = max(BYTES_PER_WORD * max_distinct, 2 * len(first), 2 * LONGEST_WORD)
         self._table = _arrays(min(FIRST_WORDS, self.limit), FIRST_BYTES)
-        self._put_first(first)
-        self.learns = learns
+        for _ in self.encode(first, by_lines=False):
+            pass
+        if (self.n_words, self.n_tokens) != (self.n_known, self.n_known):
+            raise DataError(
+                f"`vocabulary` must hold words without white space, got {self.n_known} entries "
+                f"of {self.n_tokens} words. Write 'new_york' for 'new york', here and in the text."
+            )
+        self.counts[:] = 0
+        self.n_tokens, self.ended, self.learns = 0, True, learns
 
     def encode(self, text: bytes, *, by_lines: bool) -> Iterator[Encoded]:
         """The numbers of all words of a text, in as many parts as the table grows or is pruned.
@@ -276,17 +275,6 @@ class WordTable:
         n_words = max(self.n_words, min(FIRST_WORDS, self.limit))
         self._table = _arrays(n_words, max(len(arrays["pool"]), FIRST_BYTES))
         self._fill(arrays)
-
-    def _put_first(self, known: bytes) -> None:
-        for _ in self.encode(known, by_lines=False):
-            pass
-        if (self.n_words, self.n_tokens) != (self.n_known, self.n_known):
-            raise DataError(
-                f"`vocabulary` must hold words without white space, got {self.n_known} entries "
-                f"of {self.n_tokens} words. Write 'new_york' for 'new york', here and in the text."
-            )
-        self.counts[:] = 0
-        self.n_tokens, self.ended = 0, True
 
     def _make_room(self) -> Int32[np.ndarray, "words"] | None:
         """Grow, or forget what is rare: then the new numbers."""

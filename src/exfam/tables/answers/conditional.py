@@ -19,6 +19,9 @@ from exfam.tables.answers.distributions import (
 )
 from exfam.tables.data import Cells, TableSchema, decode_all, encode_given, encode_values
 
+RowIndex = Int[np.ndarray, "some"]
+Values = Float64[np.ndarray, "some"]
+
 
 def sample_rows(model: TableModel, cells: Cells, *, n: Any, seed: Any, order: Any = None) -> Cells:
     """`n` draws of the absent cells of every row given its present ones, the first draw's first."""
@@ -33,34 +36,24 @@ def sample_rows(model: TableModel, cells: Cells, *, n: Any, seed: Any, order: An
     for block in table_blocks(len(row), numbers=numbers):
         part = cells[row[block]]
         for name in names:
-            part = _draw(model, part, name, generator)
+            column = model.schema.index(name)
+            absent = np.flatnonzero(~part.present[:, column])
+            if len(absent):
+                drawn = column_distributions(model, part[absent], [name])[name].sample(generator)
+                values = drawn.double().numpy()
+                part = put_values(part, absent, schema=model.schema, column=column, values=values)
         filled.append(part)
     return Cells.concatenate(filled)
 
 
 def put_values(
-    cells: Cells,
-    rows: Int[np.ndarray, "some"],
-    *,
-    schema: TableSchema,
-    column: int,
-    values: Float64[np.ndarray, "some"],
+    cells: Cells, rows: RowIndex, *, schema: TableSchema, column: int, values: Values
 ) -> Cells:
     """The cells with `values` in some rows of the column of this index, encoded as its tokens."""
     code, fraction, value = cells.code.copy(), cells.fraction.copy(), cells.value.copy()
     code[rows, column], fraction[rows, column] = encode_values(schema.columns[column], values)
     value[rows, column] = values
     return Cells(code, fraction, value)
-
-
-def _draw(model: TableModel, cells: Cells, name: str, generator: torch.Generator) -> Cells:
-    column = model.schema.index(name)
-    rows = np.flatnonzero(~cells.present[:, column])
-    if not len(rows):
-        return cells
-    drawn = column_distributions(model, cells[rows], [name])[name].sample(generator)
-    values = drawn.double().numpy()
-    return put_values(cells, rows, schema=model.schema, column=column, values=values)
 
 
 @dataclass(frozen=True, eq=False)

@@ -62,20 +62,14 @@ def order_disagreement(
     drawn: dict[tuple[str, ...], None] = {}
     while len(drawn) < min(n_orders, math.factorial(len(names))):
         drawn[tuple(names[k] for k in rng.permutation(len(names)))] = None
-    orders = tuple(drawn)
-    log_prob = np.stack([chain_log_prob(model, cells, order=order) for order in orders], axis=1)
-    return OrderDisagreement(orders, log_prob, _pair_gaps(model, cells))
-
-
-def _pair_gaps(model: TableModel, cells: Cells) -> Float64[np.ndarray, "columns columns"]:
-    names, index = model.schema.targets, model.schema.index
+    log_prob = np.stack([chain_log_prob(model, cells, order=order) for order in drawn], axis=1)
     full = cell_log_prob(model, cells, names)
     gaps = np.full((len(names), len(names)), np.nan)
     # alone[b][:, a] = log p(a | r), r being the row without a and b.
-    alone = [cell_log_prob(model, cells.hide([index(b)]), names) for b in names]
+    alone = [cell_log_prob(model, cells.hide([model.schema.index(b)]), names) for b in names]
     for b in range(len(names)):
         for a in range(b):
             gap = np.abs(alone[b][:, a] + full[:, b] - alone[a][:, b] - full[:, a])
             if not np.isnan(gap).all():
                 gaps[a, b] = gaps[b, a] = np.nanmean(gap)
-    return gaps
+    return OrderDisagreement(tuple(drawn), log_prob, gaps)

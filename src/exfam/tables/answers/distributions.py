@@ -56,6 +56,8 @@ def independent_columns(
     return IndependentColumns(schema, tuple(families), tuple(marginals))
 
 
+Rows = Float64[np.ndarray, "rows"]
+
 _ROWS_AT_ONCE = 16_384
 _NUMBERS_AT_ONCE = 4_000_000
 
@@ -113,9 +115,7 @@ def distribution_blocks(
         yield block, part, column_distributions(model, part, targets)
 
 
-def value_log_prob(
-    distribution: Mixture, value: Float64[np.ndarray, "rows"]
-) -> Float64[np.ndarray, "rows"]:
+def value_log_prob(distribution: Mixture, value: Rows) -> Rows:
     """Log-probability of each row's value, in nats; NaN where the value is."""
     values = torch.from_numpy(value.copy())
     return torch.where(values.isnan(), torch.nan, distribution.log_prob(values)).numpy()
@@ -134,7 +134,7 @@ def cell_log_prob(
 
 def chain_log_prob(
     model: TableModel, cells: Cells, *, order: Any = None, given: Sequence[str] = ()
-) -> Float64[np.ndarray, "rows"]:
+) -> Rows:
     """log p(present cells | `given`), in nats, by the chain rule in the order of these columns.
 
     `order`: names of columns, for None all that can be predicted; others are hidden

@@ -15,7 +15,6 @@ from exfam.tables.data import (
     LABEL_KINDS,
     Cells,
     Column,
-    RawColumn,
     RawTable,
     TableSchema,
     as_frame_like,
@@ -134,7 +133,10 @@ def imputed_table(
         if filled[:, k].any():
             column = table.columns[own]
             values = decode(schema, names[own], imputed.cells.value[:, k])
-            values = _with_new_labels(values, column, imputed.filled[:, k] & ~filled[:, k])
+            new = np.flatnonzero(imputed.filled[:, k] & ~filled[:, k])
+            if len(new):  # labels that training did not have are what they were
+                values = values.astype(np.float64 if values.dtype.kind in "if" else object)
+                values[new] = [column.at(int(row)) for row in new]
             narrow = column.values.dtype.kind == "f" and values.dtype.kind == "f"
             changed[own] = values.astype(column.values.dtype) if narrow else values
     probability = np.where(filled, imputed.probability, np.nan)
@@ -146,15 +148,3 @@ def imputed_table(
         high=by_column(imputed.high),
         level=imputed.level,
     )
-
-
-def _with_new_labels(
-    values: Shaped[np.ndarray, "rows"], column: RawColumn, new: Bool[np.ndarray, "rows"]
-) -> Shaped[np.ndarray, "rows"]:
-    """A filled column in which labels that training did not have are what they were."""
-    if not new.any():
-        return values
-    values = values.astype(np.float64 if values.dtype.kind in "if" else object)
-    for row in np.flatnonzero(new):
-        values[row] = column.at(int(row))
-    return values

@@ -14,6 +14,9 @@ from exfam.tables.data.frames import RawColumn, RawTable, cell_error, read_table
 from exfam.tables.data.schema import LABEL_KINDS, Column, TableSchema
 
 UNKNOWN = ("unk", "error")
+Codes = Int64[np.ndarray, " rows"]
+Knots = Float64[np.ndarray, " knots"]
+Numbers = Float64[np.ndarray, " rows"]
 
 _FEW = 64  # knots that are sooner compared one by one than searched
 _BELOW_ONE = np.nextafter(np.float32(1), np.float32(0))
@@ -197,9 +200,7 @@ def decode(
     return labels
 
 
-def _hat(
-    knots: Float64[np.ndarray, " knots"], number: Float64[np.ndarray, " rows"]
-) -> tuple[Int64[np.ndarray, " rows"], Float32[np.ndarray, " rows"]]:
+def _hat(knots: Knots, number: Numbers) -> tuple[Codes, Float32[np.ndarray, " rows"]]:
     """The knot at or below each number, and how far towards the next one it lies, in [0, 1)."""
     code = _passed(knots[1:], number, equal=True)
     # Halved where the difference of two numbers may be more than float64 holds.
@@ -213,9 +214,7 @@ def _hat(
     return code, np.minimum(share.astype(np.float32), _BELOW_ONE)
 
 
-def _passed(
-    knots: Float64[np.ndarray, " knots"], number: Float64[np.ndarray, " rows"], *, equal: bool
-) -> Int64[np.ndarray, " rows"]:
+def _passed(knots: Knots, number: Numbers, *, equal: bool) -> Codes:
     """How many of the knots lie below each number, or are `equal` to it."""
     if len(knots) > _FEW:
         return np.searchsorted(knots, number, side="right" if equal else "left")
@@ -242,7 +241,7 @@ def check_cells(column: Column, raw: RawColumn) -> None:
             raise cell_error(column.name, "hold whole numbers from 0", raw, wrong, advice=advice)
 
 
-def finite_codes(column: Column, raw: RawColumn) -> Int64[np.ndarray, " rows"]:
+def finite_codes(column: Column, raw: RawColumn) -> Codes:
     """The code of each label, -1 where it is missing or none of the column's."""
     labels = column.labels
     assert labels is not None

@@ -47,7 +47,10 @@ def find_dates(
             if own is None:
                 continue
         moments = np.concatenate([_moments(name, column, own) for column in filled])
-        dates.append(DateColumn(name, own, _varying(moments[~np.isnat(moments)])))
+        days = moments[~np.isnat(moments)].astype(np.int64) / _DAY
+        every = _parts(days, DateColumn("", None, tuple(PARTS)))
+        varying = [p for p, names in PARTS.items() if np.ptp(every[f" {names[-1]}"] * 1.0) > 0]
+        dates.append(DateColumn(name, own, tuple(varying)))
     return tuple(dates)
 
 
@@ -113,13 +116,6 @@ def _moments(name: str, column: RawColumn, date_format: str | None) -> Shaped[np
         advice = "Convert the column, or declare its kind in `kinds`."
         raise cell_error(name, "hold dates", column, ~column.missing, advice=advice)
     return np.where(column.missing, np.datetime64("NaT", "us"), column.values)
-
-
-def _varying(moments: Shaped[np.ndarray, "known"]) -> tuple[str, ...]:
-    parts = _parts(moments.astype(np.int64) / _DAY, DateColumn("", None, tuple(PARTS)))
-    return tuple(
-        part for part, names in PARTS.items() if np.ptp(parts[f" {names[-1]}"].astype(float)) > 0
-    )
 
 
 def _parts(days: Float64[np.ndarray, "rows"], date: DateColumn) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from exfam.tables.data.frames import RawColumn, RawTable, cell_error
 from exfam.tables.data.schema import COLUMN_KINDS, LABEL_KINDS, Column, TableSchema, label_array
 
 DeclaredKinds = Mapping[str, Any]
+Ordered = Float64[np.ndarray, " values"]
 NUMERIC = ("continuous", "binned")
 
 _HUGE = 1e150  # from here on differences or squares may overflow
@@ -60,9 +61,7 @@ def infer_kind(column: RawColumn) -> str:
     return "ordinal" if is_indicator and values.max() == 1 else "numeric"
 
 
-def quantile_knots(
-    ordered: Float64[np.ndarray, " values"], n_knots: int
-) -> Float64[np.ndarray, " knots"]:
+def quantile_knots(ordered: Ordered, n_knots: int) -> Float64[np.ndarray, " knots"]:
     """Quantiles of sorted values, from the least to the greatest, each once.
 
     No value counts for more than the share of one knot.
@@ -70,26 +69,18 @@ def quantile_knots(
     distinct, counts = np.unique(ordered, return_counts=True)
     if len(distinct) <= n_knots:
         return distinct
-    weight = _capped(counts.astype(np.float64), n_knots)
+    weight = counts.astype(np.float64)
+    for _ in range(n_knots):
+        most = weight.sum() / n_knots
+        if weight.max() <= most * (1 + _CLOSE):
+            break
+        weight = np.minimum(weight, most)
     middle = weight.cumsum() - weight / 2
     index = np.searchsorted(middle, np.linspace(0, weight.sum(), n_knots))
     return distinct[np.unique(np.append(index.clip(max=len(distinct) - 1), 0))]
 
 
-def _capped(
-    counts: Float64[np.ndarray, " distinct"], n_parts: int
-) -> Float64[np.ndarray, " distinct"]:
-    for _ in range(n_parts):
-        most = counts.sum() / n_parts
-        if counts.max() <= most * (1 + _CLOSE):
-            break
-        counts = np.minimum(counts, most)
-    return counts
-
-
-def bin_edges(
-    ordered: Float64[np.ndarray, " values"], n_bins: int
-) -> Float64[np.ndarray, " edges"]:
+def bin_edges(ordered: Ordered, n_bins: int) -> Float64[np.ndarray, " edges"]:
     """Inner edges of at most `n_bins` bins that hold about equally many of the sorted values."""
     far = max(abs(float(ordered[0])), abs(float(ordered[-1]))) > _HUGE
     unit = 4.0 if far else 1.0
@@ -98,7 +89,7 @@ def bin_edges(
     return edges if len(edges) else np.unique(ordered)[-2:][:1]
 
 
-def location_and_spread(ordered: Float64[np.ndarray, " values"]) -> tuple[float, float]:
+def location_and_spread(ordered: Ordered) -> tuple[float, float]:
     """Mean and standard deviation, the latter 1 where all values are equal."""
     if ordered[0] == ordered[-1]:
         return float(ordered[0]), 1.0

@@ -64,13 +64,14 @@ class Column:
             raise ValueError(f"the column {name!r} must have labels or knots")
         if labels is not None and held["labels"].ndim != 1:
             raise ValueError(f"labels of the column {name!r} must be one list, got a nested one")
-        if knots is not None and not _are_increasing(held["knots"]):
-            raise ValueError(f"knots of the column {name!r} must be finite and increasing numbers")
+        if knots is not None:
+            numbers = held["knots"]
+            finite = numbers.ndim == 1 and np.isfinite(numbers).all()
+            if not finite or not (np.diff(numbers) > 0).all():
+                raise ValueError(
+                    f"knots of the column {name!r} must be finite and increasing numbers"
+                )
         return with_types(cls(**{**config, **held}))
-
-
-def _are_increasing(knots: np.ndarray) -> bool:
-    return knots.ndim == 1 and bool(np.isfinite(knots).all() and (np.diff(knots) > 0).all())
 
 
 def label_array(labels: Iterable[Any]) -> np.ndarray:

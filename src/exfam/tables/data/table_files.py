@@ -57,36 +57,31 @@ def read_table_file(
         no missing cell
     """
     with open_database(ReadingOptions()) as database:
-        held = source_names(database, source)
-    listed = f"Its columns: {', '.join(repr(name) for name in held.names)}."
+        held, is_typed = source_names(database, source)
+    listed = f"Its columns: {', '.join(repr(name) for name in held)}."
     for name in ignore:
-        if name not in held.names:
+        if name not in held:
             raise DataError(f"`ignore` must name columns of {source}, got {name!r}. {listed}")
-    wanted = [name for name in held.names if name and name not in ignore]
+    wanted = [name for name in held if name and name not in ignore]
     wanted = [name for name in wanted if names is None or name in names]
     if not wanted:
         raise DataError(f"`source` must have a column to read, got none in {source}. {listed}")
-    texts = {name: own for name, own in (labels or {}).items() if _are_texts(own)}
+    texts = {
+        name: own
+        for name, own in (labels or {}).items()
+        if all(isinstance(label, str) for label in np.asarray(own, dtype=object).tolist())
+    }
     parts = [Part("value" if name in numbers else "attributes", name) for name in wanted]
     opened = open_columns(source, parts, vocabulary=texts)
     frame = pa.table({part.name: array for part, array in opened.arrays.items()})
-    if not held.typed:
-        frame = _without_gaps(frame, texts)
-    return TableFile(frame, opened.origin, n_unnamed=held.names.count(""))
-
-
-def _are_texts(labels: Any) -> bool:
-    return all(isinstance(label, str) for label in np.asarray(labels, dtype=object).tolist())
-
-
-def _without_gaps(frame: pa.Table, texts: Mapping[str, Any]) -> pa.Table:
-    gaps = pa.array(GAPS, pa.large_string())
-    filled = {}
-    for name, column in zip(frame.column_names, frame.columns, strict=True):
-        if pa.types.is_large_string(column.type):
+    for k, (name, column) in enumerate(zip(frame.column_names, frame.columns, strict=True)):
+        if not is_typed and pa.types.is_large_string(column.type):
             bare = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-            labels = pa.array(list(texts.get(name, ())), pa.large_string())
-            gap = pc.and_(pc.is_in(bare, gaps), pc.invert(pc.is_in(column, labels)))
-            column = pc.if_else(gap, pa.scalar(None, pa.large_string()), column)
-        filled[name] = column
-    return pa.table(filled)
+            known = pa.array(list(texts.get(name, ())), pa.large_string())
+            is_gap = pc.and_(
+                pc.is_in(bare, pa.array(GAPS, pa.large_string())),
+                pc.invert(pc.is_in(column, known)),
+            )
+            filled = pc.if_else(is_gap, pa.scalar(None, pa.large_string()), column)
+            frame = frame.set_column(k, name, filled)
+    return TableFile(frame, opened.origin, n_unnamed=held.count(""))

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from exfam.checks import DataError, with_types
 from exfam.estimator.base import Estimator, attribute
+from exfam.estimator.plain import from_plain
 from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
@@ -207,7 +208,8 @@ class TableEstimator(
         table, named = read_table(X), has_names(X)
         response = self.response_ if joint and named else None
         own = without_column(table, response)
-        if not self._may_lack_columns:
+        several = self.missing_columns == "auto" and len(self.tables_) > 1
+        if not several and self.missing_columns != "absent":
             try:
                 shell = name_shell(own.names) if named else X
                 validate_data(self, shell, reset=False, skip_check_array=True)
@@ -232,11 +234,6 @@ class TableEstimator(
             own = with_column(own, response, table.columns[response])
         return own
 
-    @property
-    def _may_lack_columns(self) -> bool:
-        several = self.missing_columns == "auto" and len(self.tables_) > 1
-        return several or self.missing_columns == "absent"
-
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         schema = self.schema_.to_config()
         config = {
@@ -259,12 +256,7 @@ class TableEstimator(
         self.schema_ = TableSchema.from_config({**config, "columns": columns})
         self.families_ = tuple(family_from_config(family) for family in config["families"])
         check_label_families(self.schema_, self.families_)
-        # JSON knows no tuples.
-        settings: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in config["settings"].items()
-        }
-        self.settings_ = with_types(TableSettings(**settings))
+        self.settings_ = with_types(TableSettings(**from_plain(config["settings"])))
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
         # Older files lack them; then nothing is far more.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Bool, Float, Float64
 
 from exfam.checks import DataError, ExfamError, check_seed
 from exfam.tables.answers.distributions import TableModel, cell_log_prob
@@ -46,7 +46,11 @@ def deletion_insertion(
         )
     kept = _with_target(cells, column, target)
     shown = cells[kept]
-    rank = _ranks(importance[kept], shown.present, column)
+    # The rank of each cell in its row, 0 the most important; absent cells and the target come last.
+    last = ~shown.present
+    last[:, column] = True
+    order = np.where(last, np.inf, -importance[kept]).argsort(axis=1, kind="stable")
+    rank = order.argsort(axis=1, kind="stable")
     steps = range(cells.code.shape[1])
     own = np.arange(len(steps)) == column
     return DeletionInsertion(
@@ -103,16 +107,6 @@ def _with_target(cells: Cells, column: int, target: str) -> Bool[np.ndarray, "ro
             "response as `y`."
         )
     return present
-
-
-def _ranks(
-    importance: np.ndarray, present: np.ndarray, column: int
-) -> Int64[np.ndarray, "rows columns"]:
-    """Rank of each cell in its row, 0 the most important; absent cells and the target come last."""
-    last = ~present
-    last[:, column] = True
-    order = np.argsort(np.where(last, np.inf, -importance), axis=1, kind="stable")
-    return np.argsort(order, axis=1, kind="stable")
 
 
 def _score(model: TableModel, cells: Cells, target: str) -> float:

@@ -18,6 +18,8 @@ ABSENT = -1
 MASKED = -2
 _BLOCK = 1 << 16
 
+RowWeights = Float64[np.ndarray, "*members rows"] | None
+
 
 @dataclass(frozen=True, eq=False)
 class CellBatch:
@@ -58,7 +60,7 @@ class TableRows:
     cells: Cells
     center: Float64[np.ndarray, "columns"]
     scale: Float64[np.ndarray, "columns"]
-    weight: Float64[np.ndarray, "*members rows"] | None = None
+    weight: RowWeights = None
     orders: Int64[np.ndarray, "members rows"] | None = None
 
     @property

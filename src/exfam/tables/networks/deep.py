@@ -15,14 +15,13 @@ from exfam.checks import check_choice
 from exfam.layers import Dropout
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch
 from exfam.tables.networks.linear import look_up_between
-from exfam.tables.networks.parts import (
-    CellTokens,
-    ColumnEncodings,
-    Readout,
-    StackedLayerNorm,
-    StackedLinear,
+from exfam.tables.networks.parts import ColumnEncodings, StackedLayerNorm, StackedLinear
+from exfam.tables.networks.table_network import (
+    AttentionWeights,
+    Outputs,
+    TableNetwork,
+    TableSettings,
 )
-from exfam.tables.networks.table_network import TableNetwork, TableSettings
 
 NORMS = ("pre", "post")
 
@@ -86,17 +85,15 @@ class _Block(nn.Module):
             layer(x).unflatten(-1, self.heads).transpose(2, 3)
             for layer, x in ((self.query, queries), (self.key, seen), (self.value, seen))
         )
-        score = self._scores(query, key, column)
-        score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
-        return score.softmax(-1), value
-
-    def _scores(self, query: Tensor, key: Tensor, column: Tensor | None) -> Tensor:
         scale = math.sqrt(self.heads[1])
         if self.places is None:
-            return query @ key.mT / scale
-        keys = torch.arange(key.shape[3], device=key.device)[None]
-        queries = keys[None] if column is None else column[..., None]
-        return self.places.scores(query, key, queries, keys, scale=1 / scale)
+            score = query @ key.mT / scale
+        else:
+            at = torch.arange(key.shape[3], device=key.device)[None]
+            own = at[None] if column is None else column[..., None]
+            score = self.places.scores(query, key, own, at, scale=1 / scale)
+        score = score.masked_fill(~may_attend[:, :, None, None], -torch.inf)
+        return score.softmax(-1), value
 
     def _feed(self, x: Tensor) -> Tensor:
         return self.narrow(self.wide(x).relu())
@@ -105,28 +102,17 @@ class _Block(nn.Module):
 class DeepTableNetwork(TableNetwork):
     """Transformer blocks over the cells of a row, the target's replaced by MASK."""
 
-    def __init__(
-        self,
-        tokens: CellTokens,
-        readout: Readout,
-        settings: TableSettings,
-        *,
-        generator: torch.Generator,
-        places: ColumnEncodings | None = None,
-    ) -> None:
-        super().__init__(tokens, readout, settings, places)
+    def add_layers(self, settings: TableSettings, generator: torch.Generator) -> None:
         check_choice("norm", settings.norm, NORMS)
         members = self.n_members
         self.blocks = nn.ModuleList(
-            _Block(members, settings, generator=generator, places=places)
+            _Block(members, settings, generator=generator, places=self.places)
             for _ in range(settings.n_layers)
         )
         pre = settings.norm == "pre"
         self.last = StackedLayerNorm(members, settings.embed_dim) if pre else nn.Identity()
 
-    def forward(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members batch targets params"]:
+    def forward(self, batch: CellBatch, targets: Sequence[int]) -> Outputs:
         columns = torch.tensor(list(targets), device=batch.code.device)
         n_rows = batch.code.shape[1]
         hidden = [self.of_copies(batch, column.expand(1, n_rows)) for column in columns]
@@ -145,23 +131,19 @@ class DeepTableNetwork(TableNetwork):
         column = columns.expand(self.n_members, -1)
         return self.last(self.blocks[-1](x, code != ABSENT, column))[:, :, 0]
 
-    def weights(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members layers batch heads targets columns"]:
-        return torch.stack([self._weights(batch, target) for target in targets], 4)
-
-    def _weights(
-        self, batch: CellBatch, target: int
-    ) -> Float[Tensor, "members layers batch heads columns"]:
-        code = batch.code.expand(self.n_members, -1, -1).clone()
-        code[..., target] = MASKED
-        x, may_attend = self._vectors(CellBatch(code, batch.fraction, batch.value)), code != ABSENT
-        weights = []
-        for module in self.blocks:
-            block = cast(_Block, module)
-            weights.append(block.weights(x, may_attend)[:, :, :, target])
-            x = block(x, may_attend)
-        return torch.stack(weights, 1)
+    def weights(self, batch: CellBatch, targets: Sequence[int]) -> AttentionWeights:
+        every = []
+        for target in targets:
+            code = batch.code.expand(self.n_members, -1, -1).clone()
+            code[..., target] = MASKED
+            x = self._vectors(CellBatch(code, batch.fraction, batch.value))
+            layers = []
+            for module in self.blocks:
+                block = cast(_Block, module)
+                layers.append(block.weights(x, code != ABSENT)[:, :, :, target])
+                x = block(x, code != ABSENT)
+            every.append(torch.stack(layers, 1))
+        return torch.stack(every, 4)
 
     def _vectors(self, batch: CellBatch) -> Float[Tensor, "members batch columns embed"]:
         index = self.tokens.entry_index(batch.code)

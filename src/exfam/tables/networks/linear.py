@@ -17,12 +17,18 @@ from exfam.checks import ExfamError
 from exfam.experts import AttentionLayer, LinearAttention
 from exfam.layers import normal
 from exfam.tables.networks.batch import ABSENT, CellBatch
-from exfam.tables.networks.parts import CellTokens, ColumnEncodings, Readout
-from exfam.tables.networks.table_network import TableNetwork, TableSettings
+from exfam.tables.networks.table_network import (
+    AttentionWeights,
+    Outputs,
+    TableNetwork,
+    TableSettings,
+)
 
 # The score of what is not there: its weight is exactly 0. Not minus infinity, since nothing lies
 # between that and itself.
 _NEVER = -1e30
+
+Blanks = Float[Tensor, "members targets embed"]
 
 
 class LinearTableNetwork(TableNetwork):
@@ -32,16 +38,7 @@ class LinearTableNetwork(TableNetwork):
     Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
     """
 
-    def __init__(
-        self,
-        tokens: CellTokens,
-        readout: Readout,
-        settings: TableSettings,
-        *,
-        generator: torch.Generator,
-        places: ColumnEncodings | None = None,
-    ) -> None:
-        super().__init__(tokens, readout, settings, places)
+    def add_layers(self, settings: TableSettings, generator: torch.Generator) -> None:
         n_members, embed = self.n_members, settings.embed_dim
         inner = self.n_heads * self.head_dim
 
@@ -53,22 +50,9 @@ class LinearTableNetwork(TableNetwork):
         self.out = draws(inner, embed)
         self.hidden = draws(embed, embed, 0.5)
 
-    def forward(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members batch targets params"]:
+    def forward(self, batch: CellBatch, targets: Sequence[int]) -> Outputs:
         targets = list(targets)
         blanks = self.tokens.blanks()[:, targets]
-        context = self._context(batch, targets, blanks)
-        # What follows the attention is linear: its matrices are multiplied once, not for each row.
-        weight, bias = self.readout.of(targets)
-        weight = weight + weight @ self.hidden.mT[:, None]
-        start = (weight @ blanks[..., None])[..., 0] + bias
-        added = context @ (weight @ self.out.mT[:, None]).mT
-        return (added + start[:, :, None]).transpose(1, 2)
-
-    def _context(
-        self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
-    ) -> Float[Tensor, "members targets batch inner"]:
         score, value = self._scores_and_values(batch, targets, blanks)
         # One product with the values of all heads, of which each needs its own, takes less time
         # than one small product for each head.
@@ -77,37 +61,36 @@ class LinearTableNetwork(TableNetwork):
         seen = seen.unflatten(-1, (self.n_heads, -1)).diagonal(dim1=2, dim2=4)
         own_value = self._by_head(blanks @ self.value).transpose(1, 2)[:, :, None]
         context = seen.permute(0, 2, 1, 4, 3) + own_value * of_own.permute(0, 3, 1, 2, 4)
-        return context.flatten(3)
+        # What follows the attention is linear: its matrices are multiplied once, not for each row.
+        weight, bias = self.readout.of(targets)
+        weight = weight + weight @ self.hidden.mT[:, None]
+        start = (weight @ blanks[..., None])[..., 0] + bias
+        added = context.flatten(3) @ (weight @ self.out.mT[:, None]).mT
+        return (added + start[:, :, None]).transpose(1, 2)
 
     def _scores_and_values(
-        self, batch: CellBatch, targets: list[int], blanks: Float[Tensor, "members targets embed"]
+        self, batch: CellBatch, targets: list[int], blanks: Blanks
     ) -> tuple[Tensor, Tensor]:
         between = batch.between
         if between is not None:
             between = functional.pad(between, (0, 1))
-        cells = look_up_between(self._table(targets, blanks), self._index(batch), between)
+        # The entry of every cell, and last that of the expert of the target's own column.
+        absent = self.tokens.plan.n_entries + self.tokens.plan.n_columns
+        index = torch.where(batch.code == ABSENT, absent, self.tokens.entry_index(batch.code))
+        index = functional.pad(index, (0, 1), value=absent + 1).expand(self.n_members, -1, -1)
+        cells = look_up_between(self._table(targets, blanks), index, between)
         n_scores = self.n_heads * len(targets)
         score, value = cells.split([n_scores, cells.shape[-1] - n_scores], -1)
         return score, value
 
-    def weights(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+    def weights(self, batch: CellBatch, targets: Sequence[int]) -> AttentionWeights:
         targets = list(targets)
         score, _ = self._scores_and_values(batch, targets, self.tokens.blanks()[:, targets])
         weights = score.softmax(2).unflatten(-1, (self.n_heads, -1)).permute(0, 1, 3, 4, 2)
         own = torch.eye(batch.code.shape[-1], dtype=weights.dtype, device=weights.device)[targets]
         return (weights[..., :-1] + own * weights[..., -1:])[:, None]
 
-    def _index(self, batch: CellBatch) -> Int64[Tensor, "members batch cells"]:
-        """The entry of every cell, and last that of the expert of the target's own column."""
-        absent = self.tokens.plan.n_entries + self.tokens.plan.n_columns
-        index = torch.where(batch.code == ABSENT, absent, self.tokens.entry_index(batch.code))
-        return functional.pad(index, (0, 1), value=absent + 1).expand(self.n_members, -1, -1)
-
-    def _table(
-        self, targets: list[int], blanks: Float[Tensor, "members targets embed"]
-    ) -> Float[Tensor, "members entries width"]:
+    def _table(self, targets: list[int], blanks: Blanks) -> Float[Tensor, "members entries width"]:
         """For every entry that could stand in a cell its scores, then its value, of every head.
 
         After them an absent cell, and the expert of a target's own column, its MASK token.
@@ -123,12 +106,7 @@ class LinearTableNetwork(TableNetwork):
         value = torch.cat([functional.pad(value, (0, 1)), last], 1)
         return torch.cat([scores.flatten(2), value], -1)
 
-    def _scores(
-        self,
-        vectors: Float[Tensor, "members entries embed"],
-        blanks: Float[Tensor, "members targets embed"],
-        targets: list[int],
-    ) -> tuple[Tensor, Tensor]:
+    def _scores(self, vectors: Tensor, blanks: Blanks, targets: list[int]) -> tuple[Tensor, Tensor]:
         """Scores of the targets with all entries, and with the MASK tokens of their own columns."""
         query, key = self._by_head(blanks @ self.query), self._by_head(vectors @ self.key)
         scale = math.sqrt(self.head_dim)

@@ -15,10 +15,10 @@ from exfam.experts import LinearAttention
 from exfam.families import Family
 from exfam.layers import RandomPart
 from exfam.tables.data import Cells, TableSchema
-from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, TableRows
+from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, RowWeights, TableRows
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily
-from exfam.tables.networks.table_network import TableNetwork
+from exfam.tables.networks.table_network import AttentionWeights, Outputs, TableNetwork
 
 _NUMBERS_AT_ONCE = 4_000_000
 
@@ -27,11 +27,7 @@ class MaskedTableModel(RandomPart):
     """p(cell | the other cells of its row that are there), for every column of a table."""
 
     def __init__(
-        self,
-        network: TableNetwork,
-        *,
-        schema: TableSchema,
-        standardized: Sequence[StandardizedFamily],
+        self, network: TableNetwork, *, schema: TableSchema, standardized: list[StandardizedFamily]
     ) -> None:
         super().__init__()
         self.network, self.schema = network, schema
@@ -48,7 +44,7 @@ class MaskedTableModel(RandomPart):
     def rows(
         self,
         cells: Cells,
-        weight: Float64[np.ndarray, "*members rows"] | None = None,
+        weight: RowWeights = None,
         *,
         generator: np.random.Generator | None = None,
     ) -> TableRows:
@@ -60,14 +56,10 @@ class MaskedTableModel(RandomPart):
         center, scale = (np.array([getattr(c, k) for c in columns]) for k in ("center", "scale"))
         return TableRows(cells, center=center, scale=scale, weight=weight, orders=orders)
 
-    def forward(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members batch targets params"]:
+    def forward(self, batch: CellBatch, targets: Sequence[int]) -> Outputs:
         return self.network(self._shown(batch), targets)
 
-    def weights(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+    def weights(self, batch: CellBatch, targets: Sequence[int]) -> AttentionWeights:
         """Attention weights of the target columns; a row sums to 1, absent cells have 0."""
         return self.network.weights(self._shown(batch), targets)
 

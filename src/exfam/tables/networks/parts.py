@@ -168,11 +168,6 @@ class CellTokens(nn.Module):
 
     no_decay_parameters = ("positions", "blank", "direction")
 
-    start: Tensor
-    entry_tokens: Tensor
-    entry_columns: Tensor
-    scores: Tensor
-    token_directions: Tensor
     positions: Tensor
 
     def __init__(
@@ -195,21 +190,19 @@ class CellTokens(nn.Module):
         if positions is None:
             self.positions = draws(plan.n_columns, _TOKEN_SCALE)
         else:
-            self.register_buffer("positions", positions, persistent=False)
+            self.positions = nn.Buffer(positions, persistent=False)
         ordered = any(scores is not None for scores in plan.scores)
         n_directions = 0 if not ordered else 1 if plan.shared else plan.n_columns
         self.direction = draws(n_directions, _DIRECTION_SCALE)
         columns = torch.arange(plan.n_columns).repeat_interleave(torch.tensor(plan.sizes))
         firsts = zip(plan.sizes, plan.first, strict=True)
-        indices = {
-            "start": torch.tensor(plan.start),
-            "entry_tokens": torch.cat([torch.arange(size) + first for size, first in firsts]),
-            "entry_columns": columns,
-            "token_directions": torch.zeros(plan.n_tokens).long() if plan.shared else columns,
-        }
-        for name, index in indices.items():
-            self.register_buffer(name, index, persistent=False)
-        self.register_buffer("scores", plan.token_scores())
+        tokens = torch.cat([torch.arange(size) + first for size, first in firsts])
+        directions = torch.zeros(plan.n_tokens).long() if plan.shared else columns
+        self.start = nn.Buffer(torch.tensor(plan.start), persistent=False)
+        self.entry_tokens = nn.Buffer(tokens, persistent=False)
+        self.entry_columns = nn.Buffer(columns, persistent=False)
+        self.token_directions = nn.Buffer(directions, persistent=False)
+        self.scores = nn.Buffer(plan.token_scores())
 
     def tokens(self) -> Float[Tensor, "members tokens embed"]:
         if not self.direction.shape[1]:
@@ -238,6 +231,11 @@ class CellTokens(nn.Module):
         return self.blank + self.positions
 
 
+WeightAndBias = tuple[
+    Float[Tensor, "members columns params embed"], Float[Tensor, "members columns params"]
+]
+
+
 class Readout(nn.Module):
     """W'' and b'' of every column, or the same of all columns that share their categories.
 
@@ -246,8 +244,6 @@ class Readout(nn.Module):
     """
 
     no_decay_parameters = ("bias",)
-
-    basis: Tensor
 
     def __init__(
         self,
@@ -266,7 +262,7 @@ class Readout(nn.Module):
         scale = _READOUT_SCALE * embed_dim**-0.5
         self.raw = nn.Parameter(normal(*shape, scale=scale, generator=generator))
         self.bias = nn.Parameter(bias.expand(n_members, -1, -1).clone())
-        self.register_buffer("basis", basis)
+        self.basis = nn.Buffer(basis)
         self.shared = shared
 
     def forward(
@@ -275,11 +271,7 @@ class Readout(nn.Module):
         weight, bias = self.of(targets)
         return torch.einsum("mbte,mtpe->mbtp", hidden, weight) + bias[:, None]
 
-    def of(
-        self, targets: Sequence[int]
-    ) -> tuple[
-        Float[Tensor, "members targets params embed"], Float[Tensor, "members targets params"]
-    ]:
+    def of(self, targets: Sequence[int]) -> WeightAndBias:
         """W'' and b'' of each target column."""
         weight, bias = self.columns()
         if self.shared:
@@ -290,10 +282,6 @@ class Readout(nn.Module):
         chosen = torch.tensor(list(targets), device=weight.device)
         return weight.index_select(1, chosen), bias.index_select(1, chosen)
 
-    def columns(
-        self,
-    ) -> tuple[
-        Float[Tensor, "members columns params embed"], Float[Tensor, "members columns params"]
-    ]:
+    def columns(self) -> WeightAndBias:
         """W'' and b'' of all columns that have their own."""
         return self.basis @ self.raw, self.bias

@@ -12,6 +12,9 @@ from torch import Tensor
 from exfam.families import Categorical, Family, Gaussian, Scaled, StudentT
 from exfam.tables.data import TableSchema
 
+# Columns of labels are computed together, whatever their numbers of labels.
+_LABELS = -1
+
 
 @dataclass(frozen=True)
 class StandardizedFamily:
@@ -62,7 +65,8 @@ class FamilyBank:
         families = [column.family for column in standardized]
         self.n_params = max(family.n_params for family in families)
         self._groups = [
-            _LABELS if _is_of_codes(family) else families.index(family) for family in families
+            _LABELS if type(family) is Categorical and family.start == 0 else families.index(family)
+            for family in families
         ]
         scales = [math.log(column.scale) for column in standardized]
         self._log_scales = torch.tensor(scales, dtype=torch.float64)
@@ -101,11 +105,3 @@ class FamilyBank:
         hidden = self._hidden[columns]
         logits = eta + hidden.to(eta) if hidden.any() else eta
         return logits.log_softmax(-1).gather(-1, value.long()[..., None])[..., 0]
-
-
-# Columns of labels are computed together, whatever their numbers of labels.
-_LABELS = -1
-
-
-def _is_of_codes(family: Family) -> bool:
-    return type(family) is Categorical and family.start == 0

@@ -4,11 +4,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from exfam.tables.networks.batch import CellBatch
 from exfam.tables.networks.parts import OWN_VECTORS, CellTokens, ColumnEncodings, Readout
+
+Outputs = Float[Tensor, "members batch targets params"]
+AttentionWeights = Float[Tensor, "members layers batch heads targets columns"]
 
 
 @dataclass(frozen=True)
@@ -47,21 +51,24 @@ class TableNetwork(nn.Module, ABC):
         tokens: CellTokens,
         readout: Readout,
         settings: TableSettings,
-        places: ColumnEncodings | None,
+        *,
+        generator: torch.Generator,
+        places: ColumnEncodings | None = None,
     ) -> None:
         super().__init__()
         self.tokens, self.readout, self.places = tokens, readout, places
         self.settings, self.n_heads, self.head_dim = settings, settings.n_heads, settings.head_dim
         self.n_members = tokens.plan.n_members
+        self.add_layers(settings, generator)
 
     @abstractmethod
-    def forward(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members batch targets params"]:
+    def add_layers(self, settings: TableSettings, generator: torch.Generator) -> None:
+        """Add the parts between tokens and readout."""
+
+    @abstractmethod
+    def forward(self, batch: CellBatch, targets: Sequence[int]) -> Outputs:
         """Parameters of each target column given the other cells of its row that are there."""
 
     @abstractmethod
-    def weights(
-        self, batch: CellBatch, targets: Sequence[int]
-    ) -> Float[Tensor, "members layers batch heads targets columns"]:
+    def weights(self, batch: CellBatch, targets: Sequence[int]) -> AttentionWeights:
         """Attention weights of each target; in its own column there is its MASK."""

@@ -207,25 +207,12 @@ def shift_report(
     check_inside("level", level)
     drift = None
     if weights is not None:
-        before, after = weights(train), weights(new)
-        names = enumerate(model.schema.names)
-        drift = {name: moved(before[:, j], after[:, j]) for j, name in names}
-    return ShiftReport(
-        _column_shifts(model, marginals, train, new),
-        rows=moved(chain_log_prob(model, train), chain_log_prob(model, new)),
-        target=None if target is None else target_shift(model, train, new, target=target),
-        weights=drift,
-        level=level,
-    )
-
-
-def _column_shifts(
-    model: TableModel, marginals: TableModel, train: Cells, new: Cells
-) -> tuple[ColumnShift, ...]:
+        names, pairs = model.schema.names, zip(weights(train).T, weights(new).T, strict=True)
+        drift = {name: moved(*pair) for name, pair in zip(names, pairs, strict=True)}
     schema = model.schema
     before, after = pseudo_terms(model, train), pseudo_terms(model, new)
     marginal = column_distributions(marginals, Cells.absent(1, len(schema)), schema.targets)
-    return tuple(
+    columns = [
         ColumnShift(
             column.name,
             column.kind,
@@ -235,4 +222,11 @@ def _column_shifts(
         )
         for j, column in enumerate(schema.columns)
         if not column.input_only
+    ]
+    return ShiftReport(
+        tuple(columns),
+        rows=moved(chain_log_prob(model, train), chain_log_prob(model, new)),
+        target=None if target is None else target_shift(model, train, new, target=target),
+        weights=drift,
+        level=level,
     )
