@@ -12,7 +12,6 @@ from torch import nn
 from exfam.estimator.base import parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.rules import Families, Flag
-from exfam.families import Family
 from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import FieldNetworkParameters, Lags
 from exfam.fields.field_estimator import TrainedField
@@ -81,7 +80,14 @@ class FieldEFA(FieldNetworkParameters, Lags, TrainedField):
     )
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
-        start = _start(plan.train, climate, plan.family)
+        longest, family = int(plan.train.lengths.max()), plan.family
+        step = max(1, len(plan.train) * longest // MOST_START)
+        batch = plan.train.pad(np.arange(len(plan.train))[::step])
+        sampled = batch.observed & batch.target
+        (value,) = batch.values.values()
+        sample = value if counts(family) else anomaly(value, climate(batch), family)
+        start = family.initial_eta(sample[sampled].double()).float()
+        start[: family.n_params - family.n_dispersion] = 0.0
         parts = self._train(plan, lambda generator: self._network(climate, start, generator))
         if self.calibrate and plan.validation is not None:
             for part in parts:
@@ -136,19 +142,6 @@ def _calibrate(member: TwoPartModel, groups: Groups) -> None:
     fit = scipy.optimize.minimize_scalar(nats, bounds=(-MOST_SHIFT, MOST_SHIFT), method="bounded")
     network: Any = member.value_part  # nn.Module's attributes have no better type
     network.head.widen(float(fit.x) if fit.fun < nats(0.0) else 0.0)
-
-
-def _start(groups: Groups, climate: Climate, family: Family) -> torch.Tensor:
-    longest = int(groups.lengths.max())
-    step = max(1, len(groups) * longest // MOST_START)
-    batch = groups.pad(np.arange(len(groups))[::step])
-    sampled = batch.observed & batch.target
-    (value,) = batch.values.values()
-    normal = climate(batch)
-    sample = value if counts(family) else anomaly(value, normal, family)
-    start = family.initial_eta(sample[sampled].double()).float()
-    start[: family.n_params - family.n_dispersion] = 0.0
-    return start
 
 
 def _explained(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) -> FieldExplanation:

@@ -68,10 +68,11 @@ class ReadingFacts:
 
 @dataclass(frozen=True, eq=False)
 class Database:
-    """A DuckDB connection and a folder for files that live as long as it."""
+    """A DuckDB connection, a folder for files that live as long as it, and the user's database."""
 
     con: duckdb.DuckDBPyConnection
     folder: Path
+    connection: str | None
 
     def run(self, statement: str) -> None:
         """Carry out a statement that gives no rows."""
@@ -118,7 +119,7 @@ def open_database(options: ReadingOptions) -> Iterator[Database]:
         con = duckdb.connect(":memory:")
         try:
             _configure(con, options, folder)
-            yield Database(con, folder)
+            yield Database(con, folder, options.database)
         except duckdb.OutOfMemoryException as error:
             raise DataError(
                 "`memory_limit` must leave room for the work, and the temporary folder for what "

@@ -7,7 +7,6 @@ import os
 import shutil
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -28,21 +27,29 @@ ENDINGS = ".csv, .tsv, .txt, .jsonl, .ndjson (all of them also with .gz), .parqu
 LONGEST_LINE = 1 << 24
 
 
-@dataclass(frozen=True)
-class Files:
-    """Files of one kind ("csv", "json" or "parquet"), in the order they are read."""
+def find_files(source: str | os.PathLike[str]) -> tuple[str, list[Path]]:
+    """The files that a path, a folder (sorted by name) or a pattern (sorted) means, and their kind.
 
-    kind: str
-    paths: tuple[Path, ...]
-
-
-def find_files(source: str | os.PathLike[str]) -> Files:
-    """The files of one kind that a path, a folder (sorted by name) or a pattern (sorted) means.
-
-    Hidden files and those that begin with an underscore do not count.
+    It is "csv", "json" or "parquet". Hidden files and those that begin with an underscore do not
+    count.
     """
     paths = named_files(source)
-    return Files(_one_kind(os.fspath(source), paths), tuple(paths))
+    kinds = []
+    for path in paths:
+        name = path.name.lower()
+        kind = KINDS.get(os.path.splitext(name.removesuffix(".gz"))[1])
+        if kind is None or (kind == "parquet" and name.endswith(".gz")):
+            raise DataError(
+                f"`source` must be of files that end in {ENDINGS}, got {str(path)!r}. Rename or "
+                "convert it, or pass a glob such as 'folder/*.csv'."
+            )
+        kinds.append(kind)
+        if kind != kinds[0]:
+            raise DataError(
+                f"`source` must be of files of one kind, got {paths[0].name!r} and {path.name!r} "
+                f"in {os.fspath(source)!r}. Pass a glob such as 'folder/*.csv'."
+            )
+    return kinds[0], paths
 
 
 def named_files(
@@ -96,25 +103,6 @@ def _in_folder(folder: Path, *, below: bool) -> Iterator[Path]:
             yield entry
         elif below and entry.is_dir():
             yield from _in_folder(entry, below=True)
-
-
-def _one_kind(name: str, paths: list[Path]) -> str:
-    kinds = []
-    for path in paths:
-        file = path.name.lower()
-        kind = KINDS.get(os.path.splitext(file.removesuffix(".gz"))[1])
-        if kind is None or (kind == "parquet" and file.endswith(".gz")):
-            raise DataError(
-                f"`source` must be of files that end in {ENDINGS}, got {str(path)!r}. Rename or "
-                "convert it, or pass a glob such as 'folder/*.csv'."
-            )
-        kinds.append(kind)
-        if kind != kinds[0]:
-            raise DataError(
-                f"`source` must be of files of one kind, got {paths[0].name!r} and {path.name!r} "
-                f"in {name!r}. Pass a glob such as 'folder/*.csv'."
-            )
-    return kinds[0]
 
 
 def plain_file(path: Path, folder: Path) -> Path:

@@ -129,7 +129,7 @@ def read_with_facts(
     _check_names(columns)
     _check_rows(source, columns, options)
     with open_database(options) as database:
-        table = open_source(database, source, parts, connection=options.database, vocabulary=known)
+        table = open_source(database, source, parts, vocabulary=known)
         with explained(lambda error: unreadable(error, table.origin.where)):
             table = with_sorted_text(database, table, date_format=options.date_format)
             checked = check_table(database, table, known)
@@ -153,8 +153,7 @@ def _check_rows(source: Any, columns: FrameColumns, options: ReadingOptions) -> 
         return
     with open_database(options) as database:
         try:
-            part = Part("order", ROWS)
-            open_source(database, source, [part], connection=options.database, vocabulary={})
+            open_source(database, source, [Part("order", ROWS)], vocabulary={})
         except DataError:  # no such column, which is as it should be
             return
     columns.check_rows([ROWS], " in the source")
@@ -212,9 +211,7 @@ def _columns_of(
     options: ReadingOptions,
 ) -> Columns:
     with open_database(options) as database:
-        table = open_source(
-            database, source, parts, connection=options.database, vocabulary=vocabulary
-        )
+        table = open_source(database, source, parts, vocabulary=vocabulary)
         listed = ", ".join(f"{table.columns[part].sql} AS c{k}" for k, part in enumerate(parts))
         with explained(lambda error: unreadable(error, table.origin.where)):
             rows = database.table(f"SELECT {listed} FROM {table.relation} ORDER BY row")
@@ -235,31 +232,26 @@ def is_query(source: Any) -> bool:
 
 
 def open_source(
-    database: Database,
-    source: Any,
-    parts: Sequence[Part],
-    *,
-    connection: str | None,
-    vocabulary: Mapping[str, Any],
+    database: Database, source: Any, parts: Sequence[Part], *, vocabulary: Mapping[str, Any]
 ) -> Table:
     """The source as a table with a column for each part; see `exfam.read` for what it may be."""
-    if connection is not None:
+    if database.connection is not None:
         if not isinstance(source, str):
             raise DataError(
                 "`source` must be a query or the name of a table where there is a database, "
                 f"got {type(source).__name__}."
             )
-        return open_remote_query(database, source, parts, connection=connection)
+        return open_remote_query(database, source, parts, connection=database.connection)
     if not isinstance(source, (str, os.PathLike)):
         return _open_frame(database, source, parts, vocabulary)
     if is_query(source):
         return open_duckdb_query(database, str(source), parts)
-    files = find_files(source)
-    if files.kind == "parquet":
-        return open_parquet(files.paths, parts)
-    if files.kind == "json":
-        return open_json_lines(database, files.paths, parts)
-    return open_delimited(database, files.paths, parts, vocabulary)
+    kind, paths = find_files(source)
+    if kind == "parquet":
+        return open_parquet(paths, parts)
+    if kind == "json":
+        return open_json_lines(database, paths, parts)
+    return open_delimited(database, paths, parts, vocabulary)
 
 
 def _open_frame(
@@ -286,11 +278,11 @@ def source_names(database: Database, source: str) -> tuple[list[str], bool]:
     """
     if is_query(source):
         return query_names(database, source), True
-    files = find_files(source)
-    if files.kind == "parquet":
-        return schema_names(files.paths[0]), True
-    paths = files.paths if files.kind == "json" else files.paths[:1]
+    kind, paths = find_files(source)
+    if kind == "parquet":
+        return schema_names(paths[0]), True
+    paths = paths if kind == "json" else paths[:1]
     plain = [(str(path), plain_file(path, database.folder)) for path in paths]
-    if files.kind == "json":
+    if kind == "json":
         return key_names(database, plain), True
     return header_names(*plain[0]), False

@@ -86,7 +86,13 @@ def fit_gaussian_process(
     maps = thinned(groups, climate)
     part.level.copy_(maps.value[maps.observed].mean())
     patterns = patterns_of(maps.above(part.level))
-    unit = _log_units(patterns)
+    apart = patterns.distance[patterns.distance > 0]
+    n_observed = (patterns.count[:, None] * patterns.observed).sum()
+    spread = patterns.squares.diagonal(dim1=1, dim2=2).sum() / n_observed
+    length = apart.median().log() if len(apart) else spread.new_zeros(())
+    variance = spread.clamp_min(1e-12).log()
+    one = torch.zeros_like(variance)
+    unit = torch.stack([variance, length, variance, variance, one, one])
     n_values = (patterns.own.sum(1) * patterns.count).sum()
 
     def mean_nats(free: Tensor) -> Float64[Tensor, ""]:
@@ -99,16 +105,6 @@ def fit_gaussian_process(
 
     part.log_parameters.copy_(lowest(mean_nats, START, BOUNDS) + unit)
     return part
-
-
-def _log_units(patterns: Patterns) -> Float64[Tensor, "parameters"]:
-    apart = patterns.distance[patterns.distance > 0]
-    observed = (patterns.count[:, None] * patterns.observed).sum()
-    spread = patterns.squares.diagonal(dim1=1, dim2=2).sum() / observed
-    length = apart.median().log() if len(apart) else spread.new_zeros(())
-    variance = spread.clamp_min(1e-12).log()
-    one = torch.zeros_like(variance)
-    return torch.stack([variance, length, variance, variance, one, one])
 
 
 def _covariance(distance: Matrices, gap: Matrices, log_parameters: Tensor, kernel: str) -> Matrices:

@@ -40,9 +40,7 @@ def anomaly(value: Values, normal: Normal, family: Family) -> Values:
 
 
 def placed(
-    outputs: Float[Tensor, "*shape params"],
-    normal: tuple[Float[Tensor, "*shape"], Float[Tensor, "*shape"], Float[Tensor, "*shape"]],
-    family: Family,
+    outputs: Float[Tensor, "*shape params"], normal: Normal, family: Family
 ) -> Float[Tensor, "*shape params"]:
     """The family's parameters in the value's own unit; doubt adds to the variance."""
     location, scale, doubt = normal

@@ -118,8 +118,8 @@ class FieldNetwork(nn.Module):
         seen = self._see(batch, normal)
         outputs = self._by_parts(seen, in_parts=in_parts)
         own = seen.keys.own
-        location, scale, doubt = (part.take_along_dim(own.column, 1) for part in normal)
-        eta = placed(outputs, (location, scale, doubt), self.family)
+        of_own = Normal(*(part.take_along_dim(own.column, 1) for part in normal))
+        eta = placed(outputs, of_own, self.family)
         row = torch.arange(len(eta), device=eta.device)[:, None].expand_as(own.column)
         everywhere = eta.new_zeros(*batch.present.shape, eta.shape[-1])
         return everywhere.index_put((row[own.valid], own.column[own.valid]), eta[own.valid])

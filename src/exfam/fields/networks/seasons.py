@@ -67,7 +67,14 @@ def fit_courses(
     varies = spread > 1e-12 * np.abs(value).max()
     unit = spread if varies else 1.0
     z = (value - middle) / unit
-    moments = _moments(z, site, waves, n_sites)
+
+    def by_site(column: np.ndarray) -> np.ndarray:
+        return np.bincount(site, weights=column, minlength=n_sites)
+
+    x = [np.ones_like(z), *waves.T]
+    squares = np.array([[by_site(a * b) for b in x] for a in x])
+    products = np.array([by_site(a * z) for a in x]).T
+    moments = np.moveaxis(squares, -1, 0).copy(), products, by_site(z * z)
     shared, own, error = _spreads(moments, n_rows=len(z))
     coefficient, covariance, residual = _posterior(moments, shared, own, error)
     count = moments[0][:, 0, 0]
@@ -83,16 +90,6 @@ def fit_courses(
 
 
 Arrays = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _moments(z: np.ndarray, site: np.ndarray, waves: np.ndarray, n_sites: int) -> Arrays:
-    def by_site(column: np.ndarray) -> np.ndarray:
-        return np.bincount(site, weights=column, minlength=n_sites)
-
-    x = [np.ones_like(z), *waves.T]
-    squares = [[by_site(a * b) for b in x] for a in x]
-    products = [by_site(a * z) for a in x]
-    return np.moveaxis(np.array(squares), -1, 0).copy(), np.array(products).T, by_site(z * z)
 
 
 def _posterior(moments: Arrays, shared: np.ndarray, own: np.ndarray, error: float) -> Arrays:

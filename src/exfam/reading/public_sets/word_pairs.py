@@ -95,8 +95,11 @@ def _parsed(content: bytes, *, name: str, file: str) -> WordPairs:
     for number, line in text_lines(content, file=file):
         separator = next((mark for mark in "\t," if mark in line), None)
         fields = [field.strip() for field in line.split(separator)]
-        score = _number(fields[2]) if len(fields) == 3 else None
-        if score is None or not all(fields):
+        try:
+            score = float(fields[2]) if len(fields) == 3 else math.nan
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score) or not all(fields):
             if not pairs and number == 1 and len(fields) == 3:
                 continue
             raise DataError(
@@ -108,11 +111,3 @@ def _parsed(content: bytes, *, name: str, file: str) -> WordPairs:
     if not pairs:
         raise DataError(f"`path` must hold at least one pair of words, got none in {file}.")
     return WordPairs(name, tuple(pairs), np.array(scores))
-
-
-def _number(field: str) -> float | None:
-    try:
-        number = float(field)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None

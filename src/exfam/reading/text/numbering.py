@@ -50,6 +50,17 @@ class Pace:
     report: Callable[[Progress], Any] = field(default=lambda progress: None)
 
 
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """A source and all that decides what becomes of it; `recipe`: that as a text."""
+
+    source: FileSource | SentenceSource
+    options: TextOptions
+    known: Vocabulary | None
+    pace: Pace
+    recipe: str
+
+
 @dataclass(eq=False)
 class Reading:
     """What was read so far; `segments`: how many ids there were whenever the table was pruned."""
@@ -60,19 +71,13 @@ class Reading:
     segments: list[int] = field(default_factory=list)
 
 
-def read_text(
-    source: FileSource | SentenceSource,
-    folder: Path,
-    *,
-    options: TextOptions,
-    known: Vocabulary | None,
-    pace: Pace,
-) -> Reading:
+def read_text(preparation: Preparation, folder: Path) -> Reading:
     """Read a corpus into `folder`, from where a reading of the same was interrupted."""
+    source, options, pace = preparation.source, preparation.options, preparation.pace
+    known = preparation.known
     learns = options.learns(0 if known is None else len(known))
     table = WordTable(max_distinct=options.max_distinct, known=known, learns=learns)
-    reading = _resumed(folder, table) or Reading(table)
-    total = source.total
+    reading, total = _resumed(folder, table) or Reading(table), source.total
     with open(folder / IDS, "r+b" if reading.n_ids else "w+b") as out:
         out.truncate(4 * reading.n_ids)
         out.seek(0, os.SEEK_END)

@@ -6,17 +6,17 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, check_path
 from exfam.files import lock_folder, new_scratch_folder, write_atomically
 from exfam.reading.folders import make_folder, put, unwritable
-from exfam.reading.text.corpus import FileSource, SentenceSource, find_source
+from exfam.reading.text.corpus import FileSource, find_source
 from exfam.reading.text.numbering import (
     STATE,
     Pace,
+    Preparation,
     Progress,
     choose_words,
     read_text,
@@ -90,17 +90,6 @@ def prepare_text(
     if folder is None:
         return _prepared_for_now(preparation)
     return prepare_into(folder, preparation, resume=resume, overwrite=overwrite)
-
-
-@dataclass(frozen=True, eq=False)
-class Preparation:
-    """A source and all that decides what becomes of it; `recipe`: that as a text."""
-
-    source: FileSource | SentenceSource
-    options: TextOptions
-    known: Vocabulary | None
-    pace: Pace
-    recipe: str
 
 
 def preparation_of(
@@ -203,9 +192,7 @@ def _prepared_for_now(preparation: Preparation) -> PreparedText:
 def _prepare(preparation: Preparation, folder: Path) -> None:
     """Write the files of a prepared text, among those that it is made with."""
     options, known = preparation.options, preparation.known
-    reading = read_text(
-        preparation.source, folder, options=options, known=known, pace=preparation.pace
-    )
+    reading = read_text(preparation, folder)
     vocabulary, numbers = choose_words(reading.table, options=options, known=known)
     write_tokens(reading, folder, folder / TOKENS, numbers=numbers, pace=preparation.pace)
     vocabulary.write_json(folder / WORDS)

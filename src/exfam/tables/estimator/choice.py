@@ -200,7 +200,14 @@ def choose_recipe(
 
     Of fewer than 1,000 rows with a target all are held out once, in five parts; else one fifth is.
     """
-    small, n_scored = _drawn_rows(plan, seed=int(estimator.seed))
+    # In random order, those with a target first.
+    random = np.random.default_rng([int(estimator.seed), len(plan.cells)])
+    order = random.permutation(len(plan.cells))
+    scored = _n_scored(plan)[order] > 0
+    rows = np.concatenate([order[scored], order[~scored]])[:MANY_ROWS]
+    weight = None if plan.weight is None else plan.weight[rows]
+    small = replace(plan, cells=plan.cells[rows], weight=weight, validation=None, checkpoint=None)
+    n_scored = min(int(scored.sum()), len(rows))
     if n_scored < 2:
         return ()
     row = np.arange(len(small.cells))
@@ -216,16 +223,6 @@ def choose_recipe(
         if best_recipe(trials) != recipe:
             break
     return tuple(trials)
-
-
-def _drawn_rows(plan: TablePlan, *, seed: int) -> tuple[TablePlan, int]:
-    """At most 8,000 rows in random order, those with a target first, and how many these are."""
-    order = np.random.default_rng([seed, len(plan.cells)]).permutation(len(plan.cells))
-    scored = _n_scored(plan)[order] > 0
-    rows = np.concatenate([order[scored], order[~scored]])[:MANY_ROWS]
-    weight = None if plan.weight is None else plan.weight[rows]
-    drawn = replace(plan, cells=plan.cells[rows], weight=weight, validation=None, checkpoint=None)
-    return drawn, min(int(scored.sum()), len(rows))
 
 
 def best_recipe(trials: Sequence[Trial]) -> Recipe:

@@ -173,7 +173,12 @@ class MaskedCells:
         targets = self._targets(model)
         shown = self._shown(batch, model) if model.training else batch
         nats = -model.log_prob(batch, shown, targets)
-        weight = batch.present[..., targets].to(nats.dtype) * self._weights(targets).to(nats)
+        by_target = torch.ones(len(targets))
+        share, others = self.response_share, len(targets) - 1
+        if share is not None and self.response is not None and others:
+            by_target *= (1 - share) * len(targets) / others
+            by_target[targets.index(self.response)] = share * len(targets)
+        weight = batch.present[..., targets].to(nats.dtype) * by_target.to(nats)
         if batch.weight is not None:
             weight = weight * batch.weight[..., None]
         weight = weight.expand(nats.shape)
@@ -191,14 +196,6 @@ class MaskedCells:
         if self.response is not None and self.response not in chosen:
             chosen[0] = self.response
         return sorted(chosen)
-
-    def _weights(self, targets: Sequence[int]) -> Float[Tensor, "targets"]:
-        weight = torch.ones(len(targets))
-        share, others = self.response_share, len(targets) - 1
-        if share is not None and self.response is not None and others:
-            weight *= (1 - share) * len(targets) / others
-            weight[list(targets).index(self.response)] = share * len(targets)
-        return weight
 
     def _shown(self, batch: CellBatch, model: MaskedTableModel) -> CellBatch:
         if not any(self.extra_masking):
