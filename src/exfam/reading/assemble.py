@@ -16,8 +16,9 @@ from exfam.reading.checked import Checked, LabelCodes
 from exfam.reading.database import Database, ReadingFacts, restored
 from exfam.reading.sorting import DuplicateFinder, Pairs, Rows, sorted_rows
 
-# (name, dtype, shape) -> an array to be filled; names are "item", "source_row", "observed",
-# "tied", "position", "values.NAME" and "attributes.NAME".
+COLUMN_NAMES = {"item": "item", "value": "values.{}", "attributes": "attributes.{}"}
+# (name, dtype, shape) -> an array to be filled; names are these, "source_row", "observed", "tied"
+# and "position".
 Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]
 Encodings = Mapping[Part, LabelCodes]
 
@@ -190,11 +191,7 @@ class _ElementColumns:
 
         self.columns = {
             part: column_of(name.format(part.name), _dtype(part, checked))
-            for argument, name in (
-                ("item", "item"),
-                ("value", "values.{}"),
-                ("attributes", "attributes.{}"),
-            )
+            for argument, name in COLUMN_NAMES.items()
             for part in self._parts[argument]
         }
         self.source_row = column_of("source_row", np.int64)

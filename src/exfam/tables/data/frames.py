@@ -159,8 +159,11 @@ def read_table(X: Any) -> RawTable:
     else:
         array = _as_array(X)
         _check_filled(array.shape)
-        names = array_names(array.shape[1])
-        columns = {name: _of_array(array, k, name) for k, name in enumerate(names)}
+        columns = {}
+        for k, name in enumerate(array_names(array.shape[1])):
+            column = array[:, k]
+            read = read_column(np.asarray(np.ma.getdata(column)), name)
+            columns[name] = replace(read, missing=read.missing | np.ma.getmaskarray(column))
     lengths = {name: len(column) for name, column in columns.items()}
     n_rows = next(iter(lengths.values()), 0)
     _check_filled((n_rows, len(columns)))
@@ -233,15 +236,6 @@ def _as_array(X: Any) -> np.ndarray:
     array = np.array(X, dtype=object) if isinstance(X, Sequence) else np.asanyarray(X)
     _check_dimensions(array.shape)
     return array
-
-
-def _of_array(array: np.ndarray, index: int, name: str) -> RawColumn:
-    column = array[:, index]
-    if not isinstance(array, np.ma.MaskedArray):
-        return read_column(column, name)
-    read = read_column(np.asarray(np.ma.getdata(column)), name)
-    missing = read.missing | np.ma.getmaskarray(column)
-    return RawColumn(read.values, missing, labels=read.labels)
 
 
 def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
