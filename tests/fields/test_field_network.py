@@ -219,14 +219,15 @@ def test_placing_undoes_anomalies(family):
 
 
 def test_doubt_adds_to_the_variance_and_counts_are_standardized_as_logs():
-    normal = (torch.zeros(1), torch.full((1,), 2.0), torch.full((1,), 3.0))
+    normal = Normal(torch.zeros(1), torch.full((1,), 2.0), torch.full((1,), 3.0))
     eta = placed(torch.tensor([[0.0, 0.5]]), normal, Gaussian())
     expected = (2 * np.exp(0.5)) ** 2 + 9
     assert Gaussian().variance(eta).item() == pytest.approx(expected, rel=1e-5)
     normal = Normal(torch.full((1, 2), 1.0), torch.full((1, 2), 0.5), torch.ones(1, 2))
     value = torch.tensor([[0.0, np.expm1(2.0)]]).float()
     assert_close(anomaly(value, normal, Poisson()), torch.tensor([[-2.0, 2.0]]))
-    eta = placed(torch.tensor([[0.4]]), tuple(part[0, :1] for part in normal), Poisson())
+    first = Normal(*(part[0, :1] for part in normal))
+    eta = placed(torch.tensor([[0.4]]), first, Poisson())
     assert Poisson().mean(eta).item() == pytest.approx(np.exp(1.2), rel=1e-5)
 
 

@@ -56,7 +56,15 @@ def with_times(groups: Groups, time: Float[np.ndarray, "times"]) -> Groups:
     _check_plain(groups)
     if not groups.n_elements:
         raise DataError("`groups` must have at least one element, got none: no site is known.")
-    item, places = _sites(groups)
+    # All sites that have own elements: known ones by code, then new ones.
+    assert groups.item is not None
+    rows = groups.elements()
+    item, places = groups.item[rows], groups.attributes["coordinates"][rows]
+    number, is_new = item.astype(np.int64), item < 0
+    distinct = np.unique(places[is_new], axis=0, return_inverse=True)[1]
+    number[is_new] = groups.n_items + distinct.reshape(-1)
+    first = np.unique(number, return_index=True)[1]
+    item, places = item[first], places[first]
     n_rows = len(item) * len(time)
     everywhere = np.tile(places, (len(time), 1))
     stop = len(item) * np.arange(1, len(time) + 1)
@@ -77,19 +85,6 @@ def with_times(groups: Groups, time: Float[np.ndarray, "times"]) -> Groups:
         group_names=names,
     )
     return Groups.concatenate([groups, further])
-
-
-def _sites(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
-    """Items and places of all sites that have own elements: known ones by code, then new ones."""
-    assert groups.item is not None
-    rows = groups.elements()
-    item, places = groups.item[rows], groups.attributes["coordinates"][rows]
-    number = item.astype(np.int64)
-    number[item < 0] = groups.n_items + np.unique(places[item < 0], axis=0, return_inverse=True)[
-        1
-    ].reshape(-1)
-    first = np.unique(number, return_index=True)[1]
-    return item[first], places[first]
 
 
 def only_observed(groups: Groups, keep: Any) -> Groups:

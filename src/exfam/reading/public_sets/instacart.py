@@ -1,7 +1,6 @@
 """Instacart baskets of 63 items, as prepared by the authors of "Exponential Family Attention"."""
 
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -62,19 +61,15 @@ def product_names() -> pa.Table:
     path = find_file(NAMES)
     if path is None:
         return pa.table({"code": codes, "product_name": [f"product {code}" for code in codes]})
+    got = "others"
     try:
         names = csv.read_csv(BytesIO(read_file(SOURCE, NAMES)))
-        complete = sorted(names["code"].to_pylist()) == codes.tolist()
-        complete &= len(set(names["product_name"].to_pylist())) == N_PRODUCTS
+        is_complete = sorted(names["code"].to_pylist()) == codes.tolist()
+        if is_complete and len(set(names["product_name"].to_pylist())) == N_PRODUCTS:
+            return names
     except (pa.ArrowInvalid, KeyError, TypeError) as error:
-        raise _not_names(path, f"something else ({error})") from error
-    if not complete:
-        raise _not_names(path, "others")
-    return names
-
-
-def _not_names(path: Path, got: str) -> DataError:
-    return DataError(
+        got = f"something else ({error})"
+    raise DataError(
         f"`{NAMES}` must have columns code (1 to {N_PRODUCTS}) and product_name, all different, "
         f"got {got} in {path}. Mend it, or remove it to do without names."
     )

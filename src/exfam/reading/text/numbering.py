@@ -154,7 +154,17 @@ def choose_words(
     numbers, words = _new_words(table, options)
     fresh = Vocabulary(tuple(words), table.counts[numbers], table.n_tokens)
     if known is None:
-        _check_enough(fresh, table, options)
+        [top] = table.texts(np.array([int(np.argmax(table.counts))]))
+        if not len(fresh):
+            raise DataError(
+                f"`min_count` must leave words, got {options.min_count}, where the most frequent "
+                f"word, {top!r}, was read {table.counts.max()} times. Choose a lower one."
+            )
+        if len(fresh) < 2:
+            raise DataError(
+                "`source` must have two words or more after `min_count` and `max_words`, got "
+                f"{top!r} alone: there is nothing to predict it from."
+            )
         return fresh, numbers
     seen = Vocabulary(known.words, table.counts[: len(known)].copy(), 0)
     if seen.counts.sum() + fresh.counts.sum() == 0:
@@ -180,22 +190,6 @@ def _new_words(
     words = table.texts(numbers)
     order = sorted(range(len(words)), key=lambda at: (-counts[numbers[at]], words[at]))[:room]
     return numbers[np.array(order, np.int64)], [words[at] for at in order]
-
-
-def _check_enough(vocabulary: Vocabulary, table: WordTable, options: TextOptions) -> None:
-    if len(vocabulary) >= 2:
-        return
-    top = int(np.argmax(table.counts))
-    [word] = table.texts(np.array([top]))
-    if not len(vocabulary):
-        raise DataError(
-            f"`min_count` must leave words, got {options.min_count}, where the most frequent word, "
-            f"{word!r}, was read {table.counts[top]} times. Choose a lower one."
-        )
-    raise DataError(
-        "`source` must have two words or more after `min_count` and `max_words`, got "
-        f"{word!r} alone: there is nothing to predict it from."
-    )
 
 
 def write_tokens(

@@ -80,24 +80,21 @@ def open_text(folder: str | os.PathLike[str], *, verify: bool = False) -> Prepar
         counts = [int(manifest[name]) for name in ("n_tokens", "forgotten")]
         if tokens.dtype != np.int32 or tokens.ndim != 1:
             raise ValueError(f"tokens of type {tokens.dtype} and shape {tokens.shape}")
-        _check_codes(tokens, len(vocabulary), file=path / TOKENS)
+        # Compiled loops use the codes as indices, unchecked.
+        for start in range(0, len(tokens), _BLOCK):
+            block = tokens[start : start + _BLOCK]
+            for code in (int(block.min()), int(block.max())):
+                if not -1 <= code < len(vocabulary):
+                    raise DataError(
+                        f"{path / TOKENS} must hold codes of {len(vocabulary)} words, and -1 at "
+                        f"the ends of sentences, got {code}: a damaged or changed file. "
+                        f"{TEXT.again}"
+                    )
     except DataError:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise TEXT.foreign(path, "hold a text as it was prepared", error) from error
     return PreparedText(tokens, vocabulary, *counts)
-
-
-def _check_codes(tokens: Int32[np.ndarray, "tokens"], n_words: int, *, file: Path) -> None:
-    """Raise DataError for codes of no word: compiled loops use them as indices, unchecked."""
-    for start in range(0, len(tokens), _BLOCK):
-        block = tokens[start : start + _BLOCK]
-        for code in (int(block.min()), int(block.max())):
-            if not -1 <= code < n_words:
-                raise DataError(
-                    f"{file} must hold codes of {n_words} words, and -1 at the ends of sentences, "
-                    f"got {code}: a damaged or changed file. {TEXT.again}"
-                )
 
 
 def is_prepared_text(path: Any) -> bool:

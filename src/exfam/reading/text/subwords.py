@@ -126,20 +126,12 @@ def learn_subwords(
     kept = [line.replace(_REPLACED, " ") for line in lines]
     if not any(line.strip() for line in kept):
         raise DataError(f"`lines` must have words to learn pieces of, got {len(kept)} lines alone.")
-    return Subwords(SUBWORDS[kind](_tokenizers(), kept, _Wanted(size, lower, min_count)))
+    learn = SUBWORDS[kind]
+    return Subwords(learn(_tokenizers(), kept, size=size, lower=lower, min_count=min_count))
 
 
-@dataclass(frozen=True)
-class _Wanted:
-    """What a vocabulary must be; see `learn_subwords`."""
-
-    size: int
-    lower: bool
-    min_count: int
-
-
-def _wordpiece(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
-    trained = _word_pieces(tokenizers, wanted.lower)
+def _wordpiece(tokenizers: Any, lines: list[str], *, size: int, lower: bool, min_count: int) -> str:
+    trained = _word_pieces(tokenizers, lower)
     counts = Counter[str]()
     for line in lines:
         counts.update(trained.normalizer.normalize_str(line))
@@ -149,10 +141,10 @@ def _wordpiece(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     # The trainer numbers the pieces that go on with a word in an order of chance, and breaks ties
     # by it: numbered here, the same text always has the same pieces.
     going_on = [_CONTINUES + letter for letter in letters]
-    _check_size(wanted.size, len(SPECIAL) + len(letters) + len(going_on))
+    _check_size(size, len(SPECIAL) + len(letters) + len(going_on))
     trainer = tokenizers.trainers.WordPieceTrainer(
-        vocab_size=wanted.size,
-        min_frequency=wanted.min_count,
+        vocab_size=size,
+        min_frequency=min_count,
         special_tokens=[*SPECIAL, *going_on],
         initial_alphabet=letters,
         limit_alphabet=len(letters),
@@ -160,7 +152,7 @@ def _wordpiece(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
         show_progress=False,
     )
     trained.train_from_iterator(lines, trainer)
-    plain = _word_pieces(tokenizers, wanted.lower, trained.get_vocab(with_added_tokens=True))
+    plain = _word_pieces(tokenizers, lower, trained.get_vocab(with_added_tokens=True))
     plain.add_special_tokens(list(SPECIAL))
     return str(plain.to_str())
 
@@ -175,15 +167,15 @@ def _word_pieces(tokenizers: Any, lower: bool, known: dict[str, int] | None = No
     return tokenizer
 
 
-def _byte_pairs(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
-    _check_size(wanted.size, len(SPECIAL) + _N_BYTES)
+def _byte_pair(tokenizers: Any, lines: list[str], *, size: int, lower: bool, min_count: int) -> str:
+    _check_size(size, len(SPECIAL) + _N_BYTES)
     tokenizer = tokenizers.Tokenizer(tokenizers.models.BPE())
-    if wanted.lower:
+    if lower:
         tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=True)
     trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=wanted.size,
-        min_frequency=wanted.min_count,
+        vocab_size=size,
+        min_frequency=min_count,
         special_tokens=list(SPECIAL),
         initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
@@ -192,12 +184,10 @@ def _byte_pairs(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     return str(tokenizer.to_str())
 
 
-def _whole_words(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
-    _check_size(wanted.size, len(SPECIAL) + 1, what="a word")
+def _words(tokenizers: Any, lines: list[str], *, size: int, lower: bool, min_count: int) -> str:
+    _check_size(size, len(SPECIAL) + 1, what="a word")
     # Without a rule that cuts, words stay what stands between white space.
-    normalizer = tokenizers.normalizers.BertNormalizer(
-        handle_chinese_chars=False, lowercase=wanted.lower
-    )
+    normalizer = tokenizers.normalizers.BertNormalizer(handle_chinese_chars=False, lowercase=lower)
     counts = Counter[str]()
     for word, count in Counter(word for line in lines for word in line.split()).items():
         counts[normalizer.normalize_str(word)] += count
@@ -205,15 +195,15 @@ def _whole_words(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     often = [
         word
         for word, count in counts.items()
-        if word and word not in SPECIAL and count >= wanted.min_count
+        if word and word not in SPECIAL and count >= min_count
     ]
     if not often:
         raise DataError(
-            f"`lines` must have a word that is read at least {wanted.min_count} times, got none "
+            f"`lines` must have a word that is read at least {min_count} times, got none "
             f"of {len(counts)}. Lower `min_count`."
         )
     often.sort(key=lambda word: (-counts[word], word))
-    pieces = [*SPECIAL, *often][: wanted.size]
+    pieces = [*SPECIAL, *often][:size]
     codes = {piece: code for code, piece in enumerate(pieces)}
     tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel(codes, unk_token=UNKNOWN))
     tokenizer.normalizer = normalizer
@@ -221,7 +211,7 @@ def _whole_words(tokenizers: Any, lines: list[str], wanted: _Wanted) -> str:
     return str(tokenizer.to_str())
 
 
-SUBWORDS = {"bpe": _byte_pairs, "word": _whole_words, "wordpiece": _wordpiece}
+SUBWORDS = {"bpe": _byte_pair, "word": _words, "wordpiece": _wordpiece}
 
 
 def _check_size(size: int, least: int, *, what: str = "all characters") -> None:

@@ -267,23 +267,17 @@ def table_attention(
         for _, batch in seen.chunks(cells, len(columns)):
             total = total + seen.weights(batch, columns)[member].double().sum(1).cpu()
     weights = total / len(cells)
-    return PositionAttention(
-        weights=weights,
-        positional=_of_columns(fitted, member),
-        elsewhere=torch.zeros_like(weights[..., 0]),
-        n_averaged=len(cells),
-        direction="bidirectional",
-    )
-
-
-def _of_columns(
-    model: MaskedTableModel, member: int
-) -> Float64[Tensor, "own_heads columns columns"]:
-    network = model.network
+    network = fitted.network
     vectors = network.tokens.positions[member].detach().cpu()
     if network.places is None:
         encoding: Encoding = LearnedAbsolute(*vectors.shape, generator=torch.Generator())
         cast(Any, encoding).table.weight.data.copy_(vectors)
     else:
         encoding = network.places.members[member]
-    return encoding_weights(encoding, len(vectors), head_dim=network.head_dim)
+    return PositionAttention(
+        weights=weights,
+        positional=encoding_weights(encoding, len(vectors), head_dim=network.head_dim),
+        elsewhere=torch.zeros_like(weights[..., 0]),
+        n_averaged=len(cells),
+        direction="bidirectional",
+    )
