@@ -172,7 +172,7 @@ def code_labels(
     order = "first" if part.argument == "group" else "label"
     more = ", min(row) AS first" if is_given or order == "first" else ""
     more += ", count(*) AS count" if is_given else ""
-    database.run(
+    database.con.execute(
         f"CREATE TEMP TABLE {table} AS SELECT {column.sql} AS label{more} FROM {relation} "
         f"GROUP BY ALL ORDER BY {order}"
     )

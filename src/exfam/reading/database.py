@@ -1,7 +1,7 @@
 """One DuckDB connection a reading, and the relation that every source becomes in it."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,10 +74,6 @@ class Database:
     folder: Path
     connection: str | None
 
-    def run(self, statement: str) -> None:
-        """Carry out a statement that gives no rows."""
-        self.con.execute(statement)
-
     def row(self, query: str) -> tuple[Any, ...]:
         """The first row of a query."""
         return self.con.execute(query).fetchall()[0]
@@ -98,15 +94,6 @@ class Database:
                 is_memory = str(error).startswith("Out of Memory")
                 kind = duckdb.OutOfMemoryException if is_memory else duckdb.Error
                 raise kind(str(error)) from error
-
-    def stage(self, name: str, batches: Iterable[pa.Table]) -> None:
-        """Put batches into the table `name`, which the first of them makes."""
-        start = f"CREATE TEMP TABLE {name} AS"
-        for batch in batches:
-            self.con.register("arriving", batch)
-            self.run(f"{start} SELECT * FROM arriving")
-            self.con.unregister("arriving")
-            start = f"INSERT INTO {name}"
 
 
 @contextmanager
@@ -217,7 +204,7 @@ def staged(
 ) -> Table:
     """The columns of something that FROM can read, kept by DuckDB in the order they come."""
     listed = ", ".join(f"{column.sql} AS p{k}" for k, column in enumerate(columns.values()))
-    database.run(f"CREATE TEMP TABLE staged AS SELECT {listed} FROM {scan}")
+    database.con.execute(f"CREATE TEMP TABLE staged AS SELECT {listed} FROM {scan}")
     kept = {
         part: SqlColumn(f"p{k}", column.type) for k, (part, column) in enumerate(columns.items())
     }

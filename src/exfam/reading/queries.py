@@ -56,7 +56,7 @@ def query_names(database: Database, query: str) -> list[str]:
         statements = database.con.extract_statements(query)
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
             raise DataError(f"`source` must be one query, got {_short(query)}.")
-        database.run(f"CREATE TEMP VIEW exfam_query AS {statements[0].query}")
+        database.con.execute(f"CREATE TEMP VIEW exfam_query AS {statements[0].query}")
         return database.table("SELECT * FROM exfam_query LIMIT 0").column_names
 
 
@@ -74,7 +74,12 @@ def open_remote_query(
             "`database` must begin with sqlite:/// or postgresql://, got one that begins with "
             f"{scheme + mark if mark else 'neither'}."
         )
-    database.stage("arrived", opened)
+    start = "CREATE TEMP TABLE arrived AS"
+    for batch in opened:
+        database.con.register("arriving", batch)
+        database.con.execute(f"{start} SELECT * FROM arriving")
+        database.con.unregister("arriving")
+        start = "INSERT INTO arrived"
     kinds = database.table("SELECT * FROM arrived LIMIT 0").schema.types
     columns = {part: SqlColumn(f"c{k}", plain_type(kinds[k])) for k, part in enumerate(parts)}
     return Table("(SELECT *, rowid AS row FROM arrived)", columns, Origin())

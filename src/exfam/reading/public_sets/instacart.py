@@ -64,8 +64,8 @@ def product_names() -> pa.Table:
     got = "others"
     try:
         names = csv.read_csv(BytesIO(read_file(SOURCE, NAMES)))
-        is_complete = sorted(names["code"].to_pylist()) == codes.tolist()
-        if is_complete and len(set(names["product_name"].to_pylist())) == N_PRODUCTS:
+        n_names = len(set(names["product_name"].to_pylist()))
+        if sorted(names["code"].to_pylist()) == codes.tolist() and n_names == N_PRODUCTS:
             return names
     except (pa.ArrowInvalid, KeyError, TypeError) as error:
         got = f"something else ({error})"

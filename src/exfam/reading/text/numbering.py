@@ -24,7 +24,10 @@ from exfam.reading.text.vocabulary import Vocabulary
 from exfam.reading.text.word_table import PIECE, WordTable
 
 IDS, STATE = "ids.bin", "state.npz"
+CODES, RENUMBERED = "codes-{}.npy", "renumbered-{}.npy"
 IDS_PER_PIECE = 1 << 20
+
+Codes = Int64[np.ndarray, "codes"]
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ def read_text(preparation: Preparation, folder: Path) -> Reading:
     """Read a corpus into `folder`, from where a reading of the same was interrupted."""
     source, options, pace = preparation.source, preparation.options, preparation.pace
     known = preparation.known
-    learns = options.learns(0 if known is None else len(known))
+    # Whether there is room for words that are not known already.
+    n_known = 0 if known is None else len(known)
+    learns = options.max_words is None or options.max_words > n_known
     table = WordTable(max_distinct=options.max_distinct, known=known, learns=learns)
     reading, total = _resumed(folder, table) or Reading(table), source.total
     with open(folder / IDS, "r+b" if reading.n_ids else "w+b") as out:
@@ -93,10 +98,6 @@ def read_text(preparation: Preparation, folder: Path) -> Reading:
     return reading
 
 
-def _renumbered_file(folder: Path, segment: int) -> Path:
-    return folder / f"renumbered-{segment}.npy"
-
-
 def _take(
     piece: TextPiece, reading: Reading, out: BinaryIO, folder: Path, options: TextOptions
 ) -> None:
@@ -105,7 +106,7 @@ def _take(
         out.write(part.ids.data)
         reading.n_ids += len(part.ids)
         if part.renumbered is not None:
-            np.save(_renumbered_file(folder, len(reading.segments)), part.renumbered)
+            np.save(folder / RENUMBERED.format(len(reading.segments)), part.renumbered)
             reading.segments.append(reading.n_ids)
     if piece.ends and not table.ended:
         out.write(np.int32(-1).tobytes())
@@ -142,13 +143,12 @@ def _resumed(folder: Path, table: WordTable) -> Reading | None:
     return Reading(table, Position(**progress["position"]), progress["n_ids"], progress["segments"])
 
 
-def choose_words(
-    table: WordTable, *, options: TextOptions, known: Vocabulary | None
-) -> tuple[Vocabulary, Int64[np.ndarray, "codes"]]:
+def choose_words(table: WordTable, preparation: Preparation) -> tuple[Vocabulary, Codes]:
     """The vocabulary of what a table has read, and the number of the word of each code.
 
     Known words keep their codes; new ones follow, by falling count (ties: alphabetical).
     """
+    options, known = preparation.options, preparation.known
     if table.n_tokens == 0:
         raise DataError("`source` must have words, got white space alone, or nothing.")
     numbers, words = _new_words(table, options)
@@ -175,9 +175,7 @@ def choose_words(
     return known.grown(seen).grown(fresh), np.concatenate([np.arange(len(known)), numbers])
 
 
-def _new_words(
-    table: WordTable, options: TextOptions
-) -> tuple[Int64[np.ndarray, "codes"], list[str]]:
+def _new_words(table: WordTable, options: TextOptions) -> tuple[Codes, list[str]]:
     counts = table.counts
     numbers = table.n_known + np.flatnonzero(counts[table.n_known :] >= options.min_count)
     room = len(numbers)
@@ -192,9 +190,7 @@ def _new_words(
     return numbers[np.array(order, np.int64)], [words[at] for at in order]
 
 
-def write_tokens(
-    reading: Reading, folder: Path, file: Path, *, numbers: Int64[np.ndarray, "codes"], pace: Pace
-) -> int:
+def write_tokens(reading: Reading, folder: Path, file: Path, *, numbers: Codes, pace: Pace) -> int:
     """Write the codes of a reading in `folder` as a NumPy file, -1 after each sentence; how many.
 
     `numbers`: the number of the word of each code
@@ -202,16 +198,16 @@ def write_tokens(
     codes = np.full(reading.table.n_words, -1, np.int32)
     codes[numbers] = np.arange(len(numbers), dtype=np.int32)
     # The code of each number, for each segment: a table that is pruned changes numbers.
-    np.save(_codes_file(folder, len(reading.segments)), codes)
+    np.save(folder / CODES.format(len(reading.segments)), codes)
     for segment in reversed(range(len(reading.segments))):
-        renumbered = np.load(_renumbered_file(folder, segment))
+        renumbered = np.load(folder / RENUMBERED.format(segment))
         codes = np.where(renumbered >= 0, codes[renumbered], np.int32(-1))
-        np.save(_codes_file(folder, segment), codes)
+        np.save(folder / CODES.format(segment), codes)
     n_written, n_read, ended = 0, 0, True
     with open(folder / IDS, "rb") as ids, open(file, "wb") as out:
         _write_header(out, 0)
         for segment, stop in enumerate([*reading.segments, reading.n_ids]):
-            codes = np.load(_codes_file(folder, segment))
+            codes = np.load(folder / CODES.format(segment))
             while n_read < stop:
                 piece = np.fromfile(ids, np.int32, min(IDS_PER_PIECE, stop - n_read))
                 n_read += len(piece)
@@ -221,10 +217,6 @@ def write_tokens(
                 pace.report(Progress("encoding", n_read, reading.n_ids, reading.table.n_tokens))
         _write_header(out, n_written)
     return n_written
-
-
-def _codes_file(folder: Path, segment: int) -> Path:
-    return folder / f"codes-{segment}.npy"
 
 
 def _write_header(out: BinaryIO, n_tokens: int) -> None:

@@ -191,17 +191,16 @@ def _prepared_for_now(preparation: Preparation) -> PreparedText:
 
 def _prepare(preparation: Preparation, folder: Path) -> None:
     """Write the files of a prepared text, among those that it is made with."""
-    options, known = preparation.options, preparation.known
     reading = read_text(preparation, folder)
-    vocabulary, numbers = choose_words(reading.table, options=options, known=known)
+    vocabulary, numbers = choose_words(reading.table, preparation)
     write_tokens(reading, folder, folder / TOKENS, numbers=numbers, pace=preparation.pace)
     vocabulary.write_json(folder / WORDS)
     forgotten = reading.table.forgotten
     if forgotten:
         warnings.warn(
             f"words read at most {forgotten} times were forgotten when there were more than "
-            f"{options.max_distinct} distinct ones: counts of rare words are too low. Raise "
-            "`max_distinct` if there is memory.",
+            f"{preparation.options.max_distinct} distinct ones: counts of rare words are too low. "
+            "Raise `max_distinct` if there is memory.",
             stacklevel=4,  # the caller of `prepare_text`
         )
     n_tokens = reading.table.n_tokens

@@ -62,10 +62,6 @@ class TextOptions:
         check_choice("cleaning", self.cleaning, (None, *CLEANINGS))
         check_choice("lower", self.lower, (False, True))
 
-    def learns(self, n_known: int) -> bool:
-        """Whether there is room for words that are not known already."""
-        return self.max_words is None or self.max_words > n_known
-
     def cleaned(self, text: bytes) -> bytes:
         """A piece of text as words are cut out of it."""
         if self.cleaning is not None:
