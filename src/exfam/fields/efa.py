@@ -101,13 +101,9 @@ class FieldEFA(FieldNetworkParameters, Lags, TrainedField):
     def _network(
         self, climate: Climate, start: torch.Tensor, generator: torch.Generator
     ) -> FieldNetwork:
+        family = family_in_units(self.family_)
         return build_field_network(
-            self.shape_,
-            self,
-            climate=climate,
-            family=family_in_units(self.family_),
-            start=start,
-            generator=generator,
+            self.shape_, self, climate=climate, family=family, start=start, generator=generator
         )
 
     def explain(self, X: Any) -> list[FieldExplanation]:

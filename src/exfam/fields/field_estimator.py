@@ -104,13 +104,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         maps = plan.train
         if counts(self.family_):  # which are standardized as log(1 + count)
             maps = maps.with_(values={name: np.log1p(v) for name, v in maps.values.items()})
-        climate = fit_climate(
-            maps,
-            kind=self.standardize,
-            metric=self.metric,
-            period=self.period,
-            step=self.shape_.step,
-        )
+        climate = fit_climate(maps, kind=self.standardize, **self._climate_options)
         self.members_ = [self._member(part) for part in self._fit_parts(plan, climate)]
         return self
 
@@ -318,14 +312,13 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
     def _restored_member(self, config: Any) -> TwoPartModel:
         shape = self.shape_
         climate = Climate(
-            self.standardize,
-            n_sites=shape.n_sites,
-            n_dims=shape.n_dims,
-            metric=shape.metric,
-            period=self.period,
-            step=shape.step,
+            self.standardize, n_sites=shape.n_sites, n_dims=shape.n_dims, **self._climate_options
         )
         return self._member(self._empty_part(climate))
+
+    @property
+    def _climate_options(self) -> dict[str, Any]:
+        return {"metric": self.shape_.metric, "period": self.period, "step": self.shape_.step}
 
 
 class TrainedField(FieldTraining, FieldEstimator, ABC):

@@ -57,10 +57,7 @@ class FieldLatentFactor(LatentFactorParameters, TrainedField):
     def _part(
         self, groups: Groups, climate: Climate, generator: torch.Generator
     ) -> FieldLatentFactorPart:
+        normal = None if self.standardize == "none" else climate
         return build_field_latent_factor(
-            groups,
-            self,
-            metric=self.metric,
-            climate=None if self.standardize == "none" else climate,
-            generator=generator,
+            groups, self, metric=self.metric, climate=normal, generator=generator
         )

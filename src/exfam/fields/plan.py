@@ -54,11 +54,9 @@ class FieldPlan:
 
     def standardized(self) -> "FieldPlan":
         """The plan with standardized values and their family, as models see them."""
-        train, validation = (
-            None if maps is None else standardized_maps(maps, self.family, self.shape)
-            for maps in (self.train, self.validation)
-        )
-        assert train is not None
+        train, validation = standardized_maps(self.train, self.family, self.shape), self.validation
+        if validation is not None:
+            validation = standardized_maps(validation, self.family, self.shape)
         family = family_in_units(self.family)
         return replace(self, train=train, validation=validation, family=family)
 
@@ -85,14 +83,8 @@ def plan_field_fit(
     shown = train.values[column][observed_own(train)].astype(np.float64)
     family = scaled_to(family, torch.from_numpy(shown))
     check_range(train, family)
-    return FieldPlan(
-        train=train,
-        validation=held_out,
-        shape=shape,
-        family=family,
-        places=site_places(groups),
-        checkpoint=checkpoint_path(checkpoint),
-    )
+    path = checkpoint_path(checkpoint)
+    return FieldPlan(train, held_out, shape, family, site_places(groups), path)
 
 
 def _shape(estimator: Any, groups: Groups) -> FieldShape:

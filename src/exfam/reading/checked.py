@@ -131,13 +131,9 @@ def _keys(texts_and_rows: pa.Table, table: Table, part: Part, date_format: str |
     keys = read(texts, name=part.name, date_format=date_format, where=where)
     if keys is not None:
         return keys
-    raise table.origin.error(
-        part,
-        "be numeric",
-        found=(int(rows[0]), texts[0].as_py(), len(texts)),
-        n_rows=len(texts),
-        advice="Convert the column to numbers or dates first.",
-    )
+    found = (int(rows[0]), texts[0].as_py(), len(texts))
+    advice = "Convert the column to numbers or dates first."
+    raise table.origin.error(part, "be numeric", found=found, n_rows=len(texts), advice=advice)
 
 
 @dataclass(frozen=True, eq=False)

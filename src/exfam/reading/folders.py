@@ -147,13 +147,8 @@ class FolderKind:
             raise DataError(f"`folder` must be free, got {got.format(folder)}")
 
 
-PREPARED = FolderKind(
-    "prepared folder",
-    "manifest.json",
-    "exfam-prepared",
-    1,
-    again="Prepare the folder again, or copy it anew from where it is whole.",
-)
+_AGAIN = "Prepare the folder again, or copy it anew from where it is whole."
+PREPARED = FolderKind("prepared folder", "manifest.json", "exfam-prepared", 1, again=_AGAIN)
 
 
 def is_prepared(path: Any) -> bool:

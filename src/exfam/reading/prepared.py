@@ -143,15 +143,13 @@ class Manifest:
     ordered: bool = False
 
     def write(self, folder: Path) -> None:
-        PREPARED.write(
-            folder,
-            {
-                "read_with": None if self.columns is None else asdict(self.columns),
-                "facts": None if self.facts is None else dict(self.facts),
-                "ordered": self.ordered,
-                "shards": [asdict(shard) for shard in self.shards],
-            },
-        )
+        document = {
+            "read_with": None if self.columns is None else asdict(self.columns),
+            "facts": None if self.facts is None else dict(self.facts),
+            "ordered": self.ordered,
+            "shards": [asdict(shard) for shard in self.shards],
+        }
+        PREPARED.write(folder, document)
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -203,18 +203,9 @@ class ShardWriter:
 
     def _note(self, field: str, name: str | None, file: Path, column: np.ndarray) -> None:
         contents = contents_of(file)
-        self._shards.append(
-            Shard(
-                field=field,
-                name=name,
-                file=file.name,
-                dtype=column.dtype.str,
-                shape=column.shape,
-                offset=contents.size - column.nbytes if file.suffix == ".npy" else 0,
-                size=contents.size,
-                sha256=contents.sha256,
-            )
-        )
+        offset = contents.size - column.nbytes if file.suffix == ".npy" else 0
+        layout = (column.dtype.str, column.shape, offset)
+        self._shards.append(Shard(field, name, file.name, *layout, **asdict(contents)))
 
 
 def mapped_groups(folder: Path, shards: Iterable[Shard], *, ordered: bool) -> Groups:

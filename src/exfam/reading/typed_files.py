@@ -165,10 +165,6 @@ def _mixture(database: Database, raw: Table, part: Part) -> DataError:
         f"SELECT count(*) FILTER (WHERE {odd}), count(*) FROM {raw.relation}"
     )
     first, where = raw.origin.of(row)
-    return raw.origin.error(
-        part,
-        "hold values of one plain type",
-        found=(odd_row, cell[0].as_py(), count),
-        n_rows=total,
-        advice=f"Row {first}{where} has a {value[0].as_py().lower()}. Make them alike.",
-    )
+    rule, found = "hold values of one plain type", (odd_row, cell[0].as_py(), count)
+    advice = f"Row {first}{where} has a {value[0].as_py().lower()}. Make them alike."
+    return raw.origin.error(part, rule, found=found, n_rows=total, advice=advice)

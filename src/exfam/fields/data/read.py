@@ -71,17 +71,9 @@ def read_field(
     >>> groups.observed
     array([False,  True])
     """
-    return read_field_with_facts(
-        data,
-        time=time,
-        site=site,
-        coordinates=coordinates,
-        value=value,
-        metric=metric,
-        missing=missing,
-        sites=sites,
-        date_format=date_format,
-    )[0]
+    names: Any = {"time": time, "site": site, "coordinates": coordinates, "value": value}
+    how: Any = {"metric": metric, "missing": missing, "sites": sites, "date_format": date_format}
+    return read_field_with_facts(data, **names, **how)[0]
 
 
 def read_field_with_facts(

@@ -69,11 +69,9 @@ class GaussianProcessPart(nn.Module):
             gap = gaps(maps.steps_back[rows])
             return _covariance(distance, gap, self.log_parameters, self.kernel) + unknown
 
+        value = maps.above(self.level).value
         mean, variance = conditionals(
-            maps.above(self.level).value,
-            maps.observed,
-            signature=maps.signature,
-            covariance=covariance,
+            value, maps.observed, signature=maps.signature, covariance=covariance
         )
         return maps.to_eta(self.level + mean, variance)
 
@@ -165,12 +163,9 @@ class KrigingPart(nn.Module):
         def covariance(rows: Int64[Tensor, "rows"]) -> Matrices:
             return self._covariance(maps.points[rows], maps.doubt[rows])
 
+        value = torch.where(observed, maps.value, 0.0)
         mean, variance = conditionals(
-            torch.where(observed, maps.value, 0.0),
-            observed,
-            signature=maps.signature,
-            covariance=covariance,
-            flat_mean=True,
+            value, observed, signature=maps.signature, covariance=covariance, flat_mean=True
         )
         usual_mean, usual_variance = self.mean_variance
         lone = variance.isinf()

@@ -211,16 +211,10 @@ class FieldNetwork(nn.Module):
         place = self.place.content(first).expand(len(shown), -1, -1)
         content = self.dropout(place + self.value.content(anomalies))
         center = place + self.value.mask
-        sources = [block.keys(content, batch.position) for block in self._blocks]
-        return _Seen(
-            center,
-            [(k.transpose(1, 2).flatten(2), v.transpose(1, 2).flatten(2)) for k, v in sources],
-            None if self.read_out is None else self.read_out.key(center),
-            values,
-            batch.position,
-            keys,
-            alike,
-        )
+        pairs = (block.keys(content, batch.position) for block in self._blocks)
+        sources = [(k.transpose(1, 2).flatten(2), v.transpose(1, 2).flatten(2)) for k, v in pairs]
+        read_keys = None if self.read_out is None else self.read_out.key(center)
+        return _Seen(center, sources, read_keys, values, batch.position, keys, alike)
 
     def _attend(self, seen: _Seen) -> tuple[Vectors, list[Tensor]]:
         keys, positions, weights = seen.keys, seen.positions, list[Tensor]()

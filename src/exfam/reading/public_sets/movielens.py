@@ -57,12 +57,8 @@ def movielens_100k() -> MovieLens:
     ratings = np.array(read_file(SOURCE, "movielens/u.data").split(), dtype=np.int64).reshape(-1, 4)
     movies = _fields("movielens/u.item", encoding="latin-1")
     users = _fields("movielens/u.user", encoding="ascii")
-    user, movie, rating, time = (np.ascontiguousarray(column) for column in ratings.T)
     return MovieLens(
-        user=user,
-        movie=movie,
-        rating=rating,
-        time=time,
+        *map(np.ascontiguousarray, ratings.T),  # user, movie, rating, time
         title=np.array([movie[1] for movie in movies], dtype=object),
         genres=np.array([movie[-19:] for movie in movies], dtype=np.float32),
         age=np.array([user[1] for user in users], dtype=np.float32),

@@ -40,10 +40,7 @@ def temperature_table() -> pa.Table:
         {
             "date": pc.binary_join_element_wise(year, month, day, "-"),
             "site": pc.binary_join_element_wise(rows["city"], rows["state"], ", "),
-            "lat": rows["lat"],
-            "lon": rows["lon"],
-            "year": rows["year"],
-            "temperature_f": rows["temperature_f"],
+            **{name: rows[name] for name in ("lat", "lon", "year", "temperature_f")},
         }
     )
 

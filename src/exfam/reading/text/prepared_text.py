@@ -18,13 +18,8 @@ from exfam.reading.folders import Contents, FolderKind, contents_of
 from exfam.reading.text.vocabulary import Vocabulary
 
 TOKENS, WORDS = "tokens.npy", "vocabulary.json"
-TEXT = FolderKind(
-    "prepared text",
-    "text.json",
-    "exfam-text",
-    1,
-    again="Prepare the text again, or copy the folder anew from where it is whole.",
-)
+_AGAIN = "Prepare the text again, or copy the folder anew from where it is whole."
+TEXT = FolderKind("prepared text", "text.json", "exfam-text", 1, again=_AGAIN)
 # Tokens that are checked at once.
 _BLOCK = 1 << 20
 

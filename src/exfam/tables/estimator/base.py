@@ -271,10 +271,5 @@ class TableEstimator(
             self.feature_names_in_ = np.array([str(n) for n in config["feature_names"]], object)
 
     def _restored_member(self, config: Any) -> MaskedTableModel:
-        return build_masked_table(
-            self.schema_,
-            self.settings_,
-            families=self.families_,
-            cells=None,
-            generator=torch.Generator().manual_seed(0),
-        )
+        own, generator = (self.schema_, self.settings_), torch.Generator().manual_seed(0)
+        return build_masked_table(*own, families=self.families_, cells=None, generator=generator)

@@ -68,14 +68,12 @@ def train_model(
         cells=plan.cells,
         generator=torch.Generator().manual_seed(int(estimator.seed)),
     ).to(choose_device(estimator.device))
+    weight = plan.weight if weight is None else weight
+    orders = np.random.default_rng(int(estimator.seed)) if own_orders else None
     history = fit(
         model,
         objective=objective_of(estimator, plan, recipes),
-        train=model.rows(
-            plan.cells,
-            plan.weight if weight is None else weight,
-            generator=np.random.default_rng(int(estimator.seed)) if own_orders else None,
-        ),
+        train=model.rows(plan.cells, weight, generator=orders),
         validation=None if plan.validation is None else model.rows(plan.validation),
         settings=schedule(estimator, len(plan.cells), length=recipes[0].length),
         progress=progress,
@@ -270,13 +268,8 @@ def _nats(
 
 def _trial(recipe: Recipe, nats: np.ndarray, first: np.ndarray) -> Trial:
     gain, by_scale = nats[0] - first, nats.mean(1)
-    return Trial(
-        recipe,
-        float(by_scale[0]),
-        float(gain.mean()),
-        float(gain.std() / len(gain) ** 0.5),
-        log_scale=_LOG_SCALES[int(by_scale.argmax())],
-    )
+    error, best = float(gain.std() / len(gain) ** 0.5), _LOG_SCALES[int(by_scale.argmax())]
+    return Trial(recipe, float(by_scale[0]), float(gain.mean()), error, log_scale=best)
 
 
 def _n_scored(plan: TablePlan) -> Int64[np.ndarray, "rows"]:

@@ -181,12 +181,8 @@ def check_support(name: str, family: Family, value: Float64[np.ndarray, "rows"])
     rows = np.flatnonzero(~np.isnan(value))
     wrong = ~family.in_support(torch.from_numpy(value[rows])).numpy()
     if wrong.any():
-        first = rows[wrong][0]
+        first, counts = int(rows[wrong][0]), (int(wrong.sum()), len(value))
+        support, hint = family.support, family.hint
         raise support_error(
-            name,
-            value[first],
-            support=family.support,
-            row=int(first),
-            counts=(int(wrong.sum()), len(value)),
-            hint=family.hint,
+            name, value[first], support=support, row=first, counts=counts, hint=hint
         )
