@@ -57,14 +57,13 @@ def movielens_100k() -> MovieLens:
     ratings = np.array(read_file(SOURCE, "movielens/u.data").split(), dtype=np.int64).reshape(-1, 4)
     movies = _fields("movielens/u.item", encoding="latin-1")
     users = _fields("movielens/u.user", encoding="ascii")
-    return MovieLens(
-        *map(np.ascontiguousarray, ratings.T),  # user, movie, rating, time
-        title=np.array([movie[1] for movie in movies], dtype=object),
-        genres=np.array([movie[-19:] for movie in movies], dtype=np.float32),
-        age=np.array([user[1] for user in users], dtype=np.float32),
-        sex=np.array([user[2] for user in users], dtype=object),
-        occupation=np.array([user[3] for user in users], dtype=object),
-    )
+    user, movie, rating, time = map(np.ascontiguousarray, ratings.T)
+    title = np.array([fields[1] for fields in movies], dtype=object)
+    genres = np.array([fields[-19:] for fields in movies], dtype=np.float32)
+    age = np.array([fields[1] for fields in users], dtype=np.float32)
+    sex = np.array([fields[2] for fields in users], dtype=object)
+    occupation = np.array([fields[3] for fields in users], dtype=object)
+    return MovieLens(user, movie, rating, time, title, genres, age, sex, occupation)
 
 
 def _fields(name: str, *, encoding: str) -> list[list[str]]:
