@@ -61,6 +61,7 @@ ENTRY_POINTS = "exfam.commands"
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 LONGEST = 1000
+OF_MEMORY = "alloc|out of memory|storage size calculation overflowed"
 
 
 @functools.cache
@@ -136,7 +137,8 @@ def _run(name: str, words: list[str]) -> int:
     except KeyboardInterrupt:
         return _fail(spoken, "interrupted", status=INTERRUPTED)
     except (MemoryError, RuntimeError) as error:
-        if not _is_memory(error):
+        # torch raises RuntimeError where numpy raises MemoryError.
+        if isinstance(error, RuntimeError) and not re.search(OF_MEMORY, str(error).lower()):
             raise
         return _fail(spoken, "Memory must suffice, got less. Use less data, or smaller sizes.")
     return status
@@ -199,12 +201,6 @@ def _as_options(message: str, names: Sequence[str]) -> str:
 
     message = message.replace("`source`", "`FILE`").replace("`path`", "`MODEL`")
     return re.sub(r"`(\w+)`|\b(\w+)=(?:True|(['\"])([\w-]+)\3)", option, message)
-
-
-def _is_memory(error: BaseException) -> bool:
-    # torch raises RuntimeError where numpy raises MemoryError.
-    words = ("alloc", "out of memory", "storage size calculation overflowed")
-    return isinstance(error, MemoryError) or any(word in str(error).lower() for word in words)
 
 
 @contextlib.contextmanager

@@ -60,12 +60,12 @@ def note(*lines: str) -> None:
             print(line.encode(errors="backslashreplace").decode(), file=sys.stderr, flush=True)
 
 
-def counted(n: int, word: str) -> str:
+def number_of(n: int, word: str) -> str:
     """A number with what it counts: "1 row", "1,200 rows"."""
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
-def label_names(name: str, labels: Iterable[Any]) -> list[str]:
+def names_by_label(name: str, labels: Iterable[Any]) -> list[str]:
     """How columns about the labels of a column are called."""
     return [
         f"{name}={label:g}" if isinstance(label, float) else f"{name}={label}" for label in labels

@@ -9,7 +9,7 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column, counted
+from exfam.cli.output import arrow_column, number_of
 from exfam.columns.parts import FrameColumns, UnknownLabels, warn_unknown
 from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
@@ -71,14 +71,14 @@ def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOp
 def describe_rows(facts: ReadingFacts) -> str:
     """What was met while reading, in words."""
     numbers = {"row": facts.rows, "group": facts.groups, "item": facts.items}
-    words = [", ".join(counted(n, word) for word, n in numbers.items() if n)]
+    words = [", ".join(number_of(n, word) for word, n in numbers.items() if n)]
     for n, what in (
         (facts.ties, "tied in order"),
         (facts.duplicates, "dropped as duplicates"),
         (facts.unobserved, "without a value"),
     ):
         if n:
-            words.append(f"{counted(n, 'row')} {what}")
+            words.append(f"{number_of(n, 'row')} {what}")
     return "; ".join(words)
 
 

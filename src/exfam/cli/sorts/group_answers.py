@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column, beside, label_names, stacked
+from exfam.cli.output import arrow_column, beside, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sources import file_rows
 from exfam.groups import Groups
@@ -62,7 +62,7 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
         name, classes = model.item or "item", model.vocabulary_["item"].tolist()
     else:
         name, classes = of, list(families[of].categories)
-    return dict(zip(label_names(name, classes), probability.T, strict=True))
+    return dict(zip(names_by_label(name, classes), probability.T, strict=True))
 
 
 def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import beside, counted
+from exfam.cli.output import beside, number_of
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.group_answers import attention_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
@@ -133,7 +133,7 @@ def _impossible(parts: dict[str, np.ndarray], groups: Groups) -> list[str]:
     own = groups.elements()[elements]
     row = int((own if groups.source_row is None else groups.source_row[own]).min())
     return [
-        f"{counted(len(own), 'observation')} of probability 0 under the model, the first at row "
+        f"{number_of(len(own), 'observation')} of probability 0 under the model, the first at row "
         f"{row}: minus infinity"
     ]
 

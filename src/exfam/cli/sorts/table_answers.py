@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column, label_names, stacked
+from exfam.cli.output import arrow_column, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
@@ -71,7 +71,7 @@ def _predicted(
     prediction = Prediction(distribution, np.arange(n_rows), n_rows)
     if chosen.proba:
         assert column.labels is not None
-        names = label_names(name, column.labels.tolist())
+        names = names_by_label(name, column.labels.tolist())
         yield from zip(names, distribution.probs().double().numpy().T, strict=True)
     elif chosen.interval is not None:
         low, high = prediction.interval(chosen.interval)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from exfam.checks import DataError, ExfamError
 from exfam.cli.errors import reworded
-from exfam.cli.output import counted
+from exfam.cli.output import number_of
 from exfam.families import family_to_config
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
@@ -133,11 +133,11 @@ def errors_of_files(*tables: TableFile) -> Iterator[None]:
 
 def describe_table(table: TableFile) -> str:
     """What a table holds and lacks, in one line."""
-    text = f"{counted(len(table), 'row')}, {counted(table.frame.num_columns, 'column')}"
+    text = f"{number_of(len(table), 'row')}, {number_of(table.frame.num_columns, 'column')}"
     if n := table.n_missing:
-        text += f"; {counted(n, 'cell')} missing"
+        text += f"; {number_of(n, 'cell')} missing"
     if table.n_unnamed:
-        text += f"; {counted(table.n_unnamed, 'column')} without a name left out"
+        text += f"; {number_of(table.n_unnamed, 'column')} without a name left out"
     return text
 
 

@@ -70,9 +70,7 @@ def _parameters(model: Any) -> TableData:
 
 def _shown(value: Any) -> str:
     """Lists read as tuples do: a saved model comes back with these."""
-    if isinstance(value, list | tuple):
-        return ", ".join(str(part) for part in value)
-    return str(value)
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _curve(material: Material) -> Picture | None:
