@@ -159,6 +159,5 @@ def as_sentences(
     number = {word: code for code, word in enumerate(vocabulary)}
     lengths = np.array([len(sentence) for sentence in sentences], np.int64)
     stop = np.cumsum(lengths)
-    item = [number.get(word, other) for sentence in sentences for word in sentence]
-    names = {"item": np.array(vocabulary)}
-    return Groups(stop - lengths, stop, np.array(item, np.int32), vocabulary=names)
+    item = np.array([number.get(word, other) for own in sentences for word in own], np.int32)
+    return Groups(stop - lengths, stop, item, vocabulary={"item": np.array(vocabulary)})
