@@ -2,8 +2,6 @@
 
 from exfam.cli.commands import Command
 
-__all__ = ["COMMANDS"]
-
 COMMANDS = {
     "probe dependencies": Command(
         "which attention heads of an encoder find dependencies",

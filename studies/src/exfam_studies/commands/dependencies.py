@@ -33,7 +33,6 @@ def _scores(chosen: Any) -> dict[str, list[Any]]:
     offsets = {score.relation: score for score in scores(offset_hits)}
     heads = scores(partial(attention_hits, encoder))
     shown = [score for score in heads if score.n_edges >= chosen.least]
-    best = [offsets[score.relation] for score in shown]
     return {
         "relation": [score.relation for score in shown],
         "n": [score.n_edges for score in shown],
@@ -41,8 +40,8 @@ def _scores(chosen: Any) -> dict[str, list[Any]]:
         "accuracy": [score.accuracy.mean for score in shown],
         "low": [score.accuracy.low for score in shown],
         "high": [score.accuracy.high for score in shown],
-        "offset": [score.predictor for score in best],
-        "accuracy of the offset": [score.accuracy.mean for score in best],
+        "offset": [offsets[score.relation].predictor for score in shown],
+        "accuracy of the offset": [offsets[score.relation].accuracy.mean for score in shown],
     }
 
 

@@ -75,7 +75,6 @@ def _scores(sets: Any, folder: str, seed: int) -> dict[str, list[Any]]:
             f"`--model` must predict labels among {', '.join(LABELS)}, "
             f"got {unknown[0]!r} in {folder}."
         )
-
     scores = [
         swap_accuracy([model.predict], pairs, seed=seed) if len(pairs) else None for pairs in sets
     ]

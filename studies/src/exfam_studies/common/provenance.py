@@ -39,9 +39,11 @@ class Run:
 
 def this_run() -> Run:
     """The run at hand."""
+    commit = _git("rev-parse", "--short=12", "HEAD")
+    changes = commit and _git("status", "--porcelain", "--untracked-files=no", "--", ".")
     versions = {"python": platform.python_version(), "exfam": __version__}
     return Run(
-        commit=_commit(),
+        commit=f"{commit}+changes" if changes else commit or None,
         date=datetime.now(UTC).date().isoformat(),
         versions=versions | {package: version(package) for package in _PACKAGES},
         machine=f"{_processor()}, {os.cpu_count()} cores, {platform.system()}",
@@ -63,12 +65,6 @@ def _is_same(value: Any, default: Any) -> bool:
     if isinstance(value, str | list | tuple) and isinstance(default, tuple):
         return listed(value) == default
     return type(value) is type(default) and repr(value) == repr(default)
-
-
-def _commit() -> str | None:
-    commit = _git("rev-parse", "--short=12", "HEAD")
-    changes = commit and _git("status", "--porcelain", "--untracked-files=no", "--", ".")
-    return f"{commit}+changes" if changes else commit or None
 
 
 def _git(*words: str) -> str:

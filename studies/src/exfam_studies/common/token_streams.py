@@ -73,8 +73,7 @@ def read_texts(corpus: Corpus, *, n_lines: int | None = None) -> Texts:
     codes = {"train": train}
     codes |= {p: encode_text(given[p], lexicon, name=p) for p in ("validation", "test")}
     n_tokens = tuple(len(codes[part]) for part in PARTS)
-    published = (corpus.n_words, corpus.n_tokens)
-    if n_lines is None and (len(lexicon), n_tokens) != published:
+    if n_lines is None and (len(lexicon), n_tokens) != (corpus.n_words, corpus.n_tokens):
         raise DataError(
             f"`{corpus.name}` must be the published text of {corpus.n_words} words and "
             f"{corpus.n_tokens} tokens (train, validation, test), got {len(lexicon)} and "

@@ -171,8 +171,7 @@ def _not_symmetric(asymmetry: float) -> tuple[str, ...]:
 
 def _asymmetry(information: Information) -> float:
     """|M - M'| / (2 |M|): from 0 to 1."""
-    norm = np.linalg.norm
-    return float(norm(information - information.T) / (2 * norm(information)))
+    return float(np.linalg.norm(information - information.T) / (2 * np.linalg.norm(information)))
 
 
 def _variance_error(form: Transform, n: int) -> float:

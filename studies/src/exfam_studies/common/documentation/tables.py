@@ -110,10 +110,9 @@ def vectors(rows: Sequence[Row]) -> Table:
     for model, name in WORD_MODELS.items():
         own = all_of(rows, model=model)
         cells = [find(own, metric=metric) for metric in WORD_METRICS]
-        spent = first(own, "cpu_seconds", ".0f")
-        lines.append([name + seeds_note(own), *map(number, cells), spent])
-        paper = [first([row], "paper", ".3f") for row in cells]
-        lines.append([f"{name}: paper, text8", *paper, ""])
+        figures, papers = map(number, cells), (first([row], "paper", ".3f") for row in cells)
+        lines.append([name + seeds_note(own), *figures, first(own, "cpu_seconds", ".0f")])
+        lines.append([f"{name}: paper, text8", *papers, ""])
     return ("context vectors", *WORD_METRICS.values(), "CPU s"), lines
 
 
