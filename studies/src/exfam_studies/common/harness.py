@@ -59,7 +59,7 @@ def reproduce(name: str | None, *, options: Options, json: Path | None = None) -
     # One thread: the processor time of a row is then that of the work alone.
     with processor_threads(1):
         rows = module.run(options)
-    run, settings = this_run(), getattr(module, "parameters", lambda row, options: {})
+    run, settings = this_run(), getattr(module, "parameters", lambda row, _: row.parameters)
     rows = [
         replace(row, run=run, parameters=row.parameters or settings(row, options)) for row in rows
     ]

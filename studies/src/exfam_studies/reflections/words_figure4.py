@@ -37,6 +37,6 @@ def _rows(study: WordStudy, share: int) -> list[Row]:
     settings = RECIPE.settings(study.options)
     fitted = {**settings, "tie": "reflection", "positive_share": share / 100}
     kept = study.kept((f"positive-{share:03}",), partial(judged_fit, study, fitted))
-    shown = {"percent": share, "corpus": study.corpus, **settings}
+    shown: dict[str, str | int] = {"percent": share, "corpus": study.corpus, **settings}
     row = replace(study.row(TASKS[0], "sgns-wt", fitted), settings=shown, note="")
     return metric_rows(row, kept, METRICS)
