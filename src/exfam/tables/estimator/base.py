@@ -208,8 +208,7 @@ class TableEstimator(
         table, named = read_table(X), has_names(X)
         response = self.response_ if joint and named else None
         own = without_column(table, response)
-        several = self.missing_columns == "auto" and len(self.tables_) > 1
-        if not several and self.missing_columns != "absent":
+        if not self._may_lack_columns:
             try:
                 shell = name_shell(own.names) if named else X
                 validate_data(self, shell, reset=False, skip_check_array=True)
@@ -233,6 +232,11 @@ class TableEstimator(
             assert response is not None
             own = with_column(own, response, table.columns[response])
         return own
+
+    @property
+    def _may_lack_columns(self) -> bool:
+        several = self.missing_columns == "auto" and len(self.tables_) > 1
+        return several or self.missing_columns == "absent"
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         schema = self.schema_.to_config()
