@@ -5,7 +5,7 @@ Source: Chen, Varoquaux & Suchanek (2023), section 3.4, after Clark et al. (2019
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,8 +36,8 @@ class DependencyHits:
     def apart(self, least: int, most: int | float = np.inf) -> "DependencyHits":
         """Dependencies of words so far apart."""
         chosen = (self.distance >= least) & (self.distance <= most)
-        edges = (self.hits, self.relation, self.distance, self.sentence)
-        return DependencyHits(*(own[chosen] for own in edges), self.predictors)
+        edges = ("hits", "relation", "distance", "sentence")
+        return replace(self, **{name: getattr(self, name)[chosen] for name in edges})
 
 
 @dataclass(frozen=True)

@@ -112,8 +112,8 @@ def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Opti
     of_heads = (score.mean() for score in vars(probed.head_scores()).values())
     scores = {"mean": probed.model_scores(), "mean-of-heads": PositionScores(*of_heads)}
     if probe == "no-special-tokens":
-        for layer, own in enumerate(zip(*vars(probed.layer_scores()).values(), strict=True), 1):
-            scores[f"layer-{layer}"] = PositionScores(*own)
+        layers = zip(*vars(probed.layer_scores()).values(), strict=True)
+        scores |= {f"layer-{n}": PositionScores(*layer) for n, layer in enumerate(layers, 1)}
     rows = []
     for matrix, own in scores.items():
         settings = {"probe": probe, "length": length, "matrix": matrix}

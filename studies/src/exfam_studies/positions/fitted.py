@@ -11,7 +11,7 @@ nearest to what the default learned.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -128,10 +128,10 @@ def _rows(options: Options, name: str, read: Callable[[str], Splits]) -> list[Ro
                 Row(task=name, model="model", settings=settings, metric=metric, value=value)
                 for metric, value in _scores(matrix, causal=causal).items()
             ]
-    best = min(tried, key=lambda own: own.nats[0].validation)
+    best = min(tried, key=lambda own: cast(float, own.nats[0].validation))
     nearest = min(tried, key=lambda own: _apart(own.alone, tried[0].learned, causal=causal))
-    chosen = {"model": "chosen-by-validation", "n_configurations": len(tried)}
-    rows += [replace(row, **chosen) for row in best.nats]
+    by_validation = [replace(row, model="chosen-by-validation") for row in best.nats]
+    rows += [replace(row, n_configurations=len(tried)) for row in by_validation]
     return rows + [replace(row, model="chosen-by-attention") for row in nearest.nats]
 
 
@@ -152,9 +152,10 @@ def _tried(name: str, task: _Task, options: Options) -> list[_Tried]:
 
 
 def _compared(fit: Measured, default: Measured) -> Measured:
-    figures = dict(fit.figures)
+    figures: dict[str, Any] = {**fit.figures}
+    defaults: Mapping[str, Any] = default.figures
     for name in ("nats", VALIDATION + "nats"):
-        figures[f"{name}-difference-to-default"] = fit.figures[name] - default.figures[name]
+        figures[f"{name}-difference-to-default"] = figures[name] - defaults[name]
     return replace(fit, figures=figures)
 
 
@@ -212,6 +213,6 @@ def _table_task(options: Options) -> _Task:
         steps = {"steps": history.steps}
         return Measured(nats, {"attention": attention}, steps, history.cpu_seconds)
 
-    default, n_columns = MaskedTableClassifier(**training), len(cars.train) + 1
-    sizes = {"model": default, "n_positions": n_columns}
-    return _Task(default=default.encoding, fit=fit, weights=encoding_weights, **sizes)
+    model, n = MaskedTableClassifier(**training), len(cars.train) + 1
+    weights = encoding_weights
+    return _Task(default=model.encoding, fit=fit, model=model, n_positions=n, weights=weights)

@@ -49,7 +49,11 @@ parameters = row_parameters
 def run(options: Options) -> list[Row]:
     """Probe for the wanted tasks."""
     wanted = [name for name in TASKS if options.wants(name)]
-    read: _Read = cache(partial(_tasks, wanted, options))
+    sizes = dict.fromkeys(wanted, _FAST_PER_CLASS) if options.fast else PER_CLASS
+    # Words of WC need all of the text to be frequent enough.
+    n_lines = _FAST_LINES if options.fast and "WC" not in wanted else None
+    make = partial(linguistic_tasks, only=wanted, per_class=sizes, n_lines=n_lines)
+    read: _Read = cache(make)
     jobs = [Job("words and lengths", partial(_cheap_rows, read))]
     jobs += [
         Job(f"{encoding} {term}", partial(_model_rows, encoding, term, read, options))
@@ -57,13 +61,6 @@ def run(options: Options) -> list[Row]:
         for term in ATTENTION_TERMS
     ]
     return gather(jobs)
-
-
-def _tasks(wanted: list[str], options: Options) -> dict[str, ProbingTask]:
-    sizes = dict.fromkeys(wanted, _FAST_PER_CLASS) if options.fast else PER_CLASS
-    # Words of WC need all of the text to be frequent enough.
-    n_lines = _FAST_LINES if options.fast and "WC" not in wanted else None
-    return linguistic_tasks(only=wanted, per_class=sizes, n_lines=n_lines)
 
 
 def _cheap_rows(read: _Read) -> list[Row]:
@@ -95,18 +92,16 @@ def _rows(
     task: ProbingTask, model: str, settings: dict[str, Any], encoder: scoring.SentenceEncoder
 ) -> list[Row]:
     score = scoring.probe_task(encoder, task)
-    common, shuffled = {"task": task.name, "model": model}, score.shuffled.mean
-    return [
-        Row(
-            **common,
-            settings={**settings, **interval_settings(score.accuracy)},
-            metric="accuracy",
-            value=score.accuracy.mean,
-            validation=score.validation,
-            n_configurations=len(scoring.PENALTIES),
-        ),
-        Row(**common, settings=settings, metric="shuffled-accuracy", value=shuffled),
-    ]
+    row = Row(task=task.name, model=model, settings=settings, metric="shuffled-accuracy")
+    accuracy = replace(
+        row,
+        settings={**settings, **interval_settings(score.accuracy)},
+        metric="accuracy",
+        value=score.accuracy.mean,
+        validation=score.validation,
+        n_configurations=len(scoring.PENALTIES),
+    )
+    return [accuracy, replace(row, value=score.shuffled.mean)]
 
 
 def linguistic_tasks(

@@ -17,13 +17,9 @@ import numpy as np
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings, row_over_seeds
+from exfam_studies.positions import masked_lms
 from exfam_studies.positions.linguistic.scoring import fit_softmax, hashed_words
-from exfam_studies.positions.masked_lms import (
-    COMPARED,
-    fit_classifier,
-    fit_masked_lm,
-    masked_lm_parameters,
-)
+from exfam_studies.positions.masked_lms import COMPARED
 from exfam_studies.positions.snli import LABELS, SentencePair, snli_pairs
 from exfam_studies.positions.swaps.sets import Predictor, SwapSet, swap_accuracy, swap_sets
 
@@ -42,8 +38,9 @@ _Learn = Callable[[], tuple[_Labeled, _Labeled]]
 
 def run(options: Options) -> list[Row]:
     """Tune and score the wanted models."""
-    read = cache(partial(_sets, options))
-    learn = cache(partial(_training, options))
+    most = FAST_PAIRS if options.fast else None
+    read = cache(lambda: swap_sets(snli_pairs("parsed")[:most]))
+    learn = cache(partial(_training, most))
     jobs = [Job("baselines", partial(_baseline_rows, read, learn))]
     for encoding in COMPARED:
         jobs.append(Job(encoding, partial(_model_rows, encoding, read, learn, options)))
@@ -54,22 +51,17 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's language model and of its classifier."""
     if row.model not in COMPARED:
         return {}
-    return {**masked_lm_parameters("small", row.model, options), "tuning": dict(TUNING)}
+    return {**masked_lms.masked_lm_parameters("small", row.model, options), "tuning": dict(TUNING)}
 
 
-def _sets(options: Options) -> list[SwapSet]:
-    return swap_sets(snli_pairs("parsed")[: FAST_PAIRS if options.fast else None])
-
-
-def _training(options: Options) -> tuple[_Labeled, _Labeled]:
-    """Of different premises."""
+def _training(most: int | None) -> tuple[_Labeled, _Labeled]:
+    """At most so many pairs of each, of different premises."""
     pairs = snli_pairs("test")
     premises = sorted({pair.premise for pair in pairs})
     order = np.random.default_rng(0).permutation(len(premises))
     chosen = {premises[index] for index in order[: len(premises) // 10]}
     train = [pair for pair in pairs if pair.premise not in chosen]
     validation = [pair for pair in pairs if pair.premise in chosen]
-    most = FAST_PAIRS if options.fast else None
     return _labeled(train[:most]), _labeled(validation[:most])
 
 
@@ -107,8 +99,8 @@ def _model_rows(encoding: str, read: _Read, learn: _Learn, options: Options) -> 
     train, validation = learn()
     fits: list[tuple[Predictor, float]] = []
     for seed in range(options.n_seeds(SEEDS)):
-        encoder = fit_masked_lm("small", encoding, seed=seed, options=options)
-        model = fit_classifier(encoder, train, validation, settings=TUNING, seed=seed)
+        encoder = masked_lms.fit_masked_lm("small", encoding, seed=seed, options=options)
+        model = masked_lms.fit_classifier(encoder, train, validation, settings=TUNING, seed=seed)
         fits.append((model.predict, model.score(*validation)))
     return _rows(encoding, fits, read())
 

@@ -35,20 +35,18 @@ from exfam_studies.positions.public_sentences import (
 _Encode = Callable[[Sequence[Any]], Float[np.ndarray, "sentences dim"]]
 
 TASKS = tuple(SIZES)
-_USUAL = "small"
 SEEDS = 3
 # How encoders are tuned, at one rate a size.
 TUNING: Mapping[str, Any] = {"max_epochs": 2, "batch_size": 32, "dropout": 0.1}
 RATE: Mapping[str, float] = {"small": 1e-3, "paper": 5e-5}
 FAST_SENTENCES = 60
-_POSITIONS = ("position-locality", "position-symmetry")
 
 
 def run(options: Options) -> list[Row]:
     """Fit and score the models of the wanted tasks."""
     jobs = []
     for task in TASKS:
-        if options.wants(task, is_long=task != _USUAL):
+        if options.wants(task, is_long=task == "paper"):
             jobs.append(Job(f"{task} baselines", partial(_baseline_rows, task, options)))
             jobs += [
                 Job(f"{task} {encoding}", partial(_model_rows, task, encoding, options))
@@ -168,7 +166,7 @@ def _rows(task: str, encoding: str, kept: Sequence[Measured]) -> list[Row]:
         test, validation = figures["counts"], figures[VALIDATION + "counts"]
         counts = Row(task=task, model="counts", metric="nats", value=test, validation=validation)
         rows.append(counts)
-    for metric in _POSITIONS:
+    for metric in ("position-locality", "position-symmetry"):
         for when in ("before", "after"):
             rows.append(row(task, f"{metric} {when}", metric, None, training=when))
     for kind, n_tried in (("frozen", len(PENALTIES)), ("tuned", 1)):

@@ -133,7 +133,7 @@ def draw_parts(part: SentencePart, *, fractions: Sequence[float], seed: int) -> 
     together, with the label of the first; white space does not make two different.
     """
     check_whole("seed", seed, least=0)
-    number: dict[Sentence, int] = {}
+    number: dict[tuple[str, ...], int] = {}
     copy_of = np.array([number.setdefault(_key(s), len(number)) for s in part.sentences])
     strata = part.targets[np.unique(copy_of, return_index=True)[1]]
     rng = np.random.default_rng(seed)
@@ -146,10 +146,9 @@ def draw_parts(part: SentencePart, *, fractions: Sequence[float], seed: int) -> 
     return [part.rows(np.flatnonzero(part_of[copy_of] == k)) for k in range(len(fractions) + 1)]
 
 
-def _key(sentence: Sentence) -> Sentence:
-    if isinstance(sentence, str):
-        return " ".join(sentence.split())
-    return " ".join(sentence[0].split()), " ".join(sentence[1].split())
+def _key(sentence: Sentence) -> tuple[str, ...]:
+    texts = (sentence,) if isinstance(sentence, str) else sentence
+    return tuple(" ".join(text.split()) for text in texts)
 
 
 def _lines(file: str) -> list[str]:

@@ -76,7 +76,7 @@ def _kinds(words: Sequence[str]) -> set[str]:
 def _with_one(sentences: Sequence[tuple[str, ...]], targets: set[str]) -> list[Example]:
     """The sentences with exactly one of the targets, which is their label."""
     inside = [(words, _kinds(words) & targets) for words in sentences]
-    return [Example(words, *own, group=" ".join(words)) for words, own in inside if len(own) == 1]
+    return [Example(words, own.pop(), " ".join(words)) for words, own in inside if len(own) == 1]
 
 
 def bigram_shift_task(sentences: Sentences, *, seed: int = 0, **drawing: Any) -> ProbingTask:

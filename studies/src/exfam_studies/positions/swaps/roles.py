@@ -67,9 +67,10 @@ def swap_roles(sentence: Sentence, roles: Sequence[Roles]) -> RoleSwap | None:
     it did before. None if no verb is left.
     """
     for verb, agent, patient in roles:
-        is_tried = sentence.words[verb].lower() not in AUXILIARIES and agent and patient
-        if is_tried and (swap := _swapped(sentence, verb, agent, patient)):
-            return swap
+        if agent and patient and sentence.words[verb].lower() not in AUXILIARIES:
+            swap = _swapped(sentence, verb, agent, patient)
+            if swap is not None:
+                return swap
     return None
 
 

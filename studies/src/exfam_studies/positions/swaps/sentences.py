@@ -92,9 +92,7 @@ def written_words(sentence: Sentence) -> tuple[Sentence, tuple[int, ...]]:
 
     What a parser takes apart, such as "man" and "'s", is one word again.
     """
-    words: list[str] = []
-    heads: list[int] = []
-    index: list[int] = []
+    words, heads, index = list[str](), list[int](), list[int]()
     for at, (word, glued) in enumerate(zip(sentence.words, sentence.glued, strict=True)):
         if at and glued and is_word(word) and is_word(sentence.words[at - 1]):
             words[-1] += word
@@ -102,9 +100,8 @@ def written_words(sentence: Sentence) -> tuple[Sentence, tuple[int, ...]]:
             words.append(word)
             heads.append(at)
         index.append(len(words) - 1)
-    glues = tuple(sentence.glued[at] for at in heads)
-    names = tuple(sentence.names[at] for at in heads)
-    return Sentence(tuple(words), glues, names), tuple(index)
+    kept = (tuple(own[at] for at in heads) for own in (sentence.glued, sentence.names))
+    return Sentence(tuple(words), *kept), tuple(index)
 
 
 def phrases_of_length(sentence: Sentence, tree: Tree, *, length: int) -> list[tuple[int, ...]]:
@@ -146,11 +143,9 @@ def _shuffled(
     sentence: Sentence, phrases: Iterable[Sequence[int]], rng: np.random.Generator
 ) -> str | None:
     whole, _ = written_words(sentence.uncapitalized())
-    words = list(whole.words)
-    for indices in phrases:
-        after = _other_order([words[index] for index in indices], rng)
-        for index, word in zip(indices, after, strict=True):
-            words[index] = word
+    words = np.array(whole.words, dtype=object)
+    for indices in map(list, phrases):
+        words[indices] = _other_order(words[indices].tolist(), rng)
     if tuple(words) == whole.words:
         return None
     return str(replace(whole, words=tuple(words)).capitalized_like(sentence))

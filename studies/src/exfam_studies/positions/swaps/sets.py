@@ -16,14 +16,9 @@ import numpy as np
 from exfam.checks import check_whole
 from exfam.scores.metrics import Interval, paired_bootstrap
 from exfam_studies.positions.snli import SentencePair
+from exfam_studies.positions.swaps import sentences
 from exfam_studies.positions.swaps.roles import swap_roles, tree_roles
-from exfam_studies.positions.swaps.sentences import (
-    Sentence,
-    phrases_of_length,
-    shuffle_phrases,
-    shuffle_words,
-    tree_sentence,
-)
+from exfam_studies.positions.swaps.sentences import Sentence
 from exfam_studies.positions.trees import Tree
 
 # Of all rules by which pairs are made; another one where they would make other pairs.
@@ -74,7 +69,7 @@ def swap_sets(pairs: Sequence[SentencePair], *, seed: int = 0) -> list[SwapSet]:
 
 def phrase_shuffles(pairs: Sequence[SentencePair], *, length: int, seed: int = 0) -> SwapSet:
     """Premises with all their phrases of so many words shuffled inside; labels stay."""
-    change = partial(shuffle_phrases, length=length)
+    change = partial(sentences.shuffle_phrases, length=length)
     return _premises_changed(f"shuffle-{length}", pairs, change, [seed, length])
 
 
@@ -82,8 +77,10 @@ def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
     """Premises that have a phrase of 2 to 5 words with all words shuffled; labels stay."""
 
     def change(sentence: Sentence, tree: Tree, *, rng: np.random.Generator) -> str | None:
-        phrases = (phrases_of_length(sentence, tree, length=length) for length in range(2, 6))
-        return shuffle_words(sentence, rng=rng) if any(phrases) else None
+        phrases = (
+            sentences.phrases_of_length(sentence, tree, length=length) for length in range(2, 6)
+        )
+        return sentences.shuffle_words(sentence, rng=rng) if any(phrases) else None
 
     return _premises_changed("shuffle-all", pairs, change, [seed, 0])
 
@@ -105,7 +102,7 @@ def role_swaps(pairs: Sequence[SentencePair]) -> SwapSet:
         for side, sentence, tree in parsed:
             if swap := swap_roles(sentence, tree_roles(tree)):
                 texts[side] = str(swap.sentence)
-                swapped.append(SwappedPair(*texts, "contradiction", pair))
+                swapped.append(SwappedPair(texts[0], texts[1], "contradiction", pair))
                 break
     return SwapSet("swap-roles", tuple(swapped), tried)
 
@@ -127,7 +124,7 @@ def _premises_changed(
 
 def _parsed(text: str, tree: Tree | None) -> tuple[Sentence, Tree] | None:
     """A sentence and its constituents; None without them, or if they are of other words."""
-    sentence = None if tree is None else tree_sentence(tree, text=text)
+    sentence = None if tree is None else sentences.tree_sentence(tree, text=text)
     return None if sentence is None else (sentence, tree)
 
 
