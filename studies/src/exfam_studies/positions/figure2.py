@@ -15,13 +15,7 @@ from typing import Any
 import numpy as np
 
 from exfam.encodings import ALiBi, Attenuated, Encoding, Rotary, Sinusoidal
-from exfam.positions import (
-    PositionScores,
-    RepeatingEncoder,
-    encoding_weights,
-    identical_word_probe,
-    position_scores,
-)
+from exfam.positions import PositionScores, encoding_weights, identical_word_probe, position_scores
 from exfam_studies.common.encoders import packaged_encoder
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
@@ -63,7 +57,6 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def _encoding_rows(options: Options) -> list[Row]:
-    """Encodings that nothing is learned for."""
     length = FAST_LENGTH if options.fast else LENGTH
     shapes = [(w, 1.0) for w in (0.008844, 0.009872, 0.014349, 0.038105)]
     shapes += [(0.01, 0.1), (0.01, 0.5), (0.01, 0.9), (0.01, 2.0), (0.1, 0.5), (0.1, 2.0)]
@@ -105,7 +98,7 @@ def _masked_rows(options: Options) -> list[Row]:
     return rows
 
 
-def _probe_rows(model: str, encoder: RepeatingEncoder, probe: str, options: Options) -> list[Row]:
+def _probe_rows(model: str, encoder: Any, probe: str, options: Options) -> list[Row]:
     length, words = (FAST_LENGTH, FAST_WORDS) if options.fast else (LENGTH, WORDS)
     kept = _PROBES[probe]
     probed = identical_word_probe(encoder, words=words, length=length, special_tokens=kept)

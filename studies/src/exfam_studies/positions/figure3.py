@@ -65,7 +65,6 @@ class _Setting:
     padding: str = "zeroed"
 
     def shown(self) -> dict[str, str | float]:
-        """What its rows say of it."""
         scores = {name: round(score, 4) for name, score in _scores(self.w, self.s).items()}
         return {"w": float(f"{self.w:.4g}"), "s": self.s, "padding": self.padding, **scores}
 
@@ -87,7 +86,6 @@ class _Lab:
         return whole.spread(FAST_SENTENCES) if self._options.fast else whole
 
     def kept(self, task: str, setting: _Setting) -> list[Measured]:
-        """The results of a setting, seed by seed."""
         name = task.partition("-")[0]
         weights = f"w-{setting.w:.6g}-s-{setting.s:g}"
         names = ("positions-figure3", self.vectors, name, setting.padding, weights)
@@ -137,11 +135,9 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 def w_for(wanted: float, *, s: float) -> float:
     """The `w` at which attenuated weights of 128 positions have a locality."""
-
-    def missing(log_w: float) -> float:
-        return _scores(float(np.exp(log_w)), s)["locality"] - wanted
-
-    return float(np.exp(brentq(missing, np.log(1e-8), np.log(1e4))))
+    low, high = np.log(1e-8), np.log(1e4)
+    log_w = brentq(lambda x: _scores(float(np.exp(x)), s)["locality"] - wanted, low, high)
+    return float(np.exp(log_w))
 
 
 @cache

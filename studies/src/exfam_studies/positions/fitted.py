@@ -50,8 +50,6 @@ GROUPS: dict[str, tuple[Callable[[], Splits], Mapping[tuple[str, str], Mapping[s
     "instacart": (instacart_baskets, efa_instacart.EFA_SETTINGS, 10),
 }
 FAST_LENGTH = 6
-# What EFA takes where groups have an order.
-DEFAULT = "relative"
 # Nothing is chosen in a fit but when to stop.
 TABLE_SETTINGS: dict[str, Any] = {"ordinal": True, "extra_masking": 0.0, "categories": "shared"}
 TABLE_VALIDATION = 0.25
@@ -73,7 +71,6 @@ class _Task:
     weights: Callable[..., Tensor]
 
     def alone(self, encoding: str) -> Matrix:
-        """What an encoding is by itself."""
         sizes = EncodingSizes(
             n_heads=self.model.n_heads,
             head_dim=self.model.head_dim,
@@ -191,7 +188,8 @@ def _group_task(kind: str, direction: str, splits: Splits, options: Options) -> 
 
     weights = partial(own_weights, direction=direction)
     model = EFA(**parameters)
-    return _Task(default=DEFAULT, fit=fit, model=model, n_positions=length, weights=weights)
+    # What EFA takes where groups have an order.
+    return _Task(default="relative", fit=fit, model=model, n_positions=length, weights=weights)
 
 
 def _table_task(options: Options) -> _Task:

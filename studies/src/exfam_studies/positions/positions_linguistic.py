@@ -20,7 +20,7 @@ from exfam.language.tokens import located_lines
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, interval_settings
-from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
+from exfam_studies.common.token_streams import CORPORA, read_texts
 from exfam_studies.positions.linguistic import of_parses, of_sentences, scoring
 from exfam_studies.positions.linguistic.balancing import ProbingTask
 from exfam_studies.positions.masked_lms import fit_masked_lm, row_parameters
@@ -52,8 +52,7 @@ def run(options: Options) -> list[Row]:
     sizes = dict.fromkeys(wanted, _FAST_PER_CLASS) if options.fast else PER_CLASS
     # Words of WC need all of the text to be frequent enough.
     n_lines = _FAST_LINES if options.fast and "WC" not in wanted else None
-    make = partial(linguistic_tasks, only=wanted, per_class=sizes, n_lines=n_lines)
-    read: _Read = cache(make)
+    read = cache(partial(linguistic_tasks, only=wanted, per_class=sizes, n_lines=n_lines))
     jobs = [Job("words and lengths", partial(_cheap_rows, read))]
     jobs += [
         Job(f"{encoding} {term}", partial(_model_rows, encoding, term, read, options))
@@ -114,7 +113,7 @@ def linguistic_tasks(
     """
     parses = list(chain.from_iterable(map(english_parses, PARTS)))
     texts = read_texts(CORPORA["wikitext-2"], n_lines=n_lines)
-    train, *held_out = (lines_of_text(texts, part) for part in ("train", "validation", "test"))
+    train, *held_out = ([words for _, words in located_lines(own)] for own in texts.given.values())
     unseen = [words for lines in held_out for words in wikitext_sentences(lines)]
     everything = [*wikitext_sentences(train), *unseen]
     # A premise and the hypotheses about it are of one group.
@@ -139,11 +138,6 @@ def linguistic_tasks(
         "CoordInv": partial(of_parses.coordination_inversion_task, some),
     }
     return {name: makers[name](per_class=per_class.get(name)) for name in TASKS if name in only}
-
-
-def lines_of_text(texts: Texts, part: str) -> list[list[str]]:
-    """The words of each line."""
-    return [words for _, words in located_lines(texts.given[part])]
 
 
 def wikitext_sentences(

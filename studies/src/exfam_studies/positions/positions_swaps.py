@@ -85,8 +85,8 @@ def _baseline_rows(read: _Read, learn: _Learn) -> list[Row]:
     ]
     for model, predict in contenders.items():
         accuracy = float((np.array(list(predict(held_texts))) == held).mean())
-        own_rows = _rows(model, [(predict, accuracy)], read())
-        rows += [replace(row, n_seeds=None) for row in own_rows]
+        own = _rows(model, [(predict, accuracy)], read())
+        rows += [replace(row, n_seeds=None) for row in own]
     return rows
 
 

@@ -7,7 +7,7 @@ encoder's vectors ("frozen"), and by an encoder that is trained along ("tuned").
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,12 +24,7 @@ from exfam_studies.positions import masked_lms
 from exfam_studies.positions.figure2 import position_figures
 from exfam_studies.positions.linguistic.scoring import PENALTIES, fit_best_softmax, hashed_words
 from exfam_studies.positions.masked_lms import COMPARED, SIZES
-from exfam_studies.positions.public_sentences import (
-    SENTENCE_SETS,
-    SentencePart,
-    SentenceTask,
-    sentence_task,
-)
+from exfam_studies.positions.public_sentences import SENTENCE_SETS, SentenceTask, sentence_task
 
 # Sentences -> a vector each.
 _Encode = Callable[[Sequence[Any]], Float[np.ndarray, "sentences dim"]]
@@ -63,11 +58,10 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     )
 
 
-def _sets(options: Options) -> Iterator[SentenceTask]:
+def _sets(options: Options) -> list[SentenceTask]:
     """The sets of sentences; parts that are not given are the same for all seeds."""
-    for name in SENTENCE_SETS:
-        task = sentence_task(name, seed=0)
-        yield task.spread(FAST_SENTENCES) if options.fast else task
+    tasks = [sentence_task(name, seed=0) for name in SENTENCE_SETS]
+    return [task.spread(FAST_SENTENCES) for task in tasks] if options.fast else tasks
 
 
 def _baseline_rows(task: str, options: Options) -> list[Row]:
@@ -140,17 +134,17 @@ def linear_score(encode: _Encode, task: SentenceTask) -> tuple[float, float]:
     code = {label: number for number, label in enumerate(np.unique(task.train.targets))}
     vectors, codes = {}, {}
     for name, part in task.parts.items():
-        vectors[name] = _features(encode, part)
+        vectors[name] = _features(encode, part.sentences)
         codes[name] = np.array([code.get(label, -1) for label in part.targets])
     validation, _, fit = fit_best_softmax(vectors, codes, n_classes=len(code))
     return float((fit.predict(vectors["test"]) == codes["test"]).mean()), validation
 
 
-def _features(encode: _Encode, part: SentencePart) -> Float64[np.ndarray, "sentences dim"]:
+def _features(encode: _Encode, texts: Sequence[Any]) -> Float64[np.ndarray, "sentences dim"]:
     """Vectors of sentences; of pairs, how far both are apart and their product, as in SentEval."""
-    if isinstance(part.sentences[0], str):
-        return encode(part.sentences).astype(np.float64)
-    first, second = (encode([pair[side] for pair in part.sentences]) for side in (0, 1))
+    if isinstance(texts[0], str):
+        return encode(texts).astype(np.float64)
+    first, second = (encode([pair[side] for pair in texts]) for side in (0, 1))
     return np.hstack([np.abs(first - second), first * second]).astype(np.float64)
 
 

@@ -69,14 +69,13 @@ def balanced_task(
     Groups are put into parts in a random order, each into the part that lacks most of its classes.
     Raises DataError, naming the class, where examples are too few.
     """
-    examples = first_of_each(examples)
     if len(classes) < 2:
         raise DataError(
             f"`{name}` must have sentences of at least two classes, got {len(classes)}. "
             "Give more sentences."
         )
     random = np.random.default_rng(seed)
-    divided = _divided(classes, examples, random)
+    divided = _divided(classes, first_of_each(examples), random)
     sizes = {part: max(1, round((per_class or 0) * SHARES[part])) for part in PARTS[1:]}
     sizes["train"] = (per_class or 0) - sum(sizes.values())
     parts = {}

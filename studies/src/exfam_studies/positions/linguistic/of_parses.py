@@ -85,7 +85,7 @@ def _below(parse: DependencyParse, head: int) -> set[int]:
     """A word and all that depends on it, at whatever remove."""
     below = {head}
     for _ in range(len(parse)):
-        below |= {word for word in range(len(parse)) if int(parse.heads[word]) in below}
+        below |= set(np.flatnonzero(np.isin(parse.heads, list(below))).tolist())
     return below
 
 
@@ -107,12 +107,11 @@ def _clauses(parse: DependencyParse) -> tuple[slice, slice] | None:
     joined = _related(parse, root, "conj")
     if len(joined) != 1:
         return None
-    (second,) = joined
+    second = joined[0]
     conjunctions = _related(parse, second, "cc")
+    has_more = _related(parse, second, "conj", "parataxis") or _related(parse, root, "cc")
     subjects = [_related(parse, verb, "nsubj", "csubj", "expl") for verb in (root, second)]
-    if len(conjunctions) != 1 or not all(subjects):
-        return None
-    if _related(parse, second, "conj", "parataxis") or _related(parse, root, "cc"):
+    if len(conjunctions) != 1 or has_more or not all(subjects):
         return None
     own, conjunction = _below(parse, second), conjunctions[0]
     end = _before_punctuation(parse, len(parse))

@@ -206,7 +206,6 @@ def _antecedent(phrase: Tree) -> Parts:
 
 
 def _is_participant(node: Tree) -> bool:
-    """Whether this is a noun phrase, but not one of time."""
     return node.label() == "NP" and _last_word(node) not in _TIMES
 
 

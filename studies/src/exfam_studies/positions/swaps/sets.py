@@ -77,9 +77,7 @@ def word_shuffles(pairs: Sequence[SentencePair], *, seed: int = 0) -> SwapSet:
     """Premises that have a phrase of 2 to 5 words with all words shuffled; labels stay."""
 
     def change(sentence: Sentence, tree: Tree, *, rng: np.random.Generator) -> str | None:
-        phrases = (
-            sentences.phrases_of_length(sentence, tree, length=length) for length in range(2, 6)
-        )
+        phrases = (sentences.phrases_of_length(sentence, tree, length=n) for n in range(2, 6))
         return sentences.shuffle_words(sentence, rng=rng) if any(phrases) else None
 
     return _premises_changed("shuffle-all", pairs, change, [seed, 0])
@@ -148,7 +146,6 @@ def swap_accuracy(predictors: Sequence[Predictor], swaps: SwapSet, *, seed: int 
     new = [(pair.premise, pair.hypothesis) for pair in swaps.pairs]
 
     def right(pairs: list[tuple[str, str]], labels: list[str]) -> np.ndarray:
-        """1 for each pair whose label is right, else 0; the mean over predictors."""
         given = np.array([[str(label) for label in predict(pairs)] for predict in predictors])
         return (given == np.array(labels)).mean(axis=0)
 
