@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int64
-from scipy.sparse.linalg import svds
+from scipy.sparse import linalg
 
 from exfam.checks import DataError, ExfamError, check_whole
 from exfam.reading.public_sets.word_questions import WordQuestions
@@ -71,7 +71,7 @@ def truncated_factors(matrix: Float[np.ndarray, "words contexts"], dim: int) -> 
     if dim > min(matrix.shape) // _FEW:
         left, values, right = np.linalg.svd(matrix, full_matrices=False)
     else:
-        left, values, right = svds(matrix, k=dim, v0=np.ones(min(matrix.shape)))
+        left, values, right = linalg.svds(matrix, k=dim, v0=np.ones(min(matrix.shape)))
         order = np.argsort(-values)
         left, values, right = left[:, order], values[order], right[order]
     rank = int((values > np.finfo(np.float64).eps * max(matrix.shape) * values[0]).sum())
