@@ -1,10 +1,10 @@
 """Outputs that are products of hidden states and item vectors, computed a chunk at a time."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.embeddings import ItemEmbedding, Reflected
@@ -19,8 +19,27 @@ TILE = {"cpu": 2**20, "cuda": 2**25}
 TILE_ROWS = {"cpu": 512, "cuda": 4096}
 
 
+Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
+
+
+class Offset(Protocol):
+    """Outputs that are added to products and have no gradients, computed a tile at a time."""
+
+    def at(self, where: Where | slice) -> "Offset":
+        """Of some of the rows."""
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "Offset":
+        """Of some of the items."""
+
+    def tile(self, rows: slice, classes: slice) -> Float[Tensor, "rows classes"]:
+        """Of some rows and classes."""
+
+    def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """Of one item a row."""
+
+
 class LinearEta(NamedTuple):
-    """eta = state @ vectors[:n_items].T + bias, kept as its factors.
+    """eta = state @ vectors[:n_items].T + bias + offset, kept as its factors.
 
     Rows of `vectors` beyond the items, such as one for unknown items, are no outputs.
     """
@@ -29,15 +48,12 @@ class LinearEta(NamedTuple):
     vectors: Float[Tensor, "items_or_more dim"]
     bias: Float[Tensor, "items"] | None
     n_items: int
+    offset: Offset | None = None
 
-    def dense(self) -> Float[Tensor, "*rows items"]:
-        """The product."""
-        eta = self.state @ self.vectors[: self.n_items].T
-        return eta if self.bias is None else eta + self.bias
-
-    def at(self, where: tuple[Tensor, ...] | slice) -> "LinearEta":
+    def at(self, where: Where | slice) -> "LinearEta":
         """Some of the rows."""
-        return self._replace(state=self.state[where])
+        offset = None if self.offset is None else self.offset.at(where)
+        return self._replace(state=self.state[where], offset=offset)
 
 
 def item_products(

@@ -58,7 +58,8 @@ def log_prob_of(choice: ItemChoice, item: Int64[Tensor, "rows"]) -> Float[Tensor
 
     Raises nothing for an excluded item: its log-probability is about -1e38.
     """
-    if not choice.eta.vectors.shape[1] and choice.penalty is None:
+    flat = not choice.eta.vectors.shape[1] and choice.eta.offset is None
+    if flat and choice.penalty is None:
         return _log_prob_of_biases(choice, item)
     return _apply(choice, item)
 
@@ -82,7 +83,7 @@ def _log_prob_of_biases(choice: ItemChoice, item: Tensor) -> Tensor:
 
 
 def _apply(choice: ItemChoice, item: Tensor | None) -> Tensor:
-    state, vectors, bias, _ = choice.eta
+    state, vectors, bias = choice.eta[:3]
     out: Tensor = _LogProb.apply(state, vectors, bias, choice.penalty, choice, item)
     return out
 
@@ -196,6 +197,8 @@ def tiles(choice: ItemChoice) -> Iterator[_Tile]:
                 torch.mm(state[rows], vectors.T, out=tile)
             else:
                 torch.addmm(bias, state[rows], vectors.T, out=tile)
+            if eta.offset is not None:
+                tile += eta.offset.tile(rows, classes).to(dtype)
             penalized = _apply_support(choice, flat, rows, classes)
             yield _Tile(rows, classes, tile, vectors, penalized)
 

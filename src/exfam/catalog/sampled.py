@@ -104,11 +104,15 @@ def sampled_log_prob(
     vectors = rows_of(eta.vectors, needed)
     bias = torch.zeros_like(vectors[:, 0]) if eta.bias is None else eta.bias[needed]
     own = (eta.state * vectors[n:]).sum(-1) + bias[n:]
+    if eta.offset is not None:
+        own = own + eta.offset.own(item)
     if choice.penalty is not None and choice.again is not None:
         own = own - choice.penalty * choice.again
     excluded = [listed.among(drawn.item) for listed in (OnePerRow(item), *choice.excluded)]
+    offset = None if eta.offset is None else eta.offset.among(drawn.item)
+    weighted = bias[:n] + drawn.log_weight.to(bias.dtype)
     others = ItemChoice(
-        LinearEta(eta.state, vectors[:n], bias[:n] + drawn.log_weight.to(bias.dtype), n),
+        LinearEta(eta.state, vectors[:n], weighted, n, offset),
         excluded=tuple(excluded),
         penalized=tuple(listed.among(drawn.item) for listed in choice.penalized),
         penalty=choice.penalty,

@@ -10,14 +10,16 @@ from sklearn.base import TransformerMixin
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
+from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_base
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
+from exfam.efa.gate import Gain, set_gates
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
-from exfam.estimator.base import parameter, settings_from
+from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Fraction, OrNone, Positive, Whole
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -41,6 +43,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     """
 
     kind = "efa"
+    gain_: Gain | None = attribute()
+    _base: ItemBases | None = attribute(default=None)
 
     embed_dim: int = parameter(Whole(), "length of item, value and attribute vectors", default=32)
     n_heads: int = parameter(Whole(), "attention heads", default=2)
@@ -60,10 +64,18 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         'where `order` or `position` is given, otherwise "none": groups are sets',
         default="auto",
     )
+    base: str = parameter(
+        Choice(("auto", "none")),
+        'the simple model of items that attention corrects: "auto" is ridge regression of each '
+        "item on the others, or causal the transitions between items near each other; "
+        '"none" is the model of the paper',
+        default="auto",
+    )
     attention: str = parameter(
-        Choice(tuple(SCORE_KERNELS)),
+        Choice((*SCORE_KERNELS, "none")),
         '"softmax", "linear" (weights are the scores), "mean" (scores divided by the number '
-        'of visible elements) or "relu-mean" (those above 0, so divided)',
+        'of visible elements), "relu-mean" (those above 0, so divided), or "none": the base '
+        "alone, of items",
         default="softmax",
     )
     score_scale: float | None = parameter(
@@ -83,7 +95,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     )
     tie: str = parameter(
         Choice(TIES),
-        '"none", or "reflection": center vectors are reflected context vectors',
+        '"none", "same": center vectors are context vectors, or "reflection": they are these, '
+        "reflected",
         default="none",
     )
     join: str = parameter(
@@ -122,23 +135,66 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_ = choose_encoding(self.encoding, plan.train)
+        self._base = self._fit_base(plan)
         train(self, plan)
+        self.gain_ = None
+        if self._base is not None and plan.validation is not None:
+            self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
+        self._base = None
+
+    @property
+    def schedule(self) -> str:
+        """Of the learning rate: a correction's decay and rate go down as validation says."""
+        return "cosine" if self._base is None else "descending"
+
+    def _fit_base(self, plan: FitPlan) -> ItemBases | None:
+        if self.attention == "none" and (plan.values or self.base == "none"):
+            raise ExfamError(
+                "`attention` must not be 'none' without a base, which items have: got "
+                f"base={self.base!r} and {'values' if plan.values else 'items'}. Pass "
+                "parts='items' and base='auto'."
+            )
+        if not plan.items or self.base == "none":
+            return None
+        return fit_item_base(
+            plan.train,
+            plan.schema.n_items or 0,
+            direction=self.direction,
+            support=plan.support,
+            seed=int(self.seed),
+        )
 
     def _build(
         self, generator: torch.Generator, *, items: bool, values: bool, **starts: Any
     ) -> TwoPartModel:
         fitted = {"support": self.support_, "encoding": self.encoding_}
         settings = settings_from(self, EFASettings, items=items, values=values, **fitted)
-        return build_efa(self.schema_, settings, generator=generator, **starts)
+        base = self._base
+        return build_efa(self.schema_, settings, generator=generator, base=base, **starts)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
-        return config | {"encoding": self.encoding_}, tensors
+        base = getattr(self.members_[0].item_part, "base", None)
+        shape = None if base is None else base_shape(base)
+        gain = None if self.gain_ is None else self.gain_.to_config()
+        return config | {"encoding": self.encoding_, "base": shape, "gain": gain}, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         super()._restore(config, tensors, vocabulary)
         # The first version had no "auto", and stored the parameter alone.
         self.encoding_ = config.get("encoding", self.encoding)
+        if "base" not in config:  # older versions had none
+            self.base = self.parameters_["base"] = "none"
+        gain = config.get("gain")
+        self.gain_ = None if gain is None else Gain.from_config(gain)
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
+        shape = config.get("base")
+        self._base = None if shape is None else empty_base(shape)
+        try:
+            return super()._restored_member(config)
+        finally:
+            self._base = None
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:

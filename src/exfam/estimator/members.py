@@ -86,6 +86,9 @@ def train_members(
             folder = plan.checkpoint / str(seed)
             checkpoint = identified(folder, estimator, irrelevant=_IRRELEVANT)
         model = build(torch.Generator().manual_seed(seed)).to(choose_device(settings.device))
+        if not any(parameter.requires_grad for parameter in model.parameters()):
+            members.append(model)  # closed form: nothing to train
+            break
         history = fit(
             model,
             objective=Likelihood(model.direction),

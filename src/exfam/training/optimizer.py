@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -67,7 +67,8 @@ class TrainingSettings:
     `max_epochs`, `patience`: epochs at most, and without a better validation before stopping
     `warmup`: fraction of all steps over which the learning rate rises from 0
     `clip`: largest norm of the gradient; None for no limit
-    `schedule`: of AdamW, after the warm-up: "cosine" to 0 or "constant"
+    `schedule`: of AdamW, after the warm-up: "cosine" to 0, "constant", or "descending": see
+        `Descent`
     `seed`: of the order of the batches and of dropout
     `device`: "cpu", "cuda", "cuda:1", or "auto" for CUDA where there is one
     """
@@ -119,8 +120,56 @@ OPTIMIZERS = ("adamw", "descent")
 # Fraction of the steps after the warm-up that is done -> fraction of the largest learning rate.
 SCHEDULES = {
     "constant": lambda done: 1.0,
+    "descending": lambda done: 1.0,
     "cosine": lambda done: 0.5 * (1.0 + math.cos(math.pi * done)),
 }
+
+
+@dataclass
+class Descent:
+    """From strong decay to less of it, then to a lower rate, whenever validation does not improve.
+
+    Three validations in a row that gain less than `LEAST_GAIN` nats end a stage, and the best weights
+    so far are taken up again. The next stage has a fifth of the decay, which starts at 50 times
+    the setting; where that does not help, the decay before it and a third of the rate, and then a
+    third again. Few data keep much decay, many lose it, and validation says which are many.
+    """
+
+    decay_level: int = 0
+    rate_level: int = 0
+    stalls: int = 0
+    helped: int = 0
+
+    LEAST_GAIN: ClassVar[float] = 1e-4
+    MOST_DECAY: ClassVar[float] = 50.0
+    N_LEVELS: ClassVar[int] = 4
+
+    @property
+    def decay(self) -> float:
+        """Times the setting."""
+        return self.MOST_DECAY * 5.0**-self.decay_level
+
+    @property
+    def rate(self) -> float:
+        """Times the setting."""
+        return 3.0**-self.rate_level
+
+    def after(self, *, improved: bool) -> bool:
+        """Take in a validation; whether a stage ends with it."""
+        self.stalls = 0 if improved else self.stalls + 1
+        self.helped |= improved
+        if self.stalls < 3:
+            return False
+        self.stalls = 0
+        if self.rate_level:
+            self.rate_level += 1
+        elif (self.helped or not self.decay_level) and self.decay_level + 1 < self.N_LEVELS:
+            self.decay_level += 1
+        else:
+            self.decay_level -= not self.helped
+            self.rate_level = 1
+        self.helped = False
+        return True
 
 
 def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
@@ -163,6 +212,10 @@ def _default_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[s
 def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
     """AdamW over the model's parameter groups, one compiled loop over all of them; or descent."""
     groups = parameter_groups(model, settings)
+    if settings.schedule == "descending":
+        groups = [group | {"own_decay": group["weight_decay"]} for group in groups]
+        for group in groups:
+            group["weight_decay"] *= Descent.MOST_DECAY
     if settings.optimizer == "descent":
         return torch.optim.SGD(groups, lr=settings.learning_rate)
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas, fused=True)

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +19,7 @@ from exfam.training.batching import Source, Weighted, digest
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
 from exfam.training.history import EpochProgress, History
 from exfam.training.optimizer import (
+    Descent,
     TrainingSettings,
     choose_device,
     clip_gradients,
@@ -34,6 +35,8 @@ Objective = Callable[[Any, Any], tuple[Tensor, Tensor]]
 _SAMPLED = 4
 # Descent's rate is divided by this when validation does not improve.
 _FACTOR = 4.0
+# Steps in which a descending schedule reaches its rate: it does not know how long it will be.
+_WARMUP_STEPS = 50
 
 
 @runtime_checkable
@@ -178,6 +181,9 @@ class TorchEngine:
         self._total_weight = float(ranks.sum([train.total(first, last)])[0])
         self._typical_weight = 1.0
         self._by_descent = settings.optimizer == "descent"
+        self._descent = Descent() if settings.schedule == "descending" else None
+        # Nats that the next validation must beat by enough, and those of the last one.
+        self._mark, self._last = math.inf, math.nan
         # Validations that were no better than the best before, and whether the last one was.
         self._n_stalls, self._stalled = 0, False
 
@@ -196,8 +202,21 @@ class TorchEngine:
         self._typical_weight = max(self._total_weight / max(1, n_batches), 1e-12)
         self._epoch = epoch
         self._n_stalls, self._stalled = self._n_stalls + self._stalled, False
+        self._descend()
         self.model.train()
         return len(self._batches)
+
+    def _descend(self) -> None:
+        """Go on to the next stage of the schedule, if one has ended."""
+        descent, nats = self._descent, self._last
+        if descent is None or math.isnan(nats):
+            return
+        improved = nats < self._mark - descent.LEAST_GAIN
+        self._mark, self._last = min(self._mark, nats) if improved else self._mark, math.nan
+        if descent.after(improved=improved) and self._best:
+            self.use_best()
+        for group in self.optimizer.param_groups:
+            group["weight_decay"] = descent.decay * group["own_decay"]
 
     def step(self, index: int) -> Sums:
         """One step on the epoch's batch `index`; none if the batch weighs nothing."""
@@ -246,6 +265,8 @@ class TorchEngine:
             if self._by_descent
             else self.settings.rate_factor(step=step, n_steps=total)
         )
+        if self._descent is not None:
+            factor = self._descent.rate * min(1.0, (step + 1) / _WARMUP_STEPS)
         self.learning_rate = self.settings.learning_rate * factor
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate * group["multiplier"]
@@ -255,7 +276,11 @@ class TorchEngine:
         return None if self.validate_on is None else self._validation_sums(self.validate_on)
 
     def _validation_sums(self, part: Source) -> Iterator[Sums]:
-        yield from self._sums(part, part.sequential_batches(max_tokens=self._max_tokens))
+        total = total_weight = 0.0
+        for nats, weight in self._sums(part, part.sequential_batches(max_tokens=self._max_tokens)):
+            total, total_weight = total + nats, total_weight + weight
+            yield nats, weight
+        self._last = total / max(total_weight, 1e-12)
         # Taken back by `keep_best`, which follows if it was the best. Not before the last part: a
         # fit stopped among the parts validates again.
         self._stalled = True
@@ -326,6 +351,8 @@ class TorchEngine:
         state = {name: _as_array(tensor) for name, tensor in tensors.items()}
         if self._by_descent:
             state["stalls"] = np.array([self._n_stalls, self._stalled])
+        if self._descent is not None:
+            state["descent"] = np.array([*astuple(self._descent), self._mark, self._last])
         return state | {f"model.{name}": array for name, array in self.weights().items()}
 
     def load_state(self, state: Mapping[str, np.ndarray]) -> None:
@@ -341,6 +368,9 @@ class TorchEngine:
             self.objective.carry(_tensors(carried, dict.fromkeys(carried, self._parameters[0])))
         if "stalls" in state:
             self._n_stalls, self._stalled = int(state["stalls"][0]), bool(state["stalls"][1])
+        if "descent" in state and self._descent is not None:
+            *levels, self._mark, self._last = state["descent"].tolist()
+            self._descent = Descent(*map(int, levels))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, array in kinds.get("optimizer", {}).items():
             index, _, moment = name.partition(".")

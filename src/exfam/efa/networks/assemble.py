@@ -11,6 +11,7 @@ from exfam.attention import SCORE_KERNELS, Attention, Block, NullToken, Visibili
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import choose_conditional
+from exfam.efa.networks.based import BasedItems, Gain, NoCorrection
 from exfam.efa.networks.context import GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
@@ -45,7 +46,7 @@ JOINS: dict[str, type[Summed] | type[Concatenated]] = {
     "concatenate": Concatenated,
     "sum": Summed,
 }
-TIES = ("none", "reflection")
+TIES = ("none", "reflection", "same")
 VALUE_EMBEDDINGS = ("auto", "network", "raw", "table")
 
 
@@ -86,16 +87,21 @@ def build_efa(
     generator: torch.Generator,
     item_bias: Float[Tensor, "items"] | None = None,
     sampler: ItemSampler | None = None,
+    base: nn.Module | None = None,
 ) -> TwoPartModel:
     """Exponential family attention for data of this schema.
 
     `item_bias` starts the items' biases (log-frequencies, say). `sampler` draws the items that
-    training sums over.
+    training sums over. With a `base` of items attention corrects it, from 0, or not at all if
+    `attention` is "none".
     """
     builder = _Builder(schema, settings, generator)
+    item_part: nn.Module | None = None
+    if settings.items:
+        item_part = builder.item_part(item_bias) if base is None else builder.based_items(base)
     return TwoPartModel(
         direction=settings.direction,
-        item_part=builder.item_part(item_bias) if settings.items else None,
+        item_part=item_part,
         value_part=builder.value_part() if settings.values else None,
         families=schema.families if settings.values else None,
         support=SUPPORTS[settings.support]() if settings.items else None,
@@ -129,6 +135,19 @@ class _Builder:
         bias = torch.zeros(schema.n_items) if bias is None else bias
         head = ItemHead(centers, norm=self._last_norm(embedding.dim), bias=bias)
         return self._network(embedding, head)
+
+    def based_items(self, base: nn.Module) -> BasedItems:
+        """A base with a correction that is 0 at the start."""
+        settings, n_items = self.settings, self.schema.n_items or 0
+        if settings.attention == "none":
+            return BasedItems(base, NoCorrection(n_items, settings.direction))
+        network = self.item_part(None)
+        head: Any = network.head
+        if settings.tie == "none":
+            nn.init.zeros_(head.centers.table.weight)
+        else:  # center vectors that are context vectors cannot be 0
+            head.norm = nn.Sequential(head.norm, Gain(network.embedding.dim))
+        return BasedItems(base, network)
 
     def value_part(self) -> EFANetwork:
         """p(value | item, context), the center's values hidden, all else shown."""
@@ -196,8 +215,10 @@ class _Builder:
         if dim != items.dim:
             raise ExfamError(
                 "`tie` must be 'none' where tokens hold more than items side by side, got "
-                f"'reflection' with tokens of length {dim}. Use join='sum'."
+                f"{self.settings.tie!r} with tokens of length {dim}. Use join='sum'."
             )
+        if self.settings.tie == "same":
+            return items
         return Reflected(items, reflection_signs(dim))
 
     def _last_norm(self, dim: int) -> nn.Module:

@@ -1,0 +1,56 @@
+"""The base of items that fits a model's direction, fitted or as an empty shape to be loaded."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+
+from exfam.efa.base.fit_ridge import fit_ridge_items
+from exfam.efa.base.fit_transitions import fit_transition_items
+from exfam.efa.base.ridge import DensePrecision, LowRankPrecision, RidgeItems
+from exfam.efa.base.transitions import KERNELS, TransitionItems
+from exfam.groups import Groups
+
+ItemBases = RidgeItems | TransitionItems
+
+
+def fit_item_base(
+    groups: Groups, n_items: int, *, direction: str, support: str, seed: int
+) -> ItemBases:
+    """Ridge scores where all others are seen, transitions where earlier ones are."""
+    fit = fit_transition_items if direction == "causal" else fit_ridge_items
+    return fit(groups, n_items, support=support, seed=seed)
+
+
+def base_shape(base: ItemBases) -> dict[str, Any]:
+    """What an empty base of the same shape is built by, as plain numbers."""
+    if isinstance(base, TransitionItems):
+        pairs = [len(base.get_buffer(f"near_{number}")) for number in range(len(KERNELS))]
+        return {"n_items": base.n_items, "pairs": pairs}
+    precision = base.precision
+    rank = precision.factors.shape[1] if isinstance(precision, LowRankPrecision) else None
+    return {"n_items": base.n_items, "rank": rank}
+
+
+def empty_base(shape: dict[str, Any]) -> ItemBases:
+    """A base whose numbers are to be loaded."""
+    n_items, count = int(shape["n_items"]), torch.zeros(int(shape["n_items"]))
+    if "pairs" in shape:
+        return TransitionItems([_empty_counts(n_items, int(n)) for n in shape["pairs"]], count)
+    precision: DensePrecision | LowRankPrecision
+    if shape["rank"] is None:
+        precision = DensePrecision(torch.zeros(n_items, n_items))
+    else:
+        rank = int(shape["rank"])
+        precision = LowRankPrecision(
+            torch.zeros(n_items, rank), torch.zeros(rank), torch.tensor(1.0)
+        )
+    return RidgeItems(precision, count=count, numbers=torch.zeros(4))
+
+
+def _empty_counts(n_items: int, n_pairs: int) -> scipy.sparse.csr_array:
+    pointer = np.zeros(n_items + 1, dtype=np.int64)
+    pointer[1:] = n_pairs
+    parts = (np.zeros(n_pairs), np.zeros(n_pairs, dtype=np.int64), pointer)
+    return scipy.sparse.csr_array(parts, shape=(n_items, n_items))

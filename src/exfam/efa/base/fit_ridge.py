@@ -1,0 +1,187 @@
+"""Fits the ridge base: the precision in closed form, its strength and four numbers by search."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float
+from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
+
+from exfam.efa.base.ridge import (
+    DensePrecision,
+    LowRankPrecision,
+    RidgeItems,
+    RidgeNumbers,
+    ridge_link,
+)
+from exfam.groups import TARGET, Groups
+from exfam.groups.arrange import sequential_batches
+from exfam.likelihoods.two_part import context_items
+
+# Items from which on the precision is of leading factors, and how many those are.
+LARGE, RANK = 10_000, 256
+# The strength is searched among these, on the most frequent items of a large catalog.
+STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+FIRST = 2
+SEARCHED_ITEMS = 2_000
+# Targets that the numbers are fitted to, and outputs of theirs at most.
+MOST_TARGETS, MOST_OUTPUTS = 3_000, 10_000_000
+START = (0.5, 0.0, 0.5, 0.0)
+# How firmly the numbers are held at their start, in nats a target.
+_HOLD = 1e-3
+
+
+def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0) -> RidgeItems:
+    """The ridge base of these groups; the strength and the numbers by groups that are left out.
+
+    `support`: of the items, "hard" if those of the context are excluded.
+    """
+    held = held_items(groups, n_items)
+    count = np.asarray(held.sum(0)).ravel()
+    few = np.sort(np.argsort(-count, kind="stable")[:SEARCHED_ITEMS])
+    targets = _Targets.draw(groups, n_items, seed=seed, hard=support == "hard")
+
+    def nats(strength: float) -> float:
+        ridge = _ridge(held, count, strength)
+        return targets.fit_numbers(ridge)[1]
+
+    strength = _climb(nats) if n_items <= SEARCHED_ITEMS else _climb(nats)
+    ridge = _ridge(held, count, strength)
+    ridge.numbers.copy_(targets.fit_numbers(ridge)[0])
+    return ridge.eval()
+
+
+def _climb(nats: Callable[[float], float]) -> float:
+    """The strength of the least nats, uphill from the first one until they rise."""
+    known = {FIRST: nats(STRENGTHS[FIRST])}
+    best, step = FIRST, 0
+    for step in (1, -1):
+        while 0 <= best + step < len(STRENGTHS):
+            known[best + step] = nats(STRENGTHS[best + step])
+            if known[best + step] >= known[best]:
+                break
+            best += step
+        if best != FIRST:
+            break
+    return STRENGTHS[best]
+
+
+def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
+    """Groups x items: 1 where a group has an item, context elements included."""
+    assert groups.item is not None
+    item = groups.item[groups.elements()]
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    known = item >= 0
+    shape = (len(groups), n_items)
+    pairs = (np.ones(int(known.sum())), (group[known], item[known]))
+    held = scipy.sparse.csr_array(pairs, shape=shape)
+    held.sum_duplicates()
+    held.data[:] = 1.0
+    return held
+
+
+def _ridge(held: scipy.sparse.csr_array, count: np.ndarray, strength: float) -> RidgeItems:
+    n_items = held.shape[1]
+    precision = _low_rank(held, strength) if n_items > LARGE else _dense(held, strength)
+    start = torch.tensor(START)
+    return RidgeItems(precision, count=torch.from_numpy(count).float(), numbers=start)
+
+
+def _dense(held: scipy.sparse.csr_array, strength: float) -> DensePrecision:
+    dtype = torch.float64 if held.shape[1] < 1_000 else torch.float32
+    gram = torch.from_numpy((held.T @ held).toarray()).to(dtype)
+    gram.diagonal().add_(strength)
+    return DensePrecision(torch.cholesky_inverse(torch.linalg.cholesky(gram)).float())
+
+
+def _low_rank(held: scipy.sparse.csr_array, strength: float) -> LowRankPrecision:
+    rank = min(RANK, min(held.shape) - 1)
+    _, singular, right = randomized_svd(held, rank, n_iter=2, random_state=0)
+    energy = torch.from_numpy(singular.copy()).square()
+    return LowRankPrecision(
+        torch.from_numpy(right.T.copy()).float(),
+        (energy / (energy + strength)).float(),
+        torch.tensor(strength),
+    )
+
+
+class _Targets:
+    """Some targets of the training groups, whose items the numbers are fitted to."""
+
+    def __init__(self, groups: Groups, n_items: int, *, hard: bool) -> None:
+        self.groups, self.n_items, self.hard = groups, n_items, hard
+        self.every = torch.arange(n_items)
+
+    @classmethod
+    def draw(cls, groups: Groups, n_items: int, *, seed: int, hard: bool) -> "_Targets":
+        """At most 3,000, of whole groups in random order; long groups give some of theirs."""
+        most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // n_items))
+        generator = np.random.default_rng([seed, 7])
+        order = generator.permutation(np.flatnonzero(groups.stop - groups.start > 0))
+        sizes = np.minimum(groups.stop - groups.start, 50)[order]
+        chosen = np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])
+        return cls(groups[chosen], n_items, hard=hard)
+
+    def inputs(self, ridge: RidgeItems) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Scores, log popularity and allowed items of the targets, and their own items."""
+        ridge.train()
+        parts: list[tuple[Tensor, ...]] = []
+        for index in sequential_batches(self.groups, max_tokens=2_000):
+            batch = self.groups.pad(index)
+            assert batch.item is not None
+            is_target = batch.target & (batch.item >= 0)
+            where = is_target.nonzero(as_tuple=True)
+            kept = _some_of_each(where[0])
+            where = (where[0][kept], where[1][kept])
+            score, popularity = ridge.link_inputs(batch, where, self.every)
+            allowed = torch.ones_like(score, dtype=torch.bool)
+            if self.hard:
+                allowed = ~context_items(batch, "bidirectional", self.n_items)[where]
+            parts.append((score, popularity, allowed, batch.item[where].long()))
+        ridge.eval()
+        score, popularity, allowed, item = (torch.cat(part) for part in zip(*parts, strict=True))
+        return score, popularity, allowed, item
+
+    def fit_numbers(self, ridge: RidgeItems) -> tuple[Float[Tensor, "four"], float]:
+        """The numbers of the least nats, held at their start, and those nats."""
+        score, popularity, allowed, item = self.inputs(ridge)
+        start = torch.tensor(START)
+
+        def nats(numbers: Tensor) -> Tensor:
+            eta = ridge_link(score, popularity, RidgeNumbers(*numbers))
+            eta = eta.masked_fill(~allowed, -torch.inf)
+            own = eta.gather(1, item[:, None])[:, 0]
+            return (eta.logsumexp(1) - own).mean() + _HOLD * (numbers - start).square().sum()
+
+        return minimize(nats, start)
+
+
+def _some_of_each(group: Tensor, most: int = 50) -> Tensor:
+    """At most 50 of each group's rows, evenly spread."""
+    size = torch.bincount(group, minlength=int(group.max()) + 1 if len(group) else 0)
+    rank = torch.arange(len(group)) - (size.cumsum(0) - size)[group]
+    step = (size[group] + most - 1) // most
+    return (rank % step == 0).nonzero()[:, 0]
+
+
+def minimize(
+    loss: Callable[[Tensor], Tensor], start: Tensor, *, n_steps: int = 30
+) -> tuple[Tensor, float]:
+    """Where L-BFGS comes to from `start`, and the loss there."""
+    numbers = start.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS(
+        [numbers], max_iter=n_steps, line_search_fn="strong_wolfe", tolerance_change=1e-6
+    )
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        value = loss(numbers)
+        value.backward()
+        return value
+
+    optimizer.step(closure)
+    with torch.no_grad():
+        return numbers.detach(), float(loss(numbers))

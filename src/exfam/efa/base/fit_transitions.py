@@ -1,0 +1,100 @@
+"""Fits the transition base: counts, and the mixture of what they say by search."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exfam.efa.base.fit_ridge import minimize
+from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
+from exfam.groups import Groups
+from exfam.groups.arrange import sequential_batches
+from exfam.likelihoods.two_part import context_items
+
+# Targets that the mixture is fitted to, and numbers of all filters at most.
+MOST_TARGETS, MOST_NUMBERS = 2_000, 40_000_000
+# Shares of the mixture below this are dropped.
+LEAST_SHARE = 0.02
+# How firmly the mixture is held at even shares, in nats a target.
+_HOLD = 1e-3
+
+
+def fit_transition_items(
+    groups: Groups, n_items: int, *, support: str, seed: int = 0
+) -> TransitionItems:
+    """The transition base of these groups, its mixture by targets whose group is left out.
+
+    `support`: of the items, "hard" if those of the history are excluded.
+    """
+    assert groups.item is not None
+    element = groups.elements()
+    code = groups.item[element].astype(np.int64)
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    counts = [kernel_counts(code, group, n_items, kernel) for kernel in KERNELS]
+    count = torch.from_numpy(np.bincount(code[code >= 0], minlength=n_items)).float()
+    base = TransitionItems(counts, count, groups)
+    inputs = _mixture_inputs(base, groups, seed=seed, hard=support == "hard")
+    shares, exponents = _mixture(*inputs)
+    base.mixture.copy_(shares)
+    base.exponents.copy_(exponents)
+    return base.eval()
+
+
+def _mixture_inputs(
+    base: TransitionItems, groups: Groups, *, seed: int, hard: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Filters, log popularity, allowed items and own items of some targets of random groups."""
+    n_items = base.n_items
+    most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * n_items)))
+    generator = np.random.default_rng([seed, 8])
+    length = groups.stop - groups.start
+    order = generator.permutation(np.flatnonzero(length))
+    at_most = np.minimum(length, 20)[order]
+    some = groups[np.sort(order[: int(np.searchsorted(np.cumsum(at_most), most)) + 1])]
+    parts: list[tuple[Tensor, ...]] = []
+    base.train()
+    for index in sequential_batches(some, max_tokens=4_000):
+        batch = some.pad(index)
+        assert batch.item is not None
+        row, position = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
+        kept = _drawn(row, generator)
+        where = (row[kept], position[kept])
+        if not len(kept):
+            continue
+        mixed, popularity = base.filters(batch, where)
+        allowed = torch.ones(len(kept), n_items, dtype=torch.bool)
+        if hard:
+            allowed = ~context_items(batch, "causal", n_items)[where]
+        parts.append((mixed.transpose(0, 1), popularity, allowed, batch.item[where].long()))
+    base.eval()
+    mixed, popularity, allowed, item = (torch.cat(part) for part in zip(*parts, strict=True))
+    return mixed.transpose(0, 1).contiguous(), popularity.log(), allowed, item
+
+
+def _drawn(row: Tensor, generator: np.random.Generator, most: int = 20) -> Tensor:
+    """At most 20 of each group's rows, at random."""
+    order = torch.from_numpy(generator.permutation(len(row)))
+    order = order[torch.argsort(row[order], stable=True)]
+    size = torch.bincount(row, minlength=1)
+    rank = torch.arange(len(row)) - (size.cumsum(0) - size)[row[order]]
+    return order[rank < most].sort().values
+
+
+def _mixture(
+    mixed: Tensor, log_popularity: Tensor, allowed: Tensor, item: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Shares of the filters, small ones dropped, and the two exponents."""
+
+    def nats(theta: Tensor) -> Tensor:
+        shares = theta[2:].softmax(0)
+        mix = torch.einsum("f,fri->ri", shares, mixed).clamp_min(1e-30)
+        eta = theta[0] * log_popularity + theta[1] * mix.log()
+        eta = eta.masked_fill(~allowed, -torch.inf)
+        own = eta.gather(1, item[:, None])[:, 0]
+        return (eta.logsumexp(1) - own).mean() + _HOLD * theta[2:].square().sum()
+
+    start = torch.zeros(3 + N_FILTERS)
+    start[1] = 1.0
+    theta, _ = minimize(nats, start, n_steps=40)
+    shares = theta[2:].softmax(0)
+    shares = torch.where(shares < LEAST_SHARE, 0.0, shares)
+    return shares / shares.sum(), theta[:2]

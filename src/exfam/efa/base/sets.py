@@ -1,0 +1,65 @@
+"""Padded groups as sets: the distinct items of each, and what each element's context lacks."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from exfam.groups import Batch
+
+Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Sets:
+    """The distinct known items of groups, sorted by group and item.
+
+    `left_out`: the item that an element's context lacks, -1 where its group has it twice, or where
+    it is unknown.
+    """
+
+    item: Int64[Tensor, "entries"]
+    group: Int64[Tensor, "entries"]
+    left_out: Int64[Tensor, "batch length"]
+    n_items: int
+
+    @classmethod
+    def of(cls, batch: Batch, n_items: int) -> "Sets":
+        """The sets of a batch."""
+        assert batch.item is not None
+        item = batch.item.long()
+        known = batch.present & (item >= 0)
+        group = torch.arange(len(known), device=known.device)[:, None].expand_as(known)
+        key = (group * n_items + item)[known]
+        distinct, index, count = key.unique(return_inverse=True, return_counts=True)
+        left_out = torch.full_like(item, -1)
+        left_out[known] = torch.where(count[index] == 1, item[known], -1)
+        return cls(distinct % n_items, distinct // n_items, left_out, n_items)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.left_out)
+
+    def totals(self, numbers: Float[Tensor, "entries *more"]) -> Float[Tensor, "groups *more"]:
+        """Sums over the items of each group."""
+        zeros = numbers.new_zeros(self.n_groups, *numbers.shape[1:])
+        return zeros.index_add_(0, self.group, numbers)
+
+    def at(
+        self, numbers: Float[Tensor, "entries"], where: Where
+    ) -> Float[Tensor, "rows"]:
+        """The number of the item that the context of each element at `where` lacks, 0 for none."""
+        item = self.left_out[where]
+        keys = self.group * self.n_items + self.item
+        entry = torch.searchsorted(keys, where[0] * self.n_items + item.clamp_min(0))
+        return torch.where(item >= 0, numbers[entry.clamp_max(len(keys) - 1)], 0.0)
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> Float[Tensor, "groups chosen"]:
+        """1 where a group has a chosen item, else 0."""
+        held = torch.zeros(self.n_groups, len(chosen), device=chosen.device)
+        column = torch.full((self.n_items,), -1, device=chosen.device)
+        column[chosen] = torch.arange(len(chosen), device=chosen.device)
+        entry = (column[self.item] >= 0).nonzero()[:, 0]
+        held[self.group[entry], column[self.item[entry]]] = 1.0
+        return held

@@ -1,0 +1,287 @@
+"""Transition scores of item sequences: what followed the last items elsewhere, the recent ones most.
+
+Three kernels count how often item i stands near item j: right after it, within the next 10, and
+within 50 on either side, near ones counted more. From a history, kernel k and decay g give
+
+    p_kg(i) = sum over the last 40 items j of w_j (C_k[j, i] + kappa_k pop_i) / (n_k[j] + kappa_k),
+
+w_j proportional to g^lag. They are mixed with the popularity, and sharpened:
+
+    eta_i = a log pop_i + c log(pi_0 pop_i + sum of pi_kg p_kg(i))
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.efa.base.sets import Where
+from exfam.groups import Batch, Groups
+
+# Items of the history that count.
+RECENT = 40
+
+
+class Kernel(NamedTuple):
+    """Pairs up to `reach` apart count distance^-power; `prior` counts of popularity are added."""
+
+    reach: int
+    power: float
+    both_ways: bool
+    prior: float
+    decays: tuple[float, ...]
+
+
+KERNELS = (
+    Kernel(1, 0.0, False, 10.0, (0.3, 0.8)),
+    Kernel(10, 0.5, False, 10.0, (0.5, 0.9, 0.97)),
+    Kernel(50, 0.25, True, 30.0, (0.8, 0.95)),
+)
+N_FILTERS = sum(len(kernel.decays) for kernel in KERNELS)
+
+
+def kernel_counts(
+    code: Int64[np.ndarray, "elements"],
+    group: Int64[np.ndarray, "elements"],
+    n_codes: int,
+    kernel: Kernel,
+) -> scipy.sparse.csr_array:
+    """C[j, i]: how often i stands near j, by distance; codes below 0 count nothing.
+
+    Elements of a group stand side by side, in order.
+    """
+    total = scipy.sparse.csr_array((n_codes, n_codes))
+    for distance in range(1, min(kernel.reach, len(code) - 1) + 1):
+        near = (group[:-distance] == group[distance:]) & (code[:-distance] >= 0)
+        near &= code[distance:] >= 0
+        if not near.any():
+            break
+        first, second = code[:-distance][near], code[distance:][near]
+        weight = np.full(len(first), distance**-kernel.power)
+        total += scipy.sparse.csr_array((weight, (first, second)), shape=total.shape)
+    return scipy.sparse.csr_array(total + total.T) if kernel.both_ways else total
+
+
+@dataclass(frozen=True, eq=False)
+class _Histories:
+    """The last known items of some rows, and the kernels to be applied to them.
+
+    `code`: the rows' items by lag, -1 for none, as rows of the kernels `counts`, whose columns are
+    items; `sizes` are their sums.
+    """
+
+    code: Int64[np.ndarray, "rows recent"]
+    counts: Sequence[scipy.sparse.csr_array]
+    sizes: Sequence[np.ndarray]
+
+    def filtered(
+        self, kernel: int, weight: Float[np.ndarray, "rows recent"]
+    ) -> tuple[scipy.sparse.csr_array, Float[np.ndarray, "rows"]]:
+        """Sums over the histories of `weight`: of counts, and of what popularity is due."""
+        prior = KERNELS[kernel].prior
+        row, lag = np.nonzero(self.code >= 0)
+        code = self.code[row, lag]
+        share = weight[row, lag] / (self.sizes[kernel][code] + prior)
+        shape = (len(self.code), self.counts[kernel].shape[0])
+        picked = scipy.sparse.csr_array((share, (row, code)), shape=shape)
+        due = np.bincount(row, weights=share * prior, minlength=len(self.code))
+        return picked @ self.counts[kernel], due
+
+    def weights(self, decay: float) -> Float[np.ndarray, "rows recent"]:
+        """decay^lag for what each row has, as shares."""
+        weight = np.where(self.code >= 0, decay ** np.arange(self.code.shape[1]), 0.0)
+        total = weight.sum(1, keepdims=True)
+        return weight / np.where(total > 0, total, 1.0)
+
+    @property
+    def is_empty(self) -> np.ndarray:
+        """Rows without a known item before them."""
+        return self.code.max(1, initial=-1) < 0
+
+
+class TransitionItems(nn.Module):
+    """Transition kernels, mixed: outputs of every item at every element, given the earlier ones.
+
+    In training mode the whole of an element's group is subtracted from all counts: there it must
+    be one of the `groups` that they were counted in.
+    """
+
+    direction = "causal"
+    count: Tensor
+    mixture: Tensor
+    exponents: Tensor
+
+    def __init__(
+        self,
+        counts: Sequence[scipy.sparse.csr_array],
+        count: Float[Tensor, "items"],
+        groups: Groups | None = None,
+    ) -> None:
+        super().__init__()
+        for number, matrix in enumerate(counts):
+            self.register_buffer(f"pointer_{number}", torch.from_numpy(matrix.indptr).long())
+            self.register_buffer(f"column_{number}", torch.from_numpy(matrix.indices).long())
+            self.register_buffer(f"near_{number}", torch.from_numpy(matrix.data).float())
+        self.register_buffer("count", count)
+        self.register_buffer("mixture", torch.full((1 + N_FILTERS,), 1 / (1 + N_FILTERS)))
+        self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
+        self._groups = groups
+        self._matrices: list[scipy.sparse.csr_array] = []
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        return len(self.count)
+
+    def outputs(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "rows chosen"]:
+        """Outputs of the chosen items at the elements at `where`."""
+        histories, popularity = self._histories(batch, where, chosen)
+        mixture = self.mixture.double().cpu().numpy()
+        due, filters = np.full(len(where[0]), mixture[0]), iter(mixture[1:])
+        mix = torch.zeros_like(popularity)
+        for number, kernel in enumerate(KERNELS):
+            shares = [(next(filters), decay) for decay in kernel.decays]
+            weight = sum(share * histories.weights(decay) for share, decay in shares if share)
+            if not np.any(weight):
+                continue
+            near, of_popularity = histories.filtered(number, weight)
+            mix = mix + _dense(near, chosen, self.n_items).to(popularity)
+            due += of_popularity
+        due[histories.is_empty] = 1.0
+        mix = mix + torch.from_numpy(due).to(popularity)[:, None] * popularity
+        # Counts of one's own, subtracted, leave rounding errors.
+        mix = torch.maximum(mix, 1e-6 * popularity)
+        return self.exponents[0] * popularity.log() + self.exponents[1] * mix.log()
+
+    def filters(
+        self, batch: Batch, where: Where
+    ) -> tuple[Float[Tensor, "filters rows items"], Float[Tensor, "rows_or_one items"]]:
+        """What is mixed: the popularity, then each kernel's probabilities by each decay."""
+        every = torch.arange(self.n_items, device=batch.present.device)
+        histories, popularity = self._histories(batch, where, every)
+        parts = [popularity.expand(len(where[0]), -1)]
+        for number, kernel in enumerate(KERNELS):
+            for decay in kernel.decays:
+                near, due = histories.filtered(number, histories.weights(decay))
+                due[histories.is_empty] = 1.0
+                part = _dense(near, every, self.n_items).to(popularity)
+                part = part + torch.from_numpy(due).to(popularity)[:, None] * popularity
+                parts.append(part.clamp_min(0))
+        return torch.stack(parts), popularity
+
+    def _histories(
+        self, batch: Batch, where: Where, chosen: Tensor
+    ) -> tuple[_Histories, Float[Tensor, "rows_or_one chosen"]]:
+        smooth = self.count + 0.5
+        if not self.training:
+            assert batch.item is not None
+            item = torch.where(batch.present, batch.item.long(), -1).cpu().numpy()
+            row, position = (part.cpu().numpy() for part in where)
+            code = _recent(item.ravel(), row * item.shape[1] + position, position)
+            matrices = self._counts()
+            histories = _Histories(code, matrices, [matrix.sum(1) for matrix in matrices])
+            return histories, (smooth[chosen] / smooth.sum())[None]
+        element = batch.element[where].cpu().numpy()
+        own = _OwnCounts.of(self._groups, element)
+        histories = own.histories(element, self._counts())
+        held = own.held(self.n_items)
+        total = smooth.sum() - torch.from_numpy(held.sum(1)).to(smooth)
+        left = smooth[chosen] - _dense(held, chosen, self.n_items).to(smooth)
+        return histories, (left.clamp_min(0.5) / total[:, None])[torch.from_numpy(own.row)]
+
+    def _counts(self) -> list[scipy.sparse.csr_array]:
+        if not self._matrices:
+            shape = (self.n_items, self.n_items)
+            for number in range(len(KERNELS)):
+                names = (f"near_{number}", f"column_{number}", f"pointer_{number}")
+                parts = tuple(self.get_buffer(name).cpu().numpy() for name in names)
+                self._matrices.append(scipy.sparse.csr_array(parts, shape=shape))
+        return self._matrices
+
+
+def _recent(
+    item: Int64[np.ndarray, "elements"],
+    index: Int64[np.ndarray, "rows"],
+    before: Int64[np.ndarray, "rows"],
+) -> Int64[np.ndarray, "rows recent"]:
+    """The items before each element, the last one first; `before`: how many its group has."""
+    lag = np.arange(1, 1 + min(RECENT, int(before.max(initial=0))))
+    code = item[np.maximum(index[:, None] - lag, 0)]
+    return np.where(lag <= before[:, None], code, -1)
+
+
+def _dense(
+    matrix: scipy.sparse.csr_array, chosen: Tensor, n_items: int
+) -> Float[Tensor, "rows chosen"]:
+    if len(chosen) != n_items:
+        matrix = matrix[:, chosen.cpu().numpy()]
+    return torch.from_numpy(matrix.toarray()).to(chosen.device)
+
+
+@dataclass(frozen=True, eq=False)
+class _OwnCounts:
+    """Some training groups, whose counts are to be subtracted from those of all.
+
+    `local`: codes of the pairs of a group and an item of it, for every element of these groups;
+    `item`: of each such pair. `row`: the group of each row asked for, counted among these.
+    """
+
+    start: np.ndarray
+    first: np.ndarray
+    row: Int64[np.ndarray, "rows"]
+    group: Int64[np.ndarray, "elements"]
+    local: Int64[np.ndarray, "elements"]
+    item: Int64[np.ndarray, "pairs"]
+    of_group: Int64[np.ndarray, "pairs"]
+    n_groups: int
+
+    @classmethod
+    def of(cls, groups: Groups | None, element: Int64[np.ndarray, "rows"]) -> "_OwnCounts":
+        """The groups of these elements."""
+        assert groups is not None and groups.item is not None
+        order = np.argsort(groups.start, kind="stable")
+        number = order[np.searchsorted(groups.start[order], element, side="right") - 1]
+        distinct, row = np.unique(number, return_inverse=True)
+        some = groups[distinct]
+        length = some.stop - some.start
+        group = np.repeat(np.arange(len(some)), length)
+        item = groups.item[some.elements()].astype(np.int64)
+        span = int(item.max(initial=0)) + 1
+        key = group * span + np.maximum(item, 0)
+        pair, local = np.unique(key[item >= 0], return_inverse=True)
+        codes = np.full(len(item), -1)
+        codes[item >= 0] = local
+        first = np.cumsum(length) - length
+        return cls(
+            some.start, first, row, group, codes, pair % span, pair // span, len(some)
+        )
+
+    def histories(
+        self, element: Int64[np.ndarray, "rows"], counts: Sequence[scipy.sparse.csr_array]
+    ) -> _Histories:
+        """The histories of elements, with these groups' own counts subtracted."""
+        before = element - self.start[self.row]
+        code = _recent(self.local, self.first[self.row] + before, before)
+        n, n_items = len(self.item), counts[0].shape[1]
+        to_items = scipy.sparse.csr_array(
+            (np.ones(n), (np.arange(n), self.item)), shape=(n, n_items)
+        )
+        left = []
+        for kernel, matrix in zip(KERNELS, counts, strict=True):
+            own = kernel_counts(self.local, self.group, n, kernel)
+            left.append(matrix[self.item] - own @ to_items)
+        return _Histories(code, left, [np.maximum(matrix.sum(1), 0.0) for matrix in left])
+
+    def held(self, n_items: int) -> scipy.sparse.csr_array:
+        """How often each group has each item."""
+        times = np.bincount(self.local[self.local >= 0], minlength=len(self.item))
+        return scipy.sparse.csr_array(
+            (times.astype(float), (self.of_group, self.item)), shape=(self.n_groups, n_items)
+        )

@@ -1,0 +1,148 @@
+"""How much of a correction to keep: validation weighs it against its base, and says what it adds."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from exfam.efa.base.fit_ridge import minimize
+from exfam.efa.networks.based import BasedItems
+from exfam.estimator.evaluate import evaluation_batches, log_probs
+from exfam.groups import Groups
+from exfam.likelihoods.two_part import TwoPartModel, context_items
+
+# Targets that the two numbers are fitted to, and outputs of theirs at most.
+MOST_TARGETS, MOST_OUTPUTS = 4_000, 20_000_000
+# How firmly the base is held as it is and the correction at 0, in nats of all targets together; a
+# correction that gains less than this in all of them is switched off.
+_HOLD = 2.0
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the correction added to its base on the validation groups, in nats a target.
+
+    `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
+    that new data gain a little less. `gates`: the weight of each member's correction.
+    """
+
+    nats: float
+    low: float
+    high: float
+    n_groups: int
+    gates: tuple[float, ...]
+
+    def __str__(self) -> str:
+        if not any(self.gates):
+            return (
+                "Attention added nothing that validation could see, and is switched off: "
+                "predictions are those of the base."
+            )
+        return (
+            f"Attention added {self.nats:.3f} nats an element to its base (95 % interval "
+            f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
+        )
+
+    def to_config(self) -> dict[str, Any]:
+        """As plain numbers."""
+        return asdict(self) | {"gates": list(self.gates)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "Gain":
+        """What `to_config` returned."""
+        return cls(**(config | {"gates": tuple(config["gates"])}))
+
+
+def set_gates(members: Sequence[TwoPartModel], validation: Groups, *, seed: int) -> Gain | None:
+    """Weigh each member's correction against its base; None for models without a base."""
+    parts = [member.item_part for member in members]
+    if not all(isinstance(part, BasedItems) for part in parts):
+        return None
+    for member, part in zip(members, parts, strict=True):
+        _set_gate(member, part, validation, seed=seed)
+    return _gain(members, parts, validation)
+
+
+def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int) -> None:
+    if not any(parameter.requires_grad for parameter in part.correction.parameters()):
+        part.gate.fill_(0.0)
+        return
+    base, correction, item = _outputs(member, part, validation, seed=seed)
+    n = max(1, len(item))
+
+    def nats(weights: Tensor) -> Tensor:
+        eta = weights[0] * base + weights[1] * correction
+        own = eta.gather(1, item[:, None])[:, 0]
+        hold = ((weights[0] - 1).square() + weights[1].square()) * _HOLD / n
+        return (eta.logsumexp(1) - own).mean() + hold
+
+    weights, with_it = minimize(nats, torch.ones(2))
+    without = float(nats(torch.tensor([1.0, 0.0])))
+    if weights[1] <= 0 or (without - with_it) * n < _HOLD:
+        weights = torch.tensor([1.0, 0.0])
+    part.scale.copy_(weights[0])
+    part.gate.copy_(weights[1])
+
+
+def _outputs(
+    member: TwoPartModel, part: Any, validation: Groups, *, seed: int
+) -> tuple[Float[Tensor, "rows items"], Float[Tensor, "rows items"], Int64[Tensor, "rows"]]:
+    """Base and correction of the items that some validation targets may choose, and their own."""
+    member.eval()
+    most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // part.n_items))
+    order = np.random.default_rng([seed, 9]).permutation(len(validation))
+    sizes = (validation.stop - validation.start)[order]
+    some = validation[np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])]
+    device = part.gate.device
+    bases, corrections, items = [], [], []
+    with torch.no_grad():
+        for batch in evaluation_batches(some, [member]):
+            batch = batch.to(device)
+            assert batch.item is not None
+            where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
+            forbidden = _forbidden(member, batch, part.n_items)
+            codes = torch.arange(part.n_items, device=device)
+            base = part.base.outputs(batch, where, codes)
+            if forbidden is not None:
+                base = base.masked_fill(forbidden[where], torch.finfo(base.dtype).min / 1e6)
+            bases.append(base)
+            corrections.append(part.correction.eta(batch)[where])
+            items.append(batch.item[where].long())
+    return torch.cat(bases)[:most], torch.cat(corrections)[:most], torch.cat(items)[:most]
+
+
+def _forbidden(
+    member: TwoPartModel, batch: Any, n_items: int
+) -> Bool[Tensor, "batch length items"] | None:
+    """Items that hard support excludes."""
+    if getattr(member.support, "name", "") != "hard":
+        return None
+    return context_items(batch, member.direction, n_items)
+
+
+def _gain(members: Sequence[TwoPartModel], parts: Sequence[Any], validation: Groups) -> Gain:
+    """Nats with the correction less those without, by groups."""
+    kept = [(part.scale.clone(), part.gate.clone()) for part in parts]
+    gates = tuple(round(float(gate), 4) for _, gate in kept)
+    with_it = log_probs(members, validation)["item"]
+    for part in parts:
+        part.scale.fill_(1.0)
+        part.gate.fill_(0.0)
+    without = log_probs(members[:1], validation)["item"]
+    for part, (scale, gate) in zip(parts, kept, strict=True):
+        part.scale.copy_(scale)
+        part.gate.copy_(gate)
+    own = validation.elements()
+    group = np.repeat(np.arange(len(validation)), validation.stop - validation.start)
+    added = (with_it - without)[own]
+    counts = ~np.isnan(added)
+    total = np.bincount(group[counts], weights=added[counts], minlength=len(validation))
+    size = np.bincount(group[counts], minlength=len(validation))
+    mean = float(total.sum() / max(1, size.sum()))
+    # The error of a ratio of sums over groups.
+    error = float(np.sqrt(np.square(total - mean * size).sum()) / max(1, size.sum()))
+    return Gain(mean, mean - 1.96 * error, mean + 1.96 * error, int((size > 0).sum()), gates)

@@ -1,0 +1,156 @@
+"""An item part that is a simple model with a correction: eta = scale * base + gate * correction."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor, nn
+
+from exfam.catalog.linear import LinearEta, chunks_of
+from exfam.efa.base.sets import Where
+from exfam.groups import Batch
+
+
+class ItemBase(Protocol):
+    """A simple model of items: outputs of chosen items at some elements, without gradients."""
+
+    @property
+    def n_items(self) -> int: ...
+
+    @property
+    def direction(self) -> str: ...
+
+    def outputs(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "rows chosen"]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class BaseOffset:
+    """Outputs of a base at some elements of a batch, tile by tile; `codes`: the chosen items."""
+
+    base: Any
+    batch: Batch
+    where: Where
+    codes: Int64[Tensor, "chosen"]
+    scale: Float[Tensor, ""]
+
+    def at(self, where: Where | slice) -> "BaseOffset":
+        """The same at other elements, or at some of these."""
+        if isinstance(where, slice):
+            where = (self.where[0][where], self.where[1][where])
+        return replace(self, where=where)
+
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "BaseOffset":
+        """The same of some of the items."""
+        return replace(self, codes=self.codes[chosen])
+
+    def tile(self, rows: slice, classes: slice) -> Float[Tensor, "rows classes"]:
+        """Outputs of some rows and classes."""
+        here = (self.where[0][rows], self.where[1][rows])
+        with torch.no_grad():
+            return self.base.outputs(self.batch, here, self.codes[classes]) * self.scale
+
+    def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """The output of one item a row."""
+        parts = []
+        for rows in chunks_of(len(item), 512):
+            distinct, column = item[rows].unique(return_inverse=True)
+            chosen = self.among(distinct).tile(rows, slice(0, len(distinct)))
+            parts.append(chosen.gather(1, column[:, None])[:, 0])
+        return torch.cat(parts)
+
+
+class BasedItems(nn.Module):
+    """p(item | context) by a base, corrected: eta = scale * base + gate * correction.
+
+    A correction that starts at 0 starts as the base. `scale` and `gate` are 1 while it is trained;
+    validation sets them afterwards.
+    """
+
+    scale: Tensor
+    gate: Tensor
+
+    def __init__(self, base: nn.Module, correction: nn.Module) -> None:
+        super().__init__()
+        self.base, self.correction = base, correction
+        self.register_buffer("scale", torch.tensor(1.0))
+        self.register_buffer("gate", torch.tensor(1.0))
+
+    @property
+    def direction(self) -> str:
+        """Of the correction, and of the base."""
+        return str(self.correction.direction)
+
+    @property
+    def n_items(self) -> int:
+        """How many outputs there are."""
+        return int(self.base.n_items)  # type: ignore[arg-type]
+
+    def numbers_an_element(self, longest: int) -> int:
+        """Of the correction."""
+        count: Any = self.correction.numbers_an_element
+        return int(count(longest))
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
+        """Outputs at all elements, each given its context."""
+        correct: Any = self.correction
+        eta = correct.eta(batch) * self.gate
+        where = batch.present.nonzero(as_tuple=True)
+        every = slice(0, self.n_items)
+        offset = self.offset(batch, where).tile(slice(0, len(where[0])), every)
+        return eta.index_put(where, offset.to(eta.dtype), accumulate=True)
+
+    def linear(self, batch: Batch) -> LinearEta:
+        """The same as factors, with the base's outputs beside them."""
+        correct: Any = self.correction
+        eta = correct.linear(batch)
+        bias = None if eta.bias is None else eta.bias * self.gate
+        where = batch.present.nonzero(as_tuple=True)
+        return eta._replace(
+            state=eta.state * self.gate, bias=bias, offset=self.offset(batch, where)
+        )
+
+    def offset(self, batch: Batch, where: Where) -> BaseOffset:
+        """The base's outputs at some elements."""
+        codes = torch.arange(self.n_items, device=batch.present.device)
+        return BaseOffset(self.base, batch, where, codes, self.scale)
+
+
+class NoCorrection(nn.Module):
+    """Adds nothing: the base alone."""
+
+    def __init__(self, n_items: int, direction: str) -> None:
+        super().__init__()
+        self.n_items, self.direction = n_items, direction
+        # Says on which device the model is.
+        self.register_buffer("nothing", torch.zeros(n_items, 0), persistent=False)
+
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
+        """Zeros."""
+        return self.nothing.new_zeros(*batch.present.shape, self.n_items)
+
+    def linear(self, batch: Batch) -> LinearEta:
+        """Products of nothing."""
+        nothing: Any = self.nothing
+        state = nothing.new_zeros(*batch.present.shape, 0)
+        return LinearEta(state, nothing, None, self.n_items)
+
+    def numbers_an_element(self, longest: int) -> int:
+        """None of its own."""
+        return 0
+
+
+class Gain(nn.Module):
+    """A learned factor a coordinate, 0 at the start; its steps are larger than those of weights."""
+
+    learning_rate_multipliers: ClassVar[Mapping[str, float]] = {"factor": 10.0}
+
+    def __init__(self, dim: int) -> None:
+        super().__init__()
+        self.factor = nn.Parameter(torch.zeros(dim))
+
+    def forward(self, state: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape dim"]:
+        return state * self.factor
