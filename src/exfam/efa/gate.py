@@ -1,4 +1,4 @@
-"""How much of a correction to keep: validation weighs it against its base, and says what it adds."""
+"""How much of a correction to keep: validation weighs it against its base."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

@@ -129,10 +129,10 @@ SCHEDULES = {
 class Descent:
     """From strong decay to less of it, then to a lower rate, whenever validation does not improve.
 
-    Three validations in a row that gain less than `LEAST_GAIN` nats end a stage, and the best weights
-    so far are taken up again. The next stage has a fifth of the decay, which starts at 50 times
-    the setting; where that does not help, the decay before it and a third of the rate, and then a
-    third again. Few data keep much decay, many lose it, and validation says which are many.
+    Three validations in a row that gain less than `LEAST_GAIN` nats end a stage, and the best
+    weights so far are taken up again. The next stage has a fifth of the decay, which starts at 50
+    times the setting; where that does not help, the decay before it and a third of the rate, and
+    then a third again. Few data keep much decay, many lose it, and validation says which are many.
     """
 
     decay_level: int = 0

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
@@ -17,18 +17,20 @@ from exfam.efa.base.ridge import (
     RidgeNumbers,
     ridge_link,
 )
-from exfam.groups import TARGET, Groups
+from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
 
-# Items from which on the precision is of leading factors, and how many those are.
-LARGE, RANK = 10_000, 256
-# The strength is searched among these, on the most frequent items of a large catalog.
+# Items from which on the precision is of leading factors; how many those are, and their numbers.
+LARGE, RANK, MOST_FACTOR_NUMBERS = 10_000, 256, 40_000_000
+# The strength is searched among these, from the third on.
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 FIRST = 2
-SEARCHED_ITEMS = 2_000
-# Targets that the numbers are fitted to, and outputs of theirs at most.
-MOST_TARGETS, MOST_OUTPUTS = 3_000, 10_000_000
+# Targets that the numbers are fitted to, outputs of theirs at most, and the share of both that
+# serves to search the strength.
+MOST_TARGETS, MOST_OUTPUTS, SEARCH_SHARE = 3_000, 10_000_000, 0.25
+# Of a large catalog the numbers are fitted to the most frequent items.
+MOST_ITEMS = 20_000
 START = (0.5, 0.0, 0.5, 0.0)
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
@@ -41,16 +43,14 @@ def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0
     """
     held = held_items(groups, n_items)
     count = np.asarray(held.sum(0)).ravel()
-    few = np.sort(np.argsort(-count, kind="stable")[:SEARCHED_ITEMS])
-    targets = _Targets.draw(groups, n_items, seed=seed, hard=support == "hard")
-
-    def nats(strength: float) -> float:
-        ridge = _ridge(held, count, strength)
-        return targets.fit_numbers(ridge)[1]
-
-    strength = _climb(nats) if n_items <= SEARCHED_ITEMS else _climb(nats)
+    chosen = torch.from_numpy(np.sort(np.argsort(-count, kind="stable")[:MOST_ITEMS]))
+    few, many = (
+        Targets.draw(groups, chosen, share=share, seed=seed, hard=support == "hard")
+        for share in (SEARCH_SHARE, 1.0)
+    )
+    strength = _climb(lambda strength: few.fit_numbers(_ridge(held, count, strength))[1])
     ridge = _ridge(held, count, strength)
-    ridge.numbers.copy_(targets.fit_numbers(ridge)[0])
+    ridge.numbers.copy_(many.fit_numbers(ridge)[0])
     return ridge.eval()
 
 
@@ -98,7 +98,7 @@ def _dense(held: scipy.sparse.csr_array, strength: float) -> DensePrecision:
 
 
 def _low_rank(held: scipy.sparse.csr_array, strength: float) -> LowRankPrecision:
-    rank = min(RANK, min(held.shape) - 1)
+    rank = min(RANK, MOST_FACTOR_NUMBERS // held.shape[1], min(held.shape) - 1)
     _, singular, right = randomized_svd(held, rank, n_iter=2, random_state=0)
     energy = torch.from_numpy(singular.copy()).square()
     return LowRankPrecision(
@@ -108,39 +108,42 @@ def _low_rank(held: scipy.sparse.csr_array, strength: float) -> LowRankPrecision
     )
 
 
-class _Targets:
+class Targets:
     """Some targets of the training groups, whose items the numbers are fitted to."""
 
-    def __init__(self, groups: Groups, n_items: int, *, hard: bool) -> None:
-        self.groups, self.n_items, self.hard = groups, n_items, hard
-        self.every = torch.arange(n_items)
+    def __init__(self, groups: Groups, chosen: Int64[Tensor, "chosen"], *, hard: bool) -> None:
+        self.groups, self.chosen, self.hard = groups, chosen, hard
 
     @classmethod
-    def draw(cls, groups: Groups, n_items: int, *, seed: int, hard: bool) -> "_Targets":
-        """At most 3,000, of whole groups in random order; long groups give some of theirs."""
-        most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // n_items))
-        generator = np.random.default_rng([seed, 7])
-        order = generator.permutation(np.flatnonzero(groups.stop - groups.start > 0))
+    def draw(
+        cls, groups: Groups, chosen: Int64[Tensor, "chosen"], *, share: float, seed: int, hard: bool
+    ) -> "Targets":
+        """Whole groups in random order; of long ones some of their elements."""
+        most = max(100, int(share * min(MOST_TARGETS, MOST_OUTPUTS // len(chosen))))
+        order = np.random.default_rng([seed, 7]).permutation(np.flatnonzero(groups.lengths))
         sizes = np.minimum(groups.stop - groups.start, 50)[order]
-        chosen = np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])
-        return cls(groups[chosen], n_items, hard=hard)
+        drawn = np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])
+        return cls(groups[drawn], chosen, hard=hard)
 
     def inputs(self, ridge: RidgeItems) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Scores, log popularity and allowed items of the targets, and their own items."""
-        ridge.train()
+        """Scores, log popularity and allowed items of the targets, and their own among them."""
         parts: list[tuple[Tensor, ...]] = []
+        column = torch.full((ridge.n_items,), -1)
+        column[self.chosen] = torch.arange(len(self.chosen))
+        ridge.train()
         for index in sequential_batches(self.groups, max_tokens=2_000):
             batch = self.groups.pad(index)
             assert batch.item is not None
-            is_target = batch.target & (batch.item >= 0)
-            where = is_target.nonzero(as_tuple=True)
-            kept = _some_of_each(where[0])
-            where = (where[0][kept], where[1][kept])
-            score, popularity = ridge.link_inputs(batch, where, self.every)
+            own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
+            row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
+            kept = _some_of_each(row)
+            where = (row[kept], position[kept])
+            score, popularity = ridge.link_inputs(batch, where, self.chosen)
             allowed = torch.ones_like(score, dtype=torch.bool)
             if self.hard:
-                allowed = ~context_items(batch, "bidirectional", self.n_items)[where]
-            parts.append((score, popularity, allowed, batch.item[where].long()))
+                allowed = ~context_items(batch, "bidirectional", ridge.n_items)[where]
+                allowed = allowed[:, self.chosen]
+            parts.append((score, popularity, allowed, own[where]))
         ridge.eval()
         score, popularity, allowed, item = (torch.cat(part) for part in zip(*parts, strict=True))
         return score, popularity, allowed, item

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import minimize
+from exfam.efa.base.fit_ridge import MOST_ITEMS, minimize
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
@@ -32,7 +32,8 @@ def fit_transition_items(
     counts = [kernel_counts(code, group, n_items, kernel) for kernel in KERNELS]
     count = torch.from_numpy(np.bincount(code[code >= 0], minlength=n_items)).float()
     base = TransitionItems(counts, count, groups)
-    inputs = _mixture_inputs(base, groups, seed=seed, hard=support == "hard")
+    chosen = count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
+    inputs = _mixture_inputs(base, groups, chosen, seed=seed, hard=support == "hard")
     shares, exponents = _mixture(*inputs)
     base.mixture.copy_(shares)
     base.exponents.copy_(exponents)
@@ -40,11 +41,12 @@ def fit_transition_items(
 
 
 def _mixture_inputs(
-    base: TransitionItems, groups: Groups, *, seed: int, hard: bool
+    base: TransitionItems, groups: Groups, chosen: Tensor, *, seed: int, hard: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Filters, log popularity, allowed items and own items of some targets of random groups."""
-    n_items = base.n_items
-    most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * n_items)))
+    most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * len(chosen))))
+    column = torch.full((base.n_items,), -1)
+    column[chosen] = torch.arange(len(chosen))
     generator = np.random.default_rng([seed, 8])
     length = groups.stop - groups.start
     order = generator.permutation(np.flatnonzero(length))
@@ -55,16 +57,17 @@ def _mixture_inputs(
     for index in sequential_batches(some, max_tokens=4_000):
         batch = some.pad(index)
         assert batch.item is not None
-        row, position = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
+        own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
+        row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
         kept = _drawn(row, generator)
         where = (row[kept], position[kept])
         if not len(kept):
             continue
-        mixed, popularity = base.filters(batch, where)
-        allowed = torch.ones(len(kept), n_items, dtype=torch.bool)
+        mixed, popularity = base.filters(batch, where, chosen)
+        allowed = torch.ones(len(kept), len(chosen), dtype=torch.bool)
         if hard:
-            allowed = ~context_items(batch, "causal", n_items)[where]
-        parts.append((mixed.transpose(0, 1), popularity, allowed, batch.item[where].long()))
+            allowed = ~context_items(batch, "causal", base.n_items)[where][:, chosen]
+        parts.append((mixed.transpose(0, 1), popularity, allowed, own[where]))
     base.eval()
     mixed, popularity, allowed, item = (torch.cat(part) for part in zip(*parts, strict=True))
     return mixed.transpose(0, 1).contiguous(), popularity.log(), allowed, item

@@ -46,9 +46,7 @@ def ridge_link(
     """Outputs of scores: `a log pop + g s + c log(softplus(100 s) / 100 + kappa pop)`."""
     chance = softplus(score * _SHARPNESS) / _SHARPNESS
     chance = chance + (numbers.log_kappa + log_popularity).exp()
-    return (
-        numbers.popularity * log_popularity + numbers.score * score + numbers.link * chance.log()
-    )
+    return numbers.popularity * log_popularity + numbers.score * score + numbers.link * chance.log()
 
 
 class Precision(Protocol):

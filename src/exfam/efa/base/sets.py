@@ -46,9 +46,7 @@ class Sets:
         zeros = numbers.new_zeros(self.n_groups, *numbers.shape[1:])
         return zeros.index_add_(0, self.group, numbers)
 
-    def at(
-        self, numbers: Float[Tensor, "entries"], where: Where
-    ) -> Float[Tensor, "rows"]:
+    def at(self, numbers: Float[Tensor, "entries"], where: Where) -> Float[Tensor, "rows"]:
         """The number of the item that the context of each element at `where` lacks, 0 for none."""
         item = self.left_out[where]
         keys = self.group * self.n_items + self.item

@@ -1,4 +1,4 @@
-"""Transition scores of item sequences: what followed the last items elsewhere, the recent ones most.
+"""Transition scores of item sequences: what followed the last items elsewhere, recent ones most.
 
 Three kernels count how often item i stands near item j: right after it, within the next 10, and
 within 50 on either side, near ones counted more. From a history, kernel k and decay g give
@@ -161,17 +161,16 @@ class TransitionItems(nn.Module):
         return self.exponents[0] * popularity.log() + self.exponents[1] * mix.log()
 
     def filters(
-        self, batch: Batch, where: Where
-    ) -> tuple[Float[Tensor, "filters rows items"], Float[Tensor, "rows_or_one items"]]:
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> tuple[Float[Tensor, "filters rows chosen"], Float[Tensor, "rows_or_one chosen"]]:
         """What is mixed: the popularity, then each kernel's probabilities by each decay."""
-        every = torch.arange(self.n_items, device=batch.present.device)
-        histories, popularity = self._histories(batch, where, every)
+        histories, popularity = self._histories(batch, where, chosen)
         parts = [popularity.expand(len(where[0]), -1)]
         for number, kernel in enumerate(KERNELS):
             for decay in kernel.decays:
                 near, due = histories.filtered(number, histories.weights(decay))
                 due[histories.is_empty] = 1.0
-                part = _dense(near, every, self.n_items).to(popularity)
+                part = _dense(near, chosen, self.n_items).to(popularity)
                 part = part + torch.from_numpy(due).to(popularity)[:, None] * popularity
                 parts.append(part.clamp_min(0))
         return torch.stack(parts), popularity
@@ -259,9 +258,7 @@ class _OwnCounts:
         codes = np.full(len(item), -1)
         codes[item >= 0] = local
         first = np.cumsum(length) - length
-        return cls(
-            some.start, first, row, group, codes, pair % span, pair // span, len(some)
-        )
+        return cls(some.start, first, row, group, codes, pair % span, pair // span, len(some))
 
     def histories(
         self, element: Int64[np.ndarray, "rows"], counts: Sequence[scipy.sparse.csr_array]

@@ -13,6 +13,12 @@ from exfam.efa.base.sets import Where
 from exfam.groups import Batch
 
 
+def present_elements(batch: Batch) -> Where:
+    """Groups and positions of the elements that are no padding."""
+    row, position = batch.present.nonzero(as_tuple=True)
+    return row, position
+
+
 class ItemBase(Protocol):
     """A simple model of items: outputs of chosen items at some elements, without gradients."""
 
@@ -98,7 +104,7 @@ class BasedItems(nn.Module):
         """Outputs at all elements, each given its context."""
         correct: Any = self.correction
         eta = correct.eta(batch) * self.gate
-        where = batch.present.nonzero(as_tuple=True)
+        where = present_elements(batch)
         every = slice(0, self.n_items)
         offset = self.offset(batch, where).tile(slice(0, len(where[0])), every)
         return eta.index_put(where, offset.to(eta.dtype), accumulate=True)
@@ -108,7 +114,7 @@ class BasedItems(nn.Module):
         correct: Any = self.correction
         eta = correct.linear(batch)
         bias = None if eta.bias is None else eta.bias * self.gate
-        where = batch.present.nonzero(as_tuple=True)
+        where = present_elements(batch)
         return eta._replace(
             state=eta.state * self.gate, bias=bias, offset=self.offset(batch, where)
         )
@@ -130,7 +136,8 @@ class NoCorrection(nn.Module):
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length items"]:
         """Zeros."""
-        return self.nothing.new_zeros(*batch.present.shape, self.n_items)
+        nothing: Any = self.nothing
+        return nothing.new_zeros(*batch.present.shape, self.n_items)
 
     def linear(self, batch: Batch) -> LinearEta:
         """Products of nothing."""
