@@ -209,12 +209,14 @@ class TorchEngine:
     def _descend(self) -> None:
         """Go on to the next stage of the schedule, if one has ended."""
         descent, nats = self._descent, self._last
-        if descent is None or math.isnan(nats):
+        if descent is None:
             return
-        improved = nats < self._mark - descent.LEAST_GAIN
-        self._mark, self._last = min(self._mark, nats) if improved else self._mark, math.nan
-        if descent.after(improved=improved) and self._best:
-            self.use_best()
+        if not math.isnan(nats):
+            improved = nats < self._mark - descent.LEAST_GAIN
+            self._mark, self._last = nats if improved else self._mark, math.nan
+            if descent.after(improved=improved) and self._best:
+                self.use_best()
+        # Also in an epoch that is taken up again in its middle.
         for group in self.optimizer.param_groups:
             group["weight_decay"] = descent.decay * group["own_decay"]
 

@@ -31,7 +31,7 @@ def fit_transition_items(
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     counts = [kernel_counts(code, group, n_items, kernel) for kernel in KERNELS]
     count = torch.from_numpy(np.bincount(code[code >= 0], minlength=n_items)).float()
-    base = TransitionItems(counts, count, groups)
+    base = TransitionItems(counts, count)
     chosen = count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
     inputs = _mixture_inputs(base, groups, chosen, seed=seed, hard=support == "hard")
     shares, exponents = _mixture(*inputs)

@@ -3,7 +3,7 @@
 A group is the set x of its items, 0 or 1 an item. With the precision P = (X'X + strength I)^-1 the
 regression of item j on the others scores it, from the context c of a target,
 
-    s_j = -(P c)_j / P_jj,
+    s_j = c_j - (P c)_j / P_jj,
 
 an estimate of the probability that a group with these items holds j (as in EASE). The output is a
 popularity, the score and the logarithm of the score, each with a weight of its own:
@@ -64,8 +64,8 @@ class Precision(Protocol):
     def of_sets(self, sets: Sets, chosen: Codes) -> Float[Tensor, "groups chosen"]:
         """(P x)_j of each set x."""
 
-    def within_sets(self, sets: Sets) -> Float[Tensor, "entries"]:
-        """(P x)_j of each set x at its own items."""
+    def at_entries(self, sets: Sets, others: Sets) -> Float[Tensor, "entries"]:
+        """(P x)_j of each set x at the items of others, of the same groups."""
 
 
 class DensePrecision(nn.Module):
@@ -91,9 +91,9 @@ class DensePrecision(nn.Module):
     def of_sets(self, sets: Sets, chosen: Codes) -> Float[Tensor, "groups chosen"]:
         return sets.totals(self.of_items(sets.item, chosen))
 
-    def within_sets(self, sets: Sets) -> Float[Tensor, "entries"]:
+    def at_entries(self, sets: Sets, others: Sets) -> Float[Tensor, "entries"]:
         every = torch.arange(self.n_items, device=sets.item.device)
-        return self.of_sets(sets, every)[sets.group, sets.item]
+        return self.of_sets(sets, every)[others.group, others.item]
 
 
 class LowRankPrecision(nn.Module):
@@ -132,10 +132,10 @@ class LowRankPrecision(nn.Module):
         total = sets.totals(self.factors[sets.item]) * self.shares
         return (sets.among(chosen) - total @ self.factors[chosen].T) / self.strength
 
-    def within_sets(self, sets: Sets) -> Float[Tensor, "entries"]:
-        own = self.factors[sets.item]
-        total = sets.totals(own) * self.shares
-        return (1 - (total[sets.group] * own).sum(1)) / self.strength
+    def at_entries(self, sets: Sets, others: Sets) -> Float[Tensor, "entries"]:
+        total = sets.totals(self.factors[sets.item]) * self.shares
+        product = (total[others.group] * self.factors[others.item]).sum(1)
+        return (others.in_(sets).to(product) - product) / self.strength
 
 
 class RidgeItems(nn.Module):
@@ -177,19 +177,25 @@ class RidgeItems(nn.Module):
         """Scores of the chosen items at the elements at `where`, and their log popularity."""
         sets = Sets.of(batch, self.n_items)
         group, item = where[0], sets.left_out[where]
-        product = self.precision.of_sets(sets, chosen)[group]
         # An item that the group has twice stays in its own context.
         lacks = (item >= 0)[:, None]
-        own = torch.where(lacks, self.precision.of_items(item.clamp_min(0), chosen), 0.0)
+        left_out = torch.where(lacks, self.precision.of_items(item.clamp_min(0), chosen), 0.0)
+        of_seen = self.precision.of_sets(sets, chosen)
+        product = of_seen[group] - left_out
         diagonal = self.precision.diagonal(chosen)
+        context = sets.among(chosen)[group] - (item[:, None] == chosen).to(product)
         if not self.training:
-            return (own - product) / diagonal, self._log_popularity(chosen)
-        within = self.precision.within_sets(sets)
-        total = sets.totals(within)
+            return context - product / diagonal, self._log_popularity(chosen)
+        # What context ranges show is no part of the group's row in the fit.
+        own = Sets.of(batch, self.n_items, own=True) if batch.steps_back.any() else sets
+        of_own = of_seen if own is sets else self.precision.of_sets(own, chosen)
+        at_entries = self.precision.at_entries(own, sets)
+        total = sets.totals(torch.where(sets.in_(own), at_entries, 0.0))
         rest = (1 - total).clamp_min(_LEAST_REST)[group, None]
-        share = (total[group] - sets.at(within, where))[:, None] / rest
-        score = (own - product - share * product) / (diagonal + product.square() / rest)
-        return score, self._log_popularity_without(sets, chosen)[group]
+        share = (sets.totals(at_entries)[group] - sets.at(at_entries, where))[:, None] / rest
+        of_own = of_own[group]
+        score = (product + share * of_own) / (diagonal + of_own.square() / rest)
+        return context - score, self._log_popularity_without(own, chosen)[group]
 
     def _log_popularity(self, chosen: Codes) -> Float[Tensor, "one chosen"]:
         smooth = self.count + 0.5

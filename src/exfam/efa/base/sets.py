@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.groups import Batch
@@ -25,17 +25,24 @@ class Sets:
     n_items: int
 
     @classmethod
-    def of(cls, batch: Batch, n_items: int) -> "Sets":
-        """The sets of a batch."""
+    def of(cls, batch: Batch, n_items: int, *, own: bool = False) -> "Sets":
+        """The sets that the groups of a batch see, or have of their `own`."""
         assert batch.item is not None
         item = batch.item.long()
         known = batch.present & (item >= 0)
+        if own:
+            known = known & (batch.steps_back == 0)
         group = torch.arange(len(known), device=known.device)[:, None].expand_as(known)
         key = (group * n_items + item)[known]
         distinct, index, count = key.unique(return_inverse=True, return_counts=True)
         left_out = torch.full_like(item, -1)
         left_out[known] = torch.where(count[index] == 1, item[known], -1)
         return cls(distinct % n_items, distinct // n_items, left_out, n_items)
+
+    @property
+    def keys(self) -> Int64[Tensor, "entries"]:
+        """One increasing number for each group and item."""
+        return self.group * self.n_items + self.item
 
     @property
     def n_groups(self) -> int:
@@ -49,9 +56,14 @@ class Sets:
     def at(self, numbers: Float[Tensor, "entries"], where: Where) -> Float[Tensor, "rows"]:
         """The number of the item that the context of each element at `where` lacks, 0 for none."""
         item = self.left_out[where]
-        keys = self.group * self.n_items + self.item
-        entry = torch.searchsorted(keys, where[0] * self.n_items + item.clamp_min(0))
-        return torch.where(item >= 0, numbers[entry.clamp_max(len(keys) - 1)], 0.0)
+        entry = torch.searchsorted(self.keys, where[0] * self.n_items + item.clamp_min(0))
+        # One more, where there are no entries at all.
+        padded = torch.cat([numbers, numbers.new_zeros(1)])
+        return torch.where(item >= 0, padded[entry], 0.0)
+
+    def in_(self, other: "Sets") -> Bool[Tensor, "entries"]:
+        """Which entries another's sets of the same groups have too."""
+        return torch.isin(self.keys, other.keys)
 
     def among(self, chosen: Int64[Tensor, "chosen"]) -> Float[Tensor, "groups chosen"]:
         """1 where a group has a chosen item, else 0."""

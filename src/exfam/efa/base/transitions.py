@@ -21,7 +21,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.efa.base.sets import Where
-from exfam.groups import Batch, Groups
+from exfam.groups import Batch
 
 # Items of the history that count.
 RECENT = 40
@@ -57,10 +57,10 @@ def kernel_counts(
     """
     total = scipy.sparse.csr_array((n_codes, n_codes))
     for distance in range(1, min(kernel.reach, len(code) - 1) + 1):
-        near = (group[:-distance] == group[distance:]) & (code[:-distance] >= 0)
-        near &= code[distance:] >= 0
-        if not near.any():
+        together = group[:-distance] == group[distance:]
+        if not together.any():
             break
+        near = together & (code[:-distance] >= 0) & (code[distance:] >= 0)
         first, second = code[:-distance][near], code[distance:][near]
         weight = np.full(len(first), distance**-kernel.power)
         total += scipy.sparse.csr_array((weight, (first, second)), shape=total.shape)
@@ -108,7 +108,7 @@ class TransitionItems(nn.Module):
     """Transition kernels, mixed: outputs of every item at every element, given the earlier ones.
 
     In training mode the whole of an element's group is subtracted from all counts: there it must
-    be one of the `groups` that they were counted in.
+    be one of those that were counted. What a group's context ranges show was not counted in it.
     """
 
     direction = "causal"
@@ -120,7 +120,6 @@ class TransitionItems(nn.Module):
         self,
         counts: Sequence[scipy.sparse.csr_array],
         count: Float[Tensor, "items"],
-        groups: Groups | None = None,
     ) -> None:
         super().__init__()
         for number, matrix in enumerate(counts):
@@ -130,7 +129,6 @@ class TransitionItems(nn.Module):
         self.register_buffer("count", count)
         self.register_buffer("mixture", torch.full((1 + N_FILTERS,), 1 / (1 + N_FILTERS)))
         self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
-        self._groups = groups
         self._matrices: list[scipy.sparse.csr_array] = []
 
     @property
@@ -179,18 +177,18 @@ class TransitionItems(nn.Module):
         self, batch: Batch, where: Where, chosen: Tensor
     ) -> tuple[_Histories, Float[Tensor, "rows_or_one chosen"]]:
         smooth = self.count + 0.5
+        position = where[1].cpu().numpy()
         if not self.training:
-            assert batch.item is not None
-            item = torch.where(batch.present, batch.item.long(), -1).cpu().numpy()
-            row, position = (part.cpu().numpy() for part in where)
-            code = _recent(item.ravel(), row * item.shape[1] + position, position)
+            item = _known_items(batch)
+            code = _recent(
+                item.ravel(), where[0].cpu().numpy() * item.shape[1] + position, position
+            )
             matrices = self._counts()
             histories = _Histories(code, matrices, [matrix.sum(1) for matrix in matrices])
             return histories, (smooth[chosen] / smooth.sum())[None]
-        element = batch.element[where].cpu().numpy()
-        own = _OwnCounts.of(self._groups, element)
-        histories = own.histories(element, self._counts())
-        held = own.held(self.n_items)
+        own = _OwnCounts.of(batch, where[0], self.n_items)
+        histories = own.histories(position, self._counts())
+        held = own.held()
         total = smooth.sum() - torch.from_numpy(held.sum(1)).to(smooth)
         left = smooth[chosen] - _dense(held, chosen, self.n_items).to(smooth)
         return histories, (left.clamp_min(0.5) / total[:, None])[torch.from_numpy(own.row)]
@@ -203,6 +201,12 @@ class TransitionItems(nn.Module):
                 parts = tuple(self.get_buffer(name).cpu().numpy() for name in names)
                 self._matrices.append(scipy.sparse.csr_array(parts, shape=shape))
         return self._matrices
+
+
+def _known_items(batch: Batch) -> Int64[np.ndarray, "batch length"]:
+    """Codes of items, -1 for unknown ones and padding."""
+    assert batch.item is not None
+    return torch.where(batch.present, batch.item.long(), -1).cpu().numpy()
 
 
 def _recent(
@@ -226,59 +230,50 @@ def _dense(
 
 @dataclass(frozen=True, eq=False)
 class _OwnCounts:
-    """Some training groups, whose counts are to be subtracted from those of all.
+    """Some groups of a batch, whose own counts are to be subtracted from those of all.
 
-    `local`: codes of the pairs of a group and an item of it, for every element of these groups;
-    `item`: of each such pair. `row`: the group of each row asked for, counted among these.
+    `seen`: codes of the pairs of a group and an item that it sees, for every element, -1 for none;
+    `own`: the same of the group's own elements, without its context ranges. `item`, `of_group`: of
+    each such pair. `row`: the group of each row asked for, counted among these.
     """
 
-    start: np.ndarray
-    first: np.ndarray
     row: Int64[np.ndarray, "rows"]
-    group: Int64[np.ndarray, "elements"]
-    local: Int64[np.ndarray, "elements"]
+    seen: Int64[np.ndarray, "groups length"]
+    own: Int64[np.ndarray, "groups length"]
     item: Int64[np.ndarray, "pairs"]
     of_group: Int64[np.ndarray, "pairs"]
-    n_groups: int
+    n_items: int
 
     @classmethod
-    def of(cls, groups: Groups | None, element: Int64[np.ndarray, "rows"]) -> "_OwnCounts":
-        """The groups of these elements."""
-        assert groups is not None and groups.item is not None
-        order = np.argsort(groups.start, kind="stable")
-        number = order[np.searchsorted(groups.start[order], element, side="right") - 1]
-        distinct, row = np.unique(number, return_inverse=True)
-        some = groups[distinct]
-        length = some.stop - some.start
-        group = np.repeat(np.arange(len(some)), length)
-        item = groups.item[some.elements()].astype(np.int64)
-        span = int(item.max(initial=0)) + 1
-        key = group * span + np.maximum(item, 0)
-        pair, local = np.unique(key[item >= 0], return_inverse=True)
-        codes = np.full(len(item), -1)
-        codes[item >= 0] = local
-        first = np.cumsum(length) - length
-        return cls(some.start, first, row, group, codes, pair % span, pair // span, len(some))
+    def of(cls, batch: Batch, group: Int64[Tensor, "rows"], n_items: int) -> "_OwnCounts":
+        """The distinct groups of these rows."""
+        distinct, row = np.unique(group.cpu().numpy(), return_inverse=True)
+        item = _known_items(batch)[distinct]
+        key = np.arange(len(item))[:, None] * n_items + item
+        pair, code = np.unique(key[item >= 0], return_inverse=True)
+        seen = np.full(item.shape, -1)
+        seen[item >= 0] = code
+        own = np.where(batch.steps_back.cpu().numpy()[distinct] == 0, seen, -1)
+        return cls(row, seen, own, pair % n_items, pair // n_items, n_items)
 
     def histories(
-        self, element: Int64[np.ndarray, "rows"], counts: Sequence[scipy.sparse.csr_array]
+        self, position: Int64[np.ndarray, "rows"], counts: Sequence[scipy.sparse.csr_array]
     ) -> _Histories:
         """The histories of elements, with these groups' own counts subtracted."""
-        before = element - self.start[self.row]
-        code = _recent(self.local, self.first[self.row] + before, before)
-        n, n_items = len(self.item), counts[0].shape[1]
+        n_groups, length = self.seen.shape
+        code = _recent(self.seen.ravel(), self.row * length + position, position)
+        group, n = np.repeat(np.arange(n_groups), length), len(self.item)
         to_items = scipy.sparse.csr_array(
-            (np.ones(n), (np.arange(n), self.item)), shape=(n, n_items)
+            (np.ones(n), (np.arange(n), self.item)), shape=(n, self.n_items)
         )
         left = []
         for kernel, matrix in zip(KERNELS, counts, strict=True):
-            own = kernel_counts(self.local, self.group, n, kernel)
+            own = kernel_counts(self.own.ravel(), group, n, kernel)
             left.append(matrix[self.item] - own @ to_items)
         return _Histories(code, left, [np.maximum(matrix.sum(1), 0.0) for matrix in left])
 
-    def held(self, n_items: int) -> scipy.sparse.csr_array:
+    def held(self) -> scipy.sparse.csr_array:
         """How often each group has each item."""
-        times = np.bincount(self.local[self.local >= 0], minlength=len(self.item))
-        return scipy.sparse.csr_array(
-            (times.astype(float), (self.of_group, self.item)), shape=(self.n_groups, n_items)
-        )
+        times = np.bincount(self.own[self.own >= 0], minlength=len(self.item))
+        shape = (len(self.seen), self.n_items)
+        return scipy.sparse.csr_array((times.astype(float), (self.of_group, self.item)), shape)

@@ -1,0 +1,58 @@
+"""Bases of items fitted in closed form to small groups, and what they say of a batch."""
+
+import numpy as np
+import torch
+
+from exfam.efa.base.fit_ridge import held_items
+from exfam.efa.base.ridge import DensePrecision, LowRankPrecision, RidgeItems
+from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
+from exfam.efa.networks.based import present_elements
+from exfam.groups import CONTEXT, TARGET
+from model_cases import make_groups
+
+N_ITEMS, STRENGTH = 9, 2.0
+KINDS = ("dense", "low rank", "transitions")
+
+
+def rich_groups(*, repeats=True, ranges=False, seed=1):
+    """Groups with unknown items, context-only elements and an empty group; some see more."""
+    lengths = (4, 1, 6, 0, 5, 3, 8, 7, 9, 2)
+    groups = make_groups(lengths=lengths, repeats=repeats, seed=seed, n_items=N_ITEMS, ordered=True)
+    item = groups.item.copy()
+    item[[3, 6, 9]] = -1
+    role = np.where(np.arange(len(item)) % 5 == 0, CONTEXT, TARGET).astype(np.int8)
+    groups = groups.with_(item=item, role=role)
+    if not ranges:
+        return groups
+    start = np.array([0, 0, 1, 5, 0, 11, 3, 16, 0, 20])[:, None]
+    length = np.array([0, 2, 3, 3, 4, 5, 0, 6, 1, 9])[:, None]
+    return groups.with_(context_start=start, context_stop=start + length)
+
+
+def fit(kind, groups):
+    """A base of these groups, its numbers not searched."""
+    if kind == "transitions":
+        element = groups.elements()
+        code = groups.item[element].astype(np.int64)
+        group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+        counts = [kernel_counts(code, group, N_ITEMS, kernel) for kernel in KERNELS]
+        count = torch.from_numpy(np.bincount(code[code >= 0], minlength=N_ITEMS)).float()
+        base = TransitionItems(counts, count)
+        base.mixture.copy_(torch.linspace(0.05, 0.2, 1 + N_FILTERS))
+        base.exponents.copy_(torch.tensor([-0.3, 1.4]))
+        return base.eval()
+    held = torch.from_numpy(held_items(groups, N_ITEMS).toarray())
+    energy, factors = torch.linalg.eigh(held.T @ held)
+    precision = factors / (energy + STRENGTH) @ factors.T
+    matrix = DensePrecision(precision.float())
+    if kind == "low rank":
+        shares = energy / (energy + STRENGTH)
+        matrix = LowRankPrecision(factors.float(), shares.float(), torch.tensor(STRENGTH))
+    numbers = torch.tensor([0.6, 0.3, 0.8, -1.0])
+    return RidgeItems(matrix, count=held.sum(0).float(), numbers=numbers).eval()
+
+
+def outputs(base, batch, *, chosen=None):
+    """Outputs at all elements that are no padding, in order."""
+    chosen = torch.arange(N_ITEMS) if chosen is None else chosen
+    return base.outputs(batch, present_elements(batch), chosen)

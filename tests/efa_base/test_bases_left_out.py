@@ -1,0 +1,107 @@
+"""Training outputs of a base are those of one fitted without the group; others are as documented."""
+
+import numpy as np
+import pytest
+import torch
+
+from efa_base.item_bases import KINDS, N_ITEMS, STRENGTH, fit, outputs, rich_groups
+from exfam.efa.base.sets import Sets
+from exfam.efa.base.transitions import KERNELS, N_FILTERS, kernel_counts
+from exfam.efa.networks.based import present_elements
+from exfam.efa.recommenders import ease
+from model_cases import make_groups, whole
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+CHOSEN = torch.tensor([1, 4, 7])
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+@every_kind
+def test_training_is_leaving_the_group_out(kind, ranges):
+    groups = rich_groups(ranges=ranges)
+    base = fit(kind, groups)
+    whole_batch = whole(groups)
+    trained = outputs(base.train(), whole_batch)
+    some = outputs(base, whole_batch, chosen=CHOSEN)
+    torch.testing.assert_close(some, trained[:, CHOSEN])
+    assert (trained - outputs(base.eval(), whole_batch)).abs().max() > 0.1
+    row = present_elements(whole_batch)[0]
+    for number in range(len(groups)):
+        others = np.arange(len(groups)) != number
+        expected = outputs(fit(kind, groups[others]), whole(groups[[number]]))
+        torch.testing.assert_close(trained[row == number], expected, rtol=1e-4, atol=1e-4)
+    assert trained.std(0).min() > 0.05
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_scores_are_those_of_ease(kind):
+    groups = rich_groups(repeats=False)
+    batch = whole(groups)
+    known = batch.target & (batch.item >= 0)
+    scores, _ = fit(kind, groups).link_inputs(batch, known.nonzero(as_tuple=True), torch.arange(9))
+    targets = groups.with_(role=np.where(groups.item < 0, 1, groups.role).astype(np.int8))
+    expected = ease(targets, ridge=STRENGTH).scores(targets)
+    np.testing.assert_allclose(scores, expected, atol=2e-5)
+    assert np.ptp(expected) > 0.5
+
+
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_an_item_that_comes_twice_is_its_own_context(kind):
+    groups = rich_groups()
+    twice = make_groups(lengths=[3], item=np.array([2, 5, 2], dtype=np.int32), values={})
+    once = make_groups(lengths=[3], item=np.array([7, 5, 2], dtype=np.int32), values={})
+    base = fit(kind, groups)
+    assert Sets.of(whole(twice), N_ITEMS).left_out.tolist() == [[-1, 5, -1]]
+    torch.testing.assert_close(outputs(base, whole(twice))[0], outputs(base, whole(once))[0])
+
+
+@every_kind
+def test_unknown_items_change_nothing(kind):
+    """But how long ago what came before them was."""
+    groups = make_groups(lengths=[3, 1], item=np.array([2, 5, 0, -1], dtype=np.int32), values={})
+    more = make_groups(lengths=[5, 2], item=np.array([-1, 2, 5, 0, -1, -1, -1]), values={})
+    base = fit(kind, rich_groups())
+    result, expected = outputs(base, whole(more)), outputs(base, whole(groups))
+    torch.testing.assert_close(result[1:4], expected[:3])
+    torch.testing.assert_close(result[5:], expected[3:].expand(2, -1))
+    for mode in (True, False):
+        unknown = whole(
+            make_groups(lengths=[2], item=np.array([-1, -1], dtype=np.int32), values={})
+        )
+        alone = outputs(base.train(mode), unknown)
+        torch.testing.assert_close(alone[0], alone[1])
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_counts_are_those_of_a_double_loop(kernel):
+    random = np.random.default_rng(0)
+    group = np.repeat(np.arange(5), [70, 1, 0, 30, 2])
+    code = random.integers(-1, N_ITEMS, len(group))
+    code[-33:-2] = np.where(np.arange(31) % 2, code[-33:-2], -1)
+    expected = np.zeros((N_ITEMS, N_ITEMS))
+    for first in range(len(code)):
+        for second in range(first + 1, len(code)):
+            distance = second - first
+            near = group[first] == group[second] and distance <= kernel.reach
+            if near and code[first] >= 0 and code[second] >= 0:
+                expected[code[first], code[second]] += distance**-kernel.power
+                if kernel.both_ways:
+                    expected[code[second], code[first]] += distance**-kernel.power
+    result = kernel_counts(code, group, N_ITEMS, kernel).toarray()
+    np.testing.assert_allclose(result, expected)
+    spaced = np.array([3, -1, 4])
+    near = kernel_counts(spaced, np.zeros_like(spaced), N_ITEMS, kernel)[3, 4]
+    assert near == (2**-kernel.power if kernel.reach > 1 else 0)
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+@pytest.mark.parametrize("training", [False, True])
+def test_filters_are_probabilities_and_outputs_their_mixture(training, ranges):
+    groups = rich_groups(ranges=ranges)
+    base, batch = fit("transitions", groups).train(training), whole(groups)
+    filters, popularity = base.filters(batch, present_elements(batch), torch.arange(N_ITEMS))
+    assert filters.shape[0] == 1 + N_FILTERS and filters.min() >= 0
+    torch.testing.assert_close(filters.sum(-1), torch.ones(filters.shape[:2]))
+    mix = torch.einsum("f,fri->ri", base.mixture, filters)
+    expected = base.exponents[0] * popularity.log() + base.exponents[1] * mix.log()
+    torch.testing.assert_close(outputs(base, batch), expected)

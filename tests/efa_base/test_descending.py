@@ -1,0 +1,111 @@
+"""The descending schedule: decay, then rate, go down where validation stalls; it outlives a cut."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from exfam.training.checkpoints import Checkpoint
+from exfam.training.optimizer import Descent
+from exfam.training.steps import TorchEngine, Weighted
+from toy_fit import ToyModel, same_bits, squares, toy_engine, toy_fit, toy_groups, toy_settings
+
+SETTINGS = toy_settings(
+    schedule="descending", max_epochs=30, patience=14, learning_rate=0.3, weight_decay=0.02
+)
+
+
+def levels(improvements):
+    """Decay and rate after these validations, where they change."""
+    descent, seen = Descent(), []
+    for improved in improvements:
+        if descent.after(improved=improved):
+            seen.append((round(descent.decay, 3), round(descent.rate, 3)))
+    return seen
+
+
+def test_decay_goes_down_first_and_then_the_rate():
+    stage, useless = [True, False, False, False], [False] * 3
+    assert levels([False, True] * 20) == []
+    # Each level of decay helps: all of them, then rates at the least.
+    helped = [(10, 1), (2, 1), (0.4, 1), (0.4, 0.333), (0.4, 0.111)]
+    assert levels(stage * 5) == helped
+    # The third does not: back to the one before it.
+    assert levels(stage * 2 + useless * 2) == [(10, 1), (2, 1), (10, 0.333), (10, 0.111)]
+    # The first less strong one does not help.
+    assert levels(useless * 3) == [(10, 1), (50, 0.333), (50, 0.111)]
+
+
+def test_the_largest_decay_is_that_of_matrices_alone_and_rates_rise_within_steps():
+    engine = toy_engine(SETTINGS)
+    decays = [group["weight_decay"] for group in engine.optimizer.param_groups]
+    assert sorted(decays) == [0.0, 50 * SETTINGS.weight_decay]
+    engine.begin_epoch(0)
+    engine.step(0)
+    assert engine.learning_rate == pytest.approx(0.3 / 50)
+    engine.begin_epoch(20)
+    engine.step(0)
+    assert engine.learning_rate == pytest.approx(0.3)
+
+
+def test_a_stage_that_ends_goes_back_to_the_best_weights():
+    engine = TorchEngine(
+        ToyModel(),
+        squares,
+        train=Weighted(toy_groups()),
+        validation=Weighted(toy_groups(seed=1)),
+        settings=SETTINGS,
+    )
+    best = engine.model.state_dict()["out.weight"].clone()
+    for epoch in range(5):
+        n_steps = engine.begin_epoch(epoch)
+        if epoch == 4:
+            break
+        list(engine.validation())
+        if epoch == 0:
+            engine.keep_best()
+        with torch.no_grad():
+            engine.model.out.weight.add_(9.0)
+    assert torch.equal(engine.model.state_dict()["out.weight"], best)
+    decays = [group["weight_decay"] for group in engine.optimizer.param_groups]
+    assert n_steps == 5 and max(decays) == pytest.approx(10 * SETTINGS.weight_decay)
+
+
+class PowerCut(Exception):
+    pass
+
+
+@pytest.mark.parametrize("share", [0.1, 0.35, 0.6, 0.875])
+def test_a_fit_that_is_cut_goes_on_to_the_same_bits(tmp_path, share, uninterrupted):
+    expected, n_calls = uninterrupted
+    calls = []
+
+    def failing(model, batch):
+        calls.append(1)
+        if len(calls) == int(share * n_calls):
+            raise PowerCut("the lights went out")
+        return squares(model, batch)
+
+    checkpoint = Checkpoint(tmp_path, seconds=0.0)
+    with pytest.raises(PowerCut, match="lights"):
+        toy_fit(objective=failing, settings=SETTINGS, checkpoint=checkpoint)
+    result, history = toy_fit(settings=SETTINGS, checkpoint=tmp_path)
+    assert same_bits(result, expected[0])
+    assert history.to_dict()["validation_nats"] == expected[1].to_dict()["validation_nats"]
+
+
+@pytest.fixture(scope="module")
+def uninterrupted():
+    calls = []
+
+    def counting(model, batch):
+        calls.append(1)
+        return squares(model, batch)
+
+    fit = toy_fit(objective=counting, settings=SETTINGS)
+    rates = np.array(fit[1].to_dict()["learning_rate"])
+    assert np.isclose(rates, 0.3 / 9).any(), "the rate went down"
+    other = toy_fit(settings=replace(SETTINGS, weight_decay=0.0))
+    assert not same_bits(fit[0], other[0])
+    return fit, len(calls)
