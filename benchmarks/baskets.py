@@ -32,7 +32,7 @@ from exfam.efa.recommenders import item_knn
 from exfam.estimator.evaluate import item_ranks
 from exfam.files import write_atomically
 from exfam.groups import Groups
-from exfam.scores.metrics import mean_over_groups, paired_bootstrap, ranks
+from exfam.scores.metrics import gain_at, mean_over_groups, paired_bootstrap, ranks
 from exfam.simulators import BasketProcess, simulate_baskets, write_baskets
 from exfam_studies.common.provenance import this_run
 
@@ -188,7 +188,7 @@ def draw(
 
 def row(model: str, answers: Answers, known: np.ndarray, group: np.ndarray) -> dict:
     """Figures of one model, with standard errors over baskets."""
-    gain = gains(answers.rank)
+    gain = gain_at(answers.rank, k=K)
     figures = {
         "nats": answers.nats,
         f"ndcg@{K}": gain,
@@ -202,16 +202,11 @@ def row(model: str, answers: Answers, known: np.ndarray, group: np.ndarray) -> d
     return out
 
 
-def gains(rank: np.ndarray) -> np.ndarray:
-    """Terms of NDCG@10."""
-    return np.where(rank <= K, 1 / np.log2(1 + rank), 0.0)
-
-
 def differences(answers: dict[str, Answers], known: np.ndarray, group: np.ndarray) -> dict:
     """Attention less each other model, with 95 % intervals over baskets."""
     found = {}
     for model in ("marginal", "item-knn", "latent-factor"):
-        for name, of in (("nats", lambda t: t.nats), (f"ndcg@{K}", lambda t: gains(t.rank))):
+        for name, of in (("nats", lambda t: t.nats), (f"ndcg@{K}", lambda t: gain_at(t.rank, k=K))):
             gap = of(answers["efa"]) - of(answers[model])
             if not np.isnan(gap[known]).any():
                 interval = paired_bootstrap(gap[known], group[known], seed=0)

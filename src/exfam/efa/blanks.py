@@ -1,12 +1,11 @@
 """Groups with one more element, a blank to be predicted: at the end, or in every gap."""
 
-from typing import Any
-
 import numpy as np
 from jaxtyping import Bool, Int64
 
 from exfam.estimator.schema import AttributeSpec, Schema
 from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.groups.arrange import take, with_rows
 
 
 def append_blank(groups: Groups, schema: Schema) -> Groups:
@@ -40,9 +39,9 @@ def insert_blank(groups: Groups, schema: Schema, *, at: Int64[np.ndarray, "group
         source,
         start=stop - lengths - 1,
         stop=stop,
-        item=None if flat.item is None else np.where(given, _take(flat.item, source), -1),
+        item=None if flat.item is None else np.where(given, take(flat.item, source), -1),
         attributes=_next_attributes(flat, source, blank, schema),
-        observed=given if flat.observed is None else given & _take(flat.observed, source),
+        observed=given if flat.observed is None else given & take(flat.observed, source),
         position=_positions(flat, source, blank, at, schema),
         tied=None if flat.tied is None else _tied(flat, flat.tied, source, blank, at),
         role=np.where(given, CONTEXT, TARGET).astype(np.int8),
@@ -78,20 +77,6 @@ def _by_position(flat: Groups) -> Groups:
     return with_rows(flat, rows)
 
 
-def with_rows(flat: Groups, rows: np.ndarray, **changes: Any) -> Groups:
-    """Groups whose flat columns are those at these rows, but for what changes."""
-    named = {
-        kind: {name: _take(column, rows) for name, column in getattr(flat, kind).items()}
-        for kind in ("values", "attributes")
-    }
-    plain = {
-        name: _take(column, rows)
-        for name in ("item", "position", "observed", "role", "source_row")
-        if (column := getattr(flat, name)) is not None
-    }
-    return flat.with_(**(named | plain | changes))
-
-
 def _sources(
     flat: Groups, blank: Int64[np.ndarray, "groups"], at: Int64[np.ndarray, "groups"]
 ) -> tuple[Int64[np.ndarray, "rows"], Bool[np.ndarray, "rows"]]:
@@ -111,7 +96,7 @@ def _sources(
 def _next_attributes(
     flat: Groups, source: np.ndarray, blank: np.ndarray, schema: Schema
 ) -> dict[str, np.ndarray]:
-    attributes = {name: _take(column, source) for name, column in flat.attributes.items()}
+    attributes = {name: take(column, source) for name, column in flat.attributes.items()}
     is_set = not flat.ordered and (flat.position is None or flat.position.ndim > 1)
     without = blank if is_set else blank[flat.stop == flat.start]
     for spec in schema.attributes:
@@ -124,12 +109,6 @@ def _next_attributes(
     return attributes
 
 
-def _take(column: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    if not len(column):
-        return np.zeros((len(rows), *column.shape[1:]), dtype=column.dtype)
-    return column[rows]
-
-
 def typical_rows(spec: AttributeSpec, n: int) -> np.ndarray:
     """Rows of an unknown category, or of average numbers."""
     return np.full(n, -1) if spec.n is not None else np.tile(np.array(spec.center), (n, 1))
@@ -139,7 +118,7 @@ def _tied(
     flat: Groups, tied: np.ndarray, source: np.ndarray, blank: np.ndarray, at: np.ndarray
 ) -> np.ndarray:
     """Blanks are tied within a run; before the first or after the last element if it is tied."""
-    with_blank = _take(tied, source)
+    with_blank = take(tied, source)
     lengths = flat.stop - flat.start
     neighbor = flat.start + np.clip(at, 1, np.maximum(lengths - 1, 1))
     is_tied = lengths > 1
@@ -155,14 +134,14 @@ def _positions(
 ) -> np.ndarray | None:
     if flat.position is None:
         return None
-    position = _take(flat.position, source)
+    position = take(flat.position, source)
     if position.dtype.kind == "u":
         position = position.astype(np.int64)
     lengths, before = flat.stop - flat.start, source[blank]
     last = before + 1 >= flat.stop
     # At the ends the step goes on that leads to the group's last, or away from its first element.
     other = np.where(last, np.maximum(before - 1, flat.start), before + 1)
-    step = position[blank] - _take(flat.position, other).astype(position.dtype)
+    step = position[blank] - take(flat.position, other).astype(position.dtype)
     first = (at == 0) & (lengths > 0)
     half = -step // 2 if _is_whole(step) else -step / 2
     step = np.where(_like(first | last, step), step, half)

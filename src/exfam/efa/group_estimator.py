@@ -23,6 +23,7 @@ from exfam.estimator.evaluate import (
     check_size,
     chosen_levels,
     item_probabilities,
+    item_ranks,
     log_probs,
     top_items,
     total_nats,
@@ -212,6 +213,15 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         for rows, probability in item_probabilities(self.members_, inputs.groups):
             flat[rows] = probability
         return inputs.spread(flat)
+
+    def item_ranks(self, X: Any) -> Float[np.ndarray, "rows"]:
+        """Rank of every target's item among all by probability, 1 the most probable, one a row.
+
+        Equals share the mean of their ranks, unknown items have rank infinity; NaN for rows that
+        are no target.
+        """
+        inputs = self._inputs(X)
+        return inputs.spread(item_ranks(self.members_, inputs.groups))
 
     def recommend(self, X: Any, *, k: int = 10) -> Recommendations:
         """The `k` most probable further items of each group, with their probabilities.

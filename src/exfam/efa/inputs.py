@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import ROWS, FrameColumns, UnknownLabels, look_up, warn_unknown
-from exfam.efa.blanks import with_rows
 from exfam.estimator.rules import listed
 from exfam.groups import Groups
+from exfam.groups.arrange import keep_rows
 from exfam.groups.frames import read_frame
 from exfam.groups.groups import unchecked
 from exfam.reading.database import ReadingOptions
@@ -249,23 +249,11 @@ def _without(
     # `compact` reorders rows: the two masks travel as one more column.
     marked = groups.with_(values={**groups.values, "\0": lost + 2 * blank}).compact()
     mark = marked.values["\0"]
-    keep, tied = mark % 2 == 0, marked.tied
-    before = np.concatenate([[0], np.cumsum(keep)])
-    bounds = {
-        name: before[bound]
-        for name in ("start", "stop", "context_start", "context_stop")
-        if (bound := getattr(marked, name)) is not None
-    }
-    without = with_rows(
-        marked,
-        np.flatnonzero(keep),
-        values={name: marked.values[name][keep] for name in groups.values},
-        ignored=(marked.stop - marked.start) - (bounds["stop"] - bounds["start"]),
-        # Tied to the element kept before them.
-        tied=tied if tied is None else np.diff(np.cumsum(~tied)[keep], prepend=-1) == 0,
-        **bounds,
-    )
-    left = mark[keep] >= 2
+    keep = mark % 2 == 0
+    values = {name: marked.values[name] for name in groups.values}
+    without = keep_rows(marked.with_(values=values), keep)
+    lengths, left = without.stop - without.start, mark[keep] >= 2
+    without = without.with_(ignored=marked.stop - marked.start - lengths)
     return without, left if left[without.elements()].any() else None
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int64, UInt64
+from jaxtyping import Bool, Float, Int64, UInt64
 
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.groups.groups import TARGET, Groups
@@ -45,16 +45,47 @@ def compact(groups: Groups) -> Groups:
         context_start = np.searchsorted(shared, groups.context_start) + len(rows)
         context_stop = context_start + length
         rows = np.concatenate([rows, shared])
-    plain = {name: getattr(groups, name) for name in PLAIN_COLUMNS}
-    return groups.with_(
-        start=stop - own,
-        stop=stop,
-        context_start=context_start,
-        context_stop=context_stop,
-        values={name: column[rows] for name, column in groups.values.items()},
-        attributes={name: column[rows] for name, column in groups.attributes.items()},
-        **{name: None if column is None else column[rows] for name, column in plain.items()},
-    )
+    bounds = {"context_start": context_start, "context_stop": context_stop}
+    return with_rows(groups, rows, start=stop - own, stop=stop, **bounds)
+
+
+def with_rows(groups: Groups, rows: Int64[np.ndarray, "rows"], **changes: Any) -> Groups:
+    """Groups whose flat columns are those at these rows, but for what changes."""
+    named = {
+        kind: {name: take(column, rows) for name, column in getattr(groups, kind).items()}
+        for kind in ("values", "attributes")
+    }
+    plain = {
+        name: take(column, rows)
+        for name in PLAIN_COLUMNS
+        if (column := getattr(groups, name)) is not None
+    }
+    return groups.with_(**(named | plain | changes))
+
+
+def take(column: np.ndarray, rows: Int64[np.ndarray, "rows"]) -> np.ndarray:
+    """The column at these rows; zeros where it has none at all."""
+    if not len(column):
+        return np.zeros((len(rows), *column.shape[1:]), dtype=column.dtype)
+    return column[rows]
+
+
+def keep_rows(groups: Groups, keep: Bool[np.ndarray, "rows"]) -> Groups:
+    """The groups without the other rows of their flat columns.
+
+    >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
+    >>> few = keep_rows(groups, groups.item > 0)
+    >>> few.start, few.stop, few.item
+    (array([0, 1]), array([1, 3]), array([1, 2, 1], dtype=int32))
+    """
+    before = np.concatenate([[0], np.cumsum(keep)])
+    changes: dict[str, Any] = {
+        name: before[bound] for name in BOUNDS if (bound := getattr(groups, name)) is not None
+    }
+    if groups.tied is not None:
+        # Tied to the element kept before them.
+        changes["tied"] = np.diff(np.cumsum(~groups.tied)[keep], prepend=-1) == 0
+    return with_rows(groups, np.flatnonzero(keep), **changes)
 
 
 def _spread(
