@@ -1,4 +1,4 @@
-# make run | test | check | docs | bench | fuzz | kills: each sets up .venv from requirements.lock first, then does its job.
+# make run | test | check | docs | bench | arena | fuzz | kills: each sets up .venv from requirements.lock first, then does its job.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
 TEST := $(BIN)/python -m pytest -n auto --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
-.PHONY: run test check docs format bench fuzz kills clean
+.PHONY: run test check docs format bench arena fuzz kills clean
 
 run: $(STAMP)
 	$(BIN)/exfam demo --out out
@@ -36,6 +36,10 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	@set -e; for file in $(sort $(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python $$file; done
+
+# ARENA="--only msweb --seeds 1" fits less.
+arena: $(STAMP)
+	$(BIN)/python -m benchmarks.arena $(ARENA)
 
 # FUZZ="--minutes 60 --resume out/fuzz.json" goes on from earlier results.
 fuzz: $(STAMP)

@@ -1,0 +1,1 @@
+"""Contenders, a module for each sort of model; the kinds list those that take part."""

@@ -1,0 +1,54 @@
+"""exfam's estimators with their defaults."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from benchmarks.arena.kind import Contender, Data, Fitted
+
+from exfam import EFA, LatentFactor
+from exfam.catalog.ranking import all_log_probs
+from exfam.estimator.evaluate import evaluation_batches
+from exfam.groups import Groups
+
+
+def _fitting(build: Callable[..., Any], **options: Any) -> Callable[[Data, int], Fitted]:
+    def fit(data: Data, seed: int) -> Fitted:
+        model = build(
+            direction=data.direction,
+            support="hard" if data.exclude else "none",
+            seed=seed,
+            progress=False,
+            **options,
+        )
+        model.fit(data.train, validation=data.validation)
+        gain = getattr(model, "gain_", None)
+        settings = {**options, **({} if gain is None else {"gain": str(gain)})}
+        if model.histories_:
+            settings["epochs"] = len(model.histories_[0].rows)
+        return Fitted(lambda groups: log_probs(model, groups, data.n_items), settings=settings)
+
+    return fit
+
+
+def log_probs(model: Any, groups: Groups, n_items: int) -> np.ndarray:
+    """Log-probabilities of all items at every element, in the order of the elements."""
+    out = np.full((groups.n_rows, n_items), np.nan)
+    member = model.members_[0].eval()
+    with torch.inference_mode():
+        for batch in evaluation_batches(groups, model.members_):
+            where = batch.target.nonzero(as_tuple=True)
+            out[batch.element[where].numpy()] = all_log_probs(member.choice(batch, where)).numpy()
+    return out[groups.elements()]
+
+
+CONTENDERS = {
+    "efa": Contender(label="EFA()", fit=_fitting(EFA), ours=True, is_random=True),
+    "efa-base": Contender(
+        label='EFA(attention="none")', fit=_fitting(EFA, attention="none"), ours=True
+    ),
+    "latent-factor": Contender(
+        label="LatentFactor()", fit=_fitting(LatentFactor), ours=True, is_random=True
+    ),
+}

@@ -1,0 +1,113 @@
+"""Tables of results: means over seeds, and differences to exfam's default by test group."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from benchmarks.arena.kind import Kind
+from benchmarks.arena.results import Row
+from jaxtyping import Float
+
+HEADERS = (
+    "contender",
+    "nats",
+    "more than EFA()",
+    "recall@10",
+    "NDCG@10",
+    "fit CPU s",
+    "GB",
+    "seeds",
+    "nats from",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A contender on a data set, mean over seeds; sums are those of the test groups."""
+
+    contender: str
+    label: str
+    ours: bool
+    rows: Sequence[Row]
+
+    def sums(self, name: str) -> Float[np.ndarray, "groups"]:
+        return np.mean([row["by_group"][name] for row in self.rows], axis=0)
+
+    def mean(self, name: str, per: str) -> float:
+        return float(self.sums(name).sum() / self.sums(per).sum())
+
+    @property
+    def nats(self) -> float:
+        return self.mean("nats", "elements")
+
+    def cost(self, name: str) -> float:
+        return float(np.mean([row[name] for row in self.rows]))
+
+
+def difference(one: Standing, other: Standing) -> tuple[float, float]:
+    """Nats of one less those of the other, and the standard error by test group."""
+    less, size = one.sums("nats") - other.sums("nats"), other.sums("elements")
+    mean, n = less.sum() / size.sum(), len(size)
+    rest = less - mean * size
+    return float(mean), float(np.sqrt((rest**2).sum() * n / (n - 1)) / size.sum())
+
+
+def standings(rows: Sequence[Row], kind: Kind, dataset: str) -> list[Standing]:
+    """The contenders that took part, in the order of nats."""
+    found = []
+    for name, contender in kind.contenders.items():
+        own = [row for row in _of(rows, kind, dataset, name) if row["missing"] is None]
+        if own:
+            found.append(Standing(name, contender.label, contender.ours, own))
+    return sorted(found, key=lambda standing: standing.nats)
+
+
+def table(rows: Sequence[Row], kind: Kind, dataset: str) -> list[tuple[str, ...]]:
+    """Cells of a data set's table, by HEADERS."""
+    found = standings(rows, kind, dataset)
+    reference = next((one for one in found if one.contender == kind.reference), None)
+    cells = [_cells(standing, reference) for standing in found]
+    for name, contender in kind.contenders.items():
+        for row in _of(rows, kind, dataset, name)[:1]:
+            if row["missing"] is not None:
+                cells.append((contender.label, row["missing"], *[""] * (len(HEADERS) - 2)))
+    return cells
+
+
+def describe(rows: Sequence[Row], kind: Kind, dataset: str) -> str:
+    """What the data set is, in a line."""
+    data = next(row["data"] for row in rows if row["dataset"] == dataset)
+    groups, elements = data["groups"], data["elements"]
+    parts = [f"{groups[part]:,} groups ({elements[part]:,} elements) of {part}" for part in groups]
+    left = {part: n for part, n in data["left_out"].items() if n}
+    text = f"{data['n_items']:,} items; {', '.join(parts)}."
+    if left:
+        counts = ", ".join(f"{n:,} in {part}" for part, n in left.items())
+        text += f" Left out since training lacks their items: {counts}."
+    text += " No group repeats an item." if data["exclude"] else " Items may repeat."
+    remark = kind.sources[dataset].remark
+    return f"{text} Cut or split: {remark}." if remark else text
+
+
+def _of(rows: Sequence[Row], kind: Kind, dataset: str, contender: str) -> list[Row]:
+    wanted = (kind.name, dataset, contender)
+    return [row for row in rows if (row["kind"], row["dataset"], row["contender"]) == wanted]
+
+
+def _cells(standing: Standing, reference: Standing | None) -> tuple[str, ...]:
+    compared = ""
+    if reference is not None and reference is not standing:
+        compared = "{:+.4f} ± {:.4f}".format(*difference(standing, reference))
+    settings: dict[str, Any] = standing.rows[0]["settings"]
+    return (
+        standing.label,
+        f"{standing.nats:.4f}",
+        compared,
+        f"{standing.mean('recall', 'ranked'):.3f}",
+        f"{standing.mean('ndcg', 'ranked'):.3f}",
+        f"{standing.cost('fit_cpu_seconds'):,.1f}",
+        f"{standing.cost('peak_gigabytes'):.2f}",
+        str(len(standing.rows)),
+        "scores" if "calibration" in settings else "model",
+    )
