@@ -1,4 +1,4 @@
-"""Training outputs of a base are those of one fitted without the group; others are as documented."""
+"""A base in training is one fitted without the group; its other outputs are as documented."""
 
 import numpy as np
 import pytest

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
 from exfam.efa.base.fit_ridge import minimize
 from exfam.efa.networks.based import BasedItems
 from exfam.estimator.evaluate import evaluation_batches, log_probs
 from exfam.groups import Groups
-from exfam.likelihoods.two_part import TwoPartModel, context_items
+from exfam.likelihoods.two_part import TwoPartModel
 
 # Targets that the two numbers are fitted to, and outputs of theirs at most.
 MOST_TARGETS, MOST_OUTPUTS = 4_000, 20_000_000
@@ -71,11 +71,11 @@ def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int)
     if not any(parameter.requires_grad for parameter in part.correction.parameters()):
         part.gate.fill_(0.0)
         return
-    base, correction, item = _outputs(member, part, validation, seed=seed)
+    base, correction, support, item = _outputs(member, part, validation, seed=seed)
     n = max(1, len(item))
 
     def nats(weights: Tensor) -> Tensor:
-        eta = weights[0] * base + weights[1] * correction
+        eta = weights[0] * base + weights[1] * correction + support
         own = eta.gather(1, item[:, None])[:, 0]
         hold = ((weights[0] - 1).square() + weights[1].square()) * _HOLD / n
         return (eta.logsumexp(1) - own).mean() + hold
@@ -90,38 +90,27 @@ def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int)
 
 def _outputs(
     member: TwoPartModel, part: Any, validation: Groups, *, seed: int
-) -> tuple[Float[Tensor, "rows items"], Float[Tensor, "rows items"], Int64[Tensor, "rows"]]:
-    """Base and correction of the items that some validation targets may choose, and their own."""
+) -> tuple[Tensor, Tensor, Tensor, Int64[Tensor, "rows"]]:
+    """Base, correction and what the support adds, of all items at some targets; their own items."""
     member.eval()
     most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // part.n_items))
     order = np.random.default_rng([seed, 9]).permutation(len(validation))
     sizes = (validation.stop - validation.start)[order]
     some = validation[np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])]
-    device = part.gate.device
-    bases, corrections, items = [], [], []
+    codes = torch.arange(part.n_items, device=part.gate.device)
+    support: Any = member.support
+    parts: list[tuple[Tensor, ...]] = []
     with torch.no_grad():
         for batch in evaluation_batches(some, [member]):
-            batch = batch.to(device)
+            batch = batch.to(codes.device)
             assert batch.item is not None
             where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
-            forbidden = _forbidden(member, batch, part.n_items)
-            codes = torch.arange(part.n_items, device=device)
+            correction = part.correction.eta(batch)
+            added = support(torch.zeros_like(correction), batch, member.direction)
             base = part.base.outputs(batch, where, codes)
-            if forbidden is not None:
-                base = base.masked_fill(forbidden[where], torch.finfo(base.dtype).min / 1e6)
-            bases.append(base)
-            corrections.append(part.correction.eta(batch)[where])
-            items.append(batch.item[where].long())
-    return torch.cat(bases)[:most], torch.cat(corrections)[:most], torch.cat(items)[:most]
-
-
-def _forbidden(
-    member: TwoPartModel, batch: Any, n_items: int
-) -> Bool[Tensor, "batch length items"] | None:
-    """Items that hard support excludes."""
-    if getattr(member.support, "name", "") != "hard":
-        return None
-    return context_items(batch, member.direction, n_items)
+            parts.append((base, correction[where], added[where], batch.item[where].long()))
+    base, correction, added, item = (torch.cat(part)[:most] for part in zip(*parts, strict=True))
+    return base, correction, added, item
 
 
 def _gain(members: Sequence[TwoPartModel], parts: Sequence[Any], validation: Groups) -> Gain:

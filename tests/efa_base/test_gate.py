@@ -1,0 +1,97 @@
+"""Validation keeps what a correction adds, and switches off what adds nothing."""
+
+import pytest
+import torch
+from torch import nn
+
+from efa_base.item_bases import N_ITEMS, fit, rich_groups
+from exfam.efa.gate import Gain, set_gates
+from exfam.efa.networks.based import BasedItems
+from exfam.efa.networks.marginals import MarginalItems
+from exfam.estimator.evaluate import log_probs
+from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
+from model_cases import make_groups
+
+
+class Correction(nn.Module):
+    """Noise, and more for the item that is there: what no honest one could know."""
+
+    direction = "bidirectional"
+
+    def __init__(self, knowledge, noise):
+        super().__init__()
+        self.knowledge, self.noise = nn.Parameter(torch.tensor(knowledge)), noise
+
+    def eta(self, batch):
+        known = nn.functional.one_hot(batch.item.clamp_min(0), N_ITEMS) * self.knowledge
+        generator = torch.Generator().manual_seed(0)
+        return known + self.noise * torch.randn(known.shape, generator=generator)
+
+    def numbers_an_element(self, longest):
+        return N_ITEMS
+
+
+def member(knowledge=0.0, noise=1.0, support="none"):
+    part = BasedItems(fit("dense", rich_groups()), Correction(knowledge, noise))
+    return TwoPartModel(
+        direction="bidirectional", item_part=part, support=SUPPORTS[support]()
+    ).eval()
+
+
+def validation(n=60):
+    return make_groups(lengths=[4] * n, seed=5, n_items=N_ITEMS, values={})
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_noise_is_switched_off(support):
+    model, groups = member(support=support), validation()
+    gain = set_gates([model], groups, seed=0)
+    assert (float(model.item_part.gate), float(model.item_part.scale)) == (0.0, 1.0)
+    assert (gain.nats, gain.low, gain.high, gain.gates, gain.n_groups) == (0, 0, 0, (0.0,), 60)
+    assert str(gain) == (
+        "Attention added nothing that validation could see, and is switched off: predictions are "
+        "those of the base."
+    )
+
+
+@pytest.mark.parametrize("support", SUPPORTS)
+def test_what_helps_is_kept_and_weighed(support):
+    weak, strong = (member(knowledge, 0.5, support) for knowledge in (0.5, 1.0))
+    groups = validation()
+    gains = [set_gates([model], groups, seed=0) for model in (weak, strong)]
+    assert 0 < gains[0].low < gains[0].nats < gains[0].high < gains[1].low
+    part, gain = strong.item_part, gains[1]
+    kept = log_probs([strong], groups)["item"]
+    scale, gate = float(part.scale), float(part.gate)
+
+    def held(scale, gate):
+        """The nats of all, less what holds the base as it is and the correction at 0."""
+        part.scale.fill_(scale)
+        part.gate.fill_(gate)
+        return log_probs([strong], groups)["item"].sum() - 2 * ((scale - 1) ** 2 + gate**2)
+
+    others = [held(scale + a, gate + b) for a, b in [(0.1, 0), (-0.1, 0), (0, 0.1), (0, -0.1)]]
+    assert held(scale, gate) > max(others)
+    held(1.0, 0.0)
+    added = kept - log_probs([strong], groups)["item"]
+    assert gain.nats == pytest.approx(added.mean(), rel=1e-4)
+    # Groups are alike in size: the error of their means is that of the mean.
+    of_groups = added.reshape(60, 4).mean(1)
+    error = of_groups.std() / 60**0.5
+    assert gain.high - gain.nats == pytest.approx(1.96 * error, rel=1e-3)
+    assert str(gain).startswith(
+        f"Attention added {gain.nats:.3f} nats an element to its base (95 %"
+    )
+    assert Gain.from_config(gain.to_config()) == gain
+
+
+def test_members_are_weighed_one_by_one():
+    members = [member(1.0, 0.5), member()]
+    gain = set_gates(members, validation(), seed=0)
+    assert gain.gates[0] > 0.5 and gain.gates[1] == 0 and gain.low > 0
+
+
+def test_models_without_a_base_have_no_gate():
+    part = MarginalItems(torch.zeros(N_ITEMS))
+    model = TwoPartModel(direction="causal", item_part=part)
+    assert set_gates([model], validation(), seed=0) is None
