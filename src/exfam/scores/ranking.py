@@ -41,7 +41,7 @@ def leave_last_out(groups: Groups, *, n: int = 1) -> Groups:
     is_last = np.zeros(left.n_rows, dtype=bool)
     to_the_end = np.repeat(left.stop, left.stop - left.start) - np.arange(left.n_elements)
     is_last[: left.n_elements] = to_the_end <= n
-    return _with_targets(left, is_last & _is_target(left))
+    return left.with_(role=np.where(is_last & _is_target(left), TARGET, CONTEXT))
 
 
 def hide_some(
@@ -58,8 +58,9 @@ def hide_some(
     elements.
 
     `share`: of the targets of each group, in (0, 1), rounded to at least one and such that one
-        element is not hidden (default 0.2, unless `n` is given)
-    `n`: how many of each group; groups of no more than `n` elements are left out
+        element is not hidden; 0.2 if neither it nor `n` is given (default None)
+    `n`: how many of each group instead; groups of no more than `n` elements are left out
+        (default None)
     `seed`: from 0, fixes which
 
     An ExfamWarning counts groups that are left out because nothing can be hidden, or nothing would
@@ -87,7 +88,8 @@ def hide_some(
     is_target[copies.start + hidden - flat.start[origin]] = True
     keep = np.ones(copies.n_rows, dtype=bool)
     keep[: copies.n_elements] = ~is_hidden[repeated.elements()]
-    return keep_rows(_with_targets(copies, is_target), keep | is_target)
+    copies = copies.with_(role=np.where(is_target, TARGET, CONTEXT))
+    return keep_rows(copies, keep | is_target)
 
 
 def _numbers_to_hide(
@@ -128,10 +130,6 @@ def _group_of(groups: Groups) -> Int64[np.ndarray, "own"]:
 
 def _is_target(groups: Groups) -> Bool[np.ndarray, "rows"]:
     return np.ones(groups.n_rows, dtype=bool) if groups.role is None else groups.role == TARGET
-
-
-def _with_targets(groups: Groups, is_target: Bool[np.ndarray, "rows"]) -> Groups:
-    return groups.with_(role=np.where(is_target, TARGET, CONTEXT))
 
 
 def _check_enough(enough: Bool[np.ndarray, "groups"]) -> None:
