@@ -3,7 +3,7 @@
 from functools import partial
 
 import pandas as pd
-from benchmarks.arena.contenders import linear, ours
+from benchmarks.arena.contenders import factors, linear, ours, pairwise
 from benchmarks.arena.kind import Data, Kind, Source
 from benchmarks.arena.read import as_data, read_suite
 
@@ -29,7 +29,7 @@ def instacart() -> Data:
 
 def simulated() -> Data:
     """Baskets of a known process: for tests of the arena itself."""
-    groups = simulate_baskets(600, 40, seed=0).groups.with_(ordered=False)
+    groups = simulate_baskets(300, 80, seed=0).groups.with_(ordered=False)
     return as_data(groups.split([0.6, 0.2, 0.2], seed=0), n_items=groups.n_items)
 
 
@@ -58,7 +58,12 @@ KIND = Kind(
         "belgian_retail_5000": Source(read=_belgian(cut=CUT), remark=_CUT),
         "online_retail": Source(read=_retail(), full=True),
         "belgian_retail": Source(read=_belgian(), full=True),
-        "simulated": Source(read=simulated, full=True, remark="for tests"),
+        "simulated_sets": Source(read=simulated, full=True, remark="for tests"),
     },
-    contenders={**ours.CONTENDERS, **linear.CONTENDERS},
+    contenders={
+        **ours.CONTENDERS,
+        **linear.CONTENDERS,
+        **factors.CONTENDERS,
+        **pairwise.CONTENDERS,
+    },
 )

@@ -1,0 +1,117 @@
+"""Sequences by counts: first-order Markov chain, and co-occurrence within windows."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from benchmarks.arena.kind import Contender, Data, Fitted
+from benchmarks.arena.protocol import best_on_validation, popularity
+
+from exfam.groups import Groups
+
+SHRINKAGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+WINDOWS, RECENCIES, WINDOW_SHRINKAGES = (1, 5, 20), (0.3, 0.6, 0.9), (1.0, 10.0, 100.0)
+# Earlier elements beyond that weigh nothing.
+MOST_LAGS = 40
+
+
+def fit_markov(data: Data, seed: int) -> Fitted:
+    """The counts of what follows an item, shrunk to popularity; before the first is a start."""
+    counts, common = _starts_and_followers(data), popularity(data)
+    total = counts.sum(axis=1)
+
+    def shrunk(shrinkage: float) -> Fitted:
+        def predict(groups: Groups) -> np.ndarray:
+            before = _before(groups, start=data.n_items)
+            followers = counts[before].toarray() + shrinkage * common
+            return np.log(followers / (total[before] + shrinkage)[:, None])
+
+        return Fitted(predict)
+
+    candidates = (({"shrinkage": shrinkage}, shrunk(shrinkage)) for shrinkage in SHRINKAGES)
+    return best_on_validation(candidates, data)
+
+
+def fit_windows(data: Data, seed: int) -> Fitted:
+    """A mixture over earlier elements, the recent ones the more, of what comes soon after them.
+
+    Counts within a window go by 1 / sqrt(distance), and are shrunk to popularity.
+    """
+
+    def candidates() -> Iterator[tuple[dict[str, Any], Fitted]]:
+        for window in WINDOWS:
+            counts = _soon_after(data, window)
+            for recency in RECENCIES:
+                for shrinkage in WINDOW_SHRINKAGES:
+                    settings = {"window": window, "recency": recency, "shrinkage": shrinkage}
+                    yield settings, _mixture(counts, data, recency, shrinkage)
+
+    return best_on_validation(candidates(), data)
+
+
+def _mixture(
+    counts: scipy.sparse.csr_array, data: Data, recency: float, shrinkage: float
+) -> Fitted:
+    common = popularity(data)
+    weight = 1 / (counts.sum(axis=1) + shrinkage)
+    after = (scipy.sparse.diags_array(weight) @ counts).tocsr()
+
+    def predict(groups: Groups) -> np.ndarray:
+        history = _history(groups, data.n_items, recency)
+        is_first = np.diff(history.indptr) == 0
+        of_common = history @ (weight * shrinkage) + is_first
+        return np.log((history @ after).toarray() + of_common[:, None] * common)
+
+    return Fitted(predict)
+
+
+def _starts_and_followers(data: Data) -> scipy.sparse.csr_array:
+    """How often each item follows each item, and in the last row how often it is first."""
+    before = _before(data.train, start=data.n_items)
+    own = data.train.item[data.train.elements()]
+    shape = (data.n_items + 1, data.n_items)
+    return scipy.sparse.coo_array((np.ones(len(own)), (before, own)), shape=shape).tocsr()
+
+
+def _before(groups: Groups, *, start: int) -> np.ndarray:
+    own = groups.item[groups.elements()].astype(np.int64)
+    before = np.append(start, own[:-1])
+    is_first = groups.elements() == np.repeat(groups.start, groups.stop - groups.start)
+    return np.where(is_first, start, before)
+
+
+def _soon_after(data: Data, window: int) -> scipy.sparse.csr_array:
+    item, group = _flat(data.train)
+    total = scipy.sparse.csr_array((data.n_items, data.n_items))
+    for distance in range(1, window + 1):
+        same = group[distance:] == group[:-distance]
+        pair = item[:-distance][same], item[distance:][same]
+        weight = np.full(len(pair[0]), distance**-0.5)
+        total = total + scipy.sparse.coo_array((weight, pair), shape=total.shape).tocsr()
+    return total
+
+
+def _history(groups: Groups, n_items: int, recency: float) -> scipy.sparse.csr_array:
+    """Weights of earlier items at every element, which sum to 1 where there are any."""
+    item, group = _flat(groups)
+    rows, columns, weights = [], [], []
+    for lag in range(1, MOST_LAGS + 1):
+        row = np.flatnonzero(group[lag:] == group[:-lag]) + lag
+        rows.append(row)
+        columns.append(item[row - lag])
+        weights.append(np.full(len(row), recency ** (lag - 1)))
+    row, column, weight = (np.concatenate(parts) for parts in (rows, columns, weights))
+    weight = weight / np.bincount(row, weights=weight, minlength=len(item))[row]
+    return scipy.sparse.coo_array((weight, (row, column)), shape=(len(item), n_items)).tocsr()
+
+
+def _flat(groups: Groups) -> tuple[np.ndarray, np.ndarray]:
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    return groups.item[groups.elements()].astype(np.int64), group
+
+
+CONTENDERS = {
+    "markov": Contender(label="Markov chain", fit=fit_markov),
+    "windows": Contender(label="windowed co-occurrence", fit=fit_windows),
+}
