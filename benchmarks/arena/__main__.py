@@ -12,6 +12,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import benchmarks.arena
 from benchmarks.arena.kind import Kind
 from benchmarks.arena.kinds import all_kinds
+from benchmarks.arena.page import write_page
 from benchmarks.arena.results import fit_and_judge, read_rows, result_path
 from benchmarks.arena.tables import HEADERS, describe, table
 from rich.console import Console
@@ -42,6 +43,8 @@ def main(words: list[str] | None = None) -> int:
             failed += not _fit_in_a_process(dataset, contender, seed, out=options.out)
     for kind in kinds.values():
         _show(kind, _datasets(kind, options), options.out)
+    if options.page is not None:
+        write_page(options.page, kinds.values(), read_rows(options.out))
     return int(failed > 0)
 
 
@@ -87,6 +90,7 @@ def _parser(kinds: dict[str, Kind]) -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3, help="of random contenders (default 3)")
     parser.add_argument("--full", action="store_true", help="large data sets as well")
     parser.add_argument("--out", type=Path, default=Path("out/arena"), help="folder of results")
+    parser.add_argument("--page", type=Path, help="a Markdown page of all results there are")
     # Of the processes that fit.
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     return parser

@@ -1,0 +1,76 @@
+"""A Markdown page of all results: a plot of the best rivals, then a table for each data set."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import benchmarks.arena
+from benchmarks.arena.kind import Kind
+from benchmarks.arena.results import Row
+from benchmarks.arena.tables import HEADERS, describe, difference, standings, table
+from matplotlib.figure import Figure
+
+from exfam.files import atomic_path, write_atomically
+
+
+def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
+    """The page, and beside it its plot."""
+    kinds = list(kinds)
+    picture = path.with_suffix(".svg")
+    protocol = benchmarks.arena.__doc__.split("\n\n")[-1]
+    parts = ["# The arena", protocol, _runs(rows)]
+    compared = best_rivals(kinds, rows)
+    if compared:
+        _plot(compared, picture)
+        parts += [f"![The best rival of each data set]({picture.name})"]
+    for kind in kinds:
+        parts.append(f"## {kind.name}")
+        for dataset in kind.sources:
+            cells = table(rows, kind, dataset)
+            if cells:
+                parts += [f"### {dataset}", describe(rows, kind, dataset), _markdown(cells)]
+    write_atomically(path, "\n\n".join(parts) + "\n")
+
+
+def best_rivals(kinds: Iterable[Kind], rows: Sequence[Row]) -> list[tuple[str, str, float, float]]:
+    """Data set, best rival by nats, its nats less those of exfam's default, standard error."""
+    found = []
+    for kind in kinds:
+        for dataset in kind.sources:
+            standing = standings(rows, kind, dataset)
+            reference = [one for one in standing if one.contender == kind.reference]
+            rivals = [one for one in standing if not one.ours]
+            if reference and rivals:
+                name = f"{dataset} ({kind.name})"
+                found.append((name, rivals[0].label, *difference(rivals[0], reference[0])))
+    return found
+
+
+def _plot(compared: Sequence[tuple[str, str, float, float]], path: Path) -> None:
+    names = [f"{dataset}: {rival}" for dataset, rival, _, _ in compared]
+    units = [mean / error for _, _, mean, error in compared]
+    figure = Figure(figsize=(8, 1 + 0.4 * len(names)), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(names, units, color=["C0" if unit > 0 else "C3" for unit in units])
+    axes.invert_yaxis()
+    axes.axvline(0, color="black", linewidth=0.8)
+    axes.axvspan(-2, 2, color="black", alpha=0.08)
+    axes.set_xlabel("nats of the best rival less those of EFA(), in standard errors")
+    with atomic_path(path) as file:
+        figure.savefig(file, format="svg")
+
+
+def _runs(rows: Sequence[Row]) -> str:
+    dates = sorted({row["run"]["date"] for row in rows})
+    commits = sorted({str(row["run"]["commit"]) for row in rows})
+    machines = sorted({row["run"]["machine"] for row in rows})
+    loads = [row["load"] for row in rows]
+    return (
+        f"Fitted {dates[0]} to {dates[-1]} by commits {', '.join(commits)} on "
+        f"{'; '.join(machines)}, at a load of {min(loads)} to {max(loads)}: CPU seconds of one "
+        "thread are higher the busier a machine is."
+    )
+
+
+def _markdown(cells: Sequence[tuple[str, ...]]) -> str:
+    lines = [HEADERS, ("---", *["---:"] * (len(HEADERS) - 1)), *cells]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

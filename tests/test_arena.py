@@ -1,0 +1,127 @@
+"""The arena of benchmarks: its protocol on simulated data, and its command from start to page."""
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks.arena import read
+from benchmarks.arena.__main__ import main
+from benchmarks.arena.contenders import counts, linear, ours
+from benchmarks.arena.kind import Fitted
+from benchmarks.arena.kinds import all_kinds
+from benchmarks.arena.protocol import calibrated, context_holds, judge, pieces
+from benchmarks.arena.results import fit_and_judge, read_rows
+from benchmarks.arena.tables import describe, difference, standings, table
+
+from exfam.checks import DataError
+from exfam.groups import Groups
+
+KINDS = all_kinds()
+
+
+@pytest.fixture(scope="module", params=["sets", "sequences"])
+def data(request):
+    return KINDS[request.param].sources[f"simulated_{request.param}"].read()
+
+
+def uniform(data):
+    return Fitted(lambda groups: np.zeros((groups.n_elements, data.n_items)))
+
+
+def test_nats_are_of_the_items_that_the_context_lacks(data):
+    elements = judge(uniform(data), data.test, data)
+    lengths = data.test.lengths
+    if data.causal:
+        n_seen = np.concatenate([np.arange(length) for length in lengths])
+    else:
+        n_seen = np.repeat(lengths - 1, lengths)
+    assert data.exclude and len(np.unique(n_seen)) > 5
+    np.testing.assert_allclose(elements.nats, np.log(data.n_items - n_seen))
+    np.testing.assert_allclose(elements.rank, (data.n_items - n_seen + 1) / 2)
+
+
+def test_contexts_hold_other_elements_or_earlier_ones():
+    groups = Groups(start=[0, 3], stop=[3, 4], item=[2, 0, 1, 2])
+    both = context_holds(groups, 3, causal=False).astype(int)
+    causal = context_holds(groups, 3, causal=True).astype(int)
+    assert both.tolist() == [[1, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 0]]
+    assert causal.tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 1], [0, 0, 0]]
+
+
+def test_pieces_are_the_groups_in_order(data):
+    parts = list(pieces(data.test, most=40))
+    assert len(parts) > 3 and max(len(part) for part in parts) > 1
+    items = np.concatenate([part.item for part in parts])
+    np.testing.assert_array_equal(items, data.test.item[data.test.elements()])
+
+
+def test_calibration_finds_the_scale_of_the_truth(data):
+    """Scores that are log-probabilities a hundred times too large are worth the same again."""
+    exact = linear.fit_popularity(data, 0)
+    scores = Fitted(lambda groups: 100 * exact.predict(groups), exact=False)
+    found = judge(calibrated(scores, data), data.validation, data).nats.mean()
+    assert found <= judge(exact, data.validation, data).nats.mean() + 1e-6
+    assert judge(scores, data.validation, data).nats.mean() > found + 1
+
+
+def test_probabilities_of_an_estimator_are_its_own(data):
+    model = ours.EFA(
+        direction=data.direction, attention="none", support="hard", progress=False, seed=0
+    ).fit(data.train, validation=data.validation)
+    fitted = Fitted(lambda groups: ours.log_probs(model, groups, data.n_items))
+    nats = judge(fitted, data.test, data).nats
+    own = model.log_prob(data.test)
+    np.testing.assert_allclose(-nats, own[~np.isnan(own)], rtol=1e-4)
+
+
+@pytest.mark.parametrize("fit", [counts.fit_markov, counts.fit_windows])
+def test_counts_are_distributions_that_see_no_later_item(fit):
+    data = KINDS["sequences"].sources["simulated_sequences"].read()
+    fitted = fit(data, 0)
+    group = data.test[int(np.argmax(data.test.lengths))]
+    items = group.item[group.elements()]
+    other = items.copy()
+    other[5:] = items[5:][::-1]
+    assert (items != other).any()
+    log_prob, changed = (
+        fitted.predict(Groups(start=[0], stop=[len(row)], item=row)) for row in (items, other)
+    )
+    np.testing.assert_allclose(np.exp(log_prob).sum(1), 1)
+    np.testing.assert_array_equal(log_prob[:6], changed[:6])
+    assert not np.array_equal(log_prob[6:], changed[6:])
+
+
+def test_the_command_fits_what_is_not_there_and_writes_a_page(tmp_path, monkeypatch):
+    kind = KINDS["sets"]
+    for contender in ("efa-base", "popularity"):
+        fit_and_judge(kind, "simulated_sets", contender, 0, folder=tmp_path)
+    path = tmp_path / "simulated_sets" / "efa-base-0.json"
+    row = json.loads(path.read_text(encoding="utf-8"))
+    path.with_name("efa-0.json").write_text(json.dumps(row | {"contender": "efa"}))
+    monkeypatch.setattr("subprocess.run", lambda *_: pytest.fail("nothing is left to fit"))
+    words = ["--only", "simulated_sets", "--contenders", "efa", "efa-base", "popularity"]
+    page = tmp_path / "page.md"
+    assert main([*words, "--seeds", "1", "--out", str(tmp_path), "--page", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    rows = read_rows(tmp_path)
+    assert describe(rows, kind, "simulated_sets") in text
+    assert all(" | ".join(cells) in text for cells in table(rows, kind, "simulated_sets"))
+    assert page.with_suffix(".svg").is_file()
+    same, base, popular = standings(rows, kind, "simulated_sets")
+    assert {same.contender, base.contender} == {"efa", "efa-base"}
+    assert difference(same, base) == (0.0, 0.0)
+    mean, error = difference(popular, base)
+    assert mean == pytest.approx(popular.nats - base.nats) and mean > error > 0
+
+
+def test_a_package_that_is_not_there_is_a_row(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.arena.results.find_spec", lambda name: None)
+    row = fit_and_judge(KINDS["sets"], "simulated_sets", "als", 0, folder=tmp_path)
+    assert row["missing"] == "not installed"
+    assert table(read_rows(tmp_path), KINDS["sets"], "simulated_sets")[0][1] == "not installed"
+
+
+def test_a_suite_that_is_not_there_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    with pytest.raises(DataError, match=r"`EXFAM_DATA` must name .* with suite/suite.json, found"):
+        read.suite_rows.__wrapped__()
