@@ -3,15 +3,15 @@
 import numpy as np
 import torch
 
-from exfam.efa.base.fit_ridge import held_items
-from exfam.efa.base.ridge import DensePrecision, LowRankPrecision, RidgeItems
+from exfam.efa.base.fit_ridge import held_items, ridge_items
+from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
 from exfam.efa.networks.based import present_elements
 from exfam.groups import CONTEXT, TARGET
 from model_cases import make_groups
 
 N_ITEMS, STRENGTH = 9, 2.0
-KINDS = ("dense", "low rank", "transitions")
+KINDS = ("ridge", "ridge of some", "transitions")
 
 
 def rich_groups(*, repeats=True, ranges=False, seed=1):
@@ -41,15 +41,14 @@ def fit(kind, groups):
         base.mixture.copy_(torch.linspace(0.05, 0.2, 1 + N_FILTERS))
         base.exponents.copy_(torch.tensor([-0.3, 1.4]))
         return base.eval()
-    held = torch.from_numpy(held_items(groups, N_ITEMS).toarray())
-    energy, factors = torch.linalg.eigh(held.T @ held)
-    precision = factors / (energy + STRENGTH) @ factors.T
-    matrix = DensePrecision(precision.float())
-    if kind == "low rank":
-        shares = energy / (energy + STRENGTH)
-        matrix = LowRankPrecision(factors.float(), shares.float(), torch.tensor(STRENGTH))
-    numbers = torch.tensor([0.6, 0.3, 0.8, -1.0])
-    return RidgeItems(matrix, count=held.sum(0).float(), numbers=numbers).eval()
+    held = held_items(groups, N_ITEMS)
+    base = ridge_items(held, STRENGTH)
+    if kind == "ridge of some":
+        row = torch.arange(N_ITEMS).masked_fill(torch.arange(N_ITEMS) >= 6, -1)
+        precision = ridge_items(held[:, :6], STRENGTH).precision
+        base = RidgeItems(precision, row=row, count=base.count, numbers=base.numbers)
+    base.numbers.copy_(torch.tensor([0.6, 0.3, 0.8, -1.0]))
+    return base.eval()
 
 
 def outputs(base, batch, *, chosen=None):

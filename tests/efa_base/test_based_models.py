@@ -19,7 +19,7 @@ from exfam.likelihoods.two_part import SUPPORTS
 from exfam.scores.metrics import ranks
 from model_cases import first_elements, make_groups, more_padding, permuted, whole, with_item
 
-CASES = (("dense", "bidirectional"), ("low rank", "bidirectional"), ("transitions", "causal"))
+CASES = (("ridge", "bidirectional"), ("ridge of some", "bidirectional"), ("transitions", "causal"))
 SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 1, "values": False}
 every_case = pytest.mark.parametrize(("kind", "direction"), CASES)
 every_support = pytest.mark.parametrize("support", SUPPORTS)
@@ -103,7 +103,7 @@ def test_what_is_appended_changes_nothing_before_it(training):
     assert change > 1e-3 if training else change < 1e-5
 
 
-@pytest.mark.parametrize("kind", ["dense", "low rank"])
+@pytest.mark.parametrize("kind", ["ridge", "ridge of some"])
 def test_the_order_of_a_set_means_nothing(kind):
     model, batch = model_of(kind, "bidirectional", support="hard"), whole(distinct())
     order = torch.tensor([3, 0, 4, 2, 1])

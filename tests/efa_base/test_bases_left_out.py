@@ -5,10 +5,14 @@ import pytest
 import torch
 
 from efa_base.item_bases import KINDS, N_ITEMS, STRENGTH, fit, outputs, rich_groups
+from exfam.efa.base import fit_ridge
+from exfam.efa.base.fit_ridge import held_items
 from exfam.efa.base.sets import Sets
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, kernel_counts
 from exfam.efa.networks.based import present_elements
 from exfam.efa.recommenders import ease
+from exfam.groups import CONTEXT
+from exfam.likelihoods import two_part
 from model_cases import make_groups, whole
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -33,14 +37,26 @@ def test_training_is_leaving_the_group_out(kind, ranges):
     assert trained.std(0).min() > 0.05
 
 
-@pytest.mark.parametrize("kind", KINDS[:2])
-def test_scores_are_those_of_ease(kind):
+@pytest.mark.parametrize("n_covered", [N_ITEMS, 5])
+def test_scores_are_those_of_ease_among_the_most_frequent(n_covered, monkeypatch):
+    monkeypatch.setattr(fit_ridge, "MOST_COVERED", n_covered)
     groups = rich_groups(repeats=False)
+    base = fit_ridge.ridge_items(held_items(groups, N_ITEMS), STRENGTH).eval()
+    covered, rare = base.row >= 0, base.row < 0
+    assert covered.sum() == n_covered
+    if n_covered < N_ITEMS:
+        assert base.count[covered].min() >= base.count[rare].max() > 0
     batch = whole(groups)
-    known = batch.target & (batch.item >= 0)
-    scores, _ = fit(kind, groups).link_inputs(batch, known.nonzero(as_tuple=True), torch.arange(9))
-    targets = groups.with_(role=np.where(groups.item < 0, 1, groups.role).astype(np.int8))
-    expected = ease(targets, ridge=STRENGTH).scores(targets)
+    known = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
+    scores, _ = base.link_inputs(batch, known, torch.arange(N_ITEMS))
+    role = np.where(groups.item < 0, CONTEXT, groups.role).astype(np.int8)
+    expected = ease(groups.with_(role=role), ridge=STRENGTH).scores(groups.with_(role=role))
+    if n_covered < N_ITEMS:
+        frequent = np.where(covered.numpy()[groups.item] & (groups.item >= 0), groups.item, -1)
+        # EASE of a smaller catalog, by the same targets.
+        weights = ease(groups.with_(item=frequent.astype(np.int32)), ridge=STRENGTH).weights
+        context = two_part.context_items(batch, "bidirectional", N_ITEMS)[known].double()
+        expected = context.numpy() @ weights * covered.numpy()
     np.testing.assert_allclose(scores, expected, atol=2e-5)
     assert np.ptp(expected) > 0.5
 

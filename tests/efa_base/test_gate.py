@@ -32,7 +32,7 @@ class Correction(nn.Module):
 
 
 def member(knowledge=0.0, noise=1.0, support="none"):
-    part = BasedItems(fit("dense", rich_groups()), Correction(knowledge, noise))
+    part = BasedItems(fit("ridge", rich_groups()), Correction(knowledge, noise))
     return TwoPartModel(
         direction="bidirectional", item_part=part, support=SUPPORTS[support]()
     ).eval()

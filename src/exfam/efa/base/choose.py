@@ -8,7 +8,7 @@ import torch
 
 from exfam.efa.base.fit_ridge import fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
-from exfam.efa.base.ridge import DensePrecision, LowRankPrecision, RidgeItems
+from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import KERNELS, TransitionItems
 from exfam.groups import Groups
 
@@ -28,9 +28,7 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
     if isinstance(base, TransitionItems):
         pairs = [len(base.get_buffer(f"near_{number}")) for number in range(len(KERNELS))]
         return {"n_items": base.n_items, "pairs": pairs}
-    precision = base.precision
-    rank = precision.factors.shape[1] if isinstance(precision, LowRankPrecision) else None
-    return {"n_items": base.n_items, "rank": rank}
+    return {"n_items": base.n_items, "n_covered": len(base.precision)}
 
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
@@ -38,15 +36,13 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
     n_items, count = int(shape["n_items"]), torch.zeros(int(shape["n_items"]))
     if "pairs" in shape:
         return TransitionItems([_empty_counts(n_items, int(n)) for n in shape["pairs"]], count)
-    precision: DensePrecision | LowRankPrecision
-    if shape["rank"] is None:
-        precision = DensePrecision(torch.zeros(n_items, n_items))
-    else:
-        rank = int(shape["rank"])
-        precision = LowRankPrecision(
-            torch.zeros(n_items, rank), torch.zeros(rank), torch.tensor(1.0)
-        )
-    return RidgeItems(precision, count=count, numbers=torch.zeros(4))
+    n_covered = int(shape["n_covered"])
+    return RidgeItems(
+        torch.zeros(n_covered, n_covered),
+        row=torch.zeros(n_items, dtype=torch.int64),
+        count=count,
+        numbers=torch.zeros(4),
+    )
 
 
 def _empty_counts(n_items: int, n_pairs: int) -> scipy.sparse.csr_array:

@@ -7,22 +7,15 @@ import numpy as np
 import scipy.sparse
 import torch
 from jaxtyping import Float, Int64
-from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
-from exfam.efa.base.ridge import (
-    DensePrecision,
-    LowRankPrecision,
-    RidgeItems,
-    RidgeNumbers,
-    ridge_link,
-)
+from exfam.efa.base.ridge import RidgeItems, RidgeNumbers, ridge_link
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
 
-# Items from which on the precision is of leading factors; how many those are, and their numbers.
-LARGE, RANK, MOST_FACTOR_NUMBERS = 10_000, 256, 40_000_000
+# Items that are regressed on each other, the most frequent ones of a larger catalog.
+MOST_COVERED = 5_000
 # The strength is searched among these, from the third on.
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 FIRST = 2
@@ -48,8 +41,8 @@ def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0
         Targets.draw(groups, chosen, share=share, seed=seed, hard=support == "hard")
         for share in (SEARCH_SHARE, 1.0)
     )
-    strength = _climb(lambda strength: few.fit_numbers(_ridge(held, count, strength))[1])
-    ridge = _ridge(held, count, strength)
+    strength = _climb(lambda strength: few.fit_numbers(ridge_items(held, strength))[1])
+    ridge = ridge_items(held, strength)
     ridge.numbers.copy_(many.fit_numbers(ridge)[0])
     return ridge.eval()
 
@@ -83,28 +76,22 @@ def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
     return held
 
 
-def _ridge(held: scipy.sparse.csr_array, count: np.ndarray, strength: float) -> RidgeItems:
-    n_items = held.shape[1]
-    precision = _low_rank(held, strength) if n_items > LARGE else _dense(held, strength)
-    start = torch.tensor(START)
-    return RidgeItems(precision, count=torch.from_numpy(count).float(), numbers=start)
-
-
-def _dense(held: scipy.sparse.csr_array, strength: float) -> DensePrecision:
-    dtype = torch.float64 if held.shape[1] < 1_000 else torch.float32
+def ridge_items(held: scipy.sparse.csr_array, strength: float) -> RidgeItems:
+    """The ridge base of groups x items, its numbers at their start."""
+    count = np.asarray(held.sum(0)).ravel()
+    covered = np.sort(np.argsort(-count, kind="stable")[:MOST_COVERED])
+    row = np.full(len(count), -1)
+    row[covered] = np.arange(len(covered))
+    held = held[:, covered]
+    dtype = torch.float64 if len(covered) < 1_000 else torch.float32
     gram = torch.from_numpy((held.T @ held).toarray()).to(dtype)
     gram.diagonal().add_(strength)
-    return DensePrecision(torch.cholesky_inverse(torch.linalg.cholesky(gram)).float())
-
-
-def _low_rank(held: scipy.sparse.csr_array, strength: float) -> LowRankPrecision:
-    rank = min(RANK, MOST_FACTOR_NUMBERS // held.shape[1], min(held.shape) - 1)
-    _, singular, right = randomized_svd(held, rank, n_iter=2, random_state=0)
-    energy = torch.from_numpy(singular.copy()).square()
-    return LowRankPrecision(
-        torch.from_numpy(right.T.copy()).float(),
-        (energy / (energy + strength)).float(),
-        torch.tensor(strength),
+    precision = torch.cholesky_inverse(torch.linalg.cholesky(gram)).float()
+    return RidgeItems(
+        precision,
+        row=torch.from_numpy(row),
+        count=torch.from_numpy(count).float(),
+        numbers=torch.tensor(START),
     )
 
 

@@ -9,9 +9,14 @@ an estimate of the probability that a group with these items holds j (as in EASE
 popularity, the score and the logarithm of the score, each with a weight of its own:
 
     eta_j = a log pop_j + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j)
+
+Of a large catalog the most frequent items are regressed on each other; the others have score 0 and
+are no context. Leading factors in their place would take in each group that they are made of: they
+cannot be left out of the fit, and the base would be too sure of the groups it was fitted to.
 """
 
-from typing import NamedTuple, Protocol
+from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int64
@@ -27,6 +32,8 @@ _SHARPNESS = 100.0
 _LEAST_REST = 1e-6
 
 Codes = Int64[Tensor, "chosen"]
+# Items of the precision.
+Columns = Int64[Tensor, "columns"]
 
 
 class RidgeNumbers(NamedTuple):
@@ -49,95 +56,6 @@ def ridge_link(
     return numbers.popularity * log_popularity + numbers.score * score + numbers.link * chance.log()
 
 
-class Precision(Protocol):
-    """P = (X'X + strength I)^-1 of groups x items, at chosen items."""
-
-    @property
-    def n_items(self) -> int: ...
-
-    def diagonal(self, chosen: Codes) -> Float[Tensor, "chosen"]:
-        """P_jj."""
-
-    def of_items(self, item: Int64[Tensor, "rows"], chosen: Codes) -> Float[Tensor, "rows chosen"]:
-        """P_ij of each item i."""
-
-    def of_sets(self, sets: Sets, chosen: Codes) -> Float[Tensor, "groups chosen"]:
-        """(P x)_j of each set x."""
-
-    def at_entries(self, sets: Sets, others: Sets) -> Float[Tensor, "entries"]:
-        """(P x)_j of each set x at the items of others, of the same groups."""
-
-
-class DensePrecision(nn.Module):
-    """The precision of a catalog that is not large, items x items."""
-
-    matrix: Tensor
-
-    def __init__(self, matrix: Float[Tensor, "items items"]) -> None:
-        super().__init__()
-        self.register_buffer("matrix", matrix)
-
-    @property
-    def n_items(self) -> int:
-        return len(self.matrix)
-
-    def diagonal(self, chosen: Codes) -> Float[Tensor, "chosen"]:
-        return self.matrix.diagonal()[chosen]
-
-    def of_items(self, item: Int64[Tensor, "rows"], chosen: Codes) -> Float[Tensor, "rows chosen"]:
-        rows = self.matrix[item]
-        return rows if len(chosen) == self.n_items else rows[:, chosen]
-
-    def of_sets(self, sets: Sets, chosen: Codes) -> Float[Tensor, "groups chosen"]:
-        return sets.totals(self.of_items(sets.item, chosen))
-
-    def at_entries(self, sets: Sets, others: Sets) -> Float[Tensor, "entries"]:
-        every = torch.arange(self.n_items, device=sets.item.device)
-        return self.of_sets(sets, every)[others.group, others.item]
-
-
-class LowRankPrecision(nn.Module):
-    """The precision of a large catalog, of the leading factors of X: (I - V diag(d) V') / strength.
-
-    With X'X = V diag(e) V' nearly, d = e / (e + strength).
-    """
-
-    factors: Tensor
-    shares: Tensor
-    strength: Tensor
-
-    def __init__(
-        self,
-        factors: Float[Tensor, "items rank"],
-        shares: Float[Tensor, "rank"],
-        strength: Float[Tensor, ""],
-    ) -> None:
-        super().__init__()
-        self.register_buffer("factors", factors)
-        self.register_buffer("shares", shares)
-        self.register_buffer("strength", strength)
-
-    @property
-    def n_items(self) -> int:
-        return len(self.factors)
-
-    def diagonal(self, chosen: Codes) -> Float[Tensor, "chosen"]:
-        return (1 - self.factors[chosen].square() @ self.shares) / self.strength
-
-    def of_items(self, item: Int64[Tensor, "rows"], chosen: Codes) -> Float[Tensor, "rows chosen"]:
-        same = (item[:, None] == chosen).to(self.factors.dtype)
-        return (same - (self.factors[item] * self.shares) @ self.factors[chosen].T) / self.strength
-
-    def of_sets(self, sets: Sets, chosen: Codes) -> Float[Tensor, "groups chosen"]:
-        total = sets.totals(self.factors[sets.item]) * self.shares
-        return (sets.among(chosen) - total @ self.factors[chosen].T) / self.strength
-
-    def at_entries(self, sets: Sets, others: Sets) -> Float[Tensor, "entries"]:
-        total = sets.totals(self.factors[sets.item]) * self.shares
-        product = (total[others.group] * self.factors[others.item]).sum(1)
-        return (others.in_(sets).to(product) - product) / self.strength
-
-
 class RidgeItems(nn.Module):
     """Ridge scores with their link: outputs of every item at every element, given the others.
 
@@ -147,25 +65,30 @@ class RidgeItems(nn.Module):
     """
 
     direction = "bidirectional"
+    precision: Tensor
+    row: Tensor
     count: Tensor
     numbers: Tensor
 
     def __init__(
         self,
-        precision: DensePrecision | LowRankPrecision,
+        precision: Float[Tensor, "covered covered"],
         *,
+        row: Int64[Tensor, "items"],
         count: Float[Tensor, "items"],
         numbers: Float[Tensor, "four"],
     ) -> None:
+        """`row`: of each item in the precision, -1 for none."""
         super().__init__()
-        self.precision = precision
+        self.register_buffer("precision", precision)
+        self.register_buffer("row", row)
         self.register_buffer("count", count)
         self.register_buffer("numbers", numbers)
 
     @property
     def n_items(self) -> int:
         """How many outputs there are."""
-        return self.precision.n_items
+        return len(self.count)
 
     def outputs(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
@@ -175,34 +98,65 @@ class RidgeItems(nn.Module):
         self, batch: Batch, where: Where, chosen: Codes
     ) -> tuple[Float[Tensor, "rows chosen"], Float[Tensor, "rows_or_one chosen"]]:
         """Scores of the chosen items at the elements at `where`, and their log popularity."""
-        sets = Sets.of(batch, self.n_items)
+        score = self._scores(batch, where, chosen)
+        if not self.training:
+            smooth = self.count + 0.5
+            return score, (smooth[chosen] / smooth.sum()).log()[None]
+        return score, self._log_popularity_without(batch, chosen)[where[0]]
+
+    def _scores(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
+        column = self.row[chosen]
+        is_covered = column >= 0
+        if bool(is_covered.all()):
+            return self._covered_scores(batch, where, column)
+        score = self.precision.new_zeros(len(where[0]), len(chosen))
+        score[:, is_covered] = self._covered_scores(batch, where, column[is_covered])
+        return score
+
+    def _covered_scores(
+        self, batch: Batch, where: Where, column: Columns
+    ) -> Float[Tensor, "rows columns"]:
+        assert batch.item is not None
+        code = torch.where(batch.item >= 0, self.row[batch.item.clamp_min(0)], -1)
+        batch, n_covered = replace(batch, item=code), len(self.precision)
+        sets = Sets.of(batch, n_covered)
         group, item = where[0], sets.left_out[where]
         # An item that the group has twice stays in its own context.
         lacks = (item >= 0)[:, None]
-        left_out = torch.where(lacks, self.precision.of_items(item.clamp_min(0), chosen), 0.0)
-        of_seen = self.precision.of_sets(sets, chosen)
+        left_out = torch.where(lacks, self._rows_of(item.clamp_min(0), column), 0.0)
+        of_seen = self._of_sets(sets, column)
         product = of_seen[group] - left_out
-        diagonal = self.precision.diagonal(chosen)
-        context = sets.among(chosen)[group] - (item[:, None] == chosen).to(product)
+        diagonal = self.precision.diagonal()[column]
+        context = sets.among(column)[group] - (item[:, None] == column).to(product)
         if not self.training:
-            return context - product / diagonal, self._log_popularity(chosen)
+            return context - product / diagonal
         # What context ranges show is no part of the group's row in the fit.
-        own = Sets.of(batch, self.n_items, own=True) if batch.steps_back.any() else sets
-        of_own = of_seen if own is sets else self.precision.of_sets(own, chosen)
-        at_entries = self.precision.at_entries(own, sets)
+        own, of_own = sets, of_seen
+        if bool(batch.steps_back.any()):
+            own = Sets.of(batch, n_covered, own=True)
+            of_own = self._of_sets(own, column)
+        every = torch.arange(n_covered, device=column.device)
+        at_entries = self._of_sets(own, every)[sets.group, sets.item]
         total = sets.totals(torch.where(sets.in_(own), at_entries, 0.0))
         rest = (1 - total).clamp_min(_LEAST_REST)[group, None]
         share = (sets.totals(at_entries)[group] - sets.at(at_entries, where))[:, None] / rest
         of_own = of_own[group]
-        score = (product + share * of_own) / (diagonal + of_own.square() / rest)
-        return context - score, self._log_popularity_without(own, chosen)[group]
+        return context - (product + share * of_own) / (diagonal + of_own.square() / rest)
 
-    def _log_popularity(self, chosen: Codes) -> Float[Tensor, "one chosen"]:
-        smooth = self.count + 0.5
-        return (smooth[chosen] / smooth.sum()).log()[None]
+    def _rows_of(
+        self, item: Int64[Tensor, "items"], column: Columns
+    ) -> Float[Tensor, "items columns"]:
+        rows = self.precision[item]
+        return rows if len(column) == len(self.precision) else rows[:, column]
 
-    def _log_popularity_without(self, sets: Sets, chosen: Codes) -> Float[Tensor, "groups chosen"]:
+    def _of_sets(self, sets: Sets, column: Columns) -> Float[Tensor, "groups columns"]:
+        return sets.totals(self._rows_of(sets.item, column))
+
+    def _log_popularity_without(
+        self, batch: Batch, chosen: Codes
+    ) -> Float[Tensor, "groups chosen"]:
         """Log popularity in all other groups."""
+        sets = Sets.of(batch, self.n_items, own=True)
         smooth = self.count + 0.5
         size = sets.totals(torch.ones_like(sets.item, dtype=smooth.dtype))
         left = (smooth[chosen] - sets.among(chosen)).clamp_min(0.5)
