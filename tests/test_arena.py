@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from benchmarks.arena import read
 from benchmarks.arena.__main__ import main
-from benchmarks.arena.contenders import counts, linear, ours
+from benchmarks.arena.contenders import counts, linear, ours, pairwise, sasrec
 from benchmarks.arena.kind import Fitted
 from benchmarks.arena.kinds import all_kinds
 from benchmarks.arena.protocol import calibrated, context_holds, judge, pieces
@@ -55,6 +55,37 @@ def test_pieces_are_the_groups_in_order(data):
     np.testing.assert_array_equal(items, data.test.item[data.test.elements()])
 
 
+def changed(fitted, items, position, other):
+    """At which elements of a group outputs change with the item at a position."""
+    moved = items.copy()
+    moved[position] = other
+    before, after = (
+        fitted.predict(Groups(start=[0], stop=[len(row)], item=row)) for row in (items, moved)
+    )
+    return ~np.isclose(before, after, rtol=1e-5).all(axis=1)
+
+
+def test_pair_weights_are_of_all_other_elements(monkeypatch):
+    monkeypatch.setattr(pairwise, "MAX_EPOCHS", 1)
+    data = KINDS["sets"].sources["simulated_sets"].read()
+    fitted = pairwise.fit_pairwise(data, 0)
+    assert changed(fitted, np.arange(5), 2, 30).tolist() == [True, True, False, True, True]
+
+
+def test_sasrec_sees_earlier_elements_within_its_window(monkeypatch):
+    monkeypatch.setattr(sasrec, "MAX_EPOCHS", 1)
+    monkeypatch.setattr(sasrec, "TRIED", ((8, 0.0),))
+    monkeypatch.setattr(sasrec, "PREDICTED", 3)
+    monkeypatch.setattr(sasrec, "EARLIER", 3)
+    data = KINDS["sequences"].sources["simulated_sequences"].read()
+    fitted = sasrec.fit_sasrec(data, 0)
+    items = np.arange(10)
+    # Elements 6, 7 and 8 see what comes from element 3 on, and the item before that.
+    assert np.flatnonzero(changed(fitted, items, 0, 30)).tolist() == [1, 2, 3, 4, 5]
+    assert np.flatnonzero(changed(fitted, items, 2, 30)).tolist() == [3, 4, 5, 6, 7, 8]
+    assert np.flatnonzero(changed(fitted, items, 8, 30)).tolist() == [9]
+
+
 def test_calibration_finds_the_scale_of_the_truth(data):
     """Scores that are log-probabilities a hundred times too large are worth the same again."""
     exact = linear.fit_popularity(data, 0)
@@ -64,10 +95,11 @@ def test_calibration_finds_the_scale_of_the_truth(data):
     assert judge(scores, data.validation, data).nats.mean() > found + 1
 
 
-def test_probabilities_of_an_estimator_are_its_own(data):
-    model = ours.EFA(
-        direction=data.direction, attention="none", support="hard", progress=False, seed=0
-    ).fit(data.train, validation=data.validation)
+@pytest.mark.parametrize("attention", ["softmax", "none"])
+def test_probabilities_of_an_estimator_are_its_own(data, attention):
+    options = {"attention": attention, "max_epochs": 2, "direction": data.direction}
+    model = ours.EFA(**options, support="hard", progress=False)
+    model.fit(data.train, validation=data.validation)
     fitted = Fitted(lambda groups: ours.log_probs(model, groups, data.n_items))
     nats = judge(fitted, data.test, data).nats
     own = model.log_prob(data.test)

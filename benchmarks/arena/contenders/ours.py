@@ -46,7 +46,10 @@ def log_probs(model: Any, groups: Groups, n_items: int) -> np.ndarray:
 CONTENDERS = {
     "efa": Contender(label="EFA()", fit=_fitting(EFA), ours=True, is_random=True),
     "efa-base": Contender(
-        label='EFA(attention="none")', fit=_fitting(EFA, attention="none"), ours=True
+        label='EFA(attention="none")',
+        fit=_fitting(EFA, attention="none"),
+        ours=True,
+        is_random=True,
     ),
     "latent-factor": Contender(
         label="LatentFactor()", fit=_fitting(LatentFactor), ours=True, is_random=True
