@@ -11,6 +11,7 @@ from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_base
+from exfam.efa.base.transitions import TransitionItems
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.gate import Gain, set_gates
@@ -136,7 +137,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_ = choose_encoding(self.encoding, plan.train)
         self._base = self._fit_base(plan)
+        if isinstance(self._base, TransitionItems):
+            self._base.keep_outputs()
         train(self, plan)
+        if isinstance(self._base, TransitionItems):
+            self._base.forget_training()
         self.gain_ = None
         if self._base is not None and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))

@@ -42,6 +42,8 @@ KERNELS = (
     Kernel(10, 0.5, False, 10.0, (0.5, 0.9, 0.97)),
     Kernel(50, 0.25, True, 30.0, (0.8, 0.95)),
 )
+# Outputs of training elements that are kept, two bytes each.
+MOST_KEPT = 300_000_000
 N_FILTERS = sum(len(kernel.decays) for kernel in KERNELS)
 
 
@@ -104,6 +106,20 @@ class _Histories:
         return self.code.max(1, initial=-1) < 0
 
 
+class _Kept:
+    """Outputs of elements that were computed before, in half precision."""
+
+    def __init__(self, n_rows: int, n_items: int) -> None:
+        self.known = torch.zeros(n_rows, dtype=torch.bool)
+        self.outputs = torch.empty(n_rows, n_items, dtype=torch.float16)
+
+    def put(self, element: Int64[Tensor, "rows"], outputs: Float[Tensor, "rows items"]) -> None:
+        # Half precision is finer near 0, and what is added to all items of a row does not matter.
+        centered = outputs - outputs.median(1, keepdim=True).values
+        self.outputs[element] = centered.cpu().half()
+        self.known[element] = True
+
+
 class TransitionItems(nn.Module):
     """Transition kernels, mixed: outputs of every item at every element, given the earlier ones.
 
@@ -130,6 +146,7 @@ class TransitionItems(nn.Module):
         self.register_buffer("mixture", torch.full((1 + N_FILTERS,), 1 / (1 + N_FILTERS)))
         self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
         self._matrices: list[scipy.sparse.csr_array] = []
+        self._kept: _Kept | None = None
 
     @property
     def n_items(self) -> int:
@@ -140,6 +157,37 @@ class TransitionItems(nn.Module):
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
     ) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
+        if self.training and self._kept is not None:
+            return self._kept_outputs(batch, where, chosen)
+        return self._outputs(batch, where, chosen)
+
+    def keep_outputs(self) -> None:
+        """From now on, keep the outputs of training elements, if all fit into memory."""
+        assert self._groups is not None
+        if self._groups.n_rows * self.n_items <= MOST_KEPT:
+            self._kept = _Kept(self._groups.n_rows, self.n_items)
+
+    def forget_training(self) -> None:
+        """Training has ended: its groups and outputs are no longer needed."""
+        self._groups = self._kept = None
+
+    def _kept_outputs(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "rows chosen"]:
+        kept, element = self._kept, batch.element[where].cpu()
+        assert kept is not None
+        new = (~kept.known[element]).nonzero()[:, 0].to(where[0].device)
+        if len(new):
+            every = torch.arange(self.n_items, device=chosen.device)
+            rows = self._outputs(batch, (where[0][new], where[1][new]), every)
+            kept.put(element[new.cpu()], rows)
+        rows = kept.outputs[element]
+        rows = rows if len(chosen) == self.n_items else rows[:, chosen.cpu()]
+        return rows.to(device=chosen.device, dtype=self.count.dtype)
+
+    def _outputs(
+        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
+    ) -> Float[Tensor, "rows chosen"]:
         histories, popularity = self._histories(batch, where, chosen)
         mixture = self.mixture.double().cpu().numpy()
         due, filters = np.full(len(where[0]), mixture[0]), iter(mixture[1:])
