@@ -138,10 +138,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         self.encoding_ = choose_encoding(self.encoding, plan.train)
         self._base = self._fit_base(plan)
         if isinstance(self._base, TransitionItems):
-            self._base.keep_outputs()
+            self._base.keep_outputs(plan.train.n_rows)
         train(self, plan)
         if isinstance(self._base, TransitionItems):
-            self._base.forget_training()
+            self._base.forget_outputs()
         self.gain_ = None
         if self._base is not None and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))

@@ -127,24 +127,22 @@ SCHEDULES = {
 
 @dataclass
 class Descent:
-    """From strong decay to as little as validation allows, then to lower rates.
+    """From strong decay to less of it, then to a lower rate, whenever validation does not improve.
 
-    Decay starts at 50 times the setting and falls to a fifth after every three validations that
-    improve. Three in a row that gain less than `LEAST_GAIN` nats end this: the best weights so far
-    are taken up again, with the decay before the last one if that never helped. Three more such end
-    a stage, and the next one has a third of the rate. So few data keep much decay and many lose it.
+    Three validations in a row that gain less than `LEAST_GAIN` nats end a stage, and the best
+    weights so far are taken up again. The next stage has a fifth of the decay, which starts at 50
+    times the setting; where that does not help, the decay before it and a third of the rate, and
+    then a third again. Few data keep much decay, many lose it, and validation says which are many.
     """
 
     decay_level: int = 0
     rate_level: int = 0
     stalls: int = 0
-    gains: int = 0
-    settled: int = 0
+    helped: int = 0
 
     LEAST_GAIN: ClassVar[float] = 1e-4
-    PATIENCE: ClassVar[int] = 3
     MOST_DECAY: ClassVar[float] = 50.0
-    LAST_LEVEL: ClassVar[int] = 3
+    N_LEVELS: ClassVar[int] = 4
 
     @property
     def decay(self) -> float:
@@ -157,24 +155,21 @@ class Descent:
         return 3.0**-self.rate_level
 
     def after(self, *, improved: bool) -> bool:
-        """Take in a validation; whether the best weights are to be taken up again."""
+        """Take in a validation; whether a stage ends with it."""
         self.stalls = 0 if improved else self.stalls + 1
-        self.gains += improved
-        if self.stalls < self.PATIENCE:
-            if self.gains == self.PATIENCE and self.decay_level < self.LAST_LEVEL:
-                self._lower_decay()
+        self.helped |= improved
+        if self.stalls < 3:
             return False
         self.stalls = 0
-        if not self.settled and not self.gains and self.decay_level:
-            self.decay_level -= 1
-        else:
+        if self.rate_level:
             self.rate_level += 1
-        self.settled = 1
+        elif (self.helped or not self.decay_level) and self.decay_level + 1 < self.N_LEVELS:
+            self.decay_level += 1
+        else:
+            self.decay_level -= not self.helped
+            self.rate_level = 1
+        self.helped = False
         return True
-
-    def _lower_decay(self) -> None:
-        if not self.settled:
-            self.decay_level, self.gains = self.decay_level + 1, 0
 
 
 def parameter_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:

@@ -161,15 +161,14 @@ class TransitionItems(nn.Module):
             return self._kept_outputs(batch, where, chosen)
         return self._outputs(batch, where, chosen)
 
-    def keep_outputs(self) -> None:
-        """From now on, keep the outputs of training elements, if all fit into memory."""
-        assert self._groups is not None
-        if self._groups.n_rows * self.n_items <= MOST_KEPT:
-            self._kept = _Kept(self._groups.n_rows, self.n_items)
+    def keep_outputs(self, n_rows: int) -> None:
+        """From now on, keep the outputs of `n_rows` training elements, if they fit into memory."""
+        if n_rows * self.n_items <= MOST_KEPT:
+            self._kept = _Kept(n_rows, self.n_items)
 
-    def forget_training(self) -> None:
-        """Training has ended: its groups and outputs are no longer needed."""
-        self._groups = self._kept = None
+    def forget_outputs(self) -> None:
+        """Training has ended: what was kept is no longer needed."""
+        self._kept = None
 
     def _kept_outputs(
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
