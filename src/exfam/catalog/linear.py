@@ -50,6 +50,11 @@ class LinearEta(NamedTuple):
     n_items: int
     offset: Offset | None = None
 
+    def dense(self) -> Float[Tensor, "*rows items"]:
+        """The product, without an offset."""
+        eta = self.state @ self.vectors[: self.n_items].T
+        return eta if self.bias is None else eta + self.bias
+
     def at(self, where: Where | slice) -> "LinearEta":
         """Some of the rows."""
         offset = None if self.offset is None else self.offset.at(where)

@@ -70,7 +70,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         'the simple model of items that attention corrects: "auto" is ridge regression of each '
         "item on the others, or causal the transitions between items near each other; "
         '"none" is the model of the paper',
-        default="auto",
+        default="none",
     )
     attention: str = parameter(
         Choice((*SCORE_KERNELS, "none")),
@@ -149,8 +149,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     @property
     def schedule(self) -> str:
-        """Of the learning rate: a correction's decay and rate go down as validation says."""
-        return "cosine" if self._base is None else "descending"
+        """Of the rate; of sets' corrections, decay and rate go down as validation says."""
+        corrects_sets = self._base is not None and self.direction == "bidirectional"
+        return "descending" if corrects_sets else "cosine"
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:
         if self.attention == "none" and (plan.values or self.base == "none"):
