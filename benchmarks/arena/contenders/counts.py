@@ -11,7 +11,7 @@ from benchmarks.arena.protocol import best_on_validation, popularity
 from exfam.groups import Groups
 
 SHRINKAGES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-WINDOWS, RECENCIES, WINDOW_SHRINKAGES = (1, 5, 20), (0.3, 0.6, 0.9), (1.0, 10.0, 100.0)
+WINDOWS, RECENCIES, WINDOW_SHRINKAGES = (1, 5, 20), (0.1, 0.3, 0.6, 0.9), (1.0, 10.0, 100.0)
 # Earlier elements beyond that weigh nothing.
 MOST_LAGS = 40
 

@@ -19,6 +19,8 @@ ALS: tuple[dict[str, Any], ...] = (
     {"factors": 32, "regularization": 1.0, "alpha": 1.0},
     {"factors": 64, "regularization": 1.0, "alpha": 1.0},
     {"factors": 64, "regularization": 10.0, "alpha": 1.0},
+    {"factors": 64, "regularization": 100.0, "alpha": 1.0},
+    {"factors": 128, "regularization": 30.0, "alpha": 1.0},
     {"factors": 32, "regularization": 1.0, "alpha": 10.0},
 )
 BPR: tuple[dict[str, Any], ...] = (

@@ -9,8 +9,8 @@ from benchmarks.arena.protocol import best_on_validation, popularity
 
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn
 
-NEIGHBORS, SHRINKAGES = (10, 50, 200), (0.0, 10.0, 100.0)
-RIDGES = (10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+NEIGHBORS, SHRINKAGES = (5, 10, 20, 50, 200), (0.0, 10.0, 100.0)
+RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 
 
 def fit_popularity(data: Data, seed: int) -> Fitted:

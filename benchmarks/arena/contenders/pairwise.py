@@ -85,5 +85,5 @@ def _others(item: Tensor, group: Tensor, n_items: int) -> Tensor:
 
 
 CONTENDERS = {
-    "pairwise": Contender(label="pairwise log-linear", fit=fit_pairwise, most_items=3_000),
+    "pairwise": Contender(label="pairwise log-linear", fit=fit_pairwise, most_items=5_000),
 }
