@@ -23,7 +23,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from exfam.efa.base.sets import Sets, Where
+from exfam.efa.base.sets import Sets, Where, groups_of
 from exfam.groups import Batch
 
 # Scores far below 1 / _SHARPNESS count as nothing.
@@ -98,6 +98,7 @@ class RidgeItems(nn.Module):
         self, batch: Batch, where: Where, chosen: Codes
     ) -> tuple[Float[Tensor, "rows chosen"], Float[Tensor, "rows_or_one chosen"]]:
         """Scores of the chosen items at the elements at `where`, and their log popularity."""
+        batch, where = groups_of(batch, where)
         score = self._scores(batch, where, chosen)
         if not self.training:
             smooth = self.count + 0.5
@@ -121,12 +122,13 @@ class RidgeItems(nn.Module):
         batch, n_covered = replace(batch, item=code), len(self.precision)
         sets = Sets.of(batch, n_covered)
         group, item = where[0], sets.left_out[where]
+        precision = self.precision
+        chosen = precision if len(column) == n_covered else precision[:, column]
+        of_seen = sets.sums_of(chosen)
         # An item that the group has twice stays in its own context.
-        lacks = (item >= 0)[:, None]
-        left_out = torch.where(lacks, self._rows_of(item.clamp_min(0), column), 0.0)
-        of_seen = self._of_sets(sets, column)
+        left_out = torch.where((item >= 0)[:, None], chosen[item.clamp_min(0)], 0.0)
         product = of_seen[group] - left_out
-        diagonal = self.precision.diagonal()[column]
+        diagonal = precision.diagonal()[column]
         context = sets.among(column)[group] - (item[:, None] == column).to(product)
         if not self.training:
             return context - product / diagonal
@@ -134,23 +136,13 @@ class RidgeItems(nn.Module):
         own, of_own = sets, of_seen
         if bool(batch.steps_back.any()):
             own = Sets.of(batch, n_covered, own=True)
-            of_own = self._of_sets(own, column)
-        every = torch.arange(n_covered, device=column.device)
-        at_entries = self._of_sets(own, every)[sets.group, sets.item]
+            of_own = own.sums_of(chosen)
+        at_entries = own.sums_of(precision)[sets.group, sets.item]
         total = sets.totals(torch.where(sets.in_(own), at_entries, 0.0))
         rest = (1 - total).clamp_min(_LEAST_REST)[group, None]
         share = (sets.totals(at_entries)[group] - sets.at(at_entries, where))[:, None] / rest
         of_own = of_own[group]
         return context - (product + share * of_own) / (diagonal + of_own.square() / rest)
-
-    def _rows_of(
-        self, item: Int64[Tensor, "items"], column: Columns
-    ) -> Float[Tensor, "items columns"]:
-        rows = self.precision[item]
-        return rows if len(column) == len(self.precision) else rows[:, column]
-
-    def _of_sets(self, sets: Sets, column: Columns) -> Float[Tensor, "groups columns"]:
-        return sets.totals(self._rows_of(sets.item, column))
 
     def _log_popularity_without(
         self, batch: Batch, chosen: Codes

@@ -5,10 +5,22 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
+from torch.nn.functional import embedding_bag
 
 from exfam.groups import Batch
 
 Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
+
+
+_OF_ELEMENTS = ("item", "position", "present", "target", "observed", "element", "steps_back")
+
+
+def groups_of(batch: Batch, where: Where) -> tuple[Batch, Where]:
+    """The items of some elements' groups, and where the elements are among these."""
+    group, row = where[0].unique(return_inverse=True)
+    arrays = {name: getattr(batch, name)[group] for name in _OF_ELEMENTS}
+    items = Batch(values={}, attributes={}, group_attributes={}, **arrays)
+    return items, (row, where[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +64,12 @@ class Sets:
         """Sums over the items of each group."""
         zeros = numbers.new_zeros(self.n_groups, *numbers.shape[1:])
         return zeros.index_add_(0, self.group, numbers)
+
+    def sums_of(self, table: Float[Tensor, "items columns"]) -> Float[Tensor, "groups columns"]:
+        """Sums over the items of each group of their rows in a table."""
+        group = torch.arange(self.n_groups, device=self.group.device)
+        first = torch.searchsorted(self.group, group)
+        return embedding_bag(self.item, table, first, mode="sum")
 
     def at(self, numbers: Float[Tensor, "entries"], where: Where) -> Float[Tensor, "rows"]:
         """The number of the item that the context of each element at `where` lacks, 0 for none."""
