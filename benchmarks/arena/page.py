@@ -16,7 +16,7 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
     """The page, and beside it its plot."""
     kinds = list(kinds)
     picture = path.with_suffix(".svg")
-    protocol = benchmarks.arena.__doc__.split("\n\n")[-1]
+    protocol = benchmarks.arena.__doc__.split("\n\n")[-1].strip()
     parts = ["# The arena", protocol, _runs(rows)]
     compared = best_rivals(kinds, rows)
     if compared:

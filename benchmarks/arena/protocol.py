@@ -69,13 +69,26 @@ def calibrated(fitted: Fitted, data: Data) -> Fitted:
     if fitted.exact:
         return fitted
     log_popularity = np.log(popularity(data))
-    groups = some_validation(data)
-    pieces = list(_scored(fitted, groups, data))
-    scores = torch.as_tensor(np.concatenate([scores for _, scores in pieces]))
-    own = torch.as_tensor(np.concatenate([piece.item for piece, _ in pieces]).astype(np.int64))
-    allowed, spread = torch.isfinite(scores), float(scores[torch.isfinite(scores)].std())
-    scores = torch.where(allowed, scores, 0.0) / max(spread, 1e-12)
-    added = torch.as_tensor(log_popularity)
+    scale, weight = _calibration(fitted, data, log_popularity)
+
+    def predict(groups: Groups) -> np.ndarray:
+        return fitted.predict(groups) * scale + log_popularity * weight
+
+    found = {"scale": scale, "weight_of_log_popularity": weight}
+    return Fitted(predict, settings={**fitted.settings, "calibration": found})
+
+
+def _calibration(
+    fitted: Fitted, data: Data, log_popularity: Float[np.ndarray, "items"]
+) -> tuple[float, float]:
+    """The two numbers of least nats on validation; the second is 0 where it is worth little."""
+    parts = list(_scored(fitted, some_validation(data), data))
+    scores = torch.as_tensor(np.concatenate([part for _, part in parts]))
+    own = torch.as_tensor(np.concatenate([groups.item for groups, _ in parts]).astype(np.int64))
+    allowed, added = torch.isfinite(scores), torch.as_tensor(log_popularity)
+    # In units of their spread, the first step is right whatever the unit of scores.
+    spread = max(float(scores[allowed].std()), 1e-12)
+    scores = torch.where(allowed, scores, 0.0) / spread
 
     def nats(numbers: torch.Tensor) -> torch.Tensor:
         eta = (scores * numbers[0].exp() + added * numbers[1]).masked_fill(~allowed, -torch.inf)
@@ -84,13 +97,7 @@ def calibrated(fitted: Fitted, data: Data) -> Fitted:
     alone, nats_alone = _minimize(nats, weigh_popularity=False)
     both, nats_both = _minimize(nats, weigh_popularity=True)
     chosen = both if nats_alone - nats_both > _WORTH_A_NUMBER else alone
-    scale, weight = float(chosen[0].exp()) / max(spread, 1e-12), float(chosen[1])
-
-    def predict(groups: Groups) -> np.ndarray:
-        return fitted.predict(groups) * scale + log_popularity * weight
-
-    found = {"scale": scale, "weight_of_log_popularity": weight}
-    return Fitted(predict, settings={**fitted.settings, "calibration": found})
+    return float(chosen[0].exp()) / spread, float(chosen[1])
 
 
 def best_on_validation(candidates: Iterable[tuple[dict[str, Any], Fitted]], data: Data) -> Fitted:
