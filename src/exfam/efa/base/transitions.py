@@ -157,7 +157,9 @@ class TransitionItems(nn.Module):
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
     ) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
-        if self.training and self._kept is not None:
+        # What a context range shows has other outputs in the group that it is an element of.
+        keeps = self.training and self._kept is not None
+        if keeps and not batch.steps_back[where].any():
             return self._kept_outputs(batch, where, chosen)
         return self._outputs(batch, where, chosen)
 

@@ -1,0 +1,139 @@
+"""Fits of EFA with a base: alone, corrected, of old, large, saved."""
+
+import numpy as np
+import pytest
+import torch
+
+import exfam
+from estimator_cases import ratings, same_bits
+from exfam import EFA, ExfamError
+from exfam.efa.base import fit_ridge, fit_transitions
+from exfam.efa.networks.assemble import EFASettings, build_efa
+from exfam.efa.plan import log_frequencies
+from exfam.estimator.base import settings_from
+from exfam.groups import Groups
+from exfam.likelihoods.two_part import DIRECTIONS
+
+FRAME = ratings(n_users=60, n_movies=8, least=2)
+SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 1, "progress": False}
+ITEMS = {"group": "user", "item": "movie", "order": "day", **SIZES}
+every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
+
+
+def fit(data=FRAME, **parameters):
+    chosen = {**ITEMS, "base": "auto", "max_epochs": 2, "batch_size": 16, **parameters}
+    return EFA(**chosen).fit(data)
+
+
+@every_direction
+def test_a_correction_of_zero_is_the_base(direction):
+    alone = fit(direction=direction, attention="none")
+    start = fit(direction=direction, max_epochs=1, learning_rate=1e-30)
+    expected = alone.predict_proba(FRAME)
+    assert start.gain_.gates == (0.0,) and np.ptp(np.nan_to_num(expected)) > 0.3
+    np.testing.assert_array_equal(start.predict_proba(FRAME), expected)
+    start.members_[0].item_part.gate.fill_(1.0)
+    np.testing.assert_allclose(start.predict_proba(FRAME), expected, atol=1e-6)
+
+
+@every_direction
+def test_no_base_is_the_model_of_before(direction):
+    model = fit(direction=direction, base="none")
+    assert model.gain_ is None and model.schedule == "cosine"
+    fitted = {"support": model.support_, "encoding": model.encoding_}
+    settings = settings_from(model, EFASettings, items=True, values=False, **fitted)
+    groups = model._read(FRAME).groups
+    train, _ = groups.split([0.9, 0.1], seed=0)
+    bias = log_frequencies(train, model.schema_.n_items)
+    plain = build_efa(
+        model.schema_, settings, generator=torch.Generator().manual_seed(0), item_bias=bias
+    )
+    assert plain.state_dict().keys() == model.members_[0].state_dict().keys()
+    unmoved = fit(direction=direction, base="none", max_epochs=1, learning_rate=1e-30)
+    torch.testing.assert_close(plain.state_dict(), unmoved.members_[0].state_dict())
+
+
+KINDS = {
+    "alone": {"attention": "none"},
+    "alone, two": {"attention": "none", "ensemble": 2},
+    "corrected": {},
+    "two": {"ensemble": 2, "tie": "same"},
+    "penalty": {"support": "penalty", "attention": "none", "n_sampled_items": 4},
+    "reflection": {"tie": "reflection", "support": "none", "n_sampled_items": 5},
+    "values": {"value": "stars"},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@every_direction
+def test_saved_models_say_the_same(kind, direction, tmp_path):
+    model = fit(direction=direction, **KINDS[kind])
+    for member in model.members_:
+        member.item_part.scale.fill_(0.9)
+        member.item_part.gate.fill_(0.8)
+    model.save(tmp_path / "model")
+    loaded = exfam.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.log_prob(FRAME), model.log_prob(FRAME))
+    assert same_bits(loaded, model) and loaded.gain_ == model.gain_
+    best, expected = loaded.recommend(FRAME, k=3), model.recommend(FRAME, k=3)
+    np.testing.assert_array_equal(best.items, expected.items)
+    np.testing.assert_array_equal(best.probabilities, expected.probabilities)
+
+
+@every_direction
+def test_the_same_seed_gives_the_same_bits(direction):
+    assert same_bits(fit(direction=direction), fit(direction=direction))
+
+
+def pairs_of(n_items, *, n_groups, seed=0):
+    """Baskets of items 2 k, 2 k + 1 that go together, frequent ones first."""
+    random = np.random.default_rng(seed)
+    n = random.integers(1, 6, n_groups)
+    share = 1 / np.arange(1, n_items // 2 + 1)
+    item = [random.choice(n_items // 2, k, replace=False, p=share / share.sum()) for k in n]
+    both = np.concatenate([np.stack([2 * k, 2 * k + 1], 1).ravel() for k in item])
+    stop = 2 * np.cumsum(n)
+    groups = Groups(
+        start=stop - 2 * n,
+        stop=stop,
+        item=both.astype(np.int32),
+        vocabulary={"item": np.arange(n_items)},
+        ordered=True,
+    )
+    return groups
+
+
+@every_direction
+def test_sampled_items_of_a_large_catalog(direction):
+    groups, new = pairs_of(600, n_groups=150), pairs_of(600, n_groups=40, seed=1)
+    parameters = {"group": None, "item": None, "order": None, "encoding": "none"}
+    model = fit(groups, direction=direction, n_sampled_items=100, **parameters)
+    assert model.members_[0].has_large_catalog
+    alone = fit(groups, direction=direction, attention="none", **parameters)
+    assert model.score(new) >= alone.score(new) - 0.05
+    frequent = fit(groups, direction=direction, base="none", max_epochs=1, **parameters)
+    assert alone.score(new) > frequent.score(new) + 0.5
+    best = alone.recommend(new, k=4)
+    np.testing.assert_array_less(np.diff(best.probabilities), 1e-9)
+
+
+@every_direction
+def test_a_catalog_of_thousands(direction, tmp_path, monkeypatch):
+    monkeypatch.setattr(fit_ridge, "MOST_COVERED", 300)
+    monkeypatch.setattr(fit_ridge, "MOST_OUTPUTS", 1_000_000)
+    monkeypatch.setattr(fit_transitions, "MOST_NUMBERS", 4_000_000)
+    groups = pairs_of(30_000, n_groups=250)
+    model = EFA(base="auto", attention="none", encoding="none", direction=direction).fit(groups)
+    scores = model.log_prob(groups[:20])
+    assert np.isfinite(scores[groups[:20].elements()]).all()
+    assert model.recommend(groups[:5], k=4).items.shape == (5, 4)
+    model.save(tmp_path / "model")
+    size = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
+    assert size < 5e6
+    np.testing.assert_array_equal(exfam.load(tmp_path / "model").log_prob(groups[:20]), scores)
+
+
+def test_attention_can_be_left_out_where_a_base_is_left():
+    for parameters in ({"base": "none"}, {"value": "stars"}):
+        with pytest.raises(ExfamError, match="`attention` must not be 'none' without a base"):
+            fit(attention="none", **parameters)
