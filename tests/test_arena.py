@@ -97,7 +97,7 @@ def test_calibration_finds_the_scale_of_the_truth(data):
 
 @pytest.mark.parametrize("attention", ["softmax", "none"])
 def test_probabilities_of_an_estimator_are_its_own(data, attention):
-    options = {"attention": attention, "max_epochs": 2, "direction": data.direction}
+    options = {"base": "auto", "attention": attention, "max_epochs": 2, "direction": data.direction}
     model = ours.EFA(**options, support="hard", progress=False)
     model.fit(data.train, validation=data.validation)
     fitted = Fitted(lambda groups: ours.log_probs(model, groups, data.n_items))

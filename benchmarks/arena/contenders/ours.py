@@ -45,9 +45,12 @@ def log_probs(model: Any, groups: Groups, n_items: int) -> np.ndarray:
 
 CONTENDERS = {
     "efa": Contender(label="EFA()", fit=_fitting(EFA), ours=True, is_random=True),
+    "efa-with-base": Contender(
+        label='EFA(base="auto")', fit=_fitting(EFA, base="auto"), ours=True, is_random=True
+    ),
     "efa-base": Contender(
-        label='EFA(attention="none")',
-        fit=_fitting(EFA, attention="none"),
+        label='EFA(base="auto", attention="none")',
+        fit=_fitting(EFA, base="auto", attention="none"),
         ours=True,
         is_random=True,
     ),
