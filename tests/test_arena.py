@@ -129,6 +129,7 @@ def test_the_command_fits_what_is_not_there_and_writes_a_page(tmp_path, monkeypa
         fit_and_judge(kind, "simulated_sets", contender, 0, folder=tmp_path)
     path = tmp_path / "simulated_sets" / "efa-base-0.json"
     row = json.loads(path.read_text(encoding="utf-8"))
+    assert row["settings"]["parameters"]["attention"] == "none"
     path.with_name("efa-0.json").write_text(json.dumps(row | {"contender": "efa"}))
     monkeypatch.setattr("subprocess.run", lambda *_: pytest.fail("nothing is left to fit"))
     words = ["--only", "simulated_sets", "--contenders", "efa", "efa-base", "popularity"]

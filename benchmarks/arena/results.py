@@ -50,7 +50,7 @@ def fit_and_judge(kind: Kind, dataset: str, contender: str, seed: int, *, folder
         }
     row |= {"load": round(os.getloadavg()[0], 1), "run": asdict(this_run())}
     path = result_path(folder, dataset, contender, seed)
-    write_atomically(path, json.dumps(row) + "\n")
+    write_atomically(path, json.dumps(row, default=str) + "\n")
     return row
 
 
