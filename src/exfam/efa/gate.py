@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import minimize
+from exfam.efa.base.fit_ridge import find_minimum
 from exfam.efa.networks.based import BasedItems
 from exfam.estimator.evaluate import evaluation_batches, log_probs
 from exfam.groups import Groups
@@ -80,7 +80,7 @@ def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int)
         hold = ((weights[0] - 1).square() + weights[1].square()) * _HOLD / n
         return (eta.logsumexp(1) - own).mean() + hold
 
-    weights, with_it = minimize(nats, torch.ones(2))
+    weights, with_it = find_minimum(nats, torch.ones(2))
     without = float(nats(torch.tensor([1.0, 0.0])))
     if weights[1] <= 0 or (without - with_it) * n < _HOLD:
         weights = torch.tensor([1.0, 0.0])

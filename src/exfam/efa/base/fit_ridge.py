@@ -146,7 +146,7 @@ class Targets:
             own = eta.gather(1, item[:, None])[:, 0]
             return (eta.logsumexp(1) - own).mean() + _HOLD * (numbers - start).square().sum()
 
-        return minimize(nats, start)
+        return find_minimum(nats, start)
 
 
 def _some_of_each(group: Tensor, most: int = 50) -> Tensor:
@@ -157,7 +157,7 @@ def _some_of_each(group: Tensor, most: int = 50) -> Tensor:
     return (rank % step == 0).nonzero()[:, 0]
 
 
-def minimize(
+def find_minimum(
     loss: Callable[[Tensor], Tensor], start: Tensor, *, n_steps: int = 30
 ) -> tuple[Tensor, float]:
     """Where L-BFGS comes to from `start`, and the loss there."""

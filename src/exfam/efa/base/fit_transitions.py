@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import MOST_ITEMS, minimize
+from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
@@ -97,7 +97,7 @@ def _mixture(
 
     start = torch.zeros(3 + N_FILTERS)
     start[1] = 1.0
-    theta, _ = minimize(nats, start, n_steps=40)
+    theta, _ = find_minimum(nats, start, n_steps=40)
     shares = theta[2:].softmax(0)
     shares = torch.where(shares < LEAST_SHARE, 0.0, shares)
     return shares / shares.sum(), theta[:2]

@@ -11,7 +11,7 @@ from exfam.attention import SCORE_KERNELS, Attention, Block, NullToken, Visibili
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import choose_conditional
-from exfam.efa.networks.based import BasedItems, Gain, NoCorrection
+from exfam.efa.networks.based import BasedItems, LearnedScale, NoCorrection
 from exfam.efa.networks.context import GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
@@ -146,7 +146,7 @@ class _Builder:
         if settings.tie == "none":
             nn.init.zeros_(head.centers.table.weight)
         else:  # center vectors that are context vectors cannot be 0
-            head.norm = nn.Sequential(head.norm, Gain(network.embedding.dim))
+            head.norm = nn.Sequential(head.norm, LearnedScale(network.embedding.dim))
         return BasedItems(base, network)
 
     def value_part(self) -> EFANetwork:

@@ -150,7 +150,7 @@ class NoCorrection(nn.Module):
         return 0
 
 
-class Gain(nn.Module):
+class LearnedScale(nn.Module):
     """A learned factor a coordinate, 0 at the start; its steps are larger than those of weights."""
 
     learning_rate_multipliers: ClassVar[Mapping[str, float]] = {"factor": 10.0}
