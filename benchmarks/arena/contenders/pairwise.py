@@ -14,7 +14,7 @@ from torch.nn import functional
 from exfam.groups import Groups
 from exfam.groups.arrange import compact
 
-DECAYS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+DECAYS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 LEARNING_RATE, BATCH_SIZE, MAX_EPOCHS, PATIENCE = 0.01, 64, 100, 3
 
 
