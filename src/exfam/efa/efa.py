@@ -1,6 +1,6 @@
 """The EFA estimator: exponential family attention over groups."""
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from exfam.efa.explain import Explanation, explain_groups, group_attention, grou
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
+from exfam.efa.networks.based import network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
@@ -143,7 +144,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         if isinstance(self._base, TransitionItems):
             self._base.forget_outputs()
         self.gain_ = None
-        if self._base is not None and plan.validation is not None:
+        corrected = self._base is not None and self.attention != "none"
+        if corrected and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
         self._base = None
 
@@ -216,10 +218,12 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _item_part(self) -> EFANetwork:
         self._check_fitted()
-        part = self.members_[0].item_part
+        part = network_of(self.members_[0].item_part)
         if part is None:
-            raise UnavailableError("`item` part must be fitted for this, got a model without one.")
-        return cast(EFANetwork, part)
+            raise UnavailableError(
+                "`item` part must be fitted with attention for this, got a model without."
+            )
+        return part
 
     def explain(self, X: Any) -> list[Explanation]:
         """Attention weights of each group of `X`, by layer and head, named by element.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_whole
 from exfam.efa.blanks import append_blank
+from exfam.efa.networks.based import network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
 from exfam.estimator.evaluate import evaluation_batches
@@ -85,11 +86,17 @@ def explain_groups(
 
 
 def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
-    parts = {"items": model.item_part, "values": model.value_part}
-    networks = {name: part for name, part in parts.items() if isinstance(part, EFANetwork)}
+    parts = {"items": network_of(model.item_part), "values": network_of(model.value_part)}
+    networks = {name: part for name, part in parts.items() if part is not None}
     if not networks:
         raise ExfamError("`explain` needs a model with attention, got one without.")
     return networks
+
+
+def _network_named(model: TwoPartModel, part: str | None) -> EFANetwork:
+    network = network_of(model.part(part))
+    assert network is not None
+    return network
 
 
 def group_vectors(
@@ -162,7 +169,7 @@ def group_attention(
     """
     check_whole("length", length)
     _networks(model)
-    network = cast(EFANetwork, model.part(part))
+    network = _network_named(model, part)
     attention = network.layers[0].attention
     if not attention.kernel.normalizes:
         raise ExfamError(
@@ -178,7 +185,7 @@ def group_attention(
         )
     cut = cut.with_(stop=cut.start + length, context_start=None, context_stop=None)
     seen = with_term(model, term)
-    weights = _mean_weights(seen, cast(EFANetwork, seen.part(part)), cut)
+    weights = _mean_weights(seen, _network_named(seen, part), cut)
     return PositionAttention(
         weights=renormalized(weights[..., :length]),
         positional=own_weights(

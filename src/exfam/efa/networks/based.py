@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from exfam.catalog.linear import LinearEta, chunks_of
 from exfam.efa.base.sets import Where
+from exfam.efa.networks.efa_network import EFANetwork
 from exfam.groups import Batch
 
 
@@ -161,3 +162,9 @@ class LearnedScale(nn.Module):
 
     def forward(self, state: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape dim"]:
         return state * self.factor
+
+
+def network_of(part: nn.Module | None) -> EFANetwork | None:
+    """The network with attention of a part, which may be the correction of a base."""
+    part = part.correction if isinstance(part, BasedItems) else part
+    return part if isinstance(part, EFANetwork) else None
