@@ -90,9 +90,9 @@ def test_calibration_finds_the_scale_of_the_truth(data):
     """Scores that are log-probabilities a hundred times too large are worth the same again."""
     exact = linear.fit_popularity(data, 0)
     scores = Fitted(lambda groups: 100 * exact.predict(groups), exact=False)
-    found = judge(calibrated(scores, data), data.validation, data).nats.mean()
-    assert found <= judge(exact, data.validation, data).nats.mean() + 1e-6
-    assert judge(scores, data.validation, data).nats.mean() > found + 1
+    nats = judge(calibrated(scores, data), data.validation, data).nats.mean()
+    assert nats <= judge(exact, data.validation, data).nats.mean() + 1e-6
+    assert judge(scores, data.validation, data).nats.mean() > nats + 1
 
 
 @pytest.mark.parametrize("attention", ["softmax", "none"])

@@ -33,16 +33,16 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
 
 def best_rivals(kinds: Iterable[Kind], rows: Sequence[Row]) -> list[tuple[str, str, float, float]]:
     """Data set, best rival by nats, its nats less those of exfam's default, standard error."""
-    found = []
+    compared = []
     for kind in kinds:
         for dataset in kind.sources:
-            standing = standings(rows, kind, dataset)
-            reference = [one for one in standing if one.contender == kind.reference]
-            rivals = [one for one in standing if not one.ours]
+            ranked = standings(rows, kind, dataset)
+            reference = [row for row in ranked if row.contender == kind.reference]
+            rivals = [row for row in ranked if not row.ours]
             if reference and rivals:
                 name = f"{dataset} ({kind.name})"
-                found.append((name, rivals[0].label, *difference(rivals[0], reference[0])))
-    return found
+                compared.append((name, rivals[0].label, *difference(rivals[0], reference[0])))
+    return compared
 
 
 def _plot(compared: Sequence[tuple[str, str, float, float]], path: Path) -> None:

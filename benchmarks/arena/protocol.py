@@ -74,8 +74,8 @@ def calibrated(fitted: Fitted, data: Data) -> Fitted:
     def predict(groups: Groups) -> np.ndarray:
         return fitted.predict(groups) * scale + log_popularity * weight
 
-    found = {"scale": scale, "weight_of_log_popularity": weight}
-    return Fitted(predict, settings={**fitted.settings, "calibration": found})
+    numbers = {"scale": scale, "weight_of_log_popularity": weight}
+    return Fitted(predict, settings={**fitted.settings, "calibration": numbers})
 
 
 def _calibration(
@@ -183,5 +183,5 @@ def _minimize(nats: Any, *, weigh_popularity: bool) -> tuple[torch.Tensor, float
         return loss
 
     lbfgs.step(closure)
-    found = (numbers * free).detach()
-    return found, float(nats(found))
+    best = (numbers * free).detach()
+    return best, float(nats(best))

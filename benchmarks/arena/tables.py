@@ -45,9 +45,9 @@ class Standing:
         return float(np.mean([row[name] for row in self.rows]))
 
 
-def difference(one: Standing, other: Standing) -> tuple[float, float]:
-    """Nats of one less those of the other, and the standard error by test group."""
-    less, size = one.sums("nats") - other.sums("nats"), other.sums("elements")
+def difference(standing: Standing, reference: Standing) -> tuple[float, float]:
+    """Nats less those of the reference, and the standard error by test group."""
+    less, size = standing.sums("nats") - reference.sums("nats"), reference.sums("elements")
     mean, n = less.sum() / size.sum(), len(size)
     rest = less - mean * size
     return float(mean), float(np.sqrt((rest**2).sum() * n / (n - 1)) / size.sum())
@@ -55,19 +55,19 @@ def difference(one: Standing, other: Standing) -> tuple[float, float]:
 
 def standings(rows: Sequence[Row], kind: Kind, dataset: str) -> list[Standing]:
     """The contenders that took part, in the order of nats."""
-    found = []
+    result = []
     for name, contender in kind.contenders.items():
         own = [row for row in _of(rows, kind, dataset, name) if row["missing"] is None]
         if own:
-            found.append(Standing(name, contender.label, contender.ours, own))
-    return sorted(found, key=lambda standing: standing.nats)
+            result.append(Standing(name, contender.label, contender.ours, own))
+    return sorted(result, key=lambda standing: standing.nats)
 
 
 def table(rows: Sequence[Row], kind: Kind, dataset: str) -> list[tuple[str, ...]]:
     """Cells of a data set's table, by HEADERS."""
-    found = standings(rows, kind, dataset)
-    reference = next((one for one in found if one.contender == kind.reference), None)
-    cells = [_cells(standing, reference) for standing in found]
+    ranked = standings(rows, kind, dataset)
+    reference = next((row for row in ranked if row.contender == kind.reference), None)
+    cells = [_cells(standing, reference) for standing in ranked]
     for name, contender in kind.contenders.items():
         for row in _of(rows, kind, dataset, name)[:1]:
             if row["missing"] is not None:
