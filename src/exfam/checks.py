@@ -142,18 +142,6 @@ def with_types(record: Any) -> Any:
 
     Numbers must be finite. Fields of other classes are left to these.
     Raises TypeError, which whoever reads the file says more about.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass
-    ... class Place:
-    ...     name: str
-    ...     at: tuple[float, ...] | None = None
-    >>> with_types(Place("Bonn", (50.7, 7)))
-    Place(name='Bonn', at=(50.7, 7))
-    >>> with_types(Place("Bonn", ("50.7",)))
-    Traceback (most recent call last):
-    ...
-    TypeError: at of Place must be tuple[float, ...] | None, got ('50.7',)
     """
     kind = type(record)
     for name, declared in typing.get_type_hints(kind).items():
@@ -198,10 +186,6 @@ def regular_array(given: Any, *, otherwise: str) -> np.ndarray:
 def support_error(
     name: str, got: Any, *, support: str, row: int, counts: tuple[int, int], hint: str = ""
 ) -> SupportError:
-    """The error of a value outside the support; `counts`: such rows, and all rows.
-
-    >>> support_error("value", 0, support="an integer >= 1", row=7, counts=(3, 900))
-    SupportError('`value` must be an integer >= 1, got 0 at row 7 (3 of 900 rows).')
-    """
+    """The error of a value outside the support; `counts`: such rows, and all rows."""
     where = f"at row {row} ({counts[0]} of {counts[1]} rows)"
     return SupportError(f"`{name}` must be {support}, got {got:g} {where}. {hint}".rstrip())

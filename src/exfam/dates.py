@@ -63,9 +63,6 @@ def parse_dates(
 
     Raises DataError naming column, row and remedy for a text of another format, and for a column
     that fits several formats which disagree, such as 01/02/2024.
-
-    >>> parse_dates(["15/01/2024", None, "01/02/2024"], name="day").astype("datetime64[D]").tolist()
-    [datetime.date(2024, 1, 15), None, datetime.date(2024, 2, 1)]
     """
     column = _Column.of(texts, name, where)
     if date_format is None:
@@ -90,11 +87,6 @@ def find_date_format(
     A column of which nearly every text is some date, but not all of one format, or of several, is
     refused as in `parse_dates`; so is one of which other dates could be read in several ways, such
     as 05/05/2024 alone.
-
-    >>> find_date_format(["31.01.2024", "01.02.2024"], name="day")
-    '%d.%m.%Y'
-    >>> find_date_format(["Oslo", "Bonn"], name="city") is None
-    True
     """
     column = _Column.of(texts, name, where)
     possible = []

@@ -48,10 +48,6 @@ def write_atomically(path: str | os.PathLike[str], content: str | bytes) -> Path
 
     Text is written as UTF-8. Missing folders above `path` are made.
     Raises OSError where the operating system refuses; `path` is then as it was.
-
-    >>> folder = tempfile.mkdtemp()
-    >>> write_atomically(Path(folder, "rows.json"), "[]").read_text()
-    '[]'
     """
     with atomic_path(path) as beside:
         beside.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -127,10 +123,6 @@ def scratch_folder() -> Iterator[Path]:
     """A folder in the temporary directory that is gone when the block ends.
 
     What processes that were killed left there is removed first.
-
-    >>> with scratch_folder() as folder:
-    ...     os.listdir(folder)
-    []
     """
     folder, remove = new_scratch_folder()
     try:

@@ -15,11 +15,7 @@ ROWS_AT_ONCE = 1 << 10
 
 @dataclass(frozen=True)
 class WrongCoordinate:
-    """The first row of some coordinates that is none, and the rule that its column breaks.
-
-    >>> WrongCoordinate(row=3, column=0, rule="be finite").advice
-    ''
-    """
+    """The first row of some coordinates that is none, and the rule that its column breaks."""
 
     row: int
     column: int
@@ -28,10 +24,7 @@ class WrongCoordinate:
 
 
 def check_metric(metric: str) -> None:
-    """Raise ExfamError unless `metric` is "euclidean" or "haversine".
-
-    >>> check_metric("haversine")
-    """
+    """Raise ExfamError unless `metric` is "euclidean" or "haversine"."""
     check_choice("metric", metric, METRICS)
 
 
@@ -120,11 +113,7 @@ def check_coordinates(coordinates: Num[np.ndarray, "places space"], *, metric: s
 def wrong_coordinate(
     coordinates: Float[np.ndarray, "places space"], *, metric: str
 ) -> WrongCoordinate | None:
-    """The first row that is no place, by the rules of `check_coordinates`; None if all are.
-
-    >>> wrong_coordinate(np.array([[0.0, 0.0], [24.9, 400.0]]), metric="haversine").column
-    1
-    """
+    """The first row that is no place, by the rules of `check_coordinates`; None if all are."""
     wrong = ~np.isfinite(coordinates)
     if wrong.any():
         row, column = _first(wrong)

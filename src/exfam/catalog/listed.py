@@ -28,12 +28,7 @@ class Listed(ABC):
 
 @dataclass(frozen=True, eq=False)
 class OnePerRow(Listed):
-    """One class a row, or none (-1).
-
-    >>> rows, classes = OnePerRow(torch.tensor([4, -1, 7])).within(slice(0, 3), slice(5, 10))
-    >>> rows.tolist(), classes.tolist()
-    ([2], [2])
-    """
+    """One class a row, or none (-1)."""
 
     code: Int64[Tensor, "rows"]
 

@@ -31,12 +31,6 @@ class ItemSampler(RandomPart):
     Proportional to frequency^0.75, mixed with a uniform share. Draws are one from each of `n` equal
     shares of the expected numbers: items expected once or more are always in, and all items are if
     `n` is their number.
-
-    >>> sampler = ItemSampler(torch.tensor([0.9, 0.05, 0.05]), n=2)
-    >>> sampler.expected
-    tensor([1.0000, 0.5000, 0.5000])
-    >>> sampler().item[0]
-    tensor(0)
     """
 
     expected: Tensor

@@ -42,10 +42,6 @@ class Columns:
     """Arrow columns of one length, and where their rows stand.
 
     Reading a part raises DataError naming the first row that breaks one of its rules.
-
-    >>> part = Part("value", "stars")
-    >>> Columns.of_frame({"stars": [3, None]}, [part]).numbers(part)
-    array([ 3., nan])
     """
 
     arrays: Mapping[Part, pa.Array]
@@ -195,9 +191,6 @@ def sortable_text(
     09:30 sort by their numbers. `name`: what errors call the column.
 
     Raises DataError naming column, row and remedy for any other text, which has no order.
-
-    >>> sortable_text(pa.array(["t9", "t10"]), name="step").to_pylist()
-    [9, 10]
     """
     numbers = _numbers(texts)
     if numbers is not None:

@@ -34,9 +34,6 @@ class FrameColumns:
     """Which columns of a frame play which part; a part with several columns takes a list.
 
     `order` may also be the word "rows": the rows come in an order that means something.
-
-    >>> [part.name for part in FrameColumns(group="user", value=["a", "b"]).parts]
-    ['user', 'a', 'b']
     """
 
     group: str
@@ -80,9 +77,6 @@ class Origin:
     """Where a row of the source stands: which file, which row of it.
 
     `counts` says how many rows each file has; it is called only for the sake of an error.
-
-    >>> Origin(("a.csv", "b.csv"), lambda: (3, 5)).row(4)
-    'row 1 in b.csv'
     """
 
     files: Sequence[str] = ()
@@ -157,9 +151,6 @@ def look_up(
     """Where each name is among the known labels, -1 where it is not.
 
     `typed`: whether text is text; otherwise it may stand for a number (default True)
-
-    >>> look_up(np.array(["b", "7"], dtype=object), np.array([7, 8]), typed=False)
-    array([-1,  0])
     """
     lookup = {label: code for code, label in enumerate(known.tolist())}
     if not typed:
@@ -173,9 +164,6 @@ class UnknownLabels:
 
     `argument`: the part that the column plays: "item", "attributes" or "group_attributes"
     `column`: its name, "item" for items
-
-    >>> print(UnknownLabels("item", "item", 2, 1, "ghost"))
-    2 rows of items never seen in training (1 label, such as 'ghost')
     """
 
     argument: str

@@ -92,11 +92,7 @@ def holds_labels(part: Part, kind: pa.DataType, known: Container[str] = ()) -> b
 def broken_rule(
     part: Part, kind: pa.DataType, known: Container[str] = ()
 ) -> tuple[str, str] | None:
-    """The rule that columns of this kind break in this part, and what to do; None if they may.
-
-    >>> broken_rule(Part("value", "stars"), pa.large_string())
-    ('be numeric', 'Convert the column to numbers first.')
-    """
+    """The rule that columns of this kind break in this part, and what to do; None if they may."""
     is_plain = is_number(kind) or is_text(kind)
     if part.argument in _TIMED:
         fits = is_number(kind, boolean=False) or is_moment(kind) or is_text(kind)
@@ -114,11 +110,7 @@ def broken_rule(
 
 
 def rules_of(part: Part, kind: pa.DataType, known: Container[str] = ()) -> Iterator[CellRule]:
-    """The rules that cells of a column of this kind must keep in this part.
-
-    >>> [rule.text for rule in rules_of(Part("order", "day"), pa.float64())]
-    ['not be missing', 'be finite']
-    """
+    """The rules that cells of a column of this kind must keep in this part."""
     if part.argument != "value":
         advice = "Drop or fill these rows."
         if part.argument == "coordinates":

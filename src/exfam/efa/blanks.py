@@ -16,10 +16,6 @@ def append_blank(groups: Groups, schema: Schema) -> Groups:
     step (a typical one after a single element); without positions it is the next, or the last
     one's if that one is `tied`. Elements of
     groups that are not `ordered` are sorted by a position that is one number.
-
-    >>> schema = Schema.of(groups := Groups(start=[0], stop=[2], item=[1, 0]), families={})
-    >>> append_blank(groups, schema).item
-    array([ 1,  0, -1], dtype=int32)
     """
     return insert_blank(groups, schema, at=groups.stop - groups.start)
 

@@ -114,9 +114,6 @@ def total_nats(parts: Mapping[str, np.ndarray]) -> Float[np.ndarray, "rows"]:
     """The sum over parts of log-probabilities, NaN for rows that have none.
 
     And for those without one of "item" where there is that part: their item is unknown.
-
-    >>> total_nats({"item": np.array([-1.0, np.nan]), "stars": np.array([-2.0, -2.0])})
-    array([-3., nan])
     """
     flat = np.stack(list(parts.values()))
     without = np.isnan(flat).all(axis=0) | np.isnan(parts.get("item", 0.0))
@@ -252,9 +249,6 @@ def chosen_levels(quantiles: Any, interval: Any) -> list[float] | None:
     """The levels of quantiles, or of the ends of a central interval; None where neither is given.
 
     Raises ExfamError for both, or for levels that are not strictly between 0 and 1.
-
-    >>> chosen_levels(None, 0.5)
-    [0.25, 0.75]
     """
     if quantiles is not None and interval is not None:
         raise ExfamError("`quantiles` and `interval` must not both be given.")

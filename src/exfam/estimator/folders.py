@@ -28,13 +28,6 @@ def replacing_folder(
 
     `check` raises if `path` may not be replaced. Files of the old folder that are not `ours` are
     carried over. Raises OSError where the operating system refuses; `path` is then as it was.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "model")
-    >>> with replacing_folder(path, check=lambda path: None, ours=()) as new:
-    ...     _ = (new / "size").write_text("3")
-    >>> [str(file.relative_to(path)) for file in path.iterdir()]
-    ['size']
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with hold_folder(path.parent):

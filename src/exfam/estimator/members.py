@@ -28,9 +28,6 @@ def choose_families(family: Any, groups: Groups) -> dict[str, Family]:
     """The family of each value column, from one for all or a dict by column.
 
     Items that `PerItem` names by their labels are named by their codes, as models know them.
-
-    >>> choose_families("gaussian", Groups(start=[0], stop=[1], values={"stars": [3.0]}))
-    {'stars': Gaussian(scale=None)}
     """
     given = family if isinstance(family, Mapping) else dict.fromkeys(groups.values, family)
     for column in groups.values:

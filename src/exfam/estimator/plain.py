@@ -40,11 +40,7 @@ def to_plain(name: str, value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """The parameter that `to_plain` wrote; lists come back as tuples.
-
-    >>> from_plain({"stars": to_plain("family", "poisson")})
-    {'stars': 'poisson'}
-    """
+    """The parameter that `to_plain` wrote; lists come back as tuples."""
     if isinstance(value, dict) and _FAMILY_KEY in value:
         from exfam.families import family_from_config
 

@@ -79,9 +79,5 @@ def class_of(kind: str) -> Any:
 
 
 def kinds_of(reads: str) -> tuple[str, ...]:
-    """The kinds that read one sort of data.
-
-    >>> kinds_of("tables")
-    ('masked-table', 'masked-table-classifier', 'masked-table-regressor')
-    """
+    """The kinds that read one sort of data."""
     return tuple(kind for kind, entry in REGISTRY.items() if entry.reads == reads)

@@ -198,11 +198,7 @@ def python_number(value: Any) -> Any:
 
 
 def listed(names: Any) -> tuple[str, ...]:
-    """Names of columns, from one name, several, or None.
-
-    >>> listed("gap"), listed(None)
-    (('gap',), ())
-    """
+    """Names of columns, from one name, several, or None."""
     if names is None:
         return ()
     return (names,) if isinstance(names, str) else tuple(names)

@@ -43,11 +43,7 @@ class Overlap:
         return self.n_seen <= self.expected + 3 * math.sqrt(self.expected)
 
     def words(self, what: str) -> str:
-        """One sentence, or nothing where none was seen; `what`: "groups", say.
-
-        >>> print(Overlap(np.array([1.0, 1.0, 0.0]), expected=0.0).words("groups"))
-        2 of 3 groups are among those that the model was fitted on, or its epoch was chosen by
-        """
+        """One sentence, or nothing where none was seen; `what`: "groups", say."""
         if not self.n_seen:
             return ""
         whole = self.n_checked == len(self.seen)
@@ -131,14 +127,7 @@ class Seen:
 
     @classmethod
     def of(cls, parts: Sequence[UInt64[np.ndarray, "_"]], *, most: int = _MOST) -> "Seen":
-        """What a fit to all parts has seen.
-
-        >>> seen = Seen.of([np.array([1, 2, 3, 3], dtype=np.uint64)])
-        >>> seen.hashes.tolist(), seen.twice
-        ([1, 2], 1)
-        >>> seen.among(np.array([2, 5], dtype=np.uint64)).seen
-        array([1., 0.])
-        """
+        """What a fit to all parts has seen."""
         hashes = np.concatenate(parts)
         bits = 0
         while len(hashes) > most:

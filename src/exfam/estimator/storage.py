@@ -64,12 +64,6 @@ def save_folder(
     Raises ExfamError if something other than an empty folder is there, unless it is a saved model
     and `overwrite` is True; also if `config` is not JSON, a label is none of str, int, float, bool,
     datetime64, or the disk is full. Whatever was there is then as it was.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "model")
-    >>> save_folder(path, tensors={}, config={"dim": 2}, vocabulary={"item": np.array(["a"])})
-    >>> load_folder(path).config
-    {'dim': 2}
     """
     check_path("path", path)
     path = Path(os.path.realpath(path))

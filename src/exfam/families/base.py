@@ -46,11 +46,7 @@ def bounded(x: Float[Tensor, "*shape"], low: float, high: float) -> Float[Tensor
 
 
 def compressed(x: Float[Tensor, "*shape"], limit: float) -> Float[Tensor, "*shape"]:
-    """`x` within +-limit as it is, beyond it growing by logarithms: smooth, monotone, finite.
-
-    >>> compressed(torch.tensor([-5.0, 100.0, 1e20]), 100.0).round()
-    tensor([  -5.,  100., 4245.])
-    """
+    """`x` within +-limit as it is, beyond it growing by logarithms: smooth, monotone, finite."""
     size = x.abs()
     beyond = limit * (1 + (size.clamp(min=limit) / limit).log())
     return torch.where(size <= limit, x, x.sign() * beyond)
@@ -347,9 +343,6 @@ def choose_family(given: Any) -> Family:
     """A family from an instance or a name.
 
     Raises ExfamError for a class, an unknown name, or one that needs arguments.
-
-    >>> choose_family("gaussian")
-    Gaussian(scale=None)
     """
     if isinstance(given, Family):
         return given

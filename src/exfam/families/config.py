@@ -83,9 +83,6 @@ def family_to_config(family: Family) -> dict[str, Any]:
     """The family's name and options, in types that JSON knows.
 
     Raises ExfamError for a class that is not registered, and for options that JSON does not keep.
-
-    >>> family_to_config(Poisson(shift=1))
-    {'name': 'poisson', 'shift': 1, 'link': 'log'}
     """
     if isinstance(family, PerItem):
         # Pairs: keys of a JSON object would not distinguish item 1 from item "1".
@@ -130,9 +127,6 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
 
     Raises ExfamError for an unknown name or option, ModelFileError for the name of a family that
     is not registered, or was registered by another module than the one that was saved.
-
-    >>> family_from_config({"name": "poisson", "shift": 1})
-    Poisson(shift=1, link='log')
     """
     if not isinstance(config, Mapping) or "name" not in config:
         raise ExfamError(f"`config` must be a dictionary with a name, got {config!r}.")

@@ -26,12 +26,6 @@ class Histogram(PlainFamily):
     number is impossible, however far it lies from the values that the edges were taken from.
 
     Raises ExfamError unless the edges are finite and increase, and the tails are > 0.
-
-    >>> family = Histogram((0.0, 2.0, 3.0))
-    >>> family.log_prob(torch.tensor([1.0, 2.5, 4.0]), torch.zeros(4)).exp()
-    tensor([0.1250, 0.2500, 0.0920])
-    >>> family.cdf(torch.tensor(2.5), torch.zeros(4))
-    tensor(0.6250)
     """
 
     edges: tuple[float, ...]

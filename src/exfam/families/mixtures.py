@@ -15,13 +15,7 @@ _BISECTIONS = 60
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The equally weighted mixture of one family at several members' parameters.
-
-    >>> from exfam.families import Gaussian
-    >>> eta = torch.tensor([[[0.0]], [[2.0]]])
-    >>> Mixture(Gaussian(scale=1.0), eta).mean().tolist()
-    [1.0]
-    """
+    """The equally weighted mixture of one family at several members' parameters."""
 
     family: Family
     eta: Float[Tensor, "members rows params"]

@@ -68,11 +68,7 @@ def through_scipy(function: Callable[..., Any], *args: Tensor) -> Float[Tensor, 
 def search_integer(
     cdf: Callable[[Tensor], Tensor], p: Float[Tensor, "*#shape"], shape: tuple[int, ...]
 ) -> Float[Tensor, "..."]:
-    """The smallest k in 0, 1, 2, ... with cdf(k) >= p, by doubling and halving; inf at p = 1.
-
-    >>> search_integer(lambda k: 1 - 0.5 ** (k + 1), torch.tensor([0.5, 0.6, 1.0]), (3,))
-    tensor([0., 1., inf])
-    """
+    """The smallest k in 0, 1, 2, ... with cdf(k) >= p, by doubling and halving; inf at p = 1."""
     level = p.expand(torch.broadcast_shapes(p.shape, shape))
     low = torch.full_like(level, -1.0)
     high = torch.zeros_like(level)

@@ -151,10 +151,6 @@ class Scaled(Family):
     must be 0 where only scales do.
 
     Raises ExfamError for another family or center.
-
-    >>> family = Scaled(Gaussian(scale=2.0), center=100.0, scale=10.0)
-    >>> family.mean(torch.tensor([0.5])), family.variance(torch.tensor([0.5])).round(decimals=4)
-    (tensor(105.), tensor(4.))
     """
 
     family: Family
@@ -265,9 +261,6 @@ def scaled_to(family: Family, value: Sample, *, item: SampleItems = None) -> Fam
     """`family` on values standardized as training values are; as it is if it has no scale.
 
     `PerItem` has each of its families on the values of its own items, which `item` names by codes.
-
-    >>> scaled_to(Gaussian(), torch.tensor([10.0, 30.0, 20.0])).center
-    20.0
     """
     if isinstance(family, PerItem):
         which = family.which(item)
@@ -297,9 +290,6 @@ def location_and_scale(value: Float[np.ndarray, "n"]) -> tuple[float, float]:
     The scale is the median distance from the median, in units of a Gaussian's standard deviation;
     where most numbers are all but equal, the ninth decile of the distances, then their root mean
     square. Equal numbers have their size as scale, zeros 1.
-
-    >>> location_and_scale(np.array([1.0, 2.0, 4.0, 1e9]))
-    (2.0, 1.4825796886582654)
     """
     # Entries, not means of two: their distance from the center is exactly 0 in any unit.
     center = _entry(value, 0.5)

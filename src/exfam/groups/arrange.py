@@ -71,13 +71,7 @@ def take(column: np.ndarray, rows: Int64[np.ndarray, "rows"]) -> np.ndarray:
 
 
 def keep_rows(groups: Groups, keep: Bool[np.ndarray, "rows"]) -> Groups:
-    """The groups without the other rows of their flat columns.
-
-    >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
-    >>> few = keep_rows(groups, groups.item > 0)
-    >>> few.start, few.stop, few.item
-    (array([0, 1]), array([1, 3]), array([1, 2, 1], dtype=int32))
-    """
+    """The groups without the other rows of their flat columns."""
     before = np.concatenate([[0], np.cumsum(keep)])
     changes: dict[str, Any] = {
         name: before[bound] for name in BOUNDS if (bound := getattr(groups, name)) is not None
@@ -228,12 +222,7 @@ def _visible(groups: Groups) -> tuple[Int64[np.ndarray, "rows"], Int64[np.ndarra
 
 
 def row_hashes(table: Float[np.ndarray, "n columns"]) -> UInt64[np.ndarray, "n"]:
-    """64 bits for each row of numbers, the same on every machine; NaN stands for a missing one.
-
-    >>> first, other, again = row_hashes(np.array([[1.0, np.nan], [np.nan, 1.0], [1.0, np.nan]]))
-    >>> bool(first == again), bool(first == other)
-    (True, False)
-    """
+    """64 bits for each row of numbers, the same on every machine; NaN stands for a missing one."""
     total = np.zeros(len(table), dtype=np.uint64)
     for column in range(table.shape[1]):
         total = _mixed(total ^ _bits(table[:, column]))
@@ -320,10 +309,6 @@ def sequential_batches(groups: Groups, *, max_tokens: int) -> Iterator[Int64[np.
     """Every group once, by length, in batches of at most `max_tokens` padded elements.
 
     A group longer than that is a batch of its own. Groups of equal length keep their order.
-
-    >>> groups = Groups(start=[0, 4, 5], stop=[4, 5, 7])
-    >>> [index.tolist() for index in sequential_batches(groups, max_tokens=4)]
-    [[1, 2], [0]]
     """
     check_positive("max_tokens", max_tokens)
     lengths = np.maximum(groups.lengths, 1)

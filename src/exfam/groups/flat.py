@@ -44,11 +44,6 @@ class Batch:
     vocabulary does not know. A value that is not `observed` reads 0. Elements of context ranges
     come before a group's own and are never targets; `steps_back` counts the ranges from the last
     one, which is 1 step back, to the first, and is 0 for own elements and padding.
-
-    >>> from exfam.groups import Groups
-    >>> Groups(start=[0, 2], stop=[2, 3], item=[4, 1, 3]).pad([0, 1]).present
-    tensor([[ True,  True],
-            [ True, False]])
     """
 
     item: Int64[Tensor, "batch length"] | None

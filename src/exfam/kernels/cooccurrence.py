@@ -44,10 +44,6 @@ def count_cooccurrences(
     rounded once: shards, memory and interruptions change no bit of them.
     Raises DataError for codes below -1, ExfamError for a window out of range, CheckpointError for
     a folder of another counting, or one that cannot be written to.
-
-    >>> count_cooccurrences(np.array([0, 1, 0, -1, 1], np.int32), 2, window=2).toarray()
-    array([[2, 2],
-           [2, 0]])
     """
     sizes = {"n_words": n_words, "max_bytes": max_bytes, "shard_tokens": shard_tokens}
     for name, size in sizes.items():

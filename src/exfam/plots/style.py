@@ -108,11 +108,7 @@ def _fonts() -> list[FT2Font]:
 
 
 def name_width(name: str, *, size: float) -> float:
-    """Points that a name takes at this font size, about; letters that stand alone take one size.
-
-    >>> name_width("ii", size=10.0) < name_width("mm", size=10.0) < name_width("茶茶", size=10.0)
-    True
-    """
+    """Points that a name takes at this font size, about; letters that stand alone take one size."""
     font = _fonts()[0]
     font.set_size(size, 72)
     return sum(

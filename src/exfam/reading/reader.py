@@ -190,10 +190,6 @@ def open_columns(
     `options`: how files and queries are read (default None)
 
     Raises DataError for what is no source, lacks a column or has no rows.
-
-    >>> part = Part("value", "stars")
-    >>> open_columns({"stars": [1.5, None]}, [part]).arrays[part].to_pylist()
-    [1.5, None]
     """
     if isinstance(data, str | os.PathLike):
         opened = _columns_of(data, parts, dict(vocabulary or {}), options or ReadingOptions())

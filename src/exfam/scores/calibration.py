@@ -61,12 +61,6 @@ def interval_coverage(
     """How many values lie in the central interval of each level, ends included.
 
     Raises DataError without rows.
-
-    >>> from exfam.families import Gaussian
-    >>> mixture = Mixture(Gaussian(scale=1.0), torch.zeros(1, 4, 1))
-    >>> half, = interval_coverage(mixture, torch.tensor([-2.0, -0.1, 0.1, 2.0]), levels=[0.5])
-    >>> half.observed, round(half.promised, 6)
-    (0.5, 0.5)
     """
     if not len(value):
         raise DataError("`value` must hold at least one row, got none.")

@@ -48,11 +48,7 @@ def ndcg_at(rank: Float[np.ndarray, "targets"], *, k: int) -> float:
 
 
 def gain_at(rank: Float[np.ndarray, "targets"], *, k: int) -> Float[np.ndarray, "targets"]:
-    """The terms of `ndcg_at`, in [0, 1]: 1 / log2(1 + rank), and 0 beyond rank `k`.
-
-    >>> gain_at(np.array([1.0, 3.0, 20.0]), k=10)
-    array([1. , 0.5, 0. ])
-    """
+    """The terms of `ndcg_at`, in [0, 1]: 1 / log2(1 + rank), and 0 beyond rank `k`."""
     check_positive("k", k)
     return np.where(rank <= k, 1 / np.log2(1 + rank), 0.0)
 

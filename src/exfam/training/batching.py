@@ -106,11 +106,6 @@ def epoch_batches(
     into batches, and the batches are shuffled: little padding, little loss of randomness. The same
     state of `generator` gives the same batches.
     Raises ExfamError unless exactly one of the two sizes is given.
-
-    >>> groups = Groups(start=[0, 2, 3], stop=[2, 3, 7])
-    >>> batches = list(epoch_batches(groups, max_tokens=4, generator=np.random.default_rng(0)))
-    >>> sorted(index.tolist() for index in batches)
-    [[1, 0], [2]]
     """
     if (batch_size is None) == (max_tokens is None):
         raise ExfamError(

@@ -48,14 +48,7 @@ class Checkpoint:
 
 
 class CheckpointFolder:
-    """The generations of one fit. `fingerprint` names, as plain JSON, what makes it this fit.
-
-    >>> import tempfile
-    >>> folder = CheckpointFolder(tempfile.mkdtemp(), fingerprint={"seed": 0})
-    >>> folder.save({"weight": np.ones(2)}, {"epoch": 3})
-    >>> folder.load()
-    ({'weight': array([1., 1.])}, {'epoch': 3})
-    """
+    """The generations of one fit. `fingerprint` names, as plain JSON, what makes it this fit."""
 
     def __init__(
         self,

@@ -183,17 +183,6 @@ def fit_text(
     to the same bits as one that was not. A finished one is returned.
     Raises ExfamError if the nats stop being finite, CheckpointError if the checkpoint belongs to
     another fit.
-
-    >>> weights = np.zeros(1)
-    >>> def train(tokens, *, rate, seed):
-    ...     weights[0] += rate * len(tokens)
-    ...     return 1.0, 1.0
-    >>> settings = EpochSettings(learning_rate=1.0, epochs=2, threads=1, seed=0)
-    >>> tokens = np.zeros(100_000, np.int32)
-    >>> len(fit_text(train, tokens=tokens, arrays={"weights": weights}, settings=settings))
-    2
-    >>> 90_000 < weights.item() < 110_000
-    True
     """
     engine = TextEngine(train, tokens=tokens, arrays=arrays, settings=settings)
     checkpoints = None

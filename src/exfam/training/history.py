@@ -29,11 +29,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class History:
-    """The completed epochs of a fit and why it ended: "max_epochs", "patience" or "interrupted".
-
-    >>> History((Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True),), "max_epochs").best.validation_nats
-    3.8
-    """
+    """The completed epochs of a fit and why it ended: "max_epochs", "patience" or "interrupted"."""
 
     rows: tuple[Epoch, ...]
     stopped: str
@@ -148,11 +144,7 @@ class EpochProgress:
 
 
 def describe(rows: list[Epoch], *, max_epochs: int) -> str:
-    """The text beside the bar.
-
-    >>> describe([Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True)], max_epochs=60)
-    'epoch 1/60  validation 3.8000 nats (best 3.8000)'
-    """
+    """The text beside the bar."""
     if not rows:
         return f"epoch 0/{max_epochs}"
     text = f"epoch {rows[-1].epoch}/{max_epochs}  "

@@ -104,12 +104,7 @@ class TrainingSettings:
             check_positive("clip", self.clip)
 
     def rate_factor(self, *, step: int, n_steps: int) -> float:
-        """Learning rate of step `step` (from 0) of `n_steps`, as a fraction of the largest.
-
-        >>> settings = TrainingSettings(warmup=0.5)
-        >>> [round(settings.rate_factor(step=step, n_steps=4), 3) for step in range(4)]
-        [0.5, 1.0, 1.0, 0.5]
-        """
+        """Learning rate of step `step` (from 0) of `n_steps`, as a fraction of the largest."""
         warmup = self.warmup * n_steps
         if step + 1 <= warmup:
             return (step + 1) / warmup

@@ -117,9 +117,6 @@ def place_in_world(environment: Mapping[str, str] | None = None) -> Place:
 
     `environment`: that of the process if None (default None)
     Raises ExfamError if WORLD_SIZE counts several ranks and RANK does not say which one.
-
-    >>> place_in_world({"WORLD_SIZE": "4", "RANK": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"})
-    Place(rank=3, size=4, local_rank=1, local_size=2)
     """
     variables = os.environ if environment is None else environment
     size = variables.get("WORLD_SIZE", "1")

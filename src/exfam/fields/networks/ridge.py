@@ -258,9 +258,6 @@ def time_folds(
     """Which maps each fold holds out: whole seasons where time has gaps, else blocks of time.
 
     Three runs of maps or more with gaps of over 5 usual steps between them count as seasons.
-
-    >>> [fold.astype(int).tolist() for fold in time_folds(np.array([0.0, 1, 2, 3]), n_folds=2)]
-    [[1, 1, 0, 0], [0, 0, 1, 1]]
     """
     if len(time) < 2:
         raise DataError(f"`groups` must hold at least 2 maps, got {len(time)}.")

@@ -56,9 +56,6 @@ def public(name: str) -> pa.Table:
     official address is downloaded into the cache. Every file's md5 is checked.
     Raises ExfamError for an unknown name; DataError, saying how to obtain the files, where they
     cannot be had or are not the published ones.
-
-    >>> list(PUBLIC_SETS)
-    ['instacart', 'movielens-100k', 'us-temperature']
     """
     check_choice("name", name, PUBLIC_SETS)
     return PUBLIC_SETS[name]()

@@ -64,12 +64,6 @@ def read_word_pairs(path: str | os.PathLike[str]) -> WordPairs:
     """Pairs of a file of one's own: two words and a number a line, apart by tabs, commas or spaces.
 
     A first line without a number is a header. Raises DataError, naming file and line.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "pets.csv")
-    >>> _ = path.write_text("word1,word2,score\\ncat,dog,7.5\\n")
-    >>> read_word_pairs(path).pairs
-    (('cat', 'dog'),)
     """
     with opened(path) as file:
         return _parsed(file.read(), name=Path(path).name, file=os.fspath(path))

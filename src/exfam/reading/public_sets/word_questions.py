@@ -61,12 +61,6 @@ def read_word_questions(path: str | os.PathLike[str]) -> WordQuestions:
     As in Google's file, categories whose names begin with "gram" are syntactic and the others
     semantic; without categories there is one, the file's name. Raises DataError, naming file and
     line, for other numbers of words.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp(), "pets.txt")
-    >>> _ = path.write_text(": gram1-plural\\ncat cats dog dogs\\n")
-    >>> read_word_questions(path).kinds
-    {'gram1-plural': 'syntactic'}
     """
     with opened(path) as file:
         return _parsed(file.read(), name=Path(path).name, file=os.fspath(path))

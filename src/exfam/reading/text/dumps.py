@@ -48,13 +48,6 @@ def dump_lines(path: str | os.PathLike[str]) -> Iterator[str]:
     out. Together with `sentences="none"` that is how text8 and cleaned enwik9 were made.
     Raises DataError for a file that is not there or is no dump.
     Source: M. Mahoney, wikifil.pl, up to its last steps.
-
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp(), "wiki.xml")
-    >>> lines = ["<mediawiki>", "<text xml:space='preserve'>A [[felid|cat]]", "sat.</text>"]
-    >>> _ = file.write_text("\\n".join(lines))
-    >>> list(dump_lines(file))
-    ['A cat', 'sat.']
     """
     file = Path(path)
     if not file.is_file():

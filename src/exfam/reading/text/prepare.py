@@ -79,10 +79,6 @@ def prepare_text(
     for one that leaves fewer than two words, and for a `folder` that is not free; ExfamError for an
     option that is not what it must be; CheckpointError for other sentences than those whose
     preparation was interrupted. What was there is left as it was.
-
-    >>> text = prepare_text(["a b a", "b c"], min_count=2)
-    >>> text.vocabulary.words, text.tokens.tolist(), text.n_tokens
-    (('a', 'b'), [0, 1, 0, -1, 1, -1], 5)
     """
     options = TextOptions(min_count, max_words, sentences, lower, cleaning, max_distinct)
     pace = Pace() if progress is None else Pace(report=progress)

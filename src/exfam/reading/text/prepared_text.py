@@ -32,10 +32,6 @@ class PreparedText:
     cannot be written to. Words out of the vocabulary are left out, and sentences of none but them.
     `n_tokens`: raw tokens read, those left out too. `forgotten`: counts up to which rare words were
     forgotten while reading, to bound memory; 0 if none were.
-
-    >>> from exfam.reading.text import prepare_text
-    >>> prepare_text(["a b a", "b c"], min_count=2)
-    PreparedText(5 tokens, 2 words)
     """
 
     tokens: Int32[np.ndarray, "tokens"]

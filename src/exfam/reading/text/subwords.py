@@ -36,10 +36,6 @@ class Subwords:
 
     `text`: as `tokenizers` writes a tokenizer. Raises ExfamError without the package tokenizers;
     DataError for another text.
-
-    >>> subwords = learn_subwords(["a fast car", "a faster car"] * 9, size=40)
-    >>> subwords.labels[subwords.encode(["fast cars"])[0].codes].tolist()
-    ['fast', 'car', '##s']
     """
 
     def __init__(self, text: str) -> None:
@@ -116,9 +112,6 @@ def learn_subwords(
     Raises DataError for a text without words, or without any read so often; ExfamError for a size
     that has no room for all characters, or for any word. Source: Wu et al. (2016); Sennrich,
     Haddow & Birch (2016).
-
-    >>> learn_subwords(["a b a", "b c"], kind="word").labels[len(SPECIAL):].tolist()
-    ['a', 'b']
     """
     check_choice("kind", kind, SUBWORDS)
     check_whole("size", size)

@@ -22,9 +22,6 @@ def wikifil(text: bytes) -> bytes:
 
     Letters outside of a-z, accented ones too, become spaces. Markup is not removed.
     Source: M. Mahoney, wikifil.pl (the last steps, which made text8), but for line ends.
-
-    >>> wikifil("Le 14 Juillet: l'été!".encode())
-    b'le one four juillet l t '
     """
     text = text.translate(_PLAIN)
     for digit, word in enumerate(DIGITS):

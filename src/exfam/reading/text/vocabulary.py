@@ -20,10 +20,6 @@ class Vocabulary:
     Words of one text are ordered by falling count (ties: alphabetical); those of later texts, by
     which it has grown, follow. `n_tokens`: all tokens read, those of words left out too.
     Raises DataError for a word twice, for counts that are negative or not one a word.
-
-    >>> known = Vocabulary.counted({"the": 5, "cat": 2, "a": 2})
-    >>> known.words, known.code("cat"), known.n_tokens
-    (('the', 'a', 'cat'), 2, 9)
     """
 
     words: tuple[str, ...]
@@ -74,12 +70,7 @@ class Vocabulary:
         return self.index[word]
 
     def grown(self, other: "Vocabulary") -> "Vocabulary":
-        """This vocabulary and another: codes stay, new words follow, counts add up.
-
-        >>> both = Vocabulary.counted({"a": 2, "b": 1}).grown(Vocabulary.counted({"c": 9, "b": 1}))
-        >>> both.words, both.counts.tolist(), both.n_tokens
-        (('a', 'b', 'c'), [2, 2, 9], 13)
-        """
+        """This vocabulary and another: codes stay, new words follow, counts add up."""
         new = tuple(word for word in other.words if word not in self.index)
         index = self.index | {word: len(self) + k for k, word in enumerate(new)}
         counts = np.concatenate([self.counts, np.zeros(len(new), np.int64)])
@@ -119,9 +110,6 @@ def keep_probability(
     1 for words never seen, and for all words with a threshold of 0 (no sub-sampling).
     Raises ExfamError for a negative threshold, DataError for negative counts or none above 0.
     Source: word2vec.c, `sample`; Mikolov et al. (2013) have 1 - sqrt(t / f) of being dropped.
-
-    >>> keep_probability(np.array([980, 20]), 0.01).round(3).tolist()
-    [0.111, 1.0]
     """
     check_positive("threshold", threshold, zero=True)
     total = _total(counts)
@@ -141,9 +129,6 @@ def noise_probability(
 
     Raises ExfamError for a negative exponent, DataError for negative counts or none above 0.
     Source: Mikolov et al. (2013), section 2.2.
-
-    >>> noise_probability(np.array([16, 1, 0]), 0.5).tolist()
-    [0.8, 0.2, 0.0]
     """
     check_positive("exponent", exponent, zero=True)
     _total(counts)
