@@ -103,8 +103,16 @@ def pairs_of(n_items, *, n_groups, seed=0):
     return groups
 
 
+@pytest.fixture
+def few_targets(monkeypatch):
+    """The numbers of bases are fitted to few targets, in little time."""
+    monkeypatch.setattr(fit_ridge, "MOST_COVERED", 300)
+    monkeypatch.setattr(fit_ridge, "MOST_OUTPUTS", 500_000)
+    monkeypatch.setattr(fit_transitions, "MOST_NUMBERS", 4_000_000)
+
+
 @every_direction
-def test_sampled_items_of_a_large_catalog(direction):
+def test_sampled_items_of_a_large_catalog(direction, few_targets):
     groups, new = pairs_of(600, n_groups=150), pairs_of(600, n_groups=40, seed=1)
     parameters = {"group": None, "item": None, "order": None, "encoding": "none"}
     model = fit(groups, direction=direction, n_sampled_items=100, **parameters)
@@ -118,11 +126,8 @@ def test_sampled_items_of_a_large_catalog(direction):
 
 
 @every_direction
-def test_a_catalog_of_thousands(direction, tmp_path, monkeypatch):
-    monkeypatch.setattr(fit_ridge, "MOST_COVERED", 300)
-    monkeypatch.setattr(fit_ridge, "MOST_OUTPUTS", 1_000_000)
-    monkeypatch.setattr(fit_transitions, "MOST_NUMBERS", 4_000_000)
-    groups = pairs_of(30_000, n_groups=250)
+def test_a_catalog_of_thousands(direction, tmp_path, few_targets):
+    groups = pairs_of(30_000, n_groups=120)
     model = EFA(base="auto", attention="none", encoding="none", direction=direction).fit(groups)
     scores = model.log_prob(groups[:20])
     assert np.isfinite(scores[groups[:20].elements()]).all()

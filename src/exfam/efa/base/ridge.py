@@ -3,9 +3,10 @@
 A group is the set x of its items, 0 or 1 an item. With the precision P = (X'X + strength I)^-1 the
 regression of item j on the others scores it, from the context c of a target,
 
-    s_j = c_j - (P c)_j / P_jj,
+    s_j = -(P c)_j / P_jj,
 
-an estimate of the probability that a group with these items holds j (as in EASE). The output is a
+an estimate of the probability that a group with these items holds j (as in EASE), less 1 for items
+of the context, so that the score's weight says whether they come again. The output is a
 popularity, the score and the logarithm of the score, each with a weight of its own:
 
     eta_j = a log pop_j + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j)
@@ -129,9 +130,8 @@ class RidgeItems(nn.Module):
         left_out = torch.where((item >= 0)[:, None], chosen[item.clamp_min(0)], 0.0)
         product = of_seen[group] - left_out
         diagonal = precision.diagonal()[column]
-        context = sets.among(column)[group] - (item[:, None] == column).to(product)
         if not self.training:
-            return context - product / diagonal
+            return -product / diagonal
         # What context ranges show is no part of the group's row in the fit.
         own, of_own = sets, of_seen
         if bool(batch.steps_back.any()):
@@ -142,7 +142,7 @@ class RidgeItems(nn.Module):
         rest = (1 - total).clamp_min(_LEAST_REST)[group, None]
         share = (sets.totals(at_entries)[group] - sets.at(at_entries, where))[:, None] / rest
         of_own = of_own[group]
-        return context - (product + share * of_own) / (diagonal + of_own.square() / rest)
+        return -(product + share * of_own) / (diagonal + of_own.square() / rest)
 
     def _log_popularity_without(
         self, batch: Batch, chosen: Codes
