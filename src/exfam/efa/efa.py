@@ -1,5 +1,6 @@
 """The EFA estimator: exponential family attention over groups."""
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -184,7 +185,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         config, tensors = super()._state()
         base = getattr(self.members_[0].item_part, "base", None)
         shape = None if base is None else base_shape(base)
-        gain = None if self.gain_ is None else self.gain_.to_config()
+        gain = None if self.gain_ is None else asdict(self.gain_)
         return config | {"encoding": self.encoding_, "base": shape, "gain": gain}, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:

@@ -1,7 +1,7 @@
 """How much of a correction to keep: validation weighs it against its base."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -47,13 +47,9 @@ class Gain:
             f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
         )
 
-    def to_config(self) -> dict[str, Any]:
-        """As plain numbers."""
-        return asdict(self) | {"gates": list(self.gates)}
-
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Gain":
-        """What `to_config` returned."""
+        """From its fields as plain numbers."""
         return cls(**(config | {"gates": tuple(config["gates"])}))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int64
@@ -20,23 +20,12 @@ def present_elements(batch: Batch) -> Where:
     return row, position
 
 
-class ItemBase(Protocol):
-    """A simple model of items: outputs of chosen items at some elements, without gradients."""
-
-    @property
-    def n_items(self) -> int: ...
-
-    @property
-    def direction(self) -> str: ...
-
-    def outputs(
-        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
-    ) -> Float[Tensor, "rows chosen"]: ...
-
-
 @dataclass(frozen=True, eq=False)
 class BaseOffset:
-    """Outputs of a base at some elements of a batch, tile by tile; `codes`: the chosen items."""
+    """Outputs of a base at some elements of a batch, tile by tile; `codes`: the chosen items.
+
+    A base is a module with `n_items`, `direction` and `outputs(batch, where, chosen)`.
+    """
 
     base: Any
     batch: Batch
