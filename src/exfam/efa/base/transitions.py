@@ -74,7 +74,7 @@ class _Histories:
     """The last known items of some rows, and the kernels to be applied to them.
 
     `code`: the rows' items by lag, -1 for none, as rows of the kernels `counts`, whose columns are
-    items; `sizes` are their sums.
+    the chosen items; `sizes` are the sums over all items.
     """
 
     code: Int64[np.ndarray, "rows recent"]
@@ -146,6 +146,8 @@ class TransitionItems(nn.Module):
         self.register_buffer("mixture", torch.full((1 + N_FILTERS,), 1 / (1 + N_FILTERS)))
         self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
         self._matrices: list[scipy.sparse.csr_array] = []
+        self._sizes: list[np.ndarray] = []
+        self._last: tuple[Tensor, list[scipy.sparse.csr_array]] | None = None
         self._kept: _Kept | None = None
 
     @property
@@ -170,7 +172,7 @@ class TransitionItems(nn.Module):
 
     def forget_outputs(self) -> None:
         """Training has ended: what was kept is no longer needed."""
-        self._kept = None
+        self._kept = self._last = None
 
     def _kept_outputs(
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
@@ -199,7 +201,7 @@ class TransitionItems(nn.Module):
             if not np.any(weight):
                 continue
             near, of_popularity = histories.filtered(number, weight)
-            mix = mix + _dense(near, chosen, self.n_items).to(popularity)
+            mix = mix + _dense(near).to(popularity)
             due += of_popularity
         due[histories.is_empty] = 1.0
         mix = mix + torch.from_numpy(due).to(popularity)[:, None] * popularity
@@ -217,7 +219,7 @@ class TransitionItems(nn.Module):
             for decay in kernel.decays:
                 near, due = histories.filtered(number, histories.weights(decay))
                 due[histories.is_empty] = 1.0
-                part = _dense(near, chosen, self.n_items).to(popularity)
+                part = _dense(near).to(popularity)
                 part = part + torch.from_numpy(due).to(popularity)[:, None] * popularity
                 parts.append(part.clamp_min(0))
         return torch.stack(parts), popularity
@@ -232,14 +234,13 @@ class TransitionItems(nn.Module):
             code = _recent(
                 item.ravel(), where[0].cpu().numpy() * item.shape[1] + position, position
             )
-            matrices = self._counts()
-            histories = _Histories(code, matrices, [matrix.sum(1) for matrix in matrices])
+            histories = _Histories(code, self._counts_of(chosen), self._sizes)
             return histories, (smooth[chosen] / smooth.sum())[None]
         own = _OwnCounts.of(batch, where[0], self.n_items)
-        histories = own.histories(position, self._counts())
+        histories = own.histories(position, self._counts_of(chosen), self._sizes, chosen)
         held = own.held()
         total = smooth.sum() - torch.from_numpy(held.sum(1)).to(smooth)
-        left = smooth[chosen] - _dense(held, chosen, self.n_items).to(smooth)
+        left = smooth[chosen] - _dense(held[:, chosen.cpu().numpy()]).to(smooth)
         return histories, (left.clamp_min(0.5) / total[:, None])[torch.from_numpy(own.row)]
 
     def _counts(self) -> list[scipy.sparse.csr_array]:
@@ -249,7 +250,18 @@ class TransitionItems(nn.Module):
                 names = (f"near_{number}", f"column_{number}", f"pointer_{number}")
                 parts = tuple(self.get_buffer(name).cpu().numpy() for name in names)
                 self._matrices.append(scipy.sparse.csr_array(parts, shape=shape))
+            self._sizes = [matrix.sum(1, dtype=np.float64) for matrix in self._matrices]
         return self._matrices
+
+    def _counts_of(self, chosen: Int64[Tensor, "chosen"]) -> list[scipy.sparse.csr_array]:
+        """Columns of the counts; the last ones are kept, since tiles of rows follow each other."""
+        matrices = self._counts()
+        if len(chosen) == self.n_items:
+            return matrices
+        if self._last is None or not torch.equal(self._last[0], chosen):
+            column = chosen.cpu().numpy()
+            self._last = (chosen, [matrix[:, column] for matrix in matrices])
+        return self._last[1]
 
 
 def _known_items(batch: Batch) -> Int64[np.ndarray, "batch length"]:
@@ -269,12 +281,8 @@ def _recent(
     return np.where(lag <= before[:, None], code, -1)
 
 
-def _dense(
-    matrix: scipy.sparse.csr_array, chosen: Tensor, n_items: int
-) -> Float[Tensor, "rows chosen"]:
-    if len(chosen) != n_items:
-        matrix = matrix[:, chosen.cpu().numpy()]
-    return torch.from_numpy(matrix.toarray()).to(chosen.device)
+def _dense(matrix: scipy.sparse.csr_array) -> Float[Tensor, "rows chosen"]:
+    return torch.from_numpy(matrix.toarray())
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +314,11 @@ class _OwnCounts:
         return cls(row, seen, own, pair % n_items, pair // n_items, n_items)
 
     def histories(
-        self, position: Int64[np.ndarray, "rows"], counts: Sequence[scipy.sparse.csr_array]
+        self,
+        position: Int64[np.ndarray, "rows"],
+        counts: Sequence[scipy.sparse.csr_array],
+        sizes: Sequence[np.ndarray],
+        chosen: Int64[Tensor, "chosen"],
     ) -> _Histories:
         """The histories of elements, with these groups' own counts subtracted."""
         n_groups, length = self.seen.shape
@@ -314,12 +326,13 @@ class _OwnCounts:
         group, n = np.repeat(np.arange(n_groups), length), len(self.item)
         to_items = scipy.sparse.csr_array(
             (np.ones(n), (np.arange(n), self.item)), shape=(n, self.n_items)
-        )
-        left = []
-        for kernel, matrix in zip(KERNELS, counts, strict=True):
+        )[:, chosen.cpu().numpy()]
+        left, sizes_left = [], []
+        for kernel, matrix, size in zip(KERNELS, counts, sizes, strict=True):
             own = kernel_counts(self.own.ravel(), group, n, kernel)
             left.append(matrix[self.item] - own @ to_items)
-        return _Histories(code, left, [np.maximum(matrix.sum(1), 0.0) for matrix in left])
+            sizes_left.append(np.maximum(size[self.item] - own.sum(1), 0.0))
+        return _Histories(code, left, sizes_left)
 
     def held(self) -> scipy.sparse.csr_array:
         """How often each group has each item."""
