@@ -75,6 +75,12 @@ def make_maps(n_maps=60, *, seed=0, lags=0, missing=0.0, memory=0.6):
     )
 
 
+def ragged_maps(*, lags=0):
+    """Maps of unequal numbers of sites, some values missing."""
+    groups = make_maps(12, seed=1, lags=lags, missing=0.3)
+    return groups if lags else groups.with_(stop=groups.stop - np.arange(12) % 4)
+
+
 def smooth_maps(n_maps, coordinates, *, length, rng, memory=0.0, noise=0.3):
     """Maps of a stationary Gaussian field with a Matern 3/2 covariance of variance 1, and noise."""
     distance = np.linalg.norm(coordinates[:, None] - coordinates[None], axis=-1)

@@ -10,6 +10,10 @@ from exfam.groups import Batch, Groups
 LENGTHS = (4, 1, 6, 2, 5)
 
 
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
 def make_groups(
     *, seed: int = 0, lengths=LENGTHS, n_items: int = 9, repeats: bool = False, **columns
 ) -> Groups:

@@ -11,14 +11,7 @@ from exfam.checks import ExfamError
 from exfam.efa.networks.marginals import MarginalItems, Sample, fit_marginal_values, most_likely
 from exfam.efa.networks.shrunk_offsets import fit_shrunk_offset
 from exfam.efa.plan import log_frequencies
-from exfam.families import (
-    Bernoulli,
-    Categorical,
-    Gaussian,
-    NegativeBinomial,
-    PerItem,
-    Poisson,
-)
+from exfam.families import Bernoulli, Categorical, Gaussian, NegativeBinomial, PerItem, Poisson
 from exfam.groups import CONTEXT, TARGET, Groups, arrange
 from exfam.likelihoods.two_part import HardExclusion
 from exfam_studies.efa.movielens_splits import movielens_items, movielens_ratings

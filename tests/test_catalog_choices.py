@@ -16,13 +16,10 @@ from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 from exfam.catalog.ranking import all_log_probs, best_items, item_rank
 from exfam.catalog.sampled import Drawn, ItemSampler, sampled_log_prob
 from exfam.scores.metrics import ranks
+from model_cases import generator
 
 N_ITEMS, DIM = 11, 3
 every_support = pytest.mark.parametrize("support", ["none", "hard", "penalty"])
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def context(*, causal=False):

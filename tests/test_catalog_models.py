@@ -16,14 +16,10 @@ from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods import two_part
 from exfam.likelihoods.two_part import DIRECTIONS, SUPPORTS, TwoPartModel
-from model_cases import make_groups, more_padding, whole
+from model_cases import generator, make_groups, more_padding, whole
 
 N_ITEMS = 9
 SCHEMA = Schema.of(make_groups(), families={"value": Gaussian()})
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def groups_with_everything(*, repeats):

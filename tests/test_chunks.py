@@ -36,9 +36,7 @@ def in_chunks(monkeypatch):
 
 
 @given(
-    lengths=st.lists(st.integers(0, 5), max_size=8),
-    lags=st.integers(0, 2),
-    most=st.integers(1, 12),
+    lengths=st.lists(st.integers(0, 5), max_size=8), lags=st.integers(0, 2), most=st.integers(1, 12)
 )
 def test_chunks_are_the_groups_cut_where_they_must_be(lengths, lags, most):
     groups = full_groups(lengths, lags=lags) if lengths else full_groups((1,))[:0]

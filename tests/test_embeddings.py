@@ -21,14 +21,10 @@ from exfam.embeddings import (
     reflection_signs,
 )
 from exfam.families import Categorical, Gaussian
-from model_cases import make_groups, whole
+from model_cases import generator, make_groups, whole
 
 DIM = 4
 every_value = pytest.mark.parametrize("kind", ["raw", "table", "number"])
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def batch_with(**columns):

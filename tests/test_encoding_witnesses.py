@@ -4,12 +4,9 @@ import pytest
 import torch
 
 from exfam.encodings import ALiBi, RelativeBias, Rotary
+from model_cases import generator
 
 pytest.importorskip("transformers", reason="transformers (extra hf) is not installed")
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 # Both hold speeds in single precision: what a difference of 1e-7 makes grows with the position.

@@ -20,15 +20,12 @@ from exfam.encodings import (
     pair_scores,
     share_positions,
 )
+from model_cases import generator
 from networks import HEAD_DIM, HEADS, random_encoding
 
 # Tables and vectors of positions, compared pair by pair.
 OF_PAIRS = ("attenuated-probability", "attenuated-table", "attenuated-table-shared", "tupe")
 POSITION = torch.arange(6)[None].expand(2, -1)
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def queries_and_keys(batch=2, length=6):

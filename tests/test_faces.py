@@ -6,16 +6,7 @@ import torch
 from sklearn.base import clone
 
 import exfam
-from estimator_cases import (
-    COLUMNS,
-    DIRECTIONS,
-    KINDS,
-    TRAINED,
-    class_of,
-    fitted_on,
-    make,
-    ratings,
-)
+from estimator_cases import COLUMNS, DIRECTIONS, KINDS, TRAINED, class_of, fitted_on, make, ratings
 from exfam import ExfamError, Groups
 from exfam.efa.blanks import append_blank
 

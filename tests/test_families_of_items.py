@@ -84,10 +84,7 @@ class TestLabels:
 
 @pytest.mark.parametrize(
     "family",
-    [
-        PerItem({"0": PLAIN, "seven": SHIFTED}, default=PLAIN),
-        PerItem({0: PLAIN, "0": SHIFTED}),
-    ],
+    [PerItem({"0": PLAIN, "seven": SHIFTED}, default=PLAIN), PerItem({0: PLAIN, "0": SHIFTED})],
     ids=str,
 )
 def test_keys_come_back_from_json_as_they_were(family):

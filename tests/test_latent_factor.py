@@ -21,6 +21,7 @@ from exfam.families import Categorical, Gaussian, Poisson
 from exfam.likelihoods.two_part import DIRECTIONS
 from model_cases import (
     first_elements,
+    generator,
     make_groups,
     more_padding,
     permuted,
@@ -35,10 +36,6 @@ every_case = pytest.mark.parametrize(
     ("direction", "pooling"), list(product(DIRECTIONS, CONTEXT_POOLINGS))
 )
 every_part = pytest.mark.parametrize("name", ["items", "values"])
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def randomized(part):

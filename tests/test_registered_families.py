@@ -13,13 +13,7 @@ import exfam
 from estimator_cases import make, ratings, same_bits
 from every_estimator import case_of
 from exfam import ExfamError, ModelFileError, register_family
-from exfam.families import (
-    FAMILIES,
-    Gaussian,
-    PerItem,
-    family_from_config,
-    family_to_config,
-)
+from exfam.families import FAMILIES, Gaussian, PerItem, family_from_config, family_to_config
 
 FRAME = ratings(least=2)
 

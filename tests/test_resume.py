@@ -10,15 +10,7 @@ import pytest
 from exfam.checks import CheckpointError, ExfamError
 from exfam.estimator.rules import checkpoint_path
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from toy_fit import (
-    N_SAMPLED,
-    ToyModel,
-    same_bits,
-    squares,
-    toy_fit,
-    toy_settings,
-    without_times,
-)
+from toy_fit import N_SAMPLED, ToyModel, same_bits, squares, toy_fit, toy_settings, without_times
 
 # Of the objective in an uninterrupted toy fit: 4 epochs of 5 steps and 2 validations.
 N_CALLS = 28 + 2 * N_SAMPLED

@@ -13,13 +13,7 @@ from exfam.efa.networks.context import GroupOffset
 from exfam.efa.networks.shrunk_offsets import choose_k, fit_shrunk_offset
 from exfam.families import Categorical, Gaussian
 from exfam.likelihoods.two_part import DIRECTIONS
-from model_cases import (
-    make_groups,
-    more_padding,
-    whole,
-    with_item,
-    with_value,
-)
+from model_cases import make_groups, more_padding, whole, with_item, with_value
 
 every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 CAUSAL = {"k": 2.0, "direction": "causal", "n_items": N_ITEMS}

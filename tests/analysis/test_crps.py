@@ -7,13 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from exfam.families import (
-    Categorical,
-    Gaussian,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
-)
+from exfam.families import Categorical, Gaussian, NegativeBinomial, Poisson, StudentT
 from exfam.families.mixtures import Mixture
 from exfam.scores import crps as module
 from exfam.scores.crps import crps

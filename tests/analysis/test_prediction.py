@@ -15,10 +15,7 @@ from exfam.scores.prediction import Prediction
 N_ROWS = 7
 ROWS = np.array([5, 0, 3, 2])
 EMPTY = [1, 4, 6]
-BY_ITEM = {
-    "family": PerItem({0: Poisson(), 1: Gaussian()}),
-    "item": torch.tensor([0, 1, 0, 1]),
-}
+BY_ITEM = {"family": PerItem({0: Poisson(), 1: Gaussian()}), "item": torch.tensor([0, 1, 0, 1])}
 every_method = pytest.mark.parametrize("name", ["cdf", "log_prob", "crps", "pit"])
 
 

@@ -18,16 +18,13 @@ from exfam.experts import (
     score_components,
     similarity_components,
 )
+from model_cases import generator
 from shape_checks import unchecked
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 N_POSITIONS, ROWS = 4, 30
 TARGETS = [3, 0, 2]
 EYE = torch.eye(6, dtype=torch.float64)
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
 
 
 def sentences(kind="plain"):

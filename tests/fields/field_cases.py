@@ -6,8 +6,8 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 
+from estimator_cases import random_weights
 from exfam.checks import ExfamWarning
 from exfam.estimator.registry import class_of, kinds_of
 from exfam.fields.data import read_field
@@ -74,16 +74,6 @@ def make(kind, **parameters):
     return class_of(kind)(**{**COLUMNS, **TINY.get(kind, {}), **parameters})
 
 
-def randomized(estimator, *, seed=0, scale=0.3):
-    """The fitted estimator with noise on every trained parameter: none is zero by mercy."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for member in estimator.members_:
-            for parameter in member.parameters():
-                parameter += scale * torch.randn(parameter.shape, generator=generator)
-    return estimator
-
-
 _FITTED: dict = {}
 
 
@@ -93,7 +83,7 @@ def fitted(kind, *, frame=FULL, noise=True, **parameters):
     if key not in _FITTED:
         # With the frame, so that no other frame can have its id.
         estimator = make(kind, **parameters).fit(frame)
-        _FITTED[key] = (frame, randomized(estimator) if noise else estimator)
+        _FITTED[key] = (frame, random_weights(estimator, scale=0.3) if noise else estimator)
     return copy.deepcopy(_FITTED[key][1])
 
 

@@ -11,7 +11,7 @@ from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import NearestObserved, build_field_latent_factor
 from exfam.geometry import distances
-from map_cases import LEVEL, batch_of, field, in_order, make_maps
+from map_cases import LEVEL, batch_of, field, in_order, make_maps, ragged_maps
 
 every_k = pytest.mark.parametrize("k", (1, 3, None))
 
@@ -24,12 +24,6 @@ def built(groups, *, climate=None, metric="haversine", **choices):
     )
 
 
-def ragged(*, lags=0):
-    """Maps of unequal numbers of sites, some values missing."""
-    groups = make_maps(12, seed=1, lags=lags, missing=0.3)
-    return groups if lags else groups.with_(stop=groups.stop - np.arange(12) % 4)
-
-
 def nearest_of(batch, row, i, shown, *, k, metric):
     """The `k` nearest shown others of an element, by their distances one by one."""
     place = batch.attributes["coordinates"][row].numpy()
@@ -40,7 +34,7 @@ def nearest_of(batch, row, i, shown, *, k, metric):
 
 @every_k
 def test_means_are_as_the_proposition_states_them(k):
-    part, batch = built(make_maps(), k=k).double(), batch_of(ragged())
+    part, batch = built(make_maps(), k=k).double(), batch_of(ragged_maps())
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in part.parameters():

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
+from estimator_cases import same_bits
 from exfam.checks import CheckpointError
 from exfam.estimator.saving import load
 from exfam.families import Gaussian
@@ -56,14 +56,6 @@ def test_a_saved_model_predicts_the_same_bits(kind, more, tmp_path):
     assert_array_equal(loaded.sample(some, seed=3), estimator.sample(some, seed=3))
     assert_array_equal(loaded.site_coordinates_, PLACES)
     assert loaded.vocabulary_["item"].tolist() == estimator.vocabulary_["item"].tolist()
-
-
-def same_bits(first, second):
-    pairs = zip(first.members_, second.members_, strict=True)
-    states = [(a.state_dict(), b.state_dict()) for a, b in pairs]
-    return all(
-        a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a) for a, b in states
-    )
 
 
 @every_trained_kind

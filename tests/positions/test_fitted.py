@@ -8,12 +8,7 @@ from estimator_cases import make, random_weights, ratings
 from exfam.checks import ExfamError, ExfamWarning
 from exfam.efa.explain import group_attention
 from exfam.encodings import ALiBi, Attenuated
-from exfam.positions import (
-    encoding_weights,
-    own_weights,
-    position_scores,
-    renormalized,
-)
+from exfam.positions import encoding_weights, own_weights, position_scores, renormalized
 from exfam.tables.experts.table_attention import table_attention
 from tables.table_estimator_cases import CLASSIFIER, JOINT, RESPONSES
 from tables.table_estimator_cases import FRAME as TABLE

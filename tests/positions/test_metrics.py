@@ -7,14 +7,7 @@ import pytest
 import torch
 
 from exfam.checks import DataError, ExfamError
-from exfam.encodings import (
-    ALiBi,
-    Attenuated,
-    DistanceBias,
-    RelativeKeys,
-    Rotary,
-    Sinusoidal,
-)
+from exfam.encodings import ALiBi, Attenuated, DistanceBias, RelativeKeys, Rotary, Sinusoidal
 from exfam.positions import (
     check_weights,
     encoding_weights,
@@ -24,17 +17,14 @@ from exfam.positions import (
     raw_symmetry,
     symmetry,
 )
+from model_cases import generator
 
 close = torch.testing.assert_close
 SCORES = (locality, symmetry, raw_symmetry)
 
 
-def seeded():
-    return torch.Generator().manual_seed(0)
-
-
 def random_weights(*shape, sharpness=1.0):
-    drawn = torch.randn(*shape, generator=seeded(), dtype=torch.float64)
+    drawn = torch.randn(*shape, generator=generator(), dtype=torch.float64)
     assert drawn.std() > 0.4
     return (sharpness * drawn).softmax(-1)
 
@@ -120,7 +110,7 @@ def test_rows_of_zeros_are_left_out():
 def test_rounding_is_no_asymmetry():
     position = torch.arange(128)
     exact = (-(position - position[:, None]).abs() / 5.0).softmax(-1)
-    rounded = exact * (1 + 2e-7 * (torch.rand(128, 128, generator=seeded()) - 0.5))
+    rounded = exact * (1 + 2e-7 * (torch.rand(128, 128, generator=generator()) - 0.5))
     assert symmetry(rounded) == 1.0 and symmetry(rounded, tolerance=0.0) < 0.9
     weights = random_weights(20, 20)
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
@@ -170,7 +160,7 @@ def test_weights_that_are_none_are_refused(wrong, message):
             score(wrong)
 
 
-KEYS = RelativeKeys(4, generator=seeded())
+KEYS = RelativeKeys(4, generator=generator())
 
 
 @pytest.mark.parametrize(

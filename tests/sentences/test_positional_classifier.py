@@ -7,10 +7,7 @@ import torch
 from exfam.checks import DataError, ExfamError
 from exfam.encodings import Attenuated
 from exfam.language import PositionalSentenceClassifier
-from exfam.language.networks.sentence_networks import (
-    PositionalSentenceNetwork,
-    SentenceBatch,
-)
+from exfam.language.networks.sentence_networks import PositionalSentenceNetwork, SentenceBatch
 from exfam.language.sentences import LabeledSentences, known_words
 from exfam.positions import encoding_weights
 from exfam.vectors import WordVectors

@@ -8,11 +8,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.families import NegativeBinomial, Poisson
 from exfam.fields.data import has_history
 from exfam.groups import Groups
-from exfam.simulators import (
-    FieldSettings,
-    simulate_counts,
-    simulate_field,
-)
+from exfam.simulators import FieldSettings, simulate_counts, simulate_field
 from exfam_studies.efa.temperature_data import true_conditional
 
 CASES = {

@@ -29,8 +29,8 @@ from exfam_studies.efa.special_cases import (
     items_from_latent_factor,
     values_from_latent_factor,
 )
-from map_cases import batch_of, make_maps
-from model_cases import make_groups, whole
+from map_cases import batch_of, make_maps, ragged_maps
+from model_cases import generator, make_groups, whole
 
 N_ITEMS, DIM = 9, 4
 CASES = [
@@ -42,24 +42,21 @@ every_case = pytest.mark.parametrize(("direction", "pooling"), CASES)
 
 
 def randomized(module):
-    generator = torch.Generator().manual_seed(0)
-    module = module.double()
+    source, module = generator(), module.double()
     with torch.no_grad():
         for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64))
+            parameter.copy_(torch.randn(parameter.shape, generator=source, dtype=torch.float64))
     return module
 
 
 def item_part(**choices):
     settings = LatentFactorSettings(dim=DIM, **choices)
-    generator = torch.Generator().manual_seed(0)
-    return randomized(build_latent_factor_items(N_ITEMS, settings, generator=generator))
+    return randomized(build_latent_factor_items(N_ITEMS, settings, generator=generator()))
 
 
 def value_part(families, **choices):
     settings = LatentFactorSettings(dim=DIM, **choices)
-    generator = torch.Generator().manual_seed(0)
-    part = build_latent_factor_values(N_ITEMS, families, settings, generator=generator)
+    part = build_latent_factor_values(N_ITEMS, families, settings, generator=generator())
     return randomized(part)
 
 
@@ -114,8 +111,7 @@ def test_as_propositions_state_them():
 
 
 def test_unknown_items_and_tied_centers_carry_over():
-    generator = torch.Generator().manual_seed(0)
-    context = ItemEmbedding(N_ITEMS, DIM, generator=generator)
+    context = ItemEmbedding(N_ITEMS, DIM, generator=generator())
     center = Reflected(context, reflection_signs(DIM))
     part = randomized(LatentFactorItems(context, center, direction="bidirectional", pooling="mean"))
     network = items_from_latent_factor(part)
@@ -177,12 +173,6 @@ def field_part(*, climate=None, **choices):
     generator = torch.Generator().manual_seed(0)
     more = {"metric": "haversine", "climate": climate, "generator": generator}
     return randomized(build_field_latent_factor(make_maps(), settings, **more))
-
-
-def ragged_maps(*, lags=0):
-    """Maps of unequal numbers of sites, some values missing."""
-    groups = make_maps(12, seed=1, lags=lags, missing=0.3)
-    return groups if lags else groups.with_(stop=groups.stop - np.arange(12) % 4)
 
 
 @pytest.mark.parametrize("k", [1, 3, None])

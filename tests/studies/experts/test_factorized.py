@@ -75,10 +75,7 @@ def test_pairs_are_those_counted_by_hand(window):
     np.testing.assert_array_equal(pairs.context_sizes, np.bincount(sizes))
     np.testing.assert_allclose(pairs.joint, counts / counts.sum())
     text = text_of([["a"], ["b"]])
-    for count in (
-        lambda: count_word_pairs(text, window=2),
-        lambda: gamma_sums(text, np.zeros(3)),
-    ):
+    for count in (lambda: count_word_pairs(text, window=2), lambda: gamma_sums(text, np.zeros(3))):
         with pytest.raises(DataError, match="`text` must hold a sentence of two words or more"):
             count()
 

@@ -22,12 +22,7 @@ from exfam_studies.experts.paraphrases.word_sets import (
     paraphrase_terms,
 )
 from exfam_studies.experts.toy_sentences import toy_population, toy_sentences
-from studies.experts.paraphrase_cases import (
-    MASK,
-    drawn_tau,
-    toy_sets,
-    toy_windows,
-)
+from studies.experts.paraphrase_cases import MASK, drawn_tau, toy_sets, toy_windows
 
 
 def given(sets, words):

@@ -12,11 +12,7 @@ from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
 from exfam_studies.positions import figure2 as positions_figure2
-from exfam_studies.positions import (
-    positions_dependencies,
-    positions_linguistic,
-    positions_swaps,
-)
+from exfam_studies.positions import positions_dependencies, positions_linguistic, positions_swaps
 from exfam_studies.positions import pretraining as positions_pretraining
 from exfam_studies.positions.linguistic import scoring
 from exfam_studies.positions.linguistic.balancing import Example, ProbingTask
