@@ -71,3 +71,14 @@ def data_folder() -> Path:
     if not Path(folder).is_dir():
         pytest.fail(f"EXFAM_DATA must name a folder, got {folder!r}")
     return Path(folder)
+
+
+@pytest.fixture
+def families():
+    """Families that a test registers go again."""
+    from exfam.families import FAMILIES
+
+    before = dict(FAMILIES)
+    yield
+    FAMILIES.clear()
+    FAMILIES.update(before)

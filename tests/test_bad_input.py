@@ -46,11 +46,7 @@ def model(kind, **more):
         ({"value_embedding": "raw"}, FRAME, "be 'concatenate' with value_embedding='raw'"),
         ({"device": "gpu"}, FRAME, "be one that torch finds on this machine, got 'gpu'"),
         ({"known": "gap"}, FRAME, "be among `attributes`, got 'gap'"),
-        (
-            {"value": ["stars", "stars"]},
-            FRAME,
-            "`value` must name every column once, got 'stars' 2",
-        ),
+        ({"value": ["stars", "stars"]}, FRAME, "`value` must name every column once, got 'stars'"),
         ({"value": "items"}, FRAME.assign(items=1.0), "`value` " + ITEM_PART.format("items")),
     ],
 )

@@ -145,8 +145,10 @@ def test_vectors_of_items():
     signs = tied.item_vectors_ / tied.item_context_vectors_
     np.testing.assert_allclose(signs, np.tile([1, 1, 1, 1, -1, -1, -1, -1], (6, 1)))
     assert make("latent-factor", parts="values").fit(FRAME).item_vectors_.shape == (6, 4)
+    values = make("efa", parts="values").fit(FRAME)
+    assert not hasattr(values, "item_vectors_") and not hasattr(values, "item_context_vectors_")
     with pytest.raises(ExfamError, match="`item` part must be fitted"):
-        _ = make("efa", parts="values").fit(FRAME).item_vectors_
+        _ = values.item_vectors_
 
 
 def test_an_impossible_item_scores_minus_infinity():

@@ -34,12 +34,6 @@ def test_whatever_efa_has_another_estimator_has_or_says_who_does(kind):
             assert isinstance(error.value, AttributeError)
 
 
-def test_vectors_of_an_item_part_that_is_not_there():
-    estimator = make("efa", parts="values").fit(FRAME)
-    assert not hasattr(estimator, "item_vectors_")
-    assert not hasattr(estimator, "item_context_vectors_")
-
-
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("parts", ["items", "values"])
 @pytest.mark.parametrize("kind", TRAINED)

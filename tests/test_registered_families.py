@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,12 +17,7 @@ from exfam.families import FAMILIES, Gaussian, PerItem, family_from_config, fami
 FRAME = ratings(least=2)
 
 
-@pytest.fixture(autouse=True)
-def families() -> Iterator[None]:
-    before = dict(FAMILIES)
-    yield
-    FAMILIES.clear()
-    FAMILIES.update(before)
+pytestmark = pytest.mark.usefixtures("families")
 
 
 @dataclass(frozen=True)

@@ -9,29 +9,15 @@ import exfam
 from estimator_cases import CASES, KINDS, TRAINED, class_of, make, ratings, same_bits
 from exfam import CheckpointError, ExfamError, ModelFileError
 from exfam.estimator.storage import save_folder
-from exfam.families import Bernoulli, Gaussian, Ordinal, Poisson
+from exfam.families import Poisson
 from exfam.training.steps import TorchEngine
+from same_numbers import VARIANTS
 
-FRAME, COIN = ratings(least=2), Bernoulli()
-VARIANTS = {
-    "ensemble": {"ensemble": 2},
-    "reflection": {"tie": "reflection"},
-    "causal, two_stream": {"direction": "causal", "conditional": "two_stream", "n_layers": 2},
-    "items that see values": {"item_sees_values": True, "feed_forward_dim": 4},
-    "attributes": {"attributes": ["genre", "gap"], "known": "gap", "group_attributes": ["age"]},
-    "positions": {"position": "gap", "encoding": "distance"},
-    "penalty": {"support": "penalty"},
-    "no items": {"item": None},
-    "an ordinal family": {"family": Ordinal(5, start=1)},
-    "two columns": {"value": ["stars", "seen"], "family": {"stars": Gaussian(), "seen": COIN}},
-    "NumPy's numbers": {"embed_dim": np.int64(8), "clip": np.float64(2.0)},
-}
-ALL = [("efa", more) for more in VARIANTS.values()] + [
+FRAME = ratings(least=2)
+ALL = [(kind, more) for kind in KINDS for more in VARIANTS[kind].values()] + [
+    ("efa", {"position": "gap", "encoding": "distance"}),
+    ("efa", {"embed_dim": np.int64(8), "clip": np.float64(2.0)}),
     ("latent-factor", {"ensemble": 2, "dispersion": "item"}),
-    ("latent-factor", {"intercept": False, "mask_vector": True, "pooling": "sum"}),
-    ("latent-factor", {"parts": "values", "family": Ordinal(5, start=1)}),
-    ("marginal", {"by_item": True, "support": "none"}),
-    ("shrunk-offset", {"k": None, "validation_fraction": 0.3}),
 ]
 
 

@@ -171,11 +171,7 @@ def test_dropped_duplicates_have_a_row_without_a_prediction(results, refusal, fo
         ("predict", ["--proba", "--of", "price"], "`--of` must be one of 'item', 'stars', got 'pr"),
         ("predict", ["--fill"], "`--fill` must be left out for a model of groups, got True"),
         ("explain", ["--groups", "zoe"], "`--groups` must name groups of the file, got 'zoe'. It"),
-        (
-            "explain",
-            ["--of", "stars"],
-            "`--of` must be left out for a model of groups, got 'stars'",
-        ),
+        ("explain", ["--of", "stars"], "`--of` must be left out for a model of groups, got 'stars"),
         ("explain", ["--top", "0"], "`--top` must be a number > 0, got 0"),
     ],
 )

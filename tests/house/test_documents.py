@@ -11,7 +11,6 @@ import pytest
 from exfam import plots
 from exfam.cli.commands import form_of, split_command
 from exfam.cli.parser import parse
-from exfam.families import FAMILIES
 from house.sources import ROOT, shown
 
 README = ROOT / "README.md"
@@ -47,15 +46,6 @@ def shell_lines(text: str) -> list[list[str]]:
 def run(block: str, path: Path, line: int, namespace: dict[str, object]) -> None:
     """Execute a block; blank lines above it make an error show the document's line number."""
     exec(compile("\n" * line + block, str(path), "exec"), namespace)
-
-
-@pytest.fixture
-def families():
-    """Families that a page registers go again."""
-    before = dict(FAMILIES)
-    yield
-    FAMILIES.clear()
-    FAMILIES.update(before)
 
 
 @pytest.mark.usefixtures("families")

@@ -39,11 +39,7 @@ def test_columns_have_the_families_that_are_given():
 @pytest.mark.parametrize(
     ("families", "error", "message"),
     [
-        (
-            {"height": "gamma"},
-            ExfamError,
-            "`families` must name columns of the table, got 'height'",
-        ),
+        ({"height": "gamma"}, ExfamError, "`families` must name columns of the table, got 'height"),
         ({"city": "gamma"}, ExfamError, "`families` must name columns of continuous numbers or co"),
         ({"wait": "ordinal"}, ExfamError, "`family` must be an instance where it has arguments"),
         ({"size": Gamma()}, SupportError, "`size` must be .* at row"),

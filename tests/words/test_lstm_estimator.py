@@ -133,10 +133,7 @@ def test_a_fit_stopped_by_ctrl_c_in_validation_goes_on(tmp_path, monkeypatch):
     [
         ({"batch_size": 1000}, "`batch_size` must be at most the number of tokens, .* got 1000"),
         # Vectors far from 0 and no limit: the second step has no finite nats.
-        (
-            {"learning_rate": 1e38, "clip": None},
-            "Training nats must be finite, got .*learning_rate",
-        ),
+        ({"learning_rate": 1e38, "clip": None}, "Training nats must be finite, got .*learning_rat"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(changes, message):
