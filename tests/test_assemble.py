@@ -61,7 +61,7 @@ MODELS = [
     {**choices, **parts}
     for choices, parts in itertools.product(every(tie=TIES, join=JOINS, support=SUPPORTS), PARTS)
     # Refused: vectors of items are not as long as tokens of fields side by side.
-    if (choices["tie"], choices["join"]) != ("reflection", "concatenate") or "items" in parts
+    if choices["tie"] == "none" or choices["join"] != "concatenate" or "items" in parts
 ]
 
 
@@ -141,7 +141,7 @@ def test_later_elements_and_garbage_in_padding_change_nothing(case):
 
 
 def test_tying_halves_the_item_vectors_and_reflects_them():
-    free, tied = (small_model(SCHEMA, tie=tie, values=False) for tie in TIES)
+    free, tied = (small_model(SCHEMA, tie=tie, values=False) for tie in ("none", "reflection"))
     sizes = [sum(p.numel() for p in model.parameters()) for model in (free, tied)]
     assert sizes[0] - sizes[1] == (N_ITEMS + 1) * 8
     context, centers = tied.item_part.embedding.fields[0].field, tied.item_part.head.centers

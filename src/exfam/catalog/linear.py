@@ -23,19 +23,18 @@ Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
 
 
 class Offset(Protocol):
-    """Outputs that are added to products and have no gradients, computed a tile at a time."""
+    """Outputs that are added to products and have no gradients, computed a tile at a time.
 
-    def at(self, where: Where | slice) -> "Offset":
-        """Of some of the rows."""
+    `at` some of the rows, `among` some of the items; `own`: of one item a row.
+    """
 
-    def among(self, chosen: Int64[Tensor, "chosen"]) -> "Offset":
-        """Of some of the items."""
+    def at(self, where: Where | slice) -> "Offset": ...
 
-    def tile(self, rows: slice, classes: slice) -> Float[Tensor, "rows classes"]:
-        """Of some rows and classes."""
+    def among(self, chosen: Int64[Tensor, "chosen"]) -> "Offset": ...
 
-    def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-        """Of one item a row."""
+    def tile(self, rows: slice, classes: slice) -> Float[Tensor, "rows classes"]: ...
+
+    def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]: ...
 
 
 class LinearEta(NamedTuple):

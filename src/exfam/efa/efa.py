@@ -141,7 +141,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         self._base = self._fit_base(plan)
         if isinstance(self._base, TransitionItems):
             self._base.keep_outputs(plan.train.n_rows)
-        train(self, plan)
+        # Of corrected sets, decay and rate go down as validation says.
+        descends = self._base is not None and self.direction == "bidirectional"
+        train(self, plan, schedule="descending" if descends else "cosine")
         if isinstance(self._base, TransitionItems):
             self._base.forget_outputs()
         self.gain_ = None
@@ -149,12 +151,6 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         if corrected and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
         self._base = None
-
-    @property
-    def schedule(self) -> str:
-        """Of the rate; of sets' corrections, decay and rate go down as validation says."""
-        corrects_sets = self._base is not None and self.direction == "bidirectional"
-        return "descending" if corrects_sets else "cosine"
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:
         if self.attention == "none" and (plan.values or self.base == "none"):

@@ -95,7 +95,7 @@ def plan_fit(
     )
 
 
-def train(estimator: Any, plan: FitPlan) -> None:
+def train(estimator: Any, plan: FitPlan, *, schedule: str = "cosine") -> None:
     """Set the members and histories of an estimator whose networks are trained."""
     bias = sampler = None
     if plan.items:
@@ -107,7 +107,9 @@ def train(estimator: Any, plan: FitPlan) -> None:
         parts = {"items": plan.items, "values": plan.values}
         return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
 
-    estimator.members_, estimator.histories_ = train_members(estimator, build, plan)
+    estimator.members_, estimator.histories_ = train_members(
+        estimator, build, plan, schedule=schedule
+    )
 
 
 def _read_validation(

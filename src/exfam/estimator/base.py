@@ -82,9 +82,6 @@ class Declared:
     ...     dim: int = parameter(Whole(), "length of a vector", default=200)
     >>> Model(dim=8).get_params(), Model(dim=8), Model().set_params(dim=1)
     ({'dim': 8}, Model(dim=8), Model(dim=1))
-    >>> Model(dims=8)
-    Traceback (most recent call last):
-    TypeError: Model() has no parameter 'dims'. Did you mean dim?
     """
 
     declared: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})

@@ -64,14 +64,18 @@ def _by_code(family: Family, labels: np.ndarray | None) -> Family:
 
 
 def train_members(
-    estimator: Any, build: Callable[[torch.Generator], TwoPartModel], plan: Any
+    estimator: Any,
+    build: Callable[[torch.Generator], TwoPartModel],
+    plan: Any,
+    *,
+    schedule: str = "cosine",
 ) -> tuple[list[TwoPartModel], list[History]]:
     """Members with seeds `seed`, + 1, … for initial weights and batches; one split for all.
 
     `plan`: of groups or of fields: parts, the weights of their elements, a folder to go on from
     Ctrl-C ends the member at hand with its best weights, and the ensemble with it.
     """
-    settings = settings_from(estimator, TrainingSettings)
+    settings = settings_from(estimator, TrainingSettings, schedule=schedule)
     held_out = None
     if plan.validation is not None:
         held_out = Weighted(plan.validation, plan.validation_weight)

@@ -22,6 +22,7 @@ FIRST = 2
 # Targets that the numbers are fitted to, outputs of theirs at most, and the share of both that
 # serves to search the strength.
 MOST_TARGETS, MOST_OUTPUTS, SEARCH_SHARE = 3_000, 10_000_000, 0.25
+MOST_OF_A_GROUP = 50
 # Of a large catalog the numbers are fitted to the most frequent items.
 MOST_ITEMS = 20_000
 START = (0.5, 0.0, 0.5, 0.0)
@@ -108,7 +109,7 @@ class Targets:
         """Whole groups in random order; of long ones some of their elements."""
         most = max(100, int(share * min(MOST_TARGETS, MOST_OUTPUTS // len(chosen))))
         order = np.random.default_rng([seed, 7]).permutation(np.flatnonzero(groups.lengths))
-        sizes = np.minimum(groups.stop - groups.start, 50)[order]
+        sizes = np.minimum(groups.stop - groups.start, MOST_OF_A_GROUP)[order]
         drawn = np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])
         return cls(groups[drawn], chosen, hard=hard)
 
@@ -123,7 +124,7 @@ class Targets:
             assert batch.item is not None
             own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
             row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
-            kept = _some_of_each(row)
+            kept = some_of_each(row)
             where = (row[kept], position[kept])
             score, popularity = ridge.link_inputs(batch, where, self.chosen)
             allowed = torch.ones_like(score, dtype=torch.bool)
@@ -149,8 +150,8 @@ class Targets:
         return find_minimum(nats, start)
 
 
-def _some_of_each(group: Tensor, most: int = 50) -> Tensor:
-    """At most 50 of each group's rows, evenly spread."""
+def some_of_each(group: Tensor, *, most: int = MOST_OF_A_GROUP) -> Tensor:
+    """At most so many of each group's rows, evenly spread."""
     size = torch.bincount(group, minlength=int(group.max()) + 1 if len(group) else 0)
     rank = torch.arange(len(group)) - (size.cumsum(0) - size)[group]
     step = (size[group] + most - 1) // most

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum
+from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum, some_of_each
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
@@ -12,6 +12,7 @@ from exfam.likelihoods.two_part import context_items
 
 # Targets that the mixture is fitted to, and numbers of all filters at most.
 MOST_TARGETS, MOST_NUMBERS = 2_000, 40_000_000
+MOST_OF_A_GROUP = 20
 # Shares of the mixture below this are dropped.
 LEAST_SHARE = 0.02
 # How firmly the mixture is held at even shares, in nats a target.
@@ -47,10 +48,9 @@ def _mixture_inputs(
     most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * len(chosen))))
     column = torch.full((base.n_items,), -1)
     column[chosen] = torch.arange(len(chosen))
-    generator = np.random.default_rng([seed, 8])
     length = groups.stop - groups.start
-    order = generator.permutation(np.flatnonzero(length))
-    at_most = np.minimum(length, 20)[order]
+    order = np.random.default_rng([seed, 8]).permutation(np.flatnonzero(length))
+    at_most = np.minimum(length, MOST_OF_A_GROUP)[order]
     some = groups[np.sort(order[: int(np.searchsorted(np.cumsum(at_most), most)) + 1])]
     parts: list[tuple[Tensor, ...]] = []
     base.train()
@@ -59,7 +59,7 @@ def _mixture_inputs(
         assert batch.item is not None
         own = torch.where(batch.item >= 0, column[batch.item.clamp_min(0)], -1)
         row, position = (batch.target & (own >= 0)).nonzero(as_tuple=True)
-        kept = _drawn(row, generator)
+        kept = some_of_each(row, most=MOST_OF_A_GROUP)
         where = (row[kept], position[kept])
         if not len(kept):
             continue
@@ -71,15 +71,6 @@ def _mixture_inputs(
     base.eval()
     mixed, popularity, allowed, item = (torch.cat(part) for part in zip(*parts, strict=True))
     return mixed.transpose(0, 1).contiguous(), popularity.log(), allowed, item
-
-
-def _drawn(row: Tensor, generator: np.random.Generator, most: int = 20) -> Tensor:
-    """At most 20 of each group's rows, at random."""
-    order = torch.from_numpy(generator.permutation(len(row)))
-    order = order[torch.argsort(row[order], stable=True)]
-    size = torch.bincount(row, minlength=1)
-    rank = torch.arange(len(row)) - (size.cumsum(0) - size)[row[order]]
-    return order[rank < most].sort().values
 
 
 def _mixture(
