@@ -147,8 +147,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         if isinstance(self._base, TransitionItems):
             self._base.forget_outputs()
         self.gain_ = None
-        corrected = self._base is not None and self.attention != "none"
-        if corrected and plan.validation is not None:
+        if self._base is not None and self.attention != "none" and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
         self._base = None
 
@@ -180,9 +179,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
         base = getattr(self.members_[0].item_part, "base", None)
-        shape = None if base is None else base_shape(base)
         gain = None if self.gain_ is None else asdict(self.gain_)
-        return config | {"encoding": self.encoding_, "base": shape, "gain": gain}, tensors
+        found = {"base": None if base is None else base_shape(base), "gain": gain}
+        return config | {"encoding": self.encoding_, **found}, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         super()._restore(config, tensors, vocabulary)
@@ -196,10 +195,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     def _restored_member(self, config: Any) -> TwoPartModel:
         shape = config.get("base")
         self._base = None if shape is None else empty_base(shape)
-        try:
-            return super()._restored_member(config)
-        finally:
-            self._base = None
+        member = super()._restored_member(config)
+        self._base = None
+        return member
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:

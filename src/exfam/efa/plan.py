@@ -107,9 +107,8 @@ def train(estimator: Any, plan: FitPlan, *, schedule: str = "cosine") -> None:
         parts = {"items": plan.items, "values": plan.values}
         return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
 
-    estimator.members_, estimator.histories_ = train_members(
-        estimator, build, plan, schedule=schedule
-    )
+    trained = train_members(estimator, build, plan, schedule=schedule)
+    estimator.members_, estimator.histories_ = trained
 
 
 def _read_validation(
