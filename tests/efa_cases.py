@@ -1,14 +1,13 @@
 """Data with every kind of column, and small EFA models with random weights built for it."""
 
 import numpy as np
-import torch
 
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.estimator.schema import Schema
 from exfam.families import Family, Gaussian, Ordinal
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from model_cases import make_groups
+from model_cases import generator, make_groups, randomize
 
 N_ITEMS = 9
 LENGTHS = (5, 1, 4)
@@ -51,10 +50,5 @@ def rich_schema(groups: Groups, *, attributes=ATTRIBUTES, known=()) -> Schema:
 def small_model(schema: Schema, *, seed: int = 0, **choices) -> TwoPartModel:
     """A small model whose parameters are all random."""
     sizes: dict = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 6}
-    generator = torch.Generator().manual_seed(seed)
-    settings = EFASettings(**sizes | choices)
-    model = build_efa(schema, settings, generator=generator)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
-    return model
+    source, settings = generator(seed), EFASettings(**sizes | choices)
+    return randomize(build_efa(schema, settings, generator=source), source)

@@ -8,6 +8,7 @@ import pandas as pd
 import torch
 
 from exfam.estimator.registry import class_of, kinds_of
+from model_cases import generator, randomize
 
 KINDS = kinds_of("groups")
 COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
@@ -54,11 +55,9 @@ def ratings(*, n_users=12, n_movies=6, seed=0, repeats=False, shuffle=True, leas
 
 def random_weights(estimator, *, seed=0, scale=0.5):
     """The fitted estimator with noise on every parameter: nothing is zero by training's mercy."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for member in estimator.members_:
-            for parameter in member.parameters():
-                parameter += scale * torch.randn(parameter.shape, generator=generator)
+    source = generator(seed)
+    for member in estimator.members_:
+        randomize(member, source, scale=scale)
     return estimator
 
 

@@ -14,6 +14,23 @@ def generator(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+def randomize(module, source: torch.Generator, *, scale: float = 0.3):
+    """The module with noise on every parameter, so that no term hides behind a zero."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            noise = torch.randn(parameter.shape, generator=source, dtype=parameter.dtype)
+            parameter += scale * noise
+    return module
+
+
+def redraw(module, source: torch.Generator, *, scale: float = 1.0):
+    """The module with every parameter drawn anew, also those that start far from zero."""
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.normal_(std=scale, generator=source)
+    return module
+
+
 def make_groups(
     *, seed: int = 0, lengths=LENGTHS, n_items: int = 9, repeats: bool = False, **columns
 ) -> Groups:
@@ -27,6 +44,13 @@ def make_groups(
         columns["item"] = np.concatenate(item).astype(np.int32)
     columns.setdefault("vocabulary", {"item": np.arange(n_items)})
     return Groups(start=stop - lengths, stop=stop, **columns)
+
+
+def groups_of_two_columns(lengths=LENGTHS, **columns) -> Groups:
+    """Groups with a column of counts and one of numbers."""
+    random, n = np.random.default_rng(5), sum(lengths)
+    values = {"value": random.integers(1, 4, n), "other": random.normal(size=n)}
+    return make_groups(lengths=lengths, values=values, **columns)
 
 
 def whole(groups: Groups, **kwargs) -> Batch:

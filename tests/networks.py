@@ -5,6 +5,7 @@ import torch
 from exfam.attention import SCORE_KERNELS, Attention, Block, Connection, FeedForward, NullToken
 from exfam.conditionals import Tokens
 from exfam.encodings import Encoding, EncodingSizes, build_encoding
+from model_cases import randomize
 
 EMBED, HEADS, HEAD_DIM = 12, 2, 8
 
@@ -19,13 +20,6 @@ def random_encoding(name: str, generator: torch.Generator) -> Encoding:
         # Products of two random factors are large: some places would have next to no weight.
         encoding.scale /= 10
     return encoding
-
-
-def randomize(module: torch.nn.Module, generator: torch.Generator, *, scale: float = 1.0) -> None:
-    """Give every vector parameter random entries, so that no term hides behind a zero."""
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter += scale * 0.3 * torch.randn(parameter.shape, generator=generator)
 
 
 def random_blocks(

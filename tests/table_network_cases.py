@@ -11,6 +11,7 @@ from exfam.tables.data import Cells, Column, TableSchema
 from exfam.tables.estimator.plan import TablePlan
 from exfam.tables.networks.assemble import build_masked_table
 from exfam.tables.networks.table_network import TableSettings
+from model_cases import randomize
 from table_model_cases import cells_of, drop_cells, labels
 
 EDGES = (-1.0, 0.5, 2.0)
@@ -65,11 +66,7 @@ def table_model(*, alike=False, cells=None, moved=0.3, seed=0, **changes):
     cells = (alike_cells() if alike else mixed_cells()) if cells is None else cells
     options = {"families": families, "cells": cells, "generator": generator}
     model = build_masked_table(schema, replace(SETTINGS, **changes), **options).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.add_(moved * noise)
-    return model.eval()
+    return randomize(model, generator, scale=moved).eval()
 
 
 SHARED = {"alike": True, "categories": "shared"}

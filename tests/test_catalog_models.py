@@ -16,7 +16,7 @@ from exfam.families import Gaussian
 from exfam.groups import CONTEXT, TARGET
 from exfam.likelihoods import two_part
 from exfam.likelihoods.two_part import DIRECTIONS, SUPPORTS, TwoPartModel
-from model_cases import generator, make_groups, more_padding, whole
+from model_cases import generator, make_groups, more_padding, redraw, whole
 
 N_ITEMS = 9
 SCHEMA = Schema.of(make_groups(), families={"value": Gaussian()})
@@ -44,9 +44,7 @@ def latent_factor(direction, support):
     source = generator()
     settings = LatentFactorSettings(direction=direction, dim=4, mask_vector=True)
     part = build_latent_factor_items(N_ITEMS, settings, generator=source)
-    with torch.no_grad():
-        for parameter in part.parameters():
-            parameter.copy_(0.5 * torch.randn(parameter.shape, generator=source))
+    redraw(part, source, scale=0.5)
     return TwoPartModel(direction=direction, item_part=part, support=SUPPORTS[support]())
 
 

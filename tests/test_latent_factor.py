@@ -22,9 +22,11 @@ from exfam.likelihoods.two_part import DIRECTIONS
 from model_cases import (
     first_elements,
     generator,
+    groups_of_two_columns,
     make_groups,
     more_padding,
     permuted,
+    redraw,
     whole,
     with_item,
     with_value,
@@ -38,36 +40,22 @@ every_case = pytest.mark.parametrize(
 every_part = pytest.mark.parametrize("name", ["items", "values"])
 
 
-def randomized(part):
-    """All parameters random, those that start at zero too."""
-    source = generator(1)
-    with torch.no_grad():
-        for parameter in part.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=source))
-    return part.double()
-
-
 def items_part(direction, pooling, **options):
     settings = LatentFactorSettings(direction=direction, dim=4, pooling=pooling, **options)
-    return randomized(build_latent_factor_items(N_ITEMS, settings, generator=generator()))
+    part = build_latent_factor_items(N_ITEMS, settings, generator=generator())
+    return redraw(part, generator(1)).double()
 
 
 def values_part(direction, pooling, *, families=FAMILIES, **options):
     settings = LatentFactorSettings(direction=direction, dim=4, pooling=pooling, **options)
     part = build_latent_factor_values(N_ITEMS, families, settings, generator=generator())
-    return randomized(part)
+    return redraw(part, generator(1)).double()
 
 
 def part_of(name, direction, pooling):
     if name == "items":
         return items_part(direction, pooling, mask_vector=True)
     return values_part(direction, pooling, dispersion="item")
-
-
-def groups_of_two_columns(lengths=(4, 1, 6, 2, 5), **columns):
-    random, n = np.random.default_rng(5), sum(lengths)
-    values = {"value": random.integers(1, 4, n), "other": random.normal(size=n)}
-    return make_groups(lengths=lengths, values=values, **columns)
 
 
 def pooled_by_hand(vectors, shown, direction, pooling):

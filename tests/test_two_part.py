@@ -27,7 +27,7 @@ from exfam.likelihoods.two_part import (
     counted,
     repeated,
 )
-from model_cases import make_groups, more_padding, whole
+from model_cases import groups_of_two_columns, make_groups, more_padding, redraw, whole
 
 N_ITEMS = 9
 every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
@@ -122,18 +122,9 @@ def make_model(direction="bidirectional", support="none"):
         families=FAMILIES,
         support=SUPPORTS[support](),
     )
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if "penalty" not in name:
-                parameter.copy_(0.5 * torch.randn(parameter.shape, generator=generator))
+    for part in (model.item_part, model.value_part):
+        redraw(part, generator, scale=0.5)
     return model
-
-
-def groups_of_two_columns(**kwargs):
-    random = np.random.default_rng(5)
-    n = sum(kwargs.get("lengths", (4, 1, 6, 2, 5)))
-    values = {"value": random.integers(1, 4, n), "other": random.normal(size=n)}
-    return make_groups(values=values, **kwargs)
 
 
 @every_case

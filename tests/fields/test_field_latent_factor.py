@@ -12,16 +12,15 @@ from exfam.fields.networks.climate import fit_climate
 from exfam.fields.networks.factor_network import NearestObserved, build_field_latent_factor
 from exfam.geometry import distances
 from map_cases import LEVEL, batch_of, field, in_order, make_maps, ragged_maps
+from model_cases import generator, redraw
 
 every_k = pytest.mark.parametrize("k", (1, 3, None))
 
 
 def built(groups, *, climate=None, metric="haversine", **choices):
     settings = LatentFactorParameters(**{"dim": 4, "hidden_dim": 8, **choices})
-    generator = torch.Generator().manual_seed(0)
-    return build_field_latent_factor(
-        groups, settings, metric=metric, climate=climate, generator=generator
-    )
+    choices = {"metric": metric, "climate": climate, "generator": generator()}
+    return build_field_latent_factor(groups, settings, **choices)
 
 
 def nearest_of(batch, row, i, shown, *, k, metric):
@@ -34,11 +33,8 @@ def nearest_of(batch, row, i, shown, *, k, metric):
 
 @every_k
 def test_means_are_as_the_proposition_states_them(k):
-    part, batch = built(make_maps(), k=k).double(), batch_of(ragged_maps())
-    generator = torch.Generator().manual_seed(0)
+    part, batch = redraw(built(make_maps(), k=k).double(), generator()), batch_of(ragged_maps())
     with torch.no_grad():
-        for parameter in part.parameters():
-            parameter.normal_(generator=generator)
         mean, log_scale = part.eta(batch).unbind(-1)
         h = part.factors(batch)
     for b, i in batch.target.nonzero().tolist():

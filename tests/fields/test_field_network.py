@@ -16,6 +16,7 @@ from exfam.fields.networks.links import anomaly, placed
 from exfam.fields.networks.parts import AlongLine, Hiding, Neighborhood, own_elements
 from exfam.likelihoods.two_part import TwoPartModel
 from map_cases import CLOSE, N_SITES, assert_leave_one_out, batch_of, field, make_maps
+from model_cases import randomize
 
 SMALL = {
     "embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 2, "feed_forward_dim": 8,
@@ -35,10 +36,7 @@ def built(groups, *, lags=0, family=None, **choices):
         start=torch.zeros(family.n_params),
         generator=generator,
     )
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
-    return network.eval()
+    return randomize(network, generator).eval()
 
 
 CHOICES = {

@@ -5,6 +5,7 @@ import torch
 
 from exfam.encodings import ENCODINGS
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
+from model_cases import generator, randomize
 
 SUBJECTS, VERBS, OBJECTS = ["a man", "the dog", "two women"], ["sees", "likes"], ["a red car", "it"]
 NAMES = sorted(ENCODINGS)
@@ -32,17 +33,10 @@ def network(encoding="learned", *, seed=0, **changes):
     """A network of random weights whose tokens differ clearly."""
     sizes = {"n_tokens": 12, "n_positions": 9, "mask": 4, "embed_dim": 8, "n_heads": 2}
     sizes |= {"n_layers": 2, "feed_forward_dim": 8}
-    model = MaskedLM(
-        MaskedLMSizes(**{**sizes, **changes}, encoding=encoding),
-        generator=torch.Generator().manual_seed(seed),
-    ).eval()
-    random = torch.Generator().manual_seed(seed + 1)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter += 0.3 * torch.randn(parameter.shape, generator=random)
-    return model
+    sizes = MaskedLMSizes(**{**sizes, **changes}, encoding=encoding)
+    model = MaskedLM(sizes, generator=generator(seed)).eval()
+    return randomize(model, generator(seed + 1))
 
 
 def sentences(n=3, length=6, *, seed=0):
-    random = torch.Generator().manual_seed(seed)
-    return torch.randint(5, 12, (n, length), generator=random)
+    return torch.randint(5, 12, (n, length), generator=generator(seed))

@@ -30,7 +30,7 @@ from exfam_studies.efa.special_cases import (
     values_from_latent_factor,
 )
 from map_cases import batch_of, make_maps, ragged_maps
-from model_cases import generator, make_groups, whole
+from model_cases import generator, make_groups, redraw, whole
 
 N_ITEMS, DIM = 9, 4
 CASES = [
@@ -42,11 +42,7 @@ every_case = pytest.mark.parametrize(("direction", "pooling"), CASES)
 
 
 def randomized(module):
-    source, module = generator(), module.double()
-    with torch.no_grad():
-        for parameter in module.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=source, dtype=torch.float64))
-    return module
+    return redraw(module.double(), generator())
 
 
 def item_part(**choices):

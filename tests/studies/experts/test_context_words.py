@@ -11,6 +11,7 @@ from exfam.efa.networks.factor_network import LatentFactorItems
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.experts.context_words import CONTEXT_WEIGHTS, ContextWords
+from model_cases import generator, redraw
 
 N_WORDS, DIM, KEY = 7, 4, 3
 EXACT = {"rtol": 0.0, "atol": 1e-10}
@@ -22,13 +23,9 @@ KINDS = [
 
 
 def model(**settings):
-    generator = torch.Generator().manual_seed(0)
-    network = ContextWords(N_WORDS, dim=DIM, key_dim=KEY, generator=generator, **settings).double()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            drawn = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
-            parameter.copy_(0.7 * drawn)
-    return network.requires_grad_(False)
+    source = generator()
+    network = ContextWords(N_WORDS, dim=DIM, key_dim=KEY, generator=source, **settings).double()
+    return redraw(network, source, scale=0.7).requires_grad_(False)
 
 
 def batch(items=ITEMS):

@@ -26,6 +26,7 @@ from exfam_studies.experts.factorized_attention import (
     gamma_sums,
     word_nats,
 )
+from model_cases import generator, redraw
 
 LOG_TAU = np.array([0.3, -0.9, 1.2, 0.1, -0.4, 0.7])
 
@@ -250,11 +251,7 @@ def test_agreement_is_scipys_and_bands_part_the_cells_by_the_rarer_word():
 
 def test_logits_are_the_mixture_of_products():
     """At every position by equation 1 of appendix G; the objective is of words with a context."""
-    generator = torch.Generator().manual_seed(0)
-    model = WordAttention(6, embed_dim=4, generator=generator).double()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    model = redraw(WordAttention(6, embed_dim=4, generator=generator()).double(), generator(1))
     factors, mask = attention_factors(model), model.words.weight[-1].detach().numpy()
     listed = [[0, 3, 3, 5], [2, 1], [4]]
     batch = Groups(start=[0, 4, 6], stop=[4, 6, 7], item=sum(listed, [])).pad(range(3))
