@@ -1,3 +1,4 @@
+import errno
 import os
 from pathlib import Path
 
@@ -71,6 +72,16 @@ def data_folder() -> Path:
     if not Path(folder).is_dir():
         pytest.fail(f"EXFAM_DATA must name a folder, got {folder!r}")
     return Path(folder)
+
+
+@pytest.fixture
+def full_disk():
+    """Stands for a function that writes, and fails as it does on a full disk."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    return refuse
 
 
 @pytest.fixture

@@ -231,11 +231,8 @@ class TestReplacing:
             (Manifest, "write", "got .*prepared: No space left on device. Free some"),
         ],
     )
-    def test_a_disk_that_is_full_is_named(self, folder, monkeypatch, of, name, match):
-        def full(*_):
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        monkeypatch.setattr(of, name, full)
+    def test_a_disk_that_is_full_is_named(self, folder, monkeypatch, full_disk, of, name, match):
+        monkeypatch.setattr(of, name, full_disk)
         folder.mkdir()  # an empty one is free
         with pytest.raises(DataError, match=match):
             prepare(FRAME, folder, **COLUMNS)

@@ -1,6 +1,5 @@
 """Checkpoints: a fit cut, killed or stopped anywhere goes on to the same bits."""
 
-import errno
 import re
 import shutil
 import signal
@@ -174,11 +173,8 @@ def test_what_no_checkpoint_can_be_is_refused(tmp_path):
         toy_fit(checkpoint=tmp_path / "file")
 
 
-def test_a_full_disk_is_named_with_the_remedy(tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("exfam.training.checkpoints.write_atomically", full)
+def test_a_full_disk_is_named_with_the_remedy(tmp_path, monkeypatch, full_disk):
+    monkeypatch.setattr("exfam.training.checkpoints.write_atomically", full_disk)
     message = "can be written, got .*fit: No space left on device. Free some space, or use"
     with pytest.raises(CheckpointError, match=message):
         CheckpointFolder(tmp_path / "fit", fingerprint={}).save({}, {})

@@ -81,6 +81,20 @@ def without_times(history):
     return columns, history.stopped
 
 
+def cut_step(patch, engine, at):
+    """Have the lights go out at step number `at` of an engine; the list of steps to come."""
+    real, steps = engine.step, []
+
+    def step(self, index):
+        steps.append(index)
+        if len(steps) == at:
+            raise OSError("the lights went out")
+        return real(self, index)
+
+    patch.setattr(engine, "step", step)
+    return steps
+
+
 def counting(objective=squares, *, at=None, act=None):
     """The objective, calling `act` at its call number `at` (from 1) of those in training mode."""
     calls = []

@@ -24,6 +24,7 @@ from fields.field_cases import (
     fitted,
     make,
 )
+from toy_fit import cut_step
 
 every_trained_kind = pytest.mark.parametrize("kind", TRAINED)
 ALL = {
@@ -72,26 +73,13 @@ def test_an_ensemble_is_the_mean_of_its_members(kind):
     assert np.isfinite(both.next_site(FRAME, n=1).variance[~SEEN]).all()
 
 
-def cut(monkeypatch, at):
-    """Have the lights go out at step number `at`."""
-    plain, calls = TorchEngine.step, []
-
-    def step(self, *args, **options):
-        calls.append(1)
-        if len(calls) == at:
-            raise EOFError("the lights went out")
-        return plain(self, *args, **options)
-
-    monkeypatch.setattr(TorchEngine, "step", step)
-
-
 @every_trained_kind
 def test_a_fit_that_was_cut_goes_on_to_the_same_bits(kind, tmp_path, monkeypatch):
     more = {"max_epochs": 4, "ensemble": 2, "dropout": 0.2} if kind == "field-efa" else {}
     whole = make(kind, **more).fit(FULL)
     with monkeypatch.context() as patch:
-        cut(patch, 5)
-        with pytest.raises(EOFError, match="lights"):
+        cut_step(patch, TorchEngine, 5)
+        with pytest.raises(OSError, match="lights"):
             make(kind, **more).fit(FULL, checkpoint=tmp_path)
     assert list(tmp_path.iterdir())
     assert same_bits(make(kind, **more).fit(FULL, checkpoint=tmp_path), whole)

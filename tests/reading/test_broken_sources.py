@@ -114,13 +114,9 @@ class TestFiles:
         with pytest.raises(DataError, match="`source` must be readable, got '.*a.csv' without the"):
             read(path)
 
-    def test_that_do_not_fit_when_unpacked(self, tmp_path, monkeypatch):
+    def test_that_do_not_fit_when_unpacked(self, tmp_path, monkeypatch, full_disk):
         path = pack(write_csv(ROWS, tmp_path / "a.csv"))
-
-        def full(*_):
-            raise OSError(28, "No space left on device")
-
-        monkeypatch.setattr("shutil.copyfileobj", full)
+        monkeypatch.setattr("shutil.copyfileobj", full_disk)
         match = "`TMPDIR` must name a folder with room for what is packed in .*a.csv.gz, got .*spac"
         with pytest.raises(DataError, match=match):
             read(path)

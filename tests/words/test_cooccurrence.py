@@ -1,6 +1,5 @@
 """Counts of pairs against counting them one by one."""
 
-import errno
 import json
 from collections import Counter
 from fractions import Fraction
@@ -97,11 +96,8 @@ def test_what_was_killed_goes_on_to_the_same_counts(tokens, tmp_path, monkeypatc
             np.testing.assert_array_equal(getattr(counts, part), getattr(count(), part))
 
 
-def test_a_full_disk_is_named_with_the_remedy(tokens, tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(counting, "write_atomically", full)
+def test_a_full_disk_is_named_with_the_remedy(tokens, tmp_path, monkeypatch, full_disk):
+    monkeypatch.setattr(counting, "write_atomically", full_disk)
     with pytest.raises(CheckpointError, match="`folder` must be .*: No space left on device. Free"):
         count_cooccurrences(tokens, N_WORDS, window=2, folder=tmp_path)
 

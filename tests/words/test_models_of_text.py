@@ -17,6 +17,7 @@ from exfam.reading.text import prepare_text
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.epochs import TextEngine
 from exfam.training.steps import TorchEngine
+from toy_fit import cut_step
 
 KINDS = [*kinds_of("text"), *kinds_of("sentences")]
 RESUMED = [
@@ -64,30 +65,23 @@ def test_a_saved_model_is_the_same(kind, tmp_path):
 @pytest.mark.parametrize("at", [1, 2, 3])
 @pytest.mark.parametrize("kind", RESUMED)
 def test_a_fit_cut_anywhere_goes_on_to_the_same_bits(kind, at, tmp_path, monkeypatch):
-    case, calls = case_of(kind), []
+    case, folder = case_of(kind), Checkpoint(tmp_path, seconds=0.0)
     longer = {name: 3 for name in ("epochs", "max_epochs") if name in case.make().get_params()}
     whole = case.fit(**longer)
     engine = TorchEngine if hasattr(whole, "members_") else TextEngine
-    real, folder = engine.step, Checkpoint(tmp_path, seconds=0.0)
-
-    def failing(self, index):
-        calls.append(index)
-        if len(calls) == at:
-            raise OSError("the lights went out")
-        return real(self, index)
 
     def fit(**changes):
         model = case.make(**longer, **changes)
         return model.fit(*case.given, **case.also, checkpoint=folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "step", failing)
+        steps = cut_step(patch, engine, at)
         with pytest.raises(OSError, match="lights"):
             fit()
         assert_same(fit(), whole, case)
-        n_steps = len(calls)
+        n_steps = len(steps)
         assert_same(fit(), whole, case)
-        assert len(calls) == n_steps, "a finished fit trains no more"
+        assert len(steps) == n_steps, "a finished fit trains no more"
     with pytest.raises(CheckpointError, match="must belong to this fit.*seed"):
         fit(seed=9)
 

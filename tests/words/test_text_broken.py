@@ -1,7 +1,6 @@
 """Errors of a text name what is wrong and where."""
 
 import bz2
-import errno
 import gzip
 from pathlib import Path
 
@@ -102,11 +101,8 @@ def test_what_is_no_text_is_refused(tmp_path, monkeypatch, source, options, mess
         prepare_text(source, **options)
 
 
-def test_a_disk_that_fills_up_is_named_with_the_remedy(tmp_path, monkeypatch):
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("exfam.reading.text.prepare.write_tokens", full)
+def test_a_disk_that_fills_up_is_named_with_the_remedy(tmp_path, monkeypatch, full_disk):
+    monkeypatch.setattr("exfam.reading.text.prepare.write_tokens", full_disk)
     with pytest.raises(DataError, match="got .*/kept: No space left on device. Free some"):
         prepare_text(["a b a b"], folder=tmp_path / "kept", min_count=1)
 
