@@ -107,8 +107,8 @@ def train(estimator: Any, plan: FitPlan, *, schedule: str = "cosine") -> None:
         parts = {"items": plan.items, "values": plan.values}
         return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
 
-    trained = train_members(estimator, build, plan, schedule=schedule)
-    estimator.members_, estimator.histories_ = trained
+    estimator.members_, histories = train_members(estimator, build, plan, schedule=schedule)
+    estimator.__dict__ |= {"histories_": histories} if histories else {}
 
 
 def _read_validation(
