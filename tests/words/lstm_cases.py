@@ -39,8 +39,3 @@ def tokens(*shape, n_words=7, seed=0):
     drawn = torch.randint(n_words, shape, generator=torch.Generator().manual_seed(seed))
     assert len(drawn.unique()) > 1
     return drawn
-
-
-def same_bits(model, other):
-    pairs = zip(model.state_dict().values(), other.state_dict().values(), strict=True)
-    return all(torch.equal(a, b) for a, b in pairs)

@@ -12,7 +12,8 @@ from exfam.language import lstm
 from exfam.language.networks import lstm_network
 from exfam.language.networks.lstm_network import LSTM_TIES, LSTMNetwork, token_log_probs
 from exfam.training import steps
-from words.lstm_cases import TEST, TRAIN, VALIDATION, same_bits, small
+from toy_fit import same_bits
+from words.lstm_cases import TEST, TRAIN, VALIDATION, small
 
 
 @pytest.fixture(scope="module")
