@@ -35,6 +35,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     {parameters}
 
     After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `encoding_` (the one chosen),
+    `gain_` (what attention added to a base, on the groups that chose it; None without),
     `ordered_` (whether the groups came in an order), `history_` (of the first member),
     `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", eq. 2 and sections 2.1, 2.2.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -93,12 +93,6 @@ def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
     return networks
 
 
-def _network_named(model: TwoPartModel, part: str | None) -> EFANetwork:
-    network = network_of(model.part(part))
-    assert network is not None
-    return network
-
-
 def group_vectors(
     model: TwoPartModel, groups: Groups, schema: Schema
 ) -> Float[np.ndarray, "groups dim"]:
@@ -169,7 +163,7 @@ def group_attention(
     """
     check_whole("length", length)
     _networks(model)
-    network = _network_named(model, part)
+    network = cast(EFANetwork, network_of(model.part(part)))
     attention = network.layers[0].attention
     if not attention.kernel.normalizes:
         raise ExfamError(
@@ -185,7 +179,7 @@ def group_attention(
         )
     cut = cut.with_(stop=cut.start + length, context_start=None, context_stop=None)
     seen = with_term(model, term)
-    weights = _mean_weights(seen, _network_named(seen, part), cut)
+    weights = _mean_weights(seen, cast(EFANetwork, network_of(seen.part(part))), cut)
     return PositionAttention(
         weights=renormalized(weights[..., :length]),
         positional=own_weights(

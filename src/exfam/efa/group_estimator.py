@@ -81,7 +81,8 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             self, X, validation=validation, sample_weight=sample_weight, checkpoint=checkpoint
         )
         # A fit that fails must not leave the last one's members beside this one's schema.
-        self.__dict__.pop("members_", None)
+        for name in ("members_", "histories_"):
+            self.__dict__.pop(name, None)
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_, self.schema_ = plan.vocabulary, plan.schema
         self.support_, self.ordered_ = plan.support, plan.train.ordered

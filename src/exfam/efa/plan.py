@@ -108,7 +108,8 @@ def train(estimator: Any, plan: FitPlan, *, schedule: str = "cosine") -> None:
         return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
 
     estimator.members_, histories = train_members(estimator, build, plan, schedule=schedule)
-    estimator.__dict__ |= {"histories_": histories} if histories else {}
+    if histories:  # a closed form has none
+        estimator.histories_ = histories
 
 
 def _read_validation(
