@@ -58,14 +58,13 @@ def toy_fit(model=None, *, objective=squares, settings=None, **options):
 
 
 def toy_engine(settings=None, *, model=None, objective=squares, train=None, **options):
-    """What takes the steps of such a fit, without validation."""
+    """What takes the steps of such a fit, without validation unless given."""
     return TorchEngine(
         ToyModel() if model is None else model,
         objective,
         train=Weighted(toy_groups()) if train is None else train,
-        validation=None,
         settings=toy_settings() if settings is None else settings,
-        **options,
+        **{"validation": None} | options,
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import model_cases as cases
 from efa_base.item_bases import N_ITEMS, fit, outputs, rich_groups
 from exfam.catalog import linear
 from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
@@ -17,7 +18,7 @@ from exfam.estimator.schema import Schema
 from exfam.likelihoods import two_part
 from exfam.likelihoods.two_part import SUPPORTS
 from exfam.scores.metrics import ranks
-from model_cases import first_elements, make_groups, more_padding, permuted, whole, with_item
+from model_cases import generator, make_groups, whole
 
 CASES = (("ridge", "bidirectional"), ("ridge of some", "bidirectional"), ("transitions", "causal"))
 SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 1, "values": False}
@@ -26,17 +27,12 @@ every_support = pytest.mark.parametrize("support", SUPPORTS)
 close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 
 
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
 def model_of(kind, direction, *, support="none", encoding="none", **choices):
     """A base and a random correction, neither taken in full."""
     groups = rich_groups()
     schema = Schema.of(groups, families={})
-    settings = EFASettings(
-        **SIZES | choices, direction=direction, support=support, encoding=encoding
-    )
+    choices |= SIZES | {"support": support, "encoding": encoding}
+    settings = EFASettings(**choices, direction=direction)
     model = build_efa(schema, settings, generator=generator(), base=fit(kind, groups))
     part = model.item_part
     close(part.eval().eta(whole(groups))[whole(groups).present], outputs(part.base, whole(groups)))
@@ -63,15 +59,12 @@ def distinct(lengths=(5, 5, 5)):
 def parts_of(model):
     """The base alone, the correction alone, and both together."""
     part = model.item_part
-    return [lambda b: part.offset(b, full(b)).tile(*every(b)), part.correction.eta, part.eta]
 
+    def base(batch):
+        where = torch.ones_like(batch.present).nonzero(as_tuple=True)
+        return part.offset(batch, where).tile(slice(0, len(where[0])), slice(0, N_ITEMS))
 
-def full(batch):
-    return torch.ones_like(batch.present).nonzero(as_tuple=True)
-
-
-def every(batch):
-    return slice(0, batch.present.numel()), slice(0, N_ITEMS)
+    return [base, part.correction.eta, part.eta]
 
 
 @every_case
@@ -83,7 +76,7 @@ def test_no_output_sees_its_own_item_and_all_see_their_context(kind, direction, 
         before = outputs_of(batch).reshape(shape).detach()
         for column in range(5):
             new = next(i for i in range(N_ITEMS) if i not in batch.item[1])
-            after = outputs_of(with_item(batch, 1, column, new)).reshape(shape).detach()
+            after = outputs_of(cases.with_item(batch, 1, column, new)).reshape(shape).detach()
             moved = (after - before).abs().amax(-1)
             assert moved[[0, 2]].max() == 0
             sees = torch.arange(5) > column if direction == "causal" else torch.arange(5) != column
@@ -95,7 +88,7 @@ def test_no_output_sees_its_own_item_and_all_see_their_context(kind, direction, 
 def test_what_is_appended_changes_nothing_before_it(training):
     model, batch = model_of("transitions", "causal"), whole(distinct())
     model.item_part.base.train(training)
-    part, short = model.item_part, first_elements(batch, 3)
+    part, short = model.item_part, cases.first_elements(batch, 3)
     if not training:
         close(part.eta(short), part.eta(batch)[:, :3])
     # In training the group that is taken out is the whole one.
@@ -107,7 +100,7 @@ def test_what_is_appended_changes_nothing_before_it(training):
 def test_the_order_of_a_set_means_nothing(kind):
     model, batch = model_of(kind, "bidirectional", support="hard"), whole(distinct())
     order = torch.tensor([3, 0, 4, 2, 1])
-    result, expected = model.log_prob(permuted(batch, order)), model.log_prob(batch)
+    result, expected = model.log_prob(cases.permuted(batch, order)), model.log_prob(batch)
     close(result.item, expected.item[:, order])
 
 
@@ -120,7 +113,7 @@ def test_probabilities_are_proper_and_do_not_depend_on_batches(
     monkeypatch.setattr(two_part, "LARGE_CATALOG", 1 if large else 10**9)
     groups = groups_for(support)
     model = model_of(kind, direction, support=support)
-    padded = more_padding(whole(groups))
+    padded = cases.more_padding(whole(groups))
     nats = model.log_prob(padded).item
     assert torch.equal(nats < 0, padded.target & (padded.item >= 0))
     excluded = two_part.context_items(padded, direction, N_ITEMS)
@@ -163,11 +156,8 @@ def test_factors_with_an_offset_are_the_dense_outputs(
     for result in (log_prob_of(choice, own), sampled_log_prob(choice, own, everything)):
         close(result, table[rows, own])
         close(gradients(model, weight, result), expected)
-    raw = choice.eta
-    close(
-        log_normalizer(ItemChoice(raw)),
-        model.item_part.eta(batch)[where].logsumexp(-1),
-    )
+    normalizer = model.item_part.eta(batch)[where].logsumexp(-1)
+    close(log_normalizer(ItemChoice(choice.eta)), normalizer)
     probability = table.detach().exp()
     order = probability.sort(dim=1, descending=True, stable=True)
     best = best_items([choice], k=3)

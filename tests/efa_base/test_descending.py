@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from exfam.training.batching import Weighted
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import Descent
-from exfam.training.steps import TorchEngine, Weighted
-from toy_fit import ToyModel, same_bits, squares, toy_engine, toy_fit, toy_groups, toy_settings
+from toy_fit import counting, same_bits, toy_engine, toy_fit, toy_groups, toy_settings
 
 SETTINGS = toy_settings(
     schedule="descending", max_epochs=30, patience=14, learning_rate=0.3, weight_decay=0.02
@@ -50,13 +50,7 @@ def test_the_largest_decay_is_that_of_matrices_alone_and_rates_rise_within_steps
 
 
 def test_a_stage_that_ends_goes_back_to_the_best_weights():
-    engine = TorchEngine(
-        ToyModel(),
-        squares,
-        train=Weighted(toy_groups()),
-        validation=Weighted(toy_groups(seed=1)),
-        settings=SETTINGS,
-    )
+    engine = toy_engine(SETTINGS, validation=Weighted(toy_groups(seed=1)))
     best = engine.model.state_dict()["out.weight"].clone()
     for epoch in range(5):
         n_steps = engine.begin_epoch(epoch)
@@ -72,23 +66,16 @@ def test_a_stage_that_ends_goes_back_to_the_best_weights():
     assert n_steps == 5 and max(decays) == pytest.approx(10 * SETTINGS.weight_decay)
 
 
-class PowerCut(Exception):
-    pass
+def lights_out(model, batch):
+    raise OSError("the lights went out")
 
 
 @pytest.mark.parametrize("share", [0.1, 0.35, 0.6, 0.875])
 def test_a_fit_that_is_cut_goes_on_to_the_same_bits(tmp_path, share, uninterrupted):
-    expected, n_calls = uninterrupted
-    calls = []
-
-    def failing(model, batch):
-        calls.append(1)
-        if len(calls) == int(share * n_calls):
-            raise PowerCut("the lights went out")
-        return squares(model, batch)
-
+    expected, n_steps = uninterrupted
+    failing = counting(at=int(share * n_steps), act=lights_out)
     checkpoint = Checkpoint(tmp_path, seconds=0.0)
-    with pytest.raises(PowerCut, match="lights"):
+    with pytest.raises(OSError, match="lights"):
         toy_fit(objective=failing, settings=SETTINGS, checkpoint=checkpoint)
     result, history = toy_fit(settings=SETTINGS, checkpoint=tmp_path)
     assert same_bits(result, expected[0])
@@ -97,15 +84,10 @@ def test_a_fit_that_is_cut_goes_on_to_the_same_bits(tmp_path, share, uninterrupt
 
 @pytest.fixture(scope="module")
 def uninterrupted():
-    calls = []
-
-    def counting(model, batch):
-        calls.append(1)
-        return squares(model, batch)
-
-    fit = toy_fit(objective=counting, settings=SETTINGS)
+    objective = counting()
+    fit = toy_fit(objective=objective, settings=SETTINGS)
     rates = np.array(fit[1].to_dict()["learning_rate"])
     assert np.isclose(rates, 0.3 / 9).any(), "the rate went down"
     other = toy_fit(settings=replace(SETTINGS, weight_decay=0.0))
     assert not same_bits(fit[0], other[0])
-    return fit, len(calls)
+    return fit, sum(objective.calls)

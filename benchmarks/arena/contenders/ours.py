@@ -25,7 +25,7 @@ def _fitting(build: Callable[..., Any], **options: Any) -> Callable[[Data, int],
         model.fit(data.train, validation=data.validation)
         gain = getattr(model, "gain_", None)
         settings = {"parameters": model.get_params(deep=False), "gain": gain and str(gain)}
-        if model.histories_:
+        if hasattr(model, "histories_"):
             settings["epochs"] = len(model.histories_[0].rows)
         return Fitted(lambda groups: log_probs(model, groups, data.n_items), settings=settings)
 
