@@ -82,6 +82,8 @@ def test_what_helps_is_kept_and_weighed(support):
     of_groups = added.reshape(60, 4).mean(1)
     error = of_groups.std() / 60**0.5
     assert gain.high - gain.nats == pytest.approx(1.96 * error, rel=1e-3)
+    without = log_probs([strong], groups)["item"].mean()
+    assert gain.base_nats == pytest.approx(without, rel=1e-6) != gain.nats
     assert str(gain).startswith(
         f"Attention added {gain.nats:.3f} nats an element to its base (95 %"
     )

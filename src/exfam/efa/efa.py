@@ -27,6 +27,8 @@ from exfam.estimator.rules import Choice, Flag, Fraction, OrNone, Positive, Whol
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
+from exfam.training.history import EpochProgress
+from exfam.training.ranks import is_main_rank
 
 
 class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
@@ -126,6 +128,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         Fraction(), "share of units dropped in training; less for large data", default=0.2
     )
 
+    def __repr__(self) -> str:
+        """The parameters, and once fitted what attention added to its base."""
+        gain = getattr(self, "gain_", None)
+        return super().__repr__() + ("" if gain is None else f"\n{gain}")
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         if self.value_embedding == "raw" and self.join == "sum":
@@ -138,7 +145,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         check_order(groups, direction=self.direction, encoding=self.encoding)
 
     def _fit_members(self, plan: FitPlan) -> None:
-        self.encoding_ = choose_encoding(self.encoding, plan.train)
+        self.encoding_, self.gain_ = choose_encoding(self.encoding, plan.train), None
         self._base = self._fit_base(plan)
         if isinstance(self._base, TransitionItems):
             self._base.keep_outputs(plan.train.n_rows)
@@ -147,9 +154,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         train(self, plan, schedule="descending" if descends else "cosine")
         if isinstance(self._base, TransitionItems):
             self._base.forget_outputs()
-        self.gain_ = None
         if self._base is not None and self.attention != "none" and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
+            shown = bool(self.progress) and is_main_rank()
+            EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
         self._base = None
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:

@@ -27,9 +27,11 @@ class Gain:
     """What the correction added to its base on the validation groups, in nats a target.
 
     `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
-    that new data gain a little less. `gates`: the weight of each member's correction.
+    that new data gain a little less. `base_nats`: of the base alone, there. `gates`: the weight of
+    each member's correction.
     """
 
+    base_nats: float
     nats: float
     low: float
     high: float
@@ -127,7 +129,8 @@ def _gain(members: Sequence[TwoPartModel], parts: Sequence[Any], validation: Gro
     counts = ~np.isnan(added)
     total = np.bincount(group[counts], weights=added[counts], minlength=len(validation))
     size = np.bincount(group[counts], minlength=len(validation))
-    mean = float(total.sum() / max(1, size.sum()))
+    n = max(1, int(size.sum()))
+    mean, base_nats = float(total.sum() / n), float(without[own][counts].sum() / n)
     # The error of a ratio of sums over groups.
-    error = float(np.sqrt(np.square(total - mean * size).sum()) / max(1, size.sum()))
-    return Gain(mean, mean - 1.96 * error, mean + 1.96 * error, int((size > 0).sum()), gates)
+    half = 1.96 * float(np.sqrt(np.square(total - mean * size).sum()) / n)
+    return Gain(base_nats, mean, mean - half, mean + half, int((size > 0).sum()), gates)

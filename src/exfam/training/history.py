@@ -138,9 +138,9 @@ class EpochProgress:
         bar.refresh()
 
     def say(self, text: str) -> None:
-        """Print one line above the bar."""
-        if self._bar is not None:
-            self._bar.console.print(text)
+        """Print one line, above the bar if there is one."""
+        if self.shown:
+            self._console.print(text)
 
 
 def describe(rows: list[Epoch], *, max_epochs: int) -> str:

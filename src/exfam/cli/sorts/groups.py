@@ -1,5 +1,6 @@
 """Models of groups: reading, fits, scores, baselines."""
 
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -75,6 +76,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "items": model.schema_.n_items,
         "families": {name: family_to_config(family) for name, family in families.items()},
         "support": model.support_,
+        **{"gain": gain for gain in _gain(model)},
         **sizes(model),
     }
 
@@ -98,7 +100,7 @@ def _shown_part(part: str) -> str:
 
 def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
     parts = model.log_prob_parts(groups)
-    notes = _impossible(parts, groups)
+    notes = _impossible(parts, groups) + _gain(model)
     if not chosen.per_row:
         return _means(parts), notes
     rows, nats = file_rows(model, groups, chosen), {"nats": total_nats(parts)}
@@ -136,6 +138,18 @@ def _impossible(parts: dict[str, np.ndarray], groups: Groups) -> list[str]:
         f"{number_of(len(own), 'observation')} of probability 0 under the model, the first at row "
         f"{row}: minus infinity"
     ]
+
+
+def _gain(model: Any) -> list[str]:
+    """What attention added to the base of its fit, if it has one."""
+    gain = getattr(model, "gain_", None)
+    return [] if gain is None else [str(gain)]
+
+
+def _notes(model: Any, train: Groups) -> list[str]:
+    gain = _gain(model)
+    # On a terminal the fit itself has shown it.
+    return [] if gain and model.progress and sys.stderr.isatty() else gain
 
 
 def _figures(model: Any, fitted: Any, groups: Groups) -> Figures:
@@ -181,5 +195,5 @@ GROUPS = Sort(
     },
     refused={"fill": "It fills the cells of tables.", "rows": "Use --groups."},
     plan=_plan,
-    comparison=Comparison("groups", _baselines, _figures),
+    comparison=Comparison("groups", _baselines, _figures, notes=_notes),
 )

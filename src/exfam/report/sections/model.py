@@ -30,6 +30,9 @@ def model_section(material: Material) -> Section:
     if curve is None:
         name = type(model).__name__
         text.append(f"{name} is fitted in closed form or nearly so: there is no learning curve.")
+    gain = getattr(model, "gain_", None)
+    if gain is not None:
+        text.append(f"{gain} These groups also chose the epoch: new data gain a little less.")
     if not table.rows:
         text.append("All parameters have their default values.")
     inside = ([table] if table.rows else []) + ([] if curve is None else [curve])
@@ -49,6 +52,11 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         facts.append(("trained numbers", f"{trained:,}"))
     if len(model.members_) > 1:
         facts.append(("members of the ensemble", str(len(model.members_))))
+    if (gain := getattr(model, "gain_", None)) is not None:
+        low, mean, high = map(figure, (gain.low, gain.nats, gain.high))
+        facts.append(("nats of the base on validation groups", figure(gain.base_nats)))
+        facts.append(("gain of attention, 95 % interval", f"{mean} [{low}, {high}]"))
+        facts.append(("weight of attention", ", ".join(map(figure, gain.gates))))
     history = getattr(model, "history_", None)
     if history is not None and len(history):
         facts.append(("epochs", f"{len(history):,}"))

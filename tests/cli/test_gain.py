@@ -1,0 +1,73 @@
+"""What attention added to a base is one sentence wherever a fit is shown."""
+
+import re
+
+import pytest
+
+import exfam
+from estimator_cases import ratings
+from exfam import EFA
+from exfam.report import write_report
+from exfam.report.words import figure
+
+FRAME = ratings(n_users=40, n_movies=8, least=2)
+SMALL = {"embed_dim": 4, "n_heads": 2, "head_dim": 2, "n_layers": 1, "max_epochs": 2}
+ITEMS = {"group": "user", "item": "movie", "base": "auto", **SMALL}
+
+
+def shown(text):
+    """The words of a terminal, without colors and ends of lines."""
+    return " ".join(re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).split())
+
+
+@pytest.fixture(scope="module")
+def model():
+    return EFA(**ITEMS, progress=False).fit(FRAME)
+
+
+def test_the_sentence_of_a_fit(model, tmp_path):
+    sentence = str(model.gain_)
+    assert repr(model).splitlines() == [repr(EFA(**model.get_params())), sentence]
+    assert sentence in model._repr_html_()
+    model.save(tmp_path / "model")
+    assert repr(exfam.load(tmp_path / "model")) == repr(model)
+    page = write_report(model, FRAME, path=tmp_path / "page.html").read_text()
+    assert sentence in page and figure(model.gain_.base_nats) in page
+
+
+def test_models_without_a_gain_show_none():
+    for parameters in ({"base": "none"}, {"attention": "none"}, {"validation_fraction": 0.0}):
+        other = EFA(**{**ITEMS, **parameters}, progress=False).fit(FRAME)
+        assert other.gain_ is None and repr(other) == repr(EFA(**other.get_params()))
+
+
+def test_a_new_fit_forgets_the_gain_of_the_last():
+    again = EFA(**ITEMS, progress=False).fit(FRAME)
+    assert again.gain_ is not None
+    again.set_params(attention="none", base="none")
+    with pytest.raises(exfam.ExfamError, match="`attention` must not be 'none' without a base"):
+        again.fit(FRAME)
+    assert "\n" not in repr(again)
+
+
+@pytest.mark.parametrize("progress", [True, False])
+def test_a_terminal_shows_it_once(run, tmp_path, monkeypatch, progress):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    FRAME.to_csv(tmp_path / "ratings.csv", index=False)
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in ITEMS.items()]
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    words = [*options, f"--progress={progress}".lower(), "-o", tmp_path / "model"]
+    err = run("fit", tmp_path / "ratings.csv", *words)[2]
+    sentence = str(exfam.load(tmp_path / "model").gain_)
+    assert shown(err).count(sentence) == 1
+
+
+def test_commands_say_it(run, tmp_path):
+    FRAME.to_csv(tmp_path / "ratings.csv", index=False)
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in ITEMS.items()]
+    err = run("fit", tmp_path / "ratings.csv", *options, "-o", tmp_path / "model")[2]
+    sentence = str(exfam.load(tmp_path / "model").gain_)
+    assert err.splitlines().count(sentence) == 1
+    err = run("score", tmp_path / "model", tmp_path / "ratings.csv")[2]
+    assert err.splitlines().count(sentence) == 1
+    assert sentence in run("info", tmp_path / "model", "--format", "json")[1]
