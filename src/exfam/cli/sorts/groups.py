@@ -70,13 +70,13 @@ def _complete_columns(estimator: Any, chosen: Any) -> None:
 
 
 def _facts(model: Any) -> dict[str, Any]:
-    families, first = model.schema_.families, model.members_[0]
+    families, first, gain = model.schema_.families, model.members_[0], _gain(model)
     return {
         "parts": [name for name in ("item", "value") if getattr(first, f"{name}_part")],
         "items": model.schema_.n_items,
         "families": {name: family_to_config(family) for name, family in families.items()},
         "support": model.support_,
-        **{"gain": gain for gain in _gain(model)},
+        **({"gain": gain[0]} if gain else {}),
         **sizes(model),
     }
 
