@@ -161,7 +161,7 @@ class TestRecommendationsInGaps:
     """A bidirectional model with positions: the further item may stand in any gap."""
 
     def test_are_means_over_all_gaps_or_fewer(self, monkeypatch):
-        estimator = make("efa", order="day", value=None, support="none").fit(FRAME)
+        estimator = make("efa", order="day", value=None, support="none", base="none").fit(FRAME)
         random_weights(estimator)
         groups = Groups.from_frame(FRAME, group="user", item="movie", order="day")
         recommended = estimator.recommend(groups, k=6)

@@ -23,12 +23,14 @@ from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
-from exfam.estimator.rules import Choice, Flag, Fraction, OrNone, Positive, Whole
+from exfam.estimator.rules import ANY_NUMBER, Choice, Flag, Fraction, OrNone, Positive, Whole
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
 from exfam.training.history import EpochProgress
 from exfam.training.ranks import is_main_rank
+
+ELEMENTS_A_STEP = 1_024
 
 
 class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
@@ -75,7 +77,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         'the simple model of items that attention corrects: "auto" is ridge regression of each '
         "item on the others, or causal the transitions between items near each other; "
         '"none" is the model of the paper',
-        default="none",
+        default="auto",
     )
     attention: str = parameter(
         Choice((*SCORE_KERNELS, "none")),
@@ -124,6 +126,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "whether the other values' mean residual, shrunk, enters beside the attention",
         default=False,
     )
+    batch_size: int | None = parameter(
+        OrNone(ANY_NUMBER),
+        "groups in a step; None is 32, or, with a base, as many as have 1,024 elements together",
+        default=None,
+    )
     dropout: float = parameter(
         Fraction(), "share of units dropped in training; less for large data", default=0.2
     )
@@ -149,9 +156,14 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         self._base = self._fit_base(plan)
         if isinstance(self._base, TransitionItems):
             self._base.keep_outputs(plan.train.n_rows)
-        # Of corrected sets, decay and rate go down as validation says.
-        descends = self._base is not None and self.direction == "bidirectional"
-        train(self, plan, schedule="descending" if descends else "cosine")
+        # Of corrected sets, decay and rate go down as validation says; values need no such decay.
+        has_base = self._base is not None
+        descends = has_base and self.direction == "bidirectional" and not plan.values
+        settings = {
+            "schedule": "descending" if descends else "cosine",
+            "batch_size": self._groups_a_step(plan.train, has_base),
+        }
+        train(self, plan, settings)
         if isinstance(self._base, TransitionItems):
             self._base.forget_outputs()
         if self._base is not None and self.attention != "none" and plan.validation is not None:
@@ -159,6 +171,13 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
         self._base = None
+
+    def _groups_a_step(self, groups: Groups, has_base: bool) -> int:
+        if self.batch_size is not None:
+            return int(self.batch_size)
+        # A base makes gradients small: steps of few elements would be noise.
+        enough = ELEMENTS_A_STEP * len(groups) // max(1, groups.n_elements)
+        return max(32, enough) if has_base else 32
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:
         if self.attention == "none" and (plan.values or self.base == "none"):

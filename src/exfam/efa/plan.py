@@ -95,8 +95,11 @@ def plan_fit(
     )
 
 
-def train(estimator: Any, plan: FitPlan, *, schedule: str = "cosine") -> None:
-    """Set the members and histories of an estimator whose networks are trained."""
+def train(estimator: Any, plan: FitPlan, settings: Mapping[str, Any] | None = None) -> None:
+    """Set the members and histories of an estimator whose networks are trained.
+
+    `settings`: of training that are not the parameters of that name.
+    """
     bias = sampler = None
     if plan.items:
         bias = log_frequencies(plan.train, plan.schema.n_items or 0)
@@ -107,7 +110,7 @@ def train(estimator: Any, plan: FitPlan, *, schedule: str = "cosine") -> None:
         parts = {"items": plan.items, "values": plan.values}
         return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
 
-    estimator.members_, histories = train_members(estimator, build, plan, schedule=schedule)
+    estimator.members_, histories = train_members(estimator, build, plan, settings)
     if histories:  # a closed form has none
         estimator.histories_ = histories
 

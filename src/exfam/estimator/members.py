@@ -67,15 +67,15 @@ def train_members(
     estimator: Any,
     build: Callable[[torch.Generator], TwoPartModel],
     plan: Any,
-    *,
-    schedule: str = "cosine",
+    given: Mapping[str, Any] | None = None,
 ) -> tuple[list[TwoPartModel], list[History]]:
     """Members with seeds `seed`, + 1, … for initial weights and batches; one split for all.
 
     `plan`: of groups or of fields: parts, the weights of their elements, a folder to go on from
+    `given`: settings that are not the parameters of that name
     Ctrl-C ends the member at hand with its best weights, and the ensemble with it.
     """
-    settings = settings_from(estimator, TrainingSettings, schedule=schedule)
+    settings = settings_from(estimator, TrainingSettings, **given or {})
     held_out = None
     if plan.validation is not None:
         held_out = Weighted(plan.validation, plan.validation_weight)

@@ -11,6 +11,8 @@ from exfam_studies.common.fits import Contender, fitter, training_of
 from exfam_studies.common.harness import Options
 
 Settings = Mapping[str, Any]
+# The paper's model has no other model inside.
+PAPER: Settings = {"base": "none"}
 DIRECTIONS = ("bidirectional", "causal")
 # Of the forms of latent factor models, the one whose figures the paper prints, and ours.
 NOTEBOOK, OWN = "latent-factor-notebook", "latent-factor"
@@ -35,7 +37,7 @@ def attention(
     return Contender(
         model=model,
         settings=where,
-        fit=fitter(EFA, training_of(parameters, options)),
+        fit=fitter(EFA, training_of({**PAPER, **parameters}, options)),
         ensemble=model != "efa-defaults",
         **{"n_configurations": 1, **more},
     )

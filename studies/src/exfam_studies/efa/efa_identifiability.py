@@ -33,7 +33,7 @@ from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row, row_over_seeds
 from exfam_studies.common.splits import Splits
 from exfam_studies.efa.attention_process import draw_attention_process
-from exfam_studies.efa.contenders import nats
+from exfam_studies.efa.contenders import PAPER, nats
 from exfam_studies.efa.diversity import (
     context_diversity,
     failed_diversity,
@@ -150,7 +150,7 @@ class Case:
     def fitted(self, options: Options) -> tuple[list[Fit], list[Row], Row]:
         """Fits of all seeds, the rows of their nats, and a row to fill in."""
         settings = {**self.size, "dims": int(self.parameters.get("embed_dim", 32))}
-        fit = fitter(EFA, training_of(self.parameters, options))
+        fit = fitter(EFA, training_of({**PAPER, **self.parameters}, options))
         tried, task = N_CONFIGURATIONS[self.task], TASK + self.task
         contender = Contender(model="efa", settings=settings, fit=fit, n_configurations=tried)
         fits = fit_seeds(contender, self.splits, seeds=max(2, options.n_seeds(SEEDS[self.task])))

@@ -108,7 +108,7 @@ def parameters(row: Row, options: Options) -> Mapping[str, Any]:
 
 
 def _group_parameters(kind: str, direction: str) -> dict[str, Any]:
-    common = {"direction": direction, "parts": "items", "support": "hard"}
+    common = {"base": "none", "direction": direction, "parts": "items", "support": "hard"}
     return {**common, **GROUPS[kind][1][direction, "exclusion"]}
 
 

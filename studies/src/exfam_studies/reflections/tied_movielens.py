@@ -59,6 +59,7 @@ def _efa_rows(task: str, tie: str, *, read: Callable[[], Splits], options: Optio
     direction = task.removeprefix("tied-efa-")
     chosen = EFA_SETTINGS[direction, "exclusion"]
     parameters = {"direction": direction, "parts": "items", "support": "hard", "tie": tie, **chosen}
+    parameters |= {"base": "none"}
     fit = fitter(EFA, training_of(parameters, options))
     contender = Contender(model="efa", settings={"tie": tie}, fit=fit, n_configurations=1)
     n_seeds = options.n_seeds(SEEDS)
