@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 
 import exfam
@@ -71,3 +72,23 @@ def test_commands_say_it(run, tmp_path):
     err = run("score", tmp_path / "model", tmp_path / "ratings.csv")[2]
     assert err.splitlines().count(sentence) == 1
     assert sentence in run("info", tmp_path / "model", "--format", "json")[1]
+
+
+def test_a_base_is_explained_context_by_context(run, results, model, tmp_path):
+    FRAME.to_csv(tmp_path / "ratings.csv", index=False)
+    model.save(tmp_path / "model")
+    words = ["explain", tmp_path / "model", tmp_path / "ratings.csv"]
+    because = model.explain_item(FRAME)
+    rows = results(*words, "--next")
+    assert list(rows[0]) == ["group", "item", "context", "contribution"]
+    added = [float(row["contribution"]) for row in rows]
+    np.testing.assert_allclose(added, because.contribution, rtol=1e-6)
+    assert len(results(*words, "--next", "--top", "2")) == 2 * len(because.items)
+    for more in ([], ["--per-head"]):
+        rows = results(*words, "--groups", "u1", *more)
+        (u1,) = (group for group in model.explain(FRAME) if group.group == "u1")
+        own = [row for row in rows if row["part"] == "base"]
+        assert {row["part"] for row in rows} == {"base", "items"}
+        assert {row.get("layer", "0") for row in own} == {"0"}
+        weights = [float(row["weight"]) for row in own]
+        np.testing.assert_allclose(weights, u1.contributions.contribution, rtol=1e-6)

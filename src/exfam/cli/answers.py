@@ -39,6 +39,11 @@ _OF_WEIGHTS = """A row for each observation as center and each of its context th
 at: its weight is the mean over layers and heads, or that of one with --per-head.
 "(nothing)" is the learned key that stands for none of the context.
 
+Of a model with a base, rows of part "base" (layer and head 0) have what each item of the
+context adds to the score that the base gives to the center, a probability; "(nothing)" is
+its score without context, and all rows of a center add up to the score, exactly. With --next
+only these, of the item that is recommended first to each group.
+
 Of a model of a table: a row for each row of the file and each cell of it that is there, with
 its weight, and what it adds to each logit of the response (of numbers, to the parameters of
 the distribution); the sums over all cells are the logits, exactly. "(nothing)" is a row without
@@ -154,10 +159,12 @@ EXPLAIN = Form(
             metavar="COLUMN",
         ),
         count("top", "contexts of largest weight for each center (default: all)"),
+        switch("next", "of groups and a base: why the first recommendation, context by context"),
         switch("per_head", "weights of each layer and head"),
     ],
     answers=_explain,
-    example="exfam explain model ratings.csv --groups anna --top 3",
+    example="exfam explain model ratings.csv --groups anna --top 3\n"
+    "exfam explain model baskets.csv --next --top 3",
     notes=_OF_WEIGHTS,
 )  # fmt: skip
 RECOMMEND = Form(

@@ -35,6 +35,7 @@ class _Baseline(GroupEstimator):
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
+    explain_item = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
     transform = OnlyIn("EFA", "LatentFactor")
     fit_transform = OnlyIn("EFA", "LatentFactor")

@@ -13,6 +13,7 @@ from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_base
 from exfam.efa.base.transitions import TransitionItems
+from exfam.efa.contributions import Contributions, explain_next
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.gate import Gain, set_gates
@@ -251,10 +252,25 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     def explain(self, X: Any) -> list[Explanation]:
         """Attention weights of each group of `X`, by layer and head, named by element.
 
+        And of a model with a base, what each item of the context adds to the scores of the others.
         Of the first member of an ensemble: averaging heads of different networks means nothing.
         """
         groups = self._inputs(X).groups
         return explain_groups(self.members_[0], groups, self.vocabulary_)
+
+    def explain_item(self, X: Any, item: Any = None) -> Contributions:
+        """Which items of each group raised or lowered a further item, by the base, exactly.
+
+        `item`: its label, or one label for each group; what `recommend` puts first unless given
+
+        The further item comes next, or anywhere in a set. Of the first member of an ensemble.
+        Raises UnknownItemError for an item not seen in training, ExfamError without a base.
+        """
+        groups = self._inputs(X).groups
+        if item is None:
+            item = self.recommend(groups, k=1).items[:, 0]
+        fitted = self.members_[0], self.schema_
+        return explain_next(*fitted, groups, self.vocabulary_, item=item)
 
     def position_attention(
         self, X: Any, *, length: int, part: str | None = None, term: str = "both"

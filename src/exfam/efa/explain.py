@@ -11,7 +11,8 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_whole
 from exfam.efa.blanks import append_blank
-from exfam.efa.networks.based import network_of
+from exfam.efa.contributions import Contributions, contributions
+from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
 from exfam.estimator.evaluate import evaluation_batches
@@ -29,13 +30,15 @@ class Explanation:
     `weights[part]` has a row for each element of the group as center, and a column for each
     element as context, then "(nothing)" for the null token and "(mask)" for the hidden center
     itself where the model has them; `part` is "items" or "values". With softmax attention a row
-    sums to 1. An element's own column is 0: it never sees itself.
+    sums to 1. An element's own column is 0: it never sees itself. `contributions`: of a model with
+    a base, what makes up the score of each element's item, given the others.
     """
 
     group: object
     centers: list[str]
     columns: list[str]
     weights: dict[str, Float[np.ndarray, "layers heads center column"]]
+    contributions: Contributions | None = None
 
     def to_dict(self, part: str) -> dict[str, np.ndarray]:
         """Columns `layer`, `head` (from 1), `center`, `context`, `weight` of one part."""
@@ -53,15 +56,18 @@ class Explanation:
 def explain_groups(
     model: TwoPartModel, groups: Groups, vocabulary: dict[str, np.ndarray]
 ) -> list[Explanation]:
-    """The attention weights of every group, one group at a time.
+    """Attention weights and contributions to a base's scores, one group at a time.
 
-    Raises ExfamError for a model without attention.
+    Raises ExfamError for a model with neither.
     """
     model.eval()
-    networks, device = _networks(model), next(model.parameters()).device
-    part = next(iter(networks.values()))
-    more = ["(nothing)"] if part.layers[0].attention.null is not None else []
-    more += ["(mask)"] if part.visibility.sees_mask else []
+    has_base = isinstance(model.item_part, BasedItems)
+    networks, more = _networks(model, required=not has_base), []
+    for part in list(networks.values())[:1]:
+        more = ["(nothing)"] if part.layers[0].attention.null is not None else []
+        more += ["(mask)"] if part.visibility.sees_mask else []
+    if groups.group_names is None:
+        groups = groups.with_(group_names=np.arange(len(groups)))
     known = vocabulary["item"].tolist() if "item" in vocabulary else []
     labels = [*map(str, known), "(unknown)"]
     explanations = []
@@ -73,22 +79,24 @@ def explain_groups(
         weights = {}
         for name, network in networks.items():
             with torch.inference_mode():
-                hidden = network.hidden(batch.to(device))
+                hidden = network.hidden(batch.to(next(network.parameters()).device))
             layers = torch.stack([layer[0] for layer in hidden.weights]).cpu().numpy()
             columns = np.append(present, np.ones(layers.shape[-1] - len(present), dtype=bool))
             weights[name] = layers[:, :, present][..., columns]
         names = [str(index) for index in range(int(present.sum()))]
         if group.item is not None and "item" in vocabulary:
             names = [labels[code] for code in group.item[element[present]]]
-        label = number if group.group_names is None else group.group_names.tolist()[0]
-        explanations.append(Explanation(label, names, names + more, weights))
+        (label,) = group.group_names.tolist()
+        own = group.compact().with_(role=None)
+        base = contributions(model, own, vocabulary) if has_base else None
+        explanations.append(Explanation(label, names, names + more, weights, base))
     return explanations
 
 
-def _networks(model: TwoPartModel) -> dict[str, EFANetwork]:
+def _networks(model: TwoPartModel, *, required: bool = True) -> dict[str, EFANetwork]:
     parts = {"items": network_of(model.item_part), "values": network_of(model.value_part)}
     networks = {name: part for name, part in parts.items() if part is not None}
-    if not networks:
+    if required and not networks:
         raise ExfamError("`explain` needs a model with attention, got one without.")
     return networks
 

@@ -61,6 +61,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
+    explain_item = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:

@@ -1,11 +1,11 @@
 """What comes next, and which items go together or replace each other."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
 from exfam.checks import ExfamError, UnknownItemError, check_whole, shown
 from exfam.efa.blanks import append_blank, gaps_of, insert_blank, typical_rows
@@ -146,15 +146,9 @@ def relations(
     if members[0].item_part is None:
         raise ExfamError("`item` relations must come from a model with an item part, got none.")
     labels = vocabulary.get("item", np.array([]))
-    codes = {label: code for code, label in enumerate(labels.tolist())}
-    try:
-        code = codes[item]
-    except (KeyError, TypeError) as error:  # TypeError: a list or a frame
-        raise UnknownItemError(
-            f"`item` must be one seen in training, got {shown(item)}."
-        ) from error
-    if len(codes) <= MANY_ITEMS:
-        of, by, likeness = _lifts_of_and_by(members, schema, code, given=np.arange(len(codes)))
+    code = int(item_codes(vocabulary, [item])[0])
+    if len(labels) <= MANY_ITEMS:
+        of, by, likeness = _lifts_of_and_by(members, schema, code, given=np.arange(len(labels)))
         strength = mutual = (of + by) / 2
         if alike:
             strength = np.where(mutual <= _little(np.delete(mutual, code)), likeness, -np.inf)
@@ -164,6 +158,19 @@ def relations(
     best = np.argsort(-strength, kind="stable")[: int(k)]
     best = best[np.isfinite(strength[best])]
     return Relations(item, labels[best], strength[best])
+
+
+def item_codes(
+    vocabulary: Mapping[str, np.ndarray], items: Sequence[Any]
+) -> Int64[np.ndarray, "items"]:
+    """Codes of items by their labels. Raises UnknownItemError for one not seen in training."""
+    known = vocabulary.get("item", np.array([])).tolist()
+    codes = {label: code for code, label in enumerate(known)}
+    for item in items:
+        # Lists and frames are no keys.
+        if not isinstance(item, Hashable) or item not in codes:
+            raise UnknownItemError(f"`item` must be one seen in training, got {shown(item)}.")
+    return np.array([codes[item] for item in items], dtype=np.int64)
 
 
 def _strength_of_candidates(

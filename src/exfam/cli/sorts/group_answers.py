@@ -65,8 +65,11 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
     return dict(zip(names_by_label(name, classes), probability.T, strict=True))
 
 
-def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
-    """Attention weights of chosen groups, one row for each center and context."""
+def explanation_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
+    """Attention weights of chosen groups, one row for each center and context.
+
+    And of a model with a base, what its scores are made of; of the next items alone with `--next`.
+    """
     if chosen.of is not None:
         raise ExfamError(
             f"`--of` must be left out for a model of groups, got {chosen.of!r}. It names a column "
@@ -74,13 +77,18 @@ def attention_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
         )
     if chosen.groups is not None:
         groups = groups[_indices(groups, chosen.groups)]
+    if chosen.next:
+        because = model.explain_item(groups)
+        first, columns = _first_entries(because, chosen.top), because.to_dict()
+        return {name: arrow_column(column[first]) for name, column in columns.items()}, []
     # Weights are square in a group's length: a part of the groups at a time.
     explanations = (
         explanation
         for first in range(0, len(groups), AT_A_TIME)
         for explanation in model.explain(groups[first : first + AT_A_TIME])
     )
-    return stacked(piece for group in explanations for piece in _tables(group, chosen)), []
+    pieces = (piece for group in explanations for piece in _tables(group, chosen))
+    return stacked(piece for piece in pieces if len(piece["weight"])), []
 
 
 def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
@@ -96,7 +104,7 @@ def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
 
 
 def _tables(explanation: Any, chosen: Any) -> Iterator[dict[str, Any]]:
-    """The weights of one group, a table for each part that was fitted."""
+    """The weights of one group, a table for each part that was fitted, and for the base."""
     for part, weights in explanation.weights.items():
         weights = weights if chosen.per_head else weights.mean((0, 1), keepdims=True)
         layer, head, center, context = np.indices(weights.shape).reshape(4, -1)
@@ -108,6 +116,24 @@ def _tables(explanation: Any, chosen: Any) -> Iterator[dict[str, Any]]:
         }
         fixed = {"group": [explanation.group] * len(rows), "part": [part] * len(rows)}
         yield fixed | heads | names | {"weight": weights.ravel()[rows].astype(np.float64)}
+    if (base := explanation.contributions) is not None:
+        rows = _first_entries(base, chosen.top)
+        zeros, table = np.zeros(len(rows), dtype=np.int64), base.to_dict()
+        yield {
+            "group": table["group"][rows],
+            "part": ["base"] * len(rows),
+            **({"layer": zeros, "head": zeros} if chosen.per_head else {}),
+            "center": table["item"][rows].astype(str),
+            "context": table["context"][rows].astype(str),
+            "weight": table["contribution"][rows],
+        }
+
+
+def _first_entries(base: Any, top: int | None) -> np.ndarray:
+    """Indices of the first entries of each candidate, all if `top` is None."""
+    first = np.searchsorted(base.candidate, base.candidate)
+    rank = np.arange(len(base.candidate)) - first
+    return np.flatnonzero(rank < (len(rank) if top is None else top))
 
 
 def _largest(weights: np.ndarray, top: int | None) -> np.ndarray:

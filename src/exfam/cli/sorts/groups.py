@@ -9,7 +9,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.cli.output import beside, number_of
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
-from exfam.cli.sorts.group_answers import attention_rows, predict_groups, recommend_items
+from exfam.cli.sorts.group_answers import explanation_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
 from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.efa.plan import hold_out_groups
@@ -190,7 +190,7 @@ GROUPS = Sort(
     answers={
         "score": _score,
         "predict": predict_groups,
-        "explain": attention_rows,
+        "explain": explanation_rows,
         "recommend": recommend_items,
     },
     refused={"fill": "It fills the cells of tables.", "rows": "Use --groups."},

@@ -125,6 +125,7 @@ TABLES = Sort(
         "memory_limit": "Tables are held in memory.",
         "date_format": "Write dates as 2024-01-31.",
         "groups": "Use --rows.",
+        "next": "Rows have no next item.",
     },
     plan=_plan,
     comparison=Comparison(

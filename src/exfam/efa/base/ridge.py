@@ -106,6 +106,25 @@ class RidgeItems(nn.Module):
             return score, (smooth[chosen] / smooth.sum()).log()[None]
         return score, self._log_popularity_without(batch, chosen)[where[0]]
 
+    def contributions(
+        self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+    ) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows length"]]:
+        """The score of one item a row without context, 0, and what each element adds: -P_ij / P_jj.
+
+        In evaluation mode. NaN for what is no known item of the context; an item that it has
+        several times counts once, in equal shares.
+        """
+        assert batch.item is not None
+        known = batch.present & (batch.item >= 0)
+        same = (batch.item[:, :, None] == batch.item[:, None]) & known[:, None]
+        seen, own = batch.item[where[0]], batch.item[where][:, None]
+        times = same.sum(-1)[where[0]] - (seen == own).long()
+        in_context = known[where[0]].scatter(1, where[1][:, None], False)
+        row, column = self.row[seen.clamp_min(0)], self.row[item][:, None]
+        added = -self.precision[row, column] / self.precision.diagonal()[column]
+        added = torch.where((row >= 0) & (column >= 0), added, 0.0) / times.clamp_min(1)
+        return added.new_zeros(len(item)), added.masked_fill(~in_context, torch.nan)
+
     def _scores(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
         column = self.row[chosen]
         is_covered = column >= 0

@@ -10,7 +10,7 @@ w_j proportional to g^lag. They are mixed with the popularity, and sharpened:
     eta_i = a log pop_i + c log(pi_0 pop_i + sum of pi_kg p_kg(i))
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -193,13 +193,9 @@ class TransitionItems(nn.Module):
     ) -> Float[Tensor, "rows chosen"]:
         histories, popularity = self._histories(batch, where, chosen)
         mixture = self.mixture.double().cpu().numpy()
-        due, filters = np.full(len(where[0]), mixture[0]), iter(mixture[1:])
+        due = np.full(len(where[0]), mixture[0])
         mix = torch.zeros_like(popularity)
-        for number, kernel in enumerate(KERNELS):
-            shares = [(next(filters), decay) for decay in kernel.decays]
-            weight = sum(share * histories.weights(decay) for share, decay in shares if share)
-            if not np.any(weight):
-                continue
+        for number, weight in self._mixed_weights(histories):
             near, of_popularity = histories.filtered(number, weight)
             mix = mix + _dense(near).to(popularity)
             due += of_popularity
@@ -208,6 +204,44 @@ class TransitionItems(nn.Module):
         # Counts of one's own, subtracted, leave rounding errors.
         mix = torch.maximum(mix, 1e-6 * popularity)
         return self.exponents[0] * popularity.log() + self.exponents[1] * mix.log()
+
+    def _mixed_weights(
+        self, histories: _Histories
+    ) -> Iterator[tuple[int, Float[np.ndarray, "rows recent"]]]:
+        """Of each kernel that counts, the weights of the items by lag, its decays mixed."""
+        filters = iter(self.mixture[1:].double().cpu().numpy())
+        for number, kernel in enumerate(KERNELS):
+            shares = [(next(filters), decay) for decay in kernel.decays]
+            weight = sum(share * histories.weights(decay) for share, decay in shares if share)
+            if np.any(weight):
+                yield number, weight
+
+    def contributions(
+        self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+    ) -> tuple[Float[Tensor, "rows"], Float[Tensor, "rows length"]]:
+        """The mixture's probability of one item a row without context, and what elements add.
+
+        Without context it is the popularity, as a share of all mixed. An element adds to it where
+        the item stood near its own more often than is usual, and takes from it where less often:
+        the sum over kernels of their weights times (C[j, i] - n[j] pop_i) / (n[j] + kappa). In
+        evaluation mode. NaN for what is no known item among the last `RECENT`.
+        """
+        every = torch.arange(self.n_items, device=item.device)
+        histories, popularity = self._histories(batch, where, every)
+        usual = popularity[0, item].double().cpu().numpy()
+        row, lag = np.nonzero(histories.code >= 0)
+        code, column = histories.code[row, lag], item.cpu().numpy()[row]
+        more = np.zeros(len(row))
+        for number, weight in self._mixed_weights(histories):
+            size = histories.sizes[number][code]
+            near = histories.counts[number][code, column] - size * usual[row]
+            more += weight[row, lag] * near / (size + KERNELS[number].prior)
+        added = np.full((len(item), batch.present.shape[1]), np.nan)
+        added[row, where[1].cpu().numpy()[row] - 1 - lag] = more
+        mixed = np.where(histories.is_empty, 1.0, float(self.mixture.double().sum()))
+        return torch.from_numpy(mixed * usual).to(popularity), torch.from_numpy(added).to(
+            popularity
+        )
 
     def filters(
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]

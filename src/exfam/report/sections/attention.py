@@ -1,13 +1,16 @@
 """Which elements of a group the model looks at."""
 
+from typing import Any
+
 import numpy as np
 
 from exfam.efa.explain import Explanation
+from exfam.efa.networks.based import BasedItems
 from exfam.groups import Groups
 from exfam.plots import layer_map
 from exfam.report.material import Material
-from exfam.report.page import Part, Picture, Section, SideBySide, left_out
-from exfam.report.words import clean, quantity
+from exfam.report.page import Pairs, Part, Picture, Section, SideBySide, TableData, left_out
+from exfam.report.words import clean, figure, quantity
 
 _TITLE = "Attention"
 _FEWEST, _MOST = 4, 10
@@ -15,6 +18,7 @@ _CANDIDATES = 40
 _PANELS = 8
 _MOST_LAYERS = 3
 _IN_PICTURES = 30
+_REASONS, _MOST_REASONS = 5, 4
 
 
 def attention_section(material: Material) -> Section:
@@ -29,6 +33,10 @@ def attention_section(material: Material) -> Section:
     explanations = [group for group in explained if len(group.centers) <= 2 * _MOST]
     if not explanations:
         return left_out(_TITLE, "no group has two elements or more.")
+    reasons = _reasons(model, candidates)
+    if not explanations[0].weights:
+        text = ["The model is its base alone, without attention."]
+        return Section(_TITLE, text=text, parts=reasons)
     first = explanations[0].weights.values()
     number = int(np.clip(_PANELS // sum(min(len(part), _MOST_LAYERS) for part in first), 1, 3))
     shown = sorted(explanations, key=_unevenness, reverse=True)[:number]
@@ -43,7 +51,29 @@ def attention_section(material: Material) -> Section:
     if len(model.members_) > 1:
         text.append("Of the first member of the ensemble.")
     parts: list[Part] = [SideBySide(_pictures(explanation)) for explanation in shown]
+    parts += reasons
     return Section(_TITLE, text=text, parts=parts)
+
+
+def _reasons(model: Any, groups: Groups) -> list[Part]:
+    """Which items made the base recommend what it does to a few groups."""
+    if not isinstance(model.members_[0].item_part, BasedItems):
+        return []
+    because, cells = model.explain_item(groups[:_REASONS]), []
+    for number, item in enumerate(because.items):
+        entries = np.flatnonzero(because.candidate == number)[:_MOST_REASONS]
+        added = [
+            (clean(because.context[entry]), figure(because.contribution[entry]))
+            for entry in entries
+        ]
+        group = clean(because.groups[number], most=30)
+        cells.append([group, clean(item), Pairs(added), figure(because.score[number])])
+    caption = (
+        "What each item of the context adds to the probability by which the base scores the "
+        f"item recommended first: the {_MOST_REASONS} largest. “(nothing)”: without context."
+    )
+    words = ["group", "recommended", "because of"]
+    return [TableData([*words, "score"], cells, words=words, title="Reasons", caption=caption)]
 
 
 def _candidates(groups: Groups, *, seed: int) -> tuple[Groups | None, bool]:
