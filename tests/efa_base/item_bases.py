@@ -10,7 +10,8 @@ from exfam.efa.networks.based import present_elements
 from exfam.groups import CONTEXT, TARGET
 from model_cases import make_groups
 
-N_ITEMS, STRENGTH = 9, 2.0
+N_ITEMS = 9
+PENALTY = np.linspace(1.0, 3.0, N_ITEMS)
 KINDS = ("ridge", "ridge of some", "transitions")
 
 
@@ -42,10 +43,10 @@ def fit(kind, groups):
         base.exponents.copy_(torch.tensor([-0.3, 1.4]))
         return base.eval()
     held = held_items(groups, N_ITEMS)
-    base = ridge_items(held, STRENGTH)
+    base = ridge_items(held, PENALTY, most=N_ITEMS)
     if kind == "ridge of some":
         row = torch.arange(N_ITEMS).masked_fill(torch.arange(N_ITEMS) >= 6, -1)
-        precision = ridge_items(held[:, :6], STRENGTH).precision
+        precision = ridge_items(held[:, :6], PENALTY, most=6).precision
         base = RidgeItems(precision, row=row, count=base.count, numbers=base.numbers)
     base.numbers.copy_(torch.tensor([0.6, 0.3, 0.8, -1.0]))
     return base.eval()

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from efa_base.item_bases import KINDS, N_ITEMS, STRENGTH, fit, outputs, rich_groups
-from exfam.efa.base import fit_ridge
-from exfam.efa.base.fit_ridge import held_items
+from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
+from exfam.efa.base.fit_ridge import held_items, ridge_items
 from exfam.efa.base.sets import Sets
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, kernel_counts
 from exfam.efa.networks.based import present_elements
@@ -38,10 +37,10 @@ def test_training_is_leaving_the_group_out(kind, ranges):
 
 
 @pytest.mark.parametrize("n_covered", [N_ITEMS, 5])
-def test_scores_are_those_of_ease_among_the_most_frequent(n_covered, monkeypatch):
-    monkeypatch.setattr(fit_ridge, "MOST_COVERED", n_covered)
-    groups = rich_groups(repeats=False)
-    base = fit_ridge.ridge_items(held_items(groups, N_ITEMS), STRENGTH).eval()
+def test_scores_are_those_of_ease_among_the_most_frequent(n_covered):
+    strength, groups = 2.0, rich_groups(repeats=False)
+    penalty = np.full(N_ITEMS, strength)
+    base = ridge_items(held_items(groups, N_ITEMS), penalty, most=n_covered).eval()
     covered, rare = base.row >= 0, base.row < 0
     assert covered.sum() == n_covered
     if n_covered < N_ITEMS:
@@ -51,11 +50,11 @@ def test_scores_are_those_of_ease_among_the_most_frequent(n_covered, monkeypatch
     scores, _ = base.link_inputs(batch, known, torch.arange(N_ITEMS))
     role = np.where(groups.item < 0, CONTEXT, groups.role).astype(np.int8)
     context = two_part.context_items(batch, "bidirectional", N_ITEMS)[known].double().numpy()
-    expected = ease(groups.with_(role=role), ridge=STRENGTH).scores(groups.with_(role=role))
+    expected = ease(groups.with_(role=role), ridge=strength).scores(groups.with_(role=role))
     if n_covered < N_ITEMS:
         frequent = np.where(covered.numpy()[groups.item] & (groups.item >= 0), groups.item, -1)
         # EASE of a smaller catalog, by the same targets.
-        weights = ease(groups.with_(item=frequent.astype(np.int32)), ridge=STRENGTH).weights
+        weights = ease(groups.with_(item=frequent.astype(np.int32)), ridge=strength).weights
         expected = context @ weights * covered.numpy()
     # Items of the context have one less.
     np.testing.assert_allclose(scores, expected - context * covered.numpy(), atol=2e-5)

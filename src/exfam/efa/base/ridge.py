@@ -1,9 +1,9 @@
 """Ridge scores of item sets: each item regressed on the others, every conditional left out exactly.
 
-A group is the set x of its items, 0 or 1 an item. With the precision P = (X'X + strength I)^-1 the
+A group is the set x of its items, 0 or 1 an item. With the precision P = (X'X + D)^-1 the ridge
 regression of item j on the others scores it, from the context c of a target,
 
-    s_j = -(P c)_j / P_jj,
+    s_j = -(P c)_j / P_jj,    D_ii = strength * (count_i / mean count)^(1/4),
 
 an estimate of the probability that a group with these items holds j (as in EASE), less 1 for items
 of the context, so that the score's weight says whether they come again. The output is a
@@ -46,14 +46,18 @@ class RidgeNumbers(NamedTuple):
     log_kappa: Float[Tensor, ""]
 
 
+def chance_of(score: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen"]:
+    """Scores as probabilities, above 0: `softplus(100 s) / 100`."""
+    return softplus(score * _SHARPNESS) / _SHARPNESS
+
+
 def ridge_link(
     score: Float[Tensor, "rows chosen"],
     log_popularity: Float[Tensor, "rows_or_one chosen"],
     numbers: RidgeNumbers,
 ) -> Float[Tensor, "rows chosen"]:
     """Outputs of scores: `a log pop + g s + c log(softplus(100 s) / 100 + kappa pop)`."""
-    chance = softplus(score * _SHARPNESS) / _SHARPNESS
-    chance = chance + (numbers.log_kappa + log_popularity).exp()
+    chance = chance_of(score) + (numbers.log_kappa + log_popularity).exp()
     return numbers.popularity * log_popularity + numbers.score * score + numbers.link * chance.log()
 
 

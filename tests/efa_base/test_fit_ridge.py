@@ -1,0 +1,76 @@
+"""The fit of the ridge base: numbers of the least nats, a strength between those that are tried."""
+
+import numpy as np
+import pytest
+import torch
+
+from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
+from exfam.efa.base import fit_ridge
+from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
+from exfam.efa.base.ridge import RidgeNumbers, ridge_link
+from exfam.groups import CONTEXT
+from model_cases import make_groups
+
+CHOSEN = np.array([7, 1, 4, 2, 3])
+
+
+def left_out(groups=None, **parameters):
+    """Inputs of random targets of many groups, those of five items."""
+    groups = make_groups(lengths=[6] * 40, repeats=False, n_items=N_ITEMS)
+    chosen = {"most": 10**6, "seed": 0, "hard": True, **parameters}
+    base = ridge_items(held_items(groups, N_ITEMS), PENALTY, most=N_ITEMS)
+    return LeftOut.draw(groups, CHOSEN, **chosen).inputs(base)
+
+
+def nats(inputs, numbers):
+    """With the hold, by the link that predicts."""
+    eta = ridge_link(inputs.score, inputs.log_popularity, RidgeNumbers(*numbers))
+    eta = eta.masked_fill(~inputs.allowed, -torch.inf)
+    start = torch.tensor(fit_ridge.START)
+    hold = fit_ridge._HOLD * (numbers - start).square().sum()
+    return torch.nn.functional.cross_entropy(eta, inputs.item) + hold
+
+
+def test_the_numbers_are_those_of_the_least_nats():
+    inputs, start = left_out(), torch.tensor(fit_ridge.START)
+    numbers, least = fit_ridge.fit_numbers(inputs, start=start)
+    slow, expected = fit_ridge.find_minimum(lambda n: nats(inputs, n), start, n_steps=200)
+    assert float(nats(inputs, start)) > least + 0.01
+    assert least == pytest.approx(float(nats(inputs, numbers)), abs=1e-5)
+    assert least == pytest.approx(expected, abs=1e-4)
+    torch.testing.assert_close(numbers, slow, atol=0.1, rtol=0.1)
+    again, _ = fit_ridge.fit_numbers(inputs, start=numbers)
+    torch.testing.assert_close(again, numbers, atol=0.05, rtol=0.05)
+
+
+@pytest.mark.parametrize("foot", [0.2, 1.0, 2.3, 3.4, 4.5, 6.2, 7.0, 9.0])
+def test_the_strength_is_at_the_foot_of_a_parabola_or_the_last_one(foot):
+    tried = []
+
+    def nats_of(number):
+        tried.append(number)
+        return (number - foot) ** 2
+
+    expected = min(max(foot, fit_ridge.LOWEST), fit_ridge.HIGHEST)
+    assert fit_ridge._lowest(nats_of) == pytest.approx(expected)
+    assert len(set(tried)) == len(tried)
+    assert fit_ridge._lowest(lambda number: 1.0) == fit_ridge.FIRST
+
+
+@pytest.mark.parametrize("hard", [True, False])
+def test_targets_are_those_of_chosen_items_and_the_context_is_excluded(hard):
+    groups = rich_groups(repeats=False)
+    groups = groups.with_(role=np.where(np.arange(groups.n_rows) % 7, groups.role, CONTEXT))
+    drawn = LeftOut.draw(groups, CHOSEN, most=10**6, seed=0, hard=hard)
+    is_target = (groups.role != CONTEXT) & np.isin(groups.item, CHOSEN)
+    assert 1 < drawn.groups.n_targets == is_target[groups.elements()].sum()
+    inputs = drawn.inputs(ridge_items(held_items(groups, N_ITEMS), PENALTY, most=N_ITEMS))
+    own = torch.zeros_like(inputs.allowed).scatter_(1, inputs.item[:, None], True)
+    assert inputs.allowed[own].all() and hard != bool(inputs.allowed.all())
+    few = LeftOut.draw(groups, CHOSEN, most=1, seed=0, hard=hard).groups
+    assert few.n_targets == min(100, drawn.groups.n_targets)
+
+
+def test_long_groups_are_not_all_seen(monkeypatch):
+    monkeypatch.setattr(fit_ridge, "MOST_ELEMENTS", 30)
+    assert len(left_out().item) <= 36
