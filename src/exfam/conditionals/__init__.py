@@ -7,10 +7,13 @@
     two_stream   causal, any depth: content never sees a mask, so one stream serves all queries
     exact        bidirectional, one layer; or two layers without feed-forward or layer norm
     static       keys and values come from each token alone, at every layer: any depth, one pass
+
+`Windowed` has another one work on long causal groups window by window.
 """
 
 from exfam.conditionals.base import Conditional, Copies, Hidden, Static, Tokens, TwoStream
 from exfam.conditionals.exact import CONDITIONALS, Exact, choose_conditional
+from exfam.conditionals.windows import Windowed
 
 __all__ = [
     "CONDITIONALS",
@@ -21,5 +24,6 @@ __all__ = [
     "Static",
     "Tokens",
     "TwoStream",
+    "Windowed",
     "choose_conditional",
 ]

@@ -44,6 +44,20 @@ class Conditional(ABC):
     def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
         """Hidden states of all centers."""
 
+    def states(
+        self,
+        blocks: Sequence[Block],
+        tokens: Tokens,
+        visibility: Visibility,
+        wanted: Bool[Tensor, "batch length"],
+    ) -> Float[Tensor, "batch length embed"]:
+        """Hidden states alone, right at the `wanted` centers at least."""
+        return self.hide(blocks, tokens, visibility).state
+
+    def numbers_an_element(self, longest: int, *, n_heads: int, dim: int) -> int:
+        """Numbers that an element of a group of that length takes in the largest array."""
+        return longest * n_heads
+
     def check(self, blocks: Sequence[Block], visibility: Visibility) -> None:
         """Raise ExfamError where this way does not serve such a network."""
         reason = self.refusal(blocks, visibility)
@@ -117,6 +131,9 @@ def repeat_position(position: Tensor, rows: Tensor) -> Tensor:
 
 class Copies(Conditional):
     """One masked copy of the group for each element: the definition, exact for any network."""
+
+    def numbers_an_element(self, longest: int, *, n_heads: int, dim: int) -> int:
+        return longest * max(longest * n_heads, dim)
 
     def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
         lengths = tokens.present.int().sum(1)

@@ -114,9 +114,7 @@ def group_vectors(
         extended = append_blank(groups, schema)
     else:
         extended = groups.compact().with_(role=None)
-    hidden = _sums_of_groups(
-        model, extended, lambda batch: part.hidden(batch).state, dim=part.embedding.dim
-    )
+    hidden = _sums_of_groups(model, extended, part.states, dim=part.embedding.dim)
     lengths = extended.stop - extended.start if name == "values" else np.ones(len(groups))
     return hidden / np.maximum(lengths, 1)[:, None].astype(np.float32)
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from exfam.attention import SCORE_KERNELS, Attention, Block, NullToken, Visibility, build_block
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
-from exfam.conditionals import choose_conditional
+from exfam.conditionals import Windowed, choose_conditional
 from exfam.efa.networks.based import BasedItems, LearnedScale, NoCorrection
 from exfam.efa.networks.context import GroupOffset
 from exfam.efa.networks.efa_network import (
@@ -142,6 +142,8 @@ class _Builder:
         if settings.attention == "none":
             return BasedItems(base, NoCorrection(n_items, settings.direction))
         network = self.item_part(None)
+        if network.visibility.causal:
+            network.conditional = Windowed(network.conditional)
         head: Any = network.head
         if settings.tie == "none":
             nn.init.zeros_(head.centers.table.weight)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from exfam.attention import Block, Visibility
 from exfam.catalog.linear import LinearEta, item_products
-from exfam.conditionals import Conditional, Copies, Hidden, Tokens
+from exfam.conditionals import Conditional, Hidden, Tokens
 from exfam.embeddings import ItemEmbedding, Reflected, TokenEmbedding, item_rows
 from exfam.encodings import Encoding, share_positions
 from exfam.families import Family
@@ -66,16 +66,19 @@ class EFANetwork(nn.Module):
         """Hidden states H(x)_i of all centers, and their attention weights."""
         return self.conditional.hide(self.layers, self.tokens(batch), self.visibility)
 
+    def states(self, batch: Batch) -> Float[Tensor, "batch length embed"]:
+        """Hidden states of the targets; those of other elements may mean nothing."""
+        tokens, wanted = self.tokens(batch), batch.target
+        return self.conditional.states(self.layers, tokens, self.visibility, wanted)
+
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
-        """The head's outputs for all elements, each given its context."""
-        return self.head(self.hidden(batch).state, batch)
+        """The head's outputs for all targets, each given its context."""
+        return self.head(self.states(batch), batch)
 
     def numbers_an_element(self, longest: int) -> int:
         """Numbers that an element of a group of that length takes in the largest array."""
-        attended = longest * self.layers[0].attention.n_heads
-        # Of masked copies, each element has one of its whole group.
-        copies = isinstance(self.conditional, Copies)
-        return longest * max(attended, self.embedding.dim) if copies else attended
+        n_heads, dim = self.layers[0].attention.n_heads, self.embedding.dim
+        return self.conditional.numbers_an_element(longest, n_heads=n_heads, dim=dim)
 
     @property
     def n_items(self) -> int:
@@ -85,7 +88,7 @@ class EFANetwork(nn.Module):
     def linear(self, batch: Batch) -> LinearEta:
         """The outputs of an item head as factors."""
         head: Any = self.head  # nn.Module's attributes have no better type
-        return head.linear(self.hidden(batch).state)
+        return head.linear(self.states(batch))
 
 
 class ItemBias(nn.Module):
