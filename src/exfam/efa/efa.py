@@ -155,6 +155,15 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_, self.gain_ = choose_encoding(self.encoding, plan.train), None
         self._base = self._fit_base(plan)
+        try:
+            self._correct(plan)
+        finally:
+            if isinstance(self._base, TransitionItems):
+                self._base.forget_outputs()
+            self._base = None
+
+    def _correct(self, plan: FitPlan) -> None:
+        """Train what corrects the base, if there is one, and let validation weigh it."""
         if isinstance(self._base, TransitionItems):
             self._base.keep_outputs(plan.train.n_rows)
         # Of corrected sets, decay and rate go down as validation says; values need no such decay.
@@ -165,13 +174,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
             "batch_size": self._groups_a_step(plan.train, has_base),
         }
         train(self, plan, settings)
-        if isinstance(self._base, TransitionItems):
-            self._base.forget_outputs()
         if self._base is not None and self.attention != "none" and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
-        self._base = None
 
     def _groups_a_step(self, groups: Groups, has_base: bool) -> int:
         if self.batch_size is not None:

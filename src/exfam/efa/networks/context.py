@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from exfam.checks import check_positive
 from exfam.efa.networks.efa_network import ItemBias
+from exfam.embeddings import ItemEmbedding
 from exfam.families import Family
 from exfam.groups import Batch
 
@@ -57,6 +58,25 @@ def pooled_context(
     if pooling == "mean":
         return total / visible_sum(is_shown, shown, direction).clamp_min(1.0)
     return total / (is_shown.sum(1, keepdim=True) - is_shown).clamp_min(1.0)
+
+
+class ContextSum(nn.Module):
+    """The sum of the context items' vectors, divided by a power of their number that is learned.
+
+    A mean is power 1; it starts halfway to the sum.
+    """
+
+    def __init__(self, items: ItemEmbedding, *, direction: str) -> None:
+        super().__init__()
+        self.items, self.direction = items, direction
+        self.power = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, batch: Batch) -> Vectors:
+        """One vector an element."""
+        total = visible_sum(self.items(batch), batch.present, self.direction)
+        one = batch.present[..., None].to(total.dtype)
+        number = visible_sum(one, batch.present, self.direction)
+        return total / number.clamp_min(1.0) ** self.power
 
 
 class GroupOffset(nn.Module):

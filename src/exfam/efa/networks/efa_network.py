@@ -88,7 +88,7 @@ class EFANetwork(nn.Module):
     def linear(self, batch: Batch) -> LinearEta:
         """The outputs of an item head as factors."""
         head: Any = self.head  # nn.Module's attributes have no better type
-        return head.linear(self.states(batch))
+        return head.linear(self.states(batch), batch)
 
 
 class ItemBias(nn.Module):
@@ -160,7 +160,8 @@ State = Float[Tensor, "batch length embed"]
 class ItemHead(nn.Module):
     """eta_i = delta H_i + bias: products with the items' center vectors.
 
-    `norm` maps the hidden state first (a layer norm after pre-norm blocks, or nothing).
+    `norm` maps the hidden state first (a layer norm after pre-norm blocks, or nothing); `beside`, a
+    part of its own, adds to it what else the context says.
     Source: EFA paper, section 2.1, step 4.
     """
 
@@ -170,14 +171,19 @@ class ItemHead(nn.Module):
         *,
         norm: nn.Module,
         bias: Float[Tensor, "items"] | None,
+        beside: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        self.centers, self.norm = centers, norm
+        self.centers, self.norm, self.beside = centers, norm, beside
         self.bias = None if bias is None else nn.Parameter(bias.clone())
 
     def forward(self, state: State, batch: Batch) -> Float[Tensor, "batch length items"]:
-        eta = self.norm(state) @ self.centers.vectors().T
+        eta = self._normed(state, batch) @ self.centers.vectors().T
         return eta if self.bias is None else eta + self.bias
+
+    def _normed(self, state: State, batch: Batch) -> State:
+        state = self.norm(state)
+        return state if self.beside is None else state + self.beside(batch)
 
     @property
     def n_items(self) -> int:
@@ -185,9 +191,9 @@ class ItemHead(nn.Module):
         items = self.centers.items if isinstance(self.centers, Reflected) else self.centers
         return items.n_items
 
-    def linear(self, state: State) -> LinearEta:
+    def linear(self, state: State, batch: Batch) -> LinearEta:
         """The outputs as factors."""
-        return item_products(self.norm(state), self.centers, self.bias)
+        return item_products(self._normed(state, batch), self.centers, self.bias)
 
 
 class ValueHead(nn.Module):
