@@ -12,7 +12,7 @@ from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import Windowed, choose_conditional
 from exfam.efa.networks.based import BasedItems, LearnedScale, NoCorrection
-from exfam.efa.networks.context import GroupOffset
+from exfam.efa.networks.context import ContextSum, GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
     EFANetwork,
@@ -142,9 +142,14 @@ class _Builder:
         if settings.attention == "none":
             return BasedItems(base, NoCorrection(n_items, settings.direction))
         network = self.item_part(None)
+        head: Any = network.head
         if network.visibility.causal:
             network.conditional = Windowed(network.conditional)
-        head: Any = network.head
+        else:
+            vectors = ItemEmbedding(
+                n_items, network.embedding.dim, generator=self.generator, scale=0.05
+            )
+            head.beside = ContextSum(vectors, direction=settings.direction)
         if settings.tie == "none":
             nn.init.zeros_(head.centers.table.weight)
         else:  # center vectors that are context vectors cannot be 0
