@@ -47,11 +47,14 @@ class Fitted:
 
     `exact`: whether these are log-probabilities (up to a constant), not scores
     `settings`: chosen on validation, or else worth knowing
+    `refit`: fits the same settings to the training groups of other data: once all is chosen,
+        validation groups are data as well
     """
 
     predict: Callable[[Groups], Float[np.ndarray, "elements items"]]
     exact: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
+    refit: "Callable[[Data], Fitted] | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)

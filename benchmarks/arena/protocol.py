@@ -11,7 +11,7 @@ from benchmarks.arena.kind import Data, Fitted
 from jaxtyping import Bool, Float, Int64
 
 from exfam.groups import Groups
-from exfam.groups.arrange import compact
+from exfam.groups.arrange import compact, concatenate
 from exfam.scores.metrics import ranks
 
 K = 10
@@ -68,14 +68,27 @@ def calibrated(fitted: Fitted, data: Data) -> Fitted:
     """Scores as log-probabilities: times a number, plus the log of popularity times another."""
     if fitted.exact:
         return fitted
-    log_popularity = np.log(popularity(data))
-    scale, weight = _calibration(fitted, data, log_popularity)
-
-    def predict(groups: Groups) -> np.ndarray:
-        return fitted.predict(groups) * scale + log_popularity * weight
-
+    scale, weight = _calibration(fitted, data, np.log(popularity(data)))
     numbers = {"scale": scale, "weight_of_log_popularity": weight}
-    return Fitted(predict, settings={**fitted.settings, "calibration": numbers})
+
+    def scaled(fitted: Fitted, data: Data) -> Fitted:
+        added = np.log(popularity(data)) * weight
+        return Fitted(lambda groups: fitted.predict(groups) * scale + added)
+
+    refit = fitted.refit
+    return replace(
+        scaled(fitted, data),
+        settings={**fitted.settings, "calibration": numbers},
+        refit=None if refit is None else lambda other: scaled(refit(other), other),
+    )
+
+
+def refitted(fitted: Fitted, data: Data) -> Fitted:
+    """The same settings fitted to training and validation groups together, where that is quick."""
+    if fitted.refit is None:
+        return fitted
+    both = replace(data, train=concatenate([data.train, data.validation]))
+    return replace(fitted.refit(both), settings=fitted.settings)
 
 
 def _calibration(

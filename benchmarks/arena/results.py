@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.arena.kind import Contender, Kind
-from benchmarks.arena.protocol import calibrated, judge
+from benchmarks.arena.protocol import calibrated, judge, refitted
 
 from exfam.files import write_atomically
 from exfam_studies.common.provenance import this_run
@@ -38,7 +38,7 @@ def fit_and_judge(kind: Kind, dataset: str, contender: str, seed: int, *, folder
     row: Row = {**named, "data": data.sizes(), "missing": _missing(chosen, data.n_items)}
     if row["missing"] is None:
         start = time.process_time()
-        fitted = calibrated(chosen.fit(data, seed), data)
+        fitted = refitted(calibrated(chosen.fit(data, seed), data), data)
         fit_seconds = time.process_time() - start
         elements = judge(fitted, data.test, data)
         row |= {

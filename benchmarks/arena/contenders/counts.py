@@ -1,6 +1,8 @@
 """Sequences by counts: first-order Markov chain, and co-occurrence within windows."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,19 +20,20 @@ MOST_LAGS = 40
 
 def fit_markov(data: Data, seed: int) -> Fitted:
     """The counts of what follows an item, shrunk to popularity; before the first is a start."""
+    candidates = (({"shrinkage": number}, _followers(number, data)) for number in SHRINKAGES)
+    return best_on_validation(candidates, data)
+
+
+def _followers(shrinkage: float, data: Data) -> Fitted:
     counts, common = _starts_and_followers(data), popularity(data)
     total = counts.sum(axis=1)
 
-    def shrunk(shrinkage: float) -> Fitted:
-        def predict(groups: Groups) -> np.ndarray:
-            before = _before(groups, start=data.n_items)
-            followers = counts[before].toarray() + shrinkage * common
-            return np.log(followers / (total[before] + shrinkage)[:, None])
+    def predict(groups: Groups) -> np.ndarray:
+        before = _before(groups, start=data.n_items)
+        followers = counts[before].toarray() + shrinkage * common
+        return np.log(followers / (total[before] + shrinkage)[:, None])
 
-        return Fitted(predict)
-
-    candidates = (({"shrinkage": shrinkage}, shrunk(shrinkage)) for shrinkage in SHRINKAGES)
-    return best_on_validation(candidates, data)
+    return Fitted(predict, refit=partial(_followers, shrinkage))
 
 
 def fit_windows(data: Data, seed: int) -> Fitted:
@@ -45,9 +48,15 @@ def fit_windows(data: Data, seed: int) -> Fitted:
             for recency in RECENCIES:
                 for shrinkage in WINDOW_SHRINKAGES:
                     settings = {"window": window, "recency": recency, "shrinkage": shrinkage}
-                    yield settings, _mixture(counts, data, recency, shrinkage)
+                    mixture = _mixture(counts, data, recency, shrinkage)
+                    yield settings, replace(mixture, refit=partial(_windows, settings))
 
     return best_on_validation(candidates(), data)
+
+
+def _windows(settings: dict[str, Any], data: Data) -> Fitted:
+    counts = _soon_after(data, settings["window"])
+    return _mixture(counts, data, settings["recency"], settings["shrinkage"])
 
 
 def _mixture(

@@ -4,7 +4,8 @@ A context's factors are folded in: by ALS the least squares solution given its i
 has none, the mean of its items' factors.
 """
 
-from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,27 +35,25 @@ BPR: tuple[dict[str, Any], ...] = (
 def fit_als(data: Data, seed: int) -> Fitted:
     from implicit.cpu.als import AlternatingLeastSquares
 
-    def candidates() -> Iterator[tuple[dict[str, Any], Fitted]]:
-        for settings in ALS:
-            model = AlternatingLeastSquares(num_threads=1, random_state=seed, **settings)
-            model.fit(_held(data), show_progress=False)
-            yield settings, _folded_in(model, data)
+    def fitted(settings: dict[str, Any], data: Data) -> Fitted:
+        model = AlternatingLeastSquares(num_threads=1, random_state=seed, **settings)
+        model.fit(_held(data), show_progress=False)
+        return replace(_folded_in(model, data), refit=partial(fitted, settings))
 
-    return best_on_validation(candidates(), data)
+    return best_on_validation(((settings, fitted(settings, data)) for settings in ALS), data)
 
 
 def fit_bpr(data: Data, seed: int) -> Fitted:
     from implicit.cpu.bpr import BayesianPersonalizedRanking
 
-    def candidates() -> Iterator[tuple[dict[str, Any], Fitted]]:
-        for settings in BPR:
-            model = BayesianPersonalizedRanking(
-                num_threads=1, random_state=seed, iterations=100, **settings
-            )
-            model.fit(_held(data), show_progress=False)
-            yield settings, _averaged(model, data)
+    def fitted(settings: dict[str, Any], data: Data) -> Fitted:
+        model = BayesianPersonalizedRanking(
+            num_threads=1, random_state=seed, iterations=100, **settings
+        )
+        model.fit(_held(data), show_progress=False)
+        return replace(_averaged(model, data), refit=partial(fitted, settings))
 
-    return best_on_validation(candidates(), data)
+    return best_on_validation(((settings, fitted(settings, data)) for settings in BPR), data)
 
 
 def _folded_in(model: Any, data: Data) -> Fitted:

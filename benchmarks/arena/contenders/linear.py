@@ -1,6 +1,7 @@
 """Popularity, item-kNN and EASE: scores linear in the context, closed form."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,18 +9,27 @@ from benchmarks.arena.kind import Contender, Data, Fitted
 from benchmarks.arena.protocol import best_on_validation, popularity
 
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn
+from exfam.groups import Groups
 
 NEIGHBORS, SHRINKAGES = (5, 10, 20, 50, 200), (0.0, 10.0, 100.0)
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
 
 
 def fit_popularity(data: Data, seed: int) -> Fitted:
-    log_popularity = np.log(popularity(data))
-    return Fitted(lambda groups: np.tile(log_popularity, (groups.n_elements, 1)))
+    def fit(data: Data) -> Fitted:
+        log_popularity = np.log(popularity(data))
+        return Fitted(lambda groups: np.tile(log_popularity, (groups.n_elements, 1)), refit=fit)
+
+    return fit(data)
 
 
-def _linear(recommender: LinearRecommender, data: Data) -> Fitted:
-    return Fitted(lambda groups: recommender.scores(groups, direction=data.direction), exact=False)
+def _linear(make: Callable[[Groups], LinearRecommender], data: Data) -> Fitted:
+    recommender = make(data.train)
+    return Fitted(
+        lambda groups: recommender.scores(groups, direction=data.direction),
+        exact=False,
+        refit=partial(_linear, make),
+    )
 
 
 def fit_knn(data: Data, seed: int) -> Fitted:
@@ -29,15 +39,13 @@ def fit_knn(data: Data, seed: int) -> Fitted:
                 continue
             for shrinkage in SHRINKAGES:
                 settings = {"n_neighbors": n_neighbors, "shrinkage": shrinkage}
-                yield settings, _linear(item_knn(data.train, **settings), data)
+                yield settings, _linear(partial(item_knn, **settings), data)
 
     return best_on_validation(candidates(), data)
 
 
 def fit_ease(data: Data, seed: int) -> Fitted:
-    candidates = (
-        ({"ridge": ridge}, _linear(ease(data.train, ridge=ridge), data)) for ridge in RIDGES
-    )
+    candidates = (({"ridge": ridge}, _linear(partial(ease, ridge=ridge), data)) for ridge in RIDGES)
     return best_on_validation(candidates, data)
 
 

@@ -45,14 +45,11 @@ def log_probs(model: Any, groups: Groups, n_items: int) -> np.ndarray:
 
 CONTENDERS = {
     "efa": Contender(label="EFA()", fit=_fitting(EFA), ours=True, is_random=True),
-    "efa-with-base": Contender(
-        label='EFA(base="auto")', fit=_fitting(EFA, base="auto"), ours=True, is_random=True
-    ),
     "efa-base": Contender(
-        label='EFA(base="auto", attention="none")',
-        fit=_fitting(EFA, base="auto", attention="none"),
-        ours=True,
-        is_random=True,
+        label='EFA(attention="none")', fit=_fitting(EFA, attention="none"), ours=True
+    ),
+    "efa-without-base": Contender(
+        label='EFA(base="none")', fit=_fitting(EFA, base="none"), ours=True, is_random=True
     ),
     "latent-factor": Contender(
         label="LatentFactor()", fit=_fitting(LatentFactor), ours=True, is_random=True
