@@ -65,8 +65,12 @@ def renamed(part: torch.nn.Module, into: torch.nn.Module, names: dict[str, str])
 
 def with_weights_of(model: EFA, page: dict) -> tuple:
     """The page's two parts with the weights of the fitted model."""
-    sizes = len(model.vocabulary_["item"]), model.embed_dim
-    options = {"n_heads": model.n_heads, "head_dim": model.head_dim, "n_layers": model.n_layers}
+    sizes = len(model.vocabulary_["item"]), model.resolved_["embed_dim"]
+    options = {
+        "n_heads": model.n_heads,
+        "head_dim": model.resolved_["head_dim"],
+        "n_layers": model.n_layers,
+    }
     items = page["ItemPart"](*sizes, **options)
     values = page["ValuePart"](*sizes, **options)
     member, spec = model.members_[0], model.schema_.values[0]

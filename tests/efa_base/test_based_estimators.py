@@ -8,6 +8,7 @@ import exfam
 from estimator_cases import ratings, same_bits
 from exfam import EFA, ExfamError
 from exfam.efa.base import fit_ridge, fit_transitions
+from exfam.efa.defaults import chosen_of
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.efa.plan import log_frequencies
 from exfam.estimator.base import settings_from
@@ -41,6 +42,7 @@ def test_no_base_is_the_model_of_before(direction):
     model = fit(direction=direction, base="none")
     assert model.gain_ is None
     fitted = {"support": model.support_, "encoding": model.encoding_}
+    fitted |= chosen_of(model.resolved_, EFASettings)
     settings = settings_from(model, EFASettings, items=True, values=False, **fitted)
     groups = model._read(FRAME).groups
     train, _ = groups.split([0.9, 0.1], seed=0)

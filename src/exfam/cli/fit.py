@@ -207,8 +207,12 @@ def _n_numbers(estimator: Any, train: Any) -> int:
     Two vectors per item, and in each layer four matrices between elements and heads.
     """
 
+    from exfam.efa.defaults import DEFAULTS
+
     def chosen(name: str, default: int) -> int:
         value = getattr(estimator, name, default)
+        if value is None and name in DEFAULTS:  # the larger of what it may mean
+            value = max(DEFAULTS[name])
         return value if isinstance(value, int) else default
 
     dim = chosen("embed_dim", chosen("dim", 1))

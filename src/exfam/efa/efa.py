@@ -15,6 +15,7 @@ from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_ba
 from exfam.efa.base.transitions import TransitionItems
 from exfam.efa.contributions import Contributions, explain_next
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
+from exfam.efa.defaults import by_kind, chosen_of, resolved
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.group_estimator import GroupEstimator
@@ -29,6 +30,7 @@ from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
 from exfam.training.history import EpochProgress
+from exfam.training.optimizer import TrainingSettings
 from exfam.training.ranks import is_main_rank
 
 ELEMENTS_A_STEP = 1_024
@@ -40,6 +42,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     {parameters}
 
     After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `encoding_` (the one chosen),
+    `resolved_` (what None meant among the parameters that depend on the data),
     `gain_` (what attention added to a base, on the groups that chose it; None without),
     `ordered_` (whether the groups came in an order), `history_` (of the first member),
     `histories_`, `item_vectors_` and `item_context_vectors_`.
@@ -53,14 +56,25 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     kind = "efa"
     gain_: Gain | None = attribute()
+    resolved_: dict[str, Any] = attribute()
     _base: ItemBases | None = attribute(default=None)
 
-    embed_dim: int = parameter(Whole(), "length of item, value and attribute vectors", default=32)
+    embed_dim: int | None = parameter(
+        OrNone(Whole()),
+        f"length of item, value and attribute vectors; {by_kind('embed_dim')}",
+        default=None,
+    )
     n_heads: int = parameter(Whole(), "attention heads", default=2)
-    head_dim: int = parameter(Whole(), "length of each head's queries and keys", default=16)
+    head_dim: int | None = parameter(
+        OrNone(Whole()),
+        f"length of each head's queries and keys; {by_kind('head_dim')}",
+        default=None,
+    )
     n_layers: int = parameter(Whole(), "attention layers", default=2)
-    feed_forward_dim: int = parameter(
-        Whole(least=0), "hidden units after each attention layer, 0 for none", default=0
+    feed_forward_dim: int | None = parameter(
+        OrNone(Whole(least=0)),
+        f"hidden units after each attention layer, 0 for none; {by_kind('feed_forward_dim')}",
+        default=None,
     )
     connection: str = parameter(
         Choice(CONNECTIONS),
@@ -102,11 +116,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "it, else static",
         default="auto",
     )
-    tie: str = parameter(
-        Choice(TIES),
+    tie: str | None = parameter(
+        OrNone(Choice(TIES)),
         '"none", "same": center vectors are context vectors, or "reflection": they are these, '
-        "reflected",
-        default="none",
+        f"reflected; {by_kind('tie')} whose vectors are summed",
+        default=None,
     )
     join: str = parameter(
         Choice(tuple(JOINS)), '"sum" or "concatenate" the vectors of a token', default="sum"
@@ -132,8 +146,25 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "groups in a step; None is 32, or, with a base, as many as have 1,024 elements together",
         default=None,
     )
-    dropout: float = parameter(
-        Fraction(), "share of units dropped in training; less for large data", default=0.2
+    batch_tokens: int | None = parameter(
+        default=None,
+        text="padded elements in a step at most, in place of `batch_size`: groups of like length "
+        f"share a step; {by_kind('batch_tokens')} without `batch_size`",
+    )
+    dropout: float | None = parameter(
+        OrNone(Fraction()),
+        f"share of units dropped in training, less for large data; {by_kind('dropout')}",
+        default=None,
+    )
+    learning_rate: float | None = parameter(
+        OrNone(Positive()),
+        f"largest step size of AdamW; {by_kind('learning_rate')}",
+        default=None,
+    )
+    max_epochs: int | None = parameter(
+        OrNone(ANY_NUMBER),
+        f"passes over the training groups at most; {by_kind('max_epochs')}",
+        default=None,
     )
 
     def __repr__(self) -> str:
@@ -166,13 +197,15 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         """Train what corrects the base, if there is one, and let validation weigh it."""
         if isinstance(self._base, TransitionItems):
             self._base.keep_outputs(plan.train.n_rows)
+        sequences = isinstance(self._base, TransitionItems) and not plan.values
+        self.resolved_ = resolved(self, sequences=sequences)
         # Of corrected sets, decay and rate go down as validation says; values need no such decay.
         has_base = self._base is not None
         descends = has_base and self.direction == "bidirectional" and not plan.values
         settings = {
             "schedule": "descending" if descends else "cosine",
             "batch_size": self._groups_a_step(plan.train, has_base),
-        }
+        } | chosen_of(self.resolved_, TrainingSettings)
         train(self, plan, settings)
         if self._base is not None and self.attention != "none" and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
@@ -207,6 +240,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         self, generator: torch.Generator, *, items: bool, values: bool, **starts: Any
     ) -> TwoPartModel:
         fitted = {"support": self.support_, "encoding": self.encoding_}
+        fitted |= chosen_of(self.resolved_, EFASettings)
         settings = settings_from(self, EFASettings, items=items, values=values, **fitted)
         base = self._base
         return build_efa(self.schema_, settings, generator=generator, base=base, **starts)
@@ -216,7 +250,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         base = getattr(self.members_[0].item_part, "base", None)
         gain = None if self.gain_ is None else asdict(self.gain_)
         found = {"base": None if base is None else base_shape(base), "gain": gain}
-        return config | {"encoding": self.encoding_, **found}, tensors
+        found |= {"encoding": self.encoding_, "resolved": self.resolved_}
+        return config | found, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
         super()._restore(config, tensors, vocabulary)
@@ -224,6 +259,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         self.encoding_ = config.get("encoding", self.encoding)
         if "base" not in config:  # older versions had none
             self.base = self.parameters_["base"] = "none"
+        # Older versions had no parameters that depend on the data.
+        self.resolved_ = config.get("resolved") or resolved(self, sequences=False)
         gain = config.get("gain")
         self.gain_ = None if gain is None else Gain.from_config(gain)
 

@@ -18,8 +18,11 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from exfam.efa.defaults import chosen_of, resolved
 from exfam.efa.efa import EFA
+from exfam.efa.networks.assemble import EFASettings
 from exfam.encodings import EncodingSizes, build_encoding
+from exfam.estimator.base import settings_from
 from exfam.positions import encoding_weights, own_weights, position_scores, renormalized
 from exfam.tables import MaskedTableClassifier
 from exfam_studies.common.fits import Contender, Job, fit_once, fitter, gather, smaller, training_of
@@ -187,7 +190,9 @@ def _group_task(kind: str, direction: str, splits: Splits, options: Options) -> 
         return Measured(nats, {"attention": attention}, steps, result.cpu_seconds)
 
     weights = partial(own_weights, direction=direction)
-    model = EFA(**parameters)
+    estimator = EFA(**parameters)
+    sizes = chosen_of(resolved(estimator, sequences=False), EFASettings)
+    model = settings_from(estimator, EFASettings, **sizes)
     # What EFA takes where groups have an order.
     return _Task(default="relative", fit=fit, model=model, n_positions=length, weights=weights)
 

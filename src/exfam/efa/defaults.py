@@ -1,0 +1,58 @@
+"""Defaults of `EFA` that depend on the data: those of sequences with a base, and all others'.
+
+Such a parameter is None unless it is given. Attention over the items of a sequence corrects the
+transitions of its base as a transformer with tied vectors; the others are the model of the paper.
+"""
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from exfam.estimator.rules import python_number
+
+
+class ByKind(NamedTuple):
+    """What None means: for sequences of items with a base, and otherwise."""
+
+    otherwise: Any
+    sequences: Any
+
+
+DEFAULTS = {
+    "embed_dim": ByKind(32, 64),
+    "head_dim": ByKind(16, 32),
+    "feed_forward_dim": ByKind(0, 128),
+    "tie": ByKind("none", "same"),
+    "dropout": ByKind(0.2, 0.3),
+    "learning_rate": ByKind(0.005, 0.003),
+    "max_epochs": ByKind(60, 30),
+    "batch_tokens": ByKind(None, 1_024),
+}
+
+
+def by_kind(name: str) -> str:
+    """What None means, for the line that documents the parameter."""
+    otherwise, sequences = DEFAULTS[name]
+    return f"None is {otherwise!r}, or {sequences!r} for sequences of items with a base"
+
+
+def resolved(estimator: Any, *, sequences: bool) -> dict[str, Any]:
+    """The parameters of the table: as given, or what None means for these data."""
+    given = {name: getattr(estimator, name) for name in DEFAULTS}
+    kind = {
+        name: default.sequences if sequences else default.otherwise
+        for name, default in DEFAULTS.items()
+    }
+    if estimator.join == "concatenate":  # tokens are longer than the items' vectors
+        kind["tie"] = "none"
+    if estimator.batch_size is not None:
+        kind["batch_tokens"] = None
+    return {
+        name: kind[name] if value is None else python_number(value) for name, value in given.items()
+    }
+
+
+def chosen_of(values: Mapping[str, Any], settings: type) -> dict[str, Any]:
+    """Those that are fields of a dataclass of settings."""
+    names = {field.name for field in fields(settings)}
+    return {name: value for name, value in values.items() if name in names}

@@ -1,0 +1,63 @@
+"""Defaults that depend on the data: of sequences with a base, what is given, what is saved."""
+
+import numpy as np
+import pytest
+
+import exfam
+from estimator_cases import ratings
+from exfam import EFA
+from exfam.efa import defaults
+from exfam.efa.defaults import DEFAULTS, ByKind, by_kind, resolved
+
+FRAME = ratings(n_users=25, n_movies=6, least=2)
+COLUMNS = {"group": "user", "item": "movie", "order": "day", "progress": False, "max_epochs": 1}
+OF_THE_PAPER = {
+    "embed_dim": 32,
+    "head_dim": 16,
+    "feed_forward_dim": 0,
+    "tie": "none",
+    "dropout": 0.2,
+    "learning_rate": 0.005,
+    "max_epochs": 60,
+    "batch_tokens": None,
+}
+
+
+def test_without_a_base_defaults_are_those_of_the_paper():
+    assert resolved(EFA(), sequences=False) == OF_THE_PAPER
+    assert resolved(EFA(), sequences=True) != OF_THE_PAPER
+    for parameters, differs in (
+        ({"direction": "causal"}, True),
+        ({"direction": "causal", "base": "none"}, False),
+        ({"direction": "causal", "value": "stars"}, False),
+        ({}, False),
+    ):
+        model = EFA(**{**COLUMNS, **parameters}).fit(FRAME)
+        of_sequences = model.resolved_ != {**OF_THE_PAPER, "max_epochs": 1}
+        assert of_sequences == differs
+        assert model.item_vectors_.shape[1] == model.resolved_["embed_dim"]
+
+
+@pytest.mark.parametrize("sequences", [False, True])
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_what_is_given_is_taken(name, sequences):
+    other = "reflection" if name == "tie" else np.float64(0.125) if name == "dropout" else 7
+    values = resolved(EFA(**{name: other}), sequences=sequences)
+    assert values.pop(name) == other
+    kind = {key: default[sequences] for key, default in DEFAULTS.items() if key != name}
+    assert values == kind
+    assert by_kind(name) in " ".join(EFA.__doc__.split())
+
+
+def test_groups_a_step_and_joined_vectors_rule_out_what_contradicts_them():
+    values = resolved(EFA(batch_size=4, join="concatenate"), sequences=True)
+    assert values["batch_tokens"] is None and values["tie"] == "none"
+
+
+def test_a_saved_model_keeps_what_none_meant(tmp_path, monkeypatch):
+    model = EFA(**COLUMNS, direction="causal").fit(FRAME)
+    model.save(tmp_path / "model")
+    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1))
+    loaded = exfam.load(tmp_path / "model")
+    assert loaded.resolved_ == model.resolved_ and loaded.embed_dim is None
+    np.testing.assert_array_equal(loaded.log_prob(FRAME), model.log_prob(FRAME))
