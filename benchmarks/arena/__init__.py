@@ -12,7 +12,8 @@ Items of the test groups that training lacks are left out of all groups, for all
 and counted. Nats are those of the exact distribution of the next or missing item, over all items
 but those of the context where no group repeats an item, else over all. What a contender chooses,
 it chooses by nats on the validation groups; models in closed form are then fitted to the training
-and validation groups together. Contenders that give scores only get nats from the
+and validation groups together, and exfam's estimators get both, of which they hold out a tenth.
+Contenders that give scores only get nats from the
 softmax of their scores times one number, plus the log of popularity times another where that
 helps, both fitted on validation: tables mark them. Differences are to `EFA()`, with standard
 errors by test group; positive ones say that EFA is better.

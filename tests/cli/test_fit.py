@@ -97,7 +97,7 @@ def test_several_values_have_a_family_each(results, tmp_path):
 def test_validation_may_be_a_file(run, tmp_path):
     train = write_csv(tmp_path / "train.csv", ratings(0))
     held_out = write_csv(tmp_path / "valid.csv", ratings(1))
-    words = [*COLUMNS, *STARS, *QUICK, "--format", "csv", "-o", tmp_path / "m"]
+    words = [*COLUMNS, *STARS, *QUICK, "--base", "none", "--format", "csv", "-o", tmp_path / "m"]
     status, out, err = run("fit", train, *words, "--validation", held_out)
     assert status == 0 and "on 30 held-out groups" in err
     fitted, nats = load(tmp_path / "m"), float(table(out)[0]["nats"])

@@ -11,6 +11,7 @@ from exfam import EFA, LatentFactor
 from exfam.catalog.ranking import all_log_probs
 from exfam.estimator.evaluate import evaluation_batches
 from exfam.groups import Groups
+from exfam.groups.arrange import concatenate
 
 
 def _fitting(build: Callable[..., Any], **options: Any) -> Callable[[Data, int], Fitted]:
@@ -22,7 +23,8 @@ def _fitting(build: Callable[..., Any], **options: Any) -> Callable[[Data, int],
             progress=False,
             **options,
         )
-        model.fit(data.train, validation=data.validation)
+        # Estimators hold out groups of their own, at random.
+        model.fit(concatenate([data.train, data.validation]))
         gain = getattr(model, "gain_", None)
         settings = {"parameters": model.get_params(deep=False), "gain": gain and str(gain)}
         if hasattr(model, "histories_"):

@@ -1,4 +1,4 @@
-"""Defaults of `EFA` that depend on the data: those of sequences with a base, and all others'.
+"""Defaults of `EFA` that depend on the data: sets or sequences with a base of items, or neither.
 
 Such a parameter is None unless it is given. Attention over the items of a sequence corrects the
 transitions of its base as a transformer with tied vectors; the others are the model of the paper.
@@ -12,43 +12,43 @@ from exfam.estimator.rules import python_number
 
 
 class ByKind(NamedTuple):
-    """What None means: for sequences of items with a base, and otherwise."""
+    """What None means: for sets and for sequences of items with a base, and otherwise."""
 
     otherwise: Any
+    sets: Any
     sequences: Any
 
 
 DEFAULTS = {
-    "embed_dim": ByKind(32, 64),
-    "head_dim": ByKind(16, 32),
-    "feed_forward_dim": ByKind(0, 128),
-    "tie": ByKind("none", "same"),
-    "dropout": ByKind(0.2, 0.3),
-    "learning_rate": ByKind(0.005, 0.003),
-    "max_epochs": ByKind(60, 30),
-    "batch_tokens": ByKind(None, 1_024),
+    "embed_dim": ByKind(32, 32, 64),
+    "head_dim": ByKind(16, 16, 32),
+    "feed_forward_dim": ByKind(0, 0, 128),
+    "tie": ByKind("none", "none", "same"),
+    "dropout": ByKind(0.2, 0.2, 0.3),
+    "learning_rate": ByKind(0.005, 0.005, 0.003),
+    "max_epochs": ByKind(60, 60, 30),
+    "batch_tokens": ByKind(None, 1_024, 1_024),
 }
 
 
 def by_kind(name: str) -> str:
     """What None means, for the line that documents the parameter."""
-    otherwise, sequences = DEFAULTS[name]
-    return f"None is {otherwise!r}, or {sequences!r} for sequences of items with a base"
+    otherwise, sets, sequences = DEFAULTS[name]
+    kinds = "sequences" if sets == otherwise else "groups"
+    return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base"
 
 
-def resolved(estimator: Any, *, sequences: bool) -> dict[str, Any]:
-    """The parameters of the table: as given, or what None means for these data."""
+def resolved(estimator: Any, *, kind: str) -> dict[str, Any]:
+    """The parameters of the table: as given, or what None means for this kind of data."""
     given = {name: getattr(estimator, name) for name in DEFAULTS}
-    kind = {
-        name: default.sequences if sequences else default.otherwise
-        for name, default in DEFAULTS.items()
-    }
+    default = {name: getattr(by_kind, kind) for name, by_kind in DEFAULTS.items()}
     if estimator.join == "concatenate":  # tokens are longer than the items' vectors
-        kind["tie"] = "none"
+        default["tie"] = "none"
     if estimator.batch_size is not None:
-        kind["batch_tokens"] = None
+        default["batch_tokens"] = None
     return {
-        name: kind[name] if value is None else python_number(value) for name, value in given.items()
+        name: default[name] if value is None else python_number(value)
+        for name, value in given.items()
     }
 
 

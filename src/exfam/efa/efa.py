@@ -33,8 +33,6 @@ from exfam.training.history import EpochProgress
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.ranks import is_main_rank
 
-ELEMENTS_A_STEP = 1_024
-
 
 class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """Exponential family attention: items and values of groups, each given its context.
@@ -143,7 +141,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     )
     batch_size: int | None = parameter(
         OrNone(ANY_NUMBER),
-        "groups in a step; None is 32, or, with a base, as many as have 1,024 elements together",
+        "groups in a step; None is 32, or `batch_tokens` with a base of items",
         default=None,
     )
     batch_tokens: int | None = parameter(
@@ -197,27 +195,20 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         """Train what corrects the base, if there is one, and let validation weigh it."""
         if isinstance(self._base, TransitionItems):
             self._base.keep_outputs(plan.train.n_rows)
-        sequences = isinstance(self._base, TransitionItems) and not plan.values
-        self.resolved_ = resolved(self, sequences=sequences)
-        # Of corrected sets, decay and rate go down as validation says; values need no such decay.
-        has_base = self._base is not None
-        descends = has_base and self.direction == "bidirectional" and not plan.values
-        settings = {
-            "schedule": "descending" if descends else "cosine",
-            "batch_size": self._groups_a_step(plan.train, has_base),
-        } | chosen_of(self.resolved_, TrainingSettings)
+        kind = "otherwise"
+        if self._base is not None and not plan.values:
+            kind = "sequences" if isinstance(self._base, TransitionItems) else "sets"
+        self.resolved_ = resolved(self, kind=kind)
+        settings = chosen_of(self.resolved_, TrainingSettings) | {
+            "batch_size": self.batch_size or 32,
+            # Of corrected sets, decay and rate go down as validation says.
+            "schedule": "descending" if kind == "sets" else "cosine",
+        }
         train(self, plan, settings)
         if self._base is not None and self.attention != "none" and plan.validation is not None:
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
-
-    def _groups_a_step(self, groups: Groups, has_base: bool) -> int:
-        if self.batch_size is not None:
-            return int(self.batch_size)
-        # A base makes gradients small: steps of few elements would be noise.
-        enough = ELEMENTS_A_STEP * len(groups) // max(1, groups.n_elements)
-        return max(32, enough) if has_base else 32
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:
         if self.attention == "none" and (plan.values or self.base == "none"):
@@ -260,7 +251,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         if "base" not in config:  # older versions had none
             self.base = self.parameters_["base"] = "none"
         # Older versions had no parameters that depend on the data.
-        self.resolved_ = config.get("resolved") or resolved(self, sequences=False)
+        self.resolved_ = config.get("resolved") or resolved(self, kind="otherwise")
         gain = config.get("gain")
         self.gain_ = None if gain is None else Gain.from_config(gain)
 

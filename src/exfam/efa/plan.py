@@ -35,6 +35,7 @@ class FitPlan:
 
     train: Groups
     validation: Groups | None
+    validation_is_given: bool
     weight: Weight
     validation_weight: Weight
     schema: Schema
@@ -84,6 +85,7 @@ def plan_fit(
     return FitPlan(
         train=train,
         validation=held_out,
+        validation_is_given=validation is not None,
         weight=weight,
         validation_weight=weight if validation is None else None,
         schema=schema,
