@@ -24,40 +24,39 @@ OF_THE_PAPER = {
 
 
 def test_without_a_base_defaults_are_those_of_the_paper():
-    assert resolved(EFA(), sequences=False) == OF_THE_PAPER
-    assert resolved(EFA(), sequences=True) != OF_THE_PAPER
-    for parameters, differs in (
-        ({"direction": "causal"}, True),
-        ({"direction": "causal", "base": "none"}, False),
-        ({"direction": "causal", "value": "stars"}, False),
-        ({}, False),
-    ):
+    assert resolved(EFA(), kind="otherwise") == OF_THE_PAPER
+    kinds = {
+        "sequences": {"direction": "causal"},
+        "otherwise": {"direction": "causal", "base": "none"},
+        "sets": {},
+    }
+    assert resolved(EFA(direction="causal"), kind="sequences") != OF_THE_PAPER
+    for kind, parameters in [*kinds.items(), ("otherwise", {"value": "stars"})]:
         model = EFA(**{**COLUMNS, **parameters}).fit(FRAME)
-        of_sequences = model.resolved_ != {**OF_THE_PAPER, "max_epochs": 1}
-        assert of_sequences == differs
+        assert model.resolved_ == {**resolved(EFA(), kind=kind), "max_epochs": 1}
         assert model.item_vectors_.shape[1] == model.resolved_["embed_dim"]
 
 
-@pytest.mark.parametrize("sequences", [False, True])
+@pytest.mark.parametrize("kind", ByKind._fields)
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_what_is_given_is_taken(name, sequences):
+def test_what_is_given_is_taken(name, kind):
     other = "reflection" if name == "tie" else np.float64(0.125) if name == "dropout" else 7
-    values = resolved(EFA(**{name: other}), sequences=sequences)
+    values = resolved(EFA(**{name: other}), kind=kind)
     assert values.pop(name) == other
-    kind = {key: default[sequences] for key, default in DEFAULTS.items() if key != name}
-    assert values == kind
+    others = {key: getattr(by, kind) for key, by in DEFAULTS.items() if key != name}
+    assert values == others
     assert by_kind(name) in " ".join(EFA.__doc__.split())
 
 
 def test_groups_a_step_and_joined_vectors_rule_out_what_contradicts_them():
-    values = resolved(EFA(batch_size=4, join="concatenate"), sequences=True)
+    values = resolved(EFA(batch_size=4, join="concatenate"), kind="sequences")
     assert values["batch_tokens"] is None and values["tie"] == "none"
 
 
 def test_a_saved_model_keeps_what_none_meant(tmp_path, monkeypatch):
     model = EFA(**COLUMNS, direction="causal").fit(FRAME)
     model.save(tmp_path / "model")
-    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1))
+    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1, 1))
     loaded = exfam.load(tmp_path / "model")
     assert loaded.resolved_ == model.resolved_ and loaded.embed_dim is None
     np.testing.assert_array_equal(loaded.log_prob(FRAME), model.log_prob(FRAME))

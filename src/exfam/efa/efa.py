@@ -15,7 +15,7 @@ from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_ba
 from exfam.efa.base.transitions import TransitionItems
 from exfam.efa.contributions import Contributions, explain_next
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
-from exfam.efa.defaults import by_kind, chosen_of, resolved
+from exfam.efa.defaults import chosen_of, resolved
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.group_estimator import GroupEstimator
@@ -59,19 +59,22 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     embed_dim: int | None = parameter(
         OrNone(Whole()),
-        f"length of item, value and attribute vectors; {by_kind('embed_dim')}",
+        "length of item, value and attribute vectors; "
+        "None is 32, or 64 for sequences of items with a base",
         default=None,
     )
     n_heads: int = parameter(Whole(), "attention heads", default=2)
     head_dim: int | None = parameter(
         OrNone(Whole()),
-        f"length of each head's queries and keys; {by_kind('head_dim')}",
+        "length of each head's queries and keys; "
+        "None is 16, or 32 for sequences of items with a base",
         default=None,
     )
     n_layers: int = parameter(Whole(), "attention layers", default=2)
     feed_forward_dim: int | None = parameter(
         OrNone(Whole(least=0)),
-        f"hidden units after each attention layer, 0 for none; {by_kind('feed_forward_dim')}",
+        "hidden units after each attention layer, 0 for none; "
+        "None is 0, or 128 for sequences of items with a base",
         default=None,
     )
     connection: str = parameter(
@@ -117,7 +120,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     tie: str | None = parameter(
         OrNone(Choice(TIES)),
         '"none", "same": center vectors are context vectors, or "reflection": they are these, '
-        f"reflected; {by_kind('tie')} whose vectors are summed",
+        "reflected; "
+        "None is 'none', or 'same' for sequences of items with a base whose vectors are summed",
         default=None,
     )
     join: str = parameter(
@@ -147,21 +151,24 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     batch_tokens: int | None = parameter(
         default=None,
         text="padded elements in a step at most, in place of `batch_size`: groups of like length "
-        f"share a step; {by_kind('batch_tokens')} without `batch_size`",
+        "share a step; "
+        "None is None, or 1024 for groups of items with a base without `batch_size`",
     )
     dropout: float | None = parameter(
         OrNone(Fraction()),
-        f"share of units dropped in training, less for large data; {by_kind('dropout')}",
+        "share of units dropped in training, less for large data; "
+        "None is 0.2, or 0.3 for sequences of items with a base",
         default=None,
     )
     learning_rate: float | None = parameter(
         OrNone(Positive()),
-        f"largest step size of AdamW; {by_kind('learning_rate')}",
+        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base",
         default=None,
     )
     max_epochs: int | None = parameter(
         OrNone(ANY_NUMBER),
-        f"passes over the training groups at most; {by_kind('max_epochs')}",
+        "passes over the training groups at most; "
+        "None is 60, or 30 for sequences of items with a base",
         default=None,
     )
 
