@@ -35,7 +35,9 @@ def model_of(kind, direction, *, support="none", encoding="none", **choices):
     settings = EFASettings(**choices, direction=direction)
     model = build_efa(schema, settings, generator=generator(), base=fit(kind, groups))
     part = model.item_part
-    close(part.eval().eta(whole(groups))[whole(groups).present], outputs(part.base, whole(groups)))
+    start, present = part.eval().eta(whole(groups)), whole(groups).present
+    if choices.get("tie", "none") == "none":
+        close(start[present], outputs(part.base, whole(groups)))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=generator(1))

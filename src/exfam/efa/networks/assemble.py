@@ -11,7 +11,7 @@ from exfam.attention import SCORE_KERNELS, Attention, Block, NullToken, Visibili
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import Windowed, choose_conditional
-from exfam.efa.networks.based import BasedItems, LearnedScale, NoCorrection
+from exfam.efa.networks.based import BasedItems, NoCorrection
 from exfam.efa.networks.context import ContextSum, GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
@@ -137,7 +137,7 @@ class _Builder:
         return self._network(embedding, head)
 
     def based_items(self, base: nn.Module) -> BasedItems:
-        """A base with a correction that is 0 at the start."""
+        """A base with a correction that is 0 at the start, unless vectors are tied."""
         settings, n_items = self.settings, self.schema.n_items or 0
         if settings.attention == "none":
             return BasedItems(base, NoCorrection(n_items, settings.direction))
@@ -150,10 +150,10 @@ class _Builder:
                 n_items, network.embedding.dim, generator=self.generator, scale=0.05
             )
             head.beside = ContextSum(vectors, direction=settings.direction)
+        # Center vectors that are context vectors cannot start at 0, and a factor of 0 between them
+        # costs 0.02 nats at the end of a fit: it leaves 0 with any sign.
         if settings.tie == "none":
             nn.init.zeros_(head.centers.table.weight)
-        else:  # center vectors that are context vectors cannot be 0
-            head.norm = nn.Sequential(head.norm, LearnedScale(network.embedding.dim))
         return BasedItems(base, network)
 
     def value_part(self) -> EFANetwork:

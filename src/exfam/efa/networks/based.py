@@ -1,8 +1,7 @@
 """An item part that is a simple model with a correction: eta = scale * base + gate * correction."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from jaxtyping import Float, Int64
@@ -138,19 +137,6 @@ class NoCorrection(nn.Module):
     def numbers_an_element(self, longest: int) -> int:
         """None of its own."""
         return 0
-
-
-class LearnedScale(nn.Module):
-    """A learned factor a coordinate, 0 at the start; its steps are larger than those of weights."""
-
-    learning_rate_multipliers: ClassVar[Mapping[str, float]] = {"factor": 10.0}
-
-    def __init__(self, dim: int) -> None:
-        super().__init__()
-        self.factor = nn.Parameter(torch.zeros(dim))
-
-    def forward(self, state: Float[Tensor, "*shape dim"]) -> Float[Tensor, "*shape dim"]:
-        return state * self.factor
 
 
 def network_of(part: nn.Module | None) -> EFANetwork | None:
