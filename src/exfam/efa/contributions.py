@@ -131,9 +131,10 @@ def contributions(
 def _of_batch(part: Any, batch: Batch, chosen: Int64[torch.Tensor, "rows"]) -> list[np.ndarray]:
     """Elements, candidates; elements, items, lags, additions; scores, bases and corrections."""
     assert batch.item is not None
-    item = torch.where(batch.target, chosen.to(batch.item.device)[batch.element], -1)
-    where = (item >= 0).nonzero(as_tuple=True)
-    element, item = batch.element[where], item[where]
+    row, position = batch.target.nonzero(as_tuple=True)
+    item = chosen.to(batch.item.device)[batch.element[row, position]]
+    where = (row[item >= 0], position[item >= 0])
+    element, item = batch.element[where], item[item >= 0]
     without, added = part.base.contributions(batch, where, item)
     row, position = (~added.isnan()).nonzero(as_tuple=True)
     eta = part.correction.linear(batch).at(where)

@@ -50,7 +50,7 @@ class BaseOffset:
 
     def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row."""
-        parts = []
+        parts = [self.scale.new_zeros(0)]
         for rows in chunks_of(len(item), 512):
             distinct, column = item[rows].unique(return_inverse=True)
             chosen = self.among(distinct).tile(rows, slice(0, len(distinct)))
