@@ -191,7 +191,7 @@ def _group_task(kind: str, direction: str, splits: Splits, options: Options) -> 
 
     weights = partial(own_weights, direction=direction)
     estimator = EFA(**parameters)
-    sizes = chosen_of(resolved(estimator, sequences=False), EFASettings)
+    sizes = chosen_of(resolved(estimator, kind="otherwise"), EFASettings)
     model = settings_from(estimator, EFASettings, **sizes)
     # What EFA takes where groups have an order.
     return _Task(default="relative", fit=fit, model=model, n_positions=length, weights=weights)
