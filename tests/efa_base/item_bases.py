@@ -5,7 +5,7 @@ import torch
 
 from exfam.efa.base.fit_ridge import held_items, ridge_items
 from exfam.efa.base.ridge import RidgeItems
-from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
+from exfam.efa.base.transitions import N_FILTERS, TransitionItems, sequence_counts
 from exfam.efa.networks.based import present_elements
 from exfam.groups import CONTEXT, TARGET
 from model_cases import make_groups
@@ -33,12 +33,7 @@ def rich_groups(*, repeats=True, ranges=False, seed=1):
 def fit(kind, groups):
     """A base of these groups, its numbers not searched."""
     if kind == "transitions":
-        element = groups.elements()
-        code = groups.item[element].astype(np.int64)
-        group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-        counts = [kernel_counts(code, group, N_ITEMS, kernel) for kernel in KERNELS]
-        count = torch.from_numpy(np.bincount(code[code >= 0], minlength=N_ITEMS)).float()
-        base = TransitionItems(counts, count)
+        base = TransitionItems(*sequence_counts(groups, N_ITEMS))
         base.mixture.copy_(torch.linspace(0.05, 0.2, 1 + N_FILTERS))
         base.exponents.copy_(torch.tensor([-0.3, 1.4]))
         return base.eval()

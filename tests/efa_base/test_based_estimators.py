@@ -21,9 +21,9 @@ ITEMS = {"group": "user", "item": "movie", "order": "day", **SIZES}
 every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
 
 
-def fit(data=FRAME, **parameters):
+def fit(data=FRAME, *, validation=None, **parameters):
     chosen = {**ITEMS, "base": "auto", "max_epochs": 2, "batch_size": 16, **parameters}
-    return EFA(**chosen).fit(data)
+    return EFA(**chosen).fit(data, validation=validation)
 
 
 @every_direction
@@ -144,3 +144,15 @@ def test_attention_can_be_left_out_where_a_base_is_left():
     for parameters in ({"base": "none"}, {"value": "stars"}):
         with pytest.raises(ExfamError, match="`attention` must not be 'none' without a base"):
             fit(attention="none", **parameters)
+
+
+@every_direction
+def test_groups_that_the_fit_held_out_enter_the_base_at_last(direction):
+    groups = Groups.from_frame(FRAME, group="user", item="movie", order="day")
+    train, held_out = groups.split([0.7, 0.3], seed=1)
+    alone = {"direction": direction, "attention": "none"}
+    given = fit(train, **alone, validation=held_out).members_[0].item_part.base
+    own = fit(groups, **alone, validation_fraction=0.3, seed=1).members_[0].item_part.base
+    assert given.count.sum() == train.n_elements and own.count.sum() == groups.n_elements
+    given.add(held_out)
+    torch.testing.assert_close(given.state_dict(), own.state_dict())

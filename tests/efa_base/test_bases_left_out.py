@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
+from exfam.efa.base import ridge
 from exfam.efa.base.fit_ridge import held_items, ridge_items
 from exfam.efa.base.sets import Sets
 from exfam.efa.base.transitions import KERNELS, N_FILTERS, kernel_counts
@@ -34,6 +35,19 @@ def test_training_is_leaving_the_group_out(kind, ranges):
         expected = outputs(fit(kind, groups[others]), whole(groups[[number]]))
         torch.testing.assert_close(trained[row == number], expected, rtol=1e-4, atol=1e-4)
     assert trained.std(0).min() > 0.05
+
+
+@pytest.mark.parametrize("at_a_time", [2, 1_000])
+@every_kind
+def test_groups_that_are_added_are_as_if_fitted_with_the_others(kind, at_a_time, monkeypatch):
+    monkeypatch.setattr(ridge, "_GROUPS", at_a_time)
+    groups = rich_groups(ranges=True)
+    base, expected = fit(kind, groups[:6]), outputs(fit(kind, groups), whole(groups))
+    before = outputs(base, whole(groups))
+    base.add(groups[6:])
+    added = outputs(base, whole(groups))
+    torch.testing.assert_close(added, expected, rtol=1e-4, atol=1e-4)
+    assert (added - before).abs().max() > 0.1
 
 
 @pytest.mark.parametrize("n_covered", [N_ITEMS, 5])

@@ -216,6 +216,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
             self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
+        # Groups that the fit held out are data as well; those that were given remain a yardstick.
+        if self._base is not None and plan.validation is not None and not plan.validation_is_given:
+            self._base.add(plan.validation)
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:
         if self.attention == "none" and (plan.values or self.base == "none"):

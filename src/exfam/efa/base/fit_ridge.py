@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exfam.catalog.linear import chunks_of
 from exfam.catalog.listed import ContextItems
-from exfam.efa.base.ridge import RidgeItems, chance_of
+from exfam.efa.base.ridge import RidgeItems, chance_of, held_items
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import sequential_batches
 
@@ -81,20 +81,6 @@ def _lowest(nats: Callable[[float], float]) -> float:
         return best
     before, after = known[best - 1] - known[best], known[best + 1] - known[best]
     return best + (before - after) / (2 * (before + after) + 1e-12)
-
-
-def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
-    """Groups x items: 1 where a group has an item, context elements included."""
-    assert groups.item is not None
-    item = groups.item[groups.elements()]
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    known = item >= 0
-    shape = (len(groups), n_items)
-    pairs = (np.ones(int(known.sum())), (group[known], item[known]))
-    held = scipy.sparse.csr_array(pairs, shape=shape)
-    held.sum_duplicates()
-    held.data[:] = 1.0
-    return held
 
 
 def ridge_items(

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum, some_of_each
-from exfam.efa.base.transitions import KERNELS, N_FILTERS, TransitionItems, kernel_counts
+from exfam.efa.base.transitions import N_FILTERS, TransitionItems, sequence_counts
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
@@ -26,12 +26,7 @@ def fit_transition_items(
 
     `support`: of the items, "hard" if those of the history are excluded.
     """
-    assert groups.item is not None
-    element = groups.elements()
-    code = groups.item[element].astype(np.int64)
-    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    counts = [kernel_counts(code, group, n_items, kernel) for kernel in KERNELS]
-    count = torch.from_numpy(np.bincount(code[code >= 0], minlength=n_items)).float()
+    counts, count = sequence_counts(groups, n_items)
     base = TransitionItems(counts, count)
     chosen = count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
     inputs = _mixture_inputs(base, groups, chosen, seed=seed, hard=support == "hard")

@@ -19,18 +19,22 @@ cannot be left out of the fit, and the base would be too sure of the groups it w
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+import scipy.sparse
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from exfam.efa.base.sets import Sets, Where, groups_of
-from exfam.groups import Batch
+from exfam.groups import Batch, Groups
 
 # Scores far below 1 / _SHARPNESS count as nothing.
 _SHARPNESS = 100.0
 # A group's share of its own fit is less than 1, but not in single precision.
 _LEAST_REST = 1e-6
+# Groups that are taken in at a time.
+_GROUPS = 1_000
 
 Codes = Int64[Tensor, "chosen"]
 # Items of the precision.
@@ -59,6 +63,20 @@ def ridge_link(
     """Outputs of scores: `a log pop + g s + c log(softplus(100 s) / 100 + kappa pop)`."""
     chance = chance_of(score) + (numbers.log_kappa + log_popularity).exp()
     return numbers.popularity * log_popularity + numbers.score * score + numbers.link * chance.log()
+
+
+def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
+    """Groups x items: 1 where a group has an item, context elements included."""
+    assert groups.item is not None
+    item = groups.item[groups.elements()]
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    known = item >= 0
+    shape = (len(groups), n_items)
+    pairs = (np.ones(int(known.sum())), (group[known], item[known]))
+    held = scipy.sparse.csr_array(pairs, shape=shape)
+    held.sum_duplicates()
+    held.data[:] = 1.0
+    return held
 
 
 class RidgeItems(nn.Module):
@@ -109,6 +127,22 @@ class RidgeItems(nn.Module):
             smooth = self.count + 0.5
             return score, (smooth[chosen] / smooth.sum()).log()[None]
         return score, self._log_popularity_without(batch, chosen)[where[0]]
+
+    def add(self, groups: Groups) -> None:
+        """Take in further groups as if they had been fitted too; penalties and numbers stay."""
+        held = held_items(groups, self.n_items)
+        covered = (self.row >= 0).cpu().numpy()
+        precision = self.precision.double()
+        for first in range(0, len(groups), _GROUPS):
+            rows = torch.from_numpy(held[first : first + _GROUPS][:, covered].toarray())
+            rows = rows.to(precision)
+            # The identity of Woodbury: the inverse of the Gram matrix with these rows in it.
+            product = rows @ precision
+            inner = product @ rows.T
+            inner.diagonal().add_(1.0)
+            precision -= product.T @ torch.linalg.solve(inner, product)
+        self.precision.copy_(precision)
+        self.count += torch.from_numpy(np.asarray(held.sum(0)).ravel()).to(self.count)
 
     def contributions(
         self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]

@@ -21,7 +21,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.efa.base.sets import Where
-from exfam.groups import Batch
+from exfam.groups import Batch, Groups
 
 # Items of the history that count.
 RECENT = 40
@@ -67,6 +67,17 @@ def kernel_counts(
         weight = np.full(len(first), distance**-kernel.power)
         total += scipy.sparse.csr_array((weight, (first, second)), shape=total.shape)
     return scipy.sparse.csr_array(total + total.T) if kernel.both_ways else total
+
+
+def sequence_counts(
+    groups: Groups, n_items: int
+) -> tuple[list[scipy.sparse.csr_array], Float[Tensor, "items"]]:
+    """The counts of each kernel, and of each item."""
+    assert groups.item is not None
+    code = groups.item[groups.elements()].astype(np.int64)
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    counts = [kernel_counts(code, group, n_items, kernel) for kernel in KERNELS]
+    return counts, torch.from_numpy(np.bincount(code[code >= 0], minlength=n_items)).float()
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,17 +149,29 @@ class TransitionItems(nn.Module):
         count: Float[Tensor, "items"],
     ) -> None:
         super().__init__()
+        self._keep_counts(counts)
+        self.register_buffer("count", count)
+        self.register_buffer("mixture", torch.full((1 + N_FILTERS,), 1 / (1 + N_FILTERS)))
+        self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
+        self._kept: _Kept | None = None
+
+    def _keep_counts(self, counts: Sequence[scipy.sparse.csr_array]) -> None:
         for number, matrix in enumerate(counts):
             self.register_buffer(f"pointer_{number}", torch.from_numpy(matrix.indptr).long())
             self.register_buffer(f"column_{number}", torch.from_numpy(matrix.indices).long())
             self.register_buffer(f"near_{number}", torch.from_numpy(matrix.data).float())
-        self.register_buffer("count", count)
-        self.register_buffer("mixture", torch.full((1 + N_FILTERS,), 1 / (1 + N_FILTERS)))
-        self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
+        # What is made of these at first use.
         self._matrices: list[scipy.sparse.csr_array] = []
         self._sizes: list[np.ndarray] = []
         self._last: tuple[Tensor, list[scipy.sparse.csr_array]] | None = None
-        self._kept: _Kept | None = None
+
+    def add(self, groups: Groups) -> None:
+        """Count further groups; mixture and exponents stay as they are."""
+        counts, count = sequence_counts(groups, self.n_items)
+        device = self.count.device
+        self._keep_counts([a + b for a, b in zip(self._counts(), counts, strict=True)])
+        self.count += count.to(device)
+        self.to(device)
 
     @property
     def n_items(self) -> int:

@@ -12,7 +12,7 @@ from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import Windowed, choose_conditional
 from exfam.efa.networks.based import BasedItems, NoCorrection
-from exfam.efa.networks.context import ContextSum, GroupOffset
+from exfam.efa.networks.context import ContextMean, GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
     EFANetwork,
@@ -149,7 +149,7 @@ class _Builder:
             vectors = ItemEmbedding(
                 n_items, network.embedding.dim, generator=self.generator, scale=0.05
             )
-            head.beside = ContextSum(vectors, direction=settings.direction)
+            head.beside = ContextMean(vectors, direction=settings.direction)
         # Center vectors that are context vectors cannot start at 0, and a factor of 0 between them
         # costs 0.02 nats at the end of a fit: it leaves 0 with any sign.
         if settings.tie == "none":

@@ -60,23 +60,17 @@ def pooled_context(
     return total / (is_shown.sum(1, keepdim=True) - is_shown).clamp_min(1.0)
 
 
-class ContextSum(nn.Module):
-    """The sum of the context items' vectors, divided by a power of their number that is learned.
-
-    A mean is power 1; it starts halfway to the sum.
-    """
+class ContextMean(nn.Module):
+    """The mean of the context items' vectors, as in a latent factor model."""
 
     def __init__(self, items: ItemEmbedding, *, direction: str) -> None:
         super().__init__()
         self.items, self.direction = items, direction
-        self.power = nn.Parameter(torch.tensor(0.5))
 
     def forward(self, batch: Batch) -> Vectors:
         """One vector an element."""
-        total = visible_sum(self.items(batch), batch.present, self.direction)
-        one = batch.present[..., None].to(total.dtype)
-        number = visible_sum(one, batch.present, self.direction)
-        return total / number.clamp_min(1.0) ** self.power
+        vectors, direction = self.items(batch), self.direction
+        return pooled_context(vectors, batch.present, direction=direction, pooling="mean")
 
 
 class GroupOffset(nn.Module):
