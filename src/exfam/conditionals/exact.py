@@ -6,8 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from exfam.attention import Block, ScoreKernel, Visibility
-from exfam.attention.attention import PerHead
+from exfam.attention import Block, PerHead, ScoreKernel, Visibility
 from exfam.checks import check_choice
 from exfam.conditionals.base import (
     Conditional,

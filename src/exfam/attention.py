@@ -1,4 +1,4 @@
-"""One attention layer whose kernel, encoding and null token are parts, and who may attend to whom.
+"""Attention from parts: who may attend, how scores become weights, blocks around it.
 
 Names follow the field: a query (the center) attends to keys (its context). The EFA paper swaps the
 names of W^Q and W^K; nothing else differs.
