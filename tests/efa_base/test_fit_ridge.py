@@ -11,21 +11,23 @@ from exfam.efa.base.ridge import RidgeNumbers, ridge_link
 from exfam.groups import CONTEXT
 from model_cases import make_groups
 
-CHOSEN = np.array([7, 1, 4, 2, 3])
+MOST = {"most_items": N_ITEMS, "most_outputs": 10**6, "seed": 0, "hard": True}
 
 
-def left_out(groups=None, **parameters):
-    """Inputs of random targets of many groups, those of five items."""
+def left_out():
+    """Inputs of random targets of many groups."""
     groups = make_groups(lengths=[6] * 40, repeats=False, n_items=N_ITEMS)
-    chosen = {"most": 10**6, "seed": 0, "hard": True, **parameters}
-    base = ridge_items(held_items(groups, N_ITEMS), PENALTY, most=N_ITEMS)
-    return LeftOut.draw(groups, CHOSEN, **chosen).inputs(base)
+    return inputs_of(groups, LeftOut.draw(groups, np.ones(N_ITEMS), **MOST))
+
+
+def inputs_of(groups, drawn):
+    return drawn.inputs(ridge_items(held_items(groups, N_ITEMS), PENALTY, most=N_ITEMS))
 
 
 def nats(inputs, numbers):
     """With the hold, by the link that predicts."""
     eta = ridge_link(inputs.score, inputs.log_popularity, RidgeNumbers(*numbers))
-    eta = eta.masked_fill(~inputs.allowed, -torch.inf)
+    eta = eta + inputs.added
     start = torch.tensor(fit_ridge.START)
     hold = fit_ridge._HOLD * (numbers - start).square().sum()
     return torch.nn.functional.cross_entropy(eta, inputs.item) + hold
@@ -33,13 +35,13 @@ def nats(inputs, numbers):
 
 def test_the_numbers_are_those_of_the_least_nats():
     inputs, start = left_out(), torch.tensor(fit_ridge.START)
-    numbers, least = fit_ridge.fit_numbers(inputs, start=start)
+    numbers, least = fit_ridge.fit_link(inputs, start=start)
     slow, expected = fit_ridge.find_minimum(lambda n: nats(inputs, n), start, n_steps=200)
     assert float(nats(inputs, start)) > least + 0.01
     assert least == pytest.approx(float(nats(inputs, numbers)), abs=1e-5)
     assert least == pytest.approx(expected, abs=1e-4)
     torch.testing.assert_close(numbers, slow, atol=0.1, rtol=0.1)
-    again, _ = fit_ridge.fit_numbers(inputs, start=numbers)
+    again, _ = fit_ridge.fit_link(inputs, start=numbers)
     torch.testing.assert_close(again, numbers, atol=0.05, rtol=0.05)
 
 
@@ -58,17 +60,29 @@ def test_the_strength_is_at_the_foot_of_a_parabola_or_the_last_one(foot):
 
 
 @pytest.mark.parametrize("hard", [True, False])
-def test_targets_are_those_of_chosen_items_and_the_context_is_excluded(hard):
+def test_targets_are_those_of_known_items_and_the_context_is_excluded(hard):
     groups = rich_groups(repeats=False)
-    groups = groups.with_(role=np.where(np.arange(groups.n_rows) % 7, groups.role, CONTEXT))
-    drawn = LeftOut.draw(groups, CHOSEN, most=10**6, seed=0, hard=hard)
-    is_target = (groups.role != CONTEXT) & np.isin(groups.item, CHOSEN)
+    drawn = LeftOut.draw(groups, np.ones(N_ITEMS), **MOST | {"hard": hard})
+    is_target = (groups.role != CONTEXT) & (groups.item >= 0)
     assert 1 < drawn.groups.n_targets == is_target[groups.elements()].sum()
-    inputs = drawn.inputs(ridge_items(held_items(groups, N_ITEMS), PENALTY, most=N_ITEMS))
-    own = torch.zeros_like(inputs.allowed).scatter_(1, inputs.item[:, None], True)
-    assert inputs.allowed[own].all() and hard != bool(inputs.allowed.all())
-    few = LeftOut.draw(groups, CHOSEN, most=1, seed=0, hard=hard).groups
-    assert few.n_targets == min(100, drawn.groups.n_targets)
+    inputs = inputs_of(groups, drawn)
+    own = torch.zeros_like(inputs.added, dtype=torch.bool)
+    own.scatter_(1, inputs.item[:, None], True)
+    assert (inputs.added[own] == 0).all() and hard == bool((inputs.added[~own] < 0).any())
+
+
+def test_some_items_stand_for_the_others():
+    count, certain = np.array([5.0, 0, 1, 9, 2, 0, 1, 3, 1]), np.array([1, 5])
+    random = np.random.default_rng(0)
+    weights = np.array(
+        [fit_ridge._weights(count, certain, most=6, random=random) for _ in range(2_000)]
+    )
+    assert ((weights > 0).sum(1) == 6).all() and np.allclose(weights.sum(1), len(count))
+    assert (weights[:, [0, 3, 7, 1, 5]] == 1).all()
+    np.testing.assert_allclose(weights.mean(0), 1, atol=0.15)
+    for most in (len(count), 4, 3):
+        few = fit_ridge._weights(count, certain, most=most, random=random)
+        assert set(few) <= {0.0, 1.0} and few[certain].all()
 
 
 def test_long_groups_are_not_all_seen(monkeypatch):

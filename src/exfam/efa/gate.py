@@ -1,6 +1,6 @@
 """How much of a correction to keep: validation weighs it against its base."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,11 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
-from exfam.efa.base.fit_ridge import find_minimum
+from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.efa.networks.based import BasedItems
-from exfam.estimator.evaluate import evaluation_batches, log_probs
+from exfam.estimator.evaluate import log_probs
 from exfam.groups import Groups
+from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
 
 # Targets that the two numbers are fitted to, and outputs of theirs at most.
@@ -72,16 +73,17 @@ def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int)
     base, correction, support, item = _outputs(member, part, validation, seed=seed)
     n = max(1, len(item))
 
-    def nats(weights: Tensor) -> Tensor:
-        eta = weights[0] * base + weights[1] * correction + support
-        own = eta.gather(1, item[:, None])[:, 0]
-        hold = ((weights[0] - 1).square() + weights[1].square()) * _HOLD / n
-        return (eta.logsumexp(1) - own).mean() + hold
+    def tiles(weights: Tensor) -> Iterator[Tile]:
+        for rows in rows_of_tiles(*base.shape):
+            slopes = [base[rows], correction[rows]]
+            eta = weights[0] * slopes[0] + weights[1] * slopes[1] + support[rows]
+            yield eta, slopes, item[rows]
 
-    weights, with_it = find_minimum(nats, torch.ones(2))
-    without = float(nats(torch.tensor([1.0, 0.0])))
+    alone, hold = torch.tensor([1.0, 0.0]), _HOLD / n
+    weights, with_it = fit_numbers(tiles, start=torch.ones(2), center=alone, hold=hold)
+    _, without = fit_numbers(tiles, start=alone, center=alone, hold=hold, n_steps=0)
     if weights[1] <= 0 or (without - with_it) * n < _HOLD:
-        weights = torch.tensor([1.0, 0.0])
+        weights = alone
     part.scale.copy_(weights[0])
     part.gate.copy_(weights[1])
 
@@ -99,8 +101,9 @@ def _outputs(
     support: Any = member.support
     parts: list[tuple[Tensor, ...]] = []
     with torch.no_grad():
-        for batch in evaluation_batches(some, [member]):
-            batch = batch.to(codes.device)
+        # Of a large catalog the outputs of a few elements are many.
+        for index in sequential_batches(some, max_tokens=max(1, MOST_OUTPUTS // part.n_items)):
+            batch = some.pad(index).to(codes.device)
             assert batch.item is not None
             where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
             correction = part.correction.eta(batch)

@@ -1,6 +1,6 @@
 """Fits the ridge base: the precision in closed form, its strength and four numbers by search."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 import torch
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Float, Int64
 from torch import Tensor
 
-from exfam.catalog.linear import chunks_of
 from exfam.catalog.listed import ContextItems
 from exfam.efa.base.ridge import RidgeItems, chance_of, held_items
+from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import sequential_batches
 
@@ -21,21 +21,16 @@ from exfam.groups.arrange import sequential_batches
 MOST_COVERED = 5_000
 # Frequent items are held more firmly, by this power of their count.
 POWER = 0.25
-# The numbers are fitted to the most frequent items of a large catalog, at so many targets of left
-# out groups, and outputs of theirs at most; they are drawn from groups that see so many elements.
+# The numbers are fitted to so many items of a larger catalog, at so many targets of left out
+# groups, and outputs of theirs at most; targets are drawn from groups that see so many elements.
 MOST_ITEMS, MOST_TARGETS, MOST_OUTPUTS = 20_000, 10_000, 10_000_000
 MOST_ELEMENTS = 200_000
-# The strength is searched in half decades, from 10^1.5 on, with fewer items covered, and as many
-# chosen from those that are more frequent than the rest.
-SEARCH_COVERED, SEARCH_ITEMS, SEARCH_OUTPUTS = 2_500, 10_000, 2_000_000
+# The strength is searched in half decades, from 10^1.5 on, with as many items covered as chosen.
+SEARCH_ITEMS, SEARCH_OUTPUTS = 2_500, 2_000_000
 FIRST, LOWEST, HIGHEST = 3.0, 1.0, 7.0
 START = (0.5, 0.0, 0.5, 0.0)
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
-# Targets whose outputs are computed at a time.
-_ROWS = 256
-# Fisher scoring ends where a step gains less, in nats a target.
-_TOLERANCE = 1e-5
 
 
 def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0) -> RidgeItems:
@@ -45,11 +40,9 @@ def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0
     """
     held = held_items(groups, n_items)
     count = np.asarray(held.sum(0)).ravel()
-    frequent = np.argsort(-count, kind="stable")
-    draw = partial(LeftOut.draw, groups, seed=seed, hard=support == "hard")
-    some = frequent[:SEARCH_ITEMS]
-    few = draw(some[:: -(-len(some) // SEARCH_COVERED)], most=SEARCH_OUTPUTS)
-    many = draw(frequent[:MOST_ITEMS], most=MOST_OUTPUTS)
+    draw = partial(LeftOut.draw, groups, count, seed=seed, hard=support == "hard")
+    few = draw(most_items=SEARCH_ITEMS, most_outputs=SEARCH_OUTPUTS)
+    many = draw(most_items=MOST_ITEMS, most_outputs=MOST_OUTPUTS)
     numbers = torch.tensor(START)
 
     def penalties(half_decades: float) -> np.ndarray:
@@ -58,12 +51,12 @@ def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0
 
     def nats(half_decades: float) -> float:
         nonlocal numbers
-        ridge = ridge_items(held, penalties(half_decades), most=SEARCH_COVERED)
-        numbers, found = fit_numbers(few.inputs(ridge), start=numbers)
+        ridge = ridge_items(held, penalties(half_decades), most=SEARCH_ITEMS)
+        numbers, found = fit_link(few.inputs(ridge), start=numbers)
         return found
 
     ridge = ridge_items(held, penalties(_lowest(nats)), most=MOST_COVERED)
-    ridge.numbers.copy_(fit_numbers(many.inputs(ridge), start=numbers)[0])
+    ridge.numbers.copy_(fit_link(many.inputs(ridge), start=numbers)[0])
     return ridge.eval()
 
 
@@ -106,11 +99,14 @@ def ridge_items(
 
 
 class Inputs(NamedTuple):
-    """Scores, log popularity and allowed items of some targets, and their own among these."""
+    """Scores and log popularity of some targets, what is added to their outputs, and their items.
+
+    `added`: the log weight of an item that is drawn from others, -inf where it is excluded.
+    """
 
     score: Float[Tensor, "rows chosen"]
     log_popularity: Float[Tensor, "rows chosen"]
-    allowed: Bool[Tensor, "rows chosen"]
+    added: Float[Tensor, "rows chosen"]
     item: Int64[Tensor, "rows"]
 
 
@@ -118,34 +114,47 @@ class Inputs(NamedTuple):
 class LeftOut:
     """Some groups of the training data, to whose targets the numbers are fitted.
 
-    `chosen`: items that are told apart; `hard`: whether those of the context are excluded.
+    `chosen`: items, of which those that stand for others too have a `log_weight` above 0; `hard`:
+    whether items of the context are excluded.
     """
 
     groups: Groups
     chosen: Int64[Tensor, "chosen"]
+    log_weight: Float[Tensor, "chosen"]
     hard: bool
 
     @classmethod
     def draw(
-        cls, groups: Groups, chosen: np.ndarray, *, most: int, seed: int, hard: bool
+        cls,
+        groups: Groups,
+        count: Float[np.ndarray, "items"],
+        *,
+        most_items: int,
+        most_outputs: int,
+        seed: int,
+        hard: bool,
     ) -> "LeftOut":
-        """Random targets, of so many outputs at `most`."""
-        assert groups.item is not None
-        random = np.random.default_rng([seed, 7])
+        """Random targets; of many items theirs, the most frequent ones and some of the others."""
+        item, random = groups.item, np.random.default_rng([seed, 7])
+        assert item is not None
         order = random.permutation(len(groups))
         seen = np.cumsum(groups.lengths[order])
         groups = groups[np.sort(order[: int(np.searchsorted(seen, MOST_ELEMENTS)) + 1])]
         element = groups.elements()
-        is_target = np.isin(groups.item[element], chosen)
+        is_target = item[element] >= 0
         if groups.role is not None:
             is_target &= groups.role[element] == TARGET
-        target = element[is_target]
-        n = max(100, min(MOST_TARGETS, most // len(chosen)))
+        n_chosen = min(len(count), most_items)
+        most = max(100, min(MOST_TARGETS, most_outputs // n_chosen))
+        target = random.choice(element[is_target], min(most, int(is_target.sum())), replace=False)
         role = np.full(groups.n_rows, CONTEXT, dtype=np.int8)
-        role[random.choice(target, min(n, len(target)), replace=False)] = TARGET
+        role[target] = TARGET
         group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
         holds = np.unique(group[role[element] == TARGET])
-        return cls(groups.with_(role=role)[holds], torch.from_numpy(np.sort(chosen)), hard)
+        weight = _weights(count, item[target], most=n_chosen, random=random)
+        chosen = np.flatnonzero(weight)
+        log_weight = torch.from_numpy(np.log(weight[chosen])).float()
+        return cls(groups.with_(role=role)[holds], torch.from_numpy(chosen), log_weight, hard)
 
     def inputs(self, ridge: RidgeItems) -> Inputs:
         """What the numbers make outputs of."""
@@ -159,65 +168,54 @@ class LeftOut:
             assert batch.item is not None
             known = batch.present & (batch.item >= 0)
             own = torch.where(known, column[batch.item.clamp_min(0)], n_chosen)
-            where = batch.target.nonzero(as_tuple=True)
+            row, position = batch.target.nonzero(as_tuple=True)
+            where = (row, position)
             score, popularity = ridge.link_inputs(batch, where, self.chosen)
-            allowed = torch.ones_like(score, dtype=torch.bool)
+            added = self.log_weight.repeat(len(score), 1)
             if self.hard:
                 seen = ContextItems.of(own, where, n_items=n_chosen, causal=False)
                 every = (slice(0, size) for size in score.shape)
-                allowed[seen.within(*every)] = False
-            parts.append((score, popularity, allowed, own[where]))
+                added[seen.within(*every)] = -torch.inf
+            parts.append((score, popularity, added, own[where]))
         ridge.eval()
         return Inputs(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def fit_numbers(
-    inputs: Inputs, *, start: Float[Tensor, "four"], n_steps: int = 20
+def _weights(
+    count: Float[np.ndarray, "items"],
+    certain: np.ndarray,
+    *,
+    most: int,
+    random: np.random.Generator,
+) -> Float[np.ndarray, "items"]:
+    """1 for the certain items and the most frequent ones, more for some of the others, or 0."""
+    weight = np.zeros(len(count))
+    weight[np.argsort(-count, kind="stable")[: most if most == len(count) else most // 2]] = 1.0
+    weight[certain] = 1.0
+    others = np.flatnonzero(weight == 0)
+    n = min(len(others), most - int(weight.sum()))
+    if n > 0:
+        weight[random.choice(others, n, replace=False)] = len(others) / n
+    return weight
+
+
+def fit_link(
+    inputs: Inputs, *, start: Float[Tensor, "four"]
 ) -> tuple[Float[Tensor, "four"], float]:
-    """The numbers of the least nats, held at `START`, and those nats: by Fisher scoring."""
+    """The link's numbers of the least nats a target, held at `START`, and those nats."""
     chance = chance_of(inputs.score)
-    nats = partial(_nats, inputs, chance)
-    numbers = start.double()
-    least, gradient, curvature = nats(numbers)
-    for _ in range(n_steps):
-        step, before = torch.linalg.solve(curvature, gradient), least
-        for _ in range(4):
-            found = nats(numbers - step)
-            if found[0] < least:
-                numbers, (least, gradient, curvature) = numbers - step, found
-                break
-            step = step / 4
-        if before - least < _TOLERANCE:
-            break
-    return numbers.float(), least
 
+    def tiles(numbers: Tensor) -> Iterator[Tile]:
+        for rows in rows_of_tiles(*chance.shape):
+            score, popularity, added, item = (part[rows] for part in inputs)
+            share = (numbers[3] + popularity).exp()
+            inside = chance[rows] + share
+            link = inside.log()
+            eta = numbers[0] * popularity + numbers[1] * score + numbers[2] * link
+            slopes = [popularity, score, link, numbers[2] * share / inside]
+            yield eta + added, slopes, item
 
-def _nats(
-    inputs: Inputs, chance: Tensor, numbers: Float[Tensor, "four"]
-) -> tuple[float, Float[Tensor, "four"], Float[Tensor, "four four"]]:
-    """Nats a target, their gradient and its expected change, of the numbers."""
-    hold = numbers - torch.tensor(START)
-    total = _HOLD * len(chance) * hold.square().sum()
-    gradient = 2 * _HOLD * len(chance) * hold
-    curvature = 2 * _HOLD * len(chance) * torch.eye(len(numbers), dtype=numbers.dtype)
-    for rows in chunks_of(len(chance), _ROWS):
-        score, popularity, allowed, item = (part[rows] for part in inputs)
-        share = (numbers[3] + popularity).exp()
-        inside = chance[rows] + share
-        slopes = [popularity, score, inside.log(), numbers[2] * share / inside]
-        eta = sum(number * slope for number, slope in zip(numbers[:3], slopes, strict=False))
-        eta = eta.masked_fill(~allowed, -torch.inf)
-        log_normalizer = eta.logsumexp(1)
-        own = item[:, None]
-        total += (log_normalizer - eta.gather(1, own)[:, 0]).sum()
-        slope = torch.stack(slopes, 1)
-        weighted = slope * (eta - log_normalizer[:, None]).exp()[:, None]
-        mean = weighted.sum(2)
-        of_own = slope.gather(2, own[:, None].expand(-1, len(numbers), 1))[:, :, 0]
-        gradient += (mean - of_own).sum(0)
-        curvature += (weighted @ slope.transpose(1, 2)).sum(0) - mean.T @ mean
-    n = len(chance)
-    return float(total) / n, gradient / n, curvature / n
+    return fit_numbers(tiles, start=start, center=torch.tensor(START), hold=_HOLD)
 
 
 def some_of_each(group: Tensor, *, most: int = 50) -> Tensor:

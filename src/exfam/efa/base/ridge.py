@@ -115,17 +115,32 @@ class RidgeItems(nn.Module):
 
     def outputs(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
-        return ridge_link(*self.link_inputs(batch, where, chosen), RidgeNumbers(*self.numbers))
+        numbers = RidgeNumbers(*self.numbers)
+        covered = (self.row[chosen] >= 0).nonzero()[:, 0]
+        if self.training or len(covered) == len(chosen):
+            return ridge_link(*self.link_inputs(batch, where, chosen), numbers)
+        # The others have no score: theirs are the same in every context.
+        popularity = self._log_popularity(chosen)
+        eta = ridge_link(torch.zeros_like(popularity), popularity, numbers)
+        eta = eta.repeat(len(where[0]), 1)
+        if len(covered):
+            inputs = self.link_inputs(batch, where, chosen[covered])
+            eta[:, covered] = ridge_link(*inputs, numbers)
+        return eta
 
     def link_inputs(
         self, batch: Batch, where: Where, chosen: Codes
     ) -> tuple[Float[Tensor, "rows chosen"], Float[Tensor, "rows_or_one chosen"]]:
         """Scores of the chosen items at the elements at `where`, and their log popularity."""
         batch, where = groups_of(batch, where)
-        score = self._scores(batch, where, chosen)
+        column = self.row[chosen]
+        covered = (column >= 0).nonzero()[:, 0]
+        score = self._covered_scores(batch, where, column[covered])
+        if len(covered) < len(chosen):
+            zeros = score.new_zeros(len(score), len(chosen))
+            score = zeros.index_copy_(1, covered, score)
         if not self.training:
-            smooth = self.count + 0.5
-            return score, (smooth[chosen] / smooth.sum()).log()[None]
+            return score, self._log_popularity(chosen)
         return score, self._log_popularity_without(batch, chosen)[where[0]]
 
     def add(self, groups: Groups) -> None:
@@ -163,14 +178,9 @@ class RidgeItems(nn.Module):
         added = torch.where((row >= 0) & (column >= 0), added, 0.0) / times.clamp_min(1)
         return added.new_zeros(len(item)), added.masked_fill(~in_context, torch.nan)
 
-    def _scores(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
-        column = self.row[chosen]
-        is_covered = column >= 0
-        if bool(is_covered.all()):
-            return self._covered_scores(batch, where, column)
-        score = self.precision.new_zeros(len(where[0]), len(chosen))
-        score[:, is_covered] = self._covered_scores(batch, where, column[is_covered])
-        return score
+    def _log_popularity(self, chosen: Codes) -> Float[Tensor, "one chosen"]:
+        total = self.count.sum() + 0.5 * self.n_items
+        return ((self.count[chosen] + 0.5) / total).log()[None]
 
     def _covered_scores(
         self, batch: Batch, where: Where, column: Columns

@@ -1,0 +1,72 @@
+"""Fits a few numbers to the choices of many rows, by Fisher scoring on tiles of the outputs."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+from jaxtyping import Float, Int64
+from torch import Tensor
+
+from exfam.catalog.linear import chunks_of
+
+Numbers = Float[Tensor, "numbers"]
+# Of some rows: outputs, their slopes in each number, and the items that were chosen.
+Tile = tuple[Tensor, Sequence[Tensor], Int64[Tensor, "rows"]]
+TILE = 2**20
+# The search ends where a step gains less, in nats a row.
+_TOLERANCE = 1e-5
+
+
+def rows_of_tiles(n_rows: int, n_items: int) -> Iterator[slice]:
+    """Rows in slices whose outputs are few enough to be computed at a time."""
+    return chunks_of(n_rows, max(1, TILE // n_items))
+
+
+def fit_numbers(
+    tiles: Callable[[Numbers], Iterable[Tile]],
+    *,
+    start: Numbers,
+    center: Numbers,
+    hold: float,
+    n_steps: int = 20,
+) -> tuple[Numbers, float]:
+    """The numbers of the least nats a row, held at `center` by `hold`, and those nats.
+
+    Nats are those of `tiles(numbers)` with `hold * |numbers - center|^2`.
+    """
+    numbers, center = start.double(), center.double()
+    nats, gradient, curvature = _nats(tiles(numbers), numbers - center, hold)
+    for _ in range(n_steps):
+        before, step = nats, torch.linalg.solve(curvature, gradient)
+        for _ in range(4):
+            changed = numbers - step
+            result = _nats(tiles(changed), changed - center, hold)
+            if result[0] < nats:
+                numbers, (nats, gradient, curvature) = changed, result
+                break
+            step = step / 4
+        if before - nats < _TOLERANCE:
+            break
+    return numbers.float(), nats
+
+
+def _nats(
+    tiles: Iterable[Tile], change: Numbers, hold: float
+) -> tuple[float, Numbers, Float[Tensor, "numbers numbers"]]:
+    """Nats a row, their gradient, and its change as the outputs' probabilities expect it."""
+    total, n = 0.0, 0
+    gradient, curvature = torch.zeros_like(change), torch.diag(torch.zeros_like(change))
+    for eta, slopes, item in tiles:
+        log_normalizer = eta.logsumexp(1)
+        own = item[:, None]
+        total += float((log_normalizer - eta.gather(1, own)[:, 0]).sum())
+        slope = torch.stack(list(slopes), 1)
+        weighted = slope * (eta - log_normalizer[:, None]).exp()[:, None]
+        mean = weighted.sum(2)
+        at_own = torch.stack([part.gather(1, own)[:, 0] for part in slopes], 1)
+        gradient += (mean - at_own).sum(0).to(gradient)
+        curvature += ((weighted @ slope.mT).sum(0) - mean.T @ mean).to(gradient)
+        n += len(item)
+    n = max(1, n)
+    nats = total / n + hold * float(change.square().sum())
+    held = 2 * hold * torch.eye(len(change)).to(change)
+    return nats, gradient / n + 2 * hold * change, curvature / n + held
