@@ -10,26 +10,10 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, one_hot
 
 from exfam.checks import ExfamError
-from exfam.families.base import (
-    INTERIOR,
-    Eta,
-    ExponentialFamily,
-    Items,
-    Numbers,
-    PlainFamily,
-    Statistics,
-    Values,
-)
-from exfam.families.numeric import (
-    check_integer,
-    finite_quantile,
-    integers_from,
-    pick,
-    softplus,
-)
+from exfam.families import base, numeric
 
 
-class Finite(PlainFamily):
+class Finite(base.PlainFamily):
     """Labels start, start + 1, ..., from the log-probabilities of all of them."""
 
     n: int
@@ -57,15 +41,15 @@ class Finite(PlainFamily):
     def _inside(self) -> float:
         return float(self.start)
 
-    def probs(self, eta: Eta, *, item: Items = None) -> Float[Tensor, "*out categories"]:
+    def probs(self, eta: base.Eta, *, item: base.Items = None) -> Float[Tensor, "*out categories"]:
         self.check_eta(eta)
         return self._log_probs(eta).exp()
 
     def _in_support(self, value: Tensor) -> Tensor:
-        return integers_from(value, self.start) & (value < self.start + self.n)
+        return numeric.integers_from(value, self.start) & (value < self.start + self.n)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
-        return pick(self._log_probs(eta), (value - self.start).long())
+        return numeric.pick(self._log_probs(eta), (value - self.start).long())
 
     def _values(self, eta: Tensor) -> Tensor:
         return torch.tensor(self.categories, dtype=eta.dtype, device=eta.device)
@@ -82,17 +66,17 @@ class Finite(PlainFamily):
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         index = (value.floor() - self.start).clamp(-1, self.n - 1).long()
-        inside = pick(self._cumulative(eta), index.clamp(min=0))
+        inside = numeric.pick(self._cumulative(eta), index.clamp(min=0))
         # The last partial sum may round to just under 1.
         inside = torch.where(index == self.n - 1, 1.0, inside)
         return torch.where(index < 0, 0.0, inside)
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
-        return finite_quantile(self._cumulative(eta.double()), p) + self.start
+        return numeric.finite_quantile(self._cumulative(eta.double()), p) + self.start
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         uniform = torch.empty_like(eta[..., 0]).uniform_(generator=generator)
-        return (finite_quantile(self._cumulative(eta), uniform) + self.start).to(eta.dtype)
+        return (numeric.finite_quantile(self._cumulative(eta), uniform) + self.start).to(eta.dtype)
 
     def _log_odds(self, mean: Tensor) -> Tensor:
         """The log-odds of the second of two labels; ExfamError if there are more."""
@@ -101,7 +85,7 @@ class Finite(PlainFamily):
                 f"`family` must be determined by its mean to be built from one, got {self}. "
                 "Use initial_eta, or a family such as Binomial."
             )
-        return (mean - self.start).clamp(INTERIOR, 1 - INTERIOR).logit()
+        return (mean - self.start).clamp(base.INTERIOR, 1 - base.INTERIOR).logit()
 
     def _proportions(self, value: Tensor) -> Tensor:
         counts = torch.bincount((value - self.start).long(), minlength=self.n).double()
@@ -110,7 +94,7 @@ class Finite(PlainFamily):
 
 
 @dataclass(frozen=True)
-class Categorical(Finite, ExponentialFamily):
+class Categorical(Finite, base.ExponentialFamily):
     """Labels start ... start + n - 1 with probabilities softmax(eta).
 
     T is the one-hot label, natural = eta, A = logsumexp(eta), h = 1. Adding a constant to eta
@@ -125,20 +109,20 @@ class Categorical(Finite, ExponentialFamily):
     name: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
-        check_integer("n", self.n, at_least=1)
-        check_integer("start", self.start)
+        numeric.check_integer("n", self.n, at_least=1)
+        numeric.check_integer("start", self.start)
 
     @property
     def n_params(self) -> int:
         return self.n
 
-    def natural(self, eta: Eta) -> Statistics:
+    def natural(self, eta: base.Eta) -> base.Statistics:
         return eta
 
-    def sufficient_statistic(self, value: Values) -> Statistics:
+    def sufficient_statistic(self, value: base.Values) -> base.Statistics:
         return one_hot((value - self.start).long(), self.n).to(value.dtype)
 
-    def log_normalizer(self, natural: Statistics) -> Numbers:
+    def log_normalizer(self, natural: base.Statistics) -> base.Numbers:
         return natural.logsumexp(-1)
 
     def _log_probs(self, eta: Tensor) -> Tensor:
@@ -170,8 +154,8 @@ class Ordinal(Finite):
     name: ClassVar[str] = "ordinal"
 
     def __post_init__(self) -> None:
-        check_integer("n", self.n, at_least=2)
-        check_integer("start", self.start)
+        numeric.check_integer("n", self.n, at_least=2)
+        numeric.check_integer("start", self.start)
 
     @property
     def n_dispersion(self) -> int:
@@ -179,7 +163,7 @@ class Ordinal(Finite):
 
     def _log_probs(self, eta: Tensor) -> Tensor:
         steps = eta[..., 2:]
-        thresholds = torch.cat([eta[..., 1:2], softplus(steps)], -1).cumsum(-1)
+        thresholds = torch.cat([eta[..., 1:2], numeric.softplus(steps)], -1).cumsum(-1)
         distance = thresholds - eta[..., :1]
         below, above = logsigmoid(distance), logsigmoid(-distance)
         middle = below[..., 1:] + above[..., :-1] + logsigmoid(steps)

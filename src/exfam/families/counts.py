@@ -8,18 +8,7 @@ import torch
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice
-from exfam.families.base import (
-    INTERIOR,
-    MAX_LOG_DISPERSION,
-    MAX_LOG_MEAN,
-    Eta,
-    ExponentialFamily,
-    Numbers,
-    PlainFamily,
-    Statistics,
-    Values,
-    bounded,
-)
+from exfam.families import base
 from exfam.families.numeric import (
     check_integer,
     integers_from,
@@ -32,20 +21,20 @@ from exfam.families.numeric import (
 _LINKS = ("log", "one-plus-exp")
 
 
-class Successes(ExponentialFamily):
+class Successes(base.ExponentialFamily):
     """Successes among independent trials: T = y, A = trials * log(1 + exp(eta))."""
 
     @property
     @abstractmethod
     def trials(self) -> int: ...
 
-    def natural(self, eta: Eta) -> Statistics:
+    def natural(self, eta: base.Eta) -> base.Statistics:
         return eta
 
-    def log_normalizer(self, natural: Statistics) -> Numbers:
+    def log_normalizer(self, natural: base.Statistics) -> base.Numbers:
         return self.trials * softplus(natural[..., 0])
 
-    def log_base_measure(self, value: Values) -> Numbers:
+    def log_base_measure(self, value: base.Values) -> base.Numbers:
         n = value.new_tensor(self.trials + 1.0)
         return n.lgamma() - (value + 1).lgamma() - (n - value).lgamma()
 
@@ -76,7 +65,7 @@ class Successes(ExponentialFamily):
         return torch.binomial(torch.full_like(rate, self.trials), rate, generator=generator)
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        return (mean / self.trials).clamp(INTERIOR, 1 - INTERIOR).logit().unsqueeze(-1)
+        return (mean / self.trials).clamp(base.INTERIOR, 1 - base.INTERIOR).logit().unsqueeze(-1)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         total = value.numel() * self.trials
@@ -97,7 +86,7 @@ class Bernoulli(Successes):
     categories: ClassVar[tuple[int, ...]] = (0, 1)
     trials: ClassVar[int] = 1
 
-    def log_base_measure(self, value: Values) -> Numbers:
+    def log_base_measure(self, value: base.Values) -> base.Numbers:
         return torch.zeros_like(value)
 
 
@@ -135,7 +124,7 @@ class Binomial(Successes):
         return tuple(range(self.n + 1))
 
 
-class _Counts(PlainFamily):
+class _Counts(base.PlainFamily):
     """Whole numbers from `shift` on."""
 
     shift: int
@@ -159,7 +148,7 @@ class _Counts(PlainFamily):
 
 
 @dataclass(frozen=True)
-class Poisson(_Counts, ExponentialFamily):
+class Poisson(_Counts, base.ExponentialFamily):
     """Counts from `shift`: y - shift ~ Poisson(rate), T = y - shift, A = rate, h = 1 / T!.
 
     link="log": rate = exp(eta), the EFA paper's v1 (with shift=1 for ratings from 1).
@@ -185,17 +174,17 @@ class Poisson(_Counts, ExponentialFamily):
                 'Use link="log" for shifted counts.'
             )
 
-    def natural(self, eta: Eta) -> Statistics:
-        exponent = bounded(eta, -torch.inf, MAX_LOG_MEAN)
+    def natural(self, eta: base.Eta) -> base.Statistics:
+        exponent = base.bounded(eta, -torch.inf, base.MAX_LOG_MEAN)
         return exponent if self.link == "log" else softplus(exponent)
 
-    def sufficient_statistic(self, value: Values) -> Statistics:
+    def sufficient_statistic(self, value: base.Values) -> base.Statistics:
         return (value - self.shift).unsqueeze(-1)
 
-    def log_normalizer(self, natural: Statistics) -> Numbers:
+    def log_normalizer(self, natural: base.Statistics) -> base.Numbers:
         return natural[..., 0].exp()
 
-    def log_base_measure(self, value: Values) -> Numbers:
+    def log_base_measure(self, value: base.Values) -> base.Numbers:
         return -(value - self.shift + 1).lgamma()
 
     def _rate(self, eta: Tensor) -> Tensor:
@@ -223,7 +212,7 @@ class Poisson(_Counts, ExponentialFamily):
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
         start = self.shift if self.link == "log" else 1
-        return (mean - start).clamp(min=INTERIOR).log().unsqueeze(-1)
+        return (mean - start).clamp(min=base.INTERIOR).log().unsqueeze(-1)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         # exp(eta) is also the gradient's factor with one-plus-exp: near 0 it would never move.
@@ -252,8 +241,10 @@ class NegativeBinomial(_Counts):
 
     def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
         """log mu and log r."""
-        log_mean = bounded(eta[..., 0], -torch.inf, MAX_LOG_MEAN)
-        return log_mean, bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+        log_mean = base.bounded(eta[..., 0], -torch.inf, base.MAX_LOG_MEAN)
+        return log_mean, base.bounded(
+            eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION
+        )
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         count = value - self.shift
@@ -291,9 +282,9 @@ class NegativeBinomial(_Counts):
         return torch.poisson(unit * (log_mean - log_size).exp(), generator=generator) + self.shift
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        return (mean - self.shift).clamp(min=INTERIOR).log().unsqueeze(-1)
+        return (mean - self.shift).clamp(min=base.INTERIOR).log().unsqueeze(-1)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         mean = (value.mean() - self.shift).clamp(min=0.5 / value.numel())
-        excess = (value.var(correction=0) - mean).clamp(min=INTERIOR)
+        excess = (value.var(correction=0) - mean).clamp(min=base.INTERIOR)
         return torch.stack([mean.log(), (mean**2 / excess).log().clamp(-5.0, 8.0)])

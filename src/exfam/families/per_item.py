@@ -11,24 +11,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_whole
-from exfam.families.base import (
-    FAR_INPUT,
-    Eta,
-    Family,
-    Items,
-    Level,
-    Mean,
-    Numbers,
-    Sample,
-    SampleItems,
-    Spread,
-    Values,
-    compressed,
-)
+from exfam.families import base
 
 
 @dataclass(frozen=True)
-class PerItem(Family):
+class PerItem(base.Family):
     """The element's item chooses the family: {item: family}, `default` for the others.
 
     An estimator takes items by their labels, strings or integers >= 0, as the item column has them.
@@ -45,8 +32,8 @@ class PerItem(Family):
     tensor([5.])
     """
 
-    families: Mapping[int | np.integer | str, Family]
-    default: Family | None = None
+    families: Mapping[int | np.integer | str, base.Family]
+    default: base.Family | None = None
     name: ClassVar[str] = "per-item"
 
     def __post_init__(self) -> None:
@@ -56,7 +43,7 @@ class PerItem(Family):
             if not isinstance(key, str):
                 check_whole("families", key, least=0)
         for family in self._listed():
-            if not isinstance(family, Family) or isinstance(family, PerItem):
+            if not isinstance(family, base.Family) or isinstance(family, PerItem):
                 raise ExfamError(
                     f"`families` must hold families other than PerItem, got {family!r}."
                 )
@@ -64,11 +51,11 @@ class PerItem(Family):
     def __hash__(self) -> int:
         return hash((frozenset(self.families.items()), self.default))
 
-    def _listed(self) -> list[Family]:
+    def _listed(self) -> list[base.Family]:
         return [*self.families.values(), *([] if self.default is None else [self.default])]
 
     @cached_property
-    def distinct(self) -> tuple[Family, ...]:
+    def distinct(self) -> tuple[base.Family, ...]:
         """The different families, in order of appearance; the default last."""
         return tuple(dict.fromkeys(self._listed()))
 
@@ -142,7 +129,7 @@ class PerItem(Family):
         return self._table.to(item.device)[torch.where(listed, item, last).long()]
 
     def _of_values(
-        self, compute: Callable[[Family, Tensor], Tensor], value: Tensor, item: Tensor | None
+        self, compute: Callable[[base.Family, Tensor], Tensor], value: Tensor, item: Tensor | None
     ) -> Tensor:
         """`compute(family, value)` of each item's family; `value` where an item has none."""
         chosen = value.double()
@@ -154,7 +141,7 @@ class PerItem(Family):
         return chosen
 
     def _choose(
-        self, compute: Callable[[Family, Tensor], Tensor], eta: Tensor, item: Tensor | None
+        self, compute: Callable[[base.Family, Tensor], Tensor], eta: Tensor, item: Tensor | None
     ) -> Tensor:
         """`compute(family, its columns of eta)` of the family that each item has."""
         self.check_eta(eta)
@@ -166,47 +153,55 @@ class PerItem(Family):
             chosen = torch.where(which == index, other, chosen)
         return chosen
 
-    def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
+    def in_support(self, value: base.Values, item: base.Items = None) -> Bool[Tensor, "..."]:
         which = self.which(item)
         inside = torch.zeros_like(value * which, dtype=torch.bool)
         for index, family in enumerate(self.distinct):
             inside = torch.where(which == index, family.in_support(value), inside)
         return inside
 
-    def standardize(self, value: Values, *, item: Items = None) -> Numbers:
+    def standardize(self, value: base.Values, *, item: base.Items = None) -> base.Numbers:
         return self._of_values(lambda family, values: family.standardize(values), value, item)
 
-    def restore(self, unit: Values, *, item: Items = None) -> Numbers:
+    def restore(self, unit: base.Values, *, item: base.Items = None) -> base.Numbers:
         return self._of_values(lambda family, values: family.restore(values), unit, item)
 
-    def network_input(self, value: Values, *, item: Items = None) -> Numbers:
+    def network_input(self, value: base.Values, *, item: base.Items = None) -> base.Numbers:
         inputs = self._of_values(lambda family, values: family.network_input(values), value, item)
-        return compressed(inputs, FAR_INPUT)
+        return base.compressed(inputs, base.FAR_INPUT)
 
-    def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
+    def log_prob(
+        self, value: base.Values, eta: base.Eta, *, item: base.Items = None
+    ) -> base.Numbers:
         return self._choose(lambda family, part: family.log_prob(value, part), eta, item)
 
-    def unit_log_prob(self, unit: Values, eta: Eta, *, item: Items = None) -> Numbers:
+    def unit_log_prob(
+        self, unit: base.Values, eta: base.Eta, *, item: base.Items = None
+    ) -> base.Numbers:
         return self._choose(lambda family, part: family.unit_log_prob(unit, part), eta, item)
 
-    def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
+    def mean(self, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self._choose(lambda family, part: family.mean(part), eta, item)
 
-    def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
+    def variance(self, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self._choose(lambda family, part: family.variance(part), eta, item)
 
-    def cdf(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
+    def cdf(self, value: base.Values, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self._choose(lambda family, part: family.cdf(value, part), eta, item)
 
-    def quantile(self, p: Level, eta: Eta, *, item: Items = None) -> Numbers:
+    def quantile(self, p: base.Level, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self._choose(lambda family, part: family.quantile(p, part), eta, item)
 
-    def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:
+    def sample(
+        self, eta: base.Eta, *, generator: torch.Generator, item: base.Items = None
+    ) -> base.Numbers:
         return self._choose(
             lambda family, part: family.sample(part, generator=generator), eta, item
         )
 
-    def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
+    def from_mean(
+        self, mean: base.Mean, *, dispersion: base.Spread = None, item: base.Items = None
+    ) -> base.Eta:
         """The columns of every family set to that mean, so that any item may read its own."""
         dispersion = self.check_dispersion(mean, dispersion)
         shape = torch.broadcast_shapes(mean.shape, dispersion.shape[:-1])
@@ -217,7 +212,9 @@ class PerItem(Family):
             eta[..., list(columns)] = family.from_mean(mean, dispersion=dispersion[..., own])
         return eta
 
-    def initial_eta(self, value: Sample, *, item: SampleItems = None) -> Float[Tensor, " params"]:
+    def initial_eta(
+        self, value: base.Sample, *, item: base.SampleItems = None
+    ) -> Float[Tensor, " params"]:
         """Each family fitted to the values of its items; 0 where there is none."""
         which = self.which(item)
         dtype = value.dtype if value.is_floating_point() else torch.get_default_dtype()

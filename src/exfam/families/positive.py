@@ -6,24 +6,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from exfam.families.base import (
-    INTERIOR,
-    MAX_LOG_DISPERSION,
-    MAX_LOG_MEAN,
-    Eta,
-    ExponentialFamily,
-    Numbers,
-    PlainFamily,
-    Statistics,
-    bounded,
-)
+from exfam.families import base
 from exfam.families.numeric import stirling, through_scipy
 
 _SIGN_HINT = "Use Gaussian() for numbers of either sign."
 
 
 @dataclass(frozen=True)
-class Gamma(PlainFamily):
+class Gamma(base.PlainFamily):
     """Positive numbers with mean exp(eta0), shape a = exp(eta1) and variance mean^2 / a.
 
     log p = a log(a / mean) - lgamma(a) + (a - 1) log y - a y / mean. eta0 is bounded by 30 and
@@ -42,8 +32,10 @@ class Gamma(PlainFamily):
 
     def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
         """Log mean and log shape."""
-        log_mean = bounded(eta[..., 0], -MAX_LOG_MEAN, MAX_LOG_MEAN)
-        return log_mean, bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+        log_mean = base.bounded(eta[..., 0], -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN)
+        return log_mean, base.bounded(
+            eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION
+        )
 
     def _in_support(self, value: Tensor) -> Tensor:
         return (value > 0) & (value < torch.inf)
@@ -79,7 +71,7 @@ class Gamma(PlainFamily):
         return (unit * (log_mean - log_shape).exp()).clamp(min=torch.finfo(eta.dtype).tiny)
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        return mean.clamp(min=INTERIOR).log().unsqueeze(-1)
+        return mean.clamp(min=base.INTERIOR).log().unsqueeze(-1)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         """By likelihood: Minka (2002), Estimating a gamma distribution, eq. 10 and 11."""
@@ -93,7 +85,7 @@ class Gamma(PlainFamily):
 
 
 @dataclass(frozen=True)
-class Exponential(ExponentialFamily):
+class Exponential(base.ExponentialFamily):
     """Waiting times with mean exp(eta): T = y, natural = -1 / mean, A = log mean, h = 1.
 
     eta is bounded by 30 on both sides.
@@ -107,17 +99,17 @@ class Exponential(ExponentialFamily):
     support: ClassVar[str] = "a finite number >= 0"
     hint: ClassVar[str] = _SIGN_HINT
 
-    def natural(self, eta: Eta) -> Statistics:
-        return -(-bounded(eta, -MAX_LOG_MEAN, MAX_LOG_MEAN)).exp()
+    def natural(self, eta: base.Eta) -> base.Statistics:
+        return -(-base.bounded(eta, -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN)).exp()
 
-    def log_normalizer(self, natural: Statistics) -> Numbers:
+    def log_normalizer(self, natural: base.Statistics) -> base.Numbers:
         return -(-natural[..., 0]).log()
 
     def _in_support(self, value: Tensor) -> Tensor:
         return (value >= 0) & (value < torch.inf)
 
     def _mean(self, eta: Tensor) -> Tensor:
-        return bounded(eta[..., 0], -MAX_LOG_MEAN, MAX_LOG_MEAN).exp()
+        return base.bounded(eta[..., 0], -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN).exp()
 
     def _variance(self, eta: Tensor) -> Tensor:
         return self._mean(eta) ** 2
@@ -133,7 +125,7 @@ class Exponential(ExponentialFamily):
         return mean * torch.empty_like(mean).exponential_(generator=generator)
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        return mean.clamp(min=INTERIOR).log().unsqueeze(-1)
+        return mean.clamp(min=base.INTERIOR).log().unsqueeze(-1)
 
     def _initial_eta(self, value: Tensor) -> Tensor:
-        return value.mean().clamp(min=INTERIOR).log().unsqueeze(-1)
+        return value.mean().clamp(min=base.INTERIOR).log().unsqueeze(-1)

@@ -18,23 +18,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
-from exfam.families.base import (
-    MAX_LOG_DISPERSION,
-    Eta,
-    ExponentialFamily,
-    Family,
-    Items,
-    Level,
-    Mean,
-    Numbers,
-    Sample,
-    SampleItems,
-    Spread,
-    Statistics,
-    Values,
-    bounded,
-    compressed,
-)
+from exfam.families import base
 from exfam.families.per_item import PerItem
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
@@ -52,7 +36,7 @@ _ROUNDING = 1e-13  # relative to the center: the spread of equal numbers
 
 
 @dataclass(frozen=True)
-class Gaussian(ExponentialFamily):
+class Gaussian(base.ExponentialFamily):
     """Real numbers around eta0. With `scale` known, T = y and natural = mean / scale^2.
 
     With scale=None, scale = exp(eta1), eta1 bounded by 20 on both sides, T = (y, y^2) and
@@ -83,25 +67,25 @@ class Gaussian(ExponentialFamily):
     def _log_scale(self, eta: Tensor) -> Tensor:
         if self.scale is not None:
             return eta.new_tensor(math.log(self.scale))
-        return bounded(eta[..., 1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+        return base.bounded(eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION)
 
-    def natural(self, eta: Eta) -> Statistics:
+    def natural(self, eta: base.Eta) -> base.Statistics:
         precision = (-2 * self._log_scale(eta)).exp()
         first = eta[..., 0] * precision
         if self.scale is not None:
             return first.unsqueeze(-1)
         return torch.stack([first, -0.5 * precision], -1)
 
-    def sufficient_statistic(self, value: Values) -> Statistics:
+    def sufficient_statistic(self, value: base.Values) -> base.Statistics:
         return torch.stack([value, value**2][: self.n_params], -1)
 
-    def log_normalizer(self, natural: Statistics) -> Numbers:
+    def log_normalizer(self, natural: base.Statistics) -> base.Numbers:
         if self.scale is not None:
             return 0.5 * (self.scale * natural[..., 0]) ** 2
         first, second = natural.unbind(-1)
         return -(first**2) / (4 * second) - 0.5 * (-2 * second).log()
 
-    def log_base_measure(self, value: Values) -> Numbers:
+    def log_base_measure(self, value: base.Values) -> base.Numbers:
         if self.scale is None:
             return torch.full_like(value, -LOG_ROOT_TWO_PI)
         return -0.5 * (value / self.scale) ** 2 - math.log(self.scale) - LOG_ROOT_TWO_PI
@@ -143,7 +127,7 @@ class Gaussian(ExponentialFamily):
 
 
 @dataclass(frozen=True)
-class Scaled(Family):
+class Scaled(base.Family):
     """The distribution of center + scale * z, where z has that of `family` in that unit.
 
     `family` is in the unit of y: what it holds fixed, such as Gaussian(scale=2.0), is divided by
@@ -153,7 +137,7 @@ class Scaled(Family):
     Raises ExfamError for another family or center.
     """
 
-    family: Family
+    family: base.Family
     center: float
     scale: float
 
@@ -172,7 +156,7 @@ class Scaled(Family):
         return self.family.name
 
     @cached_property
-    def of_units(self) -> Family:
+    def of_units(self) -> base.Family:
         """The family of z."""
         return self.family.rescaled(self.scale)
 
@@ -192,22 +176,22 @@ class Scaled(Family):
     def hint(self) -> str:
         return self.family.hint
 
-    def standardize(self, value: Values, *, item: Items = None) -> Numbers:
+    def standardize(self, value: base.Values, *, item: base.Items = None) -> base.Numbers:
         """z in float64, rounded as networks see it: multiples of 2^-20, or to single precision."""
         unit = self.to_units(value)
         if self.family.equivariance == "location-scale":
             unit = (unit / _STEP).round() * _STEP
         return self._single(unit).double()
 
-    def restore(self, unit: Values, *, item: Items = None) -> Numbers:
+    def restore(self, unit: base.Values, *, item: base.Items = None) -> base.Numbers:
         """center + scale * z, in float64."""
         return self.center + self.scale * unit.double()
 
-    def network_input(self, value: Values, *, item: Items = None) -> Numbers:
+    def network_input(self, value: base.Values, *, item: base.Items = None) -> base.Numbers:
         """z, beyond 100 its logarithm."""
-        return compressed(self.standardize(value), _FAR_INPUT)
+        return base.compressed(self.standardize(value), _FAR_INPUT)
 
-    def to_units(self, value: Values) -> Numbers:
+    def to_units(self, value: base.Values) -> base.Numbers:
         """z in float64, not rounded."""
         return (value.double() - self.center) / self.scale
 
@@ -217,10 +201,12 @@ class Scaled(Family):
         tiny = torch.finfo(torch.float32).tiny
         return torch.where((unit > 0) & (near < tiny), tiny, near).float()
 
-    def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
+    def in_support(self, value: base.Values, item: base.Items = None) -> Bool[Tensor, "..."]:
         return self.family.in_support(value)
 
-    def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
+    def log_prob(
+        self, value: base.Values, eta: base.Eta, *, item: base.Items = None
+    ) -> base.Numbers:
         """Log-density in nats a unit of y; -inf with gradient 0 outside the support only."""
         exact = eta.dtype is torch.float64
         unit = self.to_units(value) if exact else self.standardize(value).to(eta.dtype)
@@ -229,35 +215,45 @@ class Scaled(Family):
         nats = torch.where(self.of_units.in_support(unit), nats.clamp(min=lowest), nats)
         return nats - math.log(self.scale)
 
-    def unit_log_prob(self, unit: Values, eta: Eta, *, item: Items = None) -> Numbers:
+    def unit_log_prob(
+        self, unit: base.Values, eta: base.Eta, *, item: base.Items = None
+    ) -> base.Numbers:
         return self.of_units.log_prob(unit, eta)
 
-    def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
+    def mean(self, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self.restore(self.of_units.mean(eta)).to(eta.dtype)
 
-    def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
+    def variance(self, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         # One factor after the other: the square of a scale may be too small for a number.
         variance = self.scale * (self.scale * self.of_units.variance(eta).double())
         return variance.clamp(max=torch.finfo(eta.dtype).max).to(eta.dtype)
 
-    def cdf(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:
+    def cdf(self, value: base.Values, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self.of_units.cdf(self.to_units(value).to(eta.dtype), eta)
 
-    def quantile(self, p: Level, eta: Eta, *, item: Items = None) -> Numbers:
+    def quantile(self, p: base.Level, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self.restore(self.of_units.quantile(p, eta)).to(eta.dtype)
 
-    def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:
+    def sample(
+        self, eta: base.Eta, *, generator: torch.Generator, item: base.Items = None
+    ) -> base.Numbers:
         return self.restore(self.of_units.sample(eta, generator=generator)).to(eta.dtype)
 
-    def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
+    def from_mean(
+        self, mean: base.Mean, *, dispersion: base.Spread = None, item: base.Items = None
+    ) -> base.Eta:
         return self.of_units.from_mean(self.to_units(mean).to(mean.dtype), dispersion=dispersion)
 
-    def initial_eta(self, value: Sample, *, item: SampleItems = None) -> Float[Tensor, " params"]:
+    def initial_eta(
+        self, value: base.Sample, *, item: base.SampleItems = None
+    ) -> Float[Tensor, " params"]:
         eta = self.of_units.initial_eta(self.standardize(value))
         return eta.to(value.dtype if value.is_floating_point() else torch.get_default_dtype())
 
 
-def scaled_to(family: Family, value: Sample, *, item: SampleItems = None) -> Family:
+def scaled_to(
+    family: base.Family, value: base.Sample, *, item: base.SampleItems = None
+) -> base.Family:
     """`family` on values standardized as training values are; as it is if it has no scale.
 
     `PerItem` has each of its families on the values of its own items, which `item` names by codes.
@@ -268,7 +264,7 @@ def scaled_to(family: Family, value: Sample, *, item: SampleItems = None) -> Fam
             part: scaled_to(part, value[which == index])
             for index, part in enumerate(family.distinct)
         }
-        families: Mapping[int | np.integer | str, Family] = {
+        families: Mapping[int | np.integer | str, base.Family] = {
             code: own[part] for code, part in family.families.items()
         }
         return PerItem(families, None if family.default is None else own[family.default])

@@ -12,17 +12,7 @@ from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.efa.explain import Explanation
-from exfam.plots.style import (
-    INK,
-    ON_DATA,
-    SHADES,
-    color_bar,
-    drawable,
-    make_figure,
-    name_ticks,
-    one_panel,
-    plain_axes,
-)
+from exfam.plots import style
 from exfam.positions import position_scores
 
 _SHORT = {"(nothing)": "∅", "(mask)": "?"}
@@ -53,22 +43,24 @@ def attention_map(
     if heads == "mean":
         weights = weights.mean(axis=1, keepdims=True)
     n_layers, n_heads, n_centers, n_columns = weights.shape
-    figure = make_figure(
+    figure = style.make_figure(
         width=2.2 + n_heads * _panel(n_columns), height=1.4 + n_layers * _panel(n_centers)
     )
     panels = figure.subplots(n_layers, n_heads, squeeze=False, sharex=True, sharey=True)
-    norm = BoundaryNorm(_LEVELS, SHADES.N)
+    norm = BoundaryNorm(_LEVELS, style.SHADES.N)
     for (layer, head), axes in np.ndenumerate(panels):
-        plain_axes(axes)
-        axes.pcolormesh(weights[layer, head], cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)
+        style.plain_axes(axes)
+        axes.pcolormesh(
+            weights[layer, head], cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.3
+        )
         of_head = f", head {head + 1}" if heads == "each" else ""
-        axes.set_title(f"layer {layer + 1}{of_head}", fontsize=10, color=INK)
+        axes.set_title(f"layer {layer + 1}{of_head}", fontsize=10, color=style.INK)
         _write_numbers(axes, weights[layer, head])
     _name_cells(panels[0, 0], explanation)
-    bar = color_bar(ScalarMappable(norm, SHADES), panels, ticks=[0, 0.5, 1])
-    bar.set_label("attention weight", color=INK)
-    figure.supxlabel("context", color=INK, fontsize=11)
-    figure.supylabel("element given its context", color=INK, fontsize=11)
+    bar = style.color_bar(ScalarMappable(norm, style.SHADES), panels, ticks=[0, 0.5, 1])
+    bar.set_label("attention weight", color=style.INK)
+    figure.supxlabel("context", color=style.INK, fontsize=11)
+    figure.supylabel("element given its context", color=style.INK, fontsize=11)
     return figure
 
 
@@ -90,12 +82,12 @@ def layer_map(explanation: Explanation, *, part: str, layer: int) -> Figure:
     of_layers = explanation.weights[part].mean(axis=1)
     weights = of_layers[layer - 1]
     n_centers, n_columns = weights.shape
-    figure, axes = one_panel(width=4.6, height=1.0 + 0.24 * n_centers)
+    figure, axes = style.one_panel(width=4.6, height=1.0 + 0.24 * n_centers)
     largest = max(float(of_layers[..., :n_centers].max()), 1e-6)
     norm = Normalize(0.0, largest)
-    axes.pcolormesh(weights, cmap=SHADES, norm=norm, edgecolor="face", lw=0.3)
+    axes.pcolormesh(weights, cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.3)
     names = [f"{name}\u2002{number}" for number, name in enumerate(explanation.centers, start=1)]
-    name_ticks(axes.yaxis, np.arange(n_centers) + 0.5, names)
+    style.name_ticks(axes.yaxis, np.arange(n_centers) + 0.5, names)
     axes.set_ylim(n_centers, 0)
     more = [_SHORT.get(name, name) for name in explanation.columns[n_centers:]]
     numbers = [str(number) for number in range(1, n_centers + 1)]
@@ -103,8 +95,8 @@ def layer_map(explanation: Explanation, *, part: str, layer: int) -> Figure:
     axes.tick_params(length=0)
     axes.tick_params(axis="x", labelsize=10 if n_columns < _MANY_COLUMNS else 8.5)
     axes.spines[["left", "bottom"]].set_visible(False)
-    steps = LinearSegmentedColormap.from_list("steps", SHADES(_LEVELS), N=len(_LEVELS))
-    bar = color_bar(ScalarMappable(norm, steps), axes)
+    steps = LinearSegmentedColormap.from_list("steps", style.SHADES(_LEVELS), N=len(_LEVELS))
+    bar = style.color_bar(ScalarMappable(norm, steps), axes)
     bar.ax.set_yticks([0.0, largest], ["0", f"{largest:.2f}"])
     bar.ax.tick_params(length=0)
     axes.set_xlabel("number of the context element")
@@ -134,21 +126,23 @@ def position_matrices(
     if not matrices:
         raise ExfamError("`matrices` must hold at least one to draw, got none.")
     check_positive("columns", columns)
-    titles = [f"{drawable(name)}\n{_in_words(rows)}" for name, rows in matrices.items()]
+    titles = [f"{style.drawable(name)}\n{_in_words(rows)}" for name, rows in matrices.items()]
     n_columns = min(columns, len(matrices))
     n_rows = -(-len(matrices) // n_columns)
-    figure = make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
+    figure = style.make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     norm = Normalize(0.0, max(float(matrix.max()) for matrix in matrices.values()))
     for axes, title, matrix in zip(grid.flat, titles, matrices.values(), strict=False):
-        plain_axes(axes).imshow(matrix, cmap=SHADES, norm=norm)
-        axes.set_title(title, fontsize=8, color=INK, parse_math=False)
+        style.plain_axes(axes).imshow(matrix, cmap=style.SHADES, norm=norm)
+        axes.set_title(title, fontsize=8, color=style.INK, parse_math=False)
         axes.tick_params(length=0, labelsize=7)
     for axes in grid.flat[len(matrices) :]:
         axes.set_axis_off()
-    color_bar(ScalarMappable(norm, SHADES), grid).set_label("attention weight", color=INK)
-    figure.supxlabel("position attended to", color=INK, fontsize=10)
-    figure.supylabel("position", color=INK, fontsize=10)
+    style.color_bar(ScalarMappable(norm, style.SHADES), grid).set_label(
+        "attention weight", color=style.INK
+    )
+    figure.supxlabel("position attended to", color=style.INK, fontsize=10)
+    figure.supylabel("position", color=style.INK, fontsize=10)
     return figure
 
 
@@ -172,7 +166,7 @@ def _write_numbers(axes: Axes, weights: Float[np.ndarray, "center column"]) -> N
         return
     for (row, column), weight in np.ndenumerate(weights):
         if weight >= 0.05:
-            color = "white" if weight > 0.45 else ON_DATA
+            color = "white" if weight > 0.45 else style.ON_DATA
             at = column + 0.5, row + 0.5
             axes.text(*at, f"{weight:.0%}", color=color, ha="center", va="center", fontsize=9)
 
@@ -181,7 +175,7 @@ def _name_cells(axes: Axes, explanation: Explanation) -> None:
     """Names at the cells of panels that share their axes, as many as can be read."""
     for axis, names in ((axes.yaxis, explanation.centers), (axes.xaxis, explanation.columns)):
         step = -(-len(names) // _MOST_LABELS)
-        name_ticks(axis, np.arange(len(names))[::step] + 0.5, names[::step])
+        style.name_ticks(axis, np.arange(len(names))[::step] + 0.5, names[::step])
     axes.set_ylim(len(explanation.centers), 0)
     for panel in axes.figure.axes:
         panel.tick_params(axis="x", rotation=90)

@@ -7,15 +7,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from exfam.plots.style import (
-    COLORS,
-    INK,
-    check_as_many,
-    fix_layout,
-    name_width,
-    one_panel,
-    write_name,
-)
+from exfam.plots import style
 
 _MARGIN = 0.06
 _FONT_SIZE = 9.0
@@ -48,21 +40,21 @@ def item_map(
     >>> len(figure.axes[0].texts)
     3
     """
-    check_as_many("names", len(names), len(points), of="points")
-    figure, axes = one_panel(width=width, height=height)
+    style.check_as_many("names", len(names), len(points), of="points")
+    figure, axes = style.one_panel(width=width, height=height)
     axes.spines[["left", "bottom"]].set_alpha(0.35)
     axes.set(xticks=[], yticks=[], xlabel=labels[0], ylabel=labels[1])
     area = np.full(len(points), 14.0)
     if weight is not None:
         area = 6.0 + 80.0 * weight / (weight.max(initial=0.0) or 1.0)
-    axes.scatter(points[:, 0], points[:, 1], s=area, color=COLORS[0], alpha=0.55, lw=0)
+    axes.scatter(points[:, 0], points[:, 1], s=area, color=style.COLORS[0], alpha=0.55, lw=0)
     if len(points):
         low, high = points.min(axis=0), points.max(axis=0)
         margin = _MARGIN * np.where(high > low, high - low, 1.0)
         # More room at the right, where most names go.
         axes.set_xlim(low[0] - margin[0], high[0] + 2.5 * margin[0])
         axes.set_ylim(low[1] - margin[1], high[1] + margin[1])
-    fix_layout(figure)
+    style.fix_layout(figure)
     place_names(axes, points, names, np.sqrt(area) / 2)
     return figure
 
@@ -89,7 +81,7 @@ def place_names(
         others = np.delete(dots, index, axis=0)
         if len(taken) >= _MOST_NAMES:
             return
-        size = name_width(name, size=_FONT_SIZE) + _SLACK, 1.1 * _FONT_SIZE
+        size = style.name_width(name, size=_FONT_SIZE) + _SLACK, 1.1 * _FONT_SIZE
         for box, align in _sides(at[index], radius[index] + _GAP, size):
             inside = (box[:2] >= edge[:2]).all() and (box[2:] <= edge[2:]).all()
             if inside and not _meets(box, others) and not _meets(box, taken):
@@ -123,5 +115,5 @@ def _write(axes: Axes, name: str, box: Box, align: str) -> None:
     x = {"left": left, "right": right, "center": (left + right) / 2}[align]
     middle = np.array([x, (low + high) / 2]) * axes.figure.dpi / 72
     x, y = axes.transData.inverted().transform(middle)
-    text = axes.text(x, y, "", ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=INK)
-    write_name(text, name)
+    text = axes.text(x, y, "", ha=align, va="center_baseline", fontsize=_FONT_SIZE, color=style.INK)
+    style.write_name(text, name)

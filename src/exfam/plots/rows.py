@@ -10,22 +10,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from exfam.checks import ExfamError
-from exfam.plots.style import (
-    COLORS,
-    INK,
-    MUTED,
-    check_as_many,
-    legend_above,
-    legend_beside,
-    make_figure,
-    name_rows,
-    one_panel,
-    plain_axes,
-    shortened,
-    write_beside,
-)
+from exfam.plots import style
 
-_MOST_OUTPUTS = len(COLORS)
+_MOST_OUTPUTS = len(style.COLORS)
 _MOST_LETTERS = 28
 
 
@@ -47,21 +34,21 @@ def result_bars(
     >>> figure.axes[0].get_xlabel()
     'MSE'
     """
-    check_as_many("labels", len(labels), len(values), of="values")
-    figure, axes = one_panel(width=7.0, height=1.4 + 0.34 * len(values))
+    style.check_as_many("labels", len(labels), len(values), of="values")
+    figure, axes = style.one_panel(width=7.0, height=1.4 + 0.34 * len(values))
     rows = np.arange(len(values))
-    axes.barh(rows, values, height=0.62, color=COLORS[0], alpha=0.85)
+    axes.barh(rows, values, height=0.62, color=style.COLORS[0], alpha=0.85)
     ends = values if spread is None else values + spread
     if spread is not None:
-        axes.errorbar(values, rows, xerr=spread, fmt="none", ecolor=INK, capsize=3)
+        axes.errorbar(values, rows, xerr=spread, fmt="none", ecolor=style.INK, capsize=3)
     if paper is not None:
-        axes.plot(paper, rows, "D", color=COLORS[1], ms=7, label="paper")
+        axes.plot(paper, rows, "D", color=style.COLORS[1], ms=7, label="paper")
         ends = np.fmax(ends, paper)
-    write_beside(axes, [f"{value:.3f}" for value in values], ends)
-    name_rows(axes, labels)
+    style.write_beside(axes, [f"{value:.3f}" for value in values], ends)
+    style.name_rows(axes, labels)
     limits = min(0.0, 1.12 * values.min()), 1.12 * max(0.0, ends.max())
     axes.set(xlim=limits, xlabel=metric)
-    legend_above(axes)
+    style.legend_above(axes)
     return figure
 
 
@@ -77,16 +64,16 @@ def interval_rows(
     >>> figure.axes[0].lines[-1].get_xdata().tolist()
     [0.2]
     """
-    check_as_many("labels", len(labels), len(intervals), of="intervals")
-    figure, axes = one_panel(width=4.6, height=1.0 + 0.34 * len(labels))
+    style.check_as_many("labels", len(labels), len(intervals), of="intervals")
+    figure, axes = style.one_panel(width=4.6, height=1.0 + 0.34 * len(labels))
     rows = np.arange(len(labels))
     low, mean, high = intervals.T
-    axes.axvline(0.0, color=INK, lw=1)
-    axes.hlines(rows, low, high, color=COLORS[0], lw=5, alpha=0.4)
-    axes.plot(mean, rows, "o", color=COLORS[0], ms=6)
-    name_rows(axes, labels)
+    axes.axvline(0.0, color=style.INK, lw=1)
+    axes.hlines(rows, low, high, color=style.COLORS[0], lw=5, alpha=0.4)
+    axes.plot(mean, rows, "o", color=style.COLORS[0], ms=6)
+    style.name_rows(axes, labels)
     axes.spines["left"].set_visible(False)
-    axes.grid(axis="x", color=MUTED, alpha=0.3)
+    axes.grid(axis="x", color=style.MUTED, alpha=0.3)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel(metric)
     return figure
@@ -114,21 +101,23 @@ def means_by_case(
     cases = list(dict.fromkeys(case.tolist()))
     here = [case == name for name in cases]
     rows = np.arange(len(cases))
-    figure, axes = one_panel(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
+    figure, axes = style.one_panel(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
     spread = 0.16 * (len(predicted) - 1)
     offsets = np.linspace(-spread, spread, len(predicted))
-    for (name, mean), offset, color in zip(predicted.items(), offsets, cycle(COLORS), strict=False):
+    for (name, mean), offset, color in zip(
+        predicted.items(), offsets, cycle(style.COLORS), strict=False
+    ):
         low, high = np.array([np.quantile(mean[where], [0.05, 0.95]) for where in here]).T
         axes.hlines(rows + offset, low, high, color=color, lw=5, alpha=0.4)
         center = [mean[where].mean() for where in here]
         axes.plot(center, rows + offset, "o", color=color, ms=6, label=name)
     truth = [true[where].mean() for where in here]
-    axes.vlines(truth, rows - 0.32, rows + 0.32, color=INK, lw=2)
-    axes.plot([], [], "|", color=INK, ms=11, mew=2, label="true mean")
-    name_rows(axes, cases)
+    axes.vlines(truth, rows - 0.32, rows + 0.32, color=style.INK, lw=2)
+    axes.plot([], [], "|", color=style.INK, ms=11, mew=2, label="true mean")
+    style.name_rows(axes, cases)
     axes.set_xlabel("mean" + (f" ({unit})" if unit else ""))
-    axes.grid(axis="x", color=MUTED, alpha=0.3)
-    legend_above(axes)
+    axes.grid(axis="x", color=style.MUTED, alpha=0.3)
+    style.legend_above(axes)
     return figure
 
 
@@ -157,23 +146,23 @@ def expert_bars(
     """
     if not len(cells):
         raise ExfamError("`cells` must name at least one cell to draw, got none.")
-    check_as_many("weights", len(weights), len(cells), of="cells")
-    check_as_many("parts", len(parts), len(cells), of="cells")
+    style.check_as_many("weights", len(weights), len(cells), of="cells")
+    style.check_as_many("parts", len(parts), len(cells), of="cells")
     if not 1 <= len(outputs) <= _MOST_OUTPUTS or len(outputs) != parts.shape[1]:
         raise ExfamError(
             f"`outputs` must name each output, at most {_MOST_OUTPUTS}, got {len(outputs)} names "
             f"for {parts.shape[1]}. Draw those that matter."
         )
     order = np.argsort(-weights, kind="stable")
-    figure = make_figure(width=9.6, height=1.6 + 0.5 * len(cells))
+    figure = style.make_figure(width=9.6, height=1.6 + 0.5 * len(cells))
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6), sharey=True)
     rows = np.arange(len(cells))
-    plain_axes(left).barh(rows, weights[order], height=0.6, color=MUTED)
-    write_beside(left, [f"{weight:.2f}" for weight in weights[order]], weights[order])
-    name_rows(left, [shortened(cells[index], most=_MOST_LETTERS) for index in order])
+    style.plain_axes(left).barh(rows, weights[order], height=0.6, color=style.MUTED)
+    style.write_beside(left, [f"{weight:.2f}" for weight in weights[order]], weights[order])
+    style.name_rows(left, [style.shortened(cells[index], most=_MOST_LETTERS) for index in order])
     left.set(xlim=(0, 1.25 * max(float(weights.max()), 1e-3)), xlabel="weight")
     centered = parts - parts.mean(axis=1, keepdims=True) if len(outputs) > 1 else parts
-    _draw_parts(plain_axes(right), centered[order], outputs)
+    _draw_parts(style.plain_axes(right), centered[order], outputs)
     return figure
 
 
@@ -185,9 +174,9 @@ def _draw_parts(
     for number, name in enumerate(outputs):
         at = np.arange(len(parts)) + (number - (len(outputs) - 1) / 2) * thick
         total = float(parts[:, number].sum())
-        label = f"{shortened(name, most=_MOST_LETTERS)} (sum {total:+.2f})"
-        axes.barh(at, parts[:, number], height=thick, color=COLORS[number], label=label)
-    axes.axvline(0.0, color=MUTED, lw=1)
+        label = f"{style.shortened(name, most=_MOST_LETTERS)} (sum {total:+.2f})"
+        axes.barh(at, parts[:, number], height=thick, color=style.COLORS[number], label=label)
+    axes.axvline(0.0, color=style.MUTED, lw=1)
     axes.tick_params(axis="y", length=0)
     axes.set_xlabel("adds to the output")
-    legend_beside(axes)
+    style.legend_beside(axes)

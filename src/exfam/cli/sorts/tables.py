@@ -6,15 +6,7 @@ import numpy as np
 
 from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.table_answers import explain_table, predict_table
-from exfam.cli.tables.files import (
-    describe_table,
-    errors_of_files,
-    given_of,
-    label_notes,
-    read_known_table,
-    read_training_tables,
-    table_facts,
-)
+from exfam.cli.tables import files
 from exfam.cli.tables.scores import (
     cells_of,
     chosen_columns,
@@ -30,24 +22,24 @@ from exfam.tables.estimator.plan import split_rows
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:
-    table = read_known_table(model, chosen, file=file)
-    return table, f"{file}: {describe_table(table)}"
+    table = files.read_known_table(model, chosen, file=file)
+    return table, f"{file}: {files.describe_table(table)}"
 
 
 def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     """The table, its response apart."""
     response = getattr(chosen, "response", None)
-    train, held_out = read_training_tables(estimator, chosen)
-    validation = None if held_out is None else given_of(held_out, response)
+    train, held_out = files.read_training_tables(estimator, chosen)
+    validation = None if held_out is None else files.given_of(held_out, response)
     if response is None and validation is not None:
         (validation,) = validation
     return PlannedFit(
-        given_of(train, response),
+        files.given_of(train, response),
         {"validation": validation, "checkpoint": chosen.checkpoint},
         train,
         held_out,
-        (f"{chosen.file}: {describe_table(train)}",),
-        errors=errors_of_files(*(part for part in (train, held_out) if part is not None)),
+        (f"{chosen.file}: {files.describe_table(train)}",),
+        errors=files.errors_of_files(*(part for part in (train, held_out) if part is not None)),
     )
 
 
@@ -103,7 +95,7 @@ def _figures(model: Any, fitted: Any, cells: Cells) -> Figures:
 
 
 def _notes(model: Any, train: TableFile) -> list[str]:
-    notes = label_notes(model, len(train))
+    notes = files.label_notes(model, len(train))
     if model.trials_ and model.response_ is not None:
         chosen = best_recipe(model.trials_)
         nats = next(trial.nats for trial in model.trials_ if trial.recipe == chosen)
@@ -114,7 +106,7 @@ def _notes(model: Any, train: TableFile) -> list[str]:
 TABLES = Sort(
     name="tables",
     read=_read,
-    facts=lambda model: table_facts(model) | sizes(model),
+    facts=lambda model: files.table_facts(model) | sizes(model),
     answers={"score": score_table, "predict": predict_table, "explain": explain_table},
     instead={
         "recommend": "Use `exfam predict`, which gives labels and their probabilities.",

@@ -19,16 +19,7 @@ from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.arrange import row_hashes
-from exfam.tables.data import (
-    Cells,
-    Column,
-    RawTable,
-    TableSchema,
-    encode_all,
-    encode_table,
-    has_names,
-    read_table,
-)
+from exfam.tables import data
 from exfam.tables.estimator.choice import Trial, best_recipe, fit_table, recipes_of
 from exfam.tables.estimator.declarations import (
     TableColumnKinds,
@@ -70,7 +61,7 @@ class TableEstimator(
     response_share: float | None = attribute()
 
     members_: list[MaskedTableModel] = attribute()
-    schema_: TableSchema = attribute()
+    schema_: data.TableSchema = attribute()
     families_: tuple[Family, ...] = attribute()
     settings_: TableSettings = attribute()
     response_: str | None = attribute()
@@ -116,10 +107,10 @@ class TableEstimator(
         """
         return self._seen(self._cells(X, y))
 
-    def _seen(self, cells: Cells) -> Overlap:
+    def _seen(self, cells: data.Cells) -> Overlap:
         return overlap(self, row_hashes(cells.value))
 
-    def _check_response(self, column: Column) -> None:
+    def _check_response(self, column: data.Column) -> None:
         """Raise ExfamError for parameters that do not fit the response as it was learned."""
 
     def _fit(
@@ -149,15 +140,15 @@ class TableEstimator(
         self,
         given: GivenTables,
         response: Response | None,
-        schema: TableSchema,
+        schema: data.TableSchema,
         validation: GivenTables | None,
         checkpoint: str | Path | None,
     ) -> TablePlan:
         families = column_families(schema, response, self.families or {})
-        cells = encode_all(schema, given.whole, unknown=self.unknown)
+        cells = data.encode_all(schema, given.whole, unknown=self.unknown)
         held_out = None
         if validation is not None:
-            held_out = encode_all(schema, validation.whole, unknown=self.unknown)
+            held_out = data.encode_all(schema, validation.whole, unknown=self.unknown)
         own = [] if response is None or response.family is None else [response.name]
         for name in [*own, *(self.families or {})]:
             column = schema.index(name)
@@ -176,7 +167,7 @@ class TableEstimator(
 
     def _remember_features(self, X: Any, y: Any, given: GivenTables) -> None:
         names = dict.fromkeys(name for table in given.tables for name in table.names)
-        shell = name_shell(list(names)) if is_several(X) or has_names(X) else X
+        shell = name_shell(list(names)) if is_several(X) or data.has_names(X) else X
         try:
             validate_data(self, shell, y, reset=True, skip_check_array=True)
         except ValueError as error:  # scikit-learn's own
@@ -184,7 +175,7 @@ class TableEstimator(
 
     def _cells(
         self, X: Any, y: Any = None, *, joint: bool = True, becomes: Mapping[str, str] | None = None
-    ) -> Cells:
+    ) -> data.Cells:
         """The rows of `X`, and beside them of `y`, unless it may be a column (`joint`)."""
         table = self._read(X, joint=joint)
         if y is not None:
@@ -196,16 +187,16 @@ class TableEstimator(
             column = read_response(y, name=self.response_, n_rows=table.n_rows)
             table = with_column(table, self.response_, column)
         warn_of_missing(self, table)
-        return encode_table(self.schema_, table, unknown=self.unknown, becomes=becomes)
+        return data.encode_table(self.schema_, table, unknown=self.unknown, becomes=becomes)
 
-    def _read(self, X: Any, *, joint: bool = True) -> RawTable:
+    def _read(self, X: Any, *, joint: bool = True) -> data.RawTable:
         self._check_fitted()
         if is_several(X):
             raise DataError(
                 f"`X` must be one table, got a list of {len(X)}. Give each by itself: several are "
                 "one only in `fit`."
             )
-        table, named = read_table(X), has_names(X)
+        table, named = data.read_table(X), data.has_names(X)
         response = self.response_ if joint and named else None
         own = without_column(table, response)
         if not self._may_lack_columns:
@@ -227,7 +218,7 @@ class TableEstimator(
                     f"{len(own.names)}. Give a frame with names."
                 )
             columns = zip(names, own.columns.values(), strict=True)
-            own = RawTable(dict(columns), own.n_rows)
+            own = data.RawTable(dict(columns), own.n_rows)
         if response in table.names:
             assert response is not None
             own = with_column(own, response, table.columns[response])
@@ -257,7 +248,7 @@ class TableEstimator(
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
         columns = [c | {"labels": vocabulary.get(c["name"])} for c in config["columns"]]
-        self.schema_ = TableSchema.from_config({**config, "columns": columns})
+        self.schema_ = data.TableSchema.from_config({**config, "columns": columns})
         self.families_ = tuple(family_from_config(family) for family in config["families"])
         check_label_families(self.schema_, self.families_)
         self.settings_ = with_types(TableSettings(**from_plain(config["settings"])))
