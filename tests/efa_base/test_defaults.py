@@ -45,7 +45,16 @@ def test_what_is_given_is_taken(name, kind):
     assert values.pop(name) == other
     others = {key: getattr(by, kind) for key, by in DEFAULTS.items() if key != name}
     assert values == others
-    assert by_kind(name) in " ".join(EFA.__doc__.split())
+    if name != "max_epochs":
+        assert by_kind(name) in " ".join(EFA.__doc__.split())
+
+
+def test_epochs_of_sequences_go_with_the_number_of_elements():
+    sizes = {100: 60, 20_000: 50, 80_000: 12, 10**8: 10}
+    for n_elements, expected in sizes.items():
+        values = resolved(EFA(), kind="sequences", n_elements=n_elements)
+        assert values["max_epochs"] == expected
+        assert resolved(EFA(), kind="sets", n_elements=n_elements)["max_epochs"] == 60
 
 
 def test_groups_a_step_and_joined_vectors_rule_out_what_contradicts_them():

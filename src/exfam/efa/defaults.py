@@ -26,9 +26,13 @@ DEFAULTS = {
     "tie": ByKind("none", "none", "same"),
     "dropout": ByKind(0.2, 0.2, 0.3),
     "learning_rate": ByKind(0.005, 0.005, 0.003),
-    "max_epochs": ByKind(60, 60, 30),
+    "max_epochs": ByKind(60, 60, 60),
     "batch_tokens": ByKind(None, 1_024, 1_024),
 }
+
+# Of sequences, about as many elements are gone through in a fit, in at least as many epochs: then
+# the learning rate falls to 0 when little more is to be learned, of few data and of many.
+ELEMENTS_IN_ALL, LEAST_EPOCHS = 1_000_000, 10
 
 
 def by_kind(name: str) -> str:
@@ -38,12 +42,15 @@ def by_kind(name: str) -> str:
     return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base"
 
 
-def resolved(estimator: Any, *, kind: str) -> dict[str, Any]:
-    """The parameters of the table: as given, or what None means for this kind of data."""
+def resolved(estimator: Any, *, kind: str, n_elements: int = 0) -> dict[str, Any]:
+    """The parameters of the table: as given, or what None means for data of this kind and size."""
     given = {name: getattr(estimator, name) for name in DEFAULTS}
     default = {name: getattr(by_kind, kind) for name, by_kind in DEFAULTS.items()}
     if estimator.join == "concatenate":  # tokens are longer than the items' vectors
         default["tie"] = "none"
+    if kind == "sequences":
+        enough = max(LEAST_EPOCHS, ELEMENTS_IN_ALL // max(1, n_elements))
+        default["max_epochs"] = min(default["max_epochs"], enough)
     if estimator.batch_size is not None:
         default["batch_tokens"] = None
     return {

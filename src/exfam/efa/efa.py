@@ -167,8 +167,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     )
     max_epochs: int | None = parameter(
         OrNone(ANY_NUMBER),
-        "passes over the training groups at most; "
-        "None is 60, or 30 for sequences of items with a base",
+        "passes over the training groups at most; None is 60, or for sequences of items with a "
+        "base as few, down to 10, as go through 1,000,000 elements",
         default=None,
     )
 
@@ -205,7 +205,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         kind = "otherwise"
         if self._base is not None and not plan.values:
             kind = "sequences" if isinstance(self._base, TransitionItems) else "sets"
-        self.resolved_ = resolved(self, kind=kind)
+        self.resolved_ = resolved(self, kind=kind, n_elements=plan.train.n_elements)
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
             # Of corrected sets, decay and rate go down as validation says.
