@@ -110,17 +110,18 @@ def contributions(
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):
             pieces.append(_of_batch(part, batch.to(part.gate.device), chosen))
-    element, code, entry, context, lag, added, *numbers = map(
-        np.concatenate, zip(*pieces, strict=True)
-    )
+    columns = map(np.concatenate, zip(*pieces, strict=True))
+    element, code, entry, context, lag, added, score, base, correction = columns
     order = np.argsort(element)
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     labels = np.array([*vocabulary["item"].tolist(), NOTHING], dtype=object)
     sizes = np.lexsort((-np.abs(added), context < 0, entry))
     return Contributions(
-        names[group[element[order]]],
-        labels[code[order]],
-        *(column[order] for column in numbers),
+        groups=names[group[element[order]]],
+        items=labels[code[order]],
+        score=score[order],
+        base=base[order],
+        correction=correction[order],
         candidate=np.searchsorted(element[order], entry[sizes]),
         context=labels[context[sizes]],
         contribution=added[sizes],

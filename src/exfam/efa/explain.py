@@ -86,6 +86,7 @@ def explain_groups(
         names = [str(index) for index in range(int(present.sum()))]
         if group.item is not None and "item" in vocabulary:
             names = [labels[code] for code in group.item[element[present]]]
+        assert group.group_names is not None
         (label,) = group.group_names.tolist()
         own = group.compact().with_(role=None)
         base = contributions(model, own, vocabulary) if has_base else None

@@ -87,8 +87,9 @@ def explanation_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
         for first in range(0, len(groups), AT_A_TIME)
         for explanation in model.explain(groups[first : first + AT_A_TIME])
     )
-    pieces = (piece for group in explanations for piece in _tables(group, chosen))
-    return stacked(piece for piece in pieces if len(piece["weight"])), []
+    pieces = [piece for group in explanations for piece in _tables(group, chosen)]
+    # What is empty has columns of no type.
+    return stacked([piece for piece in pieces if len(piece["weight"])] or pieces[:1]), []
 
 
 def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:

@@ -31,7 +31,7 @@ def attention_section(material: Material) -> Section:
     candidates, cut = _candidates(groups, seed=material.seed)
     explained = [] if candidates is None else model.explain(candidates)
     explanations = [group for group in explained if len(group.centers) <= 2 * _MOST]
-    if not explanations:
+    if candidates is None or not explanations:
         return left_out(_TITLE, "no group has two elements or more.")
     reasons = _reasons(model, candidates)
     if not explanations[0].weights:
@@ -59,7 +59,8 @@ def _reasons(model: Any, groups: Groups) -> list[Part]:
     """Which items made the base recommend what it does to a few groups."""
     if not isinstance(model.members_[0].item_part, BasedItems):
         return []
-    because, cells = model.explain_item(groups[:_REASONS]), []
+    because = model.explain_item(groups[:_REASONS])
+    cells: list[list[str | Pairs]] = []
     for number, item in enumerate(because.items):
         entries = np.flatnonzero(because.candidate == number)[:_MOST_REASONS]
         added = [
