@@ -1,11 +1,16 @@
-"""The same rows in every form are the same Groups."""
+"""Every form of data reads alike, and duplicates are found in all of them."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import exfam
+from exfam.checks import DataError
 from exfam.columns.parts import FrameColumns
 from exfam.groups import Groups
+from exfam.reading import sorting
 from exfam.reading.database import ReadingOptions
 from exfam.reading.reader import read_with_facts
 from reading.cases import (
@@ -17,6 +22,7 @@ from reading.cases import (
     halves,
     read,
     write_csv,
+    write_folder,
     write_json,
     write_parquet,
 )
@@ -72,3 +78,108 @@ def test_a_name_is_no_pattern(name, tmp_path):
             writer({"user": [user], "movie": ["x"]}, folder / f"{user}{ending}")
         groups = exfam.read(folder / f"{name}{ending}", group="user", **FEW)
         assert groups.group_names.tolist() == [name]
+
+
+REPEATED = {
+    "user": ["a", "b", "a", "b", "a", "a"],
+    "time": [1, 1, 1, 1, 2, 1],
+    "movie": ["x", "x", "x", "y", "x", "x"],
+    "stars": [1.0, None, 1.0, None, 1.0, 1.0],
+}
+NAMED = {"group": "user", "order": "time", "item": "movie", "value": "stars"}
+
+
+@pytest.fixture(params=[1 << 18, 2, 1], ids="batches of {}".format)
+def small_batches(request, monkeypatch):
+    """Runs of equal rows end anywhere in what DuckDB hands over."""
+    monkeypatch.setattr(sorting, "ROWS_A_BATCH", request.param)
+
+
+def test_two_equal_rows_are_named(small_batches, tmp_path):
+    match = "`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got ro"
+    with pytest.raises(DataError, match=match):
+        exfam.read(REPEATED, **NAMED, **FEW)
+    match = r"got row 0 in .*part-2\.csv equal to row 0 in .*part-1\.csv in 'user'"
+    with pytest.raises(DataError, match=match):
+        exfam.read(write_folder(REPEATED, tmp_path / "a"), **NAMED, **FEW)
+
+
+def test_missing_values_are_equal_and_other_columns_do_not_count(small_batches):
+    rows = {"user": [1, 1], "stars": [None, None], "note": ["x", "y"]}
+    with pytest.raises(DataError, match="got row 1 equal to row 0 in 'user', 'stars'"):
+        exfam.read(rows, group="user", value="stars", **FEW)
+    assert exfam.read(rows, group="user", value="stars", item="note", **FEW).n_elements == 2
+
+
+def test_labels_that_a_vocabulary_lacks_are_no_duplicates(small_batches):
+    rows = {"user": [1, 1, 1], "movie": ["x", "y", "z"]}
+    given = {"group": "user", "item": "movie", "vocabulary": {"item": ["z"]}}
+    assert exfam.read(rows, **given, unknown="unk", **FEW).item.tolist() == [-1, -1, 0]
+    rows["movie"][1] = "x"
+    groups = exfam.read(rows, **given, unknown="ignore", **FEW)
+    assert groups.item.tolist() == [0] and groups.ignored.tolist() == [2]
+
+
+def facts_of(rows, duplicates, **columns):
+    options = ReadingOptions(duplicates=duplicates, threads=1)
+    return read_with_facts(rows, FrameColumns(**columns), options=options)
+
+
+@st.composite
+def tables(draw):
+    n = draw(st.integers(1, 30))
+    few = st.integers(0, 2)
+    columns = {
+        name: draw(st.lists(few, min_size=n, max_size=n)) for name in ("user", "time", "movie")
+    }
+    stars = st.sampled_from([0.0, -0.0, 1.5, None])
+    return columns | {"stars": draw(st.lists(stars, min_size=n, max_size=n))}
+
+
+@given(table=tables(), order=st.sampled_from([None, "time"]), rows=st.integers(1, 9))
+@settings(max_examples=10)
+def test_dropping_is_what_pandas_drops(table, order, rows):
+    frame = pd.DataFrame(table).astype({"stars": float})
+    columns = {"group": "user", "order": order, "item": "movie", "value": "stars"}
+    read = [name for name in ("user", order, "movie", "stars") if name]
+    firsts = frame[~frame[read].duplicated()]
+    expected = Groups.from_frame(firsts, **columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "ROWS_A_BATCH", rows)
+        dropped, facts = facts_of(frame, "drop", **columns)
+        kept, _ = facts_of(frame, "keep", **columns)
+    rows_of_frame = firsts.index.to_numpy()[expected.source_row]
+    assert_identical(dropped, expected.with_(source_row=rows_of_frame))
+    assert facts.duplicates == len(frame) - len(firsts)
+    assert_identical(kept, Groups.from_frame(frame, **columns))
+
+
+def test_a_hash_that_fails_makes_no_duplicates(monkeypatch):
+    # All rows are candidates then; none of them is equal to another.
+    monkeypatch.setattr(sorting, "SPREAD", np.uint64(0))
+    rows = {"user": [1] * 9, "movie": [*range(9)]}
+    assert exfam.read(rows, group="user", item="movie", **FEW).n_elements == 9
+    with pytest.raises(DataError, match="got row 8 equal to row 4"):
+        exfam.read(rows | {"movie": [*range(8), 4]}, group="user", item="movie", **FEW)
+
+
+def test_a_source_that_changes_while_it_is_read(tmp_path, monkeypatch):
+    path = write_csv(REPEATED, tmp_path / "a.csv")
+    batches = sorting.Database.batches
+
+    def without_the_last(self, query, *, rows):
+        yield from list(batches(self, query, rows=1))[:-1]
+
+    monkeypatch.setattr(sorting.Database, "batches", without_the_last)
+    match = r"`source` must not change while it is read, got 5 rows after 6 in .*a\.csv"
+    with pytest.raises(DataError, match=match):
+        exfam.read(path, **NAMED, duplicates="keep", **FEW)
+
+
+def test_group_attributes_vary_wherever_rows_are_cut(small_batches):
+    rows = {"user": ["a", "b", "a", "a"], "age": [30, 41, 30, 31]}
+    columns = {"group": "user", "group_attributes": "age", "duplicates": "keep"}
+    with pytest.raises(DataError, match="a second value of 'age' in group 'a' at row 3"):
+        exfam.read(rows, **columns, **FEW)
+    groups = exfam.read(rows | {"age": [30, 41, 30, 30]}, **columns, **FEW)
+    assert groups.group_attributes["age"].tolist() == [30, 41]

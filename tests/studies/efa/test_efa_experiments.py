@@ -28,7 +28,7 @@ def items(data_folder):
 @pytest.fixture(scope="module")
 def ratings(data_folder):
     tasks = ["movielens-ratings-v1-bidirectional", "movielens-ratings-v2-bidirectional"]
-    return run(movielens_ratings, tasks, n_groups=48, seeds=2)  # for means that are reported apart
+    return run(movielens_ratings, tasks, n_groups=32, seeds=2)  # for means that are reported apart
 
 
 def test_the_excess_is_what_a_model_adds_to_the_best_possible_error(simulated):
