@@ -9,25 +9,6 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
 
-_LAYER = {
-    "query": "heads head embed",
-    "key": "heads head embed",
-    "value": "heads head embed",
-    "query_bias": "heads head",
-    "value_bias": "heads head",
-    "out": "heads embed head",
-    "out_bias": "embed",
-    "hidden": "embed embed",
-    "hidden_bias": "embed",
-}
-_ENDS = {
-    "tokens": "tokens embed",
-    "mask": "embed",
-    "positions": "positions embed",
-    "readout": "positions params embed",
-    "readout_bias": "positions params",
-}
-
 
 @dataclass(frozen=True, eq=False)
 class AttentionLayer:
@@ -52,7 +33,7 @@ class AttentionLayer:
 
     def __post_init__(self) -> None:
         check_positive("scale", self.scale)
-        _check_shapes(vars(self), _LAYER)
+        _check_shapes(vars(self), _shapes(AttentionLayer))
 
     @property
     def n_heads(self) -> int:
@@ -88,7 +69,7 @@ class LinearAttention:
     def __post_init__(self) -> None:
         if not self.layers:
             raise ExfamError("`layers` must hold at least one layer, got none.")
-        _check_shapes(vars(self), _ENDS)
+        _check_shapes(vars(self), _shapes(LinearAttention))
         for layer in self.layers:
             inner = {"tokens": self.tokens, "hidden": layer.hidden}
             _check_shapes(inner, {"tokens": "tokens embed", "hidden": "embed embed"})
@@ -105,6 +86,12 @@ class LinearAttention:
                 f"`network` must be of one layer, got {len(self.layers)}. See `path_experts`."
             )
         return self.layers[0]
+
+
+def _shapes(kind: type) -> dict[str, str]:
+    """The dimensions that each weight is annotated with."""
+    weights = kind.__annotations__.items()
+    return {name: weight.dim_str for name, weight in weights if hasattr(weight, "dim_str")}
 
 
 def _check_shapes(parts: Mapping[str, Tensor], shapes: Mapping[str, str]) -> None:
@@ -142,10 +129,10 @@ def random_network(
     def draw(*shape: int) -> Tensor:
         return 0.6 * torch.randn(*shape, generator=generator, dtype=torch.float64)
 
-    sizes = {"heads": n_heads, "head": head, "embed": embed}
+    sizes, shapes = {"heads": n_heads, "head": head, "embed": embed}, _shapes(AttentionLayer)
     layers = tuple(
         AttentionLayer(
-            **{name: draw(*(sizes[dim] for dim in dims.split())) for name, dims in _LAYER.items()},
+            **{name: draw(*(sizes[dim] for dim in dims.split())) for name, dims in shapes.items()},
             scale=head**-0.5,
         )
         for _ in range(n_layers)

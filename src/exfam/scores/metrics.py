@@ -68,19 +68,6 @@ def rmse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]
     return float(np.sqrt(mse(value, mean)))
 
 
-def mean_given_true(
-    value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]
-) -> dict[float, float]:
-    """True value -> mean prediction where it is the truth, by increasing value.
-
-    >>> mean_given_true(np.array([1, 3, 1]), np.array([1.0, 2.5, 2.0]))
-    {1.0: 1.5, 3.0: 2.5}
-    """
-    levels, which = np.unique(value, return_inverse=True)
-    means = np.bincount(which, weights=mean) / np.bincount(which)
-    return dict(zip(levels.astype(float).tolist(), means.tolist(), strict=True))
-
-
 class Interval(NamedTuple):
     """A mean with the ends of its interval."""
 

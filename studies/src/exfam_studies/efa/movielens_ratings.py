@@ -18,7 +18,7 @@ from exfam.efa.baselines import Marginal, ShrunkOffset
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.families import Binomial, Categorical, Family, Ordinal, Poisson
 from exfam.groups import Groups
-from exfam.scores.metrics import mean_given_true, paired_bootstrap
+from exfam.scores.metrics import paired_bootstrap
 from exfam_studies.common.fits import (
     Contender,
     Fit,
@@ -228,8 +228,9 @@ def _figures(
         figures["paper-loss"] = float((nats + base).mean())
     figures["nats"] = float(nats.mean())
     if means:
-        given = mean_given_true(value + start, estimator.predict(groups) + start)
-        figures |= {f"mean-given-{rating:g}": mean for rating, mean in given.items()}
+        rating, mean = value + start, estimator.predict(groups) + start
+        for true in np.unique(rating).tolist():
+            figures[f"mean-given-{true:g}"] = float(mean[rating == true].mean())
     return figures
 
 
