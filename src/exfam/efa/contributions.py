@@ -78,20 +78,19 @@ def explain_next(
         raise ExfamError(
             f"`item` must be one label, or one for each of {len(groups)} groups, got {len(items)}."
         )
-    codes = item_codes(vocabulary, items)
-    return contributions(model, append_blank(groups, schema), vocabulary, item=codes)
+    blank = append_blank(groups, schema)
+    assert blank.item is not None
+    # An element never sees its own item.
+    own = blank.item.copy()
+    own[blank.stop - 1] = item_codes(vocabulary, items)
+    return contributions(model, blank.with_(item=own), vocabulary)
 
 
 def contributions(
-    model: TwoPartModel,
-    groups: Groups,
-    vocabulary: Mapping[str, np.ndarray],
-    *,
-    item: Int64[np.ndarray, "groups"] | None = None,
+    model: TwoPartModel, groups: Groups, vocabulary: Mapping[str, np.ndarray]
 ) -> Contributions:
-    """Of a candidate at each target of compact groups, with the first items first.
+    """Contributions to the known items of all targets of compact groups.
 
-    `item`: the code of each group's candidate; each target's own item unless given
     Raises ExfamError for a model without a base.
     """
     part: Any = model.item_part
@@ -100,16 +99,13 @@ def contributions(
             "`explain_item` needs a model with a base of items, got one without. Fit with "
             "base='auto'."
         )
-    assert groups.item is not None
     model.eval()
-    group = np.zeros(groups.n_rows, dtype=np.int64)
-    group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    chosen = torch.from_numpy(groups.item.astype(np.int64) if item is None else item[group])
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     # Of no groups there are no batches.
     pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 4]
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):
-            pieces.append(_of_batch(part, batch.to(part.gate.device), chosen))
+            pieces.append(_of_batch(part, batch.to(part.gate.device)))
     columns = map(np.concatenate, zip(*pieces, strict=True))
     element, code, entry, context, lag, added, score, base, correction = columns
     order = np.argsort(element)
@@ -129,13 +125,11 @@ def contributions(
     )
 
 
-def _of_batch(part: Any, batch: Batch, chosen: Int64[torch.Tensor, "rows"]) -> list[np.ndarray]:
+def _of_batch(part: Any, batch: Batch) -> list[np.ndarray]:
     """Elements, candidates; elements, items, lags, additions; scores, bases and corrections."""
     assert batch.item is not None
-    row, position = batch.target.nonzero(as_tuple=True)
-    item = chosen.to(batch.item.device)[batch.element[row, position]]
-    where = (row[item >= 0], position[item >= 0])
-    element, item = batch.element[where], item[item >= 0]
+    where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
+    element, item = batch.element[where], batch.item[where]
     without, added = part.base.contributions(batch, where, item)
     row, position = (~added.isnan()).nonzero(as_tuple=True)
     eta = part.correction.linear(batch).at(where)
