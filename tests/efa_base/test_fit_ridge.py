@@ -1,14 +1,17 @@
 """The fit of the ridge base: numbers of the least nats, a strength between those that are tried."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
-from exfam.efa.base import fit_ridge
+from exfam.efa.base import choose, fit_ridge
 from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
 from exfam.efa.base.ridge import RidgeNumbers, ridge_link
 from exfam.groups import CONTEXT
+from exfam.likelihoods.two_part import DIRECTIONS
 from model_cases import make_groups
 
 MOST = {"most_items": N_ITEMS, "most_outputs": 10**6, "seed": 0, "hard": True}
@@ -85,6 +88,27 @@ def test_some_items_stand_for_the_others():
         assert set(few) <= {0.0, 1.0} and few[certain].all()
 
 
+def test_without_known_items_the_numbers_stay_at_their_start():
+    groups = rich_groups()
+    groups = groups.with_(item=np.full_like(groups.item, -1))
+    base = fit_ridge.fit_ridge_items(groups, N_ITEMS, support="none")
+    torch.testing.assert_close(base.numbers, torch.tensor(fit_ridge.START))
+
+
 def test_long_groups_are_not_all_seen(monkeypatch):
     monkeypatch.setattr(fit_ridge, "MOST_ELEMENTS", 30)
     assert len(left_out().item) <= 36
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+def test_elements_of_weight_zero_are_context_only(direction):
+    groups = rich_groups(repeats=False)
+    weight = np.where(np.arange(groups.n_rows) % 3, 2.0, 0.0)
+    role = np.where(weight > 0, groups.role, CONTEXT).astype(np.int8)
+    fit = partial(
+        choose.fit_item_base, n_items=N_ITEMS, direction=direction, support="hard", seed=0
+    )
+    result = fit(groups, weight=weight).state_dict()
+    torch.testing.assert_close(result, fit(groups.with_(role=role)).state_dict(), rtol=0, atol=0)
+    everything = fit(groups, weight=np.ones(groups.n_rows)).state_dict()
+    assert any((result[name] != everything[name]).any() for name in result)

@@ -235,6 +235,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
             direction=self.direction,
             support=plan.support,
             seed=int(self.seed),
+            weight=plan.weight,
         )
 
     def _build(

@@ -5,20 +5,33 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 import torch
+from jaxtyping import Float
 
 from exfam.efa.base.fit_ridge import fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import KERNELS, TransitionItems
-from exfam.groups import Groups
+from exfam.groups import CONTEXT, TARGET, Groups
 
 ItemBases = RidgeItems | TransitionItems
 
 
 def fit_item_base(
-    groups: Groups, n_items: int, *, direction: str, support: str, seed: int
+    groups: Groups,
+    n_items: int,
+    *,
+    direction: str,
+    support: str,
+    seed: int,
+    weight: Float[np.ndarray, "elements"] | None = None,
 ) -> ItemBases:
-    """Ridge scores where all others are seen, transitions where earlier ones are."""
+    """Ridge scores where all others are seen, transitions where earlier ones are.
+
+    An element of weight 0 is context only; all others count alike, whatever their weight.
+    """
+    if weight is not None:
+        role = TARGET if groups.role is None else groups.role
+        groups = groups.with_(role=np.where(weight > 0, role, CONTEXT).astype(np.int8))
     fit = fit_transition_items if direction == "causal" else fit_ridge_items
     return fit(groups, n_items, support=support, seed=seed)
 

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.catalog.listed import ContextItems
-from exfam.efa.base.ridge import RidgeItems, chance_of, held_items
+from exfam.efa.base.ridge import RidgeItems, chance_of, held_items, precision_dtype
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import sequential_batches
@@ -85,8 +85,7 @@ def ridge_items(
     row = np.full(len(count), -1)
     row[covered] = np.arange(len(covered))
     held = held[:, covered]
-    dtype = torch.float64 if len(covered) < 1_000 else torch.float32
-    gram = torch.from_numpy((held.T @ held).toarray()).to(dtype)
+    gram = torch.from_numpy((held.T @ held).toarray()).to(precision_dtype(len(covered)))
     gram.diagonal().add_(torch.from_numpy(penalty[covered]))
     # Sums of rows want rows that lie in one piece.
     precision = torch.cholesky_inverse(torch.linalg.cholesky(gram)).float().contiguous()
@@ -161,7 +160,8 @@ class LeftOut:
         n_chosen = len(self.chosen)
         column = torch.full((ridge.n_items,), n_chosen)
         column[self.chosen] = torch.arange(n_chosen)
-        parts = []
+        none = torch.zeros(0, n_chosen)
+        parts = [(none, none, none, torch.zeros(0, dtype=torch.int64))]
         ridge.train()
         for index in sequential_batches(self.groups, max_tokens=2_000):
             batch = self.groups.pad(index)

@@ -41,6 +41,11 @@ Codes = Int64[Tensor, "chosen"]
 Columns = Int64[Tensor, "columns"]
 
 
+def precision_dtype(n_covered: int) -> torch.dtype:
+    """What a precision is computed in: of many items, single precision."""
+    return torch.float64 if n_covered < 1_000 else torch.float32
+
+
 class RidgeNumbers(NamedTuple):
     """Weights of log popularity, score and log link, and the log of the popularity in the link."""
 
@@ -147,15 +152,16 @@ class RidgeItems(nn.Module):
         """Take in further groups as if they had been fitted too; penalties and numbers stay."""
         held = held_items(groups, self.n_items)
         covered = (self.row >= 0).cpu().numpy()
-        precision = self.precision.double()
+        precision = self.precision.cpu().to(precision_dtype(int(covered.sum())))
+        held = held.astype(precision.numpy().dtype)
         for first in range(0, len(groups), _GROUPS):
-            rows = torch.from_numpy(held[first : first + _GROUPS][:, covered].toarray())
-            rows = rows.to(precision)
+            rows = held[first : first + _GROUPS][:, covered]
             # The identity of Woodbury: the inverse of the Gram matrix with these rows in it.
-            product = rows @ precision
-            inner = product @ rows.T
+            product = rows @ precision.numpy()
+            inner = torch.from_numpy(rows @ product.T)
             inner.diagonal().add_(1.0)
-            precision -= product.T @ torch.linalg.solve(inner, product)
+            added = torch.from_numpy(product)
+            precision.addmm_(added.T, torch.linalg.solve(inner, added), alpha=-1)
         self.precision.copy_(precision)
         self.count += torch.from_numpy(np.asarray(held.sum(0)).ravel()).to(self.count)
 
