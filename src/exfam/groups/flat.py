@@ -1,6 +1,6 @@
 """Flat columns of groups: checked when they come in, padded side by side when they go out."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -88,12 +88,12 @@ def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
             if key in taken:
                 raise DataError(f"`{name}` must have names of their own, got {key!r} once more.")
             taken.add(key)
-    flat = list(_columns(checked, ELEMENT_FIELDS, ("values", "attributes")))
-    n_flat = next((len(column) for _, column in flat), None)
-    for name, column in _columns(checked, GROUP_FIELDS, ("group_attributes",)):
-        _check_rows(name, column, len(checked["start"]), "groups")
-    for name, column in flat:
-        _check_rows(name, column, n_flat or 0, "elements")
+    flat = list(columns_of(checked, (*ELEMENT_FIELDS, "values", "attributes")))
+    n_flat = next((len(column) for _, _, column in flat), None)
+    for part in columns_of(checked, (*GROUP_FIELDS, "group_attributes")):
+        _check_rows(*part, len(checked["start"]), "groups")
+    for part in flat:
+        _check_rows(*part, n_flat or 0, "elements")
     _check_ranges(checked, "", n_flat)
     if (checked.get("context_start") is None) != (checked.get("context_stop") is None):
         raise DataError("`context_start` and `context_stop` must be given together, got one.")
@@ -141,21 +141,23 @@ def _as_array(
     return narrow
 
 
-def _columns(
-    fields: Mapping[str, Any], plain: Mapping[str, Any], named: tuple[str, ...]
-) -> Iterator[tuple[str, np.ndarray]]:
-    for name in plain:
-        if fields.get(name) is not None:
-            yield name, fields[name]
-    for name in named:
-        for key, column in fields[name].items():
-            yield f'{name}["{key}"]', column
+def columns_of(
+    fields: Mapping[str, Any], names: Iterable[str]
+) -> Iterator[tuple[str, str | None, np.ndarray]]:
+    """The columns that these fields of Groups hold, each with its key where a field has several."""
+    for name in names:
+        held = fields.get(name)
+        if isinstance(held, Mapping):
+            yield from ((name, key, column) for key, column in held.items())
+        elif held is not None:
+            yield name, None, held
 
 
-def _check_rows(name: str, column: np.ndarray, length: int, unit: str) -> None:
+def _check_rows(name: str, key: str | None, column: np.ndarray, length: int, unit: str) -> None:
     if len(column) != length:
+        named = name if key is None else f'{name}["{key}"]'
         raise DataError(
-            f"`{name}` must have one row for each of {length} {unit}, got {len(column)}."
+            f"`{named}` must have one row for each of {length} {unit}, got {len(column)}."
         )
 
 

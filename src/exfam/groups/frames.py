@@ -2,7 +2,7 @@
 
 import importlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from exfam.columns.columns import Columns, Labels, check_date_format
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import FrameColumns, Part, UnknownLabels, look_up, varying_error
 from exfam.columns.rules import holds_labels
+from exfam.groups.flat import columns_of
 from exfam.groups.groups import CONTEXT, Groups
 
 KEY = b"exfam.groups"
@@ -213,11 +214,13 @@ def to_arrow(groups: Groups) -> pa.Table:
         sizes = np.append(sizes, groups.n_rows - sizes.sum())
     columns = {"size": pa.array(sizes)}
     dtypes = {}
-    for name, column in _named(groups, ELEMENT_COLUMNS, ELEMENT_MAPPINGS):
-        offsets = pa.array(np.append(0, np.cumsum(sizes)))
+    offsets = pa.array(np.append(0, np.cumsum(sizes)))
+    for part, key, column in columns_of(vars(groups), ELEMENT_COLUMNS + ELEMENT_MAPPINGS):
+        name = part if key is None else f"{part}.{key}"
         columns[name] = pa.LargeListArray.from_arrays(offsets, _as_array(column))
         dtypes[name] = column.dtype.str
-    for name, column in _named(groups, GROUP_COLUMNS, ("group_attributes",)):
+    for part, key, column in columns_of(vars(groups), (*GROUP_COLUMNS, "group_attributes")):
+        name = part if key is None else f"{part}.{key}"
         array = _as_array(column)
         columns[name] = pa.concat_arrays([array, pa.nulls(1, array.type)]) if spare else array
         dtypes[name] = column.dtype.str
@@ -229,17 +232,6 @@ def to_arrow(groups: Groups) -> pa.Table:
         "vocabulary": {key: _plain(key, labels) for key, labels in groups.vocabulary.items()},
     }
     return pa.table(columns).replace_schema_metadata({KEY: json.dumps(header)})
-
-
-def _named(
-    groups: Groups, plain: tuple[str, ...], mappings: tuple[str, ...]
-) -> Iterator[tuple[str, np.ndarray]]:
-    for name in plain:
-        if (column := getattr(groups, name)) is not None:
-            yield name, column
-    for mapping in mappings:
-        for key, column in getattr(groups, mapping).items():
-            yield f"{mapping}.{key}", column
 
 
 def _as_array(column: np.ndarray) -> pa.Array:

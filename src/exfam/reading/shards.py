@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from exfam.checks import DataError, is_utf8
 from exfam.groups import Groups
+from exfam.groups.flat import columns_of
 from exfam.groups.groups import unchecked
 from exfam.reading.folders import PREPARED, Contents, contents_of
 
@@ -135,14 +136,14 @@ class ShardWriter:
         stop = np.cumsum(groups.stop - groups.start)
         start = stop - (groups.stop - groups.start)
         in_order = np.array_equal(start, groups.start) and groups.n_rows == groups.n_elements
-        for field, name, column in _columns(groups, ELEMENT_FIELDS):
+        for field, name, column in columns_of(vars(groups), ELEMENT_FIELDS):
             if not (ranged or in_order):
                 pieces = (column[chunk.elements()] for chunk in groups.chunks())
                 self._write(field, name, pieces, like=column, n_rows=groups.n_elements)
             elif not self._keep(field, name, column):
                 self._write(field, name, _cut(column), like=column, n_rows=len(column))
         tidy = unchecked(groups.__dict__ | {"start": start, "stop": stop})
-        for field, name, column in _columns(tidy, GROUP_FIELDS):
+        for field, name, column in columns_of(vars(tidy), GROUP_FIELDS):
             self._write(field, name, _cut(column), like=column, n_rows=len(column))
         self._write_names(groups.group_names)
         self._write_labels("vocabulary", VOCABULARY, groups.vocabulary)
@@ -233,17 +234,6 @@ def _set(fields: dict[str, Any], field: str, name: str | None, column: np.ndarra
         fields[field][name] = column
     else:
         fields[field] = column
-
-
-def _columns(
-    groups: Groups, fields: tuple[str, ...]
-) -> Iterator[tuple[str, str | None, np.ndarray]]:
-    for field in fields:
-        held = getattr(groups, field)
-        if field in MAPPINGS:
-            yield from ((field, name, column) for name, column in held.items())
-        elif held is not None:
-            yield field, None, held
 
 
 def _cut(column: np.ndarray) -> Pieces:
