@@ -5,7 +5,7 @@ import torch
 
 from exfam.efa.base.fit_ridge import held_items, ridge_items
 from exfam.efa.base.ridge import RidgeItems
-from exfam.efa.base.transitions import N_FILTERS, TransitionItems, sequence_counts
+from exfam.efa.base.transitions import N_FILTERS, TransitionItems
 from exfam.efa.networks.based import present_elements
 from exfam.groups import CONTEXT, TARGET
 from model_cases import make_groups
@@ -33,9 +33,11 @@ def rich_groups(*, repeats=True, ranges=False, seed=1):
 def fit(kind, groups):
     """A base of these groups, its numbers not searched."""
     if kind == "transitions":
-        base = TransitionItems(*sequence_counts(groups, N_ITEMS))
-        base.mixture.copy_(torch.linspace(0.05, 0.2, 1 + N_FILTERS))
+        base = TransitionItems(N_ITEMS)
+        base.add(groups)
+        base.mixture.copy_(torch.linspace(0.0, 1.4, 1 + N_FILTERS).softmax(0))
         base.exponents.copy_(torch.tensor([-0.3, 1.4]))
+        base.repeats.copy_(torch.tensor([-0.4, 0.3]))
         return base.eval()
     held = held_items(groups, N_ITEMS)
     base = ridge_items(held, PENALTY, most=N_ITEMS)

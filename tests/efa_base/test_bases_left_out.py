@@ -8,7 +8,7 @@ from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from exfam.efa.base import ridge
 from exfam.efa.base.fit_ridge import held_items, ridge_items
 from exfam.efa.base.sets import Sets
-from exfam.efa.base.transitions import KERNELS, N_FILTERS, kernel_counts
+from exfam.efa.base.transitions import BACK_OFF, KERNELS, LONGEST, N_FILTERS, kernel_counts
 from exfam.efa.networks.based import present_elements
 from exfam.efa.recommenders import ease
 from exfam.groups import CONTEXT
@@ -134,7 +134,34 @@ def test_filters_are_probabilities_and_outputs_their_mixture(training, ranges):
     torch.testing.assert_close(filters.sum(-1), torch.ones(filters.shape[:2]))
     mix = torch.einsum("f,fri->ri", base.mixture, filters)
     expected = base.exponents[0] * popularity.log() + base.exponents[1] * mix.log()
+    history = batch.item[:, None] == torch.arange(N_ITEMS)[:, None]
+    times = (history.cumsum(2) - history.long()).transpose(1, 2)[present_elements(batch)]
+    expected += base.repeats[0] * (times > 0) + base.repeats[1] * times.log1p()
     torch.testing.assert_close(outputs(base, batch), expected)
+
+
+@pytest.mark.parametrize("ranges", [False, True])
+def test_contexts_are_backed_off_as_in_a_loop(ranges):
+    groups = rich_groups(ranges=ranges)
+    batch = whole(groups)
+    filters, popularity = fit("transitions", groups).filters(
+        batch, present_elements(batch), torch.arange(N_ITEMS)
+    )
+    sequences = [groups.item[a:b].tolist() for a, b in zip(groups.start, groups.stop, strict=True)]
+    for row, (group, position) in enumerate(zip(*present_elements(batch), strict=True)):
+        chance, history = popularity[0].double().numpy(), batch.item[group, :position].tolist()
+        for length in range(1, LONGEST + 1):
+            context = history[-length:]
+            if len(context) < length or -1 in context:
+                break
+            near = np.zeros(N_ITEMS)
+            for items in sequences:
+                for end in range(length, len(items)):
+                    if items[end - length : end] == context and items[end] >= 0:
+                        near[items[end]] += 1
+            chance = (near + BACK_OFF * chance) / (near.sum() + BACK_OFF)
+        np.testing.assert_allclose(filters[-1, row], chance, rtol=1e-5)
+    assert (filters[-1] - filters[0]).abs().max() > 0.2
 
 
 @pytest.mark.parametrize("ranges", [False, True])

@@ -31,12 +31,13 @@ def candidates(n, *, seed=0):
     return torch.from_numpy(np.random.default_rng(seed).integers(0, N_ITEMS, n))
 
 
-def linked(base, score, item):
+def linked(base, score, item, times):
     """The outputs of scores, by the equations of the bases."""
     popularity = ((base.count + 0.5) / (base.count + 0.5).sum())[item]
     if base.direction == "causal":
         chance = torch.maximum(score, 1e-6 * popularity)
-        return base.exponents[0] * popularity.log() + base.exponents[1] * chance.log()
+        repeats = base.repeats[0] * (times > 0) + base.repeats[1] * times.log1p()
+        return base.exponents[0] * popularity.log() + base.exponents[1] * chance.log() + repeats
     return ridge_link(score[:, None], popularity.log()[:, None], RidgeNumbers(*base.numbers))[:, 0]
 
 
@@ -50,7 +51,9 @@ def test_they_add_up_to_what_the_base_says(kind, ranges, repeats):
     item = candidates(len(where[0]))
     without, added = base.contributions(batch, where, item)
     expected = outputs(base, batch).gather(1, item[:, None])[:, 0]
-    torch.testing.assert_close(linked(base, without + added.nansum(1), item), expected)
+    earlier = torch.arange(batch.item.shape[1]) < where[1][:, None]
+    times = ((batch.item[where[0]] == item[:, None]) & earlier).sum(1)
+    torch.testing.assert_close(linked(base, without + added.nansum(1), item, times), expected)
     assert float(added.nan_to_num().min()) < 0 < 0.01 < float(added.nan_to_num().max())
     # Contributions are those of the known items of the context.
     known, position = (batch.present & (batch.item >= 0))[where[0]], where[1][:, None]

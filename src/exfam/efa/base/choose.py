@@ -2,15 +2,13 @@
 
 from typing import Any
 
-import numpy as np
-import scipy.sparse
 import torch
 from jaxtyping import Float
 
 from exfam.efa.base.fit_ridge import fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.ridge import RidgeItems
-from exfam.efa.base.transitions import KERNELS, TransitionItems
+from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import CONTEXT, TARGET, Groups
 
 ItemBases = RidgeItems | TransitionItems
@@ -39,8 +37,7 @@ def fit_item_base(
 def base_shape(base: ItemBases) -> dict[str, Any]:
     """What an empty base of the same shape is built by, as plain numbers."""
     if isinstance(base, TransitionItems):
-        pairs = [len(base.get_buffer(f"near_{number}")) for number in range(len(KERNELS))]
-        return {"n_items": base.n_items, "pairs": pairs}
+        return {"n_items": base.n_items, **base.shape()}
     return {"n_items": base.n_items, "n_covered": len(base.precision)}
 
 
@@ -48,7 +45,9 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
     """A base whose numbers are to be loaded."""
     n_items, count = int(shape["n_items"]), torch.zeros(int(shape["n_items"]))
     if "pairs" in shape:
-        return TransitionItems([_empty_counts(n_items, int(n)) for n in shape["pairs"]], count)
+        base = TransitionItems(n_items)
+        base.allocate(shape["pairs"], shape["contexts"])
+        return base
     n_covered = int(shape["n_covered"])
     return RidgeItems(
         torch.zeros(n_covered, n_covered),
@@ -56,10 +55,3 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         count=count,
         numbers=torch.zeros(4),
     )
-
-
-def _empty_counts(n_items: int, n_pairs: int) -> scipy.sparse.csr_array:
-    pointer = np.zeros(n_items + 1, dtype=np.int64)
-    pointer[1:] = n_pairs
-    parts = (np.zeros(n_pairs), np.zeros(n_pairs, dtype=np.int64), pointer)
-    return scipy.sparse.csr_array(parts, shape=(n_items, n_items))

@@ -1,11 +1,15 @@
 """Fits the transition base: counts, and the mixture of what they say by search."""
 
+from functools import partial
+from typing import NamedTuple
+
 import numpy as np
 import torch
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum, some_of_each
-from exfam.efa.base.transitions import N_FILTERS, TransitionItems, sequence_counts
+from exfam.efa.base.transitions import N_FILTERS, TransitionItems, repeat_inputs
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
@@ -15,8 +19,11 @@ MOST_TARGETS, MOST_NUMBERS = 2_000, 40_000_000
 MOST_OF_A_GROUP = 20
 # Shares of the mixture below this are dropped.
 LEAST_SHARE = 0.02
-# How firmly the mixture is held at even shares, in nats a target.
+# How firmly the mixture is held at even shares, and repeats at 0, in nats a target.
 _HOLD = 1e-3
+_N_STEPS = 40
+# The two exponents and what repeats add, before the shares.
+_N_NUMBERS = 4
 
 
 def fit_transition_items(
@@ -26,20 +33,39 @@ def fit_transition_items(
 
     `support`: of the items, "hard" if those of the history are excluded.
     """
-    counts, count = sequence_counts(groups, n_items)
-    base = TransitionItems(counts, count)
-    chosen = count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
-    inputs = _mixture_inputs(base, groups, chosen, seed=seed, hard=support == "hard")
-    shares, exponents = _mixture(*inputs)
-    base.mixture.copy_(shares)
-    base.exponents.copy_(exponents)
+    base = TransitionItems(n_items)
+    base.add(groups)
+    chosen = base.count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
+    inputs = _mixture_inputs(base, groups, chosen, seed=seed, support=support)
+    # Contexts are kept where they say more than the kernels do.
+    start = torch.zeros(_N_NUMBERS + N_FILTERS)
+    start[1] = 1.0
+    numbers, least = find_minimum(partial(_nats, inputs), start, n_steps=_N_STEPS)
+    with_contexts = torch.cat([numbers, numbers.new_zeros(1)])
+    found, nats = find_minimum(partial(_nats, inputs), with_contexts, n_steps=_N_STEPS)
+    numbers = found if nats < least else numbers
+    base.exponents.copy_(numbers[:2])
+    base.repeats.copy_(numbers[2:_N_NUMBERS])
+    base.mixture.zero_()[: len(numbers) - _N_NUMBERS] = _shares(numbers)
+    if not base.mixture[-1]:
+        base.drop_contexts()
     return base.eval()
 
 
+class _Inputs(NamedTuple):
+    """Filters, log popularity, allowed items and repeats of some targets, and their own items."""
+
+    mixed: Float[Tensor, "filters rows chosen"]
+    log_popularity: Float[Tensor, "rows chosen"]
+    allowed: Bool[Tensor, "rows chosen"]
+    repeats: Float[Tensor, "two rows chosen"]
+    item: Int64[Tensor, "rows"]
+
+
 def _mixture_inputs(
-    base: TransitionItems, groups: Groups, chosen: Tensor, *, seed: int, hard: bool
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Filters, log popularity, allowed items and own items of some targets of random groups."""
+    base: TransitionItems, groups: Groups, chosen: Tensor, *, seed: int, support: str
+) -> _Inputs:
+    """Of some targets of random groups; repeats are 0 where the support is what weighs them."""
     most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * len(chosen))))
     column = torch.full((base.n_items,), -1)
     column[chosen] = torch.arange(len(chosen))
@@ -60,30 +86,34 @@ def _mixture_inputs(
             continue
         mixed, popularity = base.filters(batch, where, chosen)
         allowed = torch.ones(len(kept), len(chosen), dtype=torch.bool)
-        if hard:
+        if support == "hard":
             allowed = ~context_items(batch, "causal", base.n_items)[where][:, chosen]
-        parts.append((mixed.transpose(0, 1), popularity, allowed, own[where]))
+        repeats = torch.zeros(2, *allowed.shape)
+        if support == "none":
+            repeats = repeat_inputs(batch, where, chosen, n_items=base.n_items)
+        popularity = popularity.log()
+        parts.append((mixed, popularity, allowed, repeats, own[where]))
     base.eval()
-    mixed, popularity, allowed, item = (torch.cat(part) for part in zip(*parts, strict=True))
-    return mixed.transpose(0, 1).contiguous(), popularity.log(), allowed, item
+    axes = (1, 0, 0, 1, 0)
+    return _Inputs(
+        *(torch.cat(part, axis) for part, axis in zip(zip(*parts, strict=True), axes, strict=True))
+    )
 
 
-def _mixture(
-    mixed: Tensor, log_popularity: Tensor, allowed: Tensor, item: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Shares of the filters, small ones dropped, and the two exponents."""
+def _nats(inputs: _Inputs, numbers: Float[Tensor, "numbers"]) -> Float[Tensor, ""]:
+    """Nats a target of the exponents, what repeats add, and the shares of the first filters."""
+    logits = numbers[_N_NUMBERS:]
+    mixed = inputs.mixed[: len(logits)]
+    mix = torch.einsum("f,fri->ri", logits.softmax(0), mixed).clamp_min(1e-30)
+    eta = numbers[0] * inputs.log_popularity + numbers[1] * mix.log()
+    eta = eta + torch.einsum("n,nri->ri", numbers[2:_N_NUMBERS], inputs.repeats)
+    eta = eta.masked_fill(~inputs.allowed, -torch.inf)
+    own = eta.gather(1, inputs.item[:, None])[:, 0]
+    return (eta.logsumexp(1) - own).mean() + _HOLD * numbers[2:].square().sum()
 
-    def nats(theta: Tensor) -> Tensor:
-        shares = theta[2:].softmax(0)
-        mix = torch.einsum("f,fri->ri", shares, mixed).clamp_min(1e-30)
-        eta = theta[0] * log_popularity + theta[1] * mix.log()
-        eta = eta.masked_fill(~allowed, -torch.inf)
-        own = eta.gather(1, item[:, None])[:, 0]
-        return (eta.logsumexp(1) - own).mean() + _HOLD * theta[2:].square().sum()
 
-    start = torch.zeros(3 + N_FILTERS)
-    start[1] = 1.0
-    theta, _ = find_minimum(nats, start, n_steps=40)
-    shares = theta[2:].softmax(0)
+def _shares(numbers: Float[Tensor, "numbers"]) -> Float[Tensor, "filters"]:
+    """Shares of the filters, small ones dropped."""
+    shares = numbers[_N_NUMBERS:].softmax(0)
     shares = torch.where(shares < LEAST_SHARE, 0.0, shares)
-    return shares / shares.sum(), theta[:2]
+    return shares / shares.sum()
