@@ -164,7 +164,7 @@ EXPLAIN = Form(
     ],
     answers=_explain,
     example="exfam explain model ratings.csv --groups anna --top 3\n"
-    "exfam explain model baskets.csv --next --top 3",
+    "exfam explain model ratings.csv --next --top 3",
     notes=_OF_WEIGHTS,
 )  # fmt: skip
 RECOMMEND = Form(
