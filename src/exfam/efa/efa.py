@@ -143,7 +143,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "whether the other values' mean residual, shrunk, enters beside the attention",
         default=False,
     )
-    batch_size: int | None = parameter(
+    batch_size: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "groups in a step; None is 32, or `batch_tokens` with a base of items",
         default=None,
@@ -160,12 +160,12 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "None is 0.2, or 0.3 for sequences of items with a base",
         default=None,
     )
-    learning_rate: float | None = parameter(
+    learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
         "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base",
         default=None,
     )
-    max_epochs: int | None = parameter(
+    max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or for sequences of items with a "
         "base as few, down to 10, as go through 1,000,000 elements",
@@ -251,7 +251,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         config, tensors = super()._state()
         base = getattr(self.members_[0].item_part, "base", None)
         gain = None if self.gain_ is None else asdict(self.gain_)
-        found = {"base": None if base is None else base_shape(base), "gain": gain}
+        found: dict[str, Any] = {"base": None if base is None else base_shape(base), "gain": gain}
         found |= {"encoding": self.encoding_, "resolved": self.resolved_}
         return config | found, tensors
 
