@@ -234,7 +234,7 @@ def test_a_frame_of_any_kind_comes_back_filled_with_its_index_and_types():
     assert back.to_dict("list") == {**expected, "c": [1, 4]} and frame["a"].isna().sum() == 1
     assert as_frame_like(frame, {"c": whole + 0.5})["c"].tolist() == [1.5, 4.5]
     categories = pl.DataFrame(columns, schema={"a": pl.Float64, "b": pl.Enum(["x", "y"])})
-    back = as_frame_like(categories, {**filled, "other": whole})
+    back = as_frame_like(categories, filled)
     assert back.schema == categories.schema and back.to_dict(as_series=False) == expected
     back = as_frame_like(pa.table(columns), filled)
     assert isinstance(back, pa.Table) and back.to_pydict() == expected

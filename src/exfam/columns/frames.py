@@ -1,11 +1,14 @@
 """Frames of any library, column by column, as Arrow arrays."""
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from jaxtyping import Shaped
 
 from exfam.checks import DataError, is_utf8
 from exfam.columns.parts import Part, check_named
@@ -149,3 +152,46 @@ def _mixture(values: list[Any], argument: str, name: str) -> str:
         f"({type(values[odd]).__name__}) at row {odd} of column {name!r}, where row {rows[0]} has "
         f"{first!r} ({type(first).__name__}). Convert the column first."
     )
+
+
+def with_columns(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
+    """A copy of a frame, of the kind that was given: columns of these names replaced, or added."""
+    if isinstance(frame, Mapping):
+        keys = {str(key): key for key in frame}
+        return {**frame, **{keys.get(name, name): column for name, column in columns.items()}}
+    if hasattr(frame, "iloc"):
+        return _with_columns_of_pandas(frame, columns)
+    if hasattr(frame, "with_columns"):
+        return _with_columns_of_polars(frame, columns)
+    table = pa.table(frame)
+    for name, column in columns.items():
+        index, array = table.schema.get_field_index(name), pa.array(column, from_pandas=True)
+        change = table.append_column if index < 0 else partial(table.set_column, index)
+        table = change(name, array)
+    return table
+
+
+def _with_columns_of_pandas(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
+    copied, keys = frame.copy(), [str(key) for key in frame.columns]
+    for name, column in columns.items():
+        if name not in keys:
+            copied[name] = column
+            continue
+        before = frame.iloc[:, keys.index(name)]
+        after = type(before)(column, index=frame.index, name=before.name)
+        if not isinstance(before.dtype, np.dtype):
+            with contextlib.suppress(TypeError, ValueError):  # fractions among whole numbers
+                after = after.astype(before.dtype)
+        copied.isetitem(keys.index(name), after)
+    return copied
+
+
+def _with_columns_of_polars(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
+    import polars as pl
+
+    changed = []
+    for name, column in columns.items():
+        series = pl.Series(name, column.tolist() if column.dtype.kind == "O" else column)
+        kept = isinstance(frame.schema.get(name), pl.Categorical | pl.Enum)
+        changed.append(series.cast(frame.schema[name]) if kept else series)
+    return frame.with_columns(changed)

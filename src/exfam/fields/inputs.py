@@ -1,16 +1,14 @@
 """From what a user passes (a frame, a file or field groups) to maps that a fitted model knows."""
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError, ExfamWarning
-from exfam.columns.frames import open_frame
+from exfam.columns.frames import open_frame, with_columns
 from exfam.fields.data import check_field, read_field, with_lags
 from exfam.fields.data.facts import is_observed, observed_own
 from exfam.fields.declarations import FieldColumnNames
@@ -168,18 +166,4 @@ def filled(
             raise DataError(
                 f"`frame` must have no column {name!r}, which marks what was filled in. Rename it."
             )
-    if isinstance(frame, Mapping):
-        return {**frame, **columns}
-    if hasattr(frame, "assign"):  # pandas
-        return frame.assign(**columns)
-    if hasattr(frame, "with_columns"):
-        import polars as pl
-
-        return frame.with_columns([pl.Series(name, array) for name, array in columns.items()])
-    table = pa.table(frame)
-    for name, array in columns.items():
-        if name in table.column_names:
-            table = table.set_column(table.column_names.index(name), name, pa.array(array))
-        else:
-            table = table.append_column(name, pa.array(array))
-    return table
+    return with_columns(frame, columns)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse
+import scipy.special
 from jaxtyping import Float64, Int32, Int64
 
 from exfam.checks import ExfamError
@@ -152,11 +153,8 @@ def log_likelihood(
 
     `matrices`: `center` holds the context's vectors, which predict, `context` those of W
     """
-    logits = (mean @ matrices.inputs) @ matrices.outputs.T
-    logits = logits.astype(np.float64)
-    most = logits.max(axis=1, keepdims=True)
-    total = most[:, 0] + np.log(np.exp(logits - most).sum(axis=1))
-    return logits[np.arange(len(centers)), centers] - total
+    logits = ((mean @ matrices.inputs) @ matrices.outputs.T).astype(np.float64)
+    return scipy.special.log_softmax(logits, axis=1)[np.arange(len(centers)), centers]
 
 
 def adam_arrays(matrices: WordMatrices) -> dict[str, np.ndarray]:

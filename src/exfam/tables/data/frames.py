@@ -1,6 +1,5 @@
 """Tables of any kind as named columns with their missing cells: frames, mappings, arrays."""
 
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +11,7 @@ from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.columns import Columns
-from exfam.columns.frames import open_frame
+from exfam.columns.frames import open_frame, with_columns
 from exfam.columns.parts import Part
 from exfam.columns.rules import FINITE, exact_rule, is_moment, is_number, is_text
 from exfam.tables.data.schema import label_array
@@ -238,53 +237,13 @@ def _as_array(X: Any) -> np.ndarray:
     return array
 
 
-def as_frame_like(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
+def as_frame_like(table: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]]) -> Any:
     """A copy of a table with the columns of these names replaced, of the kind that was given."""
-    if isinstance(frame, Mapping):
-        return {key: columns.get(str(key), held) for key, held in frame.items()}
-    if hasattr(frame, "iloc"):
-        return _pandas(frame, columns)
-    if hasattr(frame, "with_columns"):
-        return _polars(frame, columns)
-    if not hasattr(frame, "__arrow_c_stream__"):
-        return _array(frame, columns)
-    table = pa.table(frame)
-    for index, name in enumerate(table.column_names):
-        if name in columns:
-            table = table.set_column(index, name, pa.array(columns[name], from_pandas=True))
-    return table
-
-
-def _pandas(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
-    copied = frame.copy()
-    for index, key in enumerate(frame.columns):
-        if str(key) not in columns:
-            continue
-        before = frame.iloc[:, index]
-        after = type(before)(columns[str(key)], index=frame.index, name=key)
-        if not isinstance(before.dtype, np.dtype):
-            with contextlib.suppress(TypeError, ValueError):  # fractions among whole numbers
-                after = after.astype(before.dtype)
-        copied.isetitem(index, after)
-    return copied
-
-
-def _polars(frame: Any, columns: Mapping[str, np.ndarray]) -> Any:
-    import polars as pl
-
-    replaced = []
-    for name, values in columns.items():
-        if name in frame.columns:
-            kept = isinstance(frame.schema[name], pl.Categorical | pl.Enum)
-            series = pl.Series(name, values.tolist() if values.dtype.kind == "O" else values)
-            replaced.append(series.cast(frame.schema[name]) if kept else series)
-    return frame.with_columns(replaced)
-
-
-def _array(given: Any, columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    before = np.asarray(given)
+    if has_names(table):
+        return with_columns(table, columns)
+    before = np.asarray(table)
     if before.dtype.kind not in "fiub":
-        before = np.array(given, dtype=object)
+        before = np.array(table, dtype=object)
     parts = [columns.get(name, before[:, k]) for k, name in enumerate(array_names(before.shape[1]))]
     all_numbers = all(part.dtype.kind in "fiu" for part in parts)
     kind = np.result_type(*parts) if all_numbers else np.dtype(object)
