@@ -6,7 +6,7 @@ import torch
 
 import exfam
 from estimator_cases import ratings, same_bits
-from exfam import EFA, ExfamError
+from exfam import EFA, ExfamError, UnknownItemError
 from exfam.efa.base import fit_ridge, fit_transitions
 from exfam.efa.defaults import chosen_of
 from exfam.efa.networks.assemble import EFASettings, build_efa
@@ -138,6 +138,42 @@ def test_a_catalog_of_thousands(direction, tmp_path, few_targets):
     size = sum(path.stat().st_size for path in (tmp_path / "model").iterdir())
     assert size < 5e6
     np.testing.assert_array_equal(exfam.load(tmp_path / "model").log_prob(groups[:20]), scores)
+
+
+@every_direction
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_groups_can_join_a_base(direction, is_loaded, tmp_path):
+    parameters = {"direction": direction, "attention": "none", "ensemble": 2}
+    user = FRAME["user"].str[1:].astype(int)
+    first, others = FRAME[user < 40], FRAME[user >= 40]
+    assert len(others) > 30 and set(others["movie"]) <= set(first["movie"])
+    model = fit(first, validation_fraction=0, **parameters)
+    before = model.predict_proba(FRAME)
+    if is_loaded:
+        model.save(tmp_path / "model")
+        model = exfam.load(tmp_path / "model")
+    assert model.partial_fit(others) is model
+    everything = fit(FRAME, validation_fraction=0, **parameters)
+    for member, expected in zip(model.members_, everything.members_, strict=True):
+        torch.testing.assert_close(member.item_part.base.count, expected.item_part.base.count)
+    after = model.predict_proba(FRAME)
+    assert np.nanmax(np.abs(after - before)) > 1e-3
+    np.testing.assert_allclose(np.nansum(after, 1), 1, atol=1e-5)
+    seen, of_all = model.seen_in_fit(FRAME), everything.seen_in_fit(FRAME)
+    np.testing.assert_array_equal(seen.seen, of_all.seen)
+    assert seen.expected == of_all.expected and seen.n_seen > 0.9 * len(seen.seen)
+    model.save(tmp_path / "grown")
+    np.testing.assert_array_equal(exfam.load(tmp_path / "grown").predict_proba(FRAME), after)
+
+
+def test_what_cannot_join_is_refused():
+    model = EFA(**ITEMS, base="auto", attention="none").partial_fit(FRAME)
+    assert model.score(FRAME) == fit(attention="none").score(FRAME)
+    with pytest.raises(UnknownItemError, match=r"got 'zzz' at row 1 .*rows.\. Fit anew, to all"):
+        model.partial_fit({"user": [1, 1], "movie": ["a", "zzz"], "day": [0, 1]})
+    for parameters in ({}, {"base": "none", "max_epochs": 1}, {"value": "stars"}):
+        with pytest.raises(ExfamError, match="`attention` must be 'none' for partial_fit, which"):
+            fit(**parameters).partial_fit(FRAME)
 
 
 def test_attention_can_be_left_out_where_a_base_is_left():

@@ -1,7 +1,7 @@
 """The EFA estimator: exponential family attention over groups."""
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -9,7 +9,7 @@ from jaxtyping import Float
 from sklearn.base import TransformerMixin
 
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, UnknownItemError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_base
 from exfam.efa.base.transitions import TransitionItems
@@ -20,7 +20,7 @@ from exfam.efa.explain import Explanation, explain_groups, group_attention, grou
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
-from exfam.efa.networks.based import network_of
+from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.encodings import ENCODINGS
@@ -219,6 +219,35 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         # Groups that the fit held out are data as well; those that were given remain a yardstick.
         if self._base is not None and plan.validation is not None and not plan.validation_is_given:
             self._base.add(plan.validation)
+
+    def partial_fit(self, X: Any, y: None = None) -> "EFA":
+        """Take further groups into a base without attention, as if `fit` had had them too.
+
+        What it counts or regresses is then the same as that of all groups; what a search chose (of
+        transitions how they are mixed, of ridge regression the penalties), and the items, stay. A
+        model that is not fitted yet is fitted.
+        Raises ExfamError for models that are more than a base, UnknownItemError for new items.
+        """
+        if not self.__sklearn_is_fitted__():
+            return cast("EFA", self.fit(X))
+        parts: list[Any] = [member.item_part for member in self.members_]
+        if not all(isinstance(part, BasedItems) and part.is_alone for part in parts):
+            raise ExfamError(
+                "`attention` must be 'none' for partial_fit, which only a base of items can do: "
+                f"got {self.parameters_['attention']!r}. Fit with attention='none', or fit anew "
+                "to all groups."
+            )
+        try:
+            groups = self._inputs(X, unknown="error").groups
+        except UnknownItemError as error:
+            found = str(error).partition(" Choose ")[0]
+            raise UnknownItemError(f"{found} Fit anew, to all groups, for new items.") from error
+        # Members share a base, unless they were loaded.
+        for base in {id(part.base): part.base for part in parts}.values():
+            base.add(groups)
+        if getattr(self, "seen_", None) is not None:
+            self.seen_ = self.seen_.with_groups(groups)
+        return self
 
     def _fit_base(self, plan: FitPlan) -> ItemBases | None:
         if self.attention == "none" and (plan.values or self.base == "none"):

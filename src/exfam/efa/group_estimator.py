@@ -307,13 +307,15 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         given = {name: getattr(self, name) for name in names}
         return None if self.group is None else FrameColumns(**given)
 
-    def _read(self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None) -> Inputs:
+    def _read(
+        self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None, unknown: str = "error"
+    ) -> Inputs:
         """What the user passed as groups, coded by a vocabulary if there is one."""
         return read_group_inputs(
             X,
             self._columns(),
             vocabulary=vocabulary,
-            unknown="error" if vocabulary is None else self.unknown,
+            unknown=unknown,
             ordered=str(self.order) == ROWS,
             date_format=self.date_format,
         )
@@ -322,9 +324,10 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         """Raise ExfamError for sets where the model needs elements in order."""
         check_order(groups, direction=self.direction)
 
-    def _inputs(self, X: Any) -> Inputs:
+    def _inputs(self, X: Any, *, unknown: str | None = None) -> Inputs:
         self._check_fitted()
-        inputs = self._read(X, vocabulary=self.vocabulary_)
+        chosen = self.unknown if unknown is None else unknown
+        inputs = self._read(X, vocabulary=self.vocabulary_, unknown=chosen)
         # Models of before 0.2 took the order of rows where there was no other.
         if self.ordered_:
             self._check_order(inputs.groups)

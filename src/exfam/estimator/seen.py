@@ -68,10 +68,14 @@ class SeenElements:
     bits: int
 
     @classmethod
-    def of(cls, parts: Sequence[Groups], *, most: int = _MOST) -> "SeenElements | None":
-        """What a fit to all parts has seen; None for groups without labels."""
+    def of(
+        cls, parts: Sequence[Groups], *, most: int = _MOST, bits: int = 0
+    ) -> "SeenElements | None":
+        """What a fit to all parts has seen, of labels that begin with so many bits of 0 at least.
+
+        None for groups without labels.
+        """
         label, element = np.zeros((2, 0), dtype=np.uint64)
-        bits = 0
         for groups in parts:
             if groups.group_names is None:
                 return None
@@ -135,6 +139,21 @@ class Seen:
             hashes = hashes[_begins_with_zeros(hashes, bits)]
         values, counts = np.unique(hashes, return_counts=True)
         return cls(values[counts == 1], len(hashes), int((counts == 2).sum()), bits)
+
+    def with_groups(self, groups: Groups) -> "Seen":
+        """What a fit to these groups as well would have seen."""
+        hashes = group_hashes(groups)
+        hashes = hashes[_begins_with_zeros(hashes, self.bits)]
+        values, counts = np.unique(hashes, return_counts=True)
+        once = values[counts == 1]
+        twice = int((counts == 2).sum() + np.isin(once, self.hashes).sum())
+        elements, known = None, self.elements
+        if known is not None:
+            elements = SeenElements.of([groups], most=groups.n_elements, bits=known.bits)
+        if known is not None and elements is not None:
+            elements = replace(known, hashes=np.union1d(known.hashes, elements.hashes))
+        kept = np.setdiff1d(np.setxor1d(self.hashes, once), values[counts > 1])
+        return Seen(kept, self.n + len(hashes), self.twice + twice, self.bits, elements)
 
     def among(self, hashes: UInt64[np.ndarray, "n"]) -> Overlap:
         """Which of these the fit has seen, and how many of them chance would explain."""

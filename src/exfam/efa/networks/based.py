@@ -75,6 +75,11 @@ class BasedItems(nn.Module):
         self.register_buffer("gate", torch.tensor(1.0))
 
     @property
+    def is_alone(self) -> bool:
+        """Whether nothing corrects the base."""
+        return isinstance(self.correction, NoCorrection)
+
+    @property
     def direction(self) -> str:
         """Of the correction, and of the base."""
         return str(self.correction.direction)
