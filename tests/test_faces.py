@@ -13,7 +13,7 @@ from exfam.efa.blanks import append_blank
 FRAME = ratings(least=2)
 GROUPS = Groups.from_frame(FRAME, **COLUMNS)
 LEARNED = "transform fit_transform history_ histories_ item_vectors_ item_context_vectors_"
-OWNERS = dict.fromkeys(("explain", "explain_item", "position_attention"), ("efa",))
+OWNERS = dict.fromkeys(("explain", "explain_item", "position_attention", "partial_fit"), ("efa",))
 OWNERS |= dict.fromkeys(LEARNED.split(), TRAINED)
 
 

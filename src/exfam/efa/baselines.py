@@ -37,6 +37,7 @@ class _Baseline(GroupEstimator):
     explain = OnlyIn("EFA")
     explain_item = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
+    partial_fit = OnlyIn("EFA")
     transform = OnlyIn("EFA", "LatentFactor")
     fit_transform = OnlyIn("EFA", "LatentFactor")
     history_ = OnlyIn("EFA", "LatentFactor")

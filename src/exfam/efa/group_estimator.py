@@ -308,14 +308,18 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         return None if self.group is None else FrameColumns(**given)
 
     def _read(
-        self, X: Any, *, vocabulary: Mapping[str, np.ndarray] | None = None, unknown: str = "error"
+        self,
+        X: Any,
+        *,
+        vocabulary: Mapping[str, np.ndarray] | None = None,
+        unknown: str | None = None,
     ) -> Inputs:
         """What the user passed as groups, coded by a vocabulary if there is one."""
         return read_group_inputs(
             X,
             self._columns(),
             vocabulary=vocabulary,
-            unknown=unknown,
+            unknown="error" if vocabulary is None else unknown or self.unknown,
             ordered=str(self.order) == ROWS,
             date_format=self.date_format,
         )
@@ -326,8 +330,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
 
     def _inputs(self, X: Any, *, unknown: str | None = None) -> Inputs:
         self._check_fitted()
-        chosen = self.unknown if unknown is None else unknown
-        inputs = self._read(X, vocabulary=self.vocabulary_, unknown=chosen)
+        inputs = self._read(X, vocabulary=self.vocabulary_, unknown=unknown)
         # Models of before 0.2 took the order of rows where there was no other.
         if self.ordered_:
             self._check_order(inputs.groups)

@@ -63,6 +63,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     explain = OnlyIn("EFA")
     explain_item = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
+    partial_fit = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:
         if plan.schema.n_items is None:
