@@ -183,6 +183,13 @@ def regular_array(given: Any, *, otherwise: str) -> np.ndarray:
         raise DataError(otherwise) from error
 
 
+def checked_validation(validation: Any) -> tuple[Any, Any]:
+    """Data and targets to choose an epoch by; DataError for what is no pair."""
+    if not isinstance(validation, list | tuple) or len(validation) != 2:
+        raise DataError(f"`validation` must be a pair (X, y), got {type(validation).__name__}.")
+    return validation[0], validation[1]
+
+
 def support_error(
     name: str, got: Any, *, support: str, row: int, counts: tuple[int, int], hint: str = ""
 ) -> SupportError:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float64
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.encodings import Attenuated
 from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
@@ -21,7 +21,6 @@ from exfam.language.sentences import (
     LabeledSentences,
     LabelPredictions,
     checked_targets,
-    checked_validation,
     known_labels,
     known_words,
     label_codes,

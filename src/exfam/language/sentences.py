@@ -127,13 +127,6 @@ def checked_targets(y: Any, *, n_sentences: int, name: str) -> Targets:
     return targets
 
 
-def checked_validation(validation: Any) -> tuple[Any, Any]:
-    """The sentences and targets to choose an epoch by. Raises DataError for what is no pair."""
-    if not isinstance(validation, list | tuple) or len(validation) != 2:
-        raise DataError(f"`validation` must be a pair (X, y), got {type(validation).__name__}.")
-    return validation[0], validation[1]
-
-
 def known_labels(y: Targets) -> Shaped[np.ndarray, "labels"]:
     """The different labels, sorted. Raises DataError for fewer than two, or of no plain kind."""
     listed = y.tolist()

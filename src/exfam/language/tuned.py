@@ -11,7 +11,7 @@ from jaxtyping import Float64, Real
 from scipy.stats import spearmanr
 from sklearn.base import RegressorMixin
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.plain import to_plain
 from exfam.estimator.rules import Choice
@@ -23,7 +23,6 @@ from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.sentences import (
     LabelPredictions,
     checked_targets,
-    checked_validation,
     finite_numbers,
     known_labels,
     label_codes,

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import Tags
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice, Families, OrWord
 from exfam.families import StudentT
@@ -72,10 +72,7 @@ class SupervisedTable(ResponseParameters, JointTable):
         response = self._response(given)
         held_out = None
         if validation is not None:
-            if not isinstance(validation, list | tuple) or len(validation) != 2:
-                kind = type(validation).__name__
-                raise DataError(f"`validation` must be a pair (X, y), got {kind}.")
-            held_out = read_given(validation[0], validation[1], None, supervised=True)
+            held_out = read_given(*checked_validation(validation), None, supervised=True)
             held_out = replace(held_out, name=response.name, weight=None)
         self._fit(given, response, validation=held_out, checkpoint=checkpoint)
         return self
