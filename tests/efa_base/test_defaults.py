@@ -18,6 +18,7 @@ OF_THE_PAPER = {
     "tie": "none",
     "dropout": 0.2,
     "learning_rate": 0.005,
+    "weight_decay": 0.1,
     "max_epochs": 60,
     "batch_tokens": None,
 }

@@ -26,6 +26,7 @@ DEFAULTS = {
     "tie": ByKind("none", "none", "same"),
     "dropout": ByKind(0.2, 0.2, 0.3),
     "learning_rate": ByKind(0.005, 0.005, 0.003),
+    "weight_decay": ByKind(0.1, 0.1, 1.0),
     "max_epochs": ByKind(60, 60, 60),
     "batch_tokens": ByKind(None, 1_024, 1_024),
 }

@@ -165,6 +165,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base",
         default=None,
     )
+    weight_decay: float | None = parameter(  # type: ignore[assignment]
+        OrNone(Positive(zero=True)),
+        "decoupled weight decay; None is 0.1, or 1.0 for sequences of items with a base",
+        default=None,
+    )
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or for sequences of items with a "
