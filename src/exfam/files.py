@@ -145,11 +145,11 @@ def new_scratch_folder() -> tuple[Path, Callable[[], None]]:
             handle = _lock_if_possible(folder)
             if folder.is_dir():
                 break
-            _close(handle)
+            release(handle)
 
     def remove() -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        _close(handle)
+        release(handle)
 
     return folder, remove
 
@@ -164,7 +164,7 @@ def _remove_abandoned_scratch() -> None:
                 continue
             handle = lock_folder(left)
             shutil.rmtree(left, ignore_errors=True)
-            _close(handle)
+            release(handle)
 
 
 def _lock_if_possible(folder: Path) -> int | None:
@@ -177,6 +177,7 @@ def _lock_if_possible(folder: Path) -> int | None:
         return None
 
 
-def _close(handle: int | None) -> None:
+def release(handle: int | None) -> None:
+    """End the lock of a folder, if there is one."""
     if handle is not None:
         os.close(handle)

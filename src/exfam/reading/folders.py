@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, ExfamError, check_path
-from exfam.files import is_inside, lock_folder, sync, write_atomically
+from exfam.files import is_inside, lock_folder, release, sync, write_atomically
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def new_folder(path: str | os.PathLike[str], *, overwrite: bool) -> Iterator[Pat
         raise unwritable(error, folder, "columns") from error
     finally:
         shutil.rmtree(new, ignore_errors=True)  # not there any more if all went well
-        _unlock(handle)
+        release(handle)
 
 
 def make_folder(new: Path, folder: Path) -> None:
@@ -259,7 +259,7 @@ def _remove_abandoned(folder: Path) -> None:
             handle = _lock(left)
             if handle is not None:
                 shutil.rmtree(left, ignore_errors=True)
-            _unlock(handle)
+            release(handle)
 
 
 def _lock(folder: Path) -> int | None:
@@ -268,11 +268,6 @@ def _lock(folder: Path) -> int | None:
         return lock_folder(folder)
     except OSError:
         return None
-
-
-def _unlock(handle: int | None) -> None:
-    if handle is not None:
-        os.close(handle)
 
 
 def _checksum(document: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, check_path
-from exfam.files import lock_folder, new_scratch_folder, write_atomically
+from exfam.files import lock_folder, new_scratch_folder, release, write_atomically
 from exfam.reading.folders import make_folder, put, unwritable
 from exfam.reading.text.corpus import FileSource, find_source
 from exfam.reading.text.numbering import (
@@ -146,8 +146,7 @@ def _part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
     except OSError as error:  # what is there is kept, to go on from
         raise unwritable(error, folder, "a text") from error
     finally:
-        if handle is not None:
-            os.close(handle)
+        release(handle)
 
 
 def _clear(folder: Path, *, keep: Collection[str]) -> None:
