@@ -7,6 +7,7 @@ import torch
 from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from exfam.efa.base import ridge
 from exfam.efa.base.fit_ridge import held_items, ridge_items
+from exfam.efa.base.ridge import MOST_IN_CONTEXT
 from exfam.efa.base.sets import Sets
 from exfam.efa.base.transitions import BACK_OFF, KERNELS, LONGEST, N_FILTERS, kernel_counts
 from exfam.efa.networks.based import present_elements
@@ -61,7 +62,7 @@ def test_scores_are_those_of_ease_among_the_most_frequent(n_covered):
         assert base.count[covered].min() >= base.count[rare].max() > 0
     batch = whole(groups)
     known = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
-    scores, _ = base.link_inputs(batch, known, torch.arange(N_ITEMS))
+    scores = base.link_inputs(batch, known, torch.arange(N_ITEMS)).score
     role = np.where(groups.item < 0, CONTEXT, groups.role).astype(np.int8)
     context = two_part.context_items(batch, "bidirectional", N_ITEMS)[known].double().numpy()
     expected = ease(groups.with_(role=role), ridge=strength).scores(groups.with_(role=role))
@@ -83,6 +84,23 @@ def test_an_item_that_comes_twice_is_its_own_context(kind):
     base = fit(kind, groups)
     assert Sets.of(whole(twice), N_ITEMS).left_out.tolist() == [[-1, 5, -1]]
     torch.testing.assert_close(outputs(base, whole(twice))[0], outputs(base, whole(once))[0])
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_sizes_are_those_of_contexts_of_distinct_known_items(kind, training):
+    batch = whole(rich_groups(ranges=True))
+    where = present_elements(batch)
+    base = fit(kind, rich_groups()).train(training)
+    result = base.link_inputs(batch, where, CHOSEN).log_size
+    expected = []
+    for row, position in zip(*where, strict=True):
+        others = batch.present[row].clone()
+        others[position] = False
+        seen = {int(item) for item in batch.item[row][others]} - {-1}
+        expected.append(min(max(len(seen), 1), MOST_IN_CONTEXT))
+    torch.testing.assert_close(result, torch.tensor(expected).log() - 1.5)
+    assert len(set(expected)) > 4
 
 
 @every_kind

@@ -10,7 +10,7 @@ import exfam
 from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from estimator_cases import random_weights, ratings
 from exfam import EFA, ExfamError, LatentFactor, UnknownItemError
-from exfam.efa.base.ridge import RidgeNumbers, ridge_link
+from exfam.efa.base.ridge import LinkInputs, ridge_link
 from exfam.efa.base.transitions import RECENT
 from exfam.efa.networks.based import present_elements
 from exfam.likelihoods.two_part import DIRECTIONS
@@ -31,14 +31,16 @@ def candidates(n, *, seed=0):
     return torch.from_numpy(np.random.default_rng(seed).integers(0, N_ITEMS, n))
 
 
-def linked(base, score, item, times):
+def linked(base, score, item, times, context):
     """The outputs of scores, by the equations of the bases."""
     popularity = ((base.count + 0.5) / (base.count + 0.5).sum())[item]
     if base.direction == "causal":
         chance = torch.maximum(score, 1e-6 * popularity)
         repeats = base.repeats[0] * (times > 0) + base.repeats[1] * times.log1p()
         return base.exponents[0] * popularity.log() + base.exponents[1] * chance.log() + repeats
-    return ridge_link(score[:, None], popularity.log()[:, None], RidgeNumbers(*base.numbers))[:, 0]
+    log_size = base.link_inputs(*context, torch.arange(1)).log_size
+    inputs = LinkInputs(score[:, None], popularity.log()[:, None], log_size)
+    return ridge_link(inputs, base.numbers)[:, 0]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,7 +55,8 @@ def test_they_add_up_to_what_the_base_says(kind, ranges, repeats):
     expected = outputs(base, batch).gather(1, item[:, None])[:, 0]
     earlier = torch.arange(batch.item.shape[1]) < where[1][:, None]
     times = ((batch.item[where[0]] == item[:, None]) & earlier).sum(1)
-    torch.testing.assert_close(linked(base, without + added.nansum(1), item, times), expected)
+    score = without + added.nansum(1)
+    torch.testing.assert_close(linked(base, score, item, times, (batch, where)), expected)
     assert float(added.nan_to_num().min()) < 0 < 0.01 < float(added.nan_to_num().max())
     # Contributions are those of the known items of the context.
     known, position = (batch.present & (batch.item >= 0))[where[0]], where[1][:, None]

@@ -9,7 +9,7 @@ import torch
 from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
 from exfam.efa.base import choose, fit_ridge
 from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
-from exfam.efa.base.ridge import RidgeNumbers, ridge_link
+from exfam.efa.base.ridge import ridge_link
 from exfam.groups import CONTEXT
 from exfam.likelihoods.two_part import DIRECTIONS
 from model_cases import make_groups
@@ -29,7 +29,7 @@ def inputs_of(groups, drawn):
 
 def nats(inputs, numbers):
     """With the hold, by the link that predicts."""
-    eta = ridge_link(inputs.score, inputs.log_popularity, RidgeNumbers(*numbers))
+    eta = ridge_link(inputs.link, numbers)
     eta = eta + inputs.added
     start = torch.tensor(fit_ridge.START)
     hold = fit_ridge._HOLD * (numbers - start).square().sum()

@@ -77,7 +77,7 @@ def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int)
         for rows in rows_of_tiles(*base.shape):
             slopes = [base[rows], correction[rows]]
             eta = weights[0] * slopes[0] + weights[1] * slopes[1] + support[rows]
-            yield eta, slopes, item[rows]
+            yield eta, slopes, item[rows], torch.ones_like(eta[:, :1])
 
     alone, hold = torch.tensor([1.0, 0.0]), _HOLD / n
     weights, with_it = fit_numbers(tiles, start=torch.ones(2), center=alone, hold=hold)

@@ -12,7 +12,14 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.catalog.listed import ContextItems
-from exfam.efa.base.ridge import RidgeItems, chance_of, held_items, precision_dtype
+from exfam.efa.base.ridge import (
+    LinkInputs,
+    RidgeItems,
+    RidgeNumbers,
+    chance_of,
+    held_items,
+    precision_dtype,
+)
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import sequential_batches
@@ -28,7 +35,7 @@ MOST_ELEMENTS = 200_000
 # The strength is searched in half decades, from 10^1.5 on, with as many items covered as chosen.
 SEARCH_ITEMS, SEARCH_OUTPUTS = 2_500, 2_000_000
 FIRST, LOWEST, HIGHEST = 3.0, 1.0, 7.0
-START = (0.5, 0.0, 0.5, 0.0)
+START = ((0.5, 0.0, 0.5, 0.0), (0.0, 0.0, 0.0, 0.0))
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
 
@@ -98,13 +105,12 @@ def ridge_items(
 
 
 class Inputs(NamedTuple):
-    """Scores and log popularity of some targets, what is added to their outputs, and their items.
+    """What outputs of some targets are made of, what is added to them, and the targets' items.
 
     `added`: the log weight of an item that is drawn from others, -inf where it is excluded.
     """
 
-    score: Float[Tensor, "rows chosen"]
-    log_popularity: Float[Tensor, "rows chosen"]
+    link: LinkInputs
     added: Float[Tensor, "rows chosen"]
     item: Int64[Tensor, "rows"]
 
@@ -161,7 +167,7 @@ class LeftOut:
         column = torch.full((ridge.n_items,), n_chosen)
         column[self.chosen] = torch.arange(n_chosen)
         none = torch.zeros(0, n_chosen)
-        parts = [(none, none, none, torch.zeros(0, dtype=torch.int64))]
+        parts = [(none, none, none[:, 0], none, torch.zeros(0, dtype=torch.int64))]
         ridge.train()
         for index in sequential_batches(self.groups, max_tokens=2_000):
             batch = self.groups.pad(index)
@@ -170,15 +176,16 @@ class LeftOut:
             own = torch.where(known, column[batch.item.clamp_min(0)], n_chosen)
             row, position = batch.target.nonzero(as_tuple=True)
             where = (row, position)
-            score, popularity = ridge.link_inputs(batch, where, self.chosen)
-            added = self.log_weight.repeat(len(score), 1)
+            link = ridge.link_inputs(batch, where, self.chosen)
+            added = self.log_weight.repeat(len(row), 1)
             if self.hard:
                 seen = ContextItems.of(own, where, n_items=n_chosen, causal=False)
-                every = (slice(0, size) for size in score.shape)
+                every = (slice(0, size) for size in added.shape)
                 added[seen.within(*every)] = -torch.inf
-            parts.append((score, popularity, added, own[where]))
+            parts.append((*link, added, own[where]))
         ridge.eval()
-        return Inputs(*(torch.cat(part) for part in zip(*parts, strict=True)))
+        *link_parts, added, item = (torch.cat(part) for part in zip(*parts, strict=True))
+        return Inputs(LinkInputs(*link_parts), added, item)
 
 
 def _weights(
@@ -200,22 +207,26 @@ def _weights(
 
 
 def fit_link(
-    inputs: Inputs, *, start: Float[Tensor, "four"]
-) -> tuple[Float[Tensor, "four"], float]:
+    inputs: Inputs, *, start: Float[Tensor, "two four"]
+) -> tuple[Float[Tensor, "two four"], float]:
     """The link's numbers of the least nats a target, held at `START`, and those nats."""
-    chance = chance_of(inputs.score)
+    chance = chance_of(inputs.link.score)
 
     def tiles(numbers: Tensor) -> Iterator[Tile]:
         for rows in rows_of_tiles(*chance.shape):
-            score, popularity, added, item = (part[rows] for part in inputs)
-            share = (numbers[3] + popularity).exp()
+            score, popularity, log_size = (part[rows] for part in inputs.link)
+            at = RidgeNumbers.at(numbers.to(score).view(2, 4), log_size)
+            share = (at.log_kappa + popularity).exp()
             inside = chance[rows] + share
             link = inside.log()
-            eta = numbers[0] * popularity + numbers[1] * score + numbers[2] * link
-            slopes = [popularity, score, link, numbers[2] * share / inside]
-            yield eta + added, slopes, item
+            eta = at.popularity * popularity + at.score * score + at.link * link
+            slopes = [popularity, score, link, at.link * share / inside]
+            line = torch.stack([torch.ones_like(log_size), log_size], 1)
+            yield eta + inputs.added[rows], slopes, inputs.item[rows], line
 
-    return fit_numbers(tiles, start=start, center=torch.tensor(START), hold=_HOLD)
+    center = torch.tensor(START).flatten()
+    numbers, nats = fit_numbers(tiles, start=start.flatten(), center=center, hold=_HOLD)
+    return numbers.view(2, 4), nats
 
 
 def some_of_each(group: Tensor, *, most: int = 50) -> Tensor:

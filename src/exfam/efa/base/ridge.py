@@ -11,6 +11,8 @@ popularity, the score and the logarithm of the score, each with a weight of its 
 
     eta_j = a log pop_j + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j)
 
+with a, g, c and log kappa that are lines in the log of how many items the context has.
+
 Of a large catalog the most frequent items are regressed on each other; the others have score 0 and
 are no context. Leading factors in their place would take in each group that they are made of: they
 cannot be left out of the fit, and the base would be too sure of the groups it was fitted to.
@@ -31,6 +33,8 @@ from exfam.groups import Batch, Groups
 
 # Scores far below 1 / _SHARPNESS count as nothing.
 _SHARPNESS = 100.0
+# Sizes of contexts are told apart up to this, and their logs counted from that of 4 or 5 items.
+MOST_IN_CONTEXT, _MEAN_LOG_SIZE = 1_000, 1.5
 # A group's share of its own fit is less than 1, but not in single precision.
 _LEAST_REST = 1e-6
 # Groups that are taken in at a time.
@@ -49,10 +53,28 @@ def precision_dtype(n_covered: int) -> torch.dtype:
 class RidgeNumbers(NamedTuple):
     """Weights of log popularity, score and log link, and the log of the popularity in the link."""
 
-    popularity: Float[Tensor, ""]
-    score: Float[Tensor, ""]
-    link: Float[Tensor, ""]
-    log_kappa: Float[Tensor, ""]
+    popularity: Float[Tensor, "rows one"]
+    score: Float[Tensor, "rows one"]
+    link: Float[Tensor, "rows one"]
+    log_kappa: Float[Tensor, "rows one"]
+
+    @classmethod
+    def at(
+        cls, numbers: Float[Tensor, "two four"], log_size: Float[Tensor, "rows"]
+    ) -> "RidgeNumbers":
+        """Of contexts of these sizes: `numbers[0] + numbers[1] * log_size`."""
+        return cls(*(numbers[0] + numbers[1] * log_size[:, None]).T[:, :, None])
+
+
+class LinkInputs(NamedTuple):
+    """Scores of some items, their log popularity, and the logs of the contexts' sizes.
+
+    `log_size` is 0 at 4 or 5 items, and of none as of one.
+    """
+
+    score: Float[Tensor, "rows chosen"]
+    log_popularity: Float[Tensor, "rows_or_one chosen"]
+    log_size: Float[Tensor, "rows"]
 
 
 def chance_of(score: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen"]:
@@ -61,13 +83,13 @@ def chance_of(score: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen
 
 
 def ridge_link(
-    score: Float[Tensor, "rows chosen"],
-    log_popularity: Float[Tensor, "rows_or_one chosen"],
-    numbers: RidgeNumbers,
+    inputs: LinkInputs, numbers: Float[Tensor, "two four"]
 ) -> Float[Tensor, "rows chosen"]:
     """Outputs of scores: `a log pop + g s + c log(softplus(100 s) / 100 + kappa pop)`."""
-    chance = chance_of(score) + (numbers.log_kappa + log_popularity).exp()
-    return numbers.popularity * log_popularity + numbers.score * score + numbers.link * chance.log()
+    at = RidgeNumbers.at(numbers, inputs.log_size)
+    chance = chance_of(inputs.score) + (at.log_kappa + inputs.log_popularity).exp()
+    linear = at.popularity * inputs.log_popularity + at.score * inputs.score
+    return linear + at.link * chance.log()
 
 
 def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
@@ -104,7 +126,7 @@ class RidgeItems(nn.Module):
         *,
         row: Int64[Tensor, "items"],
         count: Float[Tensor, "items"],
-        numbers: Float[Tensor, "four"],
+        numbers: Float[Tensor, "two four"],
     ) -> None:
         """`row`: of each item in the precision, -1 for none."""
         super().__init__()
@@ -120,24 +142,23 @@ class RidgeItems(nn.Module):
 
     def outputs(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
-        numbers = RidgeNumbers(*self.numbers)
         covered = (self.row[chosen] >= 0).nonzero()[:, 0]
         if self.training or len(covered) == len(chosen):
-            return ridge_link(*self.link_inputs(batch, where, chosen), numbers)
-        # The others have no score: theirs are the same in every context.
+            return ridge_link(self.link_inputs(batch, where, chosen), self.numbers)
+        # The others have no score: theirs are the same in all contexts of a size.
+        log_size, size_of = self._log_size(batch, where).unique(return_inverse=True)
         popularity = self._log_popularity(chosen)
-        eta = ridge_link(torch.zeros_like(popularity), popularity, numbers)
-        eta = eta.repeat(len(where[0]), 1)
+        nothing = popularity.new_zeros(len(log_size), len(chosen))
+        eta = ridge_link(LinkInputs(nothing, popularity, log_size), self.numbers)[size_of]
         if len(covered):
             inputs = self.link_inputs(batch, where, chosen[covered])
-            eta[:, covered] = ridge_link(*inputs, numbers)
+            eta[:, covered] = ridge_link(inputs, self.numbers)
         return eta
 
-    def link_inputs(
-        self, batch: Batch, where: Where, chosen: Codes
-    ) -> tuple[Float[Tensor, "rows chosen"], Float[Tensor, "rows_or_one chosen"]]:
-        """Scores of the chosen items at the elements at `where`, and their log popularity."""
+    def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
+        """What the outputs of the chosen items at the elements at `where` are made of."""
         batch, where = groups_of(batch, where)
+        log_size = self._log_size(batch, where)
         column = self.row[chosen]
         covered = (column >= 0).nonzero()[:, 0]
         score = self._covered_scores(batch, where, column[covered])
@@ -145,8 +166,15 @@ class RidgeItems(nn.Module):
             zeros = score.new_zeros(len(score), len(chosen))
             score = zeros.index_copy_(1, covered, score)
         if not self.training:
-            return score, self._log_popularity(chosen)
-        return score, self._log_popularity_without(batch, chosen)[where[0]]
+            return LinkInputs(score, self._log_popularity(chosen), log_size)
+        popularity = self._log_popularity_without(batch, chosen)[where[0]]
+        return LinkInputs(score, popularity, log_size)
+
+    def _log_size(self, batch: Batch, where: Where) -> Float[Tensor, "rows"]:
+        sets = Sets.of(batch, self.n_items)
+        size = sets.totals(torch.ones_like(sets.item, dtype=self.count.dtype))[where[0]]
+        others = size - (sets.left_out[where] >= 0).to(size)
+        return others.clamp(1, MOST_IN_CONTEXT).log() - _MEAN_LOG_SIZE
 
     def add(self, groups: Groups) -> None:
         """Take in further groups as if they had been fitted too; penalties and numbers stay."""

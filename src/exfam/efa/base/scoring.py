@@ -9,8 +9,9 @@ from torch import Tensor
 from exfam.catalog.linear import chunks_of
 
 Numbers = Float[Tensor, "numbers"]
-# Of some rows: outputs, their slopes in each number, and the items that were chosen.
-Tile = tuple[Tensor, Sequence[Tensor], Int64[Tensor, "rows"]]
+# Of some rows: outputs, their slopes in each number, the items that were chosen, and the factors by
+# which numbers enter: (1) for themselves, (1, x) for a line in x, whose numbers come line by line.
+Tile = tuple[Tensor, Sequence[Tensor], Int64[Tensor, "rows"], Float[Tensor, "rows factors"]]
 TILE = 2**20
 # The search ends where a step gains less, in nats a row.
 _TOLERANCE = 1e-5
@@ -55,7 +56,7 @@ def _nats(
     """Nats a row, their gradient, and its change as the outputs' probabilities expect it."""
     total, n = 0.0, 0
     gradient, curvature = torch.zeros_like(change), torch.diag(torch.zeros_like(change))
-    for eta, slopes, item in tiles:
+    for eta, slopes, item, factors in tiles:
         log_normalizer = eta.logsumexp(1)
         own = item[:, None]
         total += float((log_normalizer - eta.gather(1, own)[:, 0]).sum())
@@ -63,8 +64,11 @@ def _nats(
         weighted = slope * (eta - log_normalizer[:, None]).exp()[:, None]
         mean = weighted.sum(2)
         at_own = torch.stack([part.gather(1, own)[:, 0] for part in slopes], 1)
-        gradient += (mean - at_own).sum(0).to(gradient)
-        curvature += ((weighted @ slope.mT).sum(0) - mean.T @ mean).to(gradient)
+        variance = weighted @ slope.mT - mean[:, :, None] * mean[:, None]
+        change_of = torch.einsum("rf,rn->fn", factors, mean - at_own)
+        gradient += change_of.flatten().to(gradient)
+        square = torch.einsum("rf,rg,rnm->fngm", factors, factors, variance)
+        curvature += square.reshape(curvature.shape).to(gradient)
         n += len(item)
     n = max(1, n)
     nats = total / n + hold * float(change.square().sum())
