@@ -53,7 +53,7 @@ KERNELS = (
     Kernel(50, 0.25, True, 30.0, (0.8, 0.95)),
 )
 # Items of the longest context that is counted as a whole, and counts of the shorter ones added.
-LONGEST, BACK_OFF = 4, 4.0
+LONGEST, BACK_OFF = 4, 8.0
 # Outputs of training elements that are kept, two bytes each.
 MOST_KEPT = 300_000_000
 N_FILTERS = sum(len(kernel.decays) for kernel in KERNELS) + 1
