@@ -7,6 +7,7 @@ import torch
 from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from exfam.efa.base import ridge
 from exfam.efa.base.fit_ridge import held_items, ridge_items
+from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.ridge import MOST_IN_CONTEXT
 from exfam.efa.base.sets import Sets
 from exfam.efa.base.transitions import BACK_OFF, KERNELS, LONGEST, N_FILTERS, kernel_counts
@@ -180,6 +181,45 @@ def test_contexts_are_backed_off_as_in_a_loop(ranges):
             chance = (near + BACK_OFF * chance) / (near.sum() + BACK_OFF)
         np.testing.assert_allclose(filters[-1, row], chance, rtol=1e-5)
     assert (filters[-1] - filters[0]).abs().max() > 0.2
+
+
+@pytest.mark.parametrize("is_process", [False, True])
+def test_contexts_are_kept_where_they_say_more(is_process):
+    """As where what comes next follows from the last two items, and not from either alone."""
+    random = np.random.default_rng(0)
+    item = random.integers(0, 4, (150, 8)).astype(np.int32)
+    for column in range(2, 8) if is_process else ():
+        item[:, column] = (item[:, column - 1] + item[:, column - 2]) % 4
+    groups = make_groups(lengths=[8] * 150, item=item.ravel(), values={}, ordered=True)
+    base = fit_transition_items(groups, 4, support="none")
+    nats = outputs(base, whole(groups[:30]), chosen=torch.arange(4)).log_softmax(1)
+    own = nats.gather(1, whole(groups[:30]).item.reshape(-1, 1))[:, 0].reshape(30, 8)[:, 2:]
+    if is_process:
+        assert base.mixture[-1] > 0.5 and own.mean() > -0.4
+    else:
+        assert base.mixture[-1] < 0.2 and own.mean() > -1.45
+    base.mixture[-1] = 0
+    expected = outputs(base, whole(groups), chosen=torch.arange(4))
+    base.drop_contexts()
+    assert len(base.context_2) == len(base.near_3) == 0
+    torch.testing.assert_close(outputs(base, whole(groups), chosen=torch.arange(4)), expected)
+    base.add(groups)
+    assert len(base.context_2) == 0
+
+
+@pytest.mark.parametrize("support", two_part.SUPPORTS)
+def test_repeats_are_weighed_where_no_support_does(support):
+    random = np.random.default_rng(0)
+    item = np.concatenate([random.permutation(20)[:8] for _ in range(100)]).astype(np.int32)
+    groups = make_groups(lengths=[8] * 100, item=item, n_items=20, values={}, ordered=True)
+    base = fit_transition_items(groups, 20, support=support)
+    if support != "none":
+        assert (base.repeats == 0).all()
+        return
+    # What never came again is not to come.
+    chance = outputs(base, whole(groups), chosen=torch.arange(20)).softmax(1)
+    seen = two_part.context_items(whole(groups), "causal", 20).reshape(-1, 20)
+    assert (chance * seen).sum(1).max() < 0.1 and base.repeats.sum() < -2
 
 
 @pytest.mark.parametrize("ranges", [False, True])

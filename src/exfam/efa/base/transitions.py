@@ -176,7 +176,8 @@ class TransitionItems(nn.Module):
     """Transition kernels, mixed: outputs of every item at every element, given the earlier ones.
 
     In training mode the whole of an element's group is subtracted from all counts: there it must
-    be one of those that were counted. What a group's context ranges show was not counted in it.
+    be one of those that were counted, and in the batch as a whole. What a group's context ranges
+    show was not counted in it, and stays; elements that are no targets were counted.
     """
 
     direction = "causal"
