@@ -48,7 +48,7 @@ def fitted(name, family="gaussian", a=1.0, b=0.0):
 
 
 UNITS = [(family, a, 0.0) for family in FAMILIES for a in (1e-8, 1e10)]
-UNITS += [("gaussian", *pair) for pair in ((1e-3, 0.0), (1.0, 50.0), (1e4, 1e7), (7.3, 1e4))]
+UNITS += [("gaussian", *pair) for pair in ((1.0, 50.0), (1e4, 1e7), (7.3, 1e4))]
 
 
 @every
