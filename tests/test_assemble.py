@@ -157,17 +157,9 @@ WITHOUT_ITEMS = Schema.of(make_groups().with_(item=None), families={"value": Gau
         (WITHOUT_ITEMS, {}, "`item` must be given for an item part, got data wit"),
         (Schema.of(make_groups(), families={}), {}, "`value` must be given for a value part, got"),
         (SCHEMA, {"value_embedding": "table", "items": False}, "must not be 'table' for family 'g"),
-        (
-            SCHEMA,
-            {"conditional": "exact", "feed_forward_dim": 6},
-            "be one that serves this network",
-        ),
+        (SCHEMA, {"conditional": "exact", "feed_forward_dim": 6}, "be one that serves this networ"),
         (SCHEMA, {"encoding": "fourier"}, "`encoding` must be one of"),
-        (
-            SCHEMA,
-            {"tie": "reflection", "join": "concatenate"},
-            "`tie` must be 'none' where tokens hold more than it",
-        ),
+        (SCHEMA, {"tie": "reflection", "join": "concatenate"}, "`tie` must be 'none' where tokens"),
     ],
 )
 def test_choices_fit_the_data_and_each_other(schema, choices, match):

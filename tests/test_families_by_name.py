@@ -153,14 +153,8 @@ def test_per_item_of_one_family_is_that_family_of_items_it_knows():
         (lambda: PerItem({}), "`families` must name at least one item, got none"),
         (lambda: PerItem({-1: Poisson()}), "`families` must be an integer >= 0, got -1"),
         (lambda: PerItem({0: MIXED}), "`families` must hold families other than PerItem, got "),
-        (
-            lambda: Gamma().log_prob(torch.ones(3), torch.zeros(3, 1)),
-            "`eta` must have 2 columns for Gamma(), got shape (3, 1)",
-        ),
-        (
-            lambda: MIXED.mean(torch.zeros(2), item=torch.tensor(0)),
-            "`eta` must have 5 columns for PerItem(",
-        ),
+        (lambda: Gamma().log_prob(torch.ones(3), torch.zeros(3, 1)), "`eta` must have 2 columns f"),
+        (lambda: MIXED.mean(torch.zeros(2), item=torch.tensor(0)), "`eta` must have 5 columns for"),
         (
             lambda: Gamma().from_mean(torch.ones(2), dispersion=torch.zeros(2, 3)),
             "`dispersion` must have 1 columns for Gamma(), got shape",
@@ -187,10 +181,7 @@ def test_impossible_options_and_arguments_are_refused(call, message):
         ({"name": "binomial"}, "`config` must hold 'n' for binomial, got "),
         ({"name": "per-item", "families": [1]}, r"`families` must map item codes .* got \[1\]"),
         ({"name": "per-item", "families": {"x": 1}}, "`families` must map item codes to families"),
-        (
-            {"name": "gaussian", "standardized": {"center": 1.0}},
-            "`standardized` must hold a center and a scale",
-        ),
+        ({"name": "gaussian", "standardized": {"center": 1.0}}, "`standardized` must hold a cente"),
         (
             {"name": "gaussian", "standardized": {"center": "1", "scale": 1.0}},
             "`center` must be a number, got '1'",

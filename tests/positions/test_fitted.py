@@ -120,11 +120,7 @@ def test_a_tables_contextual_term_is_that_of_tokens_without_positions(network, e
         ({}, {"part": None}, "`part` must be one of 'items', 'values', got None"),
         ({}, {"term": "positional"}, "`term` must be one of 'both', 'contextual', got 'posi"),
         ({"attention": "linear"}, {}, "`model` must have weights that are shares, got linear"),
-        (
-            {"encoding": "attenuated"},
-            {"term": "contextual"},
-            "`term` must be 'both' for an encoding that replaces",
-        ),
+        ({"encoding": "attenuated"}, {"term": "contextual"}, "`term` must be 'both' for an encodi"),
     ],
     ids=str,
 )
