@@ -11,6 +11,7 @@ from exfam.groups import CONTEXT, TARGET
 from model_cases import make_groups
 
 N_ITEMS = 9
+NUMBERS = ((0.6, 0.3, 0.8, 0.3, 0.05, -1.0), (0.1, -0.2, 0.2, 0.1, -0.02, 0.3))
 PENALTY = np.linspace(1.0, 3.0, N_ITEMS)
 KINDS = ("ridge", "ridge of some", "transitions")
 
@@ -45,7 +46,7 @@ def fit(kind, groups):
         row = torch.arange(N_ITEMS).masked_fill(torch.arange(N_ITEMS) >= 6, -1)
         precision = ridge_items(held[:, :6], PENALTY, most=6).precision
         base = RidgeItems(precision, row=row, count=base.count, numbers=base.numbers)
-    base.numbers.copy_(torch.tensor([[0.6, 0.3, 0.8, -1.0], [0.1, -0.2, 0.2, 0.3]]))
+    base.numbers.copy_(torch.tensor(NUMBERS))
     return base.eval()
 
 

@@ -54,5 +54,5 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         torch.zeros(n_covered, n_covered),
         row=torch.zeros(n_items, dtype=torch.int64),
         count=count,
-        numbers=torch.zeros(2, 4),
+        numbers=torch.zeros(2, 6),
     )

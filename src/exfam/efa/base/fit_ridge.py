@@ -1,4 +1,4 @@
-"""Fits the ridge base: the precision in closed form, its strength and four numbers by search."""
+"""Fits the ridge base: the precision in closed form, its strength and numbers by search."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,9 @@ from exfam.efa.base.ridge import (
     RidgeItems,
     RidgeNumbers,
     chance_of,
+    curve_of,
     held_items,
+    log_of,
     precision_dtype,
 )
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
@@ -35,7 +37,7 @@ MOST_ELEMENTS = 200_000
 # The strength is searched in half decades, from 10^1.5 on, with as many items covered as chosen.
 SEARCH_ITEMS, SEARCH_OUTPUTS = 2_500, 2_000_000
 FIRST, LOWEST, HIGHEST = 3.0, 1.0, 7.0
-START = ((0.5, 0.0, 0.5, 0.0), (0.0, 0.0, 0.0, 0.0))
+START = ((0.5, 0.0, 0.5, 0.0, 0.0, 0.0), (0.0,) * 6)
 # How firmly the numbers are held at their start, in nats a target.
 _HOLD = 1e-3
 
@@ -207,26 +209,27 @@ def _weights(
 
 
 def fit_link(
-    inputs: Inputs, *, start: Float[Tensor, "two four"]
-) -> tuple[Float[Tensor, "two four"], float]:
+    inputs: Inputs, *, start: Float[Tensor, "two six"]
+) -> tuple[Float[Tensor, "two six"], float]:
     """The link's numbers of the least nats a target, held at `START`, and those nats."""
     chance = chance_of(inputs.link.score)
 
     def tiles(numbers: Tensor) -> Iterator[Tile]:
         for rows in rows_of_tiles(*chance.shape):
             score, popularity, log_size = (part[rows] for part in inputs.link)
-            at = RidgeNumbers.at(numbers.to(score).view(2, 4), log_size)
+            at = RidgeNumbers.at(numbers.to(score).view(2, 6), log_size)
             share = (at.log_kappa + popularity).exp()
             inside = chance[rows] + share
             link = inside.log()
-            eta = at.popularity * popularity + at.score * score + at.link * link
-            slopes = [popularity, score, link, at.link * share / inside]
+            terms = [popularity, score, link, curve_of(popularity), log_of(score)]
+            eta = sum(number * term for number, term in zip(at, terms, strict=False))
+            slopes = [*terms, at.link * share / inside]
             line = torch.stack([torch.ones_like(log_size), log_size], 1)
             yield eta + inputs.added[rows], slopes, inputs.item[rows], line
 
     center = torch.tensor(START).flatten()
     numbers, nats = fit_numbers(tiles, start=start.flatten(), center=center, hold=_HOLD)
-    return numbers.view(2, 4), nats
+    return numbers.view(2, 6), nats
 
 
 def some_of_each(group: Tensor, *, most: int = 50) -> Tensor:

@@ -7,11 +7,12 @@ regression of item j on the others scores it, from the context c of a target,
 
 an estimate of the probability that a group with these items holds j (as in EASE), less 1 for items
 of the context, so that the score's weight says whether they come again. The output is a
-popularity, the score and the logarithm of the score, each with a weight of its own:
+popularity, the score and the logarithm of the score, with and without what popularity adds to it:
 
-    eta_j = a log pop_j + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j)
+    eta_j = a log pop_j + b (log pop_j + 6)^2 / 10
+            + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j) + d log max(s_j, 1/10000)
 
-with a, g, c and log kappa that are lines in the log of how many items the context has.
+with a, b, g, c, d and log kappa that are lines in the log of how many items the context has.
 
 Of a large catalog the most frequent items are regressed on each other; the others have score 0 and
 are no context. Leading factors in their place would take in each group that they are made of: they
@@ -33,6 +34,8 @@ from exfam.groups import Batch, Groups
 
 # Scores far below 1 / _SHARPNESS count as nothing.
 _SHARPNESS = 100.0
+# Scores below this are alike in their own logarithm.
+_LEAST_SCORE = 1e-4
 # Sizes of contexts are told apart up to this, and their logs counted from that of 4 or 5 items.
 MOST_IN_CONTEXT, _MEAN_LOG_SIZE = 1_000, 1.5
 # A group's share of its own fit is less than 1, but not in single precision.
@@ -51,16 +54,18 @@ def precision_dtype(n_covered: int) -> torch.dtype:
 
 
 class RidgeNumbers(NamedTuple):
-    """Weights of log popularity, score and log link, and the log of the popularity in the link."""
+    """Weights of the terms of an output, and the log of the popularity in its link."""
 
     popularity: Float[Tensor, "rows one"]
     score: Float[Tensor, "rows one"]
     link: Float[Tensor, "rows one"]
+    curve: Float[Tensor, "rows one"]
+    log_score: Float[Tensor, "rows one"]
     log_kappa: Float[Tensor, "rows one"]
 
     @classmethod
     def at(
-        cls, numbers: Float[Tensor, "two four"], log_size: Float[Tensor, "rows"]
+        cls, numbers: Float[Tensor, "two six"], log_size: Float[Tensor, "rows"]
     ) -> "RidgeNumbers":
         """Of contexts of these sizes: `numbers[0] + numbers[1] * log_size`."""
         return cls(*(numbers[0] + numbers[1] * log_size[:, None]).T[:, :, None])
@@ -82,14 +87,25 @@ def chance_of(score: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen
     return softplus(score * _SHARPNESS) / _SHARPNESS
 
 
+def curve_of(log_popularity: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen"]:
+    """What makes outputs a parabola in log popularity: `(log pop + 6)^2 / 10`."""
+    return (log_popularity + 6).square() / 10
+
+
+def log_of(score: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen"]:
+    """The logarithm of scores from 1/10000 on."""
+    return score.clamp_min(_LEAST_SCORE).log()
+
+
 def ridge_link(
-    inputs: LinkInputs, numbers: Float[Tensor, "two four"]
+    inputs: LinkInputs, numbers: Float[Tensor, "two six"]
 ) -> Float[Tensor, "rows chosen"]:
-    """Outputs of scores: `a log pop + g s + c log(softplus(100 s) / 100 + kappa pop)`."""
-    at = RidgeNumbers.at(numbers, inputs.log_size)
-    chance = chance_of(inputs.score) + (at.log_kappa + inputs.log_popularity).exp()
-    linear = at.popularity * inputs.log_popularity + at.score * inputs.score
-    return linear + at.link * chance.log()
+    """Outputs of scores and popularity, by the equation of this file."""
+    at, (score, popularity, _) = RidgeNumbers.at(numbers, inputs.log_size), inputs
+    chance = chance_of(score) + (at.log_kappa + popularity).exp()
+    of_popularity = at.popularity * popularity + at.curve * curve_of(popularity)
+    of_score = at.score * score + at.link * chance.log() + at.log_score * log_of(score)
+    return of_popularity + of_score
 
 
 def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
@@ -126,7 +142,7 @@ class RidgeItems(nn.Module):
         *,
         row: Int64[Tensor, "items"],
         count: Float[Tensor, "items"],
-        numbers: Float[Tensor, "two four"],
+        numbers: Float[Tensor, "two six"],
     ) -> None:
         """`row`: of each item in the precision, -1 for none."""
         super().__init__()
