@@ -14,7 +14,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,8 @@ CAUSAL = {"direction": "causal", **ORDERED}
 VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "efa": {
         "causal": CAUSAL,
+        "base": {"value": None, "base": "auto"},
+        "base-causal": {"value": None, "base": "auto", **CAUSAL},
         "ensemble": {"ensemble": 2},
         "reflection": {"tie": "reflection"},
         "two-stream": {**CAUSAL, "conditional": "two_stream", "n_layers": 2},
@@ -84,6 +86,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     "cbow": {"softmax": {"likelihood": "softmax", "window": None}},
     "skip-gram": {"reflected": {"tie": "reflection"}},
 }
+LATER_FIELDS = ("tied", "contributions")
 # Called without more than the data; what an estimator lacks, or refuses, is kept as that.
 METHODS = (
     "log_prob", "log_prob_parts", "score", "score_parts", "predict", "predict_variance",
@@ -96,6 +99,8 @@ def cases(only: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
     """Name and case of every fit, or of those of some kinds."""
     for kind in only or every_estimator.KINDS:
         plain = every_estimator.case_of(kind)
+        if kind == "efa":
+            plain = replace(plain, parameters={**plain.parameters, "base": "none"})
         yield kind, plain
         for name, changes in VARIANTS.get(kind, {}).items():
             given = (FRAME,) if kind == "efa" else plain.given
@@ -120,8 +125,8 @@ def _pieces(value: Any) -> Iterator[bytes]:
         value = [str(item) for item in value.ravel()]
     if is_dataclass(value):
         held = [(field.name, getattr(value, field.name)) for field in fields(value)]
-        # Hashes kept from before groups had ties stay comparable.
-        value = [item for name, item in held if name != "tied" or item is not None]
+        # Hashes kept from before these fields were there stay comparable.
+        value = [item for name, item in held if name not in LATER_FIELDS or item is not None]
     if isinstance(value, np.ndarray):
         yield str((value.dtype.kind, value.shape)).encode() + value.tobytes()
     elif isinstance(value, dict):
@@ -170,7 +175,9 @@ def compare(folder: Path, only: Sequence[str] = ()) -> int:
     kept = json.loads((folder / "hashes.json").read_text())
     n_wrong = 0
     for name, case in cases(only):
-        old = kept.pop(name, {})
+        old = kept.pop(name, None)
+        if old is None:  # newer than what was kept
+            continue
         old.pop("saved", None)
         for how, model in (("fitted", case.fit()), ("loaded", load(folder / name))):
             new = results(model, case.given)
