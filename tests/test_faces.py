@@ -9,6 +9,7 @@ import exfam
 from estimator_cases import COLUMNS, DIRECTIONS, KINDS, TRAINED, class_of, fitted_on, make, ratings
 from exfam import ExfamError, Groups
 from exfam.efa.blanks import append_blank
+from exfam.efa.networks.based import network_of
 
 FRAME = ratings(least=2)
 GROUPS = Groups.from_frame(FRAME, **COLUMNS)
@@ -47,7 +48,7 @@ def test_the_vector_of_a_group_is_the_mean_of_its_elements_or_what_one_more_sees
         group = GROUPS[[number]].compact()
         if kind == "efa":
             group = append_blank(group, estimator.schema_) if parts == "items" else group
-            part, batch = estimator.members_[0].part(None), group.pad([0])
+            part, batch = network_of(estimator.members_[0].part(None)), group.pad([0])
             elements = part.hidden(batch).state[batch.target].detach().numpy()
         else:
             elements = estimator.item_context_vectors_[group.item]

@@ -106,7 +106,7 @@ def ridge_items(
     )
 
 
-class Inputs(NamedTuple):
+class TargetInputs(NamedTuple):
     """What outputs of some targets are made of, what is added to them, and the targets' items.
 
     `added`: the log weight of an item that is drawn from others, -inf where it is excluded.
@@ -163,7 +163,7 @@ class LeftOut:
         log_weight = torch.from_numpy(np.log(weight[chosen])).float()
         return cls(groups.with_(role=role)[holds], torch.from_numpy(chosen), log_weight, hard)
 
-    def inputs(self, ridge: RidgeItems) -> Inputs:
+    def inputs(self, ridge: RidgeItems) -> TargetInputs:
         """What the numbers make outputs of."""
         n_chosen = len(self.chosen)
         column = torch.full((ridge.n_items,), n_chosen)
@@ -187,7 +187,7 @@ class LeftOut:
             parts.append((*link, added, own[where]))
         ridge.eval()
         *link_parts, added, item = (torch.cat(part) for part in zip(*parts, strict=True))
-        return Inputs(LinkInputs(*link_parts), added, item)
+        return TargetInputs(LinkInputs(*link_parts), added, item)
 
 
 def _weights(
@@ -209,7 +209,7 @@ def _weights(
 
 
 def fit_link(
-    inputs: Inputs, *, start: Float[Tensor, "two six"]
+    inputs: TargetInputs, *, start: Float[Tensor, "two six"]
 ) -> tuple[Float[Tensor, "two six"], float]:
     """The link's numbers of the least nats a target, held at `START`, and those nats."""
     chance = chance_of(inputs.link.score)
