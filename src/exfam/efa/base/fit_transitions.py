@@ -9,7 +9,8 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.efa.base.fit_ridge import MOST_ITEMS, find_minimum, some_of_each
-from exfam.efa.base.transitions import N_FILTERS, TransitionItems, repeat_inputs
+from exfam.efa.base.histories import N_FILTERS, repeat_inputs
+from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import context_items
