@@ -162,6 +162,7 @@ class RidgeItems(nn.Module):
         if self.training or len(covered) == len(chosen):
             return ridge_link(self.link_inputs(batch, where, chosen), self.numbers)
         # The others have no score: theirs are the same in all contexts of a size.
+        batch, where = groups_of(batch, where)
         log_size, size_of = self._log_size(batch, where).unique(return_inverse=True)
         popularity = self._log_popularity(chosen)
         nothing = popularity.new_zeros(len(log_size), len(chosen))
