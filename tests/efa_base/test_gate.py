@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 import pytest
 import torch
+from scipy import stats
 from torch import nn
 
 from efa_base.item_bases import N_ITEMS, fit, rich_groups
@@ -80,14 +81,24 @@ def test_what_helps_is_kept_and_weighed(support):
     assert gain.nats == pytest.approx(added.mean(), rel=1e-4)
     # Groups are alike in size: the error of their means is that of the mean.
     of_groups = added.reshape(60, 4).mean(1)
-    error = of_groups.std() / 60**0.5
-    assert gain.high - gain.nats == pytest.approx(1.96 * error, rel=1e-3)
+    half = of_groups.std(ddof=1) / 60**0.5 * stats.t(59).ppf(0.975)
+    assert gain.high - gain.nats == pytest.approx(half, rel=1e-3)
     without = log_probs([strong], groups)["item"].mean()
     assert gain.base_nats == pytest.approx(without, rel=1e-6) != gain.nats
     assert str(gain).startswith(
         f"Attention added {gain.nats:.3f} nats an element to its base (95 %"
     )
     assert Gain.from_config(json.loads(json.dumps(asdict(gain)))) == gain
+
+
+@pytest.mark.parametrize(("n_groups", "knowledge"), [(1, 0.9), (2, 0.7), (3, 0.5)])
+def test_a_gain_that_may_be_chance_is_switched_off(n_groups, knowledge):
+    model, groups = member(knowledge, 0.5), validation(60)
+    sees_gain = set_gates([model], groups, seed=0)
+    gain = set_gates([model], groups[:n_groups], seed=0)
+    assert sees_gain.low > 0 and (gain.nats, gain.low, gain.high) == (0, 0, 0)
+    assert (float(model.item_part.gate), float(model.item_part.scale)) == (0.0, 1.0)
+    assert gain.n_groups == n_groups and gain.gates == (0.0,)
 
 
 def test_members_are_weighed_one_by_one():

@@ -1,5 +1,6 @@
 """How much of a correction to keep: validation weighs it against its base."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Int64
+from scipy.special import stdtrit
 from torch import Tensor
 
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
@@ -57,13 +59,22 @@ class Gain:
 
 
 def set_gates(members: Sequence[TwoPartModel], validation: Groups, *, seed: int) -> Gain | None:
-    """Weigh each member's correction against its base; None for models without a base."""
+    """Weigh each member's correction against its base; None for models without a base.
+
+    Corrections whose gain may be chance, since its interval reaches 0, are switched off.
+    """
     parts = [member.item_part for member in members]
     if not all(isinstance(part, BasedItems) for part in parts):
         return None
     for member, part in zip(members, parts, strict=True):
         _set_gate(member, part, validation, seed=seed)
-    return _gain(members, parts, validation)
+    gain = _gain(members, parts, validation)
+    if gain.low > 0 or not any(gain.gates):
+        return gain
+    for part in parts:
+        part.scale.fill_(1.0)
+        part.gate.fill_(0.0)
+    return Gain(gain.base_nats, 0.0, 0.0, 0.0, gain.n_groups, (0.0,) * len(parts))
 
 
 def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int) -> None:
@@ -134,6 +145,10 @@ def _gain(members: Sequence[TwoPartModel], parts: Sequence[Any], validation: Gro
     size = np.bincount(group[counts], minlength=len(validation))
     n = max(1, int(size.sum()))
     mean, base_nats = float(total.sum() / n), float(without[own][counts].sum() / n)
-    # The error of a ratio of sums over groups.
-    half = 1.96 * float(np.sqrt(np.square(total - mean * size).sum()) / n)
-    return Gain(base_nats, mean, mean - half, mean + half, int((size > 0).sum()), gates)
+    n_groups = int((size > 0).sum())
+    # The error of a ratio of sums over groups; of a single group nothing is known of it.
+    rest = np.square(total - mean * size).sum() * n_groups / max(1, n_groups - 1)
+    times = float(stdtrit(max(1, n_groups - 1), 0.975))
+    half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
+    half = half if any(gates) else 0.0
+    return Gain(base_nats, mean, mean - half, mean + half, n_groups, gates)
