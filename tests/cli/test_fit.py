@@ -15,9 +15,11 @@ N_ROWS = len(ratings())
 
 def test_the_command_fits_what_the_library_fits(run, folder, tmp_path):
     file = folder / "ratings.csv"
-    words = [*COLUMNS, *STARS, *QUICK, "--seed", "3", "-o", tmp_path / "m"]
+    # Groups that the command scores a model on enter no base.
+    words = [*COLUMNS, *STARS, *QUICK, "--seed", "3", "--base", "none", "-o", tmp_path / "m"]
     assert run("fit", file, *words)[0] == 0
     here = EFA(
+        base="none",
         group="user", order="time", item="movie", value="stars", family=Ordinal(5, start=1),
         embed_dim=4, head_dim=2, n_layers=1, head_hidden_dim=4, max_epochs=2, seed=3,
     ).fit(file)  # fmt: skip

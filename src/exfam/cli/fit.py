@@ -204,21 +204,27 @@ def _outcome(
 def _n_numbers(estimator: Any, train: Any) -> int:
     """About how many numbers the fitted model will have, all members together.
 
-    Two vectors per item, and in each layer four matrices between elements and heads.
+    Two vectors per item, in each layer four matrices between elements and heads; with a base a
+    third vector per item, and a number for each pair of items.
     """
-
+    from exfam.efa.base.fit_ridge import MOST_COVERED
     from exfam.efa.defaults import DEFAULTS
+
+    has_base = getattr(estimator, "base", "none") != "none" and estimator.parts != "values"
+    is_causal = has_base and estimator.direction == "causal" and estimator.value is None
+    kind = "sequences" if is_causal else "sets"
 
     def chosen(name: str, default: int) -> int:
         value = getattr(estimator, name, default)
-        if value is None and name in DEFAULTS:  # the larger of what it may mean
-            value = max(DEFAULTS[name])
+        if value is None and name in DEFAULTS:
+            value = getattr(DEFAULTS[name], kind)
         return value if isinstance(value, int) else default
 
-    dim = chosen("embed_dim", chosen("dim", 1))
-    of_items = 2 * getattr(train, "n_items", 0) * dim
+    dim, n_items = chosen("embed_dim", chosen("dim", 1)), getattr(train, "n_items", 0)
+    of_items = (3 if has_base else 2) * n_items * dim
+    of_pairs = min(n_items, MOST_COVERED) ** 2 if has_base else 0
     of_layers = 4 * chosen("n_layers", 0) * dim * chosen("n_heads", 1) * chosen("head_dim", 1)
-    return (of_items + of_layers) * chosen("ensemble", 1)
+    return (of_items + of_pairs + of_layers) * chosen("ensemble", 1)
 
 
 def _interrupted(estimator: Any, say: Callable[..., None]) -> int:

@@ -95,5 +95,5 @@ def test_a_set_and_a_sequence_stand_beside_each_other():
     assert forms["efa-positions"].get("encoding", "relative") == "relative"
     assert forms["efa-set"]["encoding"] == forms["efa-defaults"]["encoding"] == "none"
     # But for the epochs of a smoke run.
-    changed = {"estimator", "parts", "support", "encoding", "max_epochs"}
+    changed = {"estimator", "parts", "support", "encoding", "max_epochs", "base"}
     assert set(forms["efa-defaults"]) == changed

@@ -38,6 +38,8 @@ def fit_transition_items(
     base.add(groups)
     chosen = base.count.argsort(descending=True, stable=True)[:MOST_ITEMS].sort().values
     inputs = _mixture_inputs(base, groups, chosen, seed=seed, support=support)
+    if inputs is None:
+        return base.eval()
     # Contexts are kept where they say more than the kernels do.
     start = torch.zeros(_N_NUMBERS + N_FILTERS)
     start[1] = 1.0
@@ -65,8 +67,11 @@ class _Inputs(NamedTuple):
 
 def _mixture_inputs(
     base: TransitionItems, groups: Groups, chosen: Tensor, *, seed: int, support: str
-) -> _Inputs:
-    """Of some targets of random groups; repeats are 0 where the support is what weighs them."""
+) -> _Inputs | None:
+    """Of some targets of random groups, None if there are none.
+
+    Repeats are 0 where the support is what weighs them.
+    """
     most = max(100, min(MOST_TARGETS, MOST_NUMBERS // ((1 + N_FILTERS) * len(chosen))))
     column = torch.full((base.n_items,), -1)
     column[chosen] = torch.arange(len(chosen))
@@ -95,6 +100,8 @@ def _mixture_inputs(
         popularity = popularity.log()
         parts.append((mixed, popularity, allowed, repeats, own[where]))
     base.eval()
+    if not parts:
+        return None
     axes = (1, 0, 0, 1, 0)
     return _Inputs(
         *(torch.cat(part, axis) for part, axis in zip(zip(*parts, strict=True), axes, strict=True))
