@@ -152,9 +152,9 @@ sizes, alike = (50, 200, 800), {"contexts": [], "centers": [], "contexts, shuffl
 for size in sizes:
     fits = [
         EFA(
-            direction="causal", embed_dim=4, n_layers=1, connection="residual", support="none",
-            dropout=0.0, weight_decay=0.0, learning_rate=0.03, batch_size=16, patience=1000,
-            max_epochs=4_000 // size + 10, seed=seed, progress=False,
+            base="none", direction="causal", embed_dim=4, n_layers=1, connection="residual",
+            support="none", dropout=0.0, weight_decay=0.0, learning_rate=0.03, batch_size=16,
+            patience=1000, max_epochs=4_000 // size + 10, seed=seed, progress=False,
         ).fit(process.draw(size, length=10, seed=1)).members_[0]
         for seed in (0, 1)
     ]  # fmt: skip
@@ -210,6 +210,6 @@ plt.show()
 # Of any other model the theorem says nothing, and neither does the function:
 
 try:
-    model_class(EFA(max_epochs=1, progress=False).fit(held_out))
+    model_class(EFA(base="none", max_epochs=1, progress=False).fit(held_out))
 except ExfamError as error:
     print(error)

@@ -63,7 +63,7 @@ def set_gates(members: Sequence[TwoPartModel], validation: Groups, *, seed: int)
 
     Corrections whose gain may be chance, since its interval reaches 0, are switched off.
     """
-    parts = [member.item_part for member in members]
+    parts: list[Any] = [member.item_part for member in members]
     if not all(isinstance(part, BasedItems) for part in parts):
         return None
     for member, part in zip(members, parts, strict=True):

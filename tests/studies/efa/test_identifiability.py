@@ -292,7 +292,7 @@ def test_models_without_attention_over_items_are_refused():
     factors = build_latent_factor_items(
         N_ITEMS, LatentFactorSettings(), generator=torch.Generator().manual_seed(0)
     )
-    with pytest.raises(ExfamError, match="got LatentFactorItems. Fit an EFA on groups with items"):
+    with pytest.raises(ExfamError, match="got LatentFactorItems. Fit an EFA with base"):
         item_embeddings(TwoPartModel(direction="bidirectional", item_part=factors), groups)
 
 

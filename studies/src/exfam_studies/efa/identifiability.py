@@ -81,7 +81,7 @@ def item_embeddings(
         kind = "none" if part is None else type(part).__name__
         raise ExfamError(
             f"`model` must have an item part with attention for its context embeddings, got {kind}."
-            " Fit an EFA on groups with items."
+            " Fit an EFA with base='none' on groups with items."
         )
     head: Any = part.head  # nn.Module's attributes have no better type
     if names is not None:
