@@ -207,7 +207,6 @@ def _n_numbers(estimator: Any, train: Any) -> int:
     Two vectors per item, in each layer four matrices between elements and heads; with a base a
     third vector per item, and a number for each pair of items.
     """
-    from exfam.efa.base.fit_ridge import MOST_COVERED
     from exfam.efa.defaults import DEFAULTS
 
     has_base = getattr(estimator, "base", "none") != "none" and estimator.parts != "values"
@@ -222,7 +221,11 @@ def _n_numbers(estimator: Any, train: Any) -> int:
 
     dim, n_items = chosen("embed_dim", chosen("dim", 1)), getattr(train, "n_items", 0)
     of_items = (3 if has_base else 2) * n_items * dim
-    of_pairs = min(n_items, MOST_COVERED) ** 2 if has_base else 0
+    of_pairs = 0
+    if has_base:
+        from exfam.efa.base.fit_ridge import MOST_COVERED  # which brings torch
+
+        of_pairs = min(n_items, MOST_COVERED) ** 2
     of_layers = 4 * chosen("n_layers", 0) * dim * chosen("n_heads", 1) * chosen("head_dim", 1)
     return (of_items + of_pairs + of_layers) * chosen("ensemble", 1)
 
