@@ -36,7 +36,7 @@ from exfam.groups import Batch, Groups
 _SHARPNESS = 100.0
 # Scores below this are alike in their own logarithm.
 _LEAST_SCORE = 1e-4
-# Sizes of contexts are told apart up to this, and their logs counted from that of 4 or 5 items.
+# Sizes of contexts differ up to this, and their logs are counted from that of 4 or 5 items.
 MOST_IN_CONTEXT, _MEAN_LOG_SIZE = 1_000, 1.5
 # A group's share of its own fit is less than 1, but not in single precision.
 _LEAST_REST = 1e-6
