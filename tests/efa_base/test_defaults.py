@@ -7,7 +7,7 @@ import exfam
 from estimator_cases import ratings
 from exfam import EFA
 from exfam.efa import defaults
-from exfam.efa.defaults import DEFAULTS, ByKind, by_kind, resolved
+from exfam.efa.defaults import DEFAULTS, ByKind, DataSize, by_kind, resolved
 
 FRAME = ratings(n_users=25, n_movies=6, least=2)
 COLUMNS = {"group": "user", "item": "movie", "order": "day", "progress": False, "max_epochs": 1}
@@ -21,6 +21,8 @@ OF_THE_PAPER = {
     "weight_decay": 0.1,
     "max_epochs": 60,
     "batch_tokens": None,
+    "n_sampled_items": 0,
+    "ensemble": 1,
 }
 
 
@@ -53,9 +55,9 @@ def test_what_is_given_is_taken(name, kind):
 def test_epochs_of_sequences_go_with_the_number_of_elements():
     sizes = {100: 60, 20_000: 50, 80_000: 12, 10**8: 10}
     for n_elements, expected in sizes.items():
-        values = resolved(EFA(), kind="sequences", n_elements=n_elements)
+        values = resolved(EFA(), kind="sequences", size=DataSize(n_elements))
         assert values["max_epochs"] == expected
-        assert resolved(EFA(), kind="sets", n_elements=n_elements)["max_epochs"] == 60
+        assert resolved(EFA(), kind="sets", size=DataSize(n_elements))["max_epochs"] == 60
 
 
 def test_groups_a_step_and_joined_vectors_rule_out_what_contradicts_them():

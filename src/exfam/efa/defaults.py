@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from exfam.efa.plan import FitPlan
 from exfam.estimator.rules import python_number
 
 
@@ -29,11 +30,18 @@ DEFAULTS = {
     "weight_decay": ByKind(0.1, 0.1, 1.0),
     "max_epochs": ByKind(60, 60, 60),
     "batch_tokens": ByKind(None, 1_024, 1_024),
+    "n_sampled_items": ByKind(0, 0, 0),
+    "ensemble": ByKind(1, 1, 1),
 }
 
 # Of sequences, about as many elements are gone through in a fit, in at least as many epochs: then
 # the learning rate falls to 0 when little more is to be learned, of few data and of many.
 ELEMENTS_IN_ALL, LEAST_EPOCHS = 1_000_000, 10
+# With a base, steps sum over some of a catalog of more items.
+MOST_ITEMS, N_SAMPLED_ITEMS = 2_000, 1_000
+# With a base, few data are gone through by several members, each of which holds out other groups,
+# if these are not too few to weigh it by.
+ELEMENTS_OF_MEMBERS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
 
 
 def by_kind(name: str) -> str:
@@ -43,15 +51,36 @@ def by_kind(name: str) -> str:
     return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base"
 
 
-def resolved(estimator: Any, *, kind: str, n_elements: int = 0) -> dict[str, Any]:
+class DataSize(NamedTuple):
+    """Of the data of a fit: training elements, items, and groups that the fit holds out."""
+
+    n_elements: int = 0
+    n_items: int = 0
+    n_held_out: int = 0
+
+    @classmethod
+    def of(cls, plan: FitPlan) -> "DataSize":
+        n_held_out = len(plan.validation) if plan.validation is not None and plan.holds_out else 0
+        return cls(plan.train.n_elements, plan.schema.n_items or 0, n_held_out)
+
+
+_SMALL = DataSize()
+
+
+def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str, Any]:
     """The parameters of the table: as given, or what None means for data of this kind and size."""
     given = {name: getattr(estimator, name) for name in DEFAULTS}
     default = {name: getattr(by_kind, kind) for name, by_kind in DEFAULTS.items()}
     if estimator.join == "concatenate":  # tokens are longer than the items' vectors
         default["tie"] = "none"
     if kind == "sequences":
-        enough = max(LEAST_EPOCHS, ELEMENTS_IN_ALL // max(1, n_elements))
+        enough = max(LEAST_EPOCHS, ELEMENTS_IN_ALL // max(1, size.n_elements))
         default["max_epochs"] = min(default["max_epochs"], enough)
+    if kind != "otherwise" and size.n_items > MOST_ITEMS:
+        default["n_sampled_items"] = N_SAMPLED_ITEMS
+    if kind != "otherwise" and size.n_held_out >= LEAST_HELD_OUT:
+        members = ELEMENTS_OF_MEMBERS // max(1, size.n_elements)
+        default["ensemble"] = min(MOST_MEMBERS, max(1, members))
     if estimator.batch_size is not None:
         default["batch_tokens"] = None
     return {

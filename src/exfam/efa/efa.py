@@ -11,13 +11,14 @@ from sklearn.base import TransformerMixin
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError, UnknownItemError
 from exfam.conditionals import CONDITIONALS
-from exfam.efa.base.choose import ItemBases, base_shape, empty_base, fit_item_base
-from exfam.efa.base.transitions import TransitionItems
+from exfam.efa.base.choose import base_shape, empty_base
+from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.contributions import Contributions, explain_next
+from exfam.efa.corrected import fit_corrected
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
-from exfam.efa.defaults import chosen_of, resolved
+from exfam.efa.defaults import DataSize, chosen_of, resolved
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
-from exfam.efa.gate import Gain, set_gates
+from exfam.efa.gate import Gain
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.based import BasedItems, network_of
@@ -55,7 +56,6 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     kind = "efa"
     gain_: Gain | None = attribute()
     resolved_: dict[str, Any] = attribute()
-    _base: ItemBases | None = attribute(default=None)
 
     embed_dim: int | None = parameter(
         OrNone(Whole()),
@@ -170,6 +170,22 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "decoupled weight decay; None is 0.1, or 1.0 for sequences of items with a base",
         default=None,
     )
+    n_sampled_items: int | None = parameter(  # type: ignore[assignment]
+        OrNone(Whole(least=0, most=2**53)),
+        "items that a training step sums over in place of the whole catalog, drawn anew and "
+        "the more often the more frequent they are; 0 sums over all. Validation and scores "
+        "are exact always; "
+        "None is 0, or 1000 with a base of more than 2000 items",
+        default=None,
+    )
+    ensemble: int | None = parameter(  # type: ignore[assignment]
+        OrNone(Whole()),
+        "models whose initial weights and batches have the seeds `seed`, `seed` + 1 …, and "
+        "whose probabilities are averaged; with a base of items each holds out other groups for "
+        "validation, else all share those of `seed`; "
+        "None is 1, or up to 5 with a base of items for fewer than 75,000 elements",
+        default=None,
+    )
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or for sequences of items with a "
@@ -195,35 +211,29 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_, self.gain_ = choose_encoding(self.encoding, plan.train), None
-        self._base = self._fit_base(plan)
-        try:
-            self._correct(plan)
-        finally:
-            if isinstance(self._base, TransitionItems):
-                self._base.forget_outputs()
-            self._base = None
-
-    def _correct(self, plan: FitPlan) -> None:
-        """Train what corrects the base, if there is one, and let validation weigh it."""
-        if isinstance(self._base, TransitionItems):
-            self._base.keep_outputs(plan.train.n_rows)
+        self._check_base(plan)
+        has_base = plan.items and self.base != "none"
         kind = "otherwise"
-        if self._base is not None and not plan.values:
-            kind = "sequences" if isinstance(self._base, TransitionItems) else "sets"
-        self.resolved_ = resolved(self, kind=kind, n_elements=plan.train.n_elements)
+        if has_base and not plan.values:
+            kind = "sequences" if self.direction == "causal" else "sets"
+        self.resolved_ = resolved(self, kind=kind, size=DataSize.of(plan))
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
             # Of corrected sets, decay and rate go down as validation says.
             "schedule": "descending" if kind == "sets" else "cosine",
         }
-        train(self, plan, settings)
-        if self._base is not None and self.attention != "none" and plan.validation is not None:
-            self.gain_ = set_gates(self.members_, plan.validation, seed=int(self.seed))
+        seeds = [int(self.seed) + number for number in range(self.resolved_["ensemble"])]
+        training = {"seeds": seeds, "n_sampled": self.resolved_["n_sampled_items"]}
+        if has_base:
+            fitted = fit_corrected(self, plan, settings, **training)
+            self.members_, histories, self.gain_ = fitted
+        else:
+            self.members_, histories = train(self, plan, settings, **training)
+        if histories:  # a closed form has none
+            self.histories_ = histories
+        if self.gain_ is not None:
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
-        # Groups that the fit held out are data as well; those that were given remain a yardstick.
-        if self._base is not None and plan.validation is not None and not plan.validation_is_given:
-            self._base.add(plan.validation)
 
     def partial_fit(self, X: Any, y: None = None) -> "EFA":
         """Take further groups into a base without attention, as if `fit` had had them too.
@@ -254,32 +264,30 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
             self.seen_ = self.seen_.with_groups(groups)
         return self
 
-    def _fit_base(self, plan: FitPlan) -> ItemBases | None:
+    def _check_base(self, plan: FitPlan) -> None:
         if self.attention == "none" and (plan.values or self.base == "none"):
             raise ExfamError(
                 "`attention` must not be 'none' without a base, which items have: got "
                 f"base={self.base!r} and {'values' if plan.values else 'items'}. Pass "
                 "parts='items' and base='auto'."
             )
-        if not plan.items or self.base == "none":
-            return None
-        return fit_item_base(
-            plan.train,
-            plan.schema.n_items or 0,
-            direction=self.direction,
-            support=plan.support,
-            seed=int(self.seed),
-            weight=plan.weight,
-        )
 
     def _build(
-        self, generator: torch.Generator, *, items: bool, values: bool, **starts: Any
+        self,
+        generator: torch.Generator,
+        *,
+        items: bool,
+        values: bool,
+        kept: KeptOutputs | None = None,
+        **starts: Any,
     ) -> TwoPartModel:
         fitted = {"support": self.support_, "encoding": self.encoding_}
         fitted |= chosen_of(self.resolved_, EFASettings)
         settings = settings_from(self, EFASettings, items=items, values=values, **fitted)
-        base = self._base
-        return build_efa(self.schema_, settings, generator=generator, base=base, **starts)
+        member = build_efa(self.schema_, settings, generator=generator, **starts)
+        if isinstance(member.item_part, BasedItems):
+            member.item_part.kept = kept
+        return member
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
@@ -298,14 +306,12 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         # Older versions had no parameters that depend on the data.
         self.resolved_ = config.get("resolved") or resolved(self, kind="otherwise")
         gain = config.get("gain")
-        self.gain_ = None if gain is None else Gain.from_config(gain)
+        self.gain_ = None if gain is None else Gain(**gain)
 
     def _restored_member(self, config: Any) -> TwoPartModel:
-        shape = config.get("base")
-        self._base = None if shape is None else empty_base(shape)
-        member = super()._restored_member(config)
-        self._base = None
-        return member
+        shape, generator = config.get("base"), torch.Generator().manual_seed(0)
+        base = None if shape is None else empty_base(shape)
+        return self._build(generator, items=config["items"], values=config["values"], base=base)
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Int64
+from jaxtyping import Float, Int64
 from scipy.special import stdtrit
 from torch import Tensor
 
@@ -25,13 +25,18 @@ MOST_TARGETS, MOST_OUTPUTS = 4_000, 20_000_000
 _HOLD = 2.0
 
 
+Sums = Float[np.ndarray, "groups"]
+# Members and the groups that none of them was trained on.
+HeldOut = tuple[Sequence[TwoPartModel], Groups]
+
+
 @dataclass(frozen=True)
 class Gain:
     """What the correction added to its base on the validation groups, in nats a target.
 
     `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
-    that new data gain a little less. `base_nats`: of the base alone, there. `gates`: the weight of
-    each member's correction.
+    that new data gain a little less. `base_nats`: of the base alone, there. `scale`, `gate`: the
+    weights of the base and of the correction.
     """
 
     base_nats: float
@@ -39,10 +44,11 @@ class Gain:
     low: float
     high: float
     n_groups: int
-    gates: tuple[float, ...]
+    scale: float
+    gate: float
 
     def __str__(self) -> str:
-        if not any(self.gates):
+        if not self.gate:
             return (
                 "Attention added nothing that validation could see, and is switched off: "
                 "predictions are those of the base."
@@ -52,36 +58,37 @@ class Gain:
             f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
         )
 
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "Gain":
-        """From its fields as plain numbers."""
-        return cls(**(config | {"gates": tuple(config["gates"])}))
 
+def set_gates(held_out: Sequence[HeldOut], *, seed: int) -> Gain | None:
+    """Weigh the members' corrections against their bases; None for models without a base.
 
-def set_gates(members: Sequence[TwoPartModel], validation: Groups, *, seed: int) -> Gain | None:
-    """Weigh each member's correction against its base; None for models without a base.
-
-    Corrections whose gain may be chance, since its interval reaches 0, are switched off.
+    Members that held out groups of their own are weighed by all of these together. Corrections
+    whose gain may be chance, since its interval reaches 0, are switched off.
     """
-    parts: list[Any] = [member.item_part for member in members]
+    parts: list[Any] = [member.item_part for members, _ in held_out for member in members]
     if not all(isinstance(part, BasedItems) for part in parts):
         return None
-    for member, part in zip(members, parts, strict=True):
-        _set_gate(member, part, validation, seed=seed)
-    gain = _gain(members, parts, validation)
-    if gain.low > 0 or not any(gain.gates):
+    scale, gate = _weights(held_out, seed=seed)
+    _weigh(parts, scale, gate)
+    gain = _gain(held_out, scale, gate)
+    if gain.low > 0 or not gate:
         return gain
+    _weigh(parts, 1.0, 0.0)
+    return Gain(gain.base_nats, 0.0, 0.0, 0.0, gain.n_groups, 1.0, 0.0)
+
+
+def _weigh(parts: Sequence[Any], scale: float, gate: float) -> None:
     for part in parts:
-        part.scale.fill_(1.0)
-        part.gate.fill_(0.0)
-    return Gain(gain.base_nats, 0.0, 0.0, 0.0, gain.n_groups, (0.0,) * len(parts))
+        part.weigh(scale, gate)
 
 
-def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int) -> None:
-    if not any(parameter.requires_grad for parameter in part.correction.parameters()):
-        part.gate.fill_(0.0)
-        return
-    base, correction, support, item = _outputs(member, part, validation, seed=seed)
+def _weights(held_out: Sequence[HeldOut], *, seed: int) -> tuple[float, float]:
+    """Of the base and of the correction, of the least nats of single members."""
+    pairs = [(member, groups) for members, groups in held_out for member in members]
+    if not any(parameter.requires_grad for member, _ in pairs for parameter in member.parameters()):
+        return 1.0, 0.0
+    some = [_outputs(*pair, seed=seed, share=len(pairs)) for pair in pairs]
+    base, correction, support, item = (torch.cat(part) for part in zip(*some, strict=True))
     n = max(1, len(item))
 
     def tiles(weights: Tensor) -> Iterator[Tile]:
@@ -95,16 +102,19 @@ def _set_gate(member: TwoPartModel, part: Any, validation: Groups, *, seed: int)
     _, without = fit_numbers(tiles, start=alone, center=alone, hold=hold, n_steps=0)
     if weights[1] <= 0 or (without - with_it) * n < _HOLD:
         weights = alone
-    part.scale.copy_(weights[0])
-    part.gate.copy_(weights[1])
+    return float(weights[0]), float(weights[1])
 
 
 def _outputs(
-    member: TwoPartModel, part: Any, validation: Groups, *, seed: int
+    member: TwoPartModel, validation: Groups, *, seed: int, share: int
 ) -> tuple[Tensor, Tensor, Tensor, Int64[Tensor, "rows"]]:
-    """Base, correction and what the support adds, of all items at some targets; their own items."""
+    """Base, correction and what the support adds, of all items at some targets; their own items.
+
+    `share`: how many members share the targets.
+    """
     member.eval()
-    most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // part.n_items))
+    part: Any = member.item_part
+    most = max(100, min(MOST_TARGETS, MOST_OUTPUTS // part.n_items) // share)
     order = np.random.default_rng([seed, 9]).permutation(len(validation))
     sizes = (validation.stop - validation.start)[order]
     some = validation[np.sort(order[: int(np.searchsorted(np.cumsum(sizes), most)) + 1])]
@@ -125,30 +135,34 @@ def _outputs(
     return base, correction, added, item
 
 
-def _gain(members: Sequence[TwoPartModel], parts: Sequence[Any], validation: Groups) -> Gain:
+def _gain(held_out: Sequence[HeldOut], scale: float, gate: float) -> Gain:
     """Nats with the correction less those without, by groups."""
-    kept = [(part.scale.clone(), part.gate.clone()) for part in parts]
-    gates = tuple(round(float(gate), 4) for _, gate in kept)
+    added, size, base_nats = zip(*(_added(*part, scale, gate) for part in held_out), strict=True)
+    total, sizes = np.concatenate(added), np.concatenate(size)
+    n, n_groups = max(1, int(sizes.sum())), int((sizes > 0).sum())
+    mean = float(total.sum() / n)
+    # The error of a ratio of sums over groups; of a single group nothing is known of it.
+    rest = np.square(total - mean * sizes).sum() * n_groups / max(1, n_groups - 1)
+    times = float(stdtrit(max(1, n_groups - 1), 0.975))
+    half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
+    half = half if gate else 0.0
+    nats = sum(base_nats) / n
+    return Gain(nats, mean, mean - half, mean + half, n_groups, scale, gate)
+
+
+def _added(
+    members: Sequence[TwoPartModel], validation: Groups, scale: float, gate: float
+) -> tuple[Sums, Sums, float]:
+    """What the correction adds to each group's nats, how many targets it has, and all base nats."""
+    parts = [member.item_part for member in members]
     with_it = log_probs(members, validation)["item"]
-    for part in parts:
-        part.scale.fill_(1.0)
-        part.gate.fill_(0.0)
+    _weigh(parts, 1.0, 0.0)
     without = log_probs(members[:1], validation)["item"]
-    for part, (scale, gate) in zip(parts, kept, strict=True):
-        part.scale.copy_(scale)
-        part.gate.copy_(gate)
+    _weigh(parts, scale, gate)
     own = validation.elements()
     group = np.repeat(np.arange(len(validation)), validation.stop - validation.start)
     added = (with_it - without)[own]
     counts = ~np.isnan(added)
     total = np.bincount(group[counts], weights=added[counts], minlength=len(validation))
     size = np.bincount(group[counts], minlength=len(validation))
-    n = max(1, int(size.sum()))
-    mean, base_nats = float(total.sum() / n), float(without[own][counts].sum() / n)
-    n_groups = int((size > 0).sum())
-    # The error of a ratio of sums over groups; of a single group nothing is known of it.
-    rest = np.square(total - mean * size).sum() * n_groups / max(1, n_groups - 1)
-    times = float(stdtrit(max(1, n_groups - 1), 0.975))
-    half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
-    half = half if any(gates) else 0.0
-    return Gain(base_nats, mean, mean - half, mean + half, n_groups, gates)
+    return total, size.astype(float), float(without[own][counts].sum())

@@ -68,7 +68,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     def _fit_members(self, plan: FitPlan) -> None:
         if plan.schema.n_items is None:
             raise ExfamError("`item` must be given, since items have the factors, got none.")
-        train(self, plan)
+        self.members_, self.histories_ = train(self, plan)
 
     def _build(
         self,

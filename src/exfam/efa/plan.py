@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from exfam.estimator.schema import Schema, check_in_support
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel
+from exfam.training.history import History
 
 Weight = Float[np.ndarray, "elements"] | None
 
@@ -31,8 +32,9 @@ _ORDERED = (
 
 @dataclass(frozen=True, eq=False)
 class FitPlan:
-    """What a fit works on, all choices made."""
+    """What a fit works on, all choices made. `groups`: those that may be trained on or held out."""
 
+    groups: Groups
     train: Groups
     validation: Groups | None
     validation_is_given: bool
@@ -44,6 +46,30 @@ class FitPlan:
     values: bool
     support: str
     checkpoint: Path | None
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether the fit took its validation groups from the data."""
+        return self.validation is not None and not self.validation_is_given
+
+    def folds(self, n: int, *, seed: int) -> list["FitPlan"]:
+        """Plans of the same data that hold out other groups, `n` of them if there are as many.
+
+        Of validation groups that were given, this one alone.
+        """
+        if not self.holds_out:
+            return [self]
+        assert self.validation is not None
+        n_groups, size = len(self.groups), len(self.validation)
+        # The first fold is that of `hold_out_groups`.
+        order = np.random.default_rng(seed).permutation(n_groups)[::-1]
+        plans = [self]
+        for first in range(size, n_groups - size + 1, size)[: n - 1]:
+            held_out = order[first : first + size]
+            train = np.setdiff1d(order, held_out)
+            parts = {"train": self.groups[train], "validation": self.groups[np.sort(held_out)]}
+            plans.append(replace(self, **parts))
+        return plans
 
 
 def plan_fit(
@@ -83,6 +109,7 @@ def plan_fit(
         schema.check(held_out)
         seen.append(held_out)
     return FitPlan(
+        groups=groups if has_target.all() else groups[has_target],
         train=train,
         validation=held_out,
         validation_is_given=validation is not None,
@@ -97,24 +124,34 @@ def plan_fit(
     )
 
 
-def train(estimator: Any, plan: FitPlan, settings: Mapping[str, Any] | None = None) -> None:
-    """Set the members and histories of an estimator whose networks are trained.
+def train(
+    estimator: Any,
+    plan: FitPlan,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    seeds: Sequence[int] | None = None,
+    n_sampled: int | None = None,
+    starts: Mapping[str, Any] | None = None,
+) -> tuple[list[TwoPartModel], list[History]]:
+    """Members of an estimator whose networks are trained, one a seed, and their histories.
 
-    `settings`: of training that are not the parameters of that name.
+    `settings`, `seeds` and `n_sampled`: where they are not what the parameters of that name say.
+    `starts`: what models are built with beside.
     """
     bias = sampler = None
+    if seeds is None:
+        seeds = range(int(estimator.seed), int(estimator.seed) + int(estimator.ensemble))
     if plan.items:
         bias = log_frequencies(plan.train, plan.schema.n_items or 0)
-        n_sampled = int(estimator.n_sampled_items)
+        n_sampled = int(estimator.n_sampled_items if n_sampled is None else n_sampled)
         sampler = ItemSampler(bias.exp(), n=n_sampled) if 0 < n_sampled < len(bias) else None
 
     def build(generator: torch.Generator) -> TwoPartModel:
         parts = {"items": plan.items, "values": plan.values}
-        return estimator._build(generator, **parts, item_bias=bias, sampler=sampler)
+        given = {"item_bias": bias, "sampler": sampler, **(starts or {})}
+        return estimator._build(generator, **parts, **given)
 
-    estimator.members_, histories = train_members(estimator, build, plan, settings)
-    if histories:  # a closed form has none
-        estimator.histories_ = histories
+    return train_members(estimator, build, plan, settings, seeds=seeds)
 
 
 def _read_validation(

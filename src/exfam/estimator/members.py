@@ -1,6 +1,6 @@
 """The families and the members of a fit: from what a user names to trained networks."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -68,8 +68,10 @@ def train_members(
     build: Callable[[torch.Generator], TwoPartModel],
     plan: Any,
     given: Mapping[str, Any] | None = None,
+    *,
+    seeds: Sequence[int],
 ) -> tuple[list[TwoPartModel], list[History]]:
-    """Members with seeds `seed`, + 1, … for initial weights and batches; one split for all.
+    """Members with these seeds for initial weights and batches; one split for all.
 
     `plan`: of groups or of fields: parts, the weights of their elements, a folder to go on from
     `given`: settings that are not the parameters of that name
@@ -81,7 +83,7 @@ def train_members(
         held_out = Weighted(plan.validation, plan.validation_weight)
     members: list[TwoPartModel] = []
     histories: list[History] = []
-    for seed in range(settings.seed, settings.seed + int(estimator.ensemble)):
+    for seed in seeds:
         checkpoint = None
         if plan.checkpoint is not None:
             folder = plan.checkpoint / str(seed)

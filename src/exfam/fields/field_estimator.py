@@ -327,8 +327,9 @@ class TrainedField(FieldTraining, FieldEstimator, ABC):
     def _train(
         self, plan: FieldPlan, build: Callable[[torch.Generator], nn.Module]
     ) -> list[nn.Module]:
+        seeds = range(int(self.seed), int(self.seed) + int(self.ensemble))
         members, self.histories_ = train_members(
-            self, lambda generator: self._member(build(generator)), plan
+            self, lambda generator: self._member(build(generator)), plan, seeds=seeds
         )
         return [member.value_part for member in members if member.value_part is not None]
 

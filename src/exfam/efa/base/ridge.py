@@ -255,7 +255,7 @@ class RidgeItems(nn.Module):
         if bool(batch.steps_back.any()):
             own = Sets.of(batch, n_covered, own=True)
             of_own = own.sums_of(chosen)
-        at_entries = own.sums_of(precision)[sets.group, sets.item]
+        at_entries = own.sums_at(precision, sets)
         total = sets.totals(torch.where(sets.in_(own), at_entries, 0.0))
         rest = (1 - total).clamp_min(_LEAST_REST)[group, None]
         share = (sets.totals(at_entries)[group] - sets.at(at_entries, where))[:, None] / rest

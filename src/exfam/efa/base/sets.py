@@ -71,6 +71,24 @@ class Sets:
         first = torch.searchsorted(self.group, group)
         return embedding_bag(self.item, table, first, mode="sum")
 
+    def sums_at(self, table: Float[Tensor, "items items"], other: "Sets") -> Tensor:
+        """For each entry of another's sets of the same groups, the sum over the group's items.
+
+        As `sums_of(table)[other.group, other.item]`, without the columns of items not there.
+        """
+        own, seen = self._padded(), other._padded()
+        pairs = table[own.clamp_min(0)[:, :, None], seen.clamp_min(0)[:, None]]
+        sums = torch.where((own >= 0)[:, :, None], pairs, 0.0).sum(1)
+        return sums[seen >= 0]
+
+    def _padded(self) -> Int64[Tensor, "groups most"]:
+        """The items of each group, then -1."""
+        size = torch.bincount(self.group, minlength=self.n_groups)
+        rank = torch.arange(len(self.group)).to(self.group) - (size.cumsum(0) - size)[self.group]
+        padded = self.item.new_full((self.n_groups, int(size.max())), -1)
+        padded[self.group, rank] = self.item
+        return padded
+
     def at(self, numbers: Float[Tensor, "entries"], where: Where) -> Float[Tensor, "rows"]:
         """The number of the item that the context of each element at `where` lacks, 0 for none."""
         item = self.left_out[where]

@@ -45,23 +45,6 @@ from exfam.efa.base.histories import (
 from exfam.efa.base.sets import Where
 from exfam.groups import Batch, Groups
 
-# Outputs of training elements that are kept, two bytes each.
-MOST_KEPT = 300_000_000
-
-
-class _Kept:
-    """Outputs of elements that were computed before, in half precision."""
-
-    def __init__(self, n_rows: int, n_items: int) -> None:
-        self.known = torch.zeros(n_rows, dtype=torch.bool)
-        self.outputs = torch.empty(n_rows, n_items, dtype=torch.float16)
-
-    def put(self, element: Int64[Tensor, "rows"], outputs: Float[Tensor, "rows items"]) -> None:
-        # Half precision is finer near 0, and what is added to all items of a row does not matter.
-        centered = outputs - outputs.median(1, keepdim=True).values
-        self.outputs[element] = centered.cpu().half()
-        self.known[element] = True
-
 
 class TransitionItems(nn.Module):
     """Transition kernels, mixed: outputs of every item at every element, given the earlier ones.
@@ -85,7 +68,6 @@ class TransitionItems(nn.Module):
         self.register_buffer("exponents", torch.tensor([0.0, 1.0]))
         self.register_buffer("repeats", torch.zeros(2))
         self._last: tuple[Tensor, list[scipy.sparse.csr_array]] | None = None
-        self._kept: _Kept | None = None
         self.allocate([0] * (len(KERNELS) + LONGEST - 1), [0] * (LONGEST - 1))
 
     def allocate(self, pairs: Sequence[int], contexts: Sequence[int]) -> None:
@@ -157,38 +139,6 @@ class TransitionItems(nn.Module):
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
     ) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
-        # What a context range shows has other outputs in the group that it is an element of.
-        keeps = self.training and self._kept is not None
-        if keeps and not batch.steps_back[where].any():
-            return self._kept_outputs(batch, where, chosen)
-        return self._outputs(batch, where, chosen)
-
-    def keep_outputs(self, n_rows: int) -> None:
-        """From now on, keep the outputs of `n_rows` training elements, if they fit into memory."""
-        if n_rows * self.n_items <= MOST_KEPT:
-            self._kept = _Kept(n_rows, self.n_items)
-
-    def forget_outputs(self) -> None:
-        """Training has ended: what was kept is no longer needed."""
-        self._kept = self._last = None
-
-    def _kept_outputs(
-        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
-    ) -> Float[Tensor, "rows chosen"]:
-        kept, element = self._kept, batch.element[where].cpu()
-        assert kept is not None
-        new = (~kept.known[element]).nonzero()[:, 0].to(where[0].device)
-        if len(new):
-            every = torch.arange(self.n_items, device=chosen.device)
-            rows = self._outputs(batch, (where[0][new], where[1][new]), every)
-            kept.put(element[new.cpu()], rows)
-        rows = kept.outputs[element]
-        rows = rows if len(chosen) == self.n_items else rows[:, chosen.cpu()]
-        return rows.to(device=chosen.device, dtype=self.count.dtype)
-
-    def _outputs(
-        self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
-    ) -> Float[Tensor, "rows chosen"]:
         histories, popularity = self._histories(batch, where, chosen)
         mixture = self.mixture.double().cpu().numpy()
         due = np.full(len(where[0]), mixture[0])
@@ -332,6 +282,7 @@ class TransitionItems(nn.Module):
         """Columns of the counts; the last ones are kept, since tiles of rows follow each other."""
         matrices = self._counts()
         if len(chosen) == self.n_items:
+            self._last = None
             return matrices
         if self._last is None or not torch.equal(self._last[0], chosen):
             column = chosen.cpu().numpy()

@@ -1,6 +1,7 @@
 """EFA networks built from a schema of data and choices by name."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from exfam.attention import SCORE_KERNELS, Attention, Block, NullToken, Visibili
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import Windowed, choose_conditional
-from exfam.efa.networks.based import BasedItems, NoCorrection
+from exfam.efa.networks.based import TRAINED_SCALE, BasedItems, NoCorrection
 from exfam.efa.networks.context import ContextMean, GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
@@ -98,7 +99,8 @@ def build_efa(
     builder = _Builder(schema, settings, generator)
     item_part: nn.Module | None = None
     if settings.items:
-        item_part = builder.item_part(item_bias) if base is None else builder.based_items(base)
+        build = builder.item_part if base is None else partial(builder.based_items, base)
+        item_part = build(item_bias)
     return TwoPartModel(
         direction=settings.direction,
         item_part=item_part,
@@ -136,12 +138,15 @@ class _Builder:
         head = ItemHead(centers, norm=self._last_norm(embedding.dim), bias=bias)
         return self._network(embedding, head)
 
-    def based_items(self, base: nn.Module) -> BasedItems:
-        """A base with a correction that is 0 at the start, unless vectors are tied."""
+    def based_items(self, base: nn.Module, bias: Float[Tensor, "items"] | None) -> BasedItems:
+        """A base with a correction, at the start what the biases say where it has less of the base.
+
+        Unless vectors are tied.
+        """
         settings, n_items = self.settings, self.schema.n_items or 0
         if settings.attention == "none":
             return BasedItems(base, NoCorrection(n_items, settings.direction))
-        network = self.item_part(None)
+        network = self.item_part(None if bias is None else bias * (1 - TRAINED_SCALE))
         head: Any = network.head
         if network.visibility.causal:
             network.conditional = Windowed(network.conditional)

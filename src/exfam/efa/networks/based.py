@@ -1,6 +1,7 @@
 """An item part that is a simple model with a correction: eta = scale * base + gate * correction."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -8,9 +9,16 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import LinearEta, chunks_of
+from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.base.sets import Where
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.groups import Batch
+
+# The share of the base that a correction is trained beside, and the weights of both where there are
+# no validation groups to choose them by.
+TRAINED_SCALE, USUAL_WEIGHTS = 0.5, (0.7, 0.6)
+# Outputs of a base that are computed at once, as far as they are needed.
+MOST_AT_ONCE = 2**22
 
 
 def present_elements(batch: Batch) -> Where:
@@ -44,12 +52,26 @@ class BaseOffset:
 
     def tile(self, rows: slice, classes: slice) -> Float[Tensor, "rows classes"]:
         """Outputs of some rows and classes."""
+        if len(self.where[0]) * len(self.codes) <= MOST_AT_ONCE:
+            return self._all[rows, classes]
         here = (self.where[0][rows], self.where[1][rows])
+        return self._outputs(here, self.codes[classes])
+
+    # Tiles are gone through twice, for outputs and for gradients.
+    @cached_property
+    def _all(self) -> Float[Tensor, "rows classes"]:
+        return self._outputs(self.where, self.codes)
+
+    def _outputs(self, where: Where, codes: Tensor) -> Float[Tensor, "rows classes"]:
         with torch.no_grad():
-            return self.base.outputs(self.batch, here, self.codes[classes]) * self.scale
+            return self.base.outputs(self.batch, where, codes) * self.scale
 
     def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row."""
+        if isinstance(self.base, KeptOutputs):
+            kept = self.base.own(self.batch, self.where, item)
+            if kept is not None:
+                return kept * self.scale
         parts = [self.scale.new_zeros(0)]
         for rows in chunks_of(len(item), 512):
             distinct, column = item[rows].unique(return_inverse=True)
@@ -61,9 +83,12 @@ class BaseOffset:
 class BasedItems(nn.Module):
     """p(item | context) by a base, corrected: eta = scale * base + gate * correction.
 
-    A correction that starts at 0 starts as the base. `scale` and `gate` are 1 while it is trained;
-    validation sets them afterwards.
+    While it is trained the gate is 1, and `scale` is `TRAINED_SCALE`: a correction of the whole
+    base learns little but what the base has wrong in training, one that has half of it is a model
+    of its own. Afterwards validation sets both. `kept`: the base's outputs that training has seen.
     """
+
+    kept: KeptOutputs | None = None
 
     scale: Tensor
     gate: Tensor
@@ -71,8 +96,13 @@ class BasedItems(nn.Module):
     def __init__(self, base: nn.Module, correction: nn.Module) -> None:
         super().__init__()
         self.base, self.correction = base, correction
-        self.register_buffer("scale", torch.tensor(1.0))
+        self.register_buffer("scale", torch.tensor(1.0 if self.is_alone else TRAINED_SCALE))
         self.register_buffer("gate", torch.tensor(1.0))
+
+    def weigh(self, scale: float | Tensor, gate: float | Tensor) -> None:
+        """Set the weights of the base and of the correction."""
+        self.scale.fill_(scale)
+        self.gate.fill_(gate)
 
     @property
     def is_alone(self) -> bool:
@@ -116,7 +146,7 @@ class BasedItems(nn.Module):
     def offset(self, batch: Batch, where: Where) -> BaseOffset:
         """The base's outputs at some elements."""
         codes = torch.arange(self.n_items, device=batch.present.device)
-        return BaseOffset(self.base, batch, where, codes, self.scale)
+        return BaseOffset(self.kept or self.base, batch, where, codes, self.scale)
 
 
 class NoCorrection(nn.Module):

@@ -56,7 +56,8 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         low, mean, high = map(figure, (gain.low, gain.nats, gain.high))
         facts.append(("nats of the base on validation groups", figure(gain.base_nats)))
         facts.append(("gain of attention, 95 % interval", f"{mean} [{low}, {high}]"))
-        facts.append(("weight of attention", ", ".join(map(figure, gain.gates))))
+        weights = f"{figure(gain.scale)}, {figure(gain.gate)}"
+        facts.append(("weights of base and attention", weights))
     history = getattr(model, "history_", None)
     if history is not None and len(history):
         facts.append(("epochs", f"{len(history):,}"))
