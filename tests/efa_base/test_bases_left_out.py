@@ -220,20 +220,3 @@ def test_repeats_are_weighed_where_no_support_does(support):
     chance = outputs(base, whole(groups), chosen=torch.arange(20)).softmax(1)
     seen = two_part.context_items(whole(groups), "causal", 20).reshape(-1, 20)
     assert (chance * seen).sum(1).max() < 0.1 and base.repeats.sum() < -2
-
-
-@pytest.mark.parametrize("ranges", [False, True])
-def test_kept_outputs_are_those_that_are_computed(ranges):
-    """In half precision, up to what is added to all items of a row."""
-    groups = rich_groups(ranges=ranges)
-    base, batches = fit("transitions", groups).train(), [groups.pad([n]) for n in (8, 2, 0, 9)]
-    expected = [outputs(base, batch).log_softmax(1) for batch in batches]
-    base.keep_outputs(groups.n_rows)
-    for _ in range(2):
-        for batch, nats in zip(batches, expected, strict=True):
-            result = outputs(base, batch).log_softmax(1)
-            torch.testing.assert_close(result, nats, atol=5e-3, rtol=0)
-    some = outputs(base, batches[0], chosen=CHOSEN)
-    torch.testing.assert_close(some, outputs(base, batches[0])[:, CHOSEN])
-    base.forget_outputs()
-    torch.testing.assert_close(outputs(base, batches[0]).log_softmax(1), expected[0])

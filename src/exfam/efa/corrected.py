@@ -66,7 +66,7 @@ def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **trai
     )
     kept = None
     if KeptOutputs.fit(base.n_items, plan.train, plan.validation):
-        kept = KeptOutputs(base, plan.train, plan.validation)
+        kept = KeptOutputs(base, plan.groups, validates=plan.holds_out)
     starts = {"base": base, "kept": kept}
     members, histories = train(estimator, plan, settings, starts=starts, **training)
     for member in members:

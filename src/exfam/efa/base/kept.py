@@ -30,17 +30,19 @@ class _Store:
 
 
 class KeptOutputs:
-    """A base whose outputs at training and validation elements are computed once.
+    """A base whose outputs at the elements of some data are computed once.
 
-    Those of training elements, in training mode, are kept in half precision; those of validation
-    elements, in evaluation mode, exactly. No other groups may be shown to it.
+    Those in training mode are kept in half precision; those in evaluation mode exactly, if
+    `validates`: whether validation groups are some of the data, too. No other groups may be shown
+    to it, except in evaluation mode where it does not: their elements have the same numbers.
     """
 
-    def __init__(self, base: Any, train: Groups, validation: Groups | None) -> None:
+    def __init__(self, base: Any, groups: Groups, *, validates: bool) -> None:
         self.base = base
-        self._of_training = _Store(train.n_rows, base.n_items, torch.float16)
-        n_rows = 0 if validation is None else validation.n_rows
-        self._of_validation = _Store(n_rows, base.n_items, torch.float32)
+        self._rough = _Store(groups.n_rows, base.n_items, torch.float16)
+        self._exact: _Store | None = None
+        if validates:
+            self._exact = _Store(groups.n_rows, base.n_items, torch.float32)
 
     @staticmethod
     def fit(n_items: int, train: Groups, validation: Groups | None) -> bool:
@@ -52,9 +54,10 @@ class KeptOutputs:
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
     ) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
-        if self._is_new(batch, where):
+        store = self._store_of(batch, where)
+        if store is None:
             return self.base.outputs(batch, where, chosen)
-        store, element = self._known(batch, where)
+        element = self._known(store, batch, where)
         every = len(chosen) == self.base.n_items
         rows = store.outputs[element] if every else store.outputs[element[:, None], chosen.cpu()]
         return rows.to(device=chosen.device, dtype=torch.float32)
@@ -63,21 +66,25 @@ class KeptOutputs:
         self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
     ) -> Float[Tensor, "rows"] | None:
         """The output of one item a row; None where they are not kept."""
-        if self._is_new(batch, where):
+        store = self._store_of(batch, where)
+        if store is None:
             return None
-        store, element = self._known(batch, where)
+        element = self._known(store, batch, where)
         return store.outputs[element, item.cpu()].to(device=item.device, dtype=torch.float32)
 
-    def _is_new(self, batch: Batch, where: Where) -> bool:
+    def _store_of(self, batch: Batch, where: Where) -> _Store | None:
+        """Where outputs at these elements are kept; None if they are not."""
         # What a context range shows has other outputs in the group that it is an element of.
-        return bool(batch.steps_back[where].any())
+        if batch.steps_back[where].any():
+            return None
+        return self._rough if self.base.training else self._exact
 
-    def _known(self, batch: Batch, where: Where) -> tuple[_Store, Int64[Tensor, "rows"]]:
-        store = self._of_training if self.base.training else self._of_validation
+    def _known(self, store: _Store, batch: Batch, where: Where) -> Int64[Tensor, "rows"]:
+        """The elements at `where`, whose outputs are then kept."""
         element = batch.element[where].cpu()
         new = (~store.known[element]).nonzero()[:, 0].to(where[0].device)
         if len(new):
             every = torch.arange(self.base.n_items, device=where[0].device)
             rows = self.base.outputs(batch, (where[0][new], where[1][new]), every)
             store.put(element[new.cpu()], rows)
-        return store, element
+        return element
