@@ -10,6 +10,7 @@ from exfam import EFA, ExfamError, UnknownItemError
 from exfam.efa.base import fit_ridge, fit_transitions
 from exfam.efa.defaults import chosen_of
 from exfam.efa.networks.assemble import EFASettings, build_efa
+from exfam.efa.networks.based import TRAINED_SCALE
 from exfam.efa.plan import log_frequencies
 from exfam.estimator.base import settings_from
 from exfam.groups import Groups
@@ -27,14 +28,18 @@ def fit(data=FRAME, *, validation=None, **parameters):
 
 
 @every_direction
-def test_a_correction_of_zero_is_the_base(direction):
+def test_before_training_a_model_is_half_its_base_and_half_frequencies(direction):
     alone = fit(direction=direction, attention="none")
     start = fit(direction=direction, max_epochs=1, learning_rate=1e-30, tie="none")
     expected = alone.predict_proba(FRAME)
     assert start.gain_.gate == 0 and np.ptp(np.nan_to_num(expected)) > 0.3
     np.testing.assert_array_equal(start.predict_proba(FRAME), expected)
-    start.members_[0].item_part.gate.fill_(1.0)
-    np.testing.assert_allclose(start.predict_proba(FRAME), expected, atol=1e-6)
+    start.members_[0].item_part.weigh(TRAINED_SCALE, 1.0)
+    train, _ = start._read(FRAME).groups.split([0.9, 0.1], seed=0)
+    bias = (1 - TRAINED_SCALE) * log_frequencies(train, start.schema_.n_items).numpy()
+    half = expected**TRAINED_SCALE * np.exp(bias)
+    half /= half.sum(1, keepdims=True)
+    np.testing.assert_allclose(start.predict_proba(FRAME), half, atol=1e-6)
 
 
 @every_direction
@@ -73,6 +78,8 @@ def test_saved_models_say_the_same(kind, direction, tmp_path):
     for member in model.members_:
         member.item_part.scale.fill_(0.9)
         member.item_part.gate.fill_(0.8)
+    if direction == "causal":
+        model.members_[-1].item_part.base.drop_contexts()
     model.save(tmp_path / "model")
     loaded = exfam.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.log_prob(FRAME), model.log_prob(FRAME))

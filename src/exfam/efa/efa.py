@@ -291,9 +291,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
-        base = getattr(self.members_[0].item_part, "base", None)
+        bases = [getattr(member.item_part, "base", None) for member in self.members_]
         gain = None if self.gain_ is None else asdict(self.gain_)
-        found: dict[str, Any] = {"base": None if base is None else base_shape(base), "gain": gain}
+        # Members have bases of different shapes where some say more with contexts.
+        shapes = [None if base is None else base_shape(base) for base in bases]
+        found: dict[str, Any] = {"base": shapes, "gain": gain}
         found |= {"encoding": self.encoding_, "resolved": self.resolved_}
         return config | found, tensors
 
@@ -310,6 +312,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _restored_member(self, config: Any) -> TwoPartModel:
         shape, generator = config.get("base"), torch.Generator().manual_seed(0)
+        if isinstance(shape, list):  # older versions had one of all members
+            shape = shape[config["member"]]
         base = None if shape is None else empty_base(shape)
         return self._build(generator, items=config["items"], values=config["values"], base=base)
 

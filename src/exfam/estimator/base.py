@@ -274,7 +274,7 @@ class Estimator(Declared):
         """Take back what `_state` gave."""
 
     def _restored_member(self, config: dict[str, Any]) -> Any:
-        """A member of the fitted shape, its numbers to be loaded."""
+        """A member of the fitted shape, its numbers to be loaded; `config` has its number."""
         raise ValueError(f"{type(self).__name__} has no members")
 
     def _labels(self) -> Mapping[str, np.ndarray]:

@@ -104,7 +104,7 @@ def _restore(kind_class: type, stored: Stored) -> Any:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
     members = []
     for number in range(_n_members(config, stored.tensors)):
-        member = estimator._restored_member(config)
+        member = estimator._restored_member(config | {"member": number})
         names = _first_names(member)
         member.load_state_dict(
             {name: stored.tensors[f"{number}.{first}"] for name, first in names.items()}
