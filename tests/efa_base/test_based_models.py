@@ -13,6 +13,7 @@ from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 from exfam.catalog.ranking import all_log_probs, best_items, item_rank
 from exfam.catalog.sampled import Drawn, sampled_log_prob
 from exfam.efa.networks.assemble import EFASettings, build_efa
+from exfam.efa.networks.based import TRAINED_SCALE
 from exfam.estimator import evaluate
 from exfam.estimator.schema import Schema
 from exfam.likelihoods import two_part
@@ -37,12 +38,11 @@ def model_of(kind, direction, *, support="none", encoding="none", **choices):
     part = model.item_part
     start, present = part.eval().eta(whole(groups)), whole(groups).present
     if choices.get("tie", "none") == "none":
-        close(start[present], outputs(part.base, whole(groups)))
+        close(start[present], TRAINED_SCALE * outputs(part.base, whole(groups)))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn(parameter.shape, generator=generator(1))
-    part.scale.fill_(1.2)
-    part.gate.fill_(0.7)
+    part.weigh(1.2, 0.7)
     return model.eval()
 
 

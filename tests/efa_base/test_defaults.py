@@ -48,7 +48,7 @@ def test_what_is_given_is_taken(name, kind):
     assert values.pop(name) == other
     others = {key: getattr(by, kind) for key, by in DEFAULTS.items() if key != name}
     assert values == others
-    if name != "max_epochs":
+    if len(set(DEFAULTS[name])) > 1:
         assert by_kind(name) in " ".join(EFA.__doc__.split())
 
 
