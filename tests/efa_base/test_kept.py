@@ -53,7 +53,7 @@ def test_without_validation_groups_of_the_same_data_only_training_is_kept():
 @pytest.mark.parametrize("kind", KINDS)
 def test_tiles_of_an_offset_are_outputs(kind, most, keeps, monkeypatch):
     monkeypatch.setattr(based, "MOST_AT_ONCE", most)
-    groups, scale = rich_groups(ranges=True), torch.tensor(0.5)
+    groups, scale = rich_groups(ranges=not keeps), torch.tensor(0.5)
     base, batch, where = fit(kind, groups), whole(groups), present_elements(whole(groups))
     offset = KeptOutputs(base, groups, validates=True) if keeps else base
     offset = BaseOffset(offset, batch, where, EVERY, scale)
