@@ -8,7 +8,7 @@ import exfam
 from estimator_cases import ratings, same_bits
 from exfam import EFA, ExfamError, UnknownItemError
 from exfam.efa.base import fit_ridge, fit_transitions
-from exfam.efa.defaults import chosen_of
+from exfam.efa.defaults import N_SAMPLED_ITEMS, chosen_of
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.efa.networks.based import TRAINED_SCALE
 from exfam.efa.plan import log_frequencies
@@ -132,6 +132,15 @@ def test_sampled_items_of_a_large_catalog(direction, few_targets):
     assert alone.score(new) > frequent.score(new) + 0.5
     best = alone.recommend(new, k=4)
     np.testing.assert_array_less(np.diff(best.probabilities), 1e-9)
+
+
+@every_direction
+def test_steps_sum_over_some_items_of_more_than_2000(direction, few_targets):
+    groups = pairs_of(2_002, n_groups=60)
+    columns = {"group": None, "item": None, "order": None}
+    model = fit(groups, direction=direction, max_epochs=1, **columns)
+    assert model.resolved_["n_sampled_items"] == model.members_[0].sampler.n == N_SAMPLED_ITEMS
+    assert len(model.members_) == 1 and np.isfinite(model.score(groups))
 
 
 @every_direction
