@@ -8,11 +8,9 @@ import exfam
 from estimator_cases import ratings, same_bits
 from exfam import EFA, ExfamError, UnknownItemError
 from exfam.efa.base import fit_ridge, fit_transitions
-from exfam.efa.defaults import N_SAMPLED_ITEMS, chosen_of
-from exfam.efa.networks.assemble import EFASettings, build_efa
+from exfam.efa.defaults import N_SAMPLED_ITEMS
 from exfam.efa.networks.based import TRAINED_SCALE
 from exfam.efa.plan import log_frequencies
-from exfam.estimator.base import settings_from
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import DIRECTIONS
 
@@ -42,24 +40,6 @@ def test_before_training_a_model_is_half_its_base_and_half_frequencies(direction
     np.testing.assert_allclose(start.predict_proba(FRAME), half, atol=1e-6)
 
 
-@every_direction
-def test_no_base_is_the_model_of_before(direction):
-    model = fit(direction=direction, base="none")
-    assert model.gain_ is None
-    fitted = {"support": model.support_, "encoding": model.encoding_}
-    fitted |= chosen_of(model.resolved_, EFASettings)
-    settings = settings_from(model, EFASettings, items=True, values=False, **fitted)
-    groups = model._read(FRAME).groups
-    train, _ = groups.split([0.9, 0.1], seed=0)
-    bias = log_frequencies(train, model.schema_.n_items)
-    plain = build_efa(
-        model.schema_, settings, generator=torch.Generator().manual_seed(0), item_bias=bias
-    )
-    assert plain.state_dict().keys() == model.members_[0].state_dict().keys()
-    unmoved = fit(direction=direction, base="none", max_epochs=1, learning_rate=1e-30)
-    torch.testing.assert_close(plain.state_dict(), unmoved.members_[0].state_dict())
-
-
 KINDS = {
     "alone": {"attention": "none"},
     "alone, two": {"attention": "none", "ensemble": 2},
@@ -87,11 +67,6 @@ def test_saved_models_say_the_same(kind, direction, tmp_path):
     best, expected = loaded.recommend(FRAME, k=3), model.recommend(FRAME, k=3)
     np.testing.assert_array_equal(best.items, expected.items)
     np.testing.assert_array_equal(best.probabilities, expected.probabilities)
-
-
-@every_direction
-def test_the_same_seed_gives_the_same_bits(direction):
-    assert same_bits(fit(direction=direction), fit(direction=direction))
 
 
 def pairs_of(n_items, *, n_groups, seed=0):
@@ -196,15 +171,3 @@ def test_attention_can_be_left_out_where_a_base_is_left():
     for parameters in ({"base": "none"}, {"value": "stars"}):
         with pytest.raises(ExfamError, match="`attention` must not be 'none' without a base"):
             fit(attention="none", **parameters)
-
-
-@every_direction
-def test_groups_that_the_fit_held_out_enter_the_base_at_last(direction):
-    groups = Groups.from_frame(FRAME, group="user", item="movie", order="day")
-    train, held_out = groups.split([0.7, 0.3], seed=1)
-    alone = {"direction": direction, "attention": "none"}
-    given = fit(train, **alone, validation=held_out).members_[0].item_part.base
-    own = fit(groups, **alone, validation_fraction=0.3, seed=1).members_[0].item_part.base
-    assert given.count.sum() == train.n_elements and own.count.sum() == groups.n_elements
-    given.add(held_out)
-    torch.testing.assert_close(given.state_dict(), own.state_dict())

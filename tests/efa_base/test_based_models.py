@@ -12,6 +12,8 @@ from exfam.catalog import linear
 from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
 from exfam.catalog.ranking import all_log_probs, best_items, item_rank
 from exfam.catalog.sampled import Drawn, sampled_log_prob
+from exfam.efa.base.kept import KeptOutputs
+from exfam.efa.networks import based
 from exfam.efa.networks.assemble import EFASettings, build_efa
 from exfam.efa.networks.based import TRAINED_SCALE
 from exfam.estimator import evaluate
@@ -145,8 +147,10 @@ def test_factors_with_an_offset_are_the_dense_outputs(
 ):
     monkeypatch.setitem(linear.TILE, "cpu", tile[0])
     monkeypatch.setitem(linear.TILE_ROWS, "cpu", tile[1])
-    model, batch = model_of(kind, direction, support=support), whole(groups_for(support))
-    model.train(training)
+    monkeypatch.setattr(based, "MOST_AT_ONCE", 0 if training else 2**22)
+    model, groups = model_of(kind, direction, support=support), groups_for(support)
+    batch, part = whole(groups), model.train(training).item_part
+    part.kept = None if training else KeptOutputs(part.base, groups, validates=True)
     where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
     choice, own = model.choice(batch, where), batch.item[where]
     table = model.item_log_probs(batch)[where]

@@ -62,26 +62,21 @@ def test_epochs_of_sequences_go_with_the_number_of_elements():
 
 @pytest.mark.parametrize("kind", ByKind._fields)
 def test_members_and_sampled_items_go_with_the_size_of_the_data(kind):
-    def chosen(**size):
-        values = resolved(EFA(), kind=kind, size=DataSize(**size))
-        return values["ensemble"], values["n_sampled_items"]
-
-    all_members, several = defaults.ELEMENTS_OF_MEMBERS, kind != "otherwise"
-    sizes = {100: defaults.MOST_MEMBERS, all_members // 2: 2, all_members: 1, 10**8: 1}
-    enough, items = defaults.LEAST_HELD_OUT, defaults.MOST_ITEMS
-    for n, expected in sizes.items():
-        members = expected if several else 1
-        assert chosen(n_elements=n, n_held_out=enough, n_items=items) == (members, 0)
-        sampled = defaults.N_SAMPLED_ITEMS if several else 0
-        assert chosen(n_elements=n, n_held_out=enough - 1, n_items=items + 1) == (1, sampled)
+    members, enough = defaults.ELEMENTS_OF_MEMBERS, defaults.LEAST_HELD_OUT
+    n_items, n_sampled = defaults.MOST_ITEMS, defaults.N_SAMPLED_ITEMS
+    for n, several in {100: defaults.MOST_MEMBERS, members // 2: 2, members: 1, 10**8: 1}.items():
+        sizes = {DataSize(n, n_items, enough): (several, 0)}
+        sizes[DataSize(n, n_items + 1, enough - 1)] = (1, n_sampled)
+        for size, expected in sizes.items():
+            values = resolved(EFA(), kind=kind, size=size)
+            expected = (1, 0) if kind == "otherwise" else expected
+            assert (values["ensemble"], values["n_sampled_items"]) == expected
 
 
-@pytest.mark.parametrize("direction", ["causal", "bidirectional"])
-def test_small_data_are_fitted_by_several_members(direction):
+def test_small_data_are_fitted_by_several_members():
     frame, most = ratings(n_users=210, n_movies=6, least=2), defaults.MOST_MEMBERS
-    sizes = {"embed_dim": 4, "head_dim": 2, "n_layers": 1, "direction": direction}
     for parameters, n in [({}, most), ({"ensemble": 2}, 2), ({"validation_fraction": 0.05}, 1)]:
-        model = EFA(**{**COLUMNS, **sizes, **parameters}).fit(frame)
+        model = EFA(**COLUMNS, embed_dim=4, head_dim=2, **parameters).fit(frame)
         assert len(model.members_) == len(model.histories_) == model.resolved_["ensemble"] == n
 
 

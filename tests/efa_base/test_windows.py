@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-import exfam
-from estimator_cases import same_bits
 from exfam import EFA
 from exfam.attention import Visibility
 from exfam.conditionals import Conditional, Hidden, TwoStream, Windowed
@@ -117,14 +115,9 @@ def sequences(n_groups=12, seed=0):
 SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 2, "progress": False}
 
 
-def fit(data, *, checkpoint=None, **parameters):
-    chosen = {**SIZES, "base": "auto", "direction": "causal", "max_epochs": 2, "batch_size": 4}
-    return EFA(**{**chosen, **parameters}).fit(data, checkpoint=checkpoint)
-
-
 @pytest.fixture(scope="module")
 def model():
-    fitted = fit(sequences())
+    fitted = EFA(**SIZES, direction="causal", max_epochs=2, batch_size=4).fit(sequences())
     randomize(fitted.members_[0].item_part.correction, generator(1))
     fitted.members_[0].item_part.gate.fill_(0.8)
     return fitted
@@ -168,23 +161,3 @@ def test_context_ranges_are_seen_and_cost_windows_where_they_are_predicted_from(
     later = groups[:1].with_(start=stop - 5, **ranges).pad([0])
     assert (later.steps_back[0, :-5] == 1).all()
     close(part.correction.eta(later)[0, -5:], part.correction.eta(batch)[0, -5:])
-
-
-def test_a_fit_that_is_cut_goes_on_to_the_same_bits_and_models_are_saved(tmp_path, monkeypatch):
-    data, n_calls = sequences(), []
-    expected = fit(data)
-
-    def cut(*windows):
-        n_calls.append(1)
-        if len(n_calls) == 6:
-            raise OSError("the lights went out")
-        return hide(*windows)
-
-    hide = Windowed.states
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="lights"):
-        patch.setattr(Windowed, "states", cut)
-        fit(data, checkpoint=tmp_path / "checkpoint")
-    assert same_bits(fit(data, checkpoint=tmp_path / "checkpoint"), expected)
-    expected.save(tmp_path / "model")
-    loaded = exfam.load(tmp_path / "model")
-    np.testing.assert_array_equal(loaded.log_prob(data), expected.log_prob(data))
