@@ -7,7 +7,7 @@ import exfam
 from estimator_cases import ratings
 from exfam import EFA
 from exfam.efa import defaults
-from exfam.efa.defaults import DEFAULTS, ByKind, DataSize, by_kind, resolved
+from exfam.efa.defaults import DEFAULTS, ByKind, DataSize, by_kind, resolved, schedule_of
 
 FRAME = ratings(n_users=25, n_movies=6, least=2)
 COLUMNS = {"group": "user", "item": "movie", "order": "day", "progress": False, "max_epochs": 1}
@@ -52,12 +52,29 @@ def test_what_is_given_is_taken(name, kind):
         assert by_kind(name) in " ".join(EFA.__doc__.split())
 
 
-def test_epochs_of_sequences_go_with_the_number_of_elements():
-    sizes = {100: 60, 20_000: 50, 80_000: 12, 10**8: 10}
+@pytest.mark.parametrize(
+    ("kind", "sizes"),
+    [
+        ("sequences", {100: 60, 20_000: 50, 80_000: 12, 10**8: 10}),
+        ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 12}),
+        ("otherwise", {100: 60, 10**8: 60}),
+    ],
+)
+def test_epochs_go_with_the_number_of_elements(kind, sizes):
     for n_elements, expected in sizes.items():
-        values = resolved(EFA(), kind="sequences", size=DataSize(n_elements))
-        assert values["max_epochs"] == expected
-        assert resolved(EFA(), kind="sets", size=DataSize(n_elements))["max_epochs"] == 60
+        assert resolved(EFA(), kind=kind, size=DataSize(n_elements))["max_epochs"] == expected
+
+
+def test_many_sets_are_learned_faster_and_held_less_firmly():
+    few, many, more = (
+        resolved(EFA(), kind="sets", size=DataSize(n, 400)) for n in (74_999, 75_000, 150_000)
+    )
+    assert few["learning_rate"] < many["learning_rate"] == more["learning_rate"]
+    assert (few["weight_decay"], many["weight_decay"], more["weight_decay"]) == (0.1, 0.32, 0.16)
+    schedules = [schedule_of("sets", DataSize(n)) for n in (74_999, 75_000)]
+    assert (
+        schedules == ["descending", "cosine"] and schedule_of("otherwise", DataSize()) == "cosine"
+    )
 
 
 @pytest.mark.parametrize("kind", ByKind._fields)

@@ -64,10 +64,8 @@ def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **trai
         seed=int(estimator.seed),
         weight=plan.weight,
     )
-    kept = None
-    if KeptOutputs.fit(base.n_items, plan.train, plan.validation):
-        kept = KeptOutputs(base, plan.groups, validates=plan.holds_out)
-    starts = {"base": base, "kept": kept}
+    held_out = plan.validation if plan.holds_out else None
+    starts = {"base": base, "kept": KeptOutputs.of(base, plan.groups, plan.train, held_out)}
     members, histories = train(estimator, plan, settings, starts=starts, **training)
     for member in members:
         part: Any = member.item_part

@@ -4,6 +4,7 @@ Such a parameter is None unless it is given. Attention over the items of a seque
 transitions of its base as a transformer with tied vectors; the others are the model of the paper.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
@@ -34,14 +35,17 @@ DEFAULTS = {
     "ensemble": ByKind(1, 1, 1),
 }
 
-# Of sequences, about as many elements are gone through in a fit, in at least as many epochs: then
+# With a base, about as many elements are gone through in a fit, in at least as many epochs: then
 # the learning rate falls to 0 when little more is to be learned, of few data and of many.
-ELEMENTS_IN_ALL, LEAST_EPOCHS = 1_000_000, 10
+ELEMENTS_IN_ALL = {"sets": 1_600_000, "sequences": 1_000_000}
+LEAST_EPOCHS = {"sets": 12, "sequences": 10}
 # With a base, steps sum over some of a catalog of more items.
 MOST_ITEMS, N_SAMPLED_ITEMS = 2_000, 1_000
-# With a base, few data are gone through by several members, each of which holds out other groups,
+# With a base, fewer data are gone through by several members, each of which holds out other groups,
 # if these are not too few to weigh it by.
-ELEMENTS_OF_MEMBERS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
+MANY_ELEMENTS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
+# Of many sets with a base: a faster rate, and the decay times elements / sqrt(items).
+RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 
 
 def by_kind(name: str) -> str:
@@ -73,20 +77,35 @@ def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str,
     default = {name: getattr(by_kind, kind) for name, by_kind in DEFAULTS.items()}
     if estimator.join == "concatenate":  # tokens are longer than the items' vectors
         default["tie"] = "none"
-    if kind == "sequences":
-        enough = max(LEAST_EPOCHS, ELEMENTS_IN_ALL // max(1, size.n_elements))
-        default["max_epochs"] = min(default["max_epochs"], enough)
-    if kind != "otherwise" and size.n_items > MOST_ITEMS:
-        default["n_sampled_items"] = N_SAMPLED_ITEMS
-    if kind != "otherwise" and size.n_held_out >= LEAST_HELD_OUT:
-        members = ELEMENTS_OF_MEMBERS // max(1, size.n_elements)
-        default["ensemble"] = min(MOST_MEMBERS, max(1, members))
+    if kind != "otherwise":
+        default |= _of_size(kind, size, most_epochs=default["max_epochs"])
     if estimator.batch_size is not None:
         default["batch_tokens"] = None
     return {
         name: default[name] if value is None else python_number(value)
         for name, value in given.items()
     }
+
+
+def _of_size(kind: str, size: DataSize, *, most_epochs: int) -> dict[str, Any]:
+    """What depends on how many data there are, with a base."""
+    n_elements = max(1, size.n_elements)
+    enough = max(LEAST_EPOCHS[kind], ELEMENTS_IN_ALL[kind] // n_elements)
+    chosen: dict[str, Any] = {"max_epochs": min(most_epochs, enough)}
+    if size.n_items > MOST_ITEMS:
+        chosen["n_sampled_items"] = N_SAMPLED_ITEMS
+    if size.n_held_out >= LEAST_HELD_OUT:
+        chosen["ensemble"] = min(MOST_MEMBERS, max(1, MANY_ELEMENTS // n_elements))
+    if kind == "sets" and n_elements >= MANY_ELEMENTS:
+        chosen["learning_rate"] = RATE_OF_MANY
+        chosen["weight_decay"] = DECAY_OF_MANY * math.sqrt(size.n_items) / n_elements
+    return chosen
+
+
+def schedule_of(kind: str, size: DataSize) -> str:
+    """The schedule of the learning rate: of few sets with a base, down as validation says."""
+    is_few = kind == "sets" and size.n_elements < MANY_ELEMENTS
+    return "descending" if is_few else "cosine"
 
 
 def chosen_of(values: Mapping[str, Any], settings: type) -> dict[str, Any]:

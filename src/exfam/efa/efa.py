@@ -16,7 +16,7 @@ from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.contributions import Contributions, explain_next
 from exfam.efa.corrected import fit_corrected
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
-from exfam.efa.defaults import DataSize, chosen_of, resolved
+from exfam.efa.defaults import DataSize, chosen_of, resolved, schedule_of
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.gate import Gain
 from exfam.efa.group_estimator import GroupEstimator
@@ -162,12 +162,14 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     )
     learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
-        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base",
+        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base; "
+        "0.01 for at least 75,000 elements in sets",
         default=None,
     )
     weight_decay: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive(zero=True)),
-        "decoupled weight decay; None is 0.1, or 1.0 for sequences of items with a base",
+        "decoupled weight decay; None is 0.1, or 1.0 for sequences of items with a base; for at "
+        "least 75,000 elements in sets 1,200 sqrt(items) / elements",
         default=None,
     )
     n_sampled_items: int | None = parameter(  # type: ignore[assignment]
@@ -188,8 +190,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     )
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
-        "passes over the training groups at most; None is 60, or for sequences of items with a "
-        "base as few, down to 10, as go through 1,000,000 elements",
+        "passes over the training groups at most; None is 60, or with a base of items as few, down "
+        "to 12, as go through 1,600,000 elements, of sequences 10 and 1,000,000",
         default=None,
     )
 
@@ -216,11 +218,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         kind = "otherwise"
         if has_base and not plan.values:
             kind = "sequences" if self.direction == "causal" else "sets"
-        self.resolved_ = resolved(self, kind=kind, size=DataSize.of(plan))
+        size = DataSize.of(plan)
+        self.resolved_ = resolved(self, kind=kind, size=size)
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
-            # Of corrected sets, decay and rate go down as validation says.
-            "schedule": "descending" if kind == "sets" else "cosine",
+            "schedule": schedule_of(kind, size),
         }
         seeds = [int(self.seed) + number for number in range(self.resolved_["ensemble"])]
         training = {"seeds": seeds, "n_sampled": self.resolved_["n_sampled_items"]}

@@ -268,7 +268,9 @@ class TorchEngine:
             else self.settings.rate_factor(step=step, n_steps=total)
         )
         if self._descent is not None:
-            factor = self._descent.rate * min(1.0, (step + 1) / _WARMUP_STEPS)
+            # In the last half of all epochs, if there are so many, down to 0 in any case.
+            factor = min(1.0, (step + 1) / _WARMUP_STEPS, 2 * (1 - step / total))
+            factor *= self._descent.rate
         self.learning_rate = self.settings.learning_rate * factor
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate * group["multiplier"]

@@ -9,8 +9,8 @@ from torch import Tensor
 from exfam.efa.base.sets import Where
 from exfam.groups import Batch, Groups
 
-# What kept outputs take at most, in bytes.
-MOST_BYTES = 1_000_000_000
+# What kept outputs of training elements, and of others, take at most, in bytes.
+MOST_BYTES = 850_000_000
 
 
 class _Store:
@@ -32,23 +32,23 @@ class _Store:
 class KeptOutputs:
     """A base whose outputs at the elements of some data are computed once.
 
-    Those in training mode are kept in half precision; those in evaluation mode exactly, if
-    `validates`: whether validation groups are some of the data, too. No other groups may be shown
-    to it, except in evaluation mode where it does not: their elements have the same numbers.
+    Those in training mode are kept in half precision, if `trains`; those in evaluation mode
+    exactly, if `validates`: whether validation groups are some of the data, too. No other groups
+    may be shown to it, except in evaluation mode where it does not: their elements have the same
+    numbers.
     """
 
-    def __init__(self, base: Any, groups: Groups, *, validates: bool) -> None:
-        self.base = base
-        self._rough = _Store(groups.n_rows, base.n_items, torch.float16)
-        self._exact: _Store | None = None
-        if validates:
-            self._exact = _Store(groups.n_rows, base.n_items, torch.float32)
+    def __init__(self, base: Any, groups: Groups, *, validates: bool, trains: bool = True) -> None:
+        self.base, shape = base, (groups.n_rows, base.n_items)
+        self._rough = _Store(*shape, torch.float16) if trains else None
+        self._exact = _Store(*shape, torch.float32) if validates else None
 
-    @staticmethod
-    def fit(n_items: int, train: Groups, validation: Groups | None) -> bool:
-        """Whether the outputs of so many elements fit into memory."""
-        n_validation = 0 if validation is None else validation.n_elements
-        return (2 * train.n_elements + 4 * n_validation) * n_items <= MOST_BYTES
+    @classmethod
+    def of(cls, base: Any, groups: Groups, train: Groups, held_out: Groups | None) -> "KeptOutputs":
+        """As much as fits into memory; `held_out`: of the groups, for validation."""
+        trains = 2 * train.n_elements * base.n_items <= MOST_BYTES
+        validates = held_out is not None and 4 * held_out.n_elements * base.n_items <= MOST_BYTES
+        return cls(base, groups, trains=trains, validates=validates)
 
     def outputs(
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]

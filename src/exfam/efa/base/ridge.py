@@ -238,24 +238,27 @@ class RidgeItems(nn.Module):
     ) -> Float[Tensor, "rows columns"]:
         assert batch.item is not None
         code = torch.where(batch.item >= 0, self.row[batch.item.clamp_min(0)], -1)
-        batch, n_covered = replace(batch, item=code), len(self.precision)
-        sets = Sets.of(batch, n_covered)
+        # Of the precision, rows of the items that are there: few of many.
+        items, there = code[code >= 0].unique(return_inverse=True)
+        batch = replace(batch, item=code.masked_scatter(code >= 0, there))
+        items = items if len(items) else column.new_zeros(1)
+        precision, n_there = self.precision[items], len(items)
+        chosen = precision if len(column) == len(self.precision) else precision[:, column]
+        sets = Sets.of(batch, n_there)
         group, item = where[0], sets.left_out[where]
-        precision = self.precision
-        chosen = precision if len(column) == n_covered else precision[:, column]
         of_seen = sets.sums_of(chosen)
         # An item that the group has twice stays in its own context.
         left_out = torch.where((item >= 0)[:, None], chosen[item.clamp_min(0)], 0.0)
         product = of_seen[group] - left_out
-        diagonal = precision.diagonal()[column]
+        diagonal = self.precision.diagonal()[column]
         if not self.training:
             return -product / diagonal
         # What context ranges show is no part of the group's row in the fit.
         own, of_own = sets, of_seen
         if bool(batch.steps_back.any()):
-            own = Sets.of(batch, n_covered, own=True)
+            own = Sets.of(batch, n_there, own=True)
             of_own = own.sums_of(chosen)
-        at_entries = own.sums_at(precision, sets)
+        at_entries = own.sums_at(precision[:, items], sets)
         total = sets.totals(torch.where(sets.in_(own), at_entries, 0.0))
         rest = (1 - total).clamp_min(_LEAST_REST)[group, None]
         share = (sets.totals(at_entries)[group] - sets.at(at_entries, where))[:, None] / rest
