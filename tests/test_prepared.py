@@ -208,7 +208,7 @@ class TestReplacing:
             with pytest.raises(DataError, match="must be free or a prepared folder, got something"):
                 prepare(NEW, path, overwrite=overwrite)
         assert file.read_text() == "years of work"
-        with pytest.raises(DataError, match="must be where a folder can be made, got .*thesis"):
+        with pytest.raises(DataError, match="must be where columns can be written, got .*thesis"):
             prepare(NEW, file / "prepared", overwrite=overwrite)
 
     def test_a_source_that_cannot_be_read_leaves_nothing(self, prepared):

@@ -17,9 +17,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 import exfam
+from exfam import folders
 from exfam.checks import ExfamError, ModelFileError
-from exfam.estimator import folders, storage
-from exfam.estimator.storage import FORMAT_VERSION, load_arrays, load_folder, save_folder
+from exfam.estimator import storage
+from exfam.estimator.storage import MODEL, load_arrays, load_folder, save_folder
 
 FILES = ("config.json", "model.safetensors", "vocabulary.parquet")
 EMPTY = {"tensors": {}, "config": {}, "vocabulary": {}}
@@ -69,7 +70,7 @@ def test_a_model_comes_back_exactly_in_files_that_need_no_exfam(saved):
     assert holds(saved) and os.listdir(saved.parent) == ["model"]
     assert sorted(os.listdir(saved)) == sorted(FILES)
     document = json.loads((saved / "config.json").read_text())
-    assert (document["format"], document["format_version"]) == ("exfam-model", FORMAT_VERSION)
+    assert (document["format"], document["format_version"]) == ("exfam-model", MODEL.version)
     for name, checksum in document["files"].items():
         assert hashlib.sha256((saved / name).read_bytes()).hexdigest() == checksum
     assert set(load_file(saved / "model.safetensors")) == set(model()["tensors"])
@@ -178,10 +179,10 @@ def overwrite_cut_short(path, monkeypatch, function, at, *, clean_up=False, once
         save_folder(path, **model(1), overwrite=True)
 
 
-# fsync: three files and their folder, the folder above; rename: the old folder aside, the new one
-# in, the old one away.
-OLD_STAYS = [("fsync", at) for at in range(1, 5)] + [("rename", 1), ("rename", 2)]
-CUTS = [(*cut, 0) for cut in OLD_STAYS] + [("rename", 3, 1), ("fsync", 5, 1)]
+# fsync: the description, all three files and their folder, the folder above; rename: the old folder
+# aside, the new one in, the old one away.
+OLD_STAYS = [("fsync", at) for at in range(1, 6)] + [("rename", 1), ("rename", 2)]
+CUTS = [(*cut, 0) for cut in OLD_STAYS] + [("rename", 3, 1), ("fsync", 6, 1)]
 
 
 @pytest.mark.parametrize(("function", "at", "left"), CUTS)
@@ -207,18 +208,18 @@ def test_a_save_that_fails_puts_everything_back(saved, monkeypatch, function, at
 
 
 @pytest.mark.parametrize(
-    ("function", "error"),
+    ("of", "function", "error"),
     [
-        ("_write_tensors", SafetensorError("No space left on device (os error 28)")),
-        ("sync", OSError(errno.EIO, "Input/output error")),
+        (storage, "_write_tensors", SafetensorError("No space left on device (os error 28)")),
+        (folders, "sync", OSError(errno.EIO, "Input/output error")),
     ],
-    ids=str,
+    ids=["full", "broken"],
 )
-def test_a_disk_that_refuses_is_one_clear_error(saved, monkeypatch, function, error):
+def test_a_disk_that_refuses_is_one_clear_error(saved, monkeypatch, of, function, error):
     def refuse(*_):
         raise error
 
-    monkeypatch.setattr(storage, function, refuse)
+    monkeypatch.setattr(of, function, refuse)
     with pytest.raises(ExfamError, match="can be written, got .*model: .*(space|error).* Free"):
         save_folder(saved, **model(1), overwrite=True)
     assert holds(saved) and os.listdir(saved.parent) == ["model"]
@@ -277,18 +278,18 @@ def test_only_what_saves_of_this_model_left_is_swept(saved):
 
 
 def test_a_model_replaced_while_it_is_read_is_read_again(saved, monkeypatch):
-    checksum, turns = storage._checksum, []
+    checksum, turns = storage.contents_of, []
 
     def replaced(file):
         turns.append(file)
         digest = checksum(file)
         if len(turns) == 2:  # all is checked, and nothing loaded yet
             with monkeypatch.context() as patch:
-                patch.setattr(storage, "_checksum", checksum)
+                patch.setattr(storage, "contents_of", checksum)
                 save_folder(saved, **model(1), overwrite=True)
         return digest
 
-    monkeypatch.setattr(storage, "_checksum", replaced)
+    monkeypatch.setattr(storage, "contents_of", replaced)
     assert holds(saved, 1) and len(turns) == 4
 
 
@@ -326,10 +327,10 @@ def test_edits_and_newer_versions_are_noticed_but_spaces_do_not_matter(saved):
 
 
 def test_what_is_no_model_folder_is_refused(tmp_path):
-    refused(tmp_path / "model", match=r"`path` must be a folder.*got nothing at .*model")
+    refused(tmp_path / "model", match=r"`path` must be a saved model, got nothing at .*model")
     (tmp_path / "model").write_text("")
-    refused(tmp_path / "model", match=r"`path` must be a folder.*got a file at .*model")
-    refused(tmp_path, match="must be a saved exfam model, got a folder without")
+    refused(tmp_path / "model", match=r"`path` must be a saved model, got a file at .*model")
+    refused(tmp_path, match="`path` must be a saved model, got a folder without")
     for text in ('{"model_type": "bert"}', "null", "[]"):
         (tmp_path / "config.json").write_text(text)
-        refused(tmp_path, match=r"got a config\.json of something else")
+        refused(tmp_path, match=r"got the config\.json of something else")

@@ -142,7 +142,7 @@ def new_scratch_folder() -> tuple[Path, Callable[[], None]]:
         folder = Path(tempfile.mkdtemp(prefix=_SCRATCH))
         # Another process may take it for abandoned before it is locked.
         with suppress(BlockingIOError, FileNotFoundError):
-            handle = _lock_if_possible(folder)
+            handle = lock_if_possible(folder)
             if folder.is_dir():
                 break
             release(handle)
@@ -167,7 +167,7 @@ def _remove_abandoned_scratch() -> None:
             release(handle)
 
 
-def _lock_if_possible(folder: Path) -> int | None:
+def lock_if_possible(folder: Path) -> int | None:
     """The lock of a folder; None where system or disk have none. As `lock_folder` if it is held."""
     try:
         return lock_folder(folder)

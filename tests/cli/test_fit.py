@@ -145,7 +145,7 @@ def test_paths_are_checked_before_anything_is_read(refusal, folder):
     line = refusal("prepare", folder / "ratings.csv", *COLUMNS, "-o", folder / "model")
     assert "`--output` must be free or a prepared folder" in line
     line = refusal("score", folder / "ratings.csv", folder / "model")
-    assert "`MODEL` must be a folder with a saved model, got a file" in line
+    assert "`MODEL` must be a saved model, got a file" in line
 
 
 @pytest.fixture

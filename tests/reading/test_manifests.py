@@ -106,8 +106,9 @@ def test_what_is_no_folder(kind, tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     _, opened, is_prepared_folder = KINDS[kind]
-    for name, got in {"missing": "no", "file": "a file", "folder": "a folder without"}.items():
-        message = f"`folder` must be a {kind.name}, got {got} {kind.manifest} at"
+    found = {"missing": "nothing", "file": "a file", "folder": f"a folder without {kind.manifest}"}
+    for name, got in found.items():
+        message = f"`folder` must be a {kind.name}, got {got} at"
         with pytest.raises(DataError, match=message):
             opened(tmp_path / name)
         assert not is_prepared_folder(tmp_path / name)
@@ -144,7 +145,7 @@ def test_names_too_long_for_a_disk_are_not_there(name):
         prepare_text(name)
     with pytest.raises(DataError, match="`path` must be a file, got no such file at a"):
         read_vectors(name)
-    match = "must be a p(repared folder, got no manifest|ath of names)"
+    match = "must be a p(repared folder, got nothing|ath of names)"
     with pytest.raises(DataError, match=match):
         exfam.open_prepared(name)
 

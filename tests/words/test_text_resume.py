@@ -147,6 +147,6 @@ def test_something_else_is_never_replaced(tmp_path):
     mine.write_text("")
     with pytest.raises(DataError, match="must be free or a prepared text, got something else"):
         prepare_text(LINES, folder=mine, overwrite=True)
-    with pytest.raises(DataError, match="must be where a folder can be made, got .*mine/a"):
+    with pytest.raises(DataError, match="must be where a text can be written, got .*mine/a"):
         prepare_text(LINES, folder=mine / "a", min_count=1)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]

@@ -7,17 +7,15 @@
 A model is of torch's tensors, or of NumPy's arrays, for which torch is not needed.
 """
 
-import hashlib
 import json
 import os
 import shutil
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,14 +23,12 @@ import pyarrow.parquet as pq
 from safetensors import SafetensorError
 
 from exfam.checks import ExfamError, ModelFileError, check_path, is_utf8
-from exfam.estimator.folders import read_whole, replacing_folder
-from exfam.files import sync
+from exfam.folders import FolderKind, contents_of, read_whole, replacing_folder
 
-FORMAT_VERSION = 1
-_FORMAT = "exfam-model"
 _CONFIG, _TENSORS, _VOCABULARY = "config.json", "model.safetensors", "vocabulary.parquet"
 _OURS = (_CONFIG, _TENSORS, _VOCABULARY)
 _RESTORE = "Restore the folder from a copy, or fit and save the model again."
+MODEL = FolderKind("saved model", _CONFIG, "exfam-model", 1, _RESTORE, "path", ModelFileError)
 
 # Bytes that an array of short texts may take.
 _MOST_BYTES = 2**31
@@ -73,7 +69,7 @@ def save_folder(
     except (TypeError, ValueError, RecursionError) as error:
         raise ExfamError(f"`config` must be plain JSON, got {error}.") from error
     try:
-        with replacing_folder(path, check=check, ours=_OURS) as new:
+        with replacing_folder(path, check=check, ours=_OURS.__contains__) as new:
             _write(new, tensors=tensors, config=config, vocabulary=vocabulary)
     except (OSError, SafetensorError) as error:
         raise ExfamError(
@@ -121,13 +117,13 @@ def model_file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
-    document = _read_document(path)
+    document = MODEL.read(path)
     for name in (_TENSORS, _VOCABULARY):
         file = path / name
         if not file.is_file():
-            _fail(f"Model file {file} must be there, got none. {_RESTORE}")
-        if _checksum(file) != document["files"].get(name):
-            _damaged(file)
+            raise ModelFileError(f"Model file {file} must be there, got none. {_RESTORE}")
+        if contents_of(file).sha256 != document["files"].get(name):
+            raise MODEL.damaged(file)
     tensors = load_file(path / _TENSORS)
     vocabulary = _decode(pq.read_table(path / _VOCABULARY), document["vocabulary"])
     return Stored(tensors=tensors, config=document["config"], vocabulary=vocabulary)
@@ -135,21 +131,8 @@ def _read(path: Path, *, load_file: Callable[[Path], dict[str, Any]]) -> Stored:
 
 def check_replaceable(path: Path, *, overwrite: bool) -> None:
     """Raise ExfamError if a model may not be saved at `path`."""
-    if not path.exists() or (path.is_dir() and not any(path.iterdir())):
-        return
-    try:
-        document = json.loads((path / _CONFIG).read_bytes())
-    except (OSError, RecursionError, ValueError):
-        document = None
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        raise ExfamError(
-            f"`path` must be free or a saved model, got something else at {path}. "
-            "Choose another path, or remove what is there."
-        )
-    if not overwrite:
-        raise ExfamError(
-            f"`path` must be free, got a saved model at {path}. Pass overwrite=True to replace it."
-        )
+    got = "a saved model at {}. Pass overwrite=True to replace it."
+    MODEL.check_free(path, overwrite=overwrite, got=got)
 
 
 def _write(
@@ -161,24 +144,17 @@ def _write(
 ) -> None:
     _write_tensors(folder / _TENSORS, tensors)
     pq.write_table(_encode(vocabulary), folder / _VOCABULARY)
-    # safetensors writes for the owner's eyes only, whatever the umask.
-    shutil.copymode(folder / _VOCABULARY, folder / _TENSORS)
-    document: dict[str, Any] = {
-        "format": _FORMAT,
-        "format_version": FORMAT_VERSION,
-        "exfam_version": sys.modules["exfam"].__version__,
-        "files": {name: _checksum(folder / name) for name in (_TENSORS, _VOCABULARY)},
+    document = {
+        "files": {name: contents_of(folder / name).sha256 for name in (_TENSORS, _VOCABULARY)},
         "vocabulary": {
             name: labels.dtype.str if labels.dtype.kind in "biufUM" else "|O"
             for name, labels in vocabulary.items()
         },
         "config": dict(config),
     }
-    document["checksum"] = _own_checksum(document)
-    text = json.dumps(document, indent=2, allow_nan=False)
-    (folder / _CONFIG).write_text(text + "\n", encoding="utf-8")
-    for name in _OURS:
-        sync(folder / name)
+    MODEL.write(folder, document)
+    for name in (_TENSORS, _CONFIG):  # which are not written as the umask says
+        shutil.copymode(folder / _VOCABULARY, folder / name)
 
 
 def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
@@ -192,52 +168,6 @@ def _write_tensors(file: Path, tensors: Mapping[str, Any]) -> None:
     # Tensors that share memory are stored apart: the model that loads them ties them again.
     whole = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     save_file(whole, file)
-
-
-def _read_document(path: Path) -> dict[str, Any]:
-    if not path.is_dir():
-        got = "a file" if path.exists() else "nothing"
-        _fail(f"`path` must be a folder with a saved model, got {got} at {path}.")
-    file = path / _CONFIG
-    if not file.is_file():
-        _fail(f"{path} must be a saved exfam model, got a folder without {_CONFIG}.")
-    try:
-        document = json.loads(file.read_bytes(), parse_constant=_refuse)
-    except ValueError:
-        _damaged(file)
-    if not isinstance(document, dict) or document.get("format") != _FORMAT:
-        _fail(f"{path} must be a saved exfam model, got a {_CONFIG} of something else.")
-    version = document.get("format_version")
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        _fail(
-            f"{file} must have format version {FORMAT_VERSION} at most, got {version}, written by "
-            f"exfam {document.get('exfam_version')}. Install that version of exfam or a newer one."
-        )
-    checksum = document.pop("checksum", None)
-    if checksum != _own_checksum(document):
-        _damaged(file)
-    return document
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
-
-def _damaged(file: Path) -> NoReturn:
-    _fail(f"{file} must be as it was saved, got a damaged or changed file. {_RESTORE}")
-
-
-def _fail(message: str) -> NoReturn:
-    raise ModelFileError(message)
-
-
-def _own_checksum(document: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(document).encode()).hexdigest()
-
-
-def _checksum(file: Path) -> str:
-    with file.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _encode(vocabulary: Mapping[str, np.ndarray]) -> pa.Table:

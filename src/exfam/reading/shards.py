@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from exfam.checks import DataError, is_utf8
+from exfam.folders import Contents, contents_of
 from exfam.groups import Groups
 from exfam.groups.flat import columns_of
 from exfam.groups.groups import unchecked
-from exfam.reading.folders import PREPARED, Contents, contents_of
+from exfam.reading.folders import PREPARED
 
 ELEMENT_FIELDS = (
     "item", "values", "attributes", "position", "observed", "role", "source_row", "tied",

@@ -6,12 +6,14 @@ import warnings
 import weakref
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError, check_path
 from exfam.files import lock_folder, new_scratch_folder, release, write_atomically
-from exfam.reading.folders import make_folder, put, unwritable
+from exfam.folders import put_folder
+from exfam.reading.folders import unwritable
 from exfam.reading.text.corpus import FileSource, find_source
 from exfam.reading.text.numbering import (
     STATE,
@@ -115,8 +117,8 @@ def prepare_into(
         if not _is_done(part, preparation):
             _prepare(preparation, part)
         _clear(part, keep=(TEXT.manifest, TOKENS, WORDS))
-        _check_free(path, overwrite=overwrite)
-        put(part, path)
+        check = partial(_check_free, overwrite=overwrite)
+        put_folder(part, path, check=check, ours=lambda name: True)
     return open_text(path)
 
 
@@ -127,13 +129,15 @@ def _part_folder(folder: Path, *, recipe: str, resume: bool) -> Iterator[Path]:
     Stays as it is if a run is interrupted, and is gone after a DataError.
     """
     part = folder.with_name(f".{folder.name}.part")
-    make_folder(part, folder)
     try:
+        part.mkdir(parents=True, exist_ok=True)
         handle = lock_folder(part)
     except BlockingIOError:
         raise DataError(
             f"`folder` must not be prepared by two processes at once, got one at work in {part}."
         ) from None
+    except OSError as error:
+        raise unwritable(error, folder, "a text") from error
     try:
         file = part / RECIPE
         if not resume or not file.is_file() or file.read_text(encoding="utf-8") != recipe:
@@ -167,7 +171,7 @@ def _check_free(folder: Path, *, overwrite: bool) -> None:
         "a text prepared of another source or with other options at {}. Open it with open_text, "
         "or pass overwrite=True to replace it."
     )
-    TEXT.check_free(folder, folder, overwrite=overwrite, got=got)
+    TEXT.check_free(folder, overwrite=overwrite, got=got)
 
 
 def _prepared_for_now(preparation: Preparation) -> PreparedText:

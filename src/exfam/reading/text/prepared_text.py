@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Int32
 
 from exfam.checks import DataError
-from exfam.reading.folders import Contents, FolderKind, contents_of
+from exfam.folders import Contents, FolderKind, contents_of
 from exfam.reading.text.vocabulary import Vocabulary
 
 TOKENS, WORDS = "tokens.npy", "vocabulary.json"
