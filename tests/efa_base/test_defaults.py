@@ -79,7 +79,7 @@ def test_many_sets_are_learned_faster_and_held_less_firmly():
 
 @pytest.mark.parametrize("kind", ByKind._fields)
 def test_members_and_sampled_items_go_with_the_size_of_the_data(kind):
-    members, enough = defaults.ELEMENTS_OF_MEMBERS, defaults.LEAST_HELD_OUT
+    members, enough = defaults.MANY_ELEMENTS, defaults.LEAST_HELD_OUT
     n_items, n_sampled = defaults.MOST_ITEMS, defaults.N_SAMPLED_ITEMS
     for n, several in {100: defaults.MOST_MEMBERS, members // 2: 2, members: 1, 10**8: 1}.items():
         sizes = {DataSize(n, n_items, enough): (several, 0)}
