@@ -56,13 +56,19 @@ def test_what_is_given_is_taken(name, kind):
     ("kind", "sizes"),
     [
         ("sequences", {100: 60, 20_000: 50, 80_000: 12, 10**8: 10}),
-        ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 12}),
+        ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
         ("otherwise", {100: 60, 10**8: 60}),
     ],
 )
 def test_epochs_go_with_the_number_of_elements(kind, sizes):
     for n_elements, expected in sizes.items():
         assert resolved(EFA(), kind=kind, size=DataSize(n_elements))["max_epochs"] == expected
+
+
+def test_large_catalogs_take_fewer_epochs_and_the_usual_rate():
+    few, many = (resolved(EFA(), kind="sets", size=DataSize(10**6, n)) for n in (2_000, 2_001))
+    assert (few["max_epochs"], many["max_epochs"]) == (20, 12)
+    assert (few["learning_rate"], many["learning_rate"]) == (0.01, 0.005)
 
 
 def test_many_sets_are_learned_faster_and_held_less_firmly():

@@ -38,13 +38,13 @@ DEFAULTS = {
 # With a base, about as many elements are gone through in a fit, in at least as many epochs: then
 # the learning rate falls to 0 when little more is to be learned, of few data and of many.
 ELEMENTS_IN_ALL = {"sets": 1_600_000, "sequences": 1_000_000}
-LEAST_EPOCHS = {"sets": 12, "sequences": 10}
-# With a base, steps sum over some of a catalog of more items.
-MOST_ITEMS, N_SAMPLED_ITEMS = 2_000, 1_000
+LEAST_EPOCHS = {"sets": 20, "sequences": 10}
+# With a base, steps sum over some of a catalog of more items, of sets in fewer epochs at least.
+MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 # With a base, fewer data are gone through by several members, each of which holds out other groups,
 # if these are not too few to weigh it by.
 MANY_ELEMENTS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
-# Of many sets with a base: a faster rate, and the decay times elements / sqrt(items).
+# Of many sets with a base: a faster rate, if all items are summed over, and the decay times elements / sqrt(items).
 RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 
 
@@ -89,16 +89,20 @@ def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str,
 
 def _of_size(kind: str, size: DataSize, *, most_epochs: int) -> dict[str, Any]:
     """What depends on how many data there are, with a base."""
-    n_elements = max(1, size.n_elements)
-    enough = max(LEAST_EPOCHS[kind], ELEMENTS_IN_ALL[kind] // n_elements)
+    n_elements, samples = max(1, size.n_elements), size.n_items > MOST_ITEMS
+    least = LEAST_EPOCHS[kind]
+    if samples:
+        least = min(least, LEAST_SAMPLED_EPOCHS)
+    enough = max(least, ELEMENTS_IN_ALL[kind] // n_elements)
     chosen: dict[str, Any] = {"max_epochs": min(most_epochs, enough)}
-    if size.n_items > MOST_ITEMS:
+    if samples:
         chosen["n_sampled_items"] = N_SAMPLED_ITEMS
     if size.n_held_out >= LEAST_HELD_OUT:
         chosen["ensemble"] = min(MOST_MEMBERS, max(1, MANY_ELEMENTS // n_elements))
     if kind == "sets" and n_elements >= MANY_ELEMENTS:
-        chosen["learning_rate"] = RATE_OF_MANY
         chosen["weight_decay"] = DECAY_OF_MANY * math.sqrt(size.n_items) / n_elements
+        if not samples:
+            chosen["learning_rate"] = RATE_OF_MANY
     return chosen
 
 

@@ -163,7 +163,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
         "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base; "
-        "0.01 for at least 75,000 elements in sets",
+        "0.01 for at least 75,000 elements of at most 2,000 items in sets",
         default=None,
     )
     weight_decay: float | None = parameter(  # type: ignore[assignment]
@@ -191,7 +191,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or with a base of items as few, down "
-        "to 12, as go through 1,600,000 elements, of sequences 10 and 1,000,000",
+        "to 20 (12 of more than 2,000 items), as go through 1,600,000 elements, of sequences 10 and "
+        "1,000,000",
         default=None,
     )
 
