@@ -50,6 +50,7 @@ def fit_corrected(
     gain = _weigh(folds, seed=seed) if corrects else None
     if plan.holds_out:
         for fold in folds:
+            assert fold.plan.validation is not None
             fold.base.add(fold.plan.validation)
     members = [member for fold in folds for member in fold.members]
     return CorrectedFit(members, [history for fold in folds for history in fold.histories], gain)

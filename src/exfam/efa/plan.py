@@ -66,9 +66,8 @@ class FitPlan:
         plans = [self]
         for first in range(size, n_groups - size + 1, size)[: n - 1]:
             held_out = order[first : first + size]
-            train = np.setdiff1d(order, held_out)
-            parts = {"train": self.groups[train], "validation": self.groups[np.sort(held_out)]}
-            plans.append(replace(self, **parts))
+            train = self.groups[np.setdiff1d(order, held_out)]
+            plans.append(replace(self, train=train, validation=self.groups[np.sort(held_out)]))
         return plans
 
 
