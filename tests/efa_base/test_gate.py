@@ -11,7 +11,6 @@ from torch import nn
 from efa_base.item_bases import N_ITEMS, fit, rich_groups
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.networks.based import BasedItems
-from exfam.efa.networks.marginals import MarginalItems
 from exfam.estimator.evaluate import log_probs
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 from model_cases import make_groups
@@ -109,9 +108,3 @@ def test_members_with_groups_of_their_own_are_weighed_by_all_of_them():
     whole = set_gates([([members[0]], groups)], seed=0)
     assert gain.n_groups == whole.n_groups == 60 and gain.low > 0
     assert gain.base_nats == pytest.approx(whole.base_nats)
-
-
-def test_models_without_a_base_have_no_gate():
-    part = MarginalItems(torch.zeros(N_ITEMS))
-    model = TwoPartModel(direction="causal", item_part=part)
-    assert set_gates([([model], validation())], seed=0) is None

@@ -12,7 +12,6 @@ from scipy.special import stdtrit
 from torch import Tensor
 
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
-from exfam.efa.networks.based import BasedItems
 from exfam.estimator.evaluate import log_probs
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
@@ -59,15 +58,13 @@ class Gain:
         )
 
 
-def set_gates(held_out: Sequence[HeldOut], *, seed: int) -> Gain | None:
-    """Weigh the members' corrections against their bases; None for models without a base.
+def set_gates(held_out: Sequence[HeldOut], *, seed: int) -> Gain:
+    """Weigh the members' corrections against their bases.
 
     Members that held out groups of their own are weighed by all of these together. Corrections
     whose gain may be chance, since its interval reaches 0, are switched off.
     """
     parts: list[Any] = [member.item_part for members, _ in held_out for member in members]
-    if not all(isinstance(part, BasedItems) for part in parts):
-        return None
     scale, gate = _weights(held_out, seed=seed)
     _weigh(parts, scale, gate)
     gain = _gain(held_out, scale, gate)
