@@ -42,7 +42,6 @@ def test_before_training_a_model_is_half_its_base_and_half_frequencies(direction
 
 KINDS = {
     "alone": {"attention": "none"},
-    "alone, two": {"attention": "none", "ensemble": 2},
     "corrected": {},
     "two": {"ensemble": 2, "tie": "same"},
     "penalty": {"support": "penalty", "attention": "none", "n_sampled_items": 4},

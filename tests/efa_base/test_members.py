@@ -11,7 +11,7 @@ from exfam import EFA
 from exfam.efa import corrected
 from exfam.efa.networks.based import USUAL_WEIGHTS, present_elements
 from exfam.efa.plan import plan_fit
-from exfam.groups import CONTEXT, Groups
+from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.likelihoods.two_part import DIRECTIONS
 from exfam.training.steps import TorchEngine
 
@@ -28,11 +28,6 @@ def fit(data=GROUPS, *, validation=None, checkpoint=None, **parameters):
     return model.fit(data, validation=validation, checkpoint=checkpoint)
 
 
-def plan_of(groups, *, validation=None, **parameters):
-    options = {"validation": validation, "sample_weight": None, "checkpoint": None}
-    return plan_fit(EFA(**parameters), groups, **options)
-
-
 def all_of(sets):
     """The union of sets that share nothing."""
     assert len(set.union(*sets)) == sum(map(len, sets))
@@ -45,8 +40,9 @@ FOLDS = [(0.1, 5, 5), (0.1, 1, 1), (0.3, 5, 3), (0.45, 5, 2), (0.51, 5, 1), (0.0
 @pytest.mark.parametrize(("share", "n", "expected"), FOLDS)
 def test_folds_part_the_groups_and_share_nothing_held_out(share, n, expected):
     is_context = np.arange(GROUPS.n_rows) < GROUPS.stop[2]
-    groups = GROUPS.with_(role=np.where(is_context, CONTEXT, 0).astype(np.int8))
-    plan = plan_of(groups, validation_fraction=share, seed=3)
+    groups = GROUPS.with_(role=np.where(is_context, CONTEXT, TARGET).astype(np.int8))
+    given = dict.fromkeys(("validation", "sample_weight", "checkpoint"))
+    plan = plan_fit(EFA(validation_fraction=share, seed=3), groups, **given)
     folds = plan.folds(n, seed=3)
     held_out = [set(fold.validation.start) for fold in folds]
     assert folds[0] is plan and len(folds) == expected
@@ -54,11 +50,6 @@ def test_folds_part_the_groups_and_share_nothing_held_out(share, n, expected):
     for fold, own in zip(folds, held_out, strict=True):
         assert sorted(all_of([own, set(fold.train.start)])) == groups.start[3:].tolist()
         assert all((np.diff(part.start) > 0).all() for part in (fold.train, fold.validation))
-
-
-def test_given_validation_stays_alone():
-    plan = plan_of(GROUPS, validation=GROUPS[:9])
-    assert plan.folds(5, seed=0) == [plan]
 
 
 @every_direction
