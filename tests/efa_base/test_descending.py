@@ -37,16 +37,14 @@ def test_decay_goes_down_first_and_then_the_rate():
     assert levels(useless * 3) == [(10, 1), (50, 0.333), (50, 0.111)]
 
 
-def test_the_largest_decay_is_that_of_matrices_alone_and_rates_rise_within_steps():
+def test_the_largest_decay_is_that_of_matrices_alone_and_rates_rise_and_fall_with_steps():
     engine = toy_engine(SETTINGS)
     decays = [group["weight_decay"] for group in engine.optimizer.param_groups]
     assert sorted(decays) == [0.0, 50 * SETTINGS.weight_decay]
-    engine.begin_epoch(0)
-    engine.step(0)
-    assert engine.learning_rate == pytest.approx(0.3 / 50)
-    engine.begin_epoch(20)
-    engine.step(0)
-    assert engine.learning_rate == pytest.approx(0.3)
+    for epoch, share in ((0, 1 / 50), (10, 1.0), (15, 1.0), (20, 2 / 3), (29, 1 / 15)):
+        engine.begin_epoch(epoch)
+        engine.step(0)
+        assert engine.learning_rate == pytest.approx(0.3 * share)
 
 
 def test_a_stage_that_ends_goes_back_to_the_best_weights():
@@ -87,7 +85,10 @@ def uninterrupted():
     objective = counting()
     fit = toy_fit(objective=objective, settings=SETTINGS)
     rates = np.array(fit[1].to_dict()["learning_rate"])
-    assert np.isclose(rates, 0.3 / 9).any(), "the rate went down"
+    # Of the last of each epoch's 5 steps.
+    step = 5 * np.arange(1, 31) - 1
+    stage = rates / (0.3 * np.minimum(np.minimum((step + 1) / 50, 1), 2 - step / 75))
+    assert set(np.round(stage, 3)) == {1, 0.333, 0.111}, "the rate went down"
     other = toy_fit(settings=replace(SETTINGS, weight_decay=0.0))
     assert not same_bits(fit[0], other[0])
     return fit, sum(objective.calls)

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
+from exfam.efa.base import kept as kept_outputs
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.base.sets import Sets
 from exfam.efa.networks.based import present_elements
@@ -42,3 +43,14 @@ def test_sums_at_entries_are_those_of_the_table():
     assert len(seen.item) > len(own.item) > 0
     for sets, other in ((own, seen), (seen, own), (seen, seen)):
         close(sets.sums_at(table, other), sets.sums_of(table)[other.group, other.item])
+
+
+@pytest.mark.parametrize("held_out", [slice(8, 10), None])
+@pytest.mark.parametrize(("most", "mode"), [(20, False), (10**6, True), (10**6, False)])
+def test_what_fits_into_memory_is_kept(most, mode, held_out, monkeypatch):
+    monkeypatch.setattr(kept_outputs, "MOST_BYTES", most)
+    groups = rich_groups()
+    base, given = fit("transitions", groups).train(mode), held_out and groups[held_out]
+    kept, batch = KeptOutputs.of(base, groups, groups[:8], given), groups.pad([8])
+    own = kept.own(batch, present_elements(batch), batch.item[batch.present])
+    assert (own is not None) == (most == 10**6 and (mode or held_out is not None))
