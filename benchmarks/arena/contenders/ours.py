@@ -1,5 +1,6 @@
 """exfam's estimators with their defaults."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -37,11 +38,13 @@ def _fitting(build: Callable[..., Any], **options: Any) -> Callable[[Data, int],
 def log_probs(model: Any, groups: Groups, n_items: int) -> np.ndarray:
     """Log-probabilities of all items at every element, in the order of the elements."""
     out = np.full((groups.n_rows, n_items), np.nan)
-    member = model.members_[0].eval()
+    members = [member.eval() for member in model.members_]
     with torch.inference_mode():
-        for batch in evaluation_batches(groups, model.members_):
+        for batch in evaluation_batches(groups, members):
             where = batch.target.nonzero(as_tuple=True)
-            out[batch.element[where].numpy()] = all_log_probs(member.choice(batch, where)).numpy()
+            nats = [all_log_probs(member.choice(batch, where)) for member in members]
+            mean = torch.stack(nats).logsumexp(0) - math.log(len(members))
+            out[batch.element[where].numpy()] = mean.numpy()
     return out[groups.elements()]
 
 

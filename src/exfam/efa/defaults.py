@@ -44,7 +44,8 @@ MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 # With a base, fewer data are gone through by several members, each of which holds out other groups,
 # if these are not too few to weigh it by.
 MANY_ELEMENTS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
-# Of many sets with a base: a faster rate, if all items are summed over, and the decay times elements / sqrt(items).
+# Of many sets with a base: a faster rate, if all items are summed over, and a decay of this times
+# sqrt(items) / elements.
 RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 
 

@@ -190,9 +190,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     )
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
-        "passes over the training groups at most; None is 60, or with a base of items as few, down "
-        "to 20 (12 of more than 2,000 items), as go through 1,600,000 elements, of sequences 10 and "
-        "1,000,000",
+        "passes over the training groups at most; None is 60, or with a base of items as few as go "
+        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items), of sequences "
+        "1,000,000 and 10",
         default=None,
     )
 
