@@ -154,15 +154,6 @@ def test_dropping_is_what_pandas_drops(table, order, rows):
     assert_identical(kept, Groups.from_frame(frame, **columns))
 
 
-def test_a_hash_that_fails_makes_no_duplicates(monkeypatch):
-    # All rows are candidates then; none of them is equal to another.
-    monkeypatch.setattr(sorting, "SPREAD", np.uint64(0))
-    rows = {"user": [1] * 9, "movie": [*range(9)]}
-    assert exfam.read(rows, group="user", item="movie", **FEW).n_elements == 9
-    with pytest.raises(DataError, match="got row 8 equal to row 4"):
-        exfam.read(rows | {"movie": [*range(8), 4]}, group="user", item="movie", **FEW)
-
-
 def test_a_source_that_changes_while_it_is_read(tmp_path, monkeypatch):
     path = write_csv(REPEATED, tmp_path / "a.csv")
     batches = sorting.Database.batches

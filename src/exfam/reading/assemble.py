@@ -14,7 +14,7 @@ from exfam.columns.parts import Part, varying_error
 from exfam.groups import Groups
 from exfam.reading.checked import Checked, LabelCodes
 from exfam.reading.database import Database, ReadingFacts, restored
-from exfam.reading.sorting import DuplicateFinder, Pairs, Rows, sorted_rows
+from exfam.reading.sorting import Rows, sorted_rows
 
 COLUMN_NAMES = {"item": "item", "value": "values.{}", "attributes": "attributes.{}"}
 # (name, dtype, shape) -> an array to be filled; names are these, "source_row", "observed", "tied"
@@ -42,9 +42,9 @@ class CodedTable:
         """The part that groups are read from."""
         return next(iter(self.checked.table.columns))
 
-    def rows(self) -> Generator[Rows, None, None]:
+    def rows(self, *, twins: bool) -> Generator[Rows, None, None]:
         """All rows in final order, anew each time."""
-        return sorted_rows(self.database, self.checked, self.encodings)
+        return sorted_rows(self.database, self.checked, self.encodings, twins=twins)
 
     def unknown(self, rows: Rows) -> np.ndarray:
         """Which of some rows are left out as unknown."""
@@ -59,18 +59,16 @@ def assemble(
 ) -> tuple[Groups, ReadingFacts]:
     """The Groups of a source, and what reading it came across."""
     checked, encodings = source.checked, source.encodings
-    dropped = np.zeros(0, dtype=np.int64)
+    n_dropped = 0
     if duplicates == "drop":
-        search = DuplicateFinder()
-        positions = [search.add(rows[~source.unknown(rows)])[0] for rows in source.rows()]
-        dropped = np.sort(np.concatenate([*positions, search.finish()[0]]))
+        for rows in source.rows(twins=True):
+            n_dropped += int(((rows.twin >= 0) & ~source.unknown(rows)).sum())
     unknown = [codes.unknown for part, codes in encodings.items() if part.argument == "item"]
     n_unknown = sum(labels.rows for labels in unknown if labels is not None)
-    n_elements = checked.n_rows - n_unknown * source.ignores - len(dropped)
+    n_elements = checked.n_rows - n_unknown * source.ignores - n_dropped
     elements = _ElementColumns(checked, encodings, n_elements, allocate)
     groups = _GroupColumns(checked, encodings, len(encodings[source.group].codes))
-    finder = DuplicateFinder() if duplicates == "error" else None
-    for rows in _kept(source, groups, finder, dropped):
+    for rows in _kept(source, groups, duplicates):
         _count(groups.lengths, rows)
         elements.put(rows)
     read = _as_groups(source, elements, groups)
@@ -79,21 +77,17 @@ def assemble(
         groups=len(read),
         items=read.n_items,
         ties=0 if read.tied is None else int(read.tied.sum()),
-        duplicates=len(dropped),
+        duplicates=n_dropped,
         unobserved=elements.unobserved,
         unknown=n_unknown,
     )
 
 
 def _kept(
-    source: CodedTable,
-    groups: "_GroupColumns",
-    finder: DuplicateFinder | None,
-    dropped: Int64[np.ndarray, "dropped"],
+    source: CodedTable, groups: "_GroupColumns", duplicates: str
 ) -> Generator[Rows, None, None]:
-    """The rows that become elements; `dropped` counts positions among those that are known."""
-    start = 0
-    with closing(source.rows()) as stream:
+    """The rows that become elements."""
+    with closing(source.rows(twins=duplicates != "keep")) as stream:
         for rows in stream:
             if (part := groups.see(rows)) is not None:
                 stream.close()
@@ -102,23 +96,20 @@ def _kept(
             if unknown.any():
                 _count(groups.ignored, rows[unknown])
                 rows = rows[~unknown]
-            if finder is not None and len((pairs := finder.add(rows))[0]):
+            repeats = rows.twin >= 0
+            if not repeats.any():
+                yield rows
+            elif duplicates == "drop":
+                yield rows[~repeats]
+            else:
                 stream.close()
-                raise _repeated(source, pairs)
-            first, last = np.searchsorted(dropped, [start, start + len(rows)])
-            kept = np.delete(np.arange(len(rows)), dropped[first:last] - start)
-            start += len(rows)
-            yield rows if first == last else rows[kept]
-    if finder is not None and len((pairs := finder.finish())[0]):
-        raise _repeated(source, pairs)
+                raise _repeated(source, rows[repeats])
 
 
-def _repeated(source: CodedTable, pairs: Pairs) -> DataError:
+def _repeated(source: CodedTable, rows: Rows) -> DataError:
     """The error for the first of some duplicates."""
-    position, later, earlier = pairs
-    pair = int(position.argmin())
     origin, columns = source.checked.table.origin, source.checked.table.columns
-    row, other = origin.row(int(later[pair])), origin.row(int(earlier[pair]))
+    row, other = origin.row(int(rows.source_row[0])), origin.row(int(rows.twin[0]))
     names = ", ".join(dict.fromkeys(repr(part.name) for part in columns))
     return DataError(
         f"`duplicates` must be 'drop' or 'keep' where rows are equal in all columns read, got "
