@@ -72,7 +72,7 @@ def test_what_is_no_saved_model_is_one_clear_error(tmp_path):
         exfam.load(tmp_path / "foreign")
     make("marginal").fit(FRAME).save(tmp_path / "deep")
     (tmp_path / "deep" / "config.json").write_text('{"format": ' + "[" * 200_000)
-    with pytest.raises(ModelFileError, match="cannot be built .RecursionError"):
+    with pytest.raises(ModelFileError, match=r"config\.json must be as it was written"):
         exfam.load(tmp_path / "deep")
 
 
