@@ -103,32 +103,25 @@ def test_a_batch_has_one_size_above_0(groups):
             epoch(groups, **{size: 0})
 
 
-def test_weights_follow_the_view_and_the_frame():
+def test_weights_follow_the_view():
     groups = ragged([2, 3], item=[0, 1, 2, 3, 4])
     weight = element_weights(groups[[1, 0]], np.array([1.0, 2, 3, 4, 5]))
     assert weight.tolist() == [4, 5, 1, 2, 3]
     # Elements outside the view weigh nothing.
     assert element_weights(groups[1:], np.ones(3)).tolist() == [0, 0, 1, 1, 1]
-    frame = {"user": ["b", "a", "b"], "movie": [5, 6, 7]}
-    groups = Groups.from_frame(frame, group="user", item="movie")
-    weight = element_weights(groups, np.array([1.0, 2.0, 3.0]), per="row")
-    assert groups.pad([0, 1], weight=weight).weight.tolist() == [[1, 3], [2, 0]]
 
 
 @pytest.mark.parametrize(
-    ("groups", "weight", "per", "match"),
+    ("groups", "weight", "match"),
     [
-        (ragged([2, 3]), [1, 1, 1, 1], "element", "must have one number an element, 5, got 4"),
-        (ragged([2]), [1, np.nan], "element", r"numbers from 0 to 1e.30, got nan at element 1"),
-        (ragged([2]), [-1, np.inf], "element", r"numbers from 0 to 1e.30, got -1.0 at element 0"),
-        (ragged([2]), [1, 1], "row", "`groups` must have a `source_row`"),
-        (ragged([1], source_row=[2]), [1, 1], "row", "got 2 numbers and an element of row 2"),
-        (ragged([2]), [1, 1], "group", "`per` must be one of"),
+        (ragged([2, 3]), [1, 1, 1, 1], "must have one number an element, 5, got 4"),
+        (ragged([2]), [1, np.nan], r"numbers from 0 to 1e.30, got nan at element 1"),
+        (ragged([2]), [-1, np.inf], r"numbers from 0 to 1e.30, got -1.0 at element 0"),
     ],
 )
-def test_wrong_weights(groups, weight, per, match):
+def test_wrong_weights(groups, weight, match):
     with pytest.raises(ExfamError, match=match):
-        element_weights(groups, np.array(weight, dtype=float), per=per)
+        element_weights(groups, np.array(weight, dtype=float))
 
 
 ELEMENTS_PER_BLOCK, BLOCKS_PER_WINDOW = 64, 4

@@ -17,24 +17,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from exfam.checks import ExfamError, check_choice
+from exfam.plots import style as shared
 from exfam.plots.item_map import place_names
-from exfam.plots.style import (
-    COLORS,
-    INK,
-    MUTED,
-    SHADES,
-    check_as_many,
-    color_bar,
-    fix_layout,
-    legend_above,
-    make_figure,
-    plain_axes,
-    shortened,
-    write_name,
-)
 
 _WARMTH = LinearSegmentedColormap.from_list(
-    "warmth", ["#173f7a", COLORS[0], "#a9cbef", "#f5ecd9", "#f0b487", COLORS[1], "#8a3b12"]
+    "warmth",
+    ["#173f7a", shared.COLORS[0], "#a9cbef", "#f5ecd9", "#f0b487", shared.COLORS[1], "#8a3b12"],
 )
 _MOST_DOTS = 400
 _N_LEVELS = 24
@@ -72,12 +60,12 @@ def field_map(
     ['longitude', 'longitude', 'predictive mean (°F)', 'standard deviation (°F)']
     """
     points = _on_plane(coordinates, metric)
-    check_as_many("mean", len(mean), len(points), of="places")
-    check_as_many("sd", len(sd), len(points), of="places")
+    shared.check_as_many("mean", len(mean), len(points), of="places")
+    shared.check_as_many("sd", len(sd), len(points), of="places")
     chosen = style or ("surface" if len(points) > _MOST_DOTS else "sites")
     check_choice("style", chosen, ["sites", "surface"])
     figure, panels = _maps(points, metric, shape=(1, 2), width=9.6)
-    shown = {"predictive mean": (mean, _WARMTH), "standard deviation": (sd, SHADES)}
+    shown = {"predictive mean": (mean, _WARMTH), "standard deviation": (sd, shared.SHADES)}
     for axes, (name, (value, colors)) in zip(panels[0], shown.items(), strict=True):
         norm = _norm(value)
         if chosen == "surface":
@@ -89,11 +77,11 @@ def field_map(
             face, area = (_PALE, 18) if chosen == "surface" else ("none", 62)
             east, north = _on_plane(observed, metric, like=coordinates).T
             axes.scatter(
-                east, north, s=area, facecolors=face, edgecolors=INK, linewidths=1.0, zorder=4,
-                label="observed",
+                east, north, s=area, facecolors=face, edgecolors=shared.INK, linewidths=1.0,
+                zorder=4, label="observed",
             )  # fmt: skip
         _color_bar(axes, colors, norm, f"{name} ({unit})" if unit else name)
-    legend_above(panels[0, 0])
+    shared.legend_above(panels[0, 0])
     return figure
 
 
@@ -119,16 +107,16 @@ def crps_by_site(
     ['Denver 2.00']
     """
     points = _on_plane(coordinates, metric)
-    check_as_many("crps", len(crps), len(points), of="places")
-    check_as_many("labels", len(labels), len(points), of="places")
+    shared.check_as_many("crps", len(crps), len(points), of="places")
+    shared.check_as_many("labels", len(labels), len(points), of="places")
     figure, panels = _maps(points, metric, shape=(1, 1), width=7.0)
     norm, axes = _norm(crps), panels[0, 0]
     worst = np.argsort(-crps, kind="stable")
     area = 24.0 + 120.0 * np.asarray(norm(crps))
-    _draw_dots(axes, points, crps, area, colors=SHADES, norm=norm)
-    _color_bar(axes, SHADES, norm, f"mean CRPS ({unit})" if unit else "mean CRPS")
-    names = [f"{shortened(labels[i], most=28)} {crps[i]:.2f}" for i in worst[:n_labels]]
-    fix_layout(figure)
+    _draw_dots(axes, points, crps, area, colors=shared.SHADES, norm=norm)
+    _color_bar(axes, shared.SHADES, norm, f"mean CRPS ({unit})" if unit else "mean CRPS")
+    names = [f"{shared.shortened(labels[i], most=28)} {crps[i]:.2f}" for i in worst[:n_labels]]
+    shared.fix_layout(figure)
     place_names(axes, points[worst], names, np.sqrt(area[worst]) / 2)
     return figure
 
@@ -162,9 +150,9 @@ def site_attention_map(
     ['1 map before: 30 %', 'same map: 70 %']
     """
     points = _on_plane(coordinates, metric)
-    check_as_many("weights", weights.shape[-1], len(points), of="places")
+    shared.check_as_many("weights", weights.shape[-1], len(points), of="places")
     if names is not None:
-        check_as_many("names", len(names), len(points), of="places")
+        shared.check_as_many("names", len(names), len(points), of="places")
     check_choice("heads", heads, ["each", "mean"])
     if not 0 <= site < len(points):
         raise ExfamError(f"`site` must be a row of `coordinates`, below {len(points)}, got {site}.")
@@ -177,18 +165,21 @@ def site_attention_map(
         when = "same map" if back == 0 else f"{back} map{'s' * (back > 1)} before"
         of_head = f"head {head + 1}, " if heads == "each" else ""
         title = f"{of_head}{when}: {100 * rows[head, back].sum():.0f} %"
-        axes.set_title(title, fontsize=10, color=INK, loc="left")
+        axes.set_title(title, fontsize=10, color=shared.INK, loc="left")
         _draw_weights(axes, points, rows[head, back], site, largest)
-    whose = "the site" if names is None else shortened(names[site], most=40)
+    whose = "the site" if names is None else shared.shortened(names[site], most=40)
     label = f"attention weight (%) of {whose} ★"
-    _color_bar(panels, SHADES, Normalize(0.0, 100 * largest), label)
-    fix_layout(figure)
+    _color_bar(panels, shared.SHADES, Normalize(0.0, 100 * largest), label)
+    shared.fix_layout(figure)
     for (head, column), axes in np.ndenumerate(panels):
         if names is None:
             break
         of_map = rows[head, shape[1] - 1 - column]
         order = np.argsort(-of_map, kind="stable")
-        texts = [shortened(names[i], most=28) for i in _heaviest(of_map, largest, most=_MOST_NAMES)]
+        texts = [
+            shared.shortened(names[i], most=28)
+            for i in _heaviest(of_map, largest, most=_MOST_NAMES)
+        ]
         place_names(axes, points[order], texts, np.sqrt(_areas(of_map[order], largest)) / 2)
     return figure
 
@@ -223,13 +214,13 @@ def _maps(
     stretch = 1 / max(float(shrunk), 0.05)
     ratio = float(np.clip(stretch * span[1] / span[0], 0.2, 2.5))
     height = shape[0] * (ratio * (width / shape[1] - 0.8) + 0.6) + 0.9
-    figure = make_figure(width=width, height=height)
+    figure = shared.make_figure(width=width, height=height)
     figure.set_layout_engine("compressed")
     panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
     xlim, ylim = np.stack([low - _MARGIN * span, high + _MARGIN * span], axis=1)
     for axes in panels.flat:
-        plain_axes(axes).set(aspect=stretch, xlim=xlim, ylim=ylim)
-        axes.grid(color=MUTED, alpha=0.2)
+        shared.plain_axes(axes).set(aspect=stretch, xlim=xlim, ylim=ylim)
+        axes.grid(color=shared.MUTED, alpha=0.2)
         axes.set_axisbelow(True)
         axes.tick_params(length=0, labelsize=9)
         for axis, sides in ((axes.xaxis, "EW"), (axes.yaxis, "NS")):
@@ -268,7 +259,7 @@ def _draw_dots(
     east, north = points[order].T
     axes.scatter(
         east, north, s=area[order], c=value[order],
-        cmap=colors, norm=norm, edgecolors=MUTED, linewidths=0.5, zorder=3,
+        cmap=colors, norm=norm, edgecolors=shared.MUTED, linewidths=0.5, zorder=3,
     )  # fmt: skip
 
 
@@ -288,10 +279,10 @@ def _draw_surface(
 def _color_bar(axes: Axes | np.ndarray, colors: Colormap, norm: Normalize, label: str) -> None:
     """A color bar below."""
     where = {"location": "bottom", "aspect": 40, "fraction": 0.05, "pad": 0.03}
-    bar = color_bar(ScalarMappable(norm, colors), axes, **where)
+    bar = shared.color_bar(ScalarMappable(norm, colors), axes, **where)
     bar.ax.xaxis.set_major_locator(MaxNLocator(6))
     bar.ax.tick_params(length=0, labelsize=9)
-    write_name(bar.ax.xaxis.label, label)
+    shared.write_name(bar.ax.xaxis.label, label)
 
 
 def _areas(weights: Values, largest: float) -> Values:
@@ -305,15 +296,22 @@ def _draw_weights(axes: Axes, points: Points, weights: Values, site: int, larges
     lines = LineCollection(
         [np.stack([points[site], points[other]]) for other in strong],
         linewidths=0.4 + 3.2 * weights[strong] / largest,
-        colors=MUTED,
+        colors=shared.MUTED,
         alpha=0.5,
     )
     axes.add_collection(lines, autolim=False)
     area, norm = _areas(weights, largest), Normalize(0.0, largest)
-    _draw_dots(axes, points, weights, area, colors=SHADES, norm=norm)
+    _draw_dots(axes, points, weights, area, colors=shared.SHADES, norm=norm)
     east, north = points[site]
     axes.scatter(
-        east, north, marker="*", s=150, color=COLORS[1], edgecolors=INK, linewidths=0.6, zorder=4
+        east,
+        north,
+        marker="*",
+        s=150,
+        color=shared.COLORS[1],
+        edgecolors=shared.INK,
+        linewidths=0.6,
+        zorder=4,
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Float, Int64, Real
 
-from exfam.checks import LARGEST_WEIGHT, ExfamError, check_choice, check_positive
+from exfam.checks import LARGEST_WEIGHT, ExfamError, check_positive
 from exfam.groups import TARGET, Batch, Groups
 from exfam.groups.arrange import batch_cuts, sequential_batches
 
@@ -152,26 +152,13 @@ def _batches_of_tokens(
 
 
 def element_weights(
-    groups: Groups, weight: Real[np.ndarray, "rows"], *, per: str = "element"
+    groups: Groups, weight: Real[np.ndarray, "own"]
 ) -> Float[np.ndarray, "elements"]:
     """One weight for each row of the flat columns, as `Groups.pad` takes it.
 
-    `per`: "element" if `weight` has one number an own element (in the order of
-    `groups.elements()`), "row" if it has one a row of the frame the groups were read from.
-    Elements that are nobody's own weigh 0.
+    `weight`: of the own elements, in the order of `groups.elements()`; all others weigh 0
     """
-    check_choice("per", per, ("element", "row"))
     elements = groups.elements()
-    if per == "row":
-        if groups.source_row is None:
-            raise ExfamError("`groups` must have a `source_row` for weights per row, got none.")
-        rows = groups.source_row[elements]
-        if rows.size and rows.max() >= len(weight):
-            raise ExfamError(
-                f"`sample_weight` must have one number a row of the frame, got {len(weight)} "
-                f"numbers and an element of row {rows.max()}."
-            )
-        weight = weight[rows]
     if len(weight) != len(elements):
         raise ExfamError(
             f"`sample_weight` must have one number an element, {len(elements)}, got {len(weight)}."

@@ -115,18 +115,14 @@ def leave_one_out(normal: JointNormal, rows: SlotRows) -> tuple[Slots, Slots]:
     With P the precision of the known slots the mean of one of them is z_i - (P z)_i / P_ii and its
     variance 1 / P_ii.
     """
-    means, variances = [], []
-    prior = normal.covariance.diagonal()
-    for part in _parts(normal, rows.known):
-        value, known = rows.value[part.row], rows.known[part.row]
-        weight = _weights(normal, rows, part)
-        own = torch.where(part.kinds, part.precision.diagonal(dim1=1, dim2=2), 1.0)
-        explained = ((normal.covariance @ part.precision) * normal.covariance).sum(-1)
-        spread = torch.where(part.kinds, own.reciprocal(), prior - explained)
-        given_all = normal.mean + weight @ normal.covariance
-        means.append(torch.where(known, value - weight / own[part.kind], given_all))
-        variances.append(spread[part.kind])
-    return torch.cat(means), torch.cat(variances)
+    z = torch.where(rows.known, rows.value - normal.mean, 0.0)
+    mean, variance = conditionals(
+        z,
+        rows.known,
+        signature=rows.known.double(),
+        covariance=lambda some: normal.covariance.expand(len(some), -1, -1),
+    )
+    return normal.mean + mean, variance
 
 
 def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None) -> JointNormal:
