@@ -1,6 +1,7 @@
 """What attention added to a base is one sentence wherever a fit is shown."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,19 @@ def test_the_sentence_of_a_fit(model, tmp_path):
     assert repr(exfam.load(tmp_path / "model")) == repr(model)
     page = write_report(model, FRAME, path=tmp_path / "page.html").read_text()
     assert sentence in page and figure(model.gain_.base_nats) in page
+
+
+def test_attention_that_is_switched_off_is_not_drawn(model, tmp_path):
+    page = write_report(model, FRAME, path=tmp_path / "page.html").read_text()
+    weights = "Darkest: the largest weight of an element of the group"
+    assert (weights in page) == bool(model.gain_.gate)
+    off = replace(model.gain_, gate=0.0 if model.gain_.gate else 1.0)
+    model.gain_, kept = off, model.gain_
+    try:
+        page = write_report(model, FRAME, path=tmp_path / "other.html").read_text()
+    finally:
+        model.gain_ = kept
+    assert (weights in page) == bool(off.gate)
 
 
 def test_models_without_a_gain_show_none():

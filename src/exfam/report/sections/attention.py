@@ -37,6 +37,9 @@ def attention_section(material: Material) -> Section:
     if not explanations[0].weights:
         text = ["The model is its base alone, without attention."]
         return Section(_TITLE, text=text, parts=reasons)
+    gain = getattr(model, "gain_", None)
+    if gain is not None and not gain.gate:
+        return Section(_TITLE, text=[str(gain)], parts=reasons)
     first = explanations[0].weights.values()
     number = int(np.clip(_PANELS // sum(min(len(part), _MOST_LAYERS) for part in first), 1, 3))
     shown = sorted(explanations, key=_unevenness, reverse=True)[:number]
