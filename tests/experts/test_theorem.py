@@ -8,10 +8,13 @@ from torch.nn import functional
 
 from exfam.checks import ExfamError
 from exfam.experts import (
-    AttentionLayer,
     LinearAttention,
     Sentences,
     as_experts,
+    center_weights,
+    forward,
+    path_experts,
+    random_network,
     score_components,
     similarity_components,
 )
@@ -44,33 +47,32 @@ KINDS = ("plain", "absent", "everything")
 EVERY = pytest.mark.parametrize("kind", KINDS)
 
 
-def network(*, n_heads=2, embed=6):
-    """A network of random weights, with 16 tokens, heads of 2 and 4 outputs."""
-    g, head, params = generator(), 2, 4
-
-    def draw(*shape):
-        return 0.6 * torch.randn(*shape, generator=g, dtype=torch.float64)
-
-    layer = AttentionLayer(
-        query=draw(n_heads, head, embed),
-        key=draw(n_heads, head, embed),
-        value=draw(n_heads, head, embed),
-        query_bias=draw(n_heads, head),
-        value_bias=draw(n_heads, head),
-        out=draw(n_heads, embed, head),
-        out_bias=draw(embed),
-        hidden=draw(embed, embed),
-        hidden_bias=draw(embed),
-        scale=head**-0.5,
-    )
-    tokens, mask, positions = draw(16, embed), draw(embed), draw(N_POSITIONS, embed)
-    readout, bias = draw(N_POSITIONS, params, embed), draw(N_POSITIONS, params)
-    return LinearAttention(tokens, mask, positions, layer, readout, bias)
+def network(**sizes):
+    return random_network(generator(), n_positions=N_POSITIONS, n_tokens=16, **sizes)
 
 
 def spread(x):
     """How far apart rows are: what all rows satisfy alike would prove nothing."""
     return float(x.std(0).min())
+
+
+@EVERY
+@pytest.mark.parametrize("n_heads", [1, 2, 3])
+def test_the_mixture_of_experts_is_the_network(n_heads, kind):
+    attention, rows = network(n_heads=n_heads), sentences(kind)
+    expected = forward(attention, rows, TARGETS)
+    experts = as_experts(attention, rows, TARGETS)
+    assert spread(expected) > 1e-2
+    torch.testing.assert_close(experts.logits, expected, **EXACT)
+    by_hand = torch.einsum("rths,rthsp->rtp", experts.weights, experts.contributions)
+    torch.testing.assert_close(by_hand, expected, **EXACT)
+    # Weights are distributions over what stands in the row.
+    ones = torch.ones(ROWS, 3, n_heads, dtype=torch.float64)
+    torch.testing.assert_close(experts.weights.sum(-1), ones)
+    for t, m in enumerate(TARGETS):
+        stands = rows.shown.clone()
+        stands[:, m] = True
+        assert torch.equal(experts.weights[:, t, 0] > 0, stands)
 
 
 def layer_of(layer):
@@ -103,32 +105,44 @@ def by_torch(stack, rows, r, m):
     """A row's logits from torch.nn.MultiheadAttention, absent cells cut out."""
     positions = [j for j in range(stack.n_positions) if rows.shown[r, j] or j == m]
     x = torch.stack([stack.positions[j] + cell(stack, rows, r, j, m) for j in positions])
-    update, _ = layer_of(stack.layer)(x[None], x[None], x[None], need_weights=False)
-    z = x + update[0]
-    x = z + functional.linear(z, stack.layer.hidden, stack.layer.hidden_bias)
+    for layer in stack.layers:
+        update, _ = layer_of(layer)(x[None], x[None], x[None], need_weights=False)
+        z = x + update[0]
+        x = z + functional.linear(z, layer.hidden, layer.hidden_bias)
     state = x[positions.index(m)]
     return functional.linear(state, stack.readout[m], stack.readout_bias[m]).detach()
 
 
-@EVERY
-@pytest.mark.parametrize("n_heads", [1, 2, 3])
-def test_the_mixture_of_experts_is_the_network(n_heads, kind):
-    attention, rows = network(n_heads=n_heads, embed=2 * n_heads), sentences(kind)
+@pytest.mark.parametrize("kind", ["plain", "everything"])
+@pytest.mark.parametrize("n_heads", [1, 3])
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_the_networks_own_computation_is_that_of_torch(n_layers, n_heads, kind):
+    stack = network(n_layers=n_layers, n_heads=n_heads, embed=2 * n_heads)
+    rows = sentences(kind)
     expected = torch.stack(
-        [torch.stack([by_torch(attention, rows, r, m) for m in TARGETS]) for r in range(ROWS)]
+        [torch.stack([by_torch(stack, rows, r, m) for m in TARGETS]) for r in range(ROWS)]
     )
-    experts = as_experts(attention, rows, TARGETS)
     assert spread(expected) > 1e-3
+    torch.testing.assert_close(forward(stack, rows, TARGETS), expected, **EXACT)
+
+
+@EVERY
+@pytest.mark.parametrize(("n_layers", "n_heads"), [(1, 2), (2, 1), (2, 3), (3, 2)])
+def test_the_paths_of_several_layers_add_up_to_the_network(n_layers, n_heads, kind):
+    stack, rows = network(n_layers=n_layers, n_heads=n_heads), sentences(kind)
+    experts, expected = (f(stack, rows, TARGETS) for f in (path_experts, forward))
+    assert spread(expected) > 1e-2
+    assert len(experts.parts) == 2**n_layers
+    assert all(float(part.abs().max()) > 1e-3 for part in experts.parts.values())
     torch.testing.assert_close(experts.logits, expected, **EXACT)
-    by_hand = torch.einsum("rths,rthsp->rtp", experts.weights, experts.contributions)
-    torch.testing.assert_close(by_hand, expected, **EXACT)
-    # Weights are distributions over what stands in the row.
-    ones = torch.ones(ROWS, 3, n_heads, dtype=torch.float64)
-    torch.testing.assert_close(experts.weights.sum(-1), ones)
     for t, m in enumerate(TARGETS):
-        stands = rows.shown.clone()
-        stands[:, m] = True
-        assert torch.equal(experts.weights[:, t, 0] > 0, stands)
+        others = torch.arange(N_POSITIONS) != m
+        # The direct path is the target's own, and absent cells add nothing.
+        assert float(experts.parts[()][:, t, others].abs().max()) == 0.0
+        assert not experts.total[:, t][~rows.shown & others].any()
+    if n_layers == 1:
+        own = as_experts(stack, rows, TARGETS).weights
+        torch.testing.assert_close(experts.weights[0][:, 0, :, 3], own[:, 0], **EXACT)
 
 
 def zeros(part, *names):
@@ -144,7 +158,7 @@ def test_score_components_depend_on_what_their_names_say():
     torch.testing.assert_close(of_tokens.total, scores.token, **EXACT)
     torch.testing.assert_close(of_tokens.token, scores.token, **EXACT)
     blank = dataclasses.replace(
-        zeros(attention, "tokens", "mask"), layer=zeros(attention.layer, "query_bias")
+        zeros(attention, "tokens", "mask"), layers=(zeros(attention.layer, "query_bias"),)
     )
     of_positions = score_components(blank, rows, TARGETS).total
     expected = scores.position_position.expand(ROWS, -1, -1, -1)
@@ -167,20 +181,42 @@ def test_similarity_components_are_lemma_1_s():
         torch.testing.assert_close(result, expected, **EXACT)
 
 
+def test_weights_of_a_center_word_are_what_a_network_that_asks_with_it_would_give():
+    attention, rows, m = network(), sentences("absent"), 0
+    centers, layer = torch.tensor([[5, 2, 7, 5]]), attention.layer
+    weights = center_weights(attention, rows, [m], centers=centers)
+    x = torch.stack([attention.tokens[rows.code[:, j].clamp(min=0)] for j in range(N_POSITIONS)], 1)
+    x[:, m] = attention.mask
+    x = x + attention.positions
+    shown = rows.shown.clone()
+    shown[:, m] = True
+    for index, token in enumerate(centers[0]):
+        call = attention.tokens[token] + attention.positions[m]
+        for h in range(2):
+            query = layer.query[h] @ call + layer.query_bias[h]
+            scores = layer.scale * (x @ layer.key[h].T) @ query
+            expected = scores.masked_fill(~shown, -torch.inf).softmax(-1)
+            torch.testing.assert_close(weights[:, 0, h, :, index], expected, **EXACT)
+    assert float((weights[..., 0] - weights[..., 1]).abs().max()) > 1e-3
+
+
 def test_weights_that_do_not_fit_are_refused():
     """As outside of tests, where annotated shapes are not checked before the code's own checks."""
     attention = network()
     changes = [
         (attention, {"mask": torch.zeros(5).double()}, r"`mask` must have shape \(embed\), got"),
         (attention, {"mask": torch.zeros(6)}, "`mask` must have the dtype of all other weights"),
+        (attention, {"layers": ()}, "`layers` must hold at least one layer"),
         (attention.layer, {"scale": 0.0}, "`scale` must be a number > 0"),
     ]
     for part, change, message in changes:
         with unchecked(), pytest.raises(ExfamError, match=message):
             dataclasses.replace(part, **change)
-    wider = network(embed=8).layer
+    wider = network(embed=8).layers
     with pytest.raises(ExfamError, match="`hidden` must have shape"):
-        dataclasses.replace(attention, layer=wider)
+        LinearAttention(**{**vars(attention), "layers": wider})
+    with pytest.raises(ExfamError, match="`network` must be of one layer, got 2"):
+        as_experts(network(n_layers=2), sentences(), TARGETS)
 
 
 CODE = torch.zeros(2, N_POSITIONS, dtype=torch.int64)
@@ -202,6 +238,7 @@ def test_rows_that_are_no_sentences_are_refused(given, message):
 HALF = torch.full(CODE.shape, 0.5)
 
 
+@pytest.mark.parametrize("compute", [forward, as_experts, path_experts])
 @pytest.mark.parametrize(
     ("rows", "target", "message"),
     [
@@ -211,6 +248,6 @@ HALF = torch.full(CODE.shape, 0.5)
         (Sentences(CODE + 15, HALF), 0, "`code` must name one of the network's 16 tokens"),
     ],
 )
-def test_sentences_of_another_network_are_refused(rows, target, message):
+def test_sentences_of_another_network_are_refused(compute, rows, target, message):
     with pytest.raises(ExfamError, match=message):
-        as_experts(network(), rows, [target])
+        compute(network(), rows, [target])

@@ -1,4 +1,4 @@
-"""The weights of a linear attention network, as the theorems speak of them."""
+"""The weights of linear attention networks, as the theorems speak of them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,29 +47,45 @@ class AttentionLayer:
 
 @dataclass(frozen=True, eq=False)
 class LinearAttention:
-    """A linear attention layer between embeddings and outputs, which theorem 2 is about.
+    """Linear attention layers between embeddings and outputs; theorem 2 is about one of them.
 
     `tokens` holds c_w of every token (of all columns, one after another, where each has its own),
     `mask` is c_MASK and `positions` p_j. `readout` is W'' of each position that may be masked (the
-    same repeated where positions share it). Raises ExfamError for shapes that do not fit or mixed
-    dtypes.
+    same repeated where positions share it). Raises ExfamError for shapes that do not fit, mixed
+    dtypes or no layer.
+
+    >>> network = random_network(torch.Generator().manual_seed(0), n_layers=2)
+    >>> len(network.layers), network.n_positions
+    (2, 3)
     """
 
     tokens: Float[Tensor, "tokens embed"]
     mask: Float[Tensor, "embed"]
     positions: Float[Tensor, "positions embed"]
-    layer: AttentionLayer
+    layers: tuple[AttentionLayer, ...]
     readout: Float[Tensor, "positions params embed"]
     readout_bias: Float[Tensor, "positions params"]
 
     def __post_init__(self) -> None:
+        if not self.layers:
+            raise ExfamError("`layers` must hold at least one layer, got none.")
         _check_shapes(vars(self), _shapes(LinearAttention))
-        inner = {"tokens": self.tokens, "hidden": self.layer.hidden}
-        _check_shapes(inner, {"tokens": "tokens embed", "hidden": "embed embed"})
+        for layer in self.layers:
+            inner = {"tokens": self.tokens, "hidden": layer.hidden}
+            _check_shapes(inner, {"tokens": "tokens embed", "hidden": "embed embed"})
 
     @property
     def n_positions(self) -> int:
         return self.positions.shape[0]
+
+    @property
+    def layer(self) -> AttentionLayer:
+        """The only layer. Raises ExfamError for a network of several."""
+        if len(self.layers) > 1:
+            raise ExfamError(
+                f"`network` must be of one layer, got {len(self.layers)}. See `path_experts`."
+            )
+        return self.layers[0]
 
 
 def _shapes(kind: type) -> dict[str, str]:
@@ -96,3 +112,36 @@ def _check_shapes(parts: Mapping[str, Tensor], shapes: Mapping[str, str]) -> Non
             raise ExfamError(
                 f"`{name}` must have the dtype of all other weights, {dtype}, got {part.dtype}."
             )
+
+
+def random_network(
+    generator: torch.Generator,
+    *,
+    n_layers: int = 1,
+    n_heads: int = 2,
+    n_positions: int = 3,
+    n_tokens: int = 7,
+    embed: int = 6,
+) -> LinearAttention:
+    """A network with random weights in float64, with heads of 2 and 4 outputs, to try things on."""
+    head, params = 2, 4
+
+    def draw(*shape: int) -> Tensor:
+        return 0.6 * torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    sizes, shapes = {"heads": n_heads, "head": head, "embed": embed}, _shapes(AttentionLayer)
+    layers = tuple(
+        AttentionLayer(
+            **{name: draw(*(sizes[dim] for dim in dims.split())) for name, dims in shapes.items()},
+            scale=head**-0.5,
+        )
+        for _ in range(n_layers)
+    )
+    return LinearAttention(
+        tokens=draw(n_tokens, embed),
+        mask=draw(embed),
+        positions=draw(n_positions, embed),
+        layers=layers,
+        readout=draw(n_positions, params, embed),
+        readout_bias=draw(n_positions, params),
+    )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.experts.bundle import LinearAttention
@@ -79,13 +79,42 @@ class SimilarityComponents:
 def as_experts(network: LinearAttention, sentences: Sentences, targets: Sequence[int]) -> Experts:
     """The network's logits of each target as a mixture of experts, exactly.
 
-    This and what follows raise ExfamError where sentences or targets are not the network's.
+    This and what follows raise ExfamError where sentences or targets are not the network's, and
+    for a network of several layers.
+
+    >>> from exfam.experts import random_network
+    >>> network = random_network(torch.Generator().manual_seed(0))
+    >>> experts = as_experts(network, Sentences(torch.tensor([[0, -1, 2]])), [2])
+    >>> experts.weights.sum(-1).round(decimals=6).tolist()
+    [[[1.0, 1.0]]]
     """
     scores = score_components(network, sentences, targets).total
     weighs = weighing(sentences, targets)[:, :, None]
     weights = scores.masked_fill(~weighs, -torch.inf).softmax(-1)
     contributions = similarity_components(network, sentences, targets).total
     return Experts(weights, contributions.masked_fill(~weighs[..., None], 0.0))
+
+
+def center_weights(
+    network: LinearAttention,
+    sentences: Sentences,
+    targets: Sequence[int],
+    *,
+    centers: Int64[Tensor, "targets params"],
+) -> Float[Tensor, "rows targets heads positions params"]:
+    """Weights that depend on the center word: each candidate asks with its own vector, not MASK's.
+
+    pi_j(b) = softmax_j of x_j^T W^KQ (c_b + p_m), as in attention word embeddings. `centers` are
+    rows of `tokens`: the token of each output. Times the contributions of `as_experts` and summed
+    over heads and positions they give another model's logits. Source: "Bidirectional attention as
+    a mixture of continuous word experts", footnote 1, after Sonkar et al. (2020).
+    """
+    layer, placed = network.layer, masked_copies(network, sentences, targets) + network.positions
+    asks = network.tokens[centers] + network.positions[list(targets)][:, None]
+    query = torch.einsum("hde,tpe->thpd", layer.query, asks) + layer.query_bias[:, None]
+    key = torch.einsum("hde,rtse->rthsd", layer.scale * layer.key, placed)
+    scores, weighs = key @ query.mT, weighing(sentences, targets)[:, :, None, :, None]
+    return scores.masked_fill(~weighs, -torch.inf).softmax(3)
 
 
 def score_components(

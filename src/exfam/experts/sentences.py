@@ -1,4 +1,4 @@
-"""Rows as sentences of tokens."""
+"""Rows as sentences of tokens, and the network's own computation on them, step by step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.experts.bundle import LinearAttention
+from exfam.experts.bundle import AttentionLayer, LinearAttention
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,3 +85,48 @@ def check_sentences(network: LinearAttention, sentences: Sentences, targets: Seq
     wrong = [m for m in targets if not 0 <= m < n_positions]
     if wrong:
         raise ExfamError(f"`targets` must be in 0 .. {n_positions - 1}, got {wrong[0]}.")
+
+
+def forward(
+    network: LinearAttention, sentences: Sentences, targets: Sequence[int]
+) -> Float[Tensor, "rows targets params"]:
+    """Logits of each target, computed as the network is written: one masked copy for each target.
+
+    X = Xbar C + P with MASK at the target; for each layer softmax(X W_Q^T W_K X^T scale) X W_V^T,
+    W_O, residual, W' with residual; W'' at the target. Slow: the witness of the expert view.
+    Source: "Bidirectional attention as a mixture of continuous word experts", section 2.1.
+    """
+    check_sentences(network, sentences, targets)
+    # Xbar: rows, positions, tokens + 1, the last being MASK.
+    n_tokens = network.tokens.shape[0]
+    eye = torch.eye(n_tokens + 1, dtype=network.tokens.dtype)
+    f = sentences.share_of_next.to(eye.dtype)[..., None]
+    following = (sentences.token + 1).clamp(max=n_tokens)
+    one_hot = (1 - f) * eye[sentences.token] + f * eye[following]
+    one_hot = torch.where(sentences.is_mask[..., None], eye[-1], one_hot)
+    logits = [_masked_copy(network, one_hot, sentences.shown, m) for m in targets]
+    return torch.stack(logits, dim=1)
+
+
+def _masked_copy(network: LinearAttention, one_hot: Tensor, shown: Tensor, m: int) -> Tensor:
+    one_hot, shown = one_hot.clone(), shown.clone()
+    one_hot[:, m] = 0.0
+    one_hot[:, m, -1] = 1.0
+    shown[:, m] = True
+    x = one_hot @ torch.cat([network.tokens, network.mask[None]]) + network.positions
+    for layer in network.layers:
+        x = _layer(layer, x, shown)
+    return x[:, m] @ network.readout[m].T + network.readout_bias[m]
+
+
+def _layer(layer: AttentionLayer, x: Tensor, shown: Tensor) -> Tensor:
+    z = layer.out_bias.expand_as(x)
+    for h in range(layer.n_heads):
+        query = x @ layer.query[h].T + layer.query_bias[h]
+        key = x @ layer.key[h].T
+        value = x @ layer.value[h].T + layer.value_bias[h]
+        scores = layer.scale * query @ key.mT
+        weights = scores.masked_fill(~shown[:, None], -torch.inf).softmax(-1)
+        z = z + weights @ value @ layer.out[h].T
+    z = x + z
+    return z + z @ layer.hidden.T + layer.hidden_bias

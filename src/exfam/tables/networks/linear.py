@@ -165,7 +165,7 @@ class LinearTableNetwork(TableNetwork):
             tokens=of(self.tokens.tokens()),
             mask=of(self.tokens.blank)[0],
             positions=of(self.tokens.positions),
-            layer=layer,
+            layers=(layer,),
             readout=of(weight).expand(n_columns, -1, -1),
             readout_bias=of(bias).expand(n_columns, -1),
         )
