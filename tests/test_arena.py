@@ -131,6 +131,10 @@ def test_the_command_fits_what_is_not_there_and_writes_a_page(tmp_path, monkeypa
     assert difference(same, base) == (0.0, 0.0)
     mean, error = difference(popular, base)
     assert mean == pytest.approx(popular.nats - base.nats) and mean > error > 0
+    ranked = {"name": "ndcg", "per": "ranked"}
+    mean, error = difference(base, popular, **ranked)
+    assert mean == pytest.approx(base.mean(*ranked.values()) - popular.mean(*ranked.values()))
+    assert 0 < error < 1
 
 
 def test_a_package_that_is_not_there_is_a_row(tmp_path, monkeypatch):

@@ -287,8 +287,9 @@ def test_calibration_has_a_part_for_items_and_for_each_value():
     assert levels == [["50 %", "50.0 %"], ["80 %", "80.0 %"], ["90 %", "90.0 %"]]
 
 
-def test_attention_is_shown_of_uneven_groups_by_layer_cut_to_ten_elements():
+def test_attention_is_shown_of_uneven_groups_by_layer_cut_to_ten_elements(monkeypatch):
     fitted, frame = model("efa"), baskets(seed=1)
+    monkeypatch.setattr(fitted, "gain_", None)
     section = attention_section(gathered(fitted, frame, baselines=False))
     titles = [picture.title for picture in pictures(section)]
     assert len(titles) == 8 and titles[0].endswith("layer 1 of the item part")

@@ -15,6 +15,7 @@ HEADERS = (
     "more than EFA()",
     "recall@10",
     "NDCG@10",
+    "less than EFA()",
     "fit CPU s",
     "GB",
     "seeds",
@@ -45,9 +46,11 @@ class Standing:
         return float(np.mean([row[name] for row in self.rows]))
 
 
-def difference(standing: Standing, reference: Standing) -> tuple[float, float]:
-    """Nats less those of the reference, and the standard error by test group."""
-    less, size = standing.sums("nats") - reference.sums("nats"), reference.sums("elements")
+def difference(
+    standing: Standing, reference: Standing, *, name: str = "nats", per: str = "elements"
+) -> tuple[float, float]:
+    """Nats, or another mean, less those of the reference, and the standard error by test group."""
+    less, size = standing.sums(name) - reference.sums(name), reference.sums(per)
     mean, n = less.sum() / size.sum(), len(size)
     rest = less - mean * size
     return float(mean), float(np.sqrt((rest**2).sum() * n / (n - 1)) / size.sum())
@@ -96,16 +99,19 @@ def _of(rows: Sequence[Row], kind: Kind, dataset: str, contender: str) -> list[R
 
 
 def _cells(standing: Standing, reference: Standing | None) -> tuple[str, ...]:
-    compared = ""
+    compared = ranked = ""
     if reference is not None and reference is not standing:
         compared = "{:+.4f} ± {:.4f}".format(*difference(standing, reference))
+        behind = difference(reference, standing, name="ndcg", per="ranked")
+        ranked = "{:+.4f} ± {:.4f}".format(*behind)
     settings: dict[str, Any] = standing.rows[0]["settings"]
     return (
         standing.label,
         f"{standing.nats:.4f}",
         compared,
         f"{standing.mean('recall', 'ranked'):.3f}",
-        f"{standing.mean('ndcg', 'ranked'):.3f}",
+        f"{standing.mean('ndcg', 'ranked'):.4f}",
+        ranked,
         f"{standing.cost('fit_cpu_seconds'):,.1f}",
         f"{standing.cost('peak_gigabytes'):.2f}",
         str(len(standing.rows)),

@@ -16,7 +16,6 @@ OF_THE_PAPER = {
     "head_dim": 16,
     "feed_forward_dim": 0,
     "tie": "none",
-    "dropout": 0.2,
     "learning_rate": 0.005,
     "weight_decay": 0.1,
     "max_epochs": 60,
@@ -43,7 +42,7 @@ def test_without_a_base_defaults_are_those_of_the_paper():
 @pytest.mark.parametrize("kind", ByKind._fields)
 @pytest.mark.parametrize("name", DEFAULTS)
 def test_what_is_given_is_taken(name, kind):
-    other = "reflection" if name == "tie" else np.float64(0.125) if name == "dropout" else 7
+    other = "reflection" if name == "tie" else np.float64(0.125) if name == "learning_rate" else 7
     values = resolved(EFA(**{name: other}), kind=kind)
     assert values.pop(name) == other
     others = {key: getattr(by, kind) for key, by in DEFAULTS.items() if key != name}
@@ -55,7 +54,7 @@ def test_what_is_given_is_taken(name, kind):
 @pytest.mark.parametrize(
     ("kind", "sizes"),
     [
-        ("sequences", {100: 60, 20_000: 50, 80_000: 12, 10**8: 10}),
+        ("sequences", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
         ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
         ("otherwise", {100: 60, 10**8: 60}),
     ],

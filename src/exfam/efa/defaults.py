@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from exfam.efa.plan import FitPlan
 from exfam.estimator.rules import python_number
 
 
@@ -26,7 +25,6 @@ DEFAULTS = {
     "head_dim": ByKind(16, 16, 32),
     "feed_forward_dim": ByKind(0, 0, 128),
     "tie": ByKind("none", "none", "same"),
-    "dropout": ByKind(0.2, 0.2, 0.3),
     "learning_rate": ByKind(0.005, 0.005, 0.003),
     "weight_decay": ByKind(0.1, 0.1, 1.0),
     "max_epochs": ByKind(60, 60, 60),
@@ -37,9 +35,8 @@ DEFAULTS = {
 
 # With a base, about as many elements are gone through in a fit, in at least as many epochs: then
 # the learning rate falls to 0 when little more is to be learned, of few data and of many.
-ELEMENTS_IN_ALL = {"sets": 1_600_000, "sequences": 1_000_000}
-LEAST_EPOCHS = {"sets": 20, "sequences": 10}
-# With a base, steps sum over some of a catalog of more items, of sets in fewer epochs at least.
+ELEMENTS_IN_ALL, LEAST_EPOCHS = 1_600_000, 20
+# With a base, steps sum over some of a catalog of more items, in fewer epochs at least.
 MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 # With a base, fewer data are gone through by several members, each of which holds out other groups,
 # if these are not too few to weigh it by.
@@ -62,11 +59,6 @@ class DataSize(NamedTuple):
     n_elements: int = 0
     n_items: int = 0
     n_held_out: int = 0
-
-    @classmethod
-    def of(cls, plan: FitPlan) -> "DataSize":
-        n_held_out = len(plan.validation) if plan.validation is not None and plan.holds_out else 0
-        return cls(plan.train.n_elements, plan.schema.n_items or 0, n_held_out)
 
 
 _SMALL = DataSize()
@@ -91,10 +83,8 @@ def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str,
 def _of_size(kind: str, size: DataSize, *, most_epochs: int) -> dict[str, Any]:
     """What depends on how many data there are, with a base."""
     n_elements, samples = max(1, size.n_elements), size.n_items > MOST_ITEMS
-    least = LEAST_EPOCHS[kind]
-    if samples:
-        least = min(least, LEAST_SAMPLED_EPOCHS)
-    enough = max(least, ELEMENTS_IN_ALL[kind] // n_elements)
+    least = LEAST_SAMPLED_EPOCHS if samples else LEAST_EPOCHS
+    enough = max(least, ELEMENTS_IN_ALL // n_elements)
     chosen: dict[str, Any] = {"max_epochs": min(most_epochs, enough)}
     if samples:
         chosen["n_sampled_items"] = N_SAMPLED_ITEMS

@@ -16,7 +16,7 @@ from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.contributions import Contributions, explain_next
 from exfam.efa.corrected import fit_corrected
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
-from exfam.efa.defaults import DataSize, chosen_of, resolved, schedule_of
+from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
 from exfam.efa.gate import Gain
 from exfam.efa.group_estimator import GroupEstimator
@@ -154,11 +154,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         "share a step; "
         "None is None, or 1024 for groups of items with a base without `batch_size`",
     )
-    dropout: float | None = parameter(
-        OrNone(Fraction()),
-        "share of units dropped in training, less for large data; "
-        "None is 0.2, or 0.3 for sequences of items with a base",
-        default=None,
+    dropout: float = parameter(
+        Fraction(), "share of units dropped in training, less for large data", default=0.2
     )
     learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
@@ -191,8 +188,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or with a base of items as few as go "
-        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items), of sequences "
-        "1,000,000 and 10",
+        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items)",
         default=None,
     )
 
@@ -219,11 +215,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         kind = "otherwise"
         if has_base and not plan.values:
             kind = "sequences" if self.direction == "causal" else "sets"
-        size = DataSize.of(plan)
-        self.resolved_ = resolved(self, kind=kind, size=size)
+        self.resolved_ = resolved(self, kind=kind, size=plan.size)
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
-            "schedule": schedule_of(kind, size),
+            "schedule": schedule_of(kind, plan.size),
         }
         seeds = [int(self.seed) + number for number in range(self.resolved_["ensemble"])]
         training = {"seeds": seeds, "n_sampled": self.resolved_["n_sampled_items"]}

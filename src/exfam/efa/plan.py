@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError, ExfamWarning, check_choice, check_positive
 from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
+from exfam.efa.defaults import DataSize
 from exfam.efa.inputs import check_no_repeats
 from exfam.estimator.members import choose_families, train_members
 from exfam.estimator.rules import checkpoint_path, listed
@@ -51,6 +52,12 @@ class FitPlan:
     def holds_out(self) -> bool:
         """Whether the fit took its validation groups from the data."""
         return self.validation is not None and not self.validation_is_given
+
+    @property
+    def size(self) -> DataSize:
+        """What defaults depend on."""
+        n_held_out = 0 if self.validation is None or not self.holds_out else len(self.validation)
+        return DataSize(self.train.n_elements, self.schema.n_items or 0, n_held_out)
 
     def folds(self, n: int, *, seed: int) -> list["FitPlan"]:
         """Plans of the same data that hold out other groups, `n` of them if there are as many.

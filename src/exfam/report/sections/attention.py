@@ -1,5 +1,6 @@
 """Which elements of a group the model looks at."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,17 +30,15 @@ def attention_section(material: Material) -> Section:
     if groups is None:
         return left_out(_TITLE, "no data were given to attend to.")
     candidates, cut = _candidates(groups, seed=material.seed)
-    explained = [] if candidates is None else model.explain(candidates)
+    explained = [] if candidates is None else _of_use(model, model.explain(candidates))
     explanations = [group for group in explained if len(group.centers) <= 2 * _MOST]
     if candidates is None or not explanations:
         return left_out(_TITLE, "no group has two elements or more.")
     reasons = _reasons(model, candidates)
     if not explanations[0].weights:
-        text = ["The model is its base alone, without attention."]
+        gain = getattr(model, "gain_", None)
+        text = [str(gain or "The model is its base alone, without attention.")]
         return Section(_TITLE, text=text, parts=reasons)
-    gain = getattr(model, "gain_", None)
-    if gain is not None and not gain.gate:
-        return Section(_TITLE, text=[str(gain)], parts=reasons)
     first = explanations[0].weights.values()
     number = int(np.clip(_PANELS // sum(min(len(part), _MOST_LAYERS) for part in first), 1, 3))
     shown = sorted(explanations, key=_unevenness, reverse=True)[:number]
@@ -56,6 +55,17 @@ def attention_section(material: Material) -> Section:
     parts: list[Part] = [SideBySide(_pictures(explanation)) for explanation in shown]
     parts += reasons
     return Section(_TITLE, text=text, parts=parts)
+
+
+def _of_use(model: Any, explained: list[Explanation]) -> list[Explanation]:
+    """Explanations without the weights of attention that is switched off."""
+    gain = getattr(model, "gain_", None)
+    if gain is None or gain.gate:
+        return explained
+    return [
+        replace(group, weights={part: w for part, w in group.weights.items() if part != "items"})
+        for group in explained
+    ]
 
 
 def _reasons(model: Any, groups: Groups) -> list[Part]:
