@@ -23,7 +23,6 @@ MOST_TARGETS, MOST_OUTPUTS = 4_000, 20_000_000
 # correction that gains less than this in all of them is switched off.
 _HOLD = 2.0
 
-
 Sums = Float[np.ndarray, "groups"]
 # Members and the groups that none of them was trained on.
 HeldOut = tuple[Sequence[TwoPartModel], Groups]

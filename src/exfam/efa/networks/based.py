@@ -75,7 +75,8 @@ class BaseOffset:
         parts = [self.scale.new_zeros(0)]
         for rows in chunks_of(len(item), 512):
             distinct, column = item[rows].unique(return_inverse=True)
-            chosen = self.among(distinct).tile(rows, slice(0, len(distinct)))
+            some = self.at(rows).among(distinct)
+            chosen = some.tile(slice(0, len(column)), slice(0, len(distinct)))
             parts.append(chosen.gather(1, column[:, None])[:, 0])
         return torch.cat(parts)
 
