@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.arena.contenders.training import train
+from benchmarks.arena.contenders.training import DEVICE, train
 from benchmarks.arena.kind import Contender, Data, Fitted
 from benchmarks.arena.protocol import best_on_validation, popularity
 from torch import Tensor, nn
@@ -44,7 +44,8 @@ def fit_pairwise(data: Data, seed: int) -> Fitted:
 
 def _trained(data: Data, decay: float, seed: int) -> tuple[Fitted, int]:
     """`decay` is the sum of squares' factor in the nats of all training elements together."""
-    network = PairWeights(torch.as_tensor(np.log(popularity(data)), dtype=torch.float32))
+    log_popularity = torch.as_tensor(np.log(popularity(data)), dtype=torch.float32)
+    network = PairWeights(log_popularity).to(DEVICE)
     optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE)
     random = np.random.default_rng(seed)
     n_elements = data.train.n_elements
@@ -63,7 +64,7 @@ def _trained(data: Data, decay: float, seed: int) -> tuple[Fitted, int]:
 
     def predict(groups: Groups) -> np.ndarray:
         with torch.inference_mode():
-            return network(*_tensors(groups)).numpy()
+            return network(*_tensors(groups)).cpu().numpy()
 
     fitted = Fitted(predict)
     limits = {"max_epochs": MAX_EPOCHS, "patience": PATIENCE}
@@ -72,12 +73,13 @@ def _trained(data: Data, decay: float, seed: int) -> tuple[Fitted, int]:
 
 def _tensors(groups: Groups) -> tuple[Tensor, Tensor]:
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    return torch.as_tensor(groups.item).long(), torch.as_tensor(group)
+    item = torch.as_tensor(groups.item).long()
+    return item.to(DEVICE), torch.as_tensor(group, device=DEVICE)
 
 
 def _others(item: Tensor, group: Tensor, n_items: int) -> Tensor:
     """Which items the rest of each element's group holds."""
-    held = torch.zeros(int(group[-1]) + 1, n_items, dtype=torch.bool)
+    held = torch.zeros(int(group[-1]) + 1, n_items, dtype=torch.bool, device=item.device)
     held[group, item] = True
     others = held[group]
     others[torch.arange(len(item)), item] = False

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.arena.contenders.training import train
+from benchmarks.arena.contenders.training import DEVICE, train
 from benchmarks.arena.kind import Contender, Data, Fitted
 from benchmarks.arena.protocol import best_on_validation, popularity
 from torch import Tensor, nn
@@ -44,7 +44,7 @@ class SASRec(nn.Module):
     def forward(self, before: Tensor) -> Tensor:
         length = before.shape[1]
         vectors = self.dropout(self.items(before) + self.positions.weight[:length])
-        causal = torch.ones(length, length, dtype=torch.bool).triu(1)
+        causal = torch.ones(length, length, dtype=torch.bool, device=before.device).triu(1)
         return self.layers(vectors, mask=causal) @ self.items.weight[:-1].T + self.bias
 
 
@@ -63,7 +63,7 @@ def fit_sasrec(data: Data, seed: int) -> Fitted:
 def _trained(data: Data, dim: int, dropout: float, seed: int) -> tuple[Fitted, int]:
     torch.manual_seed(seed)
     log_popularity = torch.as_tensor(np.log(popularity(data)), dtype=torch.float32)
-    network = SASRec(log_popularity, dim, dropout)
+    network = SASRec(log_popularity, dim, dropout).to(DEVICE)
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     random = np.random.default_rng(seed)
 
@@ -88,7 +88,7 @@ def _trained(data: Data, dim: int, dropout: float, seed: int) -> tuple[Fitted, i
             for first in range(0, len(windows), BATCH_SIZE):
                 part = windows[first : first + BATCH_SIZE]
                 before, own = _batch(groups, part, data.n_items)
-                out.append(network(before)[own >= 0].numpy())
+                out.append(network(before)[own >= 0].cpu().numpy())
         return np.concatenate(out)
 
     fitted = Fitted(predict)
@@ -116,7 +116,7 @@ def _batch(groups: Groups, windows: list[Window], n_items: int) -> tuple[Tensor,
         if first not in starts:
             before[row, 0] = groups.item[first - 1]
         own[row, predicted - first : end - first] = groups.item[predicted:end]
-    return torch.as_tensor(before), torch.as_tensor(own)
+    return torch.as_tensor(before, device=DEVICE), torch.as_tensor(own, device=DEVICE)
 
 
 CONTENDERS = {

@@ -4,9 +4,13 @@ import copy
 from collections.abc import Callable
 
 import numpy as np
+import torch
 from benchmarks.arena.kind import Data, Fitted
 from benchmarks.arena.protocol import judge, some_validation
 from torch import nn
+
+# Of rivals in plain torch; exfam's own contenders stay on the CPU.
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def train(
