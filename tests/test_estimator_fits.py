@@ -7,6 +7,7 @@ import pytest
 import exfam
 from estimator_cases import COLUMNS, DIRECTIONS, KINDS, TRAINED, make, ratings, same_bits
 from exfam import ExfamError, Groups
+from exfam.efa import plan
 from exfam.efa.plan import hold_out_groups
 from exfam.encodings import ENCODINGS
 from exfam.families import Poisson
@@ -96,6 +97,17 @@ class TestValidation:
         names = [*train.group_names, *held_out.group_names]
         assert len(held_out) == 3 and sorted(names) == sorted(set(FRAME["user"]))
         assert make("efa", validation_fraction=0.9).fit(FRAME[:1]).history_.best is None
+
+    def test_fewer_groups_of_large_catalogs_are_held_out(self, monkeypatch):
+        """Every held-out element is compared with all items after every epoch."""
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        able = np.ones(len(groups), dtype=bool)
+        of_half = len(hold_out_groups(groups, able, fraction=0.5, seed=0)[1])
+        monkeypatch.setattr(plan, "MOST_HELD_OUT", groups.n_elements * groups.n_items // 4)
+        of_quarter = len(hold_out_groups(groups, able, fraction=0.5, seed=0)[1])
+        monkeypatch.setattr(plan, "MOST_HELD_OUT", 1)
+        train, held_out = hold_out_groups(groups, able, fraction=0.5, seed=0)
+        assert of_half > of_quarter > len(held_out) == 1 and len(train) == len(groups) - 1
 
     @every_trained
     @pytest.mark.parametrize("as_groups", [False, True])

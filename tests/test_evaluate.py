@@ -6,9 +6,11 @@ import torch
 
 from efa_cases import small_model
 from exfam.checks import ExfamError
+from exfam.efa.networks.based import NoCorrection
 from exfam.efa.networks.marginals import MarginalItems, MarginalValues
 from exfam.estimator import evaluate
 from exfam.estimator.evaluate import (
+    device_of,
     evaluation_batches,
     item_probabilities,
     log_probs,
@@ -66,6 +68,12 @@ def test_batches_stay_below_the_limit(conditional, limit):
     assert (len(batches) == len(GROUPS)) == (limit == 1)
     rows = torch.cat([batch.element[batch.present] for batch in batches])
     assert sorted(rows.tolist()) == list(range(GROUPS.n_rows))
+
+
+def test_models_without_parameters_say_where_they_are():
+    """Bases of items have buffers alone; batches must follow them to a GPU."""
+    assert device_of(NoCorrection(3, "causal").to("meta")).type == "meta"
+    assert device_of(torch.nn.Module()).type == "cpu"
 
 
 def marginal(**parts):

@@ -15,7 +15,7 @@ from exfam.efa.contributions import Contributions, contributions
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
-from exfam.estimator.evaluate import evaluation_batches
+from exfam.estimator.evaluate import device_of, evaluation_batches
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -138,7 +138,7 @@ def _sums_of_groups(
 ) -> Float[np.ndarray, "groups dim"]:
     """The sum over each group's targets of the `vectors` of a batch."""
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
-    device = next(model.parameters()).device
+    device = device_of(model)
     out = np.zeros((len(groups), dim), dtype=np.float32)
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):
@@ -203,7 +203,7 @@ def _mean_weights(
 ) -> Float64[Tensor, "layers heads length columns"]:
     """The mean over groups of the same length; after elements come null token and mask."""
     model.eval()
-    device = next(model.parameters()).device
+    device = device_of(model)
     total: Any = 0.0
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [model]):

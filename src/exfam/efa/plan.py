@@ -25,6 +25,9 @@ from exfam.training.history import History
 
 Weight = Float[np.ndarray, "elements"] | None
 
+# Outputs of all held-out elements: 20,000 elements of 100,000 items.
+MOST_HELD_OUT = 2_000_000_000
+
 _ORDERED = (
     "Name the column to sort by, order='time', or pass order='rows' if the rows, or the elements "
     "of Groups, come in an order that means something."
@@ -220,10 +223,14 @@ def hold_out_groups(
 ) -> tuple[Groups, Groups | None]:
     """Groups to train on, and a random share of those with a target to choose the epoch by.
 
-    None are held out where the share is less than one group.
+    None are held out where the share is less than one group. Of large catalogs fewer are, since
+    every held-out element is compared with all items after every epoch.
     """
     able = groups if has_target.all() else groups[has_target]
     share = min(fraction, 1 - 1 / len(able))  # one group at least stays to train on
+    if able.item is not None:
+        outputs = max(1, able.n_elements) * max(1, able.n_items)
+        share = min(share, max(MOST_HELD_OUT / outputs, 1.01 / len(able)))
     if len(able) * share < 1:
         return able, None
     train, held_out = able.split([1 - share, share], seed=seed)

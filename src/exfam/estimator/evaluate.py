@@ -6,12 +6,13 @@ cut so that memory stays bounded; results do not depend on how they are cut.
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from torch import Tensor
+from torch import Tensor, nn
 
 from exfam.catalog.linear import chunks_of
 from exfam.catalog.normalizer import ItemChoice
@@ -57,9 +58,15 @@ def _batches(members: Sequence[TwoPartModel], groups: Groups) -> Iterator[Batch]
     """Batches on the members' device, with the members set to predict."""
     for member in members:
         member.eval()
-    parameter = next(members[0].parameters(), torch.zeros(0))
+    device = device_of(members[0])
     for batch in evaluation_batches(groups, members):
-        yield batch.to(parameter.device)
+        yield batch.to(device)
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's tensors are; it may have buffers alone."""
+    tensors = chain(model.parameters(), model.buffers())
+    return next(tensors, torch.zeros(0)).device
 
 
 def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
