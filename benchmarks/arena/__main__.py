@@ -14,7 +14,7 @@ from benchmarks.arena.kind import Kind
 from benchmarks.arena.kinds import all_kinds
 from benchmarks.arena.page import write_page
 from benchmarks.arena.results import fit_and_judge, read_rows, result_path
-from benchmarks.arena.tables import HEADERS, describe, table
+from benchmarks.arena.tables import describe, headers, table
 from rich.console import Console
 from rich.table import Table
 
@@ -69,8 +69,8 @@ def _show(kind: Kind, datasets: list[str], out: Path) -> None:
         if not cells:
             continue
         shown = Table(title=f"{kind.name}: {dataset}")
-        for header in HEADERS:
-            shown.add_column(header, justify="left" if header == HEADERS[0] else "right")
+        for index, header in enumerate(headers(kind)):
+            shown.add_column(header, justify="right" if index else "left")
         for row in cells:
             shown.add_row(*row)
         console.print(shown)

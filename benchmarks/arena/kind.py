@@ -1,11 +1,8 @@
 """What a kind of data consists of: data sets, contenders, and what they are judged by."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
-import numpy as np
-from jaxtyping import Float
 
 from exfam.groups import Groups
 
@@ -42,19 +39,36 @@ class Data:
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """What a fit leaves: a number for every item at every element of groups, in their order.
+class Folds:
+    """A data set split several times: contenders are fitted to each, test groups come together."""
 
-    `exact`: whether these are log-probabilities (up to a constant), not scores
+    splits: Sequence[Any]
+
+    @property
+    def n_items(self) -> int:
+        return max(data.n_items for data in self.splits)
+
+    def sizes(self) -> dict[str, Any]:
+        """Those of the first split."""
+        return {**self.splits[0].sizes(), "folds": len(self.splits)}
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a fit leaves: predictions of all elements of groups, in their order.
+
+    `predict`: of items, a number for every item at every element; of values, distributions, or
+        a number for every element where these are scores
+    `exact`: whether these are log-probabilities (up to a constant) or distributions, not scores
     `settings`: chosen on validation, or else worth knowing
     `refit`: fits the same settings to the training groups of other data: once all is chosen,
         validation groups are data as well
     """
 
-    predict: Callable[[Groups], Float[np.ndarray, "elements items"]]
+    predict: Callable[[Groups], Any]
     exact: bool = True
     settings: Mapping[str, Any] = field(default_factory=dict)
-    refit: "Callable[[Data], Fitted] | None" = None
+    refit: "Callable[[Any], Fitted] | None" = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,23 +77,56 @@ class Contender:
 
     `label`: of tables; `ours`: of exfam, not a rival; `is_random`: whether seeds matter
     `needs`: a package that it cannot do without; `most_items`: of catalogs it can take
+    `unsuited`: why it cannot take data of this sort, or None where it can
     """
 
     label: str
-    fit: Callable[[Data, int], Fitted]
+    fit: Callable[[Any, int], Fitted]
     ours: bool = False
     is_random: bool = False
     needs: str | None = None
     most_items: int | None = None
+    unsuited: Callable[[Any], str | None] = lambda data: None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Where a data set comes from: `full` ones take hours and must be named by --full."""
 
-    read: Callable[[], Data]
+    read: Callable[[], Any]
     remark: str = ""
     full: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measure:
+    """A column of tables: the quotient of two sums by test group.
+
+    `compared`: the header of a column beside it, of differences to the reference;
+    `more_is_better`: then the difference is by how much a contender is behind
+    """
+
+    header: str
+    name: str
+    per: str = "elements"
+    digits: int = 4
+    compared: str | None = None
+    more_is_better: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """How the contenders of a kind are judged.
+
+    `finished`: a fit with its calibration, fitted again to training and validation groups
+    `sums`: of each test group, by name; "nats" and "elements" are among them
+    `measures`: the columns of tables made of these; `describe`: what else to say of the data
+    """
+
+    finished: Callable[[Fitted, Any], Fitted]
+    sums: Callable[[Fitted, Any], dict[str, list[float]]]
+    measures: Sequence[Measure]
+    describe: Callable[[Mapping[str, Any]], str]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +134,7 @@ class Kind:
     """A kind of data; its module in `kinds` is all that a further kind needs."""
 
     name: str
+    judging: Judging
     sources: Mapping[str, Source]
     contenders: Mapping[str, Contender]
     reference: str = "efa"

@@ -6,7 +6,7 @@ from pathlib import Path
 import benchmarks.arena
 from benchmarks.arena.kind import Kind
 from benchmarks.arena.results import Row
-from benchmarks.arena.tables import HEADERS, describe, difference, standings, table
+from benchmarks.arena.tables import describe, difference, headers, standings, table
 from matplotlib.figure import Figure
 
 from exfam.files import atomic_path, write_atomically
@@ -27,7 +27,7 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
         for dataset in kind.sources:
             cells = table(rows, kind, dataset)
             if cells:
-                parts += [f"### {dataset}", describe(rows, kind, dataset), _markdown(cells)]
+                parts += [f"### {dataset}", describe(rows, kind, dataset), _markdown(kind, cells)]
     write_atomically(path, "\n\n".join(parts) + "\n")
 
 
@@ -71,6 +71,7 @@ def _runs(rows: Sequence[Row]) -> str:
     )
 
 
-def _markdown(cells: Sequence[tuple[str, ...]]) -> str:
-    lines = [HEADERS, ("---", *["---:"] * (len(HEADERS) - 1)), *cells]
+def _markdown(kind: Kind, cells: Sequence[tuple[str, ...]]) -> str:
+    names = headers(kind)
+    lines = [names, ("---", *["---:"] * (len(names) - 1)), *cells]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,13 +1,13 @@
 """The protocol: nats and ranks of the elements of groups, each given its context."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.special
 import torch
-from benchmarks.arena.kind import Data, Fitted
+from benchmarks.arena.kind import Data, Fitted, Judging, Measure
 from jaxtyping import Bool, Float, Int64
 
 from exfam.groups import Groups
@@ -198,3 +198,25 @@ def _minimize(nats: Any, *, weigh_popularity: bool) -> tuple[torch.Tensor, float
     lbfgs.step(closure)
     best = (numbers * free).detach()
     return best, float(nats(best))
+
+
+def _repeats(data: Mapping[str, Any]) -> str:
+    return "No group repeats an item." if data["exclude"] else "Items may repeat."
+
+
+JUDGING = Judging(
+    finished=lambda fitted, data: refitted(calibrated(fitted, data), data),
+    sums=lambda fitted, data: judge(fitted, data.test, data).by_group(ranked=data.ranked),
+    measures=(
+        Measure(header="nats", name="nats", compared="more than EFA()"),
+        Measure(header="recall@10", name="recall", per="ranked", digits=3),
+        Measure(
+            header="NDCG@10",
+            name="ndcg",
+            per="ranked",
+            compared="less than EFA()",
+            more_is_better=True,
+        ),
+    ),
+    describe=_repeats,
+)

@@ -20,10 +20,10 @@ RANDOM = {"how": "random", "parts": [0.8, 0.1, 0.1]}
 @cache
 def suite_rows() -> list[dict[str, Any]]:
     """What the suite says of its files."""
-    return json.loads(_suite_file("suite.json").read_text(encoding="utf-8"))
+    return json.loads(suite_file("suite.json").read_text(encoding="utf-8"))
 
 
-def _suite_file(name: str) -> Any:
+def suite_file(name: str) -> Any:
     path = find_file(f"suite/{name}")
     if path is None:
         raise DataError(
@@ -47,7 +47,7 @@ def read_suite(
     `cut`: groups of training, validation and test at most, drawn with seed 0
     """
     row = next(row for row in suite_rows() if row["file"] == file and row["kind"] == kind)
-    path = _suite_file(file.removesuffix(".gz"))
+    path = suite_file(file.removesuffix(".gz"))
     columns = {"group": row["group"][0], "item": row["item"]}
     if path.suffix == ".parquet":
         frame = pd.read_parquet(path)
@@ -75,9 +75,9 @@ def split_frame(
         frame = frame.drop_duplicates([group, item])
     else:
         frame = frame.sort_values(order, kind="stable")
-    parts = [frame[rows] for rows in _rows(frame, group, split)]
+    parts = [frame[rows] for rows in part_rows(frame, group, split)]
     if cut is not None:
-        parts = [_drawn(part, group, most) for part, most in zip(parts, cut, strict=True)]
+        parts = [drawn(part, group, most) for part, most in zip(parts, cut, strict=True)]
     names = np.sort(parts[0][item].unique())
     code = pd.Series(np.arange(len(names)), index=names)
     coded = [part.assign(code=part[item].map(code)) for part in parts]
@@ -105,7 +105,7 @@ def as_data(
     )
 
 
-def _rows(frame: pd.DataFrame, group: str, split: dict[str, Any]) -> list[np.ndarray]:
+def part_rows(frame: pd.DataFrame, group: str, split: dict[str, Any]) -> list[np.ndarray]:
     """Which rows are in training, validation and test."""
     if split["how"] == "time":
         value = frame[split["column"]]
@@ -120,7 +120,7 @@ def _rows(frame: pd.DataFrame, group: str, split: dict[str, Any]) -> list[np.nda
     return [frame[group].isin(part).to_numpy() for part in np.split(names, ends)]
 
 
-def _drawn(frame: pd.DataFrame, group: str, most: int) -> pd.DataFrame:
+def drawn(frame: pd.DataFrame, group: str, most: int) -> pd.DataFrame:
     names = np.sort(frame[group].unique())
     kept = np.random.default_rng(0).permutation(names)[:most]
     return frame[frame[group].isin(kept)]

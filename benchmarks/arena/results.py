@@ -10,8 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arena.kind import Contender, Kind
-from benchmarks.arena.protocol import calibrated, judge, refitted
+from benchmarks.arena.kind import Contender, Folds, Kind
 
 from exfam.files import write_atomically
 from exfam_studies.common.provenance import this_run
@@ -35,32 +34,48 @@ def fit_and_judge(kind: Kind, dataset: str, contender: str, seed: int, *, folder
     chosen = kind.contenders[contender]
     data = kind.sources[dataset].read()
     named = {"kind": kind.name, "dataset": dataset, "contender": contender, "seed": seed}
-    row: Row = {**named, "data": data.sizes(), "missing": _missing(chosen, data.n_items)}
+    row: Row = {**named, "data": data.sizes(), "missing": _missing(chosen, data)}
     if row["missing"] is None:
-        start = time.process_time()
-        fitted = refitted(calibrated(chosen.fit(data, seed), data), data)
-        fit_seconds = time.process_time() - start
-        elements = judge(fitted, data.test, data)
-        row |= {
-            "by_group": elements.by_group(ranked=data.ranked),
-            "settings": dict(fitted.settings),
-            "fit_cpu_seconds": round(fit_seconds, 2),
-            "judge_cpu_seconds": round(time.process_time() - start - fit_seconds, 2),
-            "peak_gigabytes": round(_peak_gigabytes(), 3),
-        }
+        splits = data.splits if isinstance(data, Folds) else [data]
+        row |= _together([_judged(kind, chosen, split, seed) for split in splits])
+        row["peak_gigabytes"] = round(_peak_gigabytes(), 3)
     row |= {"load": round(os.getloadavg()[0], 1), "run": asdict(this_run())}
     path = result_path(folder, dataset, contender, seed)
     write_atomically(path, json.dumps(row, default=str) + "\n")
     return row
 
 
-def _missing(contender: Contender, n_items: int) -> str | None:
+def _judged(kind: Kind, contender: Contender, data: Any, seed: int) -> Row:
+    """What becomes of one split of the data."""
+    start = time.process_time()
+    fitted = kind.judging.finished(contender.fit(data, seed), data)
+    fit_seconds = time.process_time() - start
+    sums = kind.judging.sums(fitted, data)
+    return {
+        "by_group": sums,
+        "settings": dict(fitted.settings),
+        "fit_cpu_seconds": round(fit_seconds, 2),
+        "judge_cpu_seconds": round(time.process_time() - start - fit_seconds, 2),
+    }
+
+
+def _together(splits: list[Row]) -> Row:
+    """One row of all splits, with the settings of the first: groups follow, seconds add up."""
+    row = dict(splits[0])
+    for name in row["by_group"]:
+        row["by_group"][name] = sum((split["by_group"][name] for split in splits), [])
+    for name in ("fit_cpu_seconds", "judge_cpu_seconds"):
+        row[name] = round(sum(split[name] for split in splits), 2)
+    return row
+
+
+def _missing(contender: Contender, data: Any) -> str | None:
     """Why the contender does not take part, if it does not."""
     if contender.needs is not None and find_spec(contender.needs) is None:
         return "not installed"
-    if contender.most_items is not None and n_items > contender.most_items:
+    if contender.most_items is not None and data.n_items > contender.most_items:
         return f"more than {contender.most_items:,} items"
-    return None
+    return contender.unsuited(data)
 
 
 def _peak_gigabytes() -> float:

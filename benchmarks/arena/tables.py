@@ -5,22 +5,19 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarks.arena.kind import Kind
+from benchmarks.arena.kind import Kind, Measure
 from benchmarks.arena.results import Row
 from jaxtyping import Float
 
-HEADERS = (
-    "contender",
-    "nats",
-    "more than EFA()",
-    "recall@10",
-    "NDCG@10",
-    "less than EFA()",
-    "fit CPU s",
-    "GB",
-    "seeds",
-    "nats from",
-)
+COSTS = ("fit CPU s", "GB", "seeds", "nats from")
+
+
+def headers(kind: Kind) -> tuple[str, ...]:
+    """Of the columns of a kind's tables."""
+    names = ["contender"]
+    for measure in kind.judging.measures:
+        names += [measure.header, *([measure.compared] if measure.compared else [])]
+    return (*names, *COSTS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +64,14 @@ def standings(rows: Sequence[Row], kind: Kind, dataset: str) -> list[Standing]:
 
 
 def table(rows: Sequence[Row], kind: Kind, dataset: str) -> list[tuple[str, ...]]:
-    """Cells of a data set's table, by HEADERS."""
+    """Cells of a data set's table, by `headers`."""
     ranked = standings(rows, kind, dataset)
     reference = next((row for row in ranked if row.contender == kind.reference), None)
-    cells = [_cells(standing, reference) for standing in ranked]
+    cells = [_cells(kind, standing, reference) for standing in ranked]
     for name, contender in kind.contenders.items():
         for row in _of(rows, kind, dataset, name)[:1]:
             if row["missing"] is not None:
-                cells.append((contender.label, row["missing"], *[""] * (len(HEADERS) - 2)))
+                cells.append((contender.label, row["missing"], *[""] * (len(headers(kind)) - 2)))
     return cells
 
 
@@ -88,7 +85,9 @@ def describe(rows: Sequence[Row], kind: Kind, dataset: str) -> str:
     if left:
         counts = ", ".join(f"{n:,} in {part}" for part, n in left.items())
         text += f" Left out since training lacks their items: {counts}."
-    text += " No group repeats an item." if data["exclude"] else " Items may repeat."
+    if data.get("folds"):
+        text += f" These are of the first of {data['folds']} folds."
+    text += f" {kind.judging.describe(data)}"
     remark = kind.sources[dataset].remark
     return f"{text} Cut or split: {remark}." if remark else text
 
@@ -98,22 +97,25 @@ def _of(rows: Sequence[Row], kind: Kind, dataset: str, contender: str) -> list[R
     return [row for row in rows if (row["kind"], row["dataset"], row["contender"]) == wanted]
 
 
-def _cells(standing: Standing, reference: Standing | None) -> tuple[str, ...]:
-    compared = ranked = ""
-    if reference is not None and reference is not standing:
-        compared = "{:+.4f} ± {:.4f}".format(*difference(standing, reference))
-        behind = difference(reference, standing, name="ndcg", per="ranked")
-        ranked = "{:+.4f} ± {:.4f}".format(*behind)
+def _cells(kind: Kind, standing: Standing, reference: Standing | None) -> tuple[str, ...]:
+    cells = [standing.label]
+    for measure in kind.judging.measures:
+        cells.append(f"{standing.mean(measure.name, measure.per):.{measure.digits}f}")
+        if measure.compared:
+            cells.append(_compared(measure, standing, reference))
     settings: dict[str, Any] = standing.rows[0]["settings"]
     return (
-        standing.label,
-        f"{standing.nats:.4f}",
-        compared,
-        f"{standing.mean('recall', 'ranked'):.3f}",
-        f"{standing.mean('ndcg', 'ranked'):.4f}",
-        ranked,
+        *cells,
         f"{standing.cost('fit_cpu_seconds'):,.1f}",
         f"{standing.cost('peak_gigabytes'):.2f}",
         str(len(standing.rows)),
-        "scores" if "calibration" in settings else "model",
+        settings.get("nats_from", "scores") if "calibration" in settings else "model",
     )
+
+
+def _compared(measure: Measure, standing: Standing, reference: Standing | None) -> str:
+    """The difference to the reference, positive where that is better."""
+    if reference is None or reference is standing:
+        return ""
+    pair = (reference, standing) if measure.more_is_better else (standing, reference)
+    return "{:+.4f} ± {:.4f}".format(*difference(*pair, name=measure.name, per=measure.per))

@@ -5,6 +5,7 @@ from functools import partial
 import pandas as pd
 from benchmarks.arena.contenders import counts, factors, linear, ours, sasrec
 from benchmarks.arena.kind import Data, Kind, Source
+from benchmarks.arena.protocol import JUDGING
 from benchmarks.arena.read import RANDOM, as_data, read_suite, split_frame
 
 from exfam.reading.public_sets.movielens import movielens_100k
@@ -43,6 +44,7 @@ _mimic = _suite("sequences/mimic_iv_demo_meds_events.parquet", keep=_last_events
 
 KIND = Kind(
     name="sequences",
+    judging=JUDGING,
     sources={
         "sepsis": Source(read=_suite("sequences/sepsis_cases.csv.gz")),
         "hospital": Source(read=_suite("sequences/hospital_bpi2011.csv.gz")),

@@ -5,6 +5,7 @@ from functools import partial
 import pandas as pd
 from benchmarks.arena.contenders import factors, linear, ours, pairwise
 from benchmarks.arena.kind import Data, Kind, Source
+from benchmarks.arena.protocol import JUDGING
 from benchmarks.arena.read import as_data, read_suite
 
 from exfam.simulators import simulate_baskets
@@ -49,6 +50,7 @@ _CUT = "{:,} training, {:,} validation and {:,} test groups, drawn with seed 0".
 
 KIND = Kind(
     name="sets",
+    judging=JUDGING,
     sources={
         "movielens_50": Source(read=movielens, remark="the split of the paper's notebooks"),
         "instacart_63": Source(read=instacart, remark="the split of the paper's notebooks"),

@@ -1,0 +1,1 @@
+"""Contenders of values, a module for each sort of model."""

@@ -1,0 +1,81 @@
+"""exfam's estimators of values.
+
+`efa` is EFA() with its defaults, whatever these are; where it has a base of values, `efa-base` is
+that alone. A further estimator is a line of `CONTENDERS`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from benchmarks.arena.kind import Contender, Fitted
+from benchmarks.arena.values.data import ValueData
+from benchmarks.arena.values.distributions import OfMixture
+
+from exfam import EFA, LatentFactor, ShrunkOffset
+from exfam.estimator.evaluate import value_parameters
+from exfam.families import Binomial, Family, Gaussian, NegativeBinomial, Ordinal
+from exfam.families.mixtures import Mixture
+from exfam.groups import Groups
+from exfam.groups.arrange import compact, concatenate
+
+
+def _family(data: ValueData) -> Family:
+    """The family of that form."""
+    low, high = data.limits
+    if data.form == "ordinal":
+        return Ordinal(int(high - low) + 1, start=int(low))
+    return NegativeBinomial(shift=int(low > 0)) if data.form == "count" else Gaussian()
+
+
+def _of_mean(data: ValueData) -> tuple[Family, float]:
+    """The family of that form that its mean determines, and what values are less by."""
+    low, high = data.limits
+    return (Binomial(int(high - low)), low) if data.form == "ordinal" else (_family(data), 0.0)
+
+
+def fitting(
+    build: Callable[..., Any], *, by_mean: bool = False, **options: Any
+) -> Callable[[ValueData, int], Fitted]:
+    """Fit an estimator of values to the training and validation groups.
+
+    `by_mean`: whether it needs a family that its mean determines
+    """
+
+    def fit(data: ValueData, seed: int) -> Fitted:
+        family, less = _of_mean(data) if by_mean else (_family(data), 0.0)
+        model = build(direction=data.direction, family={"value": family}, seed=seed, **options)
+        # Estimators hold out groups of their own, at random.
+        model.fit(_lowered(compact(concatenate([data.train, data.validation])), less))
+
+        def predict(groups: Groups) -> Any:
+            lowered = _lowered(compact(groups), less)
+            eta = value_parameters(model.members_, lowered)["value"].double()
+            item = torch.as_tensor(np.asarray(lowered.item).astype(np.int64))
+            mixture = Mixture(model.schema_.families["value"], eta, item)
+            return OfMixture(mixture, data.form, less)
+
+        settings = {"parameters": model.get_params(deep=False), "family": str(family)}
+        if hasattr(model, "histories_"):
+            settings["epochs"] = len(model.histories_[0].rows)
+        return Fitted(predict, settings=settings)
+
+    return fit
+
+
+def _lowered(groups: Groups, less: float) -> Groups:
+    return groups.with_(values={"value": groups.values["value"] - less}) if less else groups
+
+
+_VALUES: dict[str, Any] = {"parts": "values", "progress": False}
+
+CONTENDERS = {
+    "efa": Contender(label="EFA()", fit=fitting(EFA, **_VALUES), ours=True, is_random=True),
+    "latent-factor": Contender(
+        label="LatentFactor()", fit=fitting(LatentFactor, **_VALUES), ours=True, is_random=True
+    ),
+    "shrunk-offset": Contender(
+        label="ShrunkOffset()", fit=fitting(ShrunkOffset, by_mean=True), ours=True
+    ),
+}
