@@ -2,6 +2,7 @@
 
     python -m benchmarks.arena                              # all data sets that are not too large
     python -m benchmarks.arena --only msweb epub --seeds 1
+    python -m benchmarks.arena --only bfi bci_trees         # ratings, counts
     python -m benchmarks.arena --contenders efa ease popularity
     python -m benchmarks.arena --page out/arena/arena.md    # tables and a plot of what is there
 
@@ -9,12 +10,22 @@ Every fit is a process of one thread, and leaves one file of JSON under `out/are
 is not fitted again. Data sets are read from the folder that EXFAM_DATA names.
 
 Items of the test groups that training lacks are left out of all groups, for all contenders alike,
-and counted. Nats are those of the exact distribution of the next or missing item, over all items
-but those of the context where no group repeats an item, else over all. What a contender chooses,
-it chooses by nats on the validation groups; models in closed form are then fitted to the training
-and validation groups together, and exfam's estimators get both, of which they hold out a tenth.
-Contenders that give scores only get nats from the
-softmax of their scores times one number, plus the log of popularity times another where that
-helps, both fitted on validation: tables mark them. Differences are to `EFA()`, with standard
-errors by test group; positive ones say that EFA is better.
+and counted. What a contender chooses, it chooses by nats on the validation groups; models in
+closed form are then fitted to the training and validation groups together, and exfam's estimators
+get both, of which they hold out a tenth. Differences are to `EFA()`, with standard errors by test
+group; positive ones say that EFA is better.
+
+Sets and sequences: nats are those of the exact distribution of the next or missing item, over all
+items but those of the context where no group repeats an item, else over all. Contenders that give
+scores only get nats from the softmax of their scores times one number, plus the log of popularity
+times another where that helps, both fitted on validation: tables mark them.
+
+Ratings and counts: each value of a test group is predicted from all its other values, or from the
+earlier ones, also where a data set's own split is within groups. Nats are those of the exact log
+density of real values, and log mass of ordinal values and counts. Squared errors are those of the
+mean, of counts those of log(1 + y) and the distribution's mean of it. The share of values in central
+intervals of 80 % has randomized ends where values are discrete, so that the truth has 80 %.
+Contenders that give scores only are chosen by their squared error after a line, and get nats from a
+head of few numbers fitted on validation, which tables name: a Student t about the score, of counts
+one of the logarithm, rounded, and of ordinal values the thresholds of a logistic distribution.
 """

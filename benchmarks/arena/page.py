@@ -11,12 +11,15 @@ from matplotlib.figure import Figure
 
 from exfam.files import atomic_path, write_atomically
 
+# Paragraphs of the arena's text that say how contenders are judged.
+_PROTOCOL = 3
+
 
 def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
     """The page, and beside it its plot."""
     kinds = list(kinds)
     picture = path.with_suffix(".svg")
-    protocol = benchmarks.arena.__doc__.split("\n\n")[-1].strip()
+    protocol = "\n\n".join(benchmarks.arena.__doc__.split("\n\n")[-_PROTOCOL:]).strip()
     parts = ["# The arena", protocol, _runs(rows)]
     compared = best_rivals(kinds, rows)
     if compared:

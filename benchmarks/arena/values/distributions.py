@@ -239,7 +239,7 @@ class OfMixture:
         return self.mixture.mean().numpy() + self.less
 
 
-# Exactly summed up to the first, then by steps of a quarter.
+# Exactly summed up to the first, then by stretches of a quarter.
 _EXACT, _MOST = 16, 1e7
 
 
@@ -247,15 +247,14 @@ def mean_log1p(at_most: Callable[[Values], Values], n_elements: int) -> Values:
     """The mean of log(1 + Y) from P(Y <= y), to about three digits.
 
     It is the sum over k of (log(k + 2) - log(k + 1)) P(Y > k); beyond 16, the mean of P(Y > k) at
-    the ends of stretches of k stands for those between.
+    both ends of a stretch of k stands for those between.
     """
-    node = np.arange(_EXACT + 1.0)
-    stretches = np.unique(np.floor(_EXACT * 1.25 ** np.arange(1, 80)))
-    node = np.concatenate([node, stretches[(stretches > _EXACT) & (stretches < _MOST)]])
-    above = [1 - at_most(np.full(n_elements, number)) for number in node]
+    wide = np.floor(_EXACT * 1.25 ** np.arange(80))
+    node = np.concatenate([np.arange(_EXACT), np.unique(wide[wide < _MOST])])
     total = np.zeros(n_elements)
-    for k in range(len(node) - 1):
-        width = np.log1p(node[k + 1]) - np.log1p(node[k])
-        mean = above[k] if node[k + 1] - node[k] == 1 else (above[k] + above[k + 1]) / 2
-        total = total + width * mean
+    for first, stop in zip(node[:-1], node[1:], strict=True):
+        above = 1 - at_most(np.full(n_elements, first))
+        if stop - first > 1:
+            above = (above + 1 - at_most(np.full(n_elements, stop - 1))) / 2
+        total = total + (np.log1p(stop) - np.log1p(first)) * above
     return total

@@ -21,7 +21,7 @@ from exfam.groups import Groups
 from exfam.groups.arrange import compact, concatenate
 
 
-def _family(data: ValueData) -> Family:
+def family_of(data: ValueData) -> Family:
     """The family of that form."""
     low, high = data.limits
     if data.form == "ordinal":
@@ -32,7 +32,7 @@ def _family(data: ValueData) -> Family:
 def _of_mean(data: ValueData) -> tuple[Family, float]:
     """The family of that form that its mean determines, and what values are less by."""
     low, high = data.limits
-    return (Binomial(int(high - low)), low) if data.form == "ordinal" else (_family(data), 0.0)
+    return (Binomial(int(high - low)), low) if data.form == "ordinal" else (family_of(data), 0.0)
 
 
 def fitting(
@@ -44,7 +44,7 @@ def fitting(
     """
 
     def fit(data: ValueData, seed: int) -> Fitted:
-        family, less = _of_mean(data) if by_mean else (_family(data), 0.0)
+        family, less = _of_mean(data) if by_mean else (family_of(data), 0.0)
         model = build(direction=data.direction, family={"value": family}, seed=seed, **options)
         # Estimators hold out groups of their own, at random.
         model.fit(_lowered(compact(concatenate([data.train, data.validation])), less))
