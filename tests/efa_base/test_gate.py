@@ -3,15 +3,18 @@
 import json
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
 from torch import nn
 
 from efa_base.item_bases import N_ITEMS, fit, rich_groups
+from exfam import EFA
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.networks.based import BasedItems
-from exfam.estimator.evaluate import log_probs
+from exfam.estimator.evaluate import item_probabilities, item_ranks, log_probs, top_items
+from exfam.likelihoods import two_part
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 from model_cases import make_groups
 
@@ -87,6 +90,65 @@ def test_what_helps_is_kept_and_weighed(support):
         f"Attention added {gain.nats:.3f} nats an element to its base (95 %"
     )
     assert Gain(**json.loads(json.dumps(asdict(gain)))) == gain
+
+
+class HalfRight(Correction):
+    """Says the item of every other element, and of the others more firmly a wrong one."""
+
+    def eta(self, batch):
+        is_right = batch.element % 2 == 0
+        said = torch.where(is_right, batch.item, batch.item + 1) % N_ITEMS
+        firmness = torch.where(is_right, 4.0, 30.0) * self.knowledge
+        return nn.functional.one_hot(said, N_ITEMS) * firmness[..., None]
+
+
+def test_a_correction_that_is_sure_and_often_wrong_is_mixed_with_the_base():
+    """A sum of outputs would have to weigh it little in all elements."""
+    model, groups = member(), validation()
+    model.item_part.correction = HalfRight(1.0, 0.0)
+    gain = set_gates([([model], groups)], seed=0)
+    assert gain.low > 0.1 and 0.2 < gain.mix < 0.8 and float(model.item_part.mix) > 0.2
+    mixed = log_probs([model], groups)["item"]
+    model.item_part.mix.fill_(0.0)
+    parts = [log_probs([one], groups)["item"] for one in (model.alone(), model)]
+    by_hand = np.log(gain.mix * np.exp(parts[0]) + (1 - gain.mix) * np.exp(parts[1]))
+    np.testing.assert_allclose(mixed, by_hand, rtol=1e-5)
+    without = set_gates([([member()], groups)], seed=0)
+    assert without.mix == 0
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_mixture_gives_every_answer(large, monkeypatch):
+    """Probabilities, the best items and ranks of two members and a base are those by hand."""
+    if large:
+        monkeypatch.setattr(two_part, "LARGE_CATALOG", 1)
+    groups = rich_groups()
+    model = EFA(max_epochs=1, seed=0, progress=False, ensemble=2).fit(groups)
+    for part in (one.item_part for one in model.members_):
+        part.weigh(0.5, 0.9, 0.3)
+    alone = dict_of(item_probabilities([model.members_[0].alone()], groups))
+    for part in (one.item_part for one in model.members_):
+        part.mix.fill_(0.0)
+    pool = dict_of(item_probabilities(model.members_, groups))
+    for part in (one.item_part for one in model.members_):
+        part.mix.fill_(0.3)
+    mixed = dict_of(item_probabilities(model.members_, groups))
+    by_hand = np.array([0.3 * alone[row] + 0.7 * pool[row] for row in mixed])
+    table = np.array([mixed[row] for row in mixed])
+    np.testing.assert_allclose(table, by_hand, rtol=1e-4)
+    np.testing.assert_allclose(table.sum(1), 1, atol=1e-5)
+    for rows, items, probability in top_items(model.members_, groups, k=2):
+        for row, best, chance in zip(rows, items, probability, strict=True):
+            assert best.tolist() == np.argsort(-mixed[row], kind="stable")[:2].tolist()
+            np.testing.assert_allclose(chance, np.sort(mixed[row])[::-1][:2], rtol=1e-4)
+    rank = item_ranks(model.members_, groups)
+    own = groups.item[list(mixed)]
+    higher = (table > table[np.arange(len(own)), own][:, None]).sum(1)
+    np.testing.assert_array_equal(rank[list(mixed)], np.where(own < 0, np.inf, higher + 1))
+
+
+def dict_of(pieces):
+    return {row: one for rows, some in pieces for row, one in zip(rows, some, strict=True)}
 
 
 @pytest.mark.parametrize(("n_groups", "knowledge"), [(1, 0.9), (2, 0.7), (3, 0.5)])

@@ -1,16 +1,13 @@
 """exfam's estimators with their defaults."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 from benchmarks.arena.kind import Contender, Data, Fitted
 
 from exfam import EFA, LatentFactor
-from exfam.catalog.ranking import all_log_probs
-from exfam.estimator.evaluate import evaluation_batches
+from exfam.estimator.evaluate import item_log_probs
 from exfam.groups import Groups
 from exfam.groups.arrange import concatenate
 
@@ -38,13 +35,8 @@ def _fitting(build: Callable[..., Any], **options: Any) -> Callable[[Data, int],
 def log_probs(model: Any, groups: Groups, n_items: int) -> np.ndarray:
     """Log-probabilities of all items at every element, in the order of the elements."""
     out = np.full((groups.n_rows, n_items), np.nan)
-    members = [member.eval() for member in model.members_]
-    with torch.inference_mode():
-        for batch in evaluation_batches(groups, members):
-            where = batch.target.nonzero(as_tuple=True)
-            nats = [all_log_probs(member.choice(batch, where)) for member in members]
-            mean = torch.stack(nats).logsumexp(0) - math.log(len(members))
-            out[batch.element[where].numpy()] = mean.numpy()
+    for rows, nats in item_log_probs(model.members_, groups):
+        out[rows] = nats
     return out[groups.elements()]
 
 

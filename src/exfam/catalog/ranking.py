@@ -1,6 +1,7 @@
 """The most probable items and the ranks of given ones, tile by tile, of one model or several.
 
-Several models are an ensemble: the mean of their probabilities counts. Nothing here has gradients.
+Several models are an ensemble: the mean of their probabilities counts, or where `shares` of 1 are
+given the one so weighed. Nothing here has gradients.
 """
 
 import math
@@ -22,14 +23,16 @@ class BestItems(NamedTuple):
     log_prob: Float[Tensor, "rows k"]
 
 
-def best_items(choices: Sequence[ItemChoice], *, k: int) -> BestItems:
+def best_items(
+    choices: Sequence[ItemChoice], *, k: int, shares: Sequence[float] | None = None
+) -> BestItems:
     """The `k` most probable items of each row; equals in order of their codes."""
     eta = choices[0].eta
     n_rows, n_items, device = len(eta.state), eta.n_items, eta.state.device
     least = torch.full((n_rows,), -torch.inf, device=device)
     best = _keys(least[:, None], 0).repeat(1, k)
     total = torch.full((n_rows,), -torch.inf, dtype=torch.float64, device=device)
-    for rows, classes, scores in _scores(choices):
+    for rows, classes, scores in _scores(choices, shares):
         better = (scores.amax(1) > least[rows]).nonzero()[:, 0]
         if len(better):
             here = rows.start + better
@@ -42,15 +45,20 @@ def best_items(choices: Sequence[ItemChoice], *, k: int) -> BestItems:
     return BestItems(item, (_score_of(best) - total[:, None]).to(eta.state.dtype))
 
 
-def item_rank(choices: Sequence[ItemChoice], item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+def item_rank(
+    choices: Sequence[ItemChoice],
+    item: Int64[Tensor, "rows"],
+    *,
+    shares: Sequence[float] | None = None,
+) -> Float[Tensor, "rows"]:
     """Rank of each row's item among all, 1 the most probable; equals share their mean rank."""
     own_class = OnePerRow(item)
     own = torch.zeros(len(item), dtype=torch.float64, device=item.device)
-    for rows, classes, scores in _scores(choices):
+    for rows, classes, scores in _scores(choices, shares):
         row, column = own_class.within(rows, classes)
         own[rows.start + row] = scores[row, column].to(own.dtype)
     higher, equal = torch.zeros(2, len(item), dtype=torch.int64, device=item.device)
-    for rows, classes, scores in _scores(choices):
+    for rows, classes, scores in _scores(choices, shares):
         row, column = own_class.within(rows, classes)
         here = own[rows].to(scores.dtype)[:, None]
         # An item is its own equal, whatever the second computation rounds it to.
@@ -69,12 +77,18 @@ def all_log_probs(choice: ItemChoice) -> Float[Tensor, "rows items"]:
     return scores.log_softmax(-1)
 
 
-def _scores(choices: Sequence[ItemChoice]) -> Iterator[tuple[slice, slice, Tensor]]:
+def _scores(
+    choices: Sequence[ItemChoice], shares: Sequence[float] | None
+) -> Iterator[tuple[slice, slice, Tensor]]:
     """What orders the items of each row, tile by tile: log-probabilities up to a constant."""
     if len(choices) == 1:
         yield from ((tile.rows, tile.classes, tile.eta) for tile in tiles(choices[0]))
         return
-    normalizers = [log_normalizer(choice).detach() + math.log(len(choices)) for choice in choices]
+    shares = [1 / len(choices)] * len(choices) if shares is None else shares
+    normalizers = [
+        log_normalizer(choice).detach() - math.log(share)
+        for choice, share in zip(choices, shares, strict=True)
+    ]
     for together in zip(*(tiles(choice) for choice in choices), strict=True):
         rows, classes = together[0].rows, together[0].classes
         mean = None

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from scipy.special import stdtrit
 from torch import Tensor
+from torch.nn import functional
 
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.estimator.evaluate import log_probs
@@ -28,13 +29,38 @@ Sums = Float[np.ndarray, "groups"]
 HeldOut = tuple[Sequence[TwoPartModel], Groups]
 
 
+class Weights(NamedTuple):
+    """Of a base and its correction in outputs, and the share of the base alone."""
+
+    scale: float
+    gate: float
+    mix: float = 0.0
+
+
+ALONE = Weights(1.0, 0.0)
+
+
+class _Outputs(NamedTuple):
+    """Of all items at some targets, and their own items."""
+
+    base: Float[Tensor, "rows items"]
+    correction: Float[Tensor, "rows items"]
+    support: Float[Tensor, "rows items"]
+    item: Int64[Tensor, "rows"]
+
+    def rows(self, rows: slice) -> "_Outputs":
+        """Of some targets."""
+        return _Outputs(*(part[rows] for part in self))
+
+
 @dataclass(frozen=True)
 class Gain:
     """What the correction added to its base on the validation groups, in nats a target.
 
     `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
     that new data gain a little less. `base_nats`: of the base alone, there. `scale`, `gate`: the
-    weights of the base and of the correction.
+    weights of the base and of the correction; `mix`: the share that probabilities of the base alone
+    have beside.
     """
 
     base_nats: float
@@ -44,6 +70,7 @@ class Gain:
     n_groups: int
     scale: float
     gate: float
+    mix: float = 0.0
 
     def __str__(self) -> str:
         if not self.gate:
@@ -64,27 +91,36 @@ def set_gates(held_out: Sequence[HeldOut], *, seed: int) -> Gain:
     whose gain may be chance, since its interval reaches 0, are switched off.
     """
     parts: list[Any] = [member.item_part for members, _ in held_out for member in members]
-    scale, gate = _weights(held_out, seed=seed)
-    _weigh(parts, scale, gate)
-    gain = _gain(held_out, scale, gate)
-    if gain.low > 0 or not gate:
+    weights = _weights(held_out, seed=seed)
+    _weigh(parts, weights)
+    gain = _gain(held_out, weights)
+    if gain.low > 0 or not weights.gate:
         return gain
-    _weigh(parts, 1.0, 0.0)
-    return Gain(gain.base_nats, 0.0, 0.0, 0.0, gain.n_groups, 1.0, 0.0)
+    _weigh(parts, ALONE)
+    return Gain(gain.base_nats, 0.0, 0.0, 0.0, gain.n_groups, *ALONE)
 
 
-def _weigh(parts: Sequence[Any], scale: float, gate: float) -> None:
+def _weigh(parts: Sequence[Any], weights: Weights) -> None:
     for part in parts:
-        part.weigh(scale, gate)
+        part.weigh(*weights)
 
 
-def _weights(held_out: Sequence[HeldOut], *, seed: int) -> tuple[float, float]:
-    """Of the base and of the correction, of the least nats of single members."""
+def _weights(held_out: Sequence[HeldOut], *, seed: int) -> Weights:
+    """Of the least nats of single members."""
     pairs = [(member, groups) for members, groups in held_out for member in members]
     if not any(parameter.requires_grad for member, _ in pairs for parameter in member.parameters()):
-        return 1.0, 0.0
+        return ALONE
     some = [_outputs(*pair, seed=seed, share=len(pairs)) for pair in pairs]
-    base, correction, support, item = (torch.cat(part) for part in zip(*some, strict=True))
+    outputs = _Outputs(*(torch.cat(part) for part in zip(*some, strict=True)))
+    pooled, nats = _pooled(outputs)
+    mixed, nats_mixed = _mixed(outputs, pooled)
+    # The third number must be worth it.
+    return mixed if (nats - nats_mixed) * len(outputs.item) > _HOLD else pooled
+
+
+def _pooled(outputs: _Outputs) -> tuple[Weights, float]:
+    """Weights of outputs, and their nats a target; those of the base where a correction is vain."""
+    base, correction, support, item = outputs
     n = max(1, len(item))
 
     def tiles(weights: Tensor) -> Iterator[Tile]:
@@ -97,13 +133,54 @@ def _weights(held_out: Sequence[HeldOut], *, seed: int) -> tuple[float, float]:
     weights, with_it = fit_numbers(tiles, start=torch.ones(2), center=alone, hold=hold)
     _, without = fit_numbers(tiles, start=alone, center=alone, hold=hold, n_steps=0)
     if weights[1] <= 0 or (without - with_it) * n < _HOLD:
-        weights = alone
-    return float(weights[0]), float(weights[1])
+        return ALONE, without
+    return Weights(*weights.tolist()), with_it
 
 
-def _outputs(
-    member: TwoPartModel, validation: Groups, *, seed: int, share: int
-) -> tuple[Tensor, Tensor, Tensor, Int64[Tensor, "rows"]]:
+def _mixed(outputs: _Outputs, pooled: Weights) -> tuple[Weights, float]:
+    """Weights and a share of the base alone, and their nats a target.
+
+    From two starts: the pool with little of the base alone, the correction with much of it.
+    """
+    n = max(1, len(outputs.item))
+
+    def nats(numbers: Tensor) -> float:
+        """Those of all rows, held as those of the pool and at an even share; adds gradients."""
+        held = (numbers[0] - 1).square() + numbers[1].square() + numbers[2].square() / 100
+        parts = [_HOLD / n * held]
+        parts[0].backward()
+        for rows in rows_of_tiles(*outputs.base.shape):
+            parts.append(_mixed_nats(outputs.rows(rows), numbers) / n)
+            parts[-1].backward()
+        return float(sum(part.detach() for part in parts))
+
+    found = []
+    for start in ((pooled.scale, pooled.gate, -2.0), (0.0, 1.0, 1.0)):
+        numbers = torch.tensor(start, requires_grad=True)
+        lbfgs = torch.optim.LBFGS([numbers], max_iter=30, line_search_fn="strong_wolfe")
+
+        def closure(numbers: Tensor = numbers, lbfgs: Any = lbfgs) -> float:
+            lbfgs.zero_grad()
+            return nats(numbers)
+
+        lbfgs.step(closure)
+        found.append((nats(numbers), *numbers.tolist()))
+    least, scale, gate, logit = min(found)
+    return Weights(scale, gate, 1 / (1 + math.exp(-logit))), least if gate > 0 else math.inf
+
+
+def _mixed_nats(outputs: _Outputs, numbers: Tensor) -> Tensor:
+    """Sum over targets; the third number is the logit of the share of the base alone."""
+    base, correction, support, item = outputs
+    own = item[:, None]
+    alone = (base + support).log_softmax(1).gather(1, own)[:, 0]
+    eta = numbers[0] * base + numbers[1] * correction + support
+    with_it = eta.gather(1, own)[:, 0] - eta.logsumexp(1)
+    share, rest = functional.logsigmoid(numbers[2]), functional.logsigmoid(-numbers[2])
+    return -torch.logaddexp(alone + share, with_it + rest).sum()
+
+
+def _outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int) -> _Outputs:
     """Base, correction and what the support adds, of all items at some targets; their own items.
 
     `share`: how many members share the targets.
@@ -128,12 +205,12 @@ def _outputs(
             base = part.base.outputs(batch, where, codes)
             parts.append((base, correction[where], added[where], batch.item[where].long()))
     base, correction, added, item = (torch.cat(part)[:most] for part in zip(*parts, strict=True))
-    return base, correction, added, item
+    return _Outputs(base, correction, added, item)
 
 
-def _gain(held_out: Sequence[HeldOut], scale: float, gate: float) -> Gain:
+def _gain(held_out: Sequence[HeldOut], weights: Weights) -> Gain:
     """Nats with the correction less those without, by groups."""
-    added, size, base_nats = zip(*(_added(*part, scale, gate) for part in held_out), strict=True)
+    added, size, base_nats = zip(*(_added(*part) for part in held_out), strict=True)
     total, sizes = np.concatenate(added), np.concatenate(size)
     n, n_groups = max(1, int(sizes.sum())), int((sizes > 0).sum())
     mean = float(total.sum() / n)
@@ -141,20 +218,15 @@ def _gain(held_out: Sequence[HeldOut], scale: float, gate: float) -> Gain:
     rest = np.square(total - mean * sizes).sum() * n_groups / max(1, n_groups - 1)
     times = float(stdtrit(max(1, n_groups - 1), 0.975))
     half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
-    half = half if gate else 0.0
+    half = half if weights.gate else 0.0
     nats = sum(base_nats) / n
-    return Gain(nats, mean, mean - half, mean + half, n_groups, scale, gate)
+    return Gain(nats, mean, mean - half, mean + half, n_groups, *weights)
 
 
-def _added(
-    members: Sequence[TwoPartModel], validation: Groups, scale: float, gate: float
-) -> tuple[Sums, Sums, float]:
+def _added(members: Sequence[TwoPartModel], validation: Groups) -> tuple[Sums, Sums, float]:
     """What the correction adds to each group's nats, how many targets it has, and all base nats."""
-    parts = [member.item_part for member in members]
     with_it = log_probs(members, validation)["item"]
-    _weigh(parts, 1.0, 0.0)
-    without = log_probs(members[:1], validation)["item"]
-    _weigh(parts, scale, gate)
+    without = log_probs([members[0].alone()], validation)["item"]
     own = validation.elements()
     group = np.repeat(np.arange(len(validation)), validation.stop - validation.start)
     added = (with_it - without)[own]

@@ -5,6 +5,7 @@ arrays with one entry a row of the groups' columns, NaN for other rows. Batches 
 cut so that memory stays bounded; results do not depend on how they are cut.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import chain
 from typing import Any
@@ -69,9 +70,22 @@ def device_of(model: nn.Module) -> torch.device:
     return next(tensors, torch.zeros(0)).device
 
 
-def _mean_of_exp(nats: Sequence[Tensor]) -> Tensor:
-    """Log of the mean probability over members."""
-    return torch.stack(list(nats)).logsumexp(0) - float(np.log(len(nats)))
+def _mean_of_exp(nats: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
+    """Log of the mean of probabilities by their shares."""
+    parts = [part + math.log(share) for part, share in zip(nats, shares, strict=True)]
+    return torch.stack(parts).logsumexp(0)
+
+
+def item_laws(members: Sequence[TwoPartModel]) -> tuple[list[TwoPartModel], list[float]]:
+    """The models whose probabilities of items an ensemble mixes, and the share of each.
+
+    They are the members, and the base of the first one where that is mixed in.
+    """
+    mix = float(getattr(members[0].item_part, "mix", 0.0))
+    shares = [(1 - mix) / len(members)] * len(members)
+    if not mix:
+        return list(members), shares
+    return [*members, members[0].alone()], [*shares, mix]
 
 
 def _write(out: np.ndarray, batch: Batch, where: Tensor, nats: Tensor) -> None:
@@ -101,18 +115,21 @@ def log_probs(
     probability is the mean of its members' probabilities, conditional by conditional.
     Raises ExfamError if a model's numbers are NaN.
     """
-    first = members[0]
+    first, n_members = members[0], len(members)
+    laws, shares = item_laws(members)
     names = (["item"] if first.item_part is not None else []) + list(first.families)
     out = {name: np.full(groups.n_rows, np.nan) for name in names}
     with torch.inference_mode():
         for batch in _batches(members, groups):
-            parts = [member.log_prob(batch) for member in members]
+            parts = [law.log_prob(batch) for law in laws]
             if first.item_part is not None:
                 assert batch.item is not None
-                nats = _mean_of_exp([part.item for part in parts if part.item is not None])
+                items = [part.item for part in parts if part.item is not None]
+                nats = _mean_of_exp(items, shares)
                 _write(out["item"], batch, batch.target & (batch.item >= 0), nats)
             for column in first.families:
-                nats = _mean_of_exp([part.value[column] for part in parts])
+                values = [part.value[column] for part in parts[:n_members]]
+                nats = _mean_of_exp(values, [1 / n_members] * n_members)
                 _write(out[column], batch, batch.target & batch.observed, nats)
     return out
 
@@ -151,20 +168,28 @@ def item_probabilities(
     members: Sequence[TwoPartModel], groups: Groups
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """Probabilities of all items at the targets, batch by batch: (rows, their probabilities)."""
+    for rows, nats in item_log_probs(members, groups):
+        yield rows, np.exp(nats)
+
+
+def item_log_probs(
+    members: Sequence[TwoPartModel], groups: Groups
+) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
+    """Log-probabilities of all items at the targets, batch by batch."""
+    laws, shares = item_laws(members)
     with torch.inference_mode():
         if not _has_large_catalog(members):
             for batch in _batches(members, groups):
-                probs = torch.stack([m.item_log_probs(batch)[batch.target].exp() for m in members])
+                parts = [law.item_log_probs(batch)[batch.target].double() for law in laws]
                 rows = batch.element[batch.target]
-                yield rows.cpu().numpy(), probs.double().mean(0).cpu().numpy()
+                yield rows.cpu().numpy(), _mean_of_exp(parts, shares).cpu().numpy()
             return
         # Some targets at a time, however many a group has.
-        for batch, targets, choices in _choices(members, groups):
+        for batch, targets, choices in _choices(laws, groups):
             rows = batch.element[targets]
             for some in chunks_of(len(rows), max(1, MAX_NUMBERS // choices[0].eta.n_items)):
-                parts = [all_log_probs(choice.part(some)).exp() for choice in choices]
-                mean = torch.stack(parts).double().mean(0)
-                yield rows[some].cpu().numpy(), mean.cpu().numpy()
+                parts = [all_log_probs(choice.part(some)).double() for choice in choices]
+                yield rows[some].cpu().numpy(), _mean_of_exp(parts, shares).cpu().numpy()
 
 
 def top_items(
@@ -180,9 +205,10 @@ def top_items(
             _check_numbers(rows, probability.sum(1))
             yield rows, *_best(probability, k)
         return
+    laws, shares = item_laws(members)
     with torch.inference_mode():
-        for batch, targets, choices in _choices(members, groups):
-            item, nats = best_items(choices, k=k)
+        for batch, targets, choices in _choices(laws, groups):
+            item, nats = best_items(choices, k=k, shares=shares)
             rows = batch.element[targets].cpu().numpy()
             probability = nats.double().exp().cpu().numpy()
             _check_numbers(rows, probability.sum(1))
@@ -227,11 +253,13 @@ def item_ranks(members: Sequence[TwoPartModel], groups: Groups) -> Float[np.ndar
             _check_numbers(rows, probability.sum(1))
             out[rows] = ranks(probability, groups.item[rows])
         return out
+    laws, shares = item_laws(members)
     with torch.inference_mode():
-        for batch, targets, choices in _choices(members, groups):
+        for batch, targets, choices in _choices(laws, groups):
             assert batch.item is not None
             item, rows = batch.item[targets], batch.element[targets].cpu().numpy()
-            out[rows] = item_rank(choices, item).masked_fill(item < 0, torch.inf).cpu().numpy()
+            rank = item_rank(choices, item, shares=shares)
+            out[rows] = rank.masked_fill(item < 0, torch.inf).cpu().numpy()
             _check_numbers(rows, out[rows])
     return out
 

@@ -244,7 +244,8 @@ class TwoPartModel(nn.Module):
     outputs as factors, with `.linear(batch)`, and no array of elements x items is made. With a
     `sampler`, training estimates the items' normalizer; evaluation is exact all the same. Where a
     value column holds values in another unit than its own, `log_units` has that unit's logarithm:
-    log-densities are in the column's own unit.
+    log-densities are in the column's own unit. An item part that has an `.alone()`, a simpler one,
+    may have a `mix`: the share of that one's probabilities in those of an ensemble.
     Source: "Exponential Family Attention", eq. 2.
     """
 
@@ -289,6 +290,12 @@ class TwoPartModel(nn.Module):
             return next(iter(there.values()))
         check_choice("part", name, there)
         return there[str(name)]
+
+    def alone(self) -> "TwoPartModel":
+        """The model of items that is left where nothing corrects the item part's base."""
+        part: Any = self.item_part
+        model = TwoPartModel(direction=self.direction, item_part=part.alone(), support=self.support)
+        return model.train(self.training)
 
     @property
     def has_large_catalog(self) -> bool:

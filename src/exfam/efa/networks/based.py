@@ -1,4 +1,7 @@
-"""An item part that is a simple model with a correction: eta = scale * base + gate * correction."""
+"""An item part that is a simple model with a correction: eta = scale * base + gate * correction.
+
+And its probabilities may be mixed with those of the simple model alone.
+"""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -86,29 +89,39 @@ class BasedItems(nn.Module):
 
     While it is trained the gate is 1, and `scale` is `TRAINED_SCALE`: a correction of the whole
     base learns little but what the base has wrong in training, one that has half of it is a model
-    of its own. Afterwards validation sets both. `kept`: the base's outputs that training has seen.
+    of its own. Afterwards validation sets both, and `mix`: the share of the base alone in the
+    probabilities, which keeps what it puts first where a catalog is large. `kept`: the base's
+    outputs that training has seen.
     """
 
     kept: KeptOutputs | None = None
 
     scale: Tensor
     gate: Tensor
+    mix: Tensor
 
     def __init__(self, base: nn.Module, correction: nn.Module) -> None:
         super().__init__()
         self.base, self.correction = base, correction
         self.register_buffer("scale", torch.tensor(1.0 if self.is_alone else TRAINED_SCALE))
         self.register_buffer("gate", torch.tensor(1.0))
+        self.register_buffer("mix", torch.tensor(0.0))
 
-    def weigh(self, scale: float | Tensor, gate: float | Tensor) -> None:
-        """Set the weights of the base and of the correction."""
+    def weigh(self, scale: float, gate: float, mix: float = 0.0) -> None:
+        """Set the weights of the base and of the correction, and the share of the base alone."""
         self.scale.fill_(scale)
         self.gate.fill_(gate)
+        self.mix.fill_(mix)
 
     @property
     def is_alone(self) -> bool:
         """Whether nothing corrects the base."""
         return isinstance(self.correction, NoCorrection)
+
+    def alone(self) -> "BasedItems":
+        """The base as if nothing corrected it; its tensors are the same ones."""
+        nothing = NoCorrection(self.n_items, self.direction)
+        return BasedItems(self.base, nothing).to(self.gate.device)
 
     @property
     def direction(self) -> str:

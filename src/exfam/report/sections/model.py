@@ -58,6 +58,8 @@ def _facts(material: Material) -> list[tuple[str, str]]:
         facts.append(("gain of attention, 95 % interval", f"{mean} [{low}, {high}]"))
         weights = f"{figure(gain.scale)}, {figure(gain.gate)}"
         facts.append(("weights of base and attention", weights))
+        if gain.mix:
+            facts.append(("share of the base alone in probabilities", figure(gain.mix)))
     history = getattr(model, "history_", None)
     if history is not None and len(history):
         facts.append(("epochs", f"{len(history):,}"))
