@@ -23,8 +23,8 @@ times another where that helps, both fitted on validation: tables mark them.
 Ratings and counts: each value of a test group is predicted from all its other values, or from the
 earlier ones, also where a data set's own split is within groups. Nats are those of the exact log
 density of real values, and log mass of ordinal values and counts. Squared errors are those of the
-mean, of counts those of log(1 + y) and the distribution's mean of it. The share of values in central
-intervals of 80 % has randomized ends where values are discrete, so that the truth has 80 %.
+mean, of counts those of log(1 + y) and the distribution's mean of it. The share of values in
+central intervals of 80 % has randomized ends where values are discrete: the truth has 80 %.
 Contenders that give scores only are chosen by their squared error after a line, and get nats from a
 head of few numbers fitted on validation, which tables name: a Student t about the score, of counts
 one of the logarithm, rounded, and of ordinal values the thresholds of a logistic distribution.
