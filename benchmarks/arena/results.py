@@ -5,6 +5,7 @@ import os
 import resource
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,8 +37,7 @@ def fit_and_judge(kind: Kind, dataset: str, contender: str, seed: int, *, folder
     named = {"kind": kind.name, "dataset": dataset, "contender": contender, "seed": seed}
     row: Row = {**named, "data": data.sizes(), "missing": _missing(chosen, data)}
     if row["missing"] is None:
-        splits = data.splits if isinstance(data, Folds) else [data]
-        row |= _together([_judged(kind, chosen, split, seed) for split in splits])
+        row |= _together([_judged(kind, chosen, split, seed) for split in _splits(data)])
         row["peak_gigabytes"] = round(_peak_gigabytes(), 3)
     row |= {"load": round(os.getloadavg()[0], 1), "run": asdict(this_run())}
     path = result_path(folder, dataset, contender, seed)
@@ -75,7 +75,11 @@ def _missing(contender: Contender, data: Any) -> str | None:
         return "not installed"
     if contender.most_items is not None and data.n_items > contender.most_items:
         return f"more than {contender.most_items:,} items"
-    return contender.unsuited(data)
+    return contender.unsuited(_splits(data)[0])
+
+
+def _splits(data: Any) -> Sequence[Any]:
+    return data.splits if isinstance(data, Folds) else [data]
 
 
 def _peak_gigabytes() -> float:
