@@ -1,7 +1,8 @@
 """LightGBM on what the others of the group and the item's other values are like.
 
-Of ordinal values and counts it classifies cells; of real values it predicts the mean, about which
-a Student t stands. Trees are as many as validation wants.
+What training elements see of their items comes from the groups of other folds: sums that only lack
+the own value would give it away. Of ordinal values and counts it classifies cells; of real values
+it predicts the mean, about which a Student t stands. Trees are as many as validation wants.
 """
 
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from benchmarks.arena.contenders.values.additive import sum_of_context
-from benchmarks.arena.contenders.values.cells import Grid, grid, of_context, of_items
+from benchmarks.arena.contenders.values.cells import Grid, grid, of_context
 from benchmarks.arena.kind import Contender, Fitted
 from benchmarks.arena.values.calibration import some_groups
 from benchmarks.arena.values.data import Flat, ValueData, flat
@@ -22,7 +23,7 @@ LEAVES: tuple[dict[str, Any], ...] = ({"num_leaves": 7}, {"num_leaves": 31})
 MOST_TREES, PATIENCE, LEARNING_RATE = 300, 10, 0.1
 # Training elements that are worth their time, and trees of all classes together.
 MOST_ELEMENTS, MOST_OF_CLASSES = 60_000, 2_000
-STRENGTH = 5.0
+STRENGTH, FOLDS = 5.0, 8
 
 Columns = Float[np.ndarray, "elements columns"]
 
@@ -78,18 +79,21 @@ def _smooth(probs: Columns, cells: Grid) -> Columns:
 
 def _columns(data: ValueData) -> Callable[..., Columns]:
     """Features of elements; a training element's own value is taken out of its item's, too."""
-    cells, mean = grid(data), data.working(data.learned.value).mean()
-    counted, own = of_items(data, cells), data.learned
-    z = data.working(own.value)
-    total = np.bincount(own.item, weights=z - mean, minlength=data.n_items)
+    cells, own = grid(data), data.learned
+    mean = data.working(own.value).mean()
+    all_groups = np.ones(len(own.item), dtype=bool)
+    overall = _sums(own, all_groups, data, cells, mean)
 
     def columns(elements: Flat, *, is_training: bool = False) -> Columns:
         z = data.working(elements.value) - mean
-        n_item = counted[elements.item].sum(1)
-        item_sum, item_cells = total[elements.item], counted[elements.item]
+        item_cells, item_sum = (part[elements.item] for part in overall)
         if is_training:
-            n_item, item_sum = n_item - 1, item_sum - z
-            item_cells = item_cells - np.eye(len(cells.share))[cells.cell(elements.value)]
+            fold = elements.group % FOLDS
+            for number in range(FOLDS):
+                rows = fold == number
+                others = _sums(elements, ~rows, data, cells, mean)
+                item_cells[rows], item_sum[rows] = (part[elements.item[rows]] for part in others)
+        n_item = item_cells.sum(1)
         base = item_sum / (n_item + STRENGTH)
         n = elements.n_context(causal=data.causal)
         others = of_context(elements, cells, causal=data.causal)
@@ -104,6 +108,17 @@ def _columns(data: ValueData) -> Callable[..., Columns]:
         return np.column_stack([*numbers, smoothed, (others + cells.share) / (n + 1)[:, None]])
 
     return columns
+
+
+def _sums(
+    elements: Flat, keep: np.ndarray, data: ValueData, cells: Grid, mean: float
+) -> tuple[Columns, Float[np.ndarray, "items"]]:
+    """Of each item, how many of the kept values are in each cell, and the sum of all."""
+    item, value = elements.item[keep], elements.value[keep]
+    counted = np.zeros((data.n_items, len(cells.share)))
+    np.add.at(counted, (item, cells.cell(value)), 1.0)
+    z = data.working(value) - mean
+    return counted, np.bincount(item, weights=z, minlength=data.n_items)
 
 
 CONTENDERS = {
