@@ -64,7 +64,7 @@ def _plot(compared: Sequence[tuple[str, str, float, float]], path: Path) -> None
 
 def _runs(rows: Sequence[Row]) -> str:
     dates = sorted({row["run"]["date"] for row in rows})
-    commits = sorted({str(row["run"]["commit"]) for row in rows})
+    commits = sorted({row["run"]["commit"] or "without a commit" for row in rows})
     machines = sorted({row["run"]["machine"] for row in rows})
     loads = [row["load"] for row in rows]
     return (
