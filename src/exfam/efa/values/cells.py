@@ -1,0 +1,96 @@
+"""Values of groups in flat arrays: the group's range, the item and the value of every cell."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from exfam.checks import DataError
+from exfam.groups import Groups
+
+# What an item that was not in the training groups is coded as.
+UNSEEN = -1
+
+
+@dataclass(frozen=True, eq=False)
+class ValueCells:
+    """Values in groups: cells `offset[g]:offset[g + 1]` are those of group g.
+
+    A value of NaN is not observed: it is no context of others, and is predicted from them. Items
+    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0.
+    Raises DataError if the arrays disagree.
+
+    >>> cells = ValueCells(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 4.0]))
+    >>> cells.n_groups, cells.n_cells, cells.group.tolist()
+    (2, 3, [0, 0, 1])
+    """
+
+    offset: Int64[np.ndarray, "bounds"]
+    item: Int64[np.ndarray, "cells"]
+    value: Float64[np.ndarray, "cells"]
+
+    def __post_init__(self) -> None:
+        ends = self.offset[0], self.offset[-1]
+        sizes = {len(self.item), len(self.value)}
+        if ends[0] != 0 or sizes != {ends[1]} or (np.diff(self.offset) < 0).any():
+            raise DataError(
+                f"`offset` must rise from 0 to the number of items and values, {len(self.item)} "
+                f"and {len(self.value)}, got {ends[0]} to {ends[1]}. Pass where groups start, and "
+                "where the last one ends."
+            )
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.offset) - 1
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.item)
+
+    @property
+    def length(self) -> Int64[np.ndarray, "groups"]:
+        """How many cells a group has."""
+        return np.diff(self.offset)
+
+    @property
+    def group(self) -> Int64[np.ndarray, "cells"]:
+        """The group of every cell."""
+        return np.repeat(np.arange(self.n_groups), self.length)
+
+    @property
+    def observed(self) -> Bool[np.ndarray, "cells"]:
+        return np.isfinite(self.value)
+
+    def with_value(self, value: Float64[np.ndarray, "cells"]) -> "ValueCells":
+        """The same cells with other values."""
+        return ValueCells(self.offset, self.item, value)
+
+    def take(self, groups: Int64[np.ndarray, "chosen"]) -> "ValueCells":
+        """Some groups, in the order of their numbers here."""
+        rows = self.rows_of(groups)
+        offset = np.concatenate([[0], np.cumsum(self.length[groups])]).astype(np.int64)
+        return ValueCells(offset, self.item[rows], self.value[rows])
+
+    def rows_of(self, groups: Int64[np.ndarray, "chosen"]) -> Int64[np.ndarray, "rows"]:
+        """Which cells those of some groups are."""
+        length = self.length[groups]
+        end = np.cumsum(length)
+        return np.arange(length.sum()) + np.repeat(self.offset[groups] - end + length, length)
+
+    def only_observed(self) -> "ValueCells":
+        """Without cells that have no value."""
+        if self.observed.all():
+            return self
+        count = np.concatenate([[0], np.cumsum(self.observed)]).astype(np.int64)
+        return ValueCells(count[self.offset], self.item[self.observed], self.value[self.observed])
+
+
+def value_cells(groups: Groups, column: str) -> ValueCells:
+    """The own elements of groups, with one of their value columns."""
+    rows = groups.elements()
+    value = groups.values[column][rows].astype(np.float64)
+    if groups.observed is not None:
+        value[~groups.observed[rows]] = np.nan
+    item = np.zeros(len(rows)) if groups.item is None else groups.item[rows]
+    offset = np.concatenate([[0], np.cumsum(groups.stop - groups.start)])
+    return ValueCells(offset.astype(np.int64), item.astype(np.int64), value)

@@ -1,0 +1,120 @@
+"""Features of training cells from models that were fitted without their groups, and the rank."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Int64
+from scipy.special import gammaln
+
+from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.factor_em import FactorModel, fit_factors
+from exfam.efa.values.features import ValueFeatures, factor_features, joined
+
+RANKS = (0, 4, 8, 16)
+N_FOLDS = 4
+# With more cells, one part of this many is held out once instead of all in folds.
+MOST_IN_FOLDS, HELD_OUT = 2_000_000, 300_000
+# The rank is chosen on groups with about this many cells.
+MOST_FOR_RANK, MOST_FOR_ALL_FOLDS = 1_000_000, 30_000
+# A higher rank must gain this, in nats.
+LEAST_GAIN = 1e-4
+_CONTEXT_SCALES = (3.0, 10.0, 30.0, 100.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """Groups a model is fitted without, and those it is fitted to, by their numbers."""
+
+    held_out: Int64[np.ndarray, "held_out"]
+    rest: Int64[np.ndarray, "rest"]
+
+
+def folds_of(cells: ValueCells, *, seed: int) -> list[Fold]:
+    """Four parts of the groups; of many cells one part only. One group is a fold of its own."""
+    order = np.random.default_rng(seed).permutation(cells.n_groups)
+    if cells.n_cells <= MOST_IN_FOLDS:
+        n_folds = max(min(N_FOLDS, cells.n_groups), 1)
+        parts = [order[k::n_folds] for k in range(n_folds)]
+    else:
+        parts = [order[: max(cells.n_groups * HELD_OUT // cells.n_cells, 1)]]
+    kept = [np.setdiff1d(order, part) for part in parts]
+    return [
+        Fold(np.sort(part), rest if len(rest) else np.sort(part))
+        for part, rest in zip(parts, kept, strict=True)
+    ]
+
+
+def predictive_score(features: ValueFeatures, value: np.ndarray) -> float:
+    """Mean log-density of standardized values by multivariate t conditionals, best of some nu."""
+    use = np.isfinite(value)
+    error = (value - features.mean)[use]
+    n, variance = features.n_context[use], features.variance[use]
+    scores = []
+    for nu in _CONTEXT_SCALES:
+        df = nu + n
+        square = variance * (nu + features.chi_square[use]) / df
+        # The best common scale, by two fixed-point steps.
+        common = 1.0
+        for _ in range(2):
+            common = np.mean((df + 1) * error**2 / square / (df + error**2 / (square * common)))
+        square = square * common
+        log_density = gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * np.log(df * np.pi * square)
+        scores.append(np.mean(log_density - (df + 1) / 2 * np.log1p(error**2 / (square * df))))
+    return float(max(scores)) if use.any() else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RankChoice:
+    """The rank, the cross-fitted score of those tried, and the chosen rank's models by fold."""
+
+    rank: int
+    scores: dict[int, float]
+    models: dict[int, FactorModel]
+
+
+def choose_rank(
+    cells: ValueCells,
+    n_items: int,
+    folds: list[Fold],
+    *,
+    causal: bool,
+    ranks: tuple[int, ...] = RANKS,
+    seed: int = 0,
+) -> RankChoice:
+    """The rank of the best cross-fitted score; without a gain no higher one is tried.
+
+    Of many cells two folds are scored, of very many those of a sample of the groups.
+    """
+    sampled = cells.n_cells > MOST_FOR_RANK
+    if sampled:
+        order = np.random.default_rng(seed).permutation(cells.n_groups)
+        cells = cells.take(np.sort(order[: cells.n_groups * MOST_FOR_RANK // cells.n_cells + 1]))
+        folds = folds_of(cells, seed=seed)
+    tried = folds if cells.n_cells <= MOST_FOR_ALL_FOLDS else folds[:2]
+    best = RankChoice(0, {}, {})
+    scores: dict[int, float] = {}
+    for rank in ranks:
+        if rank >= n_items and rank > 0:
+            break
+        score, models = _score_of_rank(cells, n_items, tried, rank=rank, causal=causal, seed=seed)
+        scores[rank] = score
+        if best.models and score < scores[best.rank] + LEAST_GAIN:
+            if best.rank > 0:
+                break
+        else:
+            best = RankChoice(rank, {}, dict(enumerate(models)))
+    return RankChoice(best.rank, scores, {} if sampled else best.models)
+
+
+def _score_of_rank(
+    cells: ValueCells, n_items: int, folds: list[Fold], *, rank: int, causal: bool, seed: int
+) -> tuple[float, list[FactorModel]]:
+    models = [
+        fit_factors(cells.take(fold.rest), n_items, rank=rank, seed=seed).model for fold in folds
+    ]
+    parts = [
+        factor_features(model, cells.take(fold.held_out), causal=causal, ordered=False)
+        for model, fold in zip(models, folds, strict=True)
+    ]
+    rows = np.concatenate([cells.rows_of(fold.held_out) for fold in folds])
+    return predictive_score(joined(parts), cells.value[rows]), models

@@ -1,0 +1,102 @@
+"""What a head sees of every cell: the factor model's conditional, and sums over the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import no_type_check
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from numba import njit
+
+from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.factor_em import FactorModel
+from exfam.efa.values.kalman import given_earlier
+from exfam.efa.values.leave_one_out import given_others, model_rows
+
+# By how much a neighbor's weight falls with a step.
+_DECAYS = (0.6, 0.9)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueFeatures:
+    """Of every cell: none of them is changed by the cell's own value, but `atoms`.
+
+    `mean`, `variance`, `chi_square`, `n_context` are those of `Conditionals`; `level` and
+    `item_count` are the item's mean, and its number of training cells; `neighbors` are means of the
+    residuals nearby, without columns where cells have no order. `others`, `expected` and `share`
+    are of classes: how often they occur among the others, how often their items would have them,
+    and how often the item has. `atoms` are the probabilities of the own value by three counts.
+    """
+
+    mean: Float64[np.ndarray, "cells"]
+    variance: Float64[np.ndarray, "cells"]
+    chi_square: Float64[np.ndarray, "cells"]
+    n_context: Float64[np.ndarray, "cells"]
+    level: Float64[np.ndarray, "cells"]
+    item_count: Float64[np.ndarray, "cells"]
+    neighbors: Float64[np.ndarray, "cells two"]
+    others: Float64[np.ndarray, "cells classes"]
+    expected: Float64[np.ndarray, "cells classes"]
+    share: Float64[np.ndarray, "cells classes"]
+    atoms: Float64[np.ndarray, "cells three"]
+
+    def take(self, rows: Int64[np.ndarray, "rows"]) -> "ValueFeatures":
+        """Those of some cells."""
+        return ValueFeatures(*(getattr(self, field.name)[rows] for field in fields(self)))
+
+
+def joined(parts: Sequence[ValueFeatures]) -> ValueFeatures:
+    """Features of several sets of cells, one after the other."""
+    names = [field.name for field in fields(ValueFeatures)]
+    return ValueFeatures(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+
+
+def factor_features(
+    model: FactorModel, cells: ValueCells, *, causal: bool, ordered: bool
+) -> ValueFeatures:
+    """The features that need standardized values alone; those of classes and counts are empty."""
+    found = given_earlier(model, cells) if causal else given_others(model, cells)
+    rows = model_rows(model, cells)
+    level = model.mu + model.level[rows]
+    near = np.zeros((cells.n_cells, 2 if ordered else 0))
+    if ordered:
+        for column, decay in enumerate(_DECAYS):
+            _near(cells.offset, cells.value - level, decay, causal, near[:, column])
+    none = np.zeros((cells.n_cells, 0))
+    return ValueFeatures(
+        mean=found.mean,
+        variance=found.variance,
+        chi_square=found.chi_square,
+        n_context=found.n_context,
+        level=level,
+        item_count=model.count[rows],
+        neighbors=near,
+        others=none,
+        expected=none,
+        share=none,
+        atoms=none,
+    )
+
+
+@njit(cache=True, nogil=True)
+@no_type_check
+def _near(offset, rest, decay, causal, near):
+    """Means of the residuals before, and after unless causal, by weights decay^(distance - 1)."""
+    for u in range(len(offset) - 1):
+        low, high = offset[u], offset[u + 1]
+        weights = np.zeros(high - low)
+        total, weight = 0.0, 0.0
+        for n in range(low, high):
+            near[n], weights[n - low] = total, weight
+            total, weight = decay * total, decay * weight
+            if not np.isnan(rest[n]):
+                total, weight = total + rest[n], weight + 1.0
+        total, weight = 0.0, 0.0
+        for n in range(high - 1, low - 1, -1):
+            if not causal:
+                near[n] += total
+                weights[n - low] += weight
+            near[n] /= weights[n - low] + 1.0
+            total, weight = decay * total, decay * weight
+            if not np.isnan(rest[n]):
+                total, weight = total + rest[n], weight + 1.0

@@ -1,0 +1,90 @@
+"""Location and scale of a head from features, by a few numbers, and how the numbers are fitted.
+
+    loc   = l0 + l1 m + l2 b + l3'L
+    log s = c0 + c1 log(v) / 2 + c2 g + c3 m + c4 m^2 + c5 / sqrt(1 + n)
+    g     = log((nu + q) / (nu + n)) / 2
+
+g is the group's scale, as in the conditional of a multivariate t.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from scipy.optimize import minimize
+from torch import Tensor
+
+from exfam.efa.values.features import ValueFeatures
+
+MOST_STEPS = 150
+LOG_NU, LOG_DF = (-1.0, 5.0), (-2.0, 5.0)
+# Conditional means are cut there, in standard deviations of all values.
+_MOST_MEAN = 30.0
+N_LOCATION, N_SCALE = 5, 7
+
+Numbers = Float64[Tensor, "numbers"]
+
+
+@dataclass(frozen=True, eq=False)
+class HeadInputs:
+    """Features as a head reads them, all in standardized units."""
+
+    location: Float64[Tensor, "cells location"]
+    scale: Float64[Tensor, "cells scale"]
+    chi_square: Float64[Tensor, "cells"]
+    n_context: Float64[Tensor, "cells"]
+
+
+def head_inputs(features: ValueFeatures) -> HeadInputs:
+    """(1, m, b, L) of the location and (1, log(v) / 2, m, m^2, 1 / sqrt(1 + n)) of the scale."""
+    m, one = features.mean.clip(-_MOST_MEAN, _MOST_MEAN), np.ones(len(features.mean))
+    near = features.neighbors if features.neighbors.shape[1] else np.zeros((len(m), 2))
+    half_log = 0.5 * np.log(features.variance)
+    few = 1 / np.sqrt(1 + features.n_context)
+    return HeadInputs(
+        torch.from_numpy(np.column_stack([one, m, features.level, near])),
+        torch.from_numpy(np.column_stack([one, half_log, m, m * m, few])),
+        torch.from_numpy(features.chi_square),
+        torch.from_numpy(features.n_context),
+    )
+
+
+def location_start(slope: float = 1.0) -> list[float]:
+    """(l0, l1, l2, l3): the conditional mean, times a slope."""
+    return [0.0, slope, 0.0, 0.0, 0.0]
+
+
+def scale_start(of_variance: float = 1.0) -> list[float]:
+    """(c0, c1, c3, c4, c5), then c2 and log nu."""
+    return [0.0, of_variance, 0.0, 0.0, 0.0, 1.0, 2.0]
+
+
+def location_and_log_scale(
+    inputs: HeadInputs, numbers: Numbers
+) -> tuple[Float64[Tensor, "cells"], Float64[Tensor, "cells"]]:
+    """By the first `N_LOCATION + N_SCALE` numbers."""
+    scale = numbers[N_LOCATION : N_LOCATION + N_SCALE]
+    nu = scale[6].clamp(*LOG_NU).exp()
+    group = 0.5 * torch.log((nu + inputs.chi_square) / (nu + inputs.n_context))
+    log_scale = inputs.scale @ scale[:5] + scale[5] * group
+    return inputs.location @ numbers[:N_LOCATION], log_scale.clamp(-20.0, 20.0)
+
+
+def fit_head_numbers(
+    nats: Callable[[Numbers], Tensor], start: list[float], n_cells: int
+) -> Float64[np.ndarray, "numbers"]:
+    """The numbers of the least mean nats, ridged to their start, by L-BFGS."""
+    first = np.array(start)
+
+    def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
+        at = torch.from_numpy(numbers).requires_grad_()
+        change = at - torch.from_numpy(first)
+        total = nats(at).mean() + change.square().sum() / (2 * n_cells)
+        total.backward()
+        assert at.grad is not None
+        return float(total.detach()), at.grad.numpy()
+
+    options = {"maxiter": MOST_STEPS, "maxcor": 20, "ftol": 1e-8, "gtol": 1e-6}
+    return minimize(loss, first, jac=True, method="L-BFGS-B", options=options).x

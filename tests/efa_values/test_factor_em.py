@@ -1,0 +1,100 @@
+"""The fit of the factor model: it climbs, finds what data were drawn from, and repeats itself."""
+
+import numpy as np
+import pytest
+
+from efa_values.simulated_values import drawn_cells
+from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.cross_fit import LEAST_GAIN, choose_rank, folds_of, predictive_score
+from exfam.efa.values.factor_em import fit_factors
+from exfam.efa.values.features import factor_features
+from exfam.efa.values.leave_one_out import given_others
+
+
+def standardized(cells):
+    return cells.with_value((cells.value - cells.value.mean()) / cells.value.std())
+
+
+CELLS = standardized(drawn_cells(n_groups=300))
+
+
+@pytest.mark.parametrize("rank", [0, 2, 5])
+def test_the_bound_rises(rank):
+    bound = fit_factors(CELLS, 12, rank=rank).bound
+    # Weights start in the third pass; the noise's own prior moves a little.
+    assert (np.diff(bound[3:]) > -1e-3 * len(CELLS.value) ** 0.5).all()
+    assert bound[-1] > bound[3] + 1
+
+
+def test_the_same_seed_gives_the_same_fit():
+    one, again = (fit_factors(CELLS, 12, rank=2, seed=3) for _ in range(2))
+    assert (one.model.loading == again.model.loading).all() and (one.bound == again.bound).all()
+
+
+def test_the_covariance_of_items_is_recovered():
+    """Loadings are known up to a rotation: covariances are compared."""
+    draw = np.random.default_rng(5)
+    loading, level = draw.normal(size=(8, 2)), draw.normal(size=8)
+    factors, group = draw.normal(size=(4000, 2)), draw.normal(size=(4000, 1))
+    value = level + 0.8 * group + factors @ loading.T + 0.4 * draw.normal(size=(4000, 8))
+    offset, item = np.arange(0, 32_001, 8), np.tile(np.arange(8), 4000)
+    model = fit_factors(ValueCells(offset, item, value.ravel()), 8, rank=2).model
+    true = loading @ loading.T + 0.64 + 0.16 * np.eye(8)
+    found = model.loading[:-1] @ model.loading[:-1].T + np.diag(model.noise[:-1])
+    assert np.abs(found - true).max() < 0.15 * true.max()
+    np.testing.assert_allclose(model.mu + model.level[:-1], level, atol=0.15)
+
+
+@pytest.mark.parametrize(("rank", "chosen"), [(0, {0}), (3, {4, 8}), (7, {8, 16})])
+def test_the_rank_is_found(rank, chosen):
+    cells = standardized(drawn_cells(n_groups=400, n_items=30, rank=rank, share=0.8))
+    folds = folds_of(cells, seed=0)
+    choice = choose_rank(cells, 30, folds, causal=False)
+    assert choice.rank in chosen
+    assert choice.scores[choice.rank] > max(choice.scores.values()) - LEAST_GAIN
+
+
+def test_cells_without_a_value_change_nothing():
+    value = CELLS.value.copy()
+    value[::5] = np.nan
+    gaps = CELLS.with_value(value)
+    one, other = fit_factors(gaps, 12, rank=2), fit_factors(gaps.only_observed(), 12, rank=2)
+    assert (one.model.loading == other.model.loading).all()
+    score = given_others(one.model, CELLS).mean
+    assert np.isfinite(score).all()
+
+
+def test_an_unseen_item_has_the_prior():
+    model = fit_factors(CELLS, 14, rank=2).model  # items 12 and 13 have no cells
+    assert (model.count[12:] == 0).all()
+    np.testing.assert_allclose(model.level[12], model.level[-1], atol=1e-10)
+    np.testing.assert_allclose(model.loading[13], model.loading[-1], atol=1e-10)
+    assert model.noise[-1] > model.noise[:12].max()
+
+
+def test_predictions_are_calibrated_where_the_model_is_true():
+    new = standardized(drawn_cells(n_groups=1800))
+    fit = fit_factors(new.take(np.arange(1500)), 12, rank=2).model
+    held_out = new.take(np.arange(1500, 1800))
+    found = given_others(fit, held_out)
+    z = (held_out.value - found.mean) / np.sqrt(found.variance)
+    assert abs(np.mean(z**2) - 1) < 0.1
+    features = factor_features(fit, held_out, causal=False, ordered=False)
+    assert predictive_score(features, held_out.value) > predictive_score(
+        factor_features(fit, held_out, causal=True, ordered=False), held_out.value
+    )
+
+
+def test_folds_are_of_groups_and_hold_out_all():
+    folds = folds_of(CELLS, seed=1)
+    held_out = np.concatenate([fold.held_out for fold in folds])
+    assert sorted(held_out) == list(range(CELLS.n_groups)) and len(folds) == 4
+    assert all(len(np.intersect1d(fold.held_out, fold.rest)) == 0 for fold in folds)
+
+
+def test_one_group_without_items_is_fitted():
+    draw = np.random.default_rng(0)
+    cells = ValueCells(np.array([0, 50]), np.zeros(50, int), draw.normal(size=50))
+    model = fit_factors(cells, 1, rank=0).model
+    assert np.isfinite(given_others(model, cells).mean).all()
+    assert np.isfinite(model.noise).all()
