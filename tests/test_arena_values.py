@@ -1,4 +1,4 @@
-"""The arena's ratings and counts: distributions, the leak law of contenders, and judging."""
+"""The arena's ratings and counts: distributions, no leaks of own values, and judging."""
 
 from functools import partial
 

@@ -102,12 +102,18 @@ class TestValidation:
         """Every held-out element is compared with all items after every epoch."""
         groups = Groups.from_frame(FRAME, **COLUMNS)
         able = np.ones(len(groups), dtype=bool)
-        of_half = len(hold_out_groups(groups, able, fraction=0.5, seed=0)[1])
-        monkeypatch.setattr(plan, "MOST_HELD_OUT", groups.n_elements * groups.n_items // 4)
-        of_quarter = len(hold_out_groups(groups, able, fraction=0.5, seed=0)[1])
-        monkeypatch.setattr(plan, "MOST_HELD_OUT", 1)
-        train, held_out = hold_out_groups(groups, able, fraction=0.5, seed=0)
-        assert of_half > of_quarter > len(held_out) == 1 and len(train) == len(groups) - 1
+
+        def held_out(n_outputs):
+            split = {"fraction": 0.5, "seed": 0, "n_outputs": n_outputs}
+            train, some = hold_out_groups(groups, able, **split)
+            assert len(train) + len(some) == len(groups)
+            return len(some)
+
+        n_items = plan.outputs_of(True, groups)
+        monkeypatch.setattr(plan, "MOST_HELD_OUT", groups.n_elements * n_items // 4)
+        # Of values each element has outputs of its own alone.
+        assert held_out(plan.outputs_of(False, groups)) > held_out(n_items)
+        assert held_out(n_items) > held_out(1000 * n_items) == 1
 
     @every_trained
     @pytest.mark.parametrize("as_groups", [False, True])

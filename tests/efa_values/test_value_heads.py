@@ -212,6 +212,14 @@ def test_values_outside_the_support_are_refused(kind, value, rule):
         fit_values(wrong, N_ITEMS, options(kind))
 
 
+@pytest.mark.parametrize("kind", ["real", "counts", "poisson"])
+def test_cells_without_any_value_are_refused(kind):
+    cells = drawn_cells()
+    nothing = cells.with_value(np.full(cells.n_cells, np.nan))
+    with pytest.raises(DataError, match="`value` must have a number for some cell, got none"):
+        fit_values(nothing, N_ITEMS, options(kind))
+
+
 def test_values_without_a_scale_are_refused():
     with pytest.raises(DataError, match="`value` must have a number for some cell, got none"):
         working_scale(np.array([np.nan]))

@@ -30,7 +30,8 @@ class Contributions:
     eta, in nats and up to a constant over all items: eta = `base` + `correction`. The score
     estimates a probability: that the group holds the item (ridge regression), or that the item
     comes next (transitions, mixed). `base` is a function of it and of the item's popularity, the
-    same for all candidates; `correction` is what attention adds, weighed by validation.
+    same for all candidates; `correction` is what attention adds, weighed by validation. A share of
+    the base alone that validation mixed into the probabilities is in neither.
 
     Entries add up to the score: of candidate number `candidate`, how much the `context` item adds,
     `lag` elements before (None in sets), the largest first. The last one, "(nothing)", is the score

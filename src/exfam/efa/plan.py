@@ -106,7 +106,9 @@ def plan_fit(
     train, held_out = groups, _read_validation(estimator, validation, vocabulary, families)
     if held_out is None:
         fraction, seed = float(estimator.validation_fraction), int(estimator.seed)
-        train, held_out = hold_out_groups(groups, has_target, fraction=fraction, seed=seed)
+        train, held_out = hold_out_groups(
+            groups, has_target, fraction=fraction, seed=seed, n_outputs=outputs_of(items, groups)
+        )
     schema = Schema.of(
         train,
         families=families,
@@ -219,22 +221,31 @@ def log_frequencies(
 
 
 def hold_out_groups(
-    groups: Groups, has_target: Bool[np.ndarray, "groups"], *, fraction: float, seed: int
+    groups: Groups,
+    has_target: Bool[np.ndarray, "groups"],
+    *,
+    fraction: float,
+    seed: int,
+    n_outputs: int = 1,
 ) -> tuple[Groups, Groups | None]:
     """Groups to train on, and a random share of those with a target to choose the epoch by.
 
-    None are held out where the share is less than one group. Of large catalogs fewer are, since
-    every held-out element is compared with all items after every epoch.
+    None are held out where the share is less than one group, and fewer of large catalogs: each
+    held-out element has `n_outputs` outputs, such as those of all items, after every epoch.
     """
     able = groups if has_target.all() else groups[has_target]
     share = min(fraction, 1 - 1 / len(able))  # one group at least stays to train on
-    if able.item is not None:
-        outputs = max(1, able.n_elements) * max(1, able.n_items)
-        share = min(share, max(MOST_HELD_OUT / outputs, 1.01 / len(able)))
+    outputs = max(1, able.n_elements * n_outputs)
+    share = min(share, max(MOST_HELD_OUT / outputs, 1.01 / len(able)))
     if len(able) * share < 1:
         return able, None
     train, held_out = able.split([1 - share, share], seed=seed)
     return train, held_out
+
+
+def outputs_of(items: bool, groups: Groups) -> int:
+    """How many outputs an element has: all items', if items are modeled."""
+    return max(1, groups.n_items) if items else 1
 
 
 def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:

@@ -76,7 +76,7 @@ def _mean_of_exp(nats: Sequence[Tensor], shares: Sequence[float]) -> Tensor:
     return torch.stack(parts).logsumexp(0)
 
 
-def item_laws(members: Sequence[TwoPartModel]) -> tuple[list[TwoPartModel], list[float]]:
+def item_components(members: Sequence[TwoPartModel]) -> tuple[list[TwoPartModel], list[float]]:
     """The models whose probabilities of items an ensemble mixes, and the share of each.
 
     They are the members, and the base of the first one where that is mixed in.
@@ -112,16 +112,17 @@ def log_probs(
     """Log-probabilities in nats of "item", where items are modeled, and of each value column.
 
     NaN where a row is no target of that part, or its value was not observed. An ensemble's
-    probability is the mean of its members' probabilities, conditional by conditional.
+    probability is the mean of its members' probabilities, conditional by conditional, and of items
+    that of their `item_components`.
     Raises ExfamError if a model's numbers are NaN.
     """
     first, n_members = members[0], len(members)
-    laws, shares = item_laws(members)
+    components, shares = item_components(members)
     names = (["item"] if first.item_part is not None else []) + list(first.families)
     out = {name: np.full(groups.n_rows, np.nan) for name in names}
     with torch.inference_mode():
         for batch in _batches(members, groups):
-            parts = [law.log_prob(batch) for law in laws]
+            parts = [model.log_prob(batch) for model in components]
             if first.item_part is not None:
                 assert batch.item is not None
                 items = [part.item for part in parts if part.item is not None]
@@ -176,16 +177,16 @@ def item_log_probs(
     members: Sequence[TwoPartModel], groups: Groups
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:
     """Log-probabilities of all items at the targets, batch by batch."""
-    laws, shares = item_laws(members)
+    components, shares = item_components(members)
     with torch.inference_mode():
         if not _has_large_catalog(members):
             for batch in _batches(members, groups):
-                parts = [law.item_log_probs(batch)[batch.target].double() for law in laws]
+                parts = [model.item_log_probs(batch)[batch.target].double() for model in components]
                 rows = batch.element[batch.target]
                 yield rows.cpu().numpy(), _mean_of_exp(parts, shares).cpu().numpy()
             return
         # Some targets at a time, however many a group has.
-        for batch, targets, choices in _choices(laws, groups):
+        for batch, targets, choices in _choices(components, groups):
             rows = batch.element[targets]
             for some in chunks_of(len(rows), max(1, MAX_NUMBERS // choices[0].eta.n_items)):
                 parts = [all_log_probs(choice.part(some)).double() for choice in choices]
@@ -205,9 +206,9 @@ def top_items(
             _check_numbers(rows, probability.sum(1))
             yield rows, *_best(probability, k)
         return
-    laws, shares = item_laws(members)
+    components, shares = item_components(members)
     with torch.inference_mode():
-        for batch, targets, choices in _choices(laws, groups):
+        for batch, targets, choices in _choices(components, groups):
             item, nats = best_items(choices, k=k, shares=shares)
             rows = batch.element[targets].cpu().numpy()
             probability = nats.double().exp().cpu().numpy()
@@ -253,9 +254,9 @@ def item_ranks(members: Sequence[TwoPartModel], groups: Groups) -> Float[np.ndar
             _check_numbers(rows, probability.sum(1))
             out[rows] = ranks(probability, groups.item[rows])
         return out
-    laws, shares = item_laws(members)
+    components, shares = item_components(members)
     with torch.inference_mode():
-        for batch, targets, choices in _choices(laws, groups):
+        for batch, targets, choices in _choices(components, groups):
             assert batch.item is not None
             item, rows = batch.item[targets], batch.element[targets].cpu().numpy()
             rank = item_rank(choices, item, shares=shares)

@@ -78,7 +78,7 @@ def _smooth(probs: Columns, cells: Grid) -> Columns:
 
 
 def _columns(data: ValueData) -> Callable[..., Columns]:
-    """Features of elements; a training element's own value is taken out of its item's, too."""
+    """Features of elements; those of training elements see their items in other folds alone."""
     cells, own = grid(data), data.learned
     mean = data.working(own.value).mean()
     all_groups = np.ones(len(own.item), dtype=bool)

@@ -12,7 +12,7 @@ from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedF
 from exfam.cli.sorts.group_answers import explanation_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
 from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.efa.plan import hold_out_groups
+from exfam.efa.plan import choose_parts, hold_out_groups, outputs_of
 from exfam.estimator.evaluate import total_nats
 from exfam.families import family_to_config
 from exfam.groups import Groups
@@ -43,6 +43,7 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
             groups.stop > groups.start,
             fraction=float(estimator.validation_fraction),
             seed=int(estimator.seed),
+            n_outputs=outputs_of(choose_parts(estimator.parts, groups)[0], groups),
         )
     else:
         train = groups

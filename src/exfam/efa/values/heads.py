@@ -133,7 +133,7 @@ class HeadOptions:
 def scale_of(options: HeadOptions, value: Float64[np.ndarray, "cells"]) -> WorkingScale:
     """The working scale of training values: counts with zeros are moved by a half."""
     counts = options.kind in _WHOLE - {"binomial"}
-    shift = 0.5 if counts and (value.min() <= 0 or options.start == 0) else 0.0
+    shift = 0.5 if counts and not options.start else 0.0
     return working_scale(value, transform=TRANSFORM[options.kind], shift=shift)
 
 

@@ -27,7 +27,7 @@ def invert(matrix, inverse):
                 matrix[i, i] = np.sqrt(total)
             else:
                 matrix[i, j] = total / matrix[j, j]
-    # The inverse of the triangle takes the upper one's place, and the diagonal of `inverse`.
+    # The inverse of the triangle replaces the upper one, and the diagonal of `inverse`.
     for j in range(n):
         inverse[j, j] = 1.0 / matrix[j, j]
         for i in range(j + 1, n):

@@ -1,9 +1,4 @@
-"""The base of values: working scale, factor model and head, fitted to training groups.
-
-cells = value_cells(groups, "rating")
-base = fit_values(cells, n_items, ValueOptions(head=HeadOptions(kind="classes", classes=(1, 5))))
-predict_values(base, cells).log_prob(cells.value)
-"""
+"""The base of values: working scale, factor model and head, fitted to training groups."""
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -68,6 +63,13 @@ def fit_values(cells: ValueCells, n_items: int, options: ValueOptions) -> Values
     """Fit to training groups, all numbers of the head on features that are cross-fitted.
 
     Raises DataError if a value is not in the head's support.
+
+    >>> offset, item = np.arange(0, 41, 2), np.tile([0, 1], 20)
+    >>> cells = ValueCells(offset, item, np.tile([1.0, 2.0, 3.0, 3.0], 10))
+    >>> options = ValueOptions(head=HeadOptions(kind="classes", classes=(1, 3)), rank=0)
+    >>> base = fit_values(cells, 2, options)
+    >>> predict_values(base, cells).probability.sum(1)[:2].round(6)
+    array([1., 1.])
     """
     cells = cells.only_observed()
     options = replace(options, head=options.head.settled(cells.value))
