@@ -66,7 +66,7 @@ def fit_values(cells: ValueCells, n_items: int, options: ValueOptions) -> Values
 
     >>> offset, item = np.arange(0, 41, 2), np.tile([0, 1], 20)
     >>> cells = ValueCells(offset, item, np.tile([1.0, 2.0, 3.0, 3.0], 10))
-    >>> options = ValueOptions(head=HeadOptions(kind="classes", classes=(1, 3)), rank=0)
+    >>> options = ValueOptions(head=HeadOptions(kind="classes", classes=(1.0, 3)), rank=0)
     >>> base = fit_values(cells, 2, options)
     >>> predict_values(base, cells).probability.sum(1)[:2].round(6)
     array([1., 1.])
