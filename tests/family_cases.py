@@ -22,6 +22,7 @@ from exfam.families import (
     Ordinal,
     PerItem,
     Poisson,
+    RoundedStudentT,
     Scaled,
     StudentT,
 )
@@ -38,6 +39,7 @@ class Case:
     item: int | None = None
     center: float = 0.0
     scale: float = 1.0
+    offset: tuple[float, ...] = ()  # of the first columns of `eta`
 
     @property
     def at(self) -> dict[str, torch.Tensor]:
@@ -60,6 +62,11 @@ class Case:
         return not isinstance(self.inner, Gaussian | Gamma | Exponential | Histogram | StudentT)
 
     @property
+    def has_atoms(self) -> bool:
+        """Whether some counts have weights of their own, which move the median."""
+        return bool(getattr(self.inner, "atoms", ()))
+
+    @property
     def low(self) -> float:
         """The lower end of the support."""
         if isinstance(self.inner, Gaussian | Histogram | StudentT):
@@ -70,7 +77,13 @@ class Case:
     def eta(self) -> torch.Tensor:
         """Seven ordinary parameter vectors."""
         generator = torch.Generator().manual_seed(4)
-        return torch.randn(7, self.family.n_params, generator=generator, dtype=torch.float64)
+        drawn = torch.randn(7, self.family.n_params, generator=generator, dtype=torch.float64)
+        drawn[:, : len(self.offset)] += torch.tensor(self.offset, dtype=torch.float64)
+        return drawn
+
+    def middle(self, eta: torch.Tensor) -> torch.Tensor:
+        """The mean, or the median of a family without one."""
+        return self.mean(eta) if self.family.has_mean else self.quantile(0.5, eta)
 
     @property
     def values(self) -> torch.Tensor:
@@ -85,6 +98,12 @@ def plain(family: Family) -> Case:
 
 def scaled(family: Family, center: float, scale: float) -> Case:
     return Case(Scaled(family, center, scale), family.rescaled(scale), center=center, scale=scale)
+
+
+def rounded(start: int = 0, atoms: tuple[int, ...] = ()) -> Case:
+    """Of tails in which double precision still knows one count from the next."""
+    family = RoundedStudentT(start, atoms)
+    return Case(family, family, offset=(1.0, -1.0, 2.0))
 
 
 CASES = {
@@ -110,6 +129,10 @@ CASES = {
     "poisson": plain(Poisson()),
     "poisson v1": plain(Poisson(shift=1)),
     "poisson v2": plain(Poisson(link="one-plus-exp")),
+    "rounded-student-t": rounded(),
+    "rounded-student-t from one": rounded(start=1),
+    "rounded-student-t with atoms": rounded(atoms=(0, 2, 40)),
+    "rounded-student-t with atoms from three": rounded(start=3, atoms=(4, 5)),
     "scaled exponential": scaled(Exponential(), 0.0, 1e-6),
     "scaled gamma": scaled(Gamma(), 0.0, 300.0),
     "scaled gaussian": scaled(Gaussian(), -3.0, 7.0),
@@ -148,7 +171,37 @@ class Mixed:
 
     def var(self) -> np.ndarray:
         squares = [part.var() + part.mean() ** 2 for part in self.parts]
-        return self._sum(squares) - self.mean() ** 2
+        square = self.mean() ** 2
+        inside = np.where(np.isinf(square), 0.0, square)
+        return np.where(np.isinf(square), np.inf, self._sum(squares) - inside)
+
+
+class Rounded:
+    """Mass and cdf of Student's t of the logarithm, rounded to counts, one for each row."""
+
+    def __init__(self, of_logs: Any, start: int):
+        self.of_logs, self.start, self.shift = of_logs, start, 0.5 if start == 0 else 0.0
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        upper = np.log(np.floor(np.maximum(value, self.start)) + 0.5 + self.shift)
+        return np.where(value < self.start, 0.0, self.of_logs.cdf(upper))
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        x, weight = np.polynomial.legendre.leggauss(40)
+        inner = np.maximum(value, self.start + 1) - 0.5 + self.shift
+        low, width = np.log(inner), np.log1p(1 / inner)
+        mass = np.zeros(value.shape)
+        for piece, k in itertools.product(range(20), range(40)):
+            at = (piece + (x[k] + 1) / 2) / 20
+            mass = mass + weight[k] * width / 40 * self.of_logs.pdf(low + width * at)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(value <= self.start, self.cdf(value), mass))
+
+    def mean(self) -> float:
+        return np.inf
+
+    def var(self) -> float:
+        return np.inf
 
 
 def log_prob(distribution: Any, value: np.ndarray) -> np.ndarray:
@@ -187,6 +240,11 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         return stats.nbinom(size, size / (size + np.exp(first)), loc=shift)
     if isinstance(family, Poisson):
         return stats.poisson(np.exp(first) + (family.link != "log"), loc=shift)
+    if isinstance(family, RoundedStudentT):
+        smooth = stats.t(1 + np.exp(eta[:, 2]), first, np.exp(eta[:, 1]))
+        atoms = [stats.rv_discrete(values=([k], [1.0])) for k in family.atoms]
+        weights = special.softmax(np.column_stack([0 * first, eta[:, 3:]]), axis=1)
+        return Mixed(weights, [Rounded(smooth, family.start), *atoms])
     assert isinstance(family, StudentT)
     df = 2 + np.exp(eta[:, -1]) if family.df is None else family.df
     return stats.t(df, first, np.exp(eta[:, 1]))

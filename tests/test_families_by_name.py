@@ -62,6 +62,9 @@ def test_quantiles_of_large_counts_are_those_of_scipy():
     size = eta[1].exp()
     expected = stats.nbinom.ppf(p, size, size / (size + rate.exp()))
     close(NegativeBinomial().quantile(p, eta), expected)
+    # Numbers so large that their neighbors are more than 1 apart end it too.
+    far = search_integer(lambda k: (k / 2.0**58).clamp(max=1), p, (5,))
+    close(far, p * 2.0**58, 0.0, rtol=1e-15)
     # A cdf that never arrives ends the search.
     assert search_integer(lambda k: torch.full_like(k, 0.9), p, (5,))[3].isfinite()
 

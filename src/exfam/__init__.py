@@ -49,6 +49,7 @@ _HOMES = {
     "PlainFamily": "exfam.families",
     "Poisson": "exfam.families",
     "PositionalSentenceClassifier": "exfam.language",
+    "RoundedStudentT": "exfam.families",
     "SentenceClassifier": "exfam.language",
     "SentenceRegressor": "exfam.language",
     "ShrunkOffset": "exfam.efa.baselines",

@@ -8,7 +8,14 @@ from exfam.checks import ExfamError
 from exfam.cli.commands import form_of
 from exfam.cli.families import family_from_words
 from exfam.cli.signatures import MODELS, WORD_MODELS, estimator_options, parameters_of
-from exfam.families import Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
+from exfam.families import (
+    Gaussian,
+    NegativeBinomial,
+    Ordinal,
+    PerItem,
+    Poisson,
+    RoundedStudentT,
+)
 
 
 @pytest.mark.parametrize("model", [*MODELS, *WORD_MODELS])
@@ -66,6 +73,8 @@ def test_the_options_are_those_of_the_chosen_model(words, model, tmp_path):
         (" ordinal( n = 5 , start=1 ) ", Ordinal(5, start=1)),
         ("negative_binomial", NegativeBinomial()),
         ({"name": "ordinal", "n": 5}, Ordinal(5)),
+        ("rounded-student-t(atoms=(0, 12))", RoundedStudentT(atoms=(0, 12))),
+        ({"name": "rounded-student-t", "start": 1, "atoms": [7]}, RoundedStudentT(1, (7,))),
         (
             {"stars": "ordinal(5)", "price": {"name": "gaussian", "scale": 1.0}},
             {"stars": Ordinal(5), "price": Gaussian(scale=1.0)},
@@ -96,6 +105,7 @@ def test_families_are_written_as_words_or_yaml(given, family):
         ({"name": "per-item", "families": ["a"]}, "Write it as {name: per-item, families:"),
         ("poisson(shift='x')", "got poisson with others: `shift` must be a whole number, got 'x'."),
         ("gaussian(scale=-1)", "got gaussian with others: `scale` must be"),
+        ("rounded-student-t(atoms=(0.5,))", "`atoms` must be a whole number, got (0.5,)"),
         ({"name": "per-item", "families": {-1: "poisson"}}, "`families` must be"),
     ],
 )

@@ -8,7 +8,6 @@ from scipy.integrate import quad
 
 from efa_values.simulated_values import drawn_cells, without_own
 from exfam.checks import DataError
-from exfam.efa.values.bin_mass import log_bin_mass
 from exfam.efa.values.cells import UNSEEN, ValueCells, value_cells
 from exfam.efa.values.count_tables import count_others
 from exfam.efa.values.heads import HEADS, TRANSFORM, HeadOptions
@@ -19,6 +18,7 @@ from exfam.efa.values.values_base import (
     predict_values,
 )
 from exfam.efa.values.working_scale import WorkingScale, working_scale
+from exfam.families.bin_mass import log_bin_mass
 from exfam.groups import Groups
 
 WHOLE = {"counts", "poisson", "negative-binomial", "binomial", "classes", "bernoulli"}

@@ -9,7 +9,17 @@ from typing import Any
 
 from exfam.checks import ExfamError
 from exfam.cli.errors import reworded
-from exfam.cli.kinds import Kind, flag, number, optional, or_auto, row_of_numbers, text, whole
+from exfam.cli.kinds import (
+    Kind,
+    flag,
+    number,
+    optional,
+    or_auto,
+    row_of_numbers,
+    row_of_whole_numbers,
+    text,
+    whole,
+)
 from exfam.families import FAMILIES, Family, PerItem
 
 # The first type that a family's argument is annotated with -> its kind.
@@ -19,6 +29,7 @@ _KINDS: dict[str, Kind] = {
     "int": whole,
     "float": number,
     "tuple[float, ...]": row_of_numbers,
+    "tuple[int, ...]": row_of_whole_numbers,
 }
 _BESIDES = {"None": optional, "str": or_auto}
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)

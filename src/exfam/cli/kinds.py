@@ -112,6 +112,11 @@ def row_of_numbers(value: Any) -> tuple[float, ...]:
     return tuple(number_list(value))
 
 
+def row_of_whole_numbers(value: Any) -> tuple[int, ...]:
+    """One whole number or several, that stay as they are; none from an empty list."""
+    return tuple(whole(part) for part in _listed(value))
+
+
 def one_of(choices: Sequence[str]) -> Kind:
     """The kind that takes one of some words."""
 

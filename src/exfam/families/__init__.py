@@ -14,6 +14,7 @@ from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma
 from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
+from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "PerItem",
     "PlainFamily",
     "Poisson",
+    "RoundedStudentT",
     "Scaled",
     "StudentT",
     "choose_family",

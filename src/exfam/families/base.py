@@ -5,6 +5,7 @@
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
+    │   ├── RoundedStudentT
     ├── PerItem                     the element's item chooses the family
     └── Scaled                      a continuous family on standardized values
 
@@ -63,6 +64,8 @@ class Family(ABC):
     # "location-scale" (y -> a y + b; eta0 is the location and eta1, if any, the log of the scale).
     # Estimators standardize values accordingly: see `scaled_to`.
     equivariance: ClassVar[str] = "none"
+    # Whether the mean is finite: if not, `mean` is infinite and a prediction shows the median.
+    has_mean: ClassVar[bool] = True
 
     @property
     def n_dispersion(self) -> int:
@@ -110,7 +113,7 @@ class Family(ABC):
 
     @abstractmethod
     def mean(self, eta: Eta, *, item: Items = None) -> Numbers:
-        """Expected value, in the unit of the value."""
+        """Expected value, in the unit of the value; infinite for families without a mean."""
 
     @abstractmethod
     def variance(self, eta: Eta, *, item: Items = None) -> Numbers:
@@ -135,6 +138,7 @@ class Family(ABC):
     def from_mean(self, mean: Mean, *, dispersion: Spread = None, item: Items = None) -> Eta:
         """The `eta` whose mean is `mean`, moved into the interior of the range of means.
 
+        For a family without a mean it is the median instead.
         `dispersion` fills the last `n_dispersion` columns (0 by default).
         Raises ExfamError if the mean does not determine the family.
         """

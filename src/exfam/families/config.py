@@ -18,6 +18,7 @@ from exfam.families.histogram import Histogram
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma
 from exfam.families.real import Gaussian, Scaled
+from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
 
 Kind = TypeVar("Kind")
@@ -213,6 +214,7 @@ _OURS: tuple[type[Family], ...] = (
     Ordinal,
     PerItem,
     Poisson,
+    RoundedStudentT,
     StudentT,
 )
 FAMILIES.update({family.name: family for family in _OURS})

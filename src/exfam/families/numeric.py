@@ -78,11 +78,15 @@ def search_integer(
         high = torch.where(below, 2 * high + 1, high)
         # A cdf that rounds to just under 1 would never end the search.
         below = (cdf(high) < level) & (level < 1) & (high < 2.0**60)
-    while (high - low > 1).any():
-        middle = ((low + high) / 2).floor()
+    while True:
+        middle = low + ((high - low) / 2).floor()
+        # Beyond 2^53 two neighbors are more than 1 apart.
+        between = (low < middle) & (middle < high)
+        if not between.any():
+            return torch.where(level < 1, high, torch.inf)
         reached = cdf(middle) >= level
-        low, high = torch.where(reached, low, middle), torch.where(reached, middle, high)
-    return torch.where(level < 1, high, torch.inf)
+        low = torch.where(between & ~reached, middle, low)
+        high = torch.where(between & reached, middle, high)
 
 
 def finite_quantile(

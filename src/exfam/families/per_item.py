@@ -68,6 +68,11 @@ class PerItem(base.Family):
         return sum(family.n_dispersion for family in self.distinct)
 
     @property
+    def has_mean(self) -> bool:  # type: ignore[override]
+        """Whether the families of all items have a mean."""
+        return all(family.has_mean for family in self.distinct)
+
+    @property
     def support(self) -> str:
         listed = "; ".join(f"{family.name}: {family.support}" for family in self.distinct)
         return f"in the support of its item's family ({listed})"

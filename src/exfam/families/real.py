@@ -169,6 +169,10 @@ class Scaled(base.Family):
         return self.of_units.n_dispersion
 
     @property
+    def has_mean(self) -> bool:  # type: ignore[override]
+        return self.family.has_mean
+
+    @property
     def support(self) -> str:
         return self.family.support
 
@@ -204,6 +208,11 @@ class Scaled(base.Family):
     def in_support(self, value: base.Values, item: base.Items = None) -> Bool[Tensor, "..."]:
         return self.family.in_support(value)
 
+    def _finite(self, moment: Tensor, eta: Tensor) -> Tensor:
+        """A moment in the precision of `eta`, finite where the family has one."""
+        most = torch.finfo(eta.dtype).max if self.has_mean else torch.inf
+        return moment.clamp(-most, most).to(eta.dtype)
+
     def log_prob(
         self, value: base.Values, eta: base.Eta, *, item: base.Items = None
     ) -> base.Numbers:
@@ -221,12 +230,12 @@ class Scaled(base.Family):
         return self.of_units.log_prob(unit, eta)
 
     def mean(self, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
-        return self.restore(self.of_units.mean(eta)).to(eta.dtype)
+        return self._finite(self.restore(self.of_units.mean(eta)), eta)
 
     def variance(self, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         # One factor after the other: the square of a scale may be too small for a number.
         variance = self.scale * (self.scale * self.of_units.variance(eta).double())
-        return variance.clamp(max=torch.finfo(eta.dtype).max).to(eta.dtype)
+        return self._finite(variance, eta)
 
     def cdf(self, value: base.Values, eta: base.Eta, *, item: base.Items = None) -> base.Numbers:
         return self.of_units.cdf(self.to_units(value).to(eta.dtype), eta)

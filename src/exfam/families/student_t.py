@@ -11,6 +11,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
 from exfam.families.base import MAX_LOG_DISPERSION, PlainFamily, bounded
+from exfam.families.likelihood import maximize_nats
 from exfam.families.numeric import log_rising_factorial, through_scipy
 from exfam.families.real import LOG_ROOT_TWO_PI
 
@@ -116,23 +117,15 @@ class StudentT(PlainFamily):
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         """By likelihood, with a scale of at least a thousandth of the spread of the middle half."""
-        from scipy.optimize import minimize
-
         center, spread = _middle(value.cpu().numpy())
         unit = (value - center) / spread
-
-        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-            with torch.enable_grad():
-                eta = torch.tensor(at, device=value.device, requires_grad=True)
-                nats = -self._log_prob(unit, eta).mean()
-                (gradient,) = torch.autograd.grad(nats, eta)
-            return float(nats.detach()), gradient.cpu().numpy()
-
         bounds = [(None, None), _START_LOG_SCALE, _START_LOG_EXCESS][: self.n_params]
-        options = {"ftol": 1e-15, "gtol": 1e-8}
-        start = np.array([0.0, 0.0, math.log(3)])[: self.n_params]
-        result = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        eta = torch.as_tensor(result.x, dtype=torch.float64, device=value.device)
+        eta = maximize_nats(
+            lambda eta: self._log_prob(unit, eta).mean(),
+            [0.0, 0.0, math.log(3)][: self.n_params],
+            bounds=bounds,
+            device=value.device,
+        )
         eta[0] = center + spread * eta[0]
         eta[1] += math.log(spread)
         return eta

@@ -298,13 +298,17 @@ def _location_slopes(spec: ValueSpec) -> Float[Tensor, "1 outputs"]:
     """How location outputs change with the mean, standardized, at the outputs that fit all values.
 
     Categorical outputs move along the categories' values, as an exponential tilt does. 0 where
-    the mean depends on the item.
+    the mean depends on the item; of families without a mean, how they change with the median.
     """
     family = spec.family.of_units
     n_location = family.n_params - family.n_dispersion
     eta = torch.tensor(spec.initial_eta).requires_grad_()
     if isinstance(family, PerItem):
         return torch.zeros(1, n_location)
+    if not family.has_mean:
+        median = family.quantile(0.5, eta.detach()).requires_grad_()
+        location = family.from_mean(median)[:n_location]
+        return torch.autograd.grad(location.sum(), median)[0].expand(1, n_location)
     mean = family.mean(eta)
     (gradient,) = torch.autograd.grad(mean, eta)
     gradient = gradient[:n_location]

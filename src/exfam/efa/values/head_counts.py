@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from exfam.efa.values.bin_mass import log_bin_mass
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.count_tables import (
     N_ATOMS,
@@ -35,6 +34,7 @@ from exfam.efa.values.head_numbers import (
     scale_start,
 )
 from exfam.efa.values.working_scale import WorkingScale
+from exfam.families.bin_mass import log_bin_mass
 
 _AT_DF = N_LOCATION + N_SCALE
 _AT_WEIGHTS = _AT_DF + 1
