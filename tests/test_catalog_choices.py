@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 
 from estimator_cases import TRAINED, make, ratings, same_bits
 from exfam import ExfamError, load
-from exfam.catalog import linear
+from exfam.catalog import linear, normalizer
 from exfam.catalog.linear import LinearEta
 from exfam.catalog.listed import ContextItems, OnePerRow
 from exfam.catalog.normalizer import ItemChoice, log_normalizer, log_prob_of
@@ -108,11 +108,38 @@ def test_is_the_dense_softmax_however_it_is_tiled(support, causal, tile):
     expected = dense_log_probs(choice)[torch.arange(len(own)), own]
     sums = gradients(expected, choice)
     assert all(total.abs().max() > 0 for total in sums) and expected.std() > 0.1
-    for numbers, rows in [(2**20, 512), (1, 1), (7, 3), (30, 1), (30, 30), (64, 4)]:
+    for numbers, rows in [(2**20, 512), (2**20, 3), (1, 1), (7, 3), (30, 1), (30, 30), (64, 4)]:
         tile(numbers, rows)
         result = log_prob_of(choice, own)
         close(result, expected)
         close(gradients(result, choice), sums)
+
+
+@pytest.mark.parametrize("numbers", [2**20, 30])
+@every_support
+def test_a_second_backward_pass_gives_the_same_gradients(support, numbers, tile):
+    tile(numbers, 3)
+    choice, own = make_choice(support=support)
+    nats = log_prob_of(choice, own).square().sum()
+    first = torch.autograd.grad(nats, tensors(choice), retain_graph=True)
+    close(torch.autograd.grad(nats, tensors(choice)), first)
+
+
+def test_few_outputs_are_computed_once_and_many_for_each_pass(tile, monkeypatch):
+    computed = []
+    compute = normalizer._apply_support
+    monkeypatch.setattr(
+        normalizer, "_apply_support", lambda *tile: computed.append(1) or compute(*tile)
+    )
+    choice, own = make_choice()
+    n_outputs = len(own) * choice.eta.n_items
+    for numbers, n_passes in ((n_outputs, 1), (n_outputs - 1, 2)):
+        tile(numbers, len(own))
+        computed.clear()
+        nats = log_prob_of(choice, own).sum()
+        n_tiles = len(computed)
+        nats.backward()
+        assert n_tiles > 0 and len(computed) == n_passes * n_tiles
 
 
 @every_support

@@ -74,9 +74,18 @@ def item_products(
 
 def tile_shape(n_rows: int, n_classes: int, *, device: torch.device) -> tuple[int, int]:
     """Rows and classes computed at a time."""
-    kind = device.type if device.type in TILE else "cpu"
+    kind = _kind(device)
     rows = max(1, min(n_rows, TILE_ROWS[kind]))
     return rows, max(1, min(n_classes, TILE[kind] // rows))
+
+
+def most_in_tile(tensor: Tensor) -> int:
+    """Outputs computed at a time on the tensor's device."""
+    return TILE[_kind(tensor.device)]
+
+
+def _kind(device: torch.device) -> str:
+    return device.type if device.type in TILE else "cpu"
 
 
 def chunks_of(n: int, size: int) -> Iterator[slice]:

@@ -1,7 +1,8 @@
 """Log-probabilities of chosen classes, exactly, without ever holding rows x classes.
 
 The normalizer is a sum over classes: tiles of some rows and some classes are computed, summed up
-and forgotten; the backward pass computes them again. Sums run in float32 at least.
+and forgotten; the backward pass computes them again, unless all of them together are no more than a
+tile has. Sums run in float32 at least.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from exfam.catalog.linear import LinearEta, chunks_of, tile_shape
+from exfam.catalog.linear import LinearEta, chunks_of, most_in_tile, tile_shape
 from exfam.catalog.listed import Listed, OnePerRow
 
 
@@ -44,7 +45,7 @@ class ItemChoice:
 
 @dataclass(frozen=True, eq=False)
 class _Tile:
-    """Outputs of some rows and classes, support applied, in a buffer that the next tile reuses."""
+    """Outputs of some rows and classes, support applied."""
 
     rows: slice
     classes: slice
@@ -83,13 +84,19 @@ def _log_prob_of_biases(choice: ItemChoice, item: Tensor) -> Tensor:
 
 
 def _apply(choice: ItemChoice, item: Tensor | None) -> Tensor:
-    state, vectors, bias = choice.eta[:3]
-    out: Tensor = _LogProb.apply(state, vectors, bias, choice.penalty, choice, item)
+    inputs = (*choice.eta[:3], choice.penalty)
+    learns = any(tensor is not None and tensor.requires_grad for tensor in inputs)
+    n_outputs = len(choice.eta.state) * choice.eta.n_items
+    keeps = learns and torch.is_grad_enabled() and n_outputs <= most_in_tile(choice.eta.state)
+    out: Tensor = _LogProb.apply(*inputs, choice, item, keeps)
     return out
 
 
 class _LogProb(torch.autograd.Function):
-    """Minus the log-normalizer, plus the output of the item if there is one."""
+    """Minus the log-normalizer, plus the output of the item if there is one.
+
+    `keeps`: whether outputs are kept for the backward pass.
+    """
 
     @staticmethod
     def forward(
@@ -100,18 +107,21 @@ class _LogProb(torch.autograd.Function):
         penalty: Tensor | None,
         choice: ItemChoice,
         item: Tensor | None,
+        keeps: bool,
     ) -> Tensor:
         own = None if item is None else OnePerRow(item)
         total = torch.full((len(state),), -torch.inf, dtype=torch.float64, device=state.device)
-        chosen = torch.zeros_like(total)
-        for tile in tiles(choice):
+        chosen, kept = torch.zeros_like(total), []
+        for tile in tiles(choice, reuse=not keeps):
             if own is not None:
                 row, column = own.within(tile.rows, tile.classes)
                 chosen[tile.rows][row] = tile.eta[row, column].double()
             nats, _ = tile_log_normalizer(tile.eta)
             total[tile.rows] = torch.logaddexp(total[tile.rows], nats)
+            if keeps:
+                kept.append((tile, nats, tile.eta))
         ctx.save_for_backward(state, vectors, bias, penalty, total)
-        ctx.choice, ctx.own = choice, own
+        ctx.choice, ctx.own, ctx.kept = choice, own, kept
         return (chosen - total).to(state.dtype)
 
     @staticmethod
@@ -120,8 +130,9 @@ class _LogProb(torch.autograd.Function):
         state, vectors, bias, penalty, total = ctx.saved_tensors
         sums = _Gradients(state, vectors, bias, penalty)
         gradient = gradient.to(sums.state.dtype)
-        for tile in tiles(ctx.choice):
-            nats, softmax = tile_log_normalizer(tile.eta)
+        # What is kept is used up, so that another backward pass computes it again.
+        kept, ctx.kept = ctx.kept or _softmaxes(ctx.choice), None
+        for tile, nats, softmax in kept:
             # From shares of the tile to shares of all classes.
             of_all = (nats - total[tile.rows]).exp().to(gradient.dtype)
             softmax.mul_((-gradient[tile.rows] * of_all)[:, None])
@@ -139,7 +150,12 @@ class _LogProb(torch.autograd.Function):
             None if total is None or not needed else total.to(like.dtype)
             for total, like, needed in given
         )
-        return (*gradients, None, None)
+        return (*gradients, None, None, None)
+
+
+def _softmaxes(choice: ItemChoice) -> Iterator[tuple[_Tile, Tensor, Tensor]]:
+    """Tiles with their log-normalizers and, in place of their outputs, their softmaxes."""
+    return ((tile, *tile_log_normalizer(tile.eta)) for tile in tiles(choice))
 
 
 class _Gradients:
@@ -177,21 +193,23 @@ def tile_log_normalizer(eta: Float[Tensor, "rows classes"]) -> tuple[Tensor, Ten
     return most.double() - softmax.amax(1).double().log(), softmax
 
 
-def tiles(choice: ItemChoice) -> Iterator[_Tile]:
+def tiles(choice: ItemChoice, *, reuse: bool = True) -> Iterator[_Tile]:
     """All outputs, some classes and then some rows at a time, support applied.
 
     Excluded outputs are the lowest finite number: minus infinity in all of a row would be NaN.
+    `reuse`: whether the memory of a tile is that of the next one.
     """
     eta = choice.eta
     dtype, device = _precise(eta.state.dtype), eta.state.device
     n_rows, n_classes = tile_shape(len(eta.state), eta.n_items, device=device)
     state = eta.state.detach().to(dtype)
-    buffer = torch.empty(n_rows * n_classes, dtype=dtype, device=device)
+    buffer = torch.empty(n_rows * n_classes if reuse else 0, dtype=dtype, device=device)
     for classes in chunks_of(eta.n_items, n_classes):
         vectors = eta.vectors[classes].detach().to(dtype)
         bias = None if eta.bias is None else eta.bias[classes].detach().to(dtype)
         for rows in chunks_of(len(state), n_rows):
-            flat = buffer[: (rows.stop - rows.start) * len(vectors)]
+            size = (rows.stop - rows.start) * len(vectors)
+            flat = buffer[:size] if reuse else buffer.new_empty(size)
             tile = flat.view(-1, len(vectors))
             if bias is None:
                 torch.mm(state[rows], vectors.T, out=tile)

@@ -9,7 +9,8 @@ from torch.nn.functional import embedding_bag
 
 from exfam.groups import Batch
 
-Where = tuple[Int64[Tensor, "rows"], Int64[Tensor, "rows"]]
+Index = Int64[Tensor, "rows"]
+Where = tuple[Index, Index]
 
 
 _OF_ELEMENTS = ("item", "position", "present", "target", "observed", "element", "steps_back")
@@ -71,15 +72,25 @@ class Sets:
         first = torch.searchsorted(self.group, group)
         return embedding_bag(self.item, table, first, mode="sum")
 
-    def sums_at(self, table: Float[Tensor, "items items"], other: "Sets") -> Tensor:
+    def sums_of_one(
+        self, table: Float[Tensor, "items columns"], group: Index, column: Index
+    ) -> Float[Tensor, "rows"]:
+        """For each row, the sum over its group's items of their numbers in one column."""
+        item = self._padded()[group]
+        return (table[item.clamp_min(0), column[:, None]] * (item >= 0)).sum(1)
+
+    def sums_at(
+        self, table: Float[Tensor, "all all"], other: "Sets", rows: Int64[Tensor, "items"]
+    ) -> Float[Tensor, "entries"]:
         """For each entry of another's sets of the same groups, the sum over the group's items.
 
-        As `sums_of(table)[other.group, other.item]`, without the columns of items not there.
+        As `sums_of(table[rows][:, rows])[other.group, other.item]`, without columns of items that
+        are not there. `rows`: of the items in the table.
         """
         own, seen = self._padded(), other._padded()
-        pairs = table[own.clamp_min(0)[:, :, None], seen.clamp_min(0)[:, None]]
-        sums = torch.where((own >= 0)[:, :, None], pairs, 0.0).sum(1)
-        return sums[seen >= 0]
+        row, column = rows[own.clamp_min(0)], rows[seen.clamp_min(0)]
+        pairs = table[row[:, :, None], column[:, None]] * (own >= 0)[:, :, None]
+        return pairs.sum(1)[seen >= 0]
 
     def _padded(self) -> Int64[Tensor, "groups most"]:
         """The items of each group, then -1."""

@@ -34,7 +34,8 @@ def present_elements(batch: Batch) -> Where:
 class BaseOffset:
     """Outputs of a base at some elements of a batch, tile by tile; `codes`: the chosen items.
 
-    A base is a module with `n_items`, `direction` and `outputs(batch, where, chosen)`.
+    A base is a module with `n_items`, `direction` and `outputs(batch, where, chosen)`; it may have
+    `own(batch, where, item)`, the output of one item a row or None.
     """
 
     base: Any
@@ -71,10 +72,10 @@ class BaseOffset:
 
     def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row."""
-        if isinstance(self.base, KeptOutputs):
-            kept = self.base.own(self.batch, self.where, item)
-            if kept is not None:
-                return kept * self.scale
+        alone = getattr(self.base, "own", None)
+        own = None if alone is None else alone(self.batch, self.where, self.codes[item])
+        if own is not None:
+            return own * self.scale
         parts = [self.scale.new_zeros(0)]
         for rows in chunks_of(len(item), 512):
             distinct, column = item[rows].unique(return_inverse=True)
