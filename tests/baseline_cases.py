@@ -4,14 +4,18 @@ import numpy as np
 
 from exfam.families import (
     Bernoulli,
+    Beta,
     Binomial,
     Categorical,
     Exponential,
     Gamma,
     Gaussian,
+    LogNormal,
+    LogStudentT,
     NegativeBinomial,
     Ordinal,
     Poisson,
+    RoundedStudentT,
     StudentT,
 )
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
@@ -19,6 +23,12 @@ from model_cases import make_groups, whole
 
 N_ITEMS = 9
 RATINGS = {"value": Poisson(shift=1)}
+
+
+def rounded_draws(random, n):
+    """Counts around 20, of which some are a few times as large or as small."""
+    return np.exp(3 + 0.3 * random.standard_t(2, n).clip(-6, 6)).round()
+
 
 # A family and a sampler of values for it.
 DRAWS = {
@@ -34,6 +44,14 @@ DRAWS = {
     "negative-binomial": (NegativeBinomial(), lambda rng, n: rng.negative_binomial(2, 0.4, n)),
     "gamma": (Gamma(), lambda random, n: random.gamma(2.0, 1.5, n)),
     "exponential": (Exponential(), lambda random, n: random.exponential(2.0, n)),
+    "beta": (Beta(), lambda random, n: random.beta(2.0, 5.0, n)),
+    "log-normal": (LogNormal(), lambda random, n: random.lognormal(1.0, 0.7, n)),
+    "log-student-t": (LogStudentT(df=5.0), lambda rng, n: np.exp(rng.standard_t(5, n))),
+    "rounded-student-t": (RoundedStudentT(), rounded_draws),
+    "rounded with atoms": (
+        RoundedStudentT(atoms=(0, 20)),
+        lambda rng, n: rounded_draws(rng, n) * (rng.random(n) < 0.9),
+    ),
 }
 BY_MEAN = [name for name in DRAWS if name not in ("categorical", "ordinal")]
 

@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from exfam.families import (
     Bernoulli,
+    Beta,
     Binomial,
     Categorical,
     Exponential,
@@ -18,6 +19,8 @@ from exfam.families import (
     Gamma,
     Gaussian,
     Histogram,
+    LogNormal,
+    LogStudentT,
     NegativeBinomial,
     Ordinal,
     PerItem,
@@ -27,6 +30,7 @@ from exfam.families import (
     StudentT,
 )
 
+CONTINUOUS = (Beta, Exponential, Gamma, Gaussian, Histogram, LogNormal, LogStudentT, StudentT)
 MIXED = PerItem({0: Poisson(shift=1), 1: Gaussian(), 3: Poisson(shift=1)}, default=Gamma())
 
 
@@ -59,7 +63,7 @@ class Case:
 
     @property
     def discrete(self) -> bool:
-        return not isinstance(self.inner, Gaussian | Gamma | Exponential | Histogram | StudentT)
+        return not isinstance(self.inner, CONTINUOUS)
 
     @property
     def has_atoms(self) -> bool:
@@ -72,6 +76,21 @@ class Case:
         if isinstance(self.inner, Gaussian | Histogram | StudentT):
             return -torch.inf
         return float(getattr(self.inner, "shift", getattr(self.inner, "start", 0)))
+
+    @property
+    def high(self) -> float:
+        """The upper end of the support."""
+        if isinstance(self.inner, Beta):
+            return 1.0
+        return float((self.family.categories or (torch.inf,))[-1])
+
+    @property
+    def near_and_far(self) -> tuple[float, float, float]:
+        """Three values, of the support where it holds as many."""
+        if isinstance(self.inner, Beta):
+            return 1e-6, 0.5, 1 - 1e-6
+        start = 0.0 if self.low < 0 else self.low + (not self.discrete)
+        return start, start + 1, self.low + 1 if self.discrete else start + 1e3
 
     @property
     def eta(self) -> torch.Tensor:
@@ -108,6 +127,7 @@ def rounded(start: int = 0, atoms: tuple[int, ...] = ()) -> Case:
 
 CASES = {
     "bernoulli": plain(Bernoulli()),
+    "beta": Case(Beta(), Beta(), offset=(0.0, 1.5)),
     "binomial": plain(Binomial(7)),
     "binomial of one": plain(Binomial(1)),
     "categorical": plain(Categorical(5)),
@@ -119,6 +139,9 @@ CASES = {
     "gaussian of known scale": plain(Gaussian(scale=2.5)),
     "histogram": plain(Histogram((-1.0, 0.5, 0.75, 3.0))),
     "histogram of one edge": plain(Histogram((0.5,), tails=(0.7, 2.0))),
+    "log-normal": plain(LogNormal()),
+    "log-student-t": plain(LogStudentT()),
+    "log-student-t of known df": plain(LogStudentT(df=3.0)),
     "negative-binomial": plain(NegativeBinomial()),
     "negative-binomial from two": plain(NegativeBinomial(shift=2)),
     "ordinal": plain(Ordinal(5, start=1)),
@@ -137,6 +160,8 @@ CASES = {
     "scaled gamma": scaled(Gamma(), 0.0, 300.0),
     "scaled gaussian": scaled(Gaussian(), -3.0, 7.0),
     "scaled gaussian of known scale": scaled(Gaussian(scale=2.5), 40.0, 5.0),
+    "scaled log-normal": scaled(LogNormal(), 0.0, 1e5),
+    "scaled log-student-t": scaled(LogStudentT(), 0.0, 0.01),
     "scaled student-t": scaled(StudentT(), 1e3, 0.5),
     "student-t": plain(StudentT()),
     "student-t of known df": plain(StudentT(df=5.0)),
@@ -174,6 +199,25 @@ class Mixed:
         square = self.mean() ** 2
         inside = np.where(np.isinf(square), 0.0, square)
         return np.where(np.isinf(square), np.inf, self._sum(squares) - inside)
+
+
+class OfLogarithms:
+    """Positive numbers whose logarithms have a distribution of scipy."""
+
+    def __init__(self, of_logs: Any):
+        self.of_logs = of_logs
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        return self.of_logs.logpdf(np.log(value)) - np.log(value)
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        return self.of_logs.cdf(np.log(value))
+
+    def mean(self) -> float:
+        return np.inf
+
+    def var(self) -> float:
+        return np.inf
 
 
 class Rounded:
@@ -228,6 +272,13 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         return Mixed(probs, [stats.rv_discrete(values=([k], [1.0])) for k in family.categories])
     if isinstance(family, Bernoulli | Binomial):
         return stats.binom(getattr(family, "n", 1), special.expit(first))
+    if isinstance(family, Beta):
+        mean, precision = special.expit(first), np.exp(eta[:, 1])
+        return stats.beta(mean * precision, special.expit(-first) * precision)
+    if isinstance(family, LogNormal):
+        return stats.lognorm(np.exp(eta[:, 1]), scale=np.exp(first))
+    if isinstance(family, LogStudentT):
+        return OfLogarithms(by_scipy(StudentT(family.df), eta))
     if isinstance(family, Exponential):
         return stats.expon(scale=np.exp(first))
     if isinstance(family, Gamma):

@@ -4,7 +4,18 @@ import pytest
 import torch
 
 from exfam.checks import ExfamError
-from exfam.families import Categorical, Gaussian, NegativeBinomial, Ordinal, PerItem, Poisson
+from exfam.families import (
+    Beta,
+    Categorical,
+    Gaussian,
+    LogStudentT,
+    NegativeBinomial,
+    Ordinal,
+    PerItem,
+    Poisson,
+    RoundedStudentT,
+    Scaled,
+)
 from exfam.families.mixtures import Mixture
 
 LEVELS = (0.03, 0.25, 0.5, 0.75, 0.97)
@@ -18,6 +29,7 @@ FAMILIES = [
     Categorical(5, start=1),
     Ordinal(4, start=1),
     BY_ITEM,
+    Beta(),
 ]
 
 
@@ -67,6 +79,28 @@ def test_log_probabilities_are_those_of_the_mean_density(family):
     assert (random_mixture(Poisson()).log_prob(torch.linspace(-2, 2, 6)) == -torch.inf).any()
 
 
+@pytest.mark.parametrize(
+    "family",
+    [
+        Gaussian(),
+        BY_ITEM,
+        RoundedStudentT(atoms=(0, 3)),
+        LogStudentT(),
+        Scaled(LogStudentT(), 0.0, 7.0),
+        PerItem({0: RoundedStudentT(), 1: Gaussian()}),
+    ],
+    ids=str,
+)
+def test_centers_are_means_or_medians_of_families_without_a_mean(family):
+    mixture = random_mixture(family)
+    mean, median = mixture.mean(), mixture.quantile(0.5)
+    no_mean = mean.isinf()
+    by_item = isinstance(family, PerItem) and not family.has_mean
+    assert no_mean.any() == (not family.has_mean) and no_mean.all() == (no_mean.any() > by_item)
+    assert torch.equal(mixture.center(), torch.where(no_mean, median, mean))
+    assert torch.equal(mixture.variance().isinf(), no_mean)
+
+
 def test_probabilities_are_means():
     mixture = random_mixture(Categorical(4))
     members = torch.stack([mixture.family.probs(eta) for eta in mixture.eta])
@@ -81,6 +115,11 @@ def test_levels_outside_the_open_interval(p):
 
 def test_whole_numbers_are_known_from_the_family():
     value = torch.arange(3.0)
-    for family, jumps in ((Poisson(), [True] * 3), (Gaussian(), [False] * 3)):
+    for family, jumps in (
+        (Poisson(), [True] * 3),
+        (RoundedStudentT(start=2), [True] * 3),
+        (Gaussian(), [False] * 3),
+        (Beta(), [False] * 3),
+    ):
         assert random_mixture(family, rows=3).has_jumps(value).tolist() == jumps
     assert random_mixture(BY_ITEM, rows=3).has_jumps(value).tolist() == [True, False, True]

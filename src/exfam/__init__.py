@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 # Public name -> the module it lives in, loaded when the name is first used (PEP 562).
 _HOMES = {
     "Bernoulli": "exfam.families",
+    "Beta": "exfam.families",
     "Binomial": "exfam.families",
     "CBOW": "exfam.words",
     "Categorical": "exfam.families",
@@ -36,6 +37,8 @@ _HOMES = {
     "Groups": "exfam.groups",
     "LSTMLanguageModel": "exfam.language",
     "LatentFactor": "exfam.efa.latent_factor",
+    "LogNormal": "exfam.families",
+    "LogStudentT": "exfam.families",
     "Marginal": "exfam.efa.baselines",
     "MaskedLanguageModel": "exfam.language",
     "MaskedTable": "exfam.tables",

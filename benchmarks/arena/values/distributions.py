@@ -236,7 +236,7 @@ class OfMixture:
     def center(self) -> Values:
         if self.form == "count":
             return mean_log1p(self.at_most, self.mixture.eta.shape[1])
-        return self.mixture.mean().numpy() + self.less
+        return self.mixture.center().numpy() + self.less
 
 
 # Exactly summed up to the first, then by stretches of a quarter.

@@ -25,8 +25,8 @@ lines on stderr say which is ahead on what the model has not seen.
 Of a model of words FILE is text: nats of its words, or of each yes and no of negative
 sampling, and the perplexity where the normalizer is exact."""
 _OF_PREDICTIONS = """One row for each row of the file: its number (from 0), group and item, then
-what is predicted of it given the rest of its group. A model of values predicts means; one of
-items only, the most probable item.
+what is predicted of it given the rest of its group. A model of values predicts means (medians,
+if its family has no mean); one of items only, the most probable item.
 
 A model of a field predicts each value given the others on its map, and before: its mean
 and its standard deviation, beside the interval or the quantiles that are chosen. A row

@@ -164,8 +164,9 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         quantiles: Sequence[float] | None = None,
         interval: float | None = None,
     ) -> Any:
-        """Predicted values of every element given its context: means, unless quantiles are named.
+        """Predicted values of every element given its context.
 
+        They are means, or medians of families without a mean, unless quantiles are named.
         `quantiles`: levels in (0, 1), one column each. `interval`: a central probability, giving
         two columns, its ends. One array a value column, in a dict if there are several; without a
         value part, the labels of the most probable items.
@@ -186,7 +187,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             labels = [*self.vocabulary_["item"].tolist(), None]  # the last for code -1
             return np.array([labels[code] for code in codes], dtype=object)
         if levels is None:
-            return self._of_values(inputs, Mixture.mean)
+            return self._of_values(inputs, Mixture.center)
         return self._of_values(
             inputs, lambda mixture: torch.stack([mixture.quantile(p) for p in levels], -1)
         )

@@ -7,10 +7,12 @@ tensor([-1., -1.])
 """
 
 from exfam.families.base import FAMILIES, ExponentialFamily, Family, PlainFamily, choose_family
+from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.config import family_from_config, family_to_config, register_family
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
+from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma
 from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
@@ -20,6 +22,7 @@ from exfam.families.student_t import StudentT
 __all__ = [
     "FAMILIES",
     "Bernoulli",
+    "Beta",
     "Binomial",
     "Categorical",
     "Exponential",
@@ -28,6 +31,8 @@ __all__ = [
     "Gamma",
     "Gaussian",
     "Histogram",
+    "LogNormal",
+    "LogStudentT",
     "NegativeBinomial",
     "Ordinal",
     "PerItem",

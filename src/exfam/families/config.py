@@ -12,9 +12,11 @@ import numpy as np
 
 from exfam.checks import ExfamError, ModelFileError, check_choice
 from exfam.families.base import FAMILIES, Family
+from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
+from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma
 from exfam.families.real import Gaussian, Scaled
@@ -204,12 +206,15 @@ def _pairs(listed: Any) -> list[tuple[int | str, Any]]:
 
 _OURS: tuple[type[Family], ...] = (
     Bernoulli,
+    Beta,
     Binomial,
     Categorical,
     Exponential,
     Gamma,
     Gaussian,
     Histogram,
+    LogNormal,
+    LogStudentT,
     NegativeBinomial,
     Ordinal,
     PerItem,

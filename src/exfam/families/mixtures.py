@@ -28,11 +28,23 @@ class Mixture:
         """Expected value."""
         return self.family.mean(self.eta, item=self._items()).mean(0)
 
+    def center(self) -> Float[Tensor, "rows"]:
+        """Means, or medians of families without a mean."""
+        center = self.mean()
+        if self.family.has_mean:
+            return center
+        # Of families by item, some may have a mean.
+        rows = center.isposinf()
+        item = None if self.item is None else self.item[rows]
+        center[rows] = Mixture(self.family, self.eta[:, rows], item).quantile(0.5)
+        return center
+
     def variance(self) -> Float[Tensor, "rows"]:
-        """The members' mean variance plus the variance of their means."""
+        """The members' mean variance plus the variance of their means; infinite without a mean."""
         mean = self.family.mean(self.eta, item=self._items())
         within = self.family.variance(self.eta, item=self._items()).mean(0)
-        return within + mean.var(0, correction=0)
+        # Infinite means would have no variance.
+        return torch.where(within.isinf(), within, within + mean.var(0, correction=0))
 
     def log_prob(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """Log of the members' mean probability or density, in nats; -inf outside the support."""
@@ -70,7 +82,9 @@ class Mixture:
 
     def has_jumps(self, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
         """Where the family knows whole numbers only: halves are outside its support."""
-        return ~self.family.in_support(value.round().abs() + 0.5, item=self.item)
+        near = value.round().abs() + 0.5
+        halves = (near, torch.full_like(near, 0.5))  # of numbers between 0 and 1 the latter
+        return ~torch.stack([self.family.in_support(h, item=self.item) for h in halves]).any(0)
 
     def probs(self) -> Float[Tensor, "rows categories"]:
         """Probabilities of a finite family's categories."""

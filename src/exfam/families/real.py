@@ -246,7 +246,8 @@ class Scaled(base.Family):
     def sample(
         self, eta: base.Eta, *, generator: torch.Generator, item: base.Items = None
     ) -> base.Numbers:
-        return self.restore(self.of_units.sample(eta, generator=generator)).to(eta.dtype)
+        drawn, most = self.of_units.sample(eta, generator=generator), torch.finfo(eta.dtype).max
+        return self.restore(drawn).clamp(-most, most).to(eta.dtype)
 
     def from_mean(
         self, mean: base.Mean, *, dispersion: base.Spread = None, item: base.Items = None

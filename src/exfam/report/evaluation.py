@@ -24,7 +24,7 @@ class Evaluation:
     """One entry per own element of the groups; NaN where there is nothing to predict.
 
     `nats`: log-probabilities of "item" and of each value column. `rank`: of the element's item
-    among all. `mean`: predicted, of each value column.
+    among all. `mean`: predicted, of each value column; medians of families without a mean.
     """
 
     nats: Mapping[str, Numbers]
@@ -52,7 +52,7 @@ def evaluate(model: GroupEstimator, groups: Groups, *, calibration: bool = False
     mean = {}
     for column, part in value_predictions(model, groups).items():
         mean[column] = np.full(groups.n_elements, np.nan)
-        mean[column][part.rows] = part.distribution.mean().double().numpy()
+        mean[column][part.rows] = part.distribution.center().double().numpy()
     return Evaluation(nats, rank, mean, reliable, top)
 
 

@@ -18,6 +18,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _LOWER = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.2)
 _LEVELS = (*_LOWER, 0.5, *(1 - p for p in reversed(_LOWER)))
 _TAIL = 1e-10
+_FARTHEST = 1e300  # sums of what is this far are numbers still
 _WIDEST = 2048  # whole numbers that are summed one by one
 _PIECES = 64  # of the numbers between two quantiles, where these are more
 
@@ -26,7 +27,8 @@ def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"
     """The integral of (F(x) - 1[value <= x])^2 over x, in the unit of the value; lower is better.
 
     At least 0; without spread, the distance to the value, so that the mean over rows compares with
-    mean absolute errors. NaN where the value is, infinite for infinite values.
+    mean absolute errors. NaN where the value is, infinite for infinite values and for families
+    without a mean, whose tail has no finite integral.
 
     In closed form for mixtures of Gaussians and single Student's t; a sum for whole numbers,
     to 1e-4 of the spread where it has thousands of them; otherwise an integral between the
@@ -44,8 +46,11 @@ def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"
         unit = Mixture(double.family.of_units, double.eta, double.item)
         scores = double.family.scale * crps(unit, double.family.to_units(exact))
         return scores.to(mixture.eta.dtype)
-    out = torch.where(exact.isinf(), torch.inf, torch.nan).to(exact)
-    ready = exact.isfinite() & double.eta.isfinite().all(-1).all(0)
+    endless = exact.isinf()
+    if not double.family.has_mean:
+        endless = endless | (double.mean().isposinf() & ~exact.isnan())
+    out = torch.where(endless, torch.inf, torch.nan).to(exact)
+    ready = ~endless & exact.isfinite() & double.eta.isfinite().all(-1).all(0)
     jumps = double.has_jumps(exact)
     whole, smooth = (torch.nonzero(ready & kind)[:, 0] for kind in (jumps, ~jumps))
     if len(whole):
@@ -123,6 +128,7 @@ def _quantiles(mixture: Mixture, levels: list[float]) -> Tensor:
 def _breaks(mixture: Mixture, value: Tensor) -> Tensor:
     """Numbers by row, in order, between which the cdf is smooth; `value` (rows, more) are some."""
     quantiles = _quantiles(mixture, list(_LEVELS)).movedim(0, -1).flatten(1).sort(-1).values
+    quantiles = quantiles.clamp(-_FARTHEST, _FARTHEST)
     # Many members: every so many of their quantiles are as dense as two members' own.
     kept = min(2, len(mixture.eta)) * len(_LEVELS)
     index = torch.linspace(0, quantiles.shape[1] - 1, kept).round().long()

@@ -59,12 +59,12 @@ def mrr(rank: Float[np.ndarray, "targets"]) -> float:
 
 
 def mse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
-    """Mean squared error of predicted means."""
+    """Mean squared error of predicted means, or medians of families without a mean."""
     return _mean((value - mean) ** 2)
 
 
 def rmse(value: Num[np.ndarray, "elements"], mean: Float[np.ndarray, "elements"]) -> float:
-    """Root of the mean squared error of predicted means, in the unit of the value."""
+    """Root of the mean squared error, in the unit of the value."""
     return float(np.sqrt(mse(value, mean)))
 
 

@@ -70,7 +70,7 @@ class Prediction:
 
     @property
     def mean(self) -> Float[np.ndarray, "rows"]:
-        """Expected value, in the unit of the value."""
+        """Expected value, in the unit of the value; infinite for families without a mean."""
         return self._placed(self._double.mean())
 
     @property

@@ -209,7 +209,7 @@ def _caption(
         notes += f" Recall and NDCG at {k}: the item among the first {k} of the whole catalog."
         notes += " “marginal” ranks by popularity."
     else:
-        notes += " RMSE of the predicted means."
+        notes += " RMSE of the predicted means, or medians of families without a mean."
     settings = [f"{entry.name}: {entry.note}" for entry in ranked if entry.note]
     return verdict + notes + (f" Settings: {'; '.join(settings)}." if settings else "")
 

@@ -35,7 +35,8 @@ def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.nd
 
     `rule`: "argmax", the first of equals; "median", the smallest value that at least half of the
         probability does not exceed; "mean", of an ordinal column rounded to the nearest label (the
-        earlier one halfway), or to the nearest index where the labels are no numbers
+        earlier one halfway), or to the nearest index where the labels are no numbers, and the
+        median of families without a mean
     """
     check_choice("rule", rule, DECISIONS)
     what = f"{column.kind} column {column.name!r}"
@@ -51,7 +52,7 @@ def decide(distribution: Mixture, column: Column, *, rule: str) -> Float64[np.nd
     if rule == "median":
         return distribution.quantile(0.5).double().numpy()
     if column.labels is None:
-        return distribution.mean().double().numpy()
+        return distribution.center().double().numpy()
     numbers = column.labels.dtype.kind in "iuf"
     labels = column.labels.astype(np.float64) if numbers else np.arange(float(len(column.labels)))
     expected = distribution.probs().double().numpy() @ labels

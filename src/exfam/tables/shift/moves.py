@@ -97,7 +97,7 @@ def marginal_shift(
             float(scipy.stats.entropy(own, probs)) if own.any() else math.nan for own in counts
         )
         return MarginalShift(_independence_p(counts), kl=(before, after))
-    center, spread = float(distribution.mean()[0]), float(distribution.variance()[0].sqrt())
+    center, spread = float(distribution.center()[0]), float(distribution.variance()[0].sqrt())
     means = moved(train, new)
     spreads = moved((train - means.train) ** 2, (new - means.new) ** 2)
     return MarginalShift(
@@ -122,7 +122,8 @@ class TargetShift:
     """The average distribution of the target over training and over new rows.
 
     `labels`: of a finite column; empty for numbers
-    `predicted`, `observed`: mean probability and share of each label, or means
+    `predicted`, `observed`: mean probability and share of each label, or means (predicted medians
+        of families without a mean)
     `predicted_sd`, `observed_sd`: of numbers, for training and new rows
     """
 
@@ -162,7 +163,7 @@ def _predicted(model: TableModel, cells: Cells, target: str) -> Float64[np.ndarr
         if model.schema.column(target).labels is not None:
             parts.append(distribution.probs().double().numpy())
         else:
-            moments = distribution.mean(), distribution.variance()
+            moments = distribution.center(), distribution.variance()
             parts.append(np.stack([part.double().numpy() for part in moments], axis=1))
     return np.concatenate(parts)
 
