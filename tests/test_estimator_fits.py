@@ -35,7 +35,9 @@ def test_members_of_an_ensemble_share_the_split_and_differ_in_all_else(kind, fra
     for number in range(2):
         member = make(kind)
         member.members_ = whole.members_[number : number + 1]
-        assert same_bits(alone[number], member) == (not fraction or number == 0)
+        # A base of values is fitted once, by the seed of the estimator.
+        own_base = number == 0 or (not fraction and kind != "efa")
+        assert same_bits(alone[number], member) == own_base
 
 
 @every_kind

@@ -1,4 +1,4 @@
-"""Fits of bases of items and of the members that correct them, weighed by what no fit saw."""
+"""Fits of bases and of the members that correct them, weighed by what no fit saw."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -7,9 +7,18 @@ from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.networks.based import USUAL_WEIGHTS
+from exfam.efa.networks.based_values import USUAL_GATE, ColumnBase
 from exfam.efa.plan import FitPlan, train
+from exfam.efa.value_fits import add_to_bases, fit_value_bases, has_value_base, set_value_gate
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.history import History
+
+
+class Gains(NamedTuple):
+    """What attention added to the bases of items and of values; None where there are none."""
+
+    items: Gain | None = None
+    values: Gain | None = None
 
 
 class CorrectedFit(NamedTuple):
@@ -17,14 +26,15 @@ class CorrectedFit(NamedTuple):
 
     members: list[TwoPartModel]
     histories: list[History]
-    gain: Gain | None
+    gains: Gains
 
 
 class _Fold(NamedTuple):
-    """A base and the members that correct it, of groups of which some were held out."""
+    """Bases and the members that correct them, of groups of which some were held out."""
 
     plan: FitPlan
-    base: ItemBases
+    base: ItemBases | None
+    value_bases: list[ColumnBase]
     members: list[TwoPartModel]
     histories: list[History]
 
@@ -32,7 +42,7 @@ class _Fold(NamedTuple):
 def fit_corrected(
     estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **training: Any
 ) -> CorrectedFit:
-    """Fit a base and members that correct it, one a seed; `training`: see `train`.
+    """Fit bases and members that correct them, one a seed; `training`: see `train`.
 
     Where the fit holds groups out, each member holds out other ones. All of these together weigh
     the corrections, and then enter the bases: they are data as well. Groups that were given for
@@ -47,42 +57,57 @@ def fit_corrected(
         folds.append(_fit_fold(estimator, part, settings, seeds=some, **training))
         if any(history.interrupted for history in folds[-1].histories):
             break
-    gain = _weigh(folds, seed=seed) if corrects else None
+    gains = _weigh(folds, seed=seed) if corrects else Gains()
     if plan.holds_out:
         for fold in folds:
             assert fold.plan.validation is not None
-            fold.base.add(fold.plan.validation)
+            if fold.base is not None:
+                fold.base.add(fold.plan.validation)
+            add_to_bases(fold.value_bases, plan.groups, plan.weight)
     members = [member for fold in folds for member in fold.members]
-    return CorrectedFit(members, [history for fold in folds for history in fold.histories], gain)
+    return CorrectedFit(members, [history for fold in folds for history in fold.histories], gains)
 
 
 def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **training: Any) -> _Fold:
-    base = fit_item_base(
-        plan.train,
-        plan.schema.n_items or 0,
-        direction=estimator.direction,
-        support=plan.support,
-        seed=int(estimator.seed),
-        weight=plan.weight,
-    )
-    held_out = plan.validation if plan.holds_out else None
-    starts = {"base": base, "kept": KeptOutputs.of(base, plan.groups, plan.train, held_out)}
-    members, histories = train(estimator, plan, settings, starts=starts, **training)
-    for member in members:
-        part: Any = member.item_part
+    starts: dict[str, Any] = {}
+    base, value_bases, direction = None, [], estimator.direction
+    if plan.items:
+        base = fit_item_base(
+            plan.train,
+            plan.schema.n_items or 0,
+            direction=direction,
+            support=plan.support,
+            seed=int(estimator.seed),
+            weight=plan.weight,
+        )
+        held_out = plan.validation if plan.holds_out else None
+        kept = KeptOutputs.of(base, plan.groups, plan.train, held_out)
+        starts |= {"base": base, "kept": kept}
+    trained = plan
+    if has_value_base(plan):
+        trained, value_bases = fit_value_bases(plan, direction=direction, seed=int(estimator.seed))
+        starts["value_bases"] = value_bases
+    members, histories = train(estimator, trained, settings, starts=starts, **training)
+    for part in [member.item_part for member in members if plan.items]:
         part.kept = None
-    return _Fold(plan, base, members, histories)
+    for column in value_bases:
+        column.kept = None
+    return _Fold(plan, base, value_bases, members, histories)
 
 
-def _weigh(folds: Sequence[_Fold], *, seed: int) -> Gain | None:
+def _weigh(folds: Sequence[_Fold], *, seed: int) -> Gains:
     """Set the weights of bases and corrections by validation groups, if there are any."""
     held_out = [
         (fold.members, fold.plan.validation) for fold in folds if fold.plan.validation is not None
     ]
+    items, values = folds[0].base is not None, bool(folds[0].value_bases)
     if held_out:
-        return set_gates(held_out, seed=seed)
-    for fold in folds:
-        for member in fold.members:
-            part: Any = member.item_part
-            part.weigh(*USUAL_WEIGHTS)
-    return None
+        of_values = set_value_gate(held_out) if values else None
+        return Gains(set_gates(held_out, seed=seed) if items else None, of_values)
+    members: Any = [member for fold in folds for member in fold.members]
+    for member in members:
+        if items:
+            member.item_part.weigh(*USUAL_WEIGHTS)
+        if values:
+            member.value_part.gate.fill_(USUAL_GATE)
+    return Gains()

@@ -13,24 +13,25 @@ from exfam.estimator.rules import python_number
 
 
 class ByKind(NamedTuple):
-    """What None means: for sets and for sequences of items with a base, and otherwise."""
+    """What None means: for sets and sequences of items, and for values, with a base; otherwise."""
 
     otherwise: Any
     sets: Any
     sequences: Any
+    values: Any
 
 
 DEFAULTS = {
-    "embed_dim": ByKind(32, 32, 64),
-    "head_dim": ByKind(16, 16, 32),
-    "feed_forward_dim": ByKind(0, 0, 128),
-    "tie": ByKind("none", "none", "same"),
-    "learning_rate": ByKind(0.005, 0.005, 0.003),
-    "weight_decay": ByKind(0.1, 0.1, 1.0),
-    "max_epochs": ByKind(60, 60, 60),
-    "batch_tokens": ByKind(None, 1_024, 1_024),
-    "n_sampled_items": ByKind(0, 0, 0),
-    "ensemble": ByKind(1, 1, 1),
+    "embed_dim": ByKind(32, 32, 64, 32),
+    "head_dim": ByKind(16, 16, 32, 16),
+    "feed_forward_dim": ByKind(0, 0, 128, 0),
+    "tie": ByKind("none", "none", "same", "none"),
+    "learning_rate": ByKind(0.005, 0.005, 0.003, 0.003),
+    "weight_decay": ByKind(0.1, 0.1, 1.0, 0.1),
+    "max_epochs": ByKind(60, 60, 60, 30),
+    "batch_tokens": ByKind(None, 1_024, 1_024, 3_000),
+    "n_sampled_items": ByKind(0, 0, 0, 0),
+    "ensemble": ByKind(1, 1, 1, 1),
 }
 
 # With a base, about as many elements are gone through in a fit, in at least as many epochs: then
@@ -48,7 +49,7 @@ RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 
 def by_kind(name: str) -> str:
     """What None means, for the line that documents the parameter."""
-    otherwise, sets, sequences = DEFAULTS[name]
+    otherwise, sets, sequences, _ = DEFAULTS[name]
     kinds = "sequences" if sets == otherwise else "groups"
     return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base"
 
@@ -70,7 +71,7 @@ def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str,
     default = {name: getattr(by_kind, kind) for name, by_kind in DEFAULTS.items()}
     if estimator.join == "concatenate":  # tokens are longer than the items' vectors
         default["tie"] = "none"
-    if kind != "otherwise":
+    if kind in ("sets", "sequences"):
         default |= _of_size(kind, size, most_epochs=default["max_epochs"])
     if estimator.batch_size is not None:
         default["batch_tokens"] = None

@@ -22,8 +22,10 @@ from exfam.efa.gate import Gain
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.based import BasedItems, network_of
+from exfam.efa.networks.based_values import empty_column
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
+from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.rules import ANY_NUMBER, Choice, Flag, Fraction, OrNone, Positive, Whole
@@ -43,6 +45,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `encoding_` (the one chosen),
     `resolved_` (what None meant among the parameters that depend on the data),
     `gain_` (what attention added to a base, on the groups that chose it; None without),
+    `value_gain_` (the same of values, where `gain_` is that of items beside),
     `ordered_` (whether the groups came in an order), `history_` (of the first member),
     `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", eq. 2 and sections 2.1, 2.2.
@@ -55,6 +58,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     kind = "efa"
     gain_: Gain | None = attribute()
+    value_gain_: Gain | None = attribute()
     resolved_: dict[str, Any] = attribute()
 
     embed_dim: int | None = parameter(
@@ -194,8 +198,12 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def __repr__(self) -> str:
         """The parameters, and once fitted what attention added to its base."""
-        gain = getattr(self, "gain_", None)
-        return super().__repr__() + ("" if gain is None else f"\n{gain}")
+        return "\n".join([super().__repr__(), *self._gains()])
+
+    def _gains(self) -> list[str]:
+        """What attention added, a sentence for each part that has a base."""
+        gains = [getattr(self, name, None) for name in ("gain_", "value_gain_")]
+        return [str(gain) for gain in gains if gain is not None]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -209,12 +217,15 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         check_order(groups, direction=self.direction, encoding=self.encoding)
 
     def _fit_members(self, plan: FitPlan) -> None:
-        self.encoding_, self.gain_ = choose_encoding(self.encoding, plan.train), None
+        self.encoding_ = choose_encoding(self.encoding, plan.train)
+        self.gain_ = self.value_gain_ = None
         self._check_base(plan)
-        has_base = plan.items and self.base != "none"
+        has_base = self.base != "none" and (plan.items or has_value_base(plan))
         kind = "otherwise"
         if has_base and not plan.values:
             kind = "sequences" if self.direction == "causal" else "sets"
+        elif has_base and has_value_base(plan) and not plan.items:
+            kind = "values"
         self.resolved_ = resolved(self, kind=kind, size=plan.size)
         settings = chosen_of(self.resolved_, TrainingSettings) | {
             "batch_size": self.batch_size or 32,
@@ -224,14 +235,16 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         training = {"seeds": seeds, "n_sampled": self.resolved_["n_sampled_items"]}
         if has_base:
             fitted = fit_corrected(self, plan, settings, **training)
-            self.members_, histories, self.gain_ = fitted
+            self.members_, histories, gains = fitted
+            self.gain_ = gains.items or gains.values
+            self.value_gain_ = gains.values if gains.items else None
         else:
             self.members_, histories = train(self, plan, settings, **training)
         if histories:  # a closed form has none
             self.histories_ = histories
-        if self.gain_ is not None:
+        for sentence in self._gains():
             shown = bool(self.progress) and is_main_rank()
-            EpochProgress(shown=shown, max_epochs=0).say(str(self.gain_))
+            EpochProgress(shown=shown, max_epochs=0).say(sentence)
 
     def partial_fit(self, X: Any, y: None = None) -> "EFA":
         """Take further groups into a base without attention, as if `fit` had had them too.
@@ -263,11 +276,13 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
         return self
 
     def _check_base(self, plan: FitPlan) -> None:
-        if self.attention == "none" and (plan.values or self.base == "none"):
+        lacks = self.base == "none" or (plan.values and not has_value_base(plan))
+        if self.attention == "none" and lacks:
+            families = sorted({family.name for family in plan.schema.families.values()})
             raise ExfamError(
-                "`attention` must not be 'none' without a base, which items have: got "
-                f"base={self.base!r} and {'values' if plan.values else 'items'}. Pass "
-                "parts='items' and base='auto'."
+                "`attention` must not be 'none' without a base, which items and values of some "
+                f"families have: got base={self.base!r} and families {families}. Pass base='auto', "
+                "parts='items', or another family."
             )
 
     def _build(
@@ -290,10 +305,14 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
         bases = [getattr(member.item_part, "base", None) for member in self.members_]
-        gain = None if self.gain_ is None else asdict(self.gain_)
+        gains = [getattr(self, name, None) for name in ("gain_", "value_gain_")]
+        gain, of_values = (None if found is None else asdict(found) for found in gains)
         # Members have bases of different shapes where some say more with contexts.
         shapes = [None if base is None else base_shape(base) for base in bases]
-        found: dict[str, Any] = {"base": shapes, "gain": gain}
+        columns: Any = [getattr(member.value_part, "columns", []) for member in self.members_]
+        bases_of_values = [[column.shape() for column in some] for some in columns]
+        found: dict[str, Any] = {"base": shapes, "gain": gain, "value_gain": of_values}
+        found |= {"value_bases": bases_of_values}
         found |= {"encoding": self.encoding_, "resolved": self.resolved_}
         return config | found, tensors
 
@@ -305,15 +324,20 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
             self.base = self.parameters_["base"] = "none"
         # Older versions had no parameters that depend on the data.
         self.resolved_ = config.get("resolved") or resolved(self, kind="otherwise")
-        gain = config.get("gain")
-        self.gain_ = None if gain is None else Gain(**gain)
+        gains = [config.get(name) for name in ("gain", "value_gain")]
+        self.gain_, self.value_gain_ = (None if gain is None else Gain(**gain) for gain in gains)
 
     def _restored_member(self, config: Any) -> TwoPartModel:
         shape, generator = config.get("base"), torch.Generator().manual_seed(0)
         if isinstance(shape, list):  # older versions had one of all members
             shape = shape[config["member"]]
-        base = None if shape is None else empty_base(shape)
-        return self._build(generator, items=config["items"], values=config["values"], base=base)
+        starts: dict[str, Any] = {"base": None if shape is None else empty_base(shape)}
+        if of_values := config.get("value_bases"):
+            families = self.schema_.families
+            starts["value_bases"] = [
+                empty_column(one, families[one["column"]]) for one in of_values[config["member"]]
+            ]
+        return self._build(generator, items=config["items"], values=config["values"], **starts)
 
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:

@@ -25,6 +25,7 @@ MOST_TARGETS, MOST_OUTPUTS = 4_000, 20_000_000
 _HOLD = 2.0
 
 Sums = Float[np.ndarray, "groups"]
+Nats = Float[np.ndarray, "elements"]
 # Members and the groups that none of them was trained on.
 HeldOut = tuple[Sequence[TwoPartModel], Groups]
 
@@ -209,8 +210,21 @@ def _outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int)
 
 
 def _gain(held_out: Sequence[HeldOut], weights: Weights) -> Gain:
-    """Nats with the correction less those without, by groups."""
-    added, size, base_nats = zip(*(_added(*part) for part in held_out), strict=True)
+    """Nats with the correction less those without."""
+    return _of_groups([_added(*part) for part in held_out], weights)
+
+
+def gain_by_groups(
+    with_it: Sequence[Nats], without: Sequence[Nats], validation: Sequence[Groups], *, gate: float
+) -> Gain:
+    """What a correction of weight `gate` added to the nats of own elements; NaN are not counted."""
+    parts = [_sums(*part) for part in zip(with_it, without, validation, strict=True)]
+    return _of_groups(parts, Weights(1.0, gate))
+
+
+def _of_groups(parts: Sequence[tuple[Sums, Sums, float]], weights: Weights) -> Gain:
+    """The gain of parts of the validation groups together."""
+    added, size, base_nats = zip(*parts, strict=True)
     total, sizes = np.concatenate(added), np.concatenate(size)
     n, n_groups = max(1, int(sizes.sum())), int((sizes > 0).sum())
     mean = float(total.sum() / n)
@@ -228,9 +242,14 @@ def _added(members: Sequence[TwoPartModel], validation: Groups) -> tuple[Sums, S
     with_it = log_probs(members, validation)["item"]
     without = log_probs([members[0].alone()], validation)["item"]
     own = validation.elements()
-    group = np.repeat(np.arange(len(validation)), validation.stop - validation.start)
-    added = (with_it - without)[own]
+    return _sums(with_it[own], without[own], validation)
+
+
+def _sums(with_it: np.ndarray, without: np.ndarray, groups: Groups) -> tuple[Sums, Sums, float]:
+    """Differences of nats by group, numbers of targets, and all nats without."""
+    group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
+    added = with_it - without
     counts = ~np.isnan(added)
-    total = np.bincount(group[counts], weights=added[counts], minlength=len(validation))
-    size = np.bincount(group[counts], minlength=len(validation))
-    return total, size.astype(float), float(without[own][counts].sum())
+    total = np.bincount(group[counts], weights=added[counts], minlength=len(groups))
+    size = np.bincount(group[counts], minlength=len(groups))
+    return total, size.astype(float), float(without[counts].sum())

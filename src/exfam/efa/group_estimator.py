@@ -354,7 +354,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             if columns is not None and column not in columns:
                 continue
             rows = torch.isfinite(eta[0]).all(-1)
-            family = self.schema_.families[column]
+            family = self.members_[0].families[column]
             own = None if item is None else item[rows]
             mixture = Mixture(family, eta[:, rows].double(), own)
             numbers = statistic(mixture).double().numpy()

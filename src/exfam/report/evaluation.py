@@ -87,7 +87,7 @@ def value_predictions(model: GroupEstimator, groups: Groups) -> dict[str, ValueP
     rows = np.flatnonzero(_targets(groups) & observed)
     item = None if groups.item is None else torch.from_numpy(groups.item[rows].astype(np.int64))
     for column, eta in value_parameters(model.members_, groups).items():
-        family = model.schema_.families[column]
+        family = model.members_[0].families[column]
         value = torch.from_numpy(groups.values[column][rows].astype(np.float64))
         distribution = Mixture(family, eta[:, torch.from_numpy(rows)].double(), item)
         out[column] = ValuePredictions(rows, value, distribution)

@@ -162,6 +162,8 @@ class CheckpointFolder:
             for name in dict.fromkeys([*own, *stored])
             if stored.get(name) != own.get(name)
         ]
+        # Other shapes follow from other parameters.
+        differing.sort(key=lambda text: text.startswith("shape of"))
         if differing:
             more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
             raise CheckpointError(

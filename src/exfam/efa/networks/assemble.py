@@ -13,6 +13,7 @@ from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
 from exfam.conditionals import Windowed, choose_conditional
 from exfam.efa.networks.based import TRAINED_SCALE, BasedItems, NoCorrection
+from exfam.efa.networks.based_values import BasedValues, ColumnBase, ValueCorrection
 from exfam.efa.networks.context import ContextMean, GroupOffset
 from exfam.efa.networks.efa_network import (
     Dispersion,
@@ -89,6 +90,7 @@ def build_efa(
     item_bias: Float[Tensor, "items"] | None = None,
     sampler: ItemSampler | None = None,
     base: nn.Module | None = None,
+    value_bases: list[ColumnBase] | None = None,
 ) -> TwoPartModel:
     """Exponential family attention for data of this schema.
 
@@ -101,11 +103,18 @@ def build_efa(
     if settings.items:
         build = builder.item_part if base is None else partial(builder.based_items, base)
         item_part = build(item_bias)
+    value_part: nn.Module | None = None
+    families = schema.families if settings.values else None
+    if settings.values and value_bases:
+        value_part = builder.based_values(value_bases)
+        families = {column.column: column.family for column in value_bases}
+    elif settings.values:
+        value_part = builder.value_part()
     return TwoPartModel(
         direction=settings.direction,
         item_part=item_part,
-        value_part=builder.value_part() if settings.values else None,
-        families=schema.families if settings.values else None,
+        value_part=value_part,
+        families=families,
         support=SUPPORTS[settings.support]() if settings.items else None,
         sampler=sampler,
     )
@@ -161,19 +170,39 @@ class _Builder:
             nn.init.zeros_(head.centers.table.weight)
         return BasedItems(base, network)
 
+    def based_values(self, columns: list[ColumnBase]) -> BasedValues:
+        """Bases with a correction, of attention and what the bases know."""
+        settings = self.settings
+        if settings.attention == "none":
+            return BasedValues(columns, None)
+        embedding = self._value_embedding()
+        correction = ValueCorrection(
+            self._network(embedding, nn.Identity()),
+            dim=embedding.dim,
+            n_inputs=sum(column.n_inputs for column in columns),
+            n_outputs=sum(column.head.n_changes for column in columns),
+            hidden=settings.head_hidden_dim or 32,
+            dropout=settings.dropout,
+            generator=self.generator,
+        )
+        return BasedValues(columns, correction)
+
     def value_part(self) -> EFANetwork:
         """p(value | item, context), the center's values hidden, all else shown."""
-        schema, settings = self.schema, self.settings
-        if not schema.values:
+        if not self.schema.values:
             raise ExfamError("`value` must be given for a value part, got data without values.")
+        embedding = self._value_embedding()
+        return self._network(embedding, self._value_head(embedding.dim))
+
+    def _value_embedding(self) -> TokenEmbedding:
+        schema, settings = self.schema, self.settings
         fields: list[Field | MaskedField] = []
         if schema.n_items is not None:
             dim = settings.embed_dim
             fields.append(ItemEmbedding(schema.n_items, dim, generator=self.generator))
         fields += [self._attribute_field(spec) for spec in schema.attributes]
         fields += map(self._value_field, schema.values)
-        embedding = TokenEmbedding(fields, join=JOINS[settings.join]())
-        return self._network(embedding, self._value_head(embedding.dim))
+        return TokenEmbedding(fields, join=JOINS[settings.join]())
 
     def _network(self, embedding: TokenEmbedding, head: nn.Module) -> EFANetwork:
         """The default wiring: one encoding shared by all layers, the same kind of block in each."""

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from exfam.catalog.linear import LinearEta, chunks_of
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.base.sets import Where
+from exfam.efa.networks.based_values import BasedValues
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.groups import Batch
 
@@ -191,5 +192,7 @@ class NoCorrection(nn.Module):
 
 def network_of(part: nn.Module | None) -> EFANetwork | None:
     """The network with attention of a part, which may be the correction of a base."""
+    if isinstance(part, BasedValues):
+        part = getattr(part.correction, "network", None)
     part = part.correction if isinstance(part, BasedItems) else part
     return part if isinstance(part, EFANetwork) else None

@@ -1,48 +1,78 @@
-"""How often items have their classes, and sums of that over the other cells of a group."""
+"""How often items have certain values, and sums of that over the other cells of a group."""
 
 from dataclasses import dataclass, replace
 from typing import no_type_check
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from numba import njit
 
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.features import ValueFeatures
 
-# How many cells the margin counts as in an item's table.
-_MARGIN_CELLS = 10.0
+
+@dataclass(frozen=True)
+class Counted:
+    """What a table counts: some values, or bins between edges, the outer ones open.
+
+    `numbers`: the values, or the edges, increasing. `margin_cells`: how many cells the margin
+    counts as in an item's shares.
+    """
+
+    numbers: tuple[float, ...]
+    margin_cells: float
+    are_edges: bool = False
+
+    @property
+    def n(self) -> int:
+        """How many are counted."""
+        return len(self.numbers) + self.are_edges
+
+    def index(self, value: Float64[np.ndarray, "cells"]) -> Int64[np.ndarray, "cells"]:
+        """Which one each value is, -1 for others and NaN. An edge lies in the lower bin."""
+        numbers = np.array(self.numbers)
+        at = np.searchsorted(numbers, value).astype(np.int64)
+        if self.are_edges:
+            return np.where(np.isnan(value), -1, at)
+        at = at.clip(max=self.n - 1)
+        return np.where(numbers[at] == value, at, -1)
 
 
 @dataclass(frozen=True, eq=False)
 class ClassTable:
-    """Shares of classes overall, and of every item; the last row is that of unseen items."""
+    """Shares of what is counted, overall and of every item; the last row is of unseen items."""
 
+    counted: Counted
     margin: Float64[np.ndarray, "classes"]
     share: Float64[np.ndarray, "items classes"]
+
+    def index(self, value: Float64[np.ndarray, "cells"]) -> Int64[np.ndarray, "cells"]:
+        """See `Counted.index`."""
+        return self.counted.index(value)
 
     def add_features(
         self, features: ValueFeatures, cells: ValueCells, *, causal: bool
     ) -> ValueFeatures:
-        """Fill in `others`, `expected` and `share`; values of `cells` are classes from 0 on."""
+        """Fill in `others`, `expected` and `share`."""
         n_items = len(self.share) - 1
         rows = np.where((cells.item >= 0) & (cells.item < n_items), cells.item, n_items)
         shape = (cells.n_cells, len(self.margin))
         others, expected = np.zeros(shape), np.zeros(shape)
-        classes = np.where(cells.observed, cells.value, -1).astype(np.int64)
-        _sum_others(cells.offset, rows, classes, self.share, causal, others, expected)
+        own = self.index(cells.value)
+        _sum_others(cells.offset, rows, own, self.share, causal, others, expected)
         return replace(features, others=others, expected=expected, share=self.share[rows])
 
 
-def class_table(cells: ValueCells, n_items: int, n_classes: int) -> ClassTable:
-    """Counted from training cells, whose values are classes from 0 on."""
-    cells = cells.only_observed()
-    code = cells.item * n_classes + cells.value.astype(np.int64)
-    count = np.bincount(code, minlength=n_items * n_classes).reshape(n_items, n_classes)
-    margin = (count.sum(0) + 1.0) / (count.sum() + n_classes)
-    count = np.vstack([count, np.zeros(n_classes)])
-    share = (count + _MARGIN_CELLS * margin) / (count.sum(1, keepdims=True) + _MARGIN_CELLS)
-    return ClassTable(margin, share)
+def class_table(cells: ValueCells, n_items: int, counted: Counted) -> ClassTable:
+    """Counted from training cells."""
+    n, own = counted.n, counted.index(cells.value)
+    code = (cells.item * n + own)[own >= 0]
+    count = np.bincount(code, minlength=n_items * n).reshape(n_items, n)
+    margin = (count.sum(0) + 1.0) / (count.sum() + n)
+    count = np.vstack([count, np.zeros(n)])
+    weight = counted.margin_cells
+    share = (count + weight * margin) / (count.sum(1, keepdims=True) + weight)
+    return ClassTable(counted, margin, share)
 
 
 @njit(cache=True, nogil=True)

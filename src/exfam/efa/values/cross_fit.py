@@ -13,11 +13,13 @@ from exfam.efa.values.features import ValueFeatures, factor_features, joined
 RANKS = (0, 4, 8, 16)
 N_FOLDS = 4
 # With more cells, one part of this many is held out once instead of all in folds.
-MOST_IN_FOLDS, HELD_OUT = 2_000_000, 300_000
+MOST_IN_FOLDS, HELD_OUT = 500_000, 300_000
 # The rank is chosen on groups with about this many cells.
 MOST_FOR_RANK, MOST_FOR_ALL_FOLDS = 1_000_000, 30_000
 # A higher rank must gain this, in nats.
 LEAST_GAIN = 1e-4
+# Of equal values there is no error at all.
+_LEAST_SCALE = 1e-12
 _CONTEXT_SCALES = (3.0, 10.0, 30.0, 100.0)
 
 
@@ -56,8 +58,9 @@ def predictive_score(features: ValueFeatures, value: np.ndarray) -> float:
         # The best common scale, by two fixed-point steps.
         common = 1.0
         for _ in range(2):
-            common = np.mean((df + 1) * error**2 / square / (df + error**2 / (square * common)))
-        square = square * common
+            scaled = error**2 / square
+            common = np.mean((df + 1) * scaled / (df + scaled / max(common, _LEAST_SCALE)))
+        square = square * max(common, _LEAST_SCALE)
         log_density = gammaln((df + 1) / 2) - gammaln(df / 2) - 0.5 * np.log(df * np.pi * square)
         scores.append(np.mean(log_density - (df + 1) / 2 * np.log1p(error**2 / (square * df))))
     return float(max(scores)) if use.any() else 0.0

@@ -121,8 +121,8 @@ def _one_pass(
     bound += item_pass(
         sums, linear, state.noise, state.prior_mean, state.prior_variance, state.mean, state.moments
     )
-    if number >= _PRIORS_FROM:
-        _renew_priors(state, count > 0, spread / max(n_groups, 1), own=number >= _OWN_FROM)
+    if number >= _PRIORS_FROM and n_groups:
+        _renew_priors(state, count > 0, spread / n_groups, own=number >= _OWN_FROM)
     return bound
 
 

@@ -19,13 +19,13 @@ _DECAYS = (0.6, 0.9)
 
 @dataclass(frozen=True, eq=False)
 class ValueFeatures:
-    """Of every cell: none of them is changed by the cell's own value, but `atoms`.
+    """Of every cell: none of them is changed by the cell's own value.
 
     `mean`, `variance`, `chi_square`, `n_context` are those of `Conditionals`; `level` and
     `item_count` are the item's mean, and its number of training cells; `neighbors` are means of the
     residuals nearby, without columns where cells have no order. `others`, `expected` and `share`
-    are of classes: how often they occur among the others, how often their items would have them,
-    and how often the item has. `atoms` are the probabilities of the own value by three counts.
+    are of the values that a table counts: how often they occur among the others, how often their
+    items would have them, and how often the item has.
     """
 
     mean: Float64[np.ndarray, "cells"]
@@ -38,7 +38,6 @@ class ValueFeatures:
     others: Float64[np.ndarray, "cells classes"]
     expected: Float64[np.ndarray, "cells classes"]
     share: Float64[np.ndarray, "cells classes"]
-    atoms: Float64[np.ndarray, "cells three"]
 
     def take(self, rows: Int64[np.ndarray, "rows"]) -> "ValueFeatures":
         """Those of some cells."""
@@ -54,7 +53,7 @@ def joined(parts: Sequence[ValueFeatures]) -> ValueFeatures:
 def factor_features(
     model: FactorModel, cells: ValueCells, *, causal: bool, ordered: bool
 ) -> ValueFeatures:
-    """The features that need standardized values alone; those of classes and counts are empty."""
+    """The features that need standardized values alone; those of a table are empty."""
     found = given_earlier(model, cells) if causal else given_others(model, cells)
     rows = model_rows(model, cells)
     level = model.mu + model.level[rows]
@@ -74,7 +73,6 @@ def factor_features(
         others=none,
         expected=none,
         share=none,
-        atoms=none,
     )
 
 

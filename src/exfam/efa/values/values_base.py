@@ -1,27 +1,25 @@
 """The base of values: working scale, factor model and head, fitted to training groups."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float64, Int64
+from torch import Tensor
 
+from exfam.checks import ExfamError, SupportError
 from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.factor_em import FactorModel, fit_factors
 from exfam.efa.values.features import ValueFeatures, factor_features, joined
-from exfam.efa.values.heads import (
-    Head,
-    HeadOptions,
-    Prediction,
-    Table,
-    fit_head,
-    predict_head,
-    scale_of,
-    table_of,
-    with_counts,
-)
-from exfam.efa.values.working_scale import WorkingScale
+from exfam.efa.values.heads import Head, head_of, settled_head
+from exfam.efa.values.working_scale import WorkingScale, working_scale
+from exfam.families import Family, family_from_config, family_to_config
 
 # As many cells a head is fitted to, at most.
 MOST_FOR_HEAD = 40_000
@@ -31,12 +29,11 @@ BLOCK_CELLS = 500_000
 
 @dataclass(frozen=True, kw_only=True)
 class ValueOptions:
-    """What is fitted: a head, given all others or the earlier ones, of what rank.
+    """What is fitted: of what rank, given all others or the earlier ones.
 
     Neighbors count where cells are `ordered`. With `rank` None it is chosen.
     """
 
-    head: HeadOptions = HeadOptions()
     causal: bool = False
     ordered: bool = False
     rank: int | None = None
@@ -45,96 +42,187 @@ class ValueOptions:
 
 @dataclass(frozen=True, eq=False)
 class ValuesBase:
-    """A fitted base."""
+    """A fitted base, which predicts by parameters of `head.family`."""
 
     options: ValueOptions
+    head: Head
     working: WorkingScale
     model: FactorModel
-    table: Table
-    head: Head
+    table: ClassTable | None
+    numbers: Float64[np.ndarray, "numbers"]
     rank_scores: dict[int, float]
+
+    @property
+    def family(self) -> Family:
+        """Of the predictions."""
+        return self.head.family
 
     @property
     def rank(self) -> int:
         return self.model.rank
 
+    def features(self, cells: ValueCells) -> ValueFeatures:
+        """Of new groups."""
+        return features_of(self.model, self.table, self.working, cells, self.options)
 
-def fit_values(cells: ValueCells, n_items: int, options: ValueOptions) -> ValuesBase:
+    def eta_of(self, features: ValueFeatures) -> Float64[Tensor, "cells params"]:
+        """Parameters of the cells of these features."""
+        return self.head.eta(self.numbers, features, self.working, self.table)
+
+    def eta(self, cells: ValueCells) -> Float64[Tensor, "cells params"]:
+        """Parameters of every cell given the others of its group, or the earlier ones."""
+        return self.eta_of(self.features(cells))
+
+    def arrays(self) -> dict[str, Float64[np.ndarray, "..."]]:
+        """All fitted arrays, by name."""
+        model, table = self.model, self.table
+        arrays = {name: getattr(model, name) for name in ("level", "loading", "noise", "count")}
+        if table is not None:
+            arrays |= {"margin": table.margin, "share": table.share}
+        return arrays | {"numbers": self.numbers}
+
+    def config(self) -> dict[str, Any]:
+        """All else, as plain values of JSON."""
+        return {
+            "options": asdict(self.options),
+            "family": family_to_config(self.family),
+            "working": asdict(self.working),
+            "mu": self.model.mu,
+            "rank_scores": [list(pair) for pair in self.rank_scores.items()],
+        }
+
+
+def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> ValuesBase:
+    """The base that has this config and these arrays."""
+    head = head_of(family_from_config(config["family"]))
+    assert head is not None
+    counted, table = head.counted(), None
+    if counted is not None:
+        table = ClassTable(counted, arrays["margin"], arrays["share"])
+    names = ("level", "loading", "noise", "count")
+    model = FactorModel(float(config["mu"]), *(arrays[name] for name in names))
+    scores = {int(rank): float(score) for rank, score in config["rank_scores"]}
+    options, working = ValueOptions(**config["options"]), WorkingScale(**config["working"])
+    return ValuesBase(options, head, working, model, table, arrays["numbers"], scores)
+
+
+@dataclass(frozen=True, eq=False)
+class KeptFeatures:
+    """Features of training cells by models that were fitted without their groups."""
+
+    features: ValueFeatures
+    cells: Int64[np.ndarray, "rows"]
+
+    def some(self, most: int) -> "KeptFeatures":
+        """The first ones."""
+        few = np.arange(min(most, len(self.cells)))
+        return KeptFeatures(self.features.take(few), self.cells[few])
+
+
+def fit_values(
+    cells: ValueCells, n_items: int, family: Family, options: ValueOptions
+) -> ValuesBase:
     """Fit to training groups, all numbers of the head on features that are cross-fitted.
 
-    Raises DataError if a value is not in the head's support.
+    Raises ExfamError for a family that a base does not know, SupportError if a value is not in its
+    support.
 
+    >>> from exfam.families import Ordinal
     >>> offset, item = np.arange(0, 41, 2), np.tile([0, 1], 20)
     >>> cells = ValueCells(offset, item, np.tile([1.0, 2.0, 3.0, 3.0], 10))
-    >>> options = ValueOptions(head=HeadOptions(kind="classes", classes=(1.0, 3)), rank=0)
-    >>> base = fit_values(cells, 2, options)
-    >>> predict_values(base, cells).probability.sum(1)[:2].round(6)
-    array([1., 1.])
+    >>> base = fit_values(cells, 2, Ordinal(3, start=1), ValueOptions(rank=0))
+    >>> base.eta(cells).exp().sum(1)[:2]
+    tensor([1., 1.], dtype=torch.float64)
     """
-    cells = cells.only_observed()
-    options = replace(options, head=options.head.settled(cells.value))
-    working = scale_of(options.head, cells.value)
-    standard = working.cells(cells)
+    return fit_and_keep(cells, n_items, family, options)[0]
+
+
+def fit_and_keep(
+    cells: ValueCells, n_items: int, family: Family, options: ValueOptions
+) -> tuple[ValuesBase, KeptFeatures]:
+    """The same, and features that a correction can be trained on; of observed cells."""
+    observed, cells = np.flatnonzero(cells.observed), cells.only_observed()
+    head = settled_head(family, cells.value)
+    if head is None:
+        raise ExfamError(f"`family` must be one that a base of values knows, got {family}.")
+    _check_support(family, cells.value)
+    working = working_scale(cells.value, transform=head.transform, shift=head.shift)
+    given = _Given(cells, n_items, head, working, options)
     folds = folds_of(cells, seed=options.seed)
-    choice = _rank_of(standard, n_items, folds, options)
-    features, rows = cross_fitted(cells, standard, n_items, folds, working, choice, options)
-    model = fit_factors(standard, n_items, rank=choice.rank, seed=options.seed).model
-    table = table_of(options.head, cells, n_items)
-    head = fit_head(options.head, features, cells.value[rows], working, table)
-    return ValuesBase(options, working, model, table, head, choice.scores)
+    choice = given.rank(folds)
+    kept = given.cross_fitted(folds, choice)
+    model, table = given.fitted(np.arange(cells.n_groups), choice.rank)
+    few = kept.some(MOST_FOR_HEAD)
+    numbers = head.fit(few.features, cells.value[few.cells], working, table)
+    base = ValuesBase(options, head, working, model, table, numbers, choice.scores)
+    return base, replace(kept, cells=observed[kept.cells])
 
 
-def _rank_of(
-    standard: ValueCells, n_items: int, folds: list[Fold], options: ValueOptions
-) -> RankChoice:
-    if options.rank is not None:
-        return RankChoice(options.rank, {}, {})
-    return choose_rank(standard, n_items, folds, causal=options.causal, seed=options.seed)
+@dataclass(frozen=True, eq=False)
+class _Given:
+    """What models are fitted to: observed cells, the head and the working scale."""
+
+    cells: ValueCells
+    n_items: int
+    head: Head
+    working: WorkingScale
+    options: ValueOptions
+
+    @cached_property
+    def standard(self) -> ValueCells:
+        return self.working.cells(self.cells)
+
+    def rank(self, folds: list[Fold]) -> RankChoice:
+        options = self.options
+        if options.rank is not None:
+            return RankChoice(options.rank, {}, {})
+        chosen = {"causal": options.causal, "seed": options.seed}
+        return choose_rank(self.standard, self.n_items, folds, **chosen)
+
+    def fitted(
+        self, groups: Int64[np.ndarray, "groups"], rank: int
+    ) -> tuple[FactorModel, ClassTable | None]:
+        """A model and a table of some groups."""
+        standard, seed = self.standard.take(groups), self.options.seed
+        model = fit_factors(standard, self.n_items, rank=rank, seed=seed).model
+        return model, _table_of(self.head, self.cells.take(groups), self.n_items)
+
+    def cross_fitted(self, folds: list[Fold], choice: RankChoice) -> KeptFeatures:
+        """Features of all cells that are held out in some fold, in a random order."""
+        parts = []
+        for number, fold in enumerate(folds):
+            model = choice.models.get(number)
+            if model is None:
+                model, table = self.fitted(fold.rest, choice.rank)
+            else:
+                table = _table_of(self.head, self.cells.take(fold.rest), self.n_items)
+            held_out = self.cells.take(fold.held_out)
+            parts.append(features_of(model, table, self.working, held_out, self.options))
+        rows = np.concatenate([self.cells.rows_of(fold.held_out) for fold in folds])
+        some = np.random.default_rng(self.options.seed).permutation(len(rows))
+        return KeptFeatures(joined(parts).take(some), rows[some])
 
 
-def cross_fitted(
-    cells: ValueCells,
-    standard: ValueCells,
-    n_items: int,
-    folds: list[Fold],
-    working: WorkingScale,
-    choice: RankChoice,
-    options: ValueOptions,
-    *,
-    most: int = MOST_FOR_HEAD,
-) -> tuple[ValueFeatures, Int64[np.ndarray, "rows"]]:
-    """Features of `most` cells that are held out in some fold, and which cells they are."""
-    parts = []
-    for number, fold in enumerate(folds):
-        model = choice.models.get(number)
-        if model is None:
-            rest = standard.take(fold.rest)
-            model = fit_factors(rest, n_items, rank=choice.rank, seed=options.seed).model
-        table = table_of(options.head, cells.take(fold.rest), n_items)
-        held_out = cells.take(fold.held_out)
-        parts.append(_features(model, table, working, held_out, options))
-    rows = np.concatenate([cells.rows_of(fold.held_out) for fold in folds])
-    # A head has few numbers: some of the cells are enough.
-    some = np.random.default_rng(options.seed).permutation(len(rows))[:most]
-    return joined(parts).take(some), rows[some]
+def _check_support(family: Family, value: Float64[np.ndarray, "cells"]) -> None:
+    wrong = np.flatnonzero(~family.in_support(torch.from_numpy(value)).numpy())
+    if len(wrong):
+        raise SupportError(
+            f"`value` must be {family.support} for {family}, got {value[wrong[0]]:g} "
+            f"({len(wrong)} of {len(value)} values). {family.hint}".rstrip()
+        )
 
 
-def features_of_values(base: ValuesBase, cells: ValueCells) -> ValueFeatures:
-    """Features of new groups by the base that was fitted to all training groups."""
-    return _features(base.model, base.table, base.working, cells, base.options)
+def refitted(base: ValuesBase, cells: ValueCells) -> ValuesBase:
+    """The base with a factor model and a table of other groups; its scale and numbers stay."""
+    cells, n_items = cells.only_observed(), base.model.n_items
+    standard = base.working.cells(cells)
+    model = fit_factors(standard, n_items, rank=base.rank, seed=base.options.seed).model
+    return replace(base, model=model, table=_table_of(base.head, cells, n_items))
 
 
-def predict_values(base: ValuesBase, cells: ValueCells) -> Prediction:
-    """The distribution of every cell given the others of its group, or the earlier ones."""
-    return predict_head(
-        base.head,
-        base.options.head,
-        features_of_values(base, cells),
-        base.working,
-        base.table,
-        cells,
-        causal=base.options.causal,
-    )
+def _table_of(head: Head, cells: ValueCells, n_items: int) -> ClassTable | None:
+    counted = head.counted()
+    return None if counted is None else class_table(cells, n_items, counted)
 
 
 def log_prob_of_values(
@@ -144,23 +232,31 @@ def log_prob_of_values(
 
     Groups are taken in blocks of about `block` cells: memory beyond the cells is that of a block.
     """
-    ends = np.searchsorted(cells.offset, np.arange(block, cells.n_cells + block, block))
-    bounds = np.unique(np.concatenate([[0], ends.clip(max=cells.n_groups)]))
     found = [np.zeros(0)]
-    for low, high in pairwise(bounds):
-        part = cells.take(np.arange(low, high))
-        found.append(predict_values(base, part).log_prob(part.value))
+    for part in _blocks(cells, block):
+        own = np.where(part.observed)[0]
+        nats = np.full(part.n_cells, np.nan)
+        value = torch.from_numpy(part.value[own])
+        nats[own] = base.family.log_prob(value, base.eta(part)[own]).numpy()
+        found.append(nats)
     return np.concatenate(found)
 
 
-def _features(
+def _blocks(cells: ValueCells, block: int) -> Iterator[ValueCells]:
+    ends = np.searchsorted(cells.offset, np.arange(block, cells.n_cells + block, block))
+    bounds = np.unique(np.concatenate([[0], ends.clip(max=cells.n_groups)]))
+    for low, high in pairwise(bounds):
+        yield cells.take(np.arange(low, high))
+
+
+def features_of(
     model: FactorModel,
-    table: Table,
+    table: ClassTable | None,
     working: WorkingScale,
     cells: ValueCells,
     options: ValueOptions,
 ) -> ValueFeatures:
-    found = factor_features(
-        model, working.cells(cells), causal=options.causal, ordered=options.ordered
-    )
-    return with_counts(found, table, cells, options.head, causal=options.causal)
+    """Features of cells by a factor model and a table."""
+    standard = working.cells(cells)
+    found = factor_features(model, standard, causal=options.causal, ordered=options.ordered)
+    return found if table is None else table.add_features(found, cells, causal=options.causal)

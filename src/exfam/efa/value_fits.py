@@ -1,0 +1,118 @@
+"""Fits of bases of values, and how much of their correction to keep."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from exfam.efa.gate import Gain, HeldOut, Nats, gain_by_groups
+from exfam.efa.networks.based_values import ColumnBase, KeptValues, input_columns
+from exfam.efa.plan import FitPlan
+from exfam.efa.values.cells import ValueCells, value_cells
+from exfam.efa.values.heads import head_of
+from exfam.efa.values.values_base import KeptFeatures, ValueOptions, fit_and_keep, refitted
+from exfam.estimator.evaluate import log_probs, total_nats
+from exfam.families import Family
+from exfam.groups import TARGET, Groups
+from exfam.likelihoods.two_part import TwoPartModel
+
+# Shares of a correction that validation chooses from.
+_GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_LEAST_SPREAD = 1e-8
+
+
+def has_value_base(plan: FitPlan) -> bool:
+    """Whether every value column is of a family that bases know."""
+    families = plan.schema.families.values()
+    return plan.values and all(head_of(family.of_units) is not None for family in families)
+
+
+def fit_value_bases(
+    plan: FitPlan, *, direction: str, seed: int
+) -> tuple[FitPlan, list[ColumnBase]]:
+    """A base of each column, and the plan with the groups that corrections may be trained on.
+
+    Those are all, unless there are so many that only some were left out of a fit.
+    """
+    bases, usable, train = [], np.ones(len(plan.train), dtype=bool), plan.train
+    # Elements by an order; positions without one are places on a map.
+    ordered = bool(train.ordered)
+    options = ValueOptions(causal=direction == "causal", ordered=ordered, seed=seed)
+    for column, family in plan.schema.families.items():
+        cells = _counted(train, column, family, plan.weight)
+        n_items = plan.schema.n_items or 1
+        fitted, kept = fit_and_keep(cells, n_items, family.of_units, options)
+        inputs = input_columns(fitted, kept.features)
+        spread = inputs.std(0)
+        spread = np.where(spread > _LEAST_SPREAD, spread, 1.0)
+        base = ColumnBase(column, family, fitted, inputs.mean(0), spread)
+        eta = fitted.eta_of(kept.features)
+        base.kept = _kept(train, kept, eta, base.standardized(inputs))
+        known = np.zeros(len(train), dtype=bool)
+        known[cells.group[kept.cells]] = True
+        usable &= known | (np.diff(cells.only_observed().offset) == 0)
+        bases.append(base)
+    return (plan if usable.all() else replace(plan, train=train[usable])), bases
+
+
+def _kept(
+    train: Groups, kept: KeptFeatures, eta: torch.Tensor, inputs: torch.Tensor
+) -> KeptValues:
+    """By the elements of the training groups."""
+    element = torch.from_numpy(train.elements()[kept.cells])
+    index = torch.zeros(train.n_rows, dtype=torch.int64)
+    index[element] = torch.arange(1, len(element) + 1)
+    with_none = [torch.cat([part.new_zeros(1, part.shape[1]), part]) for part in (eta, inputs)]
+    return KeptValues(index, *with_none)
+
+
+def add_to_bases(bases: Sequence[ColumnBase], groups: Groups, weight: Any) -> None:
+    """Fit the factor models anew to all these groups; numbers of heads stay."""
+    for column in bases:
+        cells = _counted(groups, column.column, column.given, weight)
+        column.renew(refitted(column.base(), cells))
+
+
+def set_value_gate(held_out: Sequence[HeldOut]) -> Gain:
+    """Weigh the members' corrections of values against their bases.
+
+    Members that held out groups of their own are weighed by all of these together. A gain that may
+    be chance, since its interval reaches 0, is switched off.
+    """
+    parts: list[Any] = [member.value_part for members, _ in held_out for member in members]
+
+    def nats(gate: float) -> list[Nats]:
+        for part in parts:
+            part.gate.fill_(gate)
+        return [_value_nats(*pair) for pair in held_out]
+
+    found = {gate: nats(gate) for gate in _GATES}
+    best = max(_GATES, key=lambda gate: sum(np.nansum(part) for part in found[gate]))
+    groups = [validation for _, validation in held_out]
+    gain = gain_by_groups(found[best], found[0.0], groups, gate=best)
+    if best and gain.low <= 0:
+        best, gain = 0.0, gain_by_groups(found[0.0], found[0.0], groups, gate=0.0)
+    for part in parts:
+        part.gate.fill_(best)
+    return gain
+
+
+def _value_nats(members: Sequence[TwoPartModel], validation: Groups) -> Nats:
+    """Of the own elements, all value columns together."""
+    found = log_probs(members, validation)
+    found.pop("item", None)
+    return total_nats(found)[validation.elements()]
+
+
+def _counted(groups: Groups, column: str, family: Family, weight: Any) -> ValueCells:
+    """Cells whose values are to be fitted, standardized; those of no weight, and contexts, not."""
+    cells, rows = value_cells(groups, column), groups.elements()
+    counts = cells.observed
+    if groups.role is not None:
+        counts &= groups.role[rows] == TARGET
+    if weight is not None:
+        counts &= weight[rows] > 0
+    value = torch.from_numpy(np.where(counts, cells.value, np.nan))
+    return cells.with_value(family.standardize(value).numpy())

@@ -1,0 +1,193 @@
+"""Heads of families with a location and a spread: reals, amounts, counts, shares.
+
+    loc and log s, on the working scale, become the family's parameters:
+    reals and their logarithms   (mu + sd loc, log sd + log s, log(df - 2))
+    one parameter, a log mean    mu + sd loc / s
+    mean and dispersion          (mu + sd loc, -2 (log sd + log s))
+    shares                       (mu + sd loc, -2 (log sd + log s) - log(m (1 - m)))
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float64
+from torch import Tensor
+
+from exfam.efa.values.class_tables import ClassTable
+from exfam.efa.values.features import ValueFeatures
+from exfam.efa.values.head_numbers import (
+    N_LOCATION,
+    N_SCALE,
+    Numbers,
+    fit_head_numbers,
+    head_inputs,
+    location_and_log_scale,
+    location_start,
+    scale_start,
+)
+from exfam.efa.values.working_scale import WorkingScale
+from exfam.families import Family
+
+# Of Student's t: log(df - 2), and where it is kept.
+_START_EXCESS, _EXCESS = math.log(5.0), (-3.0, 5.0)
+_AT_EXCESS = N_LOCATION + N_SCALE
+_MOST_LOGIT, _MOST_SPREAD = 30.0, 3.0
+
+Column = Float64[Tensor, "cells"]
+Columns = Float64[Tensor, "cells params"]
+Values = Float64[np.ndarray, "cells"]
+
+
+@dataclass(frozen=True)
+class Link:
+    """How location, log scale and one more number become parameters, and what moves these.
+
+    `transform`: the working scale, of values and a shift. `spread`: the unit of a change of the
+    first parameter; the second one, if any, changes by `dispersion` times the change of log s.
+    """
+
+    transform: str
+    parameters: Callable[[Family, WorkingScale, Column, Column, Tensor], list[Tensor]]
+    spread: Callable[[Tensor], Tensor]
+    dispersion: float = 0.0
+    shift: Callable[[Family], float] = lambda family: 0.0
+
+
+def _reals(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, excess: Tensor
+) -> list[Tensor]:
+    log_excess = excess.clamp(*_EXCESS).expand(len(location))
+    columns = [working.mean + working.sd * location, math.log(working.sd) + log_scale, log_excess]
+    return columns[: family.n_params]
+
+
+def _log_means(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+) -> list[Tensor]:
+    return [working.mean + working.sd * location * (-log_scale).exp()]
+
+
+def _log_odds(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+) -> list[Tensor]:
+    trials = len(family.categories) - 1
+    rate = min(max(working.mean / trials, 1e-6), 1 - 1e-6)
+    slope = working.sd / (trials * rate * (1 - rate))
+    logit = math.log(rate / (1 - rate)) + slope * location * (-log_scale).exp()
+    return [logit.clamp(-_MOST_LOGIT, _MOST_LOGIT)]
+
+
+def _dispersed(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+) -> list[Tensor]:
+    return [working.mean + working.sd * location, -2 * (math.log(working.sd) + log_scale)]
+
+
+def _shares(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+) -> list[Tensor]:
+    logit = (working.mean + working.sd * location).clamp(-_MOST_LOGIT, _MOST_LOGIT)
+    both = torch.nn.functional.logsigmoid(logit) + torch.nn.functional.logsigmoid(-logit)
+    return [logit, -2 * (math.log(working.sd) + log_scale) - both]
+
+
+def _by_log_scale(eta: Tensor) -> Tensor:
+    return eta[..., 1].exp() if eta.shape[-1] > 1 else torch.ones_like(eta[..., 0])
+
+
+def _by_shape(eta: Tensor) -> Tensor:
+    return (-0.5 * eta[..., 1]).exp().clamp(max=_MOST_SPREAD)
+
+
+def _one(eta: Tensor) -> Tensor:
+    return torch.ones_like(eta[..., 0])
+
+
+def _half(family: Family) -> float:
+    """Counts from the family's own start are moved by a half: their least has a logarithm."""
+    return 0.5 - float(getattr(family, "shift", 0))
+
+
+LINKS = {
+    "gaussian": Link("identity", _reals, _by_log_scale, 1.0),
+    "student-t": Link("identity", _reals, _by_log_scale, 1.0),
+    "log-normal": Link("log", _reals, _by_log_scale, 1.0),
+    "log-student-t": Link("log", _reals, _by_log_scale, 1.0),
+    "poisson": Link("log", _log_means, _one, shift=_half),
+    "negative-binomial": Link("log", _dispersed, _by_shape, -2.0, shift=_half),
+    "gamma": Link("log", _dispersed, _by_shape, -2.0),
+    "binomial": Link("identity", _log_odds, _one),
+    "beta": Link("logit", _shares, _one, -2.0),
+}
+
+
+@dataclass(frozen=True)
+class LocationHead:
+    """A family whose parameters are a location and a spread; see `LINKS`."""
+
+    family: Family
+
+    @property
+    def link(self) -> Link:
+        return LINKS[self.family.name]
+
+    @property
+    def transform(self) -> str:
+        return self.link.transform
+
+    @property
+    def shift(self) -> float:
+        return self.link.shift(self.family)
+
+    def counted(self) -> None:
+        """No value is counted."""
+
+    @property
+    def n_changes(self) -> int:
+        """Outputs of a correction: of the location, in units of the spread, and of log s."""
+        return 2 if self.link.dispersion and self.family.n_params > 1 else 1
+
+    def fit(
+        self,
+        features: ValueFeatures,
+        value: Values,
+        working: WorkingScale,
+        table: ClassTable | None,
+    ) -> Float64[np.ndarray, "numbers"]:
+        """Numbers of the location, the scale, and of t of its tails."""
+        inputs, y = head_inputs(features), torch.from_numpy(value)
+        # The loss is that of standardized values: the same steps whatever the unit.
+        has_unit = self.family.equivariance != "none"
+        slope = torch.from_numpy(working.log_slope(value)) if has_unit else 0.0
+
+        def nats(numbers: Numbers) -> Tensor:
+            parts = *location_and_log_scale(inputs, numbers), numbers[_AT_EXCESS]
+            columns = self.link.parameters(self.family, working, *parts)
+            return slope - self.family.log_prob(y, torch.stack(columns, -1))
+
+        # Of one parameter the scale divides the location, and starts at 1.
+        scale = scale_start() if self.n_changes == 2 else [0.0] * 6 + scale_start()[-1:]
+        start = [*location_start(), *scale, _START_EXCESS]
+        return fit_head_numbers(nats, start, len(value))
+
+    def eta(
+        self,
+        numbers: Float64[np.ndarray, "numbers"],
+        features: ValueFeatures,
+        working: WorkingScale,
+        table: ClassTable | None,
+    ) -> Columns:
+        """Parameters of all cells."""
+        at = torch.from_numpy(numbers)
+        parts = *location_and_log_scale(head_inputs(features), at), at[_AT_EXCESS]
+        return torch.stack(self.link.parameters(self.family, working, *parts), -1)
+
+    def changed(self, eta: Tensor, change: Tensor) -> Tensor:
+        """Parameters with a correction's outputs."""
+        columns = [eta[..., 0] + self.link.spread(eta) * change[..., 0]]
+        if self.n_changes == 2:
+            columns.append(eta[..., 1] + self.link.dispersion * change[..., 1])
+        return torch.cat([torch.stack(columns, -1), eta[..., len(columns) :]], -1)
