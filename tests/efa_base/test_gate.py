@@ -11,12 +11,13 @@ from torch import nn
 
 from efa_base.item_bases import N_ITEMS, fit, rich_groups
 from exfam import EFA
+from exfam.efa import gate
 from exfam.efa.gate import Gain, set_gates
 from exfam.efa.networks.based import BasedItems
 from exfam.estimator.evaluate import item_probabilities, item_ranks, log_probs, top_items
 from exfam.likelihoods import two_part
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
-from model_cases import make_groups
+from model_cases import generator, make_groups
 
 
 class Correction(nn.Module):
@@ -68,15 +69,15 @@ def test_what_helps_is_kept_and_weighed(support):
     assert 0 < gains[0].low < gains[0].nats < gains[0].high < gains[1].low
     part, gain = strong.item_part, gains[1]
     kept = log_probs([strong], groups)["item"]
-    scale, gate = float(part.scale), float(part.gate)
+    scale, weight = float(part.scale), float(part.gate)
 
-    def held(scale, gate):
+    def held(scale, weight):
         """The nats of all, less what holds the base as it is and the correction at 0."""
-        part.weigh(scale, gate)
-        return log_probs([strong], groups)["item"].sum() - 2 * ((scale - 1) ** 2 + gate**2)
+        part.weigh(scale, weight)
+        return log_probs([strong], groups)["item"].sum() - 2 * ((scale - 1) ** 2 + weight**2)
 
-    others = [held(scale + a, gate + b) for a, b in [(0.1, 0), (-0.1, 0), (0, 0.1), (0, -0.1)]]
-    assert held(scale, gate) > max(others)
+    others = [held(scale + a, weight + b) for a, b in [(0.1, 0), (-0.1, 0), (0, 0.1), (0, -0.1)]]
+    assert held(scale, weight) > max(others)
     held(1.0, 0.0)
     added = kept - log_probs([strong], groups)["item"]
     assert gain.nats == pytest.approx(added.mean(), rel=1e-4)
@@ -115,6 +116,28 @@ def test_a_correction_that_is_sure_and_often_wrong_is_mixed_with_the_base():
     np.testing.assert_allclose(mixed, by_hand, rtol=1e-5)
     without = set_gates([([member()], groups)], seed=0)
     assert without.mix == 0
+
+
+def test_slopes_of_a_mixture_are_those_of_its_nats():
+    def random(number):
+        return torch.randn(7, 5, generator=generator(number), dtype=torch.float64)
+
+    item = torch.tensor([0, 3, 2, 4, 1, 1, 0])
+    support = torch.zeros(7, 5, dtype=torch.float64).index_put(
+        (torch.arange(3), torch.tensor([1, 2, 4])), torch.tensor(-torch.inf).double()
+    )
+    outputs = gate._Outputs(random(1), random(2), support, item)
+    numbers = torch.tensor([0.8, 0.6, -1.0], dtype=torch.float64, requires_grad=True)
+    of_base = (outputs.base + support).log_softmax(1)
+    eta = numbers[0] * outputs.base + numbers[1] * outputs.correction + support
+    share = numbers[2].sigmoid()
+    mixed = share * of_base.exp() + (1 - share) * eta.softmax(1)
+    expected = -mixed[torch.arange(7), item].log().sum()
+    alone = gate._own_nats(outputs)
+    torch.testing.assert_close(alone, of_base[torch.arange(7), item])
+    nats, slopes = gate._mixed_nats(outputs, alone, numbers.detach())
+    assert nats == pytest.approx(expected.item())
+    torch.testing.assert_close(slopes, torch.autograd.grad(expected, numbers)[0])
 
 
 @pytest.mark.parametrize("large", [False, True])

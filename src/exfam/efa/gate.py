@@ -144,41 +144,59 @@ def _mixed(outputs: _Outputs, pooled: Weights) -> tuple[Weights, float]:
     From two starts: the pool with little of the base alone, the correction with much of it.
     """
     n = max(1, len(outputs.item))
+    alone = [_own_nats(outputs.rows(rows)) for rows in rows_of_tiles(*outputs.base.shape)]
 
     def nats(numbers: Tensor) -> float:
-        """Those of all rows, held as those of the pool and at an even share; adds gradients."""
-        held = (numbers[0] - 1).square() + numbers[1].square() + numbers[2].square() / 100
-        parts = [_HOLD / n * held]
-        parts[0].backward()
-        for rows in rows_of_tiles(*outputs.base.shape):
-            parts.append(_mixed_nats(outputs.rows(rows), numbers) / n)
-            parts[-1].backward()
-        return float(sum(part.detach() for part in parts))
+        """Those of all rows, held as those of the pool and at an even share; sets gradients."""
+        start, softness = numbers.new_tensor([1.0, 0.0, 0.0]), numbers.new_tensor([1.0, 1.0, 0.01])
+        change = numbers.detach() - start
+        total = float((softness * change.square()).sum()) * _HOLD
+        gradient = 2 * _HOLD * softness * change
+        for rows, own in zip(rows_of_tiles(*outputs.base.shape), alone, strict=True):
+            of_tile, slopes = _mixed_nats(outputs.rows(rows), own, numbers.detach())
+            total, gradient = total + of_tile, gradient + slopes
+        numbers.grad = gradient / n
+        return total / n
 
     found = []
     for start in ((pooled.scale, pooled.gate, -2.0), (0.0, 1.0, 1.0)):
         numbers = torch.tensor(start, requires_grad=True)
-        lbfgs = torch.optim.LBFGS([numbers], max_iter=30, line_search_fn="strong_wolfe")
-
-        def closure(numbers: Tensor = numbers, lbfgs: Any = lbfgs) -> float:
-            lbfgs.zero_grad()
-            return nats(numbers)
-
-        lbfgs.step(closure)
+        lbfgs = torch.optim.LBFGS(
+            [numbers], max_iter=30, line_search_fn="strong_wolfe", tolerance_change=1e-6
+        )
+        lbfgs.step(lambda numbers=numbers: nats(numbers))
         found.append((nats(numbers), *numbers.tolist()))
     least, scale, gate, logit = min(found)
     return Weights(scale, gate, 1 / (1 + math.exp(-logit))), least if gate > 0 else math.inf
 
 
-def _mixed_nats(outputs: _Outputs, numbers: Tensor) -> Tensor:
-    """Sum over targets; the third number is the logit of the share of the base alone."""
+def _own_nats(outputs: _Outputs) -> Float[Tensor, "rows"]:
+    """Log-probabilities of the targets' own items by the base alone."""
+    eta = outputs.base + outputs.support
+    return eta.gather(1, outputs.item[:, None])[:, 0] - eta.logsumexp(1)
+
+
+def _mixed_nats(
+    outputs: _Outputs, alone: Float[Tensor, "rows"], numbers: Float[Tensor, "three"]
+) -> tuple[float, Float[Tensor, "three"]]:
+    """Sum over targets and its gradient; the third number is the logit of the base's share."""
     base, correction, support, item = outputs
-    own = item[:, None]
-    alone = (base + support).log_softmax(1).gather(1, own)[:, 0]
-    eta = numbers[0] * base + numbers[1] * correction + support
-    with_it = eta.gather(1, own)[:, 0] - eta.logsumexp(1)
-    share, rest = functional.logsigmoid(numbers[2]), functional.logsigmoid(-numbers[2])
-    return -torch.logaddexp(alone + share, with_it + rest).sum()
+    scale, gate, logit = numbers.tolist()
+    eta = torch.add(support, base, alpha=scale).add_(correction, alpha=gate)
+    own, most = item[:, None], eta.amax(1, keepdim=True)
+    with_it = (eta.gather(1, own) - most)[:, 0]
+    odds = eta.sub_(most).exp_()
+    total = odds.sum(1)
+    with_it = with_it - total.log() + functional.logsigmoid(-numbers[2])
+    alone = alone + functional.logsigmoid(numbers[2])
+    mixed = torch.logaddexp(alone, with_it)
+    weight = (with_it - mixed).exp()
+    slopes = [
+        (weight * (torch.linalg.vecdot(odds, part) / total - part.gather(1, own)[:, 0])).sum()
+        for part in (base, correction)
+    ]
+    slopes.append(len(item) * numbers[2].sigmoid() - (alone - mixed).exp().sum())
+    return -float(mixed.sum()), torch.stack(slopes)
 
 
 def _outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int) -> _Outputs:

@@ -58,11 +58,12 @@ class KeptOutputs:
         if store is None:
             return self.base.outputs(batch, where, chosen)
         element = self._known(store, batch, where)
-        every = len(chosen) == self.base.n_items
-        rows = store.outputs.index_select(0, element)
-        if not every:
-            # Faster than one index of both dimensions.
-            rows = rows.gather(1, chosen.cpu().expand(len(rows), -1))
+        # Faster than one index of both dimensions.
+        columns, first, n = chosen.cpu(), int(chosen[0]) if len(chosen) else 0, len(chosen)
+        if torch.equal(columns, torch.arange(first, first + n)):
+            rows = store.outputs[:, first : first + n].index_select(0, element)
+        else:
+            rows = store.outputs.index_select(0, element).gather(1, columns.expand(len(element), n))
         return rows.to(device=chosen.device, dtype=torch.float32)
 
     def own(
