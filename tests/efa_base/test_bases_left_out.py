@@ -104,6 +104,24 @@ def test_sizes_are_those_of_contexts_of_distinct_known_items(kind, training):
     assert len(set(expected)) > 4
 
 
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("kind", KINDS[:2])
+def test_ridge_outputs_do_not_depend_on_what_is_computed_together(kind, training, monkeypatch):
+    groups = rich_groups(ranges=True)
+    base, batch = fit(kind, groups).train(training), whole(groups)
+    everything, where = outputs(base, batch), present_elements(batch)
+    inputs = base.link_inputs(batch, where, CHOSEN)
+    for number in range(len(groups)):
+        alone = groups.pad([number])
+        torch.testing.assert_close(outputs(base, alone), everything[where[0] == number])
+        link = base.link_inputs(alone, present_elements(alone), CHOSEN)
+        for part, of_all in zip(link, inputs, strict=True):
+            rows = of_all if len(of_all) == 1 else of_all[where[0] == number]
+            torch.testing.assert_close(part, rows)
+    monkeypatch.setitem(ridge._AT_ONCE, "cpu", 2 * N_ITEMS)
+    torch.testing.assert_close(outputs(base, batch), everything)
+
+
 @every_kind
 def test_unknown_items_change_nothing(kind):
     """But how long ago what came before them was."""

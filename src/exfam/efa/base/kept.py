@@ -6,11 +6,14 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
+from exfam.catalog.linear import chunks_of
 from exfam.efa.base.sets import Where
 from exfam.groups import Batch, Groups
 
 # What kept outputs of training elements, and of others, take at most, in bytes.
 MOST_BYTES = 1_000_000_000
+# Outputs that are taken in at a time, as many as a processor's cache holds.
+_AT_ONCE = 2**18
 
 
 class _Store:
@@ -22,10 +25,12 @@ class _Store:
         self.outputs = torch.empty(n_rows, n_items, dtype=dtype)
 
     def put(self, element: Int64[Tensor, "rows"], outputs: Float[Tensor, "rows items"]) -> None:
-        if self.outputs.dtype == torch.float16:
-            # Finer near 0; what is added to all items of a row does not matter.
-            outputs = outputs - outputs.mean(1, keepdim=True)
-        self.outputs[element] = outputs.cpu().to(self.outputs.dtype)
+        for rows in chunks_of(len(element), max(1, _AT_ONCE // outputs.shape[1])):
+            some = outputs[rows]
+            if self.outputs.dtype == torch.float16:
+                # Finer near 0; what is added to all items of a row does not matter.
+                some = some - some.mean(1, keepdim=True)
+            self.outputs.index_copy_(0, element[rows], some.cpu().to(self.outputs.dtype))
         self.known[element] = True
 
 

@@ -19,7 +19,7 @@ are no context. Leading factors in their place would take in each group that the
 cannot be left out of the fit, and the base would be too sure of the groups it was fitted to.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
+from exfam.catalog.linear import chunks_of
 from exfam.efa.base.sets import Sets, Where, groups_of
 from exfam.groups import Batch, Groups
 
@@ -39,6 +40,8 @@ _LEAST_SCORE = 1e-4
 MOST_IN_CONTEXT, _MEAN_LOG_SIZE = 1_000, 1.5
 # A group's share of its own fit is less than 1, but not in single precision.
 _LEAST_REST = 1e-6
+# Outputs that are computed at a time: as many as a processor's cache holds; elsewhere all.
+_AT_ONCE = {"cpu": 2**18}
 # Groups that are taken in at a time.
 _GROUPS = 1_000
 
@@ -161,16 +164,25 @@ class RidgeItems(nn.Module):
         """Outputs of the chosen items at the elements at `where`."""
         covered = (self.row[chosen] >= 0).nonzero()[:, 0]
         if self.training or len(covered) == len(chosen):
-            return ridge_link(self.link_inputs(batch, where, chosen), self.numbers)
+            return self._linked(batch, where, chosen)
         # The others have no score: theirs are the same in all contexts of a size.
         batch, where = groups_of(batch, where)
         log_size, size_of = self._log_size(batch, where).unique(return_inverse=True)
         popularity = self._log_popularity(chosen)
         nothing = popularity.new_zeros(len(log_size), len(chosen))
-        eta = ridge_link(LinkInputs(nothing, popularity, log_size), self.numbers)[size_of]
+        eta = ridge_link(LinkInputs(nothing, popularity, log_size), self.numbers)
+        eta = eta.index_select(0, size_of)
         if len(covered):
-            inputs = self.link_inputs(batch, where, chosen[covered])
-            eta[:, covered] = ridge_link(inputs, self.numbers)
+            eta.index_copy_(1, covered, self._linked(batch, where, chosen[covered]))
+        return eta
+
+    def _linked(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
+        """Links of scores, some rows at a time."""
+        inputs = self._inputs(batch, where, chosen)
+        eta = self.precision.new_empty(len(where[0]), len(chosen))
+        size = max(1, _AT_ONCE.get(eta.device.type, eta.numel()) // max(1, len(chosen)))
+        for rows in chunks_of(len(eta), size):
+            eta[rows] = ridge_link(inputs.at(rows), self.numbers)
         return eta
 
     def own(self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
@@ -187,18 +199,22 @@ class RidgeItems(nn.Module):
 
     def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
         """What the outputs of the chosen items at the elements at `where` are made of."""
+        return self._inputs(batch, where, chosen).at(slice(0, len(where[0])))
+
+    def _inputs(self, batch: Batch, where: Where, chosen: Codes) -> "_Inputs":
         batch, where = groups_of(batch, where)
-        log_size = self._log_size(batch, where)
         column = self.row[chosen]
         covered = (column >= 0).nonzero()[:, 0]
-        score = self._covered_scores(batch, where, column[covered])
-        if len(covered) < len(chosen):
-            zeros = score.new_zeros(len(score), len(chosen))
-            score = zeros.index_copy_(1, covered, score)
-        if not self.training:
-            return LinkInputs(score, self._log_popularity(chosen), log_size)
-        popularity = self._log_popularity_without(batch, chosen)
-        return LinkInputs(score, popularity.index_select(0, where[0]), log_size)
+        if self.training:
+            popularity = self._log_popularity_without(batch, chosen)
+        else:
+            popularity = self._log_popularity(chosen)
+        return _Inputs(
+            scores=self._scores(batch, where, column[covered]),
+            covered=covered if len(covered) < len(chosen) else None,
+            log_popularity=popularity,
+            log_size=self._log_size(batch, where),
+        )
 
     def _log_size(self, batch: Batch, where: Where) -> Float[Tensor, "rows"]:
         sets = Sets.of(batch, self.n_items)
@@ -246,34 +262,33 @@ class RidgeItems(nn.Module):
         total = self.count.sum() + 0.5 * self.n_items
         return ((self.count[chosen] + 0.5) / total).log()[None]
 
-    def _covered_scores(
-        self, batch: Batch, where: Where, column: Columns
-    ) -> Float[Tensor, "rows columns"]:
+    def _scores(self, batch: Batch, where: Where, column: Columns) -> "_Scores":
         code = self._rows_of(batch)
         # Of the precision, rows of the items that are there: few of many. Selected, not indexed: an
         # index of a whole dimension takes several times as long.
         items, there = code[code >= 0].unique(return_inverse=True)
         batch = replace(batch, item=code.masked_scatter(code >= 0, there))
         items = items if len(items) else column.new_zeros(1)
-        chosen = self.precision.index_select(0, items)
+        precision = self.precision.index_select(0, items)
         if len(column) < len(self.precision):
-            chosen = chosen.index_select(1, column)
+            precision = precision.index_select(1, column)
         sets = Sets.of(batch, len(items))
-        group, item = where[0], sets.left_out[where]
-        of_seen = sets.sums_of(chosen)
-        # An item that the group has twice stays in its own context.
-        left_out = chosen.index_select(0, item.clamp_min(0)).mul_((item >= 0)[:, None])
-        product = of_seen.index_select(0, group).sub_(left_out)
-        diagonal = self.precision.diagonal()[column]
+        of_seen = sets.sums_of(precision)
+        scores = _Scores(
+            precision=precision,
+            diagonal=self.precision.diagonal()[column],
+            of_seen=of_seen,
+            group=where[0],
+            left_out=sets.left_out[where],
+        )
         if not self.training:
-            return product.div_(diagonal).neg_()
+            return scores
         # What context ranges show is no part of the group's row in the fit.
         own, of_own = sets, of_seen
         if bool(batch.steps_back.any()):
             own = Sets.of(batch, len(items), own=True)
-            of_own = own.sums_of(chosen)
-        share, rest = self._shares(sets, own, items, where)
-        return _without_group(product, diagonal, of_own.index_select(0, group), share, rest)
+            of_own = own.sums_of(precision)
+        return replace(scores, of_own=of_own, without=self._shares(sets, own, items, where))
 
     def _rows_of(self, batch: Batch) -> Int64[Tensor, "batch length"]:
         """Rows of the elements' items in the precision, -1 for none."""
@@ -321,6 +336,56 @@ class RidgeItems(nn.Module):
         size = sets.totals(torch.ones_like(sets.item, dtype=smooth.dtype))
         left = (smooth[chosen] - sets.among(chosen)).clamp_min(0.5)
         return (left / (smooth.sum() - size)[:, None]).log()
+
+
+@dataclass(frozen=True, eq=False)
+class _Scores:
+    """Scores of some columns of the precision at some elements, computed some rows at a time.
+
+    `precision`: of items that are there; `of_seen`, `of_own`: sums over each group's items;
+    `left_out`: of the items, the one that an element's context lacks, or -1; `without`: shares and
+    rests, where the group is taken out of the fit.
+    """
+
+    precision: Float[Tensor, "there columns"]
+    diagonal: Float[Tensor, "columns"]
+    of_seen: Float[Tensor, "groups columns"]
+    group: Int64[Tensor, "rows"]
+    left_out: Int64[Tensor, "rows"]
+    of_own: Float[Tensor, "groups columns"] | None = None
+    without: tuple[Float[Tensor, "rows one"], Float[Tensor, "rows one"]] | None = None
+
+    def at(self, rows: slice) -> Float[Tensor, "some columns"]:
+        """Those of some rows."""
+        group, item = self.group[rows], self.left_out[rows]
+        # An item that the group has twice stays in its own context.
+        left_out = self.precision.index_select(0, item.clamp_min(0)).mul_((item >= 0)[:, None])
+        product = self.of_seen.index_select(0, group).sub_(left_out)
+        if self.of_own is None or self.without is None:
+            return product.div_(self.diagonal).neg_()
+        share, rest = (part[rows] for part in self.without)
+        of_own = self.of_own.index_select(0, group)
+        return _without_group(product, self.diagonal, of_own, share, rest)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """What links are made of, some rows at a time; `covered`: items with a score, None for all."""
+
+    scores: _Scores
+    covered: Int64[Tensor, "covered"] | None
+    log_popularity: Float[Tensor, "groups_or_one chosen"]
+    log_size: Float[Tensor, "rows"]
+
+    def at(self, rows: slice) -> LinkInputs:
+        """Those of some rows."""
+        score, popularity = self.scores.at(rows), self.log_popularity
+        if self.covered is not None:
+            zeros = score.new_zeros(len(score), popularity.shape[1])
+            score = zeros.index_copy_(1, self.covered, score)
+        if self.scores.without is not None:
+            popularity = popularity.index_select(0, self.scores.group[rows])
+        return LinkInputs(score, popularity, self.log_size[rows])
 
 
 def _without_group(
