@@ -7,8 +7,8 @@ import pytest
 import exfam
 from estimator_cases import COLUMNS, DIRECTIONS, KINDS, TRAINED, make, ratings, same_bits
 from exfam import ExfamError, Groups
-from exfam.efa import plan
-from exfam.efa.plan import hold_out_groups
+from exfam.efa import held_out as module
+from exfam.efa.held_out import held_out_order, hold_out_groups
 from exfam.encodings import ENCODINGS
 from exfam.families import Poisson
 
@@ -85,7 +85,7 @@ class TestWeights:
         estimator.fit(FRAME, sample_weight=weight)
         groups = Groups.from_frame(FRAME, **COLUMNS)
         able = np.ones(len(groups), dtype=bool)
-        _, held_out = hold_out_groups(groups, able, fraction=0.4, seed=2)
+        _, held_out = hold_out_groups(groups, able, fraction=0.4, seed=2, items=True)
         own = weight[held_out.source_row[held_out.elements()]]
         score = estimator.score(held_out, sample_weight=own)
         assert estimator.history_.best.validation_nats == pytest.approx(-score, rel=1e-5)
@@ -95,7 +95,7 @@ class TestValidation:
     def test_groups_are_split_and_disjoint(self):
         groups = Groups.from_frame(FRAME, **COLUMNS)
         able = np.ones(len(groups), dtype=bool)
-        train, held_out = hold_out_groups(groups, able, fraction=0.25, seed=0)
+        train, held_out = hold_out_groups(groups, able, fraction=0.25, seed=0, items=True)
         names = [*train.group_names, *held_out.group_names]
         assert len(held_out) == 3 and sorted(names) == sorted(set(FRAME["user"]))
         assert make("efa", validation_fraction=0.9).fit(FRAME[:1]).history_.best is None
@@ -105,17 +105,24 @@ class TestValidation:
         groups = Groups.from_frame(FRAME, **COLUMNS)
         able = np.ones(len(groups), dtype=bool)
 
-        def held_out(n_outputs):
-            split = {"fraction": 0.5, "seed": 0, "n_outputs": n_outputs}
-            train, some = hold_out_groups(groups, able, **split)
+        def held_out(most, *, items):
+            monkeypatch.setattr(module, "MOST_HELD_OUT", most)
+            train, some = hold_out_groups(groups, able, fraction=0.5, seed=0, items=items)
             assert len(train) + len(some) == len(groups)
             return len(some)
 
-        n_items = plan.outputs_of(True, groups)
-        monkeypatch.setattr(plan, "MOST_HELD_OUT", groups.n_elements * n_items // 4)
+        most = groups.n_elements * groups.n_items // 4
         # Of values each element has outputs of its own alone.
-        assert held_out(plan.outputs_of(False, groups)) > held_out(n_items)
-        assert held_out(n_items) > held_out(1000 * n_items) == 1
+        assert held_out(most, items=False) > held_out(most, items=True)
+        assert held_out(most, items=True) > held_out(most // 1000, items=True) == 1
+
+    def test_groups_of_values_are_held_out_in_runs(self):
+        order = held_out_order(100, 10, seed=3, in_runs=True)
+        assert sorted(order.tolist()) == list(range(100))
+        for first in range(0, 100, 5):
+            assert (np.diff(order[first : first + 5]) == 1).all()
+        assert (order != np.arange(100)).any()
+        assert sorted(held_out_order(3, 2, seed=0, in_runs=True).tolist()) == [0, 1, 2]
 
     @every_trained
     @pytest.mark.parametrize("as_groups", [False, True])

@@ -7,7 +7,7 @@ import pytest
 
 from cli.cases import COLUMNS, QUICK, SMALL, STARS, ratings, table, write_csv
 from exfam import EFA, Categorical, Gaussian, Marginal, Ordinal, ShrunkOffset, load, read
-from exfam.efa.plan import hold_out_groups
+from exfam.efa.held_out import hold_out_groups
 from exfam.training.history import EpochProgress
 
 N_ROWS = len(ratings())
@@ -37,7 +37,7 @@ def test_the_table_has_the_scores_of_model_and_baselines_on_the_held_out_groups(
     assert status == 0
     groups = read(folder / "ratings.csv", group="user", order="time", item="movie", value="stars")
     everyone = np.ones(len(groups), dtype=bool)
-    train, held_out = hold_out_groups(groups, everyone, fraction=0.1, seed=0)
+    train, held_out = hold_out_groups(groups, everyone, fraction=0.1, seed=0, items=True)
     assert f"on {len(held_out)} held-out groups" in err and f"{N_ROWS} rows" in err
     names = {"group": "user", "item": "movie", "value": "stars"}
     rows = {row["model"]: row for row in table(out)}

@@ -14,6 +14,7 @@ from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError, ExfamWarning, check_choice, check_positive
 from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
 from exfam.efa.defaults import DataSize
+from exfam.efa.held_out import held_out_order, hold_out_groups
 from exfam.efa.inputs import check_no_repeats
 from exfam.estimator.members import choose_families, train_members
 from exfam.estimator.rules import checkpoint_path, listed
@@ -25,8 +26,6 @@ from exfam.training.history import History
 
 Weight = Float[np.ndarray, "elements"] | None
 
-# Outputs of all held-out elements: 20,000 elements of 100,000 items.
-MOST_HELD_OUT = 2_000_000_000
 
 _ORDERED = (
     "Name the column to sort by, order='time', or pass order='rows' if the rows, or the elements "
@@ -72,7 +71,7 @@ class FitPlan:
         assert self.validation is not None
         n_groups, size = len(self.groups), len(self.validation)
         # The first fold is that of `hold_out_groups`.
-        order = np.random.default_rng(seed).permutation(n_groups)[::-1]
+        order = held_out_order(n_groups, size, seed=seed, in_runs=not self.items)
         plans = [self]
         for first in range(size, n_groups - size + 1, size)[: n - 1]:
             held_out = order[first : first + size]
@@ -107,7 +106,7 @@ def plan_fit(
     if held_out is None:
         fraction, seed = float(estimator.validation_fraction), int(estimator.seed)
         train, held_out = hold_out_groups(
-            groups, has_target, fraction=fraction, seed=seed, n_outputs=outputs_of(items, groups)
+            groups, has_target, fraction=fraction, seed=seed, items=items
         )
     schema = Schema.of(
         train,
@@ -218,34 +217,6 @@ def log_frequencies(
     log_count = np.log(count + smoothing)
     # Counts of any size: their sum may be beyond the largest float.
     return torch.from_numpy(log_count - np.logaddexp.reduce(log_count)).float()
-
-
-def hold_out_groups(
-    groups: Groups,
-    has_target: Bool[np.ndarray, "groups"],
-    *,
-    fraction: float,
-    seed: int,
-    n_outputs: int = 1,
-) -> tuple[Groups, Groups | None]:
-    """Groups to train on, and a random share of those with a target to choose the epoch by.
-
-    None are held out where the share is less than one group, and fewer of large catalogs: each
-    held-out element has `n_outputs` outputs, such as those of all items, after every epoch.
-    """
-    able = groups if has_target.all() else groups[has_target]
-    share = min(fraction, 1 - 1 / len(able))  # one group at least stays to train on
-    outputs = max(1, able.n_elements * n_outputs)
-    share = min(share, max(MOST_HELD_OUT / outputs, 1.01 / len(able)))
-    if len(able) * share < 1:
-        return able, None
-    train, held_out = able.split([1 - share, share], seed=seed)
-    return train, held_out
-
-
-def outputs_of(items: bool, groups: Groups) -> int:
-    """How many outputs an element has: all items', if items are modeled."""
-    return max(1, groups.n_items) if items else 1
 
 
 def choose_parts(parts: str, groups: Groups) -> tuple[bool, bool]:

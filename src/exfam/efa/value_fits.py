@@ -88,9 +88,15 @@ def set_value_gate(held_out: Sequence[HeldOut]) -> Gain:
             part.gate.fill_(gate)
         return [_value_nats(*pair) for pair in held_out]
 
+    groups = [validation for _, validation in held_out]
     found = {gate: nats(gate) for gate in _GATES}
     best = max(_GATES, key=lambda gate: sum(np.nansum(part) for part in found[gate]))
-    groups = [validation for _, validation in held_out]
+    # The least weight that is as good as the best one, but for chance: new groups may differ.
+    for gate in _GATES:
+        behind = gain_by_groups(found[best], found[gate], groups, gate=best)
+        if behind.nats <= (behind.high - behind.nats) / 2:
+            best = gate
+            break
     gain = gain_by_groups(found[best], found[0.0], groups, gate=best)
     if best and gain.low <= 0:
         best, gain = 0.0, gain_by_groups(found[0.0], found[0.0], groups, gate=0.0)

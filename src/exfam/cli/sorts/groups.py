@@ -12,7 +12,8 @@ from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedF
 from exfam.cli.sorts.group_answers import explanation_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
 from exfam.efa.baselines import Marginal, ShrunkOffset
-from exfam.efa.plan import choose_parts, hold_out_groups, outputs_of
+from exfam.efa.held_out import hold_out_groups
+from exfam.efa.plan import choose_parts
 from exfam.estimator.evaluate import total_nats
 from exfam.families import family_to_config
 from exfam.groups import Groups
@@ -43,7 +44,7 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
             groups.stop > groups.start,
             fraction=float(estimator.validation_fraction),
             seed=int(estimator.seed),
-            n_outputs=outputs_of(choose_parts(estimator.parts, groups)[0], groups),
+            items=choose_parts(estimator.parts, groups)[0],
         )
     else:
         train = groups

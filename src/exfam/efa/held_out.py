@@ -1,0 +1,56 @@
+"""Which groups a fit holds out to choose by."""
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from exfam.groups import Groups
+
+# Outputs of all held-out elements: 20,000 elements of 100,000 items.
+MOST_HELD_OUT = 2_000_000_000
+# Where values alone are modeled, groups are held out in about this many runs.
+_N_RUNS = 2
+
+
+def held_out_order(
+    n_groups: int, size: int, *, seed: int, in_runs: bool
+) -> Int64[np.ndarray, "groups"]:
+    """All groups, in the order that they are held out in, `size` at a time.
+
+    Single ones at random, or runs of groups one after the other, which start at random.
+    """
+    rng = np.random.default_rng(seed)
+    if not in_runs:
+        return rng.permutation(n_groups)[::-1].astype(np.int64)
+    length = max(1, size // _N_RUNS)
+    runs = np.array_split(np.arange(n_groups, dtype=np.int64), max(1, n_groups // length))
+    return np.concatenate([runs[number] for number in rng.permutation(len(runs))])
+
+
+def hold_out_groups(
+    groups: Groups,
+    has_target: Bool[np.ndarray, "groups"],
+    *,
+    fraction: float,
+    seed: int,
+    items: bool,
+) -> tuple[Groups, Groups | None]:
+    """Groups to train on, and a random share of those with a target to choose the epoch by.
+
+    `items`: whether items are modeled. Then fewer groups of large catalogs are held out: each
+    held-out element has outputs of all items after every epoch. Where values alone are, groups are
+    held out in runs: data often come in an order of time, in which groups that are near each other
+    are alike in what new groups will not be.
+    None are held out where the share is less than one group.
+    """
+    able = groups if has_target.all() else groups[has_target]
+    share = min(fraction, 1 - 1 / len(able))  # one group at least stays to train on
+    outputs = max(1, able.n_elements * (able.n_items if items else 1))
+    share = min(share, max(MOST_HELD_OUT / outputs, 1.01 / len(able)))
+    if len(able) * share < 1:
+        return able, None
+    if items:
+        train, held_out = able.split([1 - share, share], seed=seed)
+        return train, held_out
+    size = int(len(able) * share)
+    order = held_out_order(len(able), size, seed=seed, in_runs=True)
+    return able[np.sort(order[size:])], able[np.sort(order[:size])]
