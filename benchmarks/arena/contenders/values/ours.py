@@ -53,7 +53,7 @@ def fitting(
             lowered = _lowered(compact(groups), less)
             eta = value_parameters(model.members_, lowered)["value"].double()
             item = torch.as_tensor(np.asarray(lowered.item).astype(np.int64))
-            mixture = Mixture(model.schema_.families["value"], eta, item)
+            mixture = Mixture(model.members_[0].families["value"], eta, item)
             return OfMixture(mixture, data.form, less)
 
         settings = {"parameters": model.get_params(deep=False), "family": str(family)}
