@@ -28,7 +28,17 @@ from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
-from exfam.estimator.rules import ANY_NUMBER, Choice, Flag, Fraction, OrNone, Positive, Whole
+from exfam.estimator.rules import (
+    ANY_NUMBER,
+    Choice,
+    Families,
+    Flag,
+    Fraction,
+    OrNone,
+    OrWord,
+    Positive,
+    Whole,
+)
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.positions import PositionAttention
@@ -61,6 +71,13 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
     value_gain_: Gain | None = attribute()
     resolved_: dict[str, Any] = attribute()
 
+    family: Any = parameter(
+        OrWord("auto", Families()),
+        "a family's name or instance, or a dict by value column; "
+        '"auto" is what values look like: ordered classes, counts with heavy tails, or real '
+        "numbers, with a Student t or a histogram",
+        default="auto",
+    )
     embed_dim: int | None = parameter(
         OrNone(Whole()),
         "length of item, value and attribute vectors; "
@@ -202,8 +219,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
 
     def _gains(self) -> list[str]:
         """What attention added, a sentence for each part that has a base."""
-        gains = [getattr(self, name, None) for name in ("gain_", "value_gain_")]
-        return [str(gain) for gain in gains if gain is not None]
+        gain, of_values = (getattr(self, name, None) for name in ("gain_", "value_gain_"))
+        if gain is not None and of_values is not None:
+            return [f"Items: {gain}", f"Values: {of_values}"]
+        return [] if gain is None else [str(gain)]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -32,6 +32,7 @@ from exfam.estimator.evaluate import (
 from exfam.estimator.rules import check_distinct, listed
 from exfam.estimator.schema import Schema
 from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
+from exfam.families import Scaled
 from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -293,6 +294,15 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
     def _restored_member(self, config: Any) -> TwoPartModel:
         generator = torch.Generator().manual_seed(0)
         return self._build(generator, items=config["items"], values=config["values"])
+
+    @property
+    def family_(self) -> Any:
+        """The parameter `family` of the fit, or by column what "auto" meant."""
+        given = self.parameters_["family"]
+        if not isinstance(given, str) or given != "auto":
+            return given
+        families = self.schema_.families.items()
+        return {name: own.family if isinstance(own, Scaled) else own for name, own in families}
 
     @property
     def _has_items(self) -> bool:

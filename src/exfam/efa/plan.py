@@ -16,6 +16,9 @@ from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
 from exfam.efa.defaults import DataSize
 from exfam.efa.held_out import held_out_order, hold_out_groups
 from exfam.efa.inputs import check_no_repeats
+from exfam.efa.values.auto_family import auto_family
+from exfam.efa.values.cells import value_cells
+from exfam.efa.values.values_base import ValueOptions
 from exfam.estimator.members import choose_families, train_members
 from exfam.estimator.rules import checkpoint_path, listed
 from exfam.estimator.schema import Schema, check_in_support
@@ -100,7 +103,7 @@ def plan_fit(
     if items:
         columns = {"value": groups.values, "attributes": groups.attributes}
         check_part_names(columns | {"group_attributes": groups.group_attributes})
-    families = choose_families(estimator.family, groups) if values else {}
+    families = _families(estimator, groups) if values else {}
     check_in_support(groups, families)
     train, held_out = groups, _read_validation(estimator, validation, vocabulary, families)
     if held_out is None:
@@ -132,6 +135,19 @@ def plan_fit(
         support=choose_support(estimator.support, seen) if items else "none",
         checkpoint=checkpoint_path(checkpoint),
     )
+
+
+def _families(estimator: Any, groups: Groups) -> dict[str, Family]:
+    """The family of every value column, as given or as its values look."""
+    if not isinstance(estimator.family, str) or estimator.family != "auto":
+        return choose_families(estimator.family, groups)
+    causal, seed = estimator.direction == "causal", int(estimator.seed)
+    options = ValueOptions(causal=causal, ordered=bool(groups.ordered), seed=seed)
+    n_items = groups.n_items if groups.item is not None else 1
+    return {
+        column: auto_family(value_cells(groups, column), n_items, options)
+        for column in groups.values
+    }
 
 
 def train(

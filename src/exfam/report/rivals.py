@@ -59,7 +59,7 @@ def _recipes(
     common: dict[str, Any] = {
         "direction": model.direction,
         "unknown": "unk",
-        "family": model.family,
+        "family": model.family_,
     }
     support = model.support_ if items else "none"
     fixed = "none" if support == "penalty" else support

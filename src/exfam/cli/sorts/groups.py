@@ -20,7 +20,7 @@ from exfam.groups import Groups
 from exfam.reading.folders import is_prepared
 from exfam.reading.prepared import prepared_columns
 
-_SHARED = ("group", "order", "item", "value", "direction", "family", "unknown")
+_SHARED = ("group", "order", "item", "value", "direction", "unknown")
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
@@ -159,7 +159,7 @@ def _figures(model: Any, fitted: Any, groups: Groups) -> Figures:
 
 
 def _baselines(model: Any) -> list[Baseline]:
-    shared = {name: getattr(model, name) for name in _SHARED}
+    shared = {name: getattr(model, name) for name in _SHARED} | {"family": model.family_}
     of_values, knows_items = bool(model.schema_.values), bool(model.schema_.n_items)
     rivals: list[tuple[str, Any, str]] = []
     if not isinstance(model, Marginal):
