@@ -13,6 +13,7 @@ from jaxtyping import Float, Int64
 
 from exfam.groups import Groups
 from exfam.groups.arrange import compact, concatenate
+from exfam.scores.calibration import central_share
 
 LEVEL = 0.8
 _MOST_AT_ONCE = 50_000
@@ -57,16 +58,11 @@ def judge(fitted: Fitted, groups: Groups, data: ValueData) -> Judged:
 def covered(
     below: Float[np.ndarray, "elements"], at_most: Float[np.ndarray, "elements"]
 ) -> Float[np.ndarray, "elements"]:
-    """How probably a central interval holds the value: 0 or 1 of continuous distributions.
+    """How much of each value is in its central interval of probability LEVEL, in [0, 1].
 
-    Of others the ends are randomized, so that the true distribution is at LEVEL: the value's
-    interval of probability is uniform, and this is the share of it that is central.
+    Values of discrete distributions are divided, so that the true one is at LEVEL.
     """
-    tail = (1 - LEVEL) / 2
-    inside = np.clip(np.minimum(at_most, 1 - tail) - np.maximum(below, tail), 0, None)
-    width = at_most - below
-    sharp = (at_most >= tail) & (at_most <= 1 - tail)
-    return np.where(width > 1e-12, inside / np.maximum(width, 1e-12), sharp)
+    return central_share(below, at_most, level=LEVEL)
 
 
 def refitted(fitted: Fitted, data: ValueData) -> Fitted:

@@ -5,6 +5,7 @@ from exfam.plots.curves import learning_curve, missing_curves
 from exfam.plots.distributions import (
     coverage_curve,
     histogram,
+    integral_bars,
     integral_histogram,
     reliability_diagram,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "expert_bars",
     "field_map",
     "histogram",
+    "integral_bars",
     "integral_histogram",
     "interval_rows",
     "item_map",

@@ -19,7 +19,7 @@ from matplotlib.ticker import (
 
 from exfam.checks import DataError
 from exfam.plots.style import COLORS, INK, MUTED, legend_above, one_panel
-from exfam.scores.calibration import Reliability
+from exfam.scores.calibration import IntegralShares, Reliability
 
 _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %", 1e-5: "0.001 %"}
 # Fewer expected hits say nothing of a bin.
@@ -128,15 +128,31 @@ def integral_histogram(integral: Float[np.ndarray, "rows"]) -> Figure:
     >>> [round(float(bar.get_height()), 3) for bar in figure.axes[0].patches[:2]]
     [0.05, 0.05]
     """
-    n = _n_rows(integral)
+    n, even = _n_rows(integral), 1 / _N_BARS
+    count, _ = np.histogram(integral, bins=_N_BARS, range=(0.0, 1.0))
+    spread = np.full(_N_BARS, np.sqrt(even * (1 - even) / n))
+    return integral_bars(IntegralShares(count / n, spread, n))
+
+
+def integral_bars(shares: IntegralShares) -> Figure:
+    """Share of values in equal parts of their predicted distributions; flat if these are right.
+
+    As `integral_histogram`, of `exfam.scores.calibration.integral_shares`, which divides whole
+    numbers instead of drawing at random; the band is as narrow as that makes it.
+
+    >>> shares = IntegralShares(np.full(20, 0.05), np.full(20, 0.01), 400)
+    >>> integral_bars(shares).axes[0].get_ylabel()
+    'share of values'
+    """
     figure, axes = one_panel(width=_WIDTH, height=2.6)
-    count, edges = np.histogram(integral, bins=_N_BARS, range=(0.0, 1.0))
-    share, even = count / n, 1 / _N_BARS
-    axes.bar(edges[:-1], share, width=0.94 * even, align="edge", color=COLORS[0], alpha=0.85)
-    spread = 1.96 * np.sqrt(even * (1 - even) / n)
-    axes.axhspan(max(even - spread, 0.0), even + spread, color=COLORS[1], alpha=0.3, lw=0)
+    even = 1 / len(shares.share)
+    edges = even * np.arange(len(shares.share))
+    axes.bar(edges, shares.share, width=0.94 * even, align="edge", color=COLORS[0], alpha=0.85)
+    low = np.maximum(even - 1.96 * shares.spread, 0.0)
+    high = even + 1.96 * shares.spread
+    axes.bar(edges, high - low, bottom=low, width=even, align="edge", color=COLORS[1], alpha=0.3)
     axes.axhline(even, color=COLORS[1], lw=1.5, label="if calibrated")
-    axes.set(xlim=(0, 1), ylim=(0, 1.15 * max(share.max(), even + spread)))
+    axes.set(xlim=(0, 1), ylim=(0, 1.15 * max(shares.share.max(), high.max())))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="y", length=0)

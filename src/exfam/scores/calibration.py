@@ -2,30 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int, Int64
 from torch import Tensor
 
-from exfam.checks import DataError, ExfamError, check_positive
+from exfam.checks import DataError, ExfamError, check_inside, check_positive, check_whole
 from exfam.families.mixtures import Mixture
 
 # Items of lower probability share the last bin of a factor of two.
 N_BINS = 20
+# Rows whose distributions are searched for the jumps that an edge of a bar divides.
+_MOST_SEARCHED = 500
 
 
-@dataclass(frozen=True)
-class Coverage:
-    """A central interval of probability `level`, and what came of it.
+Ends = Float[np.ndarray, "rows"]
 
-    `promised`: mean probability that the model itself gives its intervals; above `level` where
-    values are whole numbers. `observed`: share of values inside.
-    """
 
-    level: float
-    promised: float
-    observed: float
+def integral_ends(mixture: Mixture, value: Float[Tensor, "rows"]) -> tuple[Ends, Ends]:
+    """The cdf below each value, P(Y < value), and at it, P(Y <= value): the same but for jumps."""
+    at_most = mixture.cdf(value)
+    jumps = mixture.has_jumps(value)
+    below = torch.where(jumps, mixture.cdf(torch.where(jumps, value - 0.5, value)), at_most)
+    return below.double().numpy(), at_most.double().numpy()
 
 
 def probability_integral(
@@ -36,10 +37,9 @@ def probability_integral(
     Whole numbers jump: there a uniform draw between the cdf below the value and at it.
     Source: Czado, Gneiting & Held (2009), Predictive Model Assessment for Count Data, section 2.
     """
-    at = mixture.cdf(value).double().numpy()
-    below = _cdf_below(mixture, value).double().numpy()
-    uniform = np.random.default_rng(seed).random(len(at))
-    return below + uniform * (at - below)
+    below, at_most = integral_ends(mixture, value)
+    uniform = np.random.default_rng(seed).random(len(at_most))
+    return below + uniform * (at_most - below)
 
 
 def distance_to_uniform(integral: Float[np.ndarray, "rows"]) -> float:
@@ -55,29 +55,159 @@ def distance_to_uniform(integral: Float[np.ndarray, "rows"]) -> float:
     return float(max((ordered - step).max(), (step + 1 / n - ordered).max()))
 
 
+def share_between(below: Ends, at_most: Ends, *, low: float, high: float) -> Ends:
+    """How probably a uniform draw between `below` and `at_most` is in [low, high), in [0, 1].
+
+        (min(at_most, high) - max(below, low)) / (at_most - below), and 0 if that is negative
+
+    These are the ends of `integral_ends`. Where the cdf does not jump they are equal, and the share
+    is 1 if they are in [low, high), else 0; a `high` of 1 belongs to the interval. Shares of
+    several intervals that make up [0, 1] sum to 1. Raises ExfamError unless 0 <= low < high <= 1.
+
+    Source: Czado, Gneiting & Held (2009), Predictive Model Assessment for Count Data, eq. 2.
+
+    >>> share_between(np.array([0.0, 0.4, 0.7]), np.array([0.2, 0.4, 1.0]), low=0.1, high=0.9)
+    array([0.5       , 1.        , 0.66666667])
+    """
+    if not 0 <= low < high <= 1:
+        raise ExfamError(f"`low` and `high` must be 0 <= low < high <= 1, got {low} and {high}.")
+    width = at_most - below
+    common = np.minimum(at_most, high) - np.maximum(below, low)
+    sharp = (at_most >= low) & ((at_most < high) | (high == 1))
+    jumps = width > 0
+    return np.where(jumps, common.clip(0) / np.where(jumps, width, 1.0), sharp)
+
+
+def central_share(below: Ends, at_most: Ends, *, level: float = 0.8) -> Ends:
+    """How much of each value is in the central interval of probability `level`, in [0, 1].
+
+    The share of the jump of its cdf, from `below` to `at_most`, between (1 - level) / 2 and
+    (1 + level) / 2: see `share_between`; 0 or 1 where the cdf does not jump. If all distributions
+    are right its mean is expected to be `level`, of whole numbers too, where closed intervals hold
+    more. Raises ExfamError unless 0 < level < 1.
+
+    >>> even = np.array([0.0, 0.25, 0.5, 0.75])  # the numbers 0 to 3, all as probable
+    >>> central_share(even, even + 0.25, level=0.8)
+    array([0.6, 1. , 1. , 0.6])
+    """
+    check_inside("level", level)
+    return share_between(below, at_most, low=(1 - level) / 2, high=(1 + level) / 2)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """A central interval of probability `level`, and what came of it.
+
+    `observed`: share of values inside, the mean of `central_share`. `spread`: its standard
+    deviation if all distributions are right and values independent.
+    """
+
+    level: float
+    observed: float
+    spread: float
+
+
 def interval_coverage(
     mixture: Mixture, value: Float[Tensor, "rows"], *, levels: Sequence[float] = (0.5, 0.8, 0.9)
 ) -> list[Coverage]:
-    """How many values lie in the central interval of each level, ends included.
+    """How many values lie in the central interval of each level: `level` of them, if calibrated.
 
-    Raises DataError without rows.
+    Where the cdf jumps a value may be inside in part: see `central_share`. Raises DataError without
+    rows, and ExfamError unless 0 < level < 1.
     """
-    if not len(value):
-        raise DataError("`value` must hold at least one row, got none.")
+    _check_some(value)
+    ends = integral_ends(mixture, value)
     coverages = []
     for level in levels:
-        low, high = (mixture.quantile((1 + sign * level) / 2) for sign in (-1, 1))
-        promised = mixture.cdf(high) - _cdf_below(mixture, low)
-        inside = (value >= low) & (value <= high)
-        coverages.append(
-            Coverage(level, float(promised.double().mean()), float(inside.double().mean()))
-        )
+        observed = float(central_share(*ends, level=level).mean())
+        tail = (1 - level) / 2
+        spread = _spreads(mixture, value, np.array([0.0, tail, 1 - tail, 1.0]))[1]
+        coverages.append(Coverage(level, observed, float(spread)))
     return coverages
 
 
-def _cdf_below(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
-    """P(Y < value): the cdf itself where Y is continuous."""
-    return mixture.cdf(torch.where(mixture.has_jumps(value), value - 0.5, value))
+@dataclass(frozen=True, eq=False)
+class IntegralShares:
+    """Shares of `n` values in equal parts of [0, 1], by the cdf; all the same if calibrated.
+
+    `spread`: the standard deviation of each share if all distributions are right and values
+    independent.
+    """
+
+    share: Float[np.ndarray, "bars"]
+    spread: Float[np.ndarray, "bars"]
+    n: int
+
+
+def integral_shares(
+    mixture: Mixture, value: Float[Tensor, "rows"], *, n_bars: int = 20
+) -> IntegralShares:
+    """The histogram of `probability_integral` that is expected over its draws: without chance.
+
+    A value whose cdf jumps is divided among the bars that the jump crosses: see `share_between`.
+    Raises DataError without rows, and ExfamError unless `n_bars` is a whole number from 1.
+    Source: Czado, Gneiting & Held (2009), Predictive Model Assessment for Count Data, the
+    nonrandomized histogram of section 2.
+
+    >>> from exfam.families import Bernoulli
+    >>> even = Mixture(Bernoulli(), torch.zeros(1, 4, 1))
+    >>> integral_shares(even, torch.tensor([0.0, 1.0, 1.0, 1.0]), n_bars=4).share
+    array([0.125, 0.125, 0.375, 0.375])
+    """
+    check_whole("n_bars", n_bars)
+    _check_some(value)
+    ends = integral_ends(mixture, value)
+    edges = np.arange(n_bars + 1) / n_bars
+    shares = [
+        share_between(*ends, low=float(low), high=float(high)).mean()
+        for low, high in pairwise(edges)
+    ]
+    return IntegralShares(np.array(shares), _spreads(mixture, value, edges), len(value))
+
+
+def _check_some(value: Float[Tensor, "rows"]) -> None:
+    if not len(value):
+        raise DataError("`value` must hold at least one row, got none.")
+
+
+def _spreads(
+    mixture: Mixture, value: Float[Tensor, "rows"], edges: Float[np.ndarray, "edges"]
+) -> Float[np.ndarray, "intervals"]:
+    """Standard deviations of mean shares between edges, 0 to 1, if all distributions are right.
+
+    The square of a value's share has the mean high - low, less o (1 - o / w) for each jump of width
+    w that is in the interval by o < w alone; at most two do, one at each edge. Jumps are looked for
+    in at most _MOST_SEARCHED rows.
+    """
+    n, probability = len(value), np.diff(edges)
+    rows = mixture.has_jumps(value).nonzero()[:, 0]
+    whole_numbers = len(rows)
+    rows = rows[:: max(1, -(-whole_numbers // _MOST_SEARCHED))]
+    square = np.repeat(probability[:, None], len(rows), axis=1)
+    if len(rows):
+        item = None if mixture.item is None else mixture.item[rows]
+        part = Mixture(mixture.family, mixture.eta[:, rows], item)
+        below, at_most = (np.zeros((len(edges), len(rows))) for _ in range(2))
+        at_most[-1] = below[-1] = 1.0
+        for number, edge in enumerate(edges[1:-1], start=1):
+            below[number], at_most[number] = integral_ends(part, part.quantile(float(edge)))
+        low, high = edges[:-1, None], edges[1:, None]
+        square -= _missing(at_most[:-1] - low, at_most[:-1] - below[:-1])
+        square -= _missing(high - below[1:], at_most[1:] - below[1:])
+        around = at_most[:-1] >= high
+        width = np.where(around, at_most[:-1] - below[:-1], 1.0)
+        square = np.where(around, (high - low) ** 2 / width, square)
+    of_jumps = whole_numbers / n
+    mean = (1 - of_jumps) * probability + (of_jumps * square.mean(axis=1) if len(rows) else 0.0)
+    return np.sqrt((mean - probability**2).clip(0) / n)
+
+
+def _missing(
+    inside: Float[np.ndarray, "intervals rows"], width: Float[np.ndarray, "intervals rows"]
+) -> Float[np.ndarray, "intervals rows"]:
+    """o - o^2 / w of jumps, 0 where there is none."""
+    inside = np.minimum(inside, width).clip(0)
+    return inside - inside**2 / np.where(width > 0, width, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

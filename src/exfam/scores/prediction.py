@@ -12,7 +12,7 @@ from torch import Tensor
 
 from exfam.checks import ExfamError, check_inside, check_seed, check_whole
 from exfam.families.mixtures import Mixture
-from exfam.scores.calibration import probability_integral
+from exfam.scores.calibration import central_share, integral_ends, probability_integral
 from exfam.scores.crps import crps
 
 _ENTRIES_AT_ONCE = 1_000_000
@@ -130,6 +130,22 @@ class Prediction:
         return self._of_values(
             value, lambda own: torch.from_numpy(probability_integral(self._double, own, seed=seed))
         )
+
+    def inside(self, value: Any, level: float | np.floating = 0.9) -> Float[np.ndarray, "rows"]:
+        """How much of each value is in its central interval of probability `level`, in [0, 1].
+
+        The mean over rows is `level`, but for chance, if all distributions are right. Of continuous
+        ones it is 0 or 1; whole numbers at an end of the interval are inside in part, where those
+        within `interval`, ends included, would be more. See
+        `exfam.scores.calibration.central_share`. Raises ExfamError unless 0 < level < 1.
+        """
+        check_inside("level", level)
+
+        def share(own: Tensor) -> Tensor:
+            ends = integral_ends(self._double, own)
+            return torch.from_numpy(central_share(*ends, level=float(level)))
+
+        return self._of_values(value, share)
 
     def sample(self, n: int | np.integer, *, seed: int = 0) -> Float[np.ndarray, "draws rows"]:
         """`n` draws a row, each row by itself: from its own distribution, not from the joint one.

@@ -2,26 +2,31 @@
 
 import numpy as np
 
-from exfam.plots import integral_histogram, reliability_diagram
+from exfam.plots import integral_bars, reliability_diagram
 from exfam.report.evaluation import Evaluation, ValuePredictions, value_predictions
 from exfam.report.material import Material
 from exfam.report.page import Part, Picture, Section, SideBySide, TableData, left_out
 from exfam.report.words import figure, percent, quantity
 from exfam.scores.calibration import (
+    Coverage,
+    IntegralShares,
     Reliability,
     TopItem,
-    distance_to_uniform,
+    integral_shares,
     interval_coverage,
-    probability_integral,
 )
 
 _TITLE = "Calibration"
 _MOST_COLUMNS = 3
 _LEVELS = (0.5, 0.8, 0.9)
+_DIVIDED = (
+    " Whole numbers are divided among the bars that their own probability crosses (Czado, Gneiting "
+    "& Held 2009)."
+)
 
 
 def calibration_section(material: Material, evaluation: Evaluation | None) -> Section:
-    """Reliability of items' probabilities; integrals and intervals of values."""
+    """Reliability of items' probabilities; histograms of integrals and intervals of values."""
     if material.scored is None or evaluation is None:
         return left_out(_TITLE, "no data were given to compare predictions with.")
     parts: list[Part] = []
@@ -30,7 +35,7 @@ def calibration_section(material: Material, evaluation: Evaluation | None) -> Se
     values = value_predictions(material.model, material.scored)
     for column, predictions in list(values.items())[:_MOST_COLUMNS]:
         if len(predictions.rows):
-            parts.append(_values(column, predictions, material.seed))
+            parts.append(_values(column, predictions))
     if not parts:
         return left_out(_TITLE, "the data hold no observed target.")
     text = [
@@ -69,30 +74,44 @@ def _items(reliability: Reliability, top: TopItem) -> SideBySide:
     return SideBySide([picture, table])
 
 
-def _values(column: str, predictions: ValuePredictions, seed: int) -> SideBySide:
-    integral = probability_integral(predictions.distribution, predictions.value, seed=seed)
-    coverage = interval_coverage(predictions.distribution, predictions.value, levels=_LEVELS)
-    rows = [
-        [f"{100 * interval.level:.0f} %", percent(interval.promised), percent(interval.observed)]
-        for interval in coverage
-    ]
-    n, distance = len(integral), distance_to_uniform(integral)
-    table = TableData(
-        ["central interval", "promised", "observed"],
-        rows,
-        title=f"Intervals of “{column}”",
-        caption="Promised: the probability that the model gives its intervals, more than chosen "
-        f"where values are whole numbers. {quantity(n, 'value')}. Largest distance of the "
-        f"integrals from uniform: {figure(distance)}; by chance below {figure(1.36 / np.sqrt(n))} "
-        "in 95 of 100 cases if all distributions were right.",
-    )
-    how = "Flat if calibrated; high ends: distributions are too narrow; a hill: too wide; a slope: "
-    how += "means are off. Band: 95 of 100 bars by chance."
-    if predictions.distribution.has_jumps(predictions.value).any():
-        how += " Whole numbers are spread over their own probability at random."
+def _values(column: str, predictions: ValuePredictions) -> SideBySide:
+    distribution, value = predictions.distribution, predictions.value
+    shares = integral_shares(distribution, value)
+    has_jumps = bool(distribution.has_jumps(value).any())
     picture = Picture(
         f"Where values of “{column}” fall in their predicted distributions",
-        integral_histogram(integral),
-        how,
+        integral_bars(shares),
+        _how_to_read(shares) + (_DIVIDED if has_jumps else ""),
+    )
+    rows = [
+        [percent(interval.level, 0), percent(interval.observed), _by_chance(interval)]
+        for interval in interval_coverage(distribution, value, levels=_LEVELS)
+    ]
+    ends = " Values at an end of an interval are inside in part, by the same division."
+    table = TableData(
+        ["central interval", "values inside", "by chance"],
+        rows,
+        title=f"Intervals of “{column}”",
+        caption=f"{quantity(shares.n, 'value')}. By chance: where 95 of 100 such shares would be "
+        "if all distributions were right and values independent." + (ends if has_jumps else ""),
     )
     return SideBySide([picture, table])
+
+
+def _by_chance(interval: Coverage) -> str:
+    low, high = (interval.level + sign * 1.96 * interval.spread for sign in (-1, 1))
+    return f"{figure(100 * max(low, 0.0), 1)} to {percent(min(high, 1.0))}"
+
+
+def _how_to_read(shares: IntegralShares) -> str:
+    even, margin = 1 / len(shares.share), 1.96 * shares.spread
+    # Shares that cannot vary differ by rounding.
+    outside = int((np.abs(shares.share - even) > margin + 1e-9).sum())
+    low, high = max(even - margin.max(), 0.0), even + margin.max()
+    return (
+        "Flat if calibrated; high ends: distributions are too narrow; a hill: too wide; a slope: "
+        f"means are off. If calibrated a bar has {percent(even, 0)}, {figure(shares.n * even, 0)} "
+        f"of {quantity(shares.n, 'value')}, and 95 of 100 bars are in the band, at its widest "
+        f"{figure(shares.n * low, 0)} to {figure(shares.n * high, 0)} values. Outside are "
+        f"{outside} of {len(margin)} bars."
+    )
