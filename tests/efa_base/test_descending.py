@@ -16,18 +16,21 @@ SETTINGS = toy_settings(
 )
 
 
-def levels(improvements):
-    """Decay and rate after these validations, where they change."""
+GAINED, STALLED, LOST = 1.0, -0.005, -0.02
+
+
+def levels(gains):
+    """Decay and rate after validations that gain so much, where they change."""
     descent, seen = Descent(), []
-    for improved in improvements:
-        if descent.after(improved=improved):
+    for gain in gains:
+        if descent.after(gain=gain):
             seen.append((round(descent.decay, 3), round(descent.rate, 3)))
     return seen
 
 
 def test_decay_goes_down_first_and_then_the_rate():
-    stage, useless = [True, False, False, False], [False] * 3
-    assert levels([False, True] * 20) == []
+    stage, useless = [GAINED] + [STALLED] * 3, [STALLED] * 3
+    assert levels([STALLED, GAINED] * 20) == []
     # Each level of decay helps: all of them, then rates at the least.
     helped = [(10, 1), (2, 1), (0.4, 1), (0.4, 0.333), (0.4, 0.111)]
     assert levels(stage * 5) == helped
@@ -35,6 +38,27 @@ def test_decay_goes_down_first_and_then_the_rate():
     assert levels(stage * 2 + useless * 2) == [(10, 1), (2, 1), (10, 0.333), (10, 0.111)]
     # The first less strong one does not help.
     assert levels(useless * 3) == [(10, 1), (50, 0.333), (50, 0.111)]
+
+
+def test_one_clear_loss_ends_a_later_stage_that_has_not_helped():
+    assert levels([LOST] * 2) == []
+    assert levels([LOST] * 5) == [(10, 1), (50, 0.333), (50, 0.111)]
+    assert levels([STALLED] * 3 + [STALLED, LOST]) == [(10, 1), (50, 0.333)]
+    assert levels([STALLED] * 3 + [GAINED, LOST, LOST]) == [(10, 1)]
+
+
+def test_a_fit_is_over_after_the_last_rate(monkeypatch):
+    descent = Descent()
+    for _ in range(3 * (2 + Descent.N_RATES)):
+        assert not descent.is_over
+        descent.after(gain=STALLED)
+    assert descent.is_over
+    for n_rates, n_epochs in ((1, 10), (2, 13)):
+        monkeypatch.setattr(Descent, "N_RATES", n_rates)
+        # Nothing is ever better than the first epoch: three at either decay and at each rate.
+        settings = replace(SETTINGS, learning_rate=1e-9, weight_decay=0.0, patience=30)
+        _, history = toy_fit(settings=settings)
+        assert (len(history), history.stopped) == (n_epochs, "patience")
 
 
 def test_the_largest_decay_is_that_of_matrices_alone_and_rates_rise_and_fall_with_steps():
@@ -86,9 +110,9 @@ def uninterrupted():
     fit = toy_fit(objective=objective, settings=SETTINGS)
     rates = np.array(fit[1].to_dict()["learning_rate"])
     # Of the last of each epoch's 5 steps.
-    step = 5 * np.arange(1, 31) - 1
+    step = 5 * np.arange(1, 1 + len(rates)) - 1
     stage = rates / (0.3 * np.minimum(np.minimum((step + 1) / 50, 1), 2 - step / 75))
-    assert set(np.round(stage, 3)) == {1, 0.333, 0.111}, "the rate went down"
+    assert set(np.round(stage, 3)) == {1, 0.333, 0.111, 0.037}, "all rates"
     other = toy_fit(settings=replace(SETTINGS, weight_decay=0.0))
     assert not same_bits(fit[0], other[0])
     return fit, sum(objective.calls)

@@ -57,9 +57,7 @@ def fit_value_bases(
     return (plan if usable.all() else replace(plan, train=train[usable])), bases
 
 
-def _kept(
-    train: Groups, kept: KeptFeatures, eta: torch.Tensor, inputs: torch.Tensor
-) -> KeptValues:
+def _kept(train: Groups, kept: KeptFeatures, eta: torch.Tensor, inputs: torch.Tensor) -> KeptValues:
     """By the elements of the training groups."""
     element = torch.from_numpy(train.elements()[kept.cells])
     index = torch.zeros(train.n_rows, dtype=torch.int64)

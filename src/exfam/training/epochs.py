@@ -148,6 +148,10 @@ class TextEngine:
         """None: all epochs are trained."""
         return None
 
+    def is_over(self) -> bool:
+        """Never: all epochs are trained."""
+        return False
+
     def keep_best(self) -> None:
         self._best = {name: array.copy() for name, array in self._arrays.items()}
 

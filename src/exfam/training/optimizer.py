@@ -124,10 +124,12 @@ SCHEDULES = {
 class Descent:
     """From strong decay to less of it, then to a lower rate, whenever validation does not improve.
 
-    Three validations in a row that gain less than `LEAST_GAIN` nats end a stage, and the best
-    weights so far are taken up again. The next stage has a fifth of the decay, which starts at 50
-    times the setting; where that does not help, the decay before it and a third of the rate, and
-    then a third again. Few data keep much decay, many lose it, and validation says which are many.
+    Three validations in a row that gain less than `LEAST_GAIN` nats end a stage, or, after the
+    first stage, one that loses `CLEARLY_WORSE` nats before any has gained; and the best weights so
+    far are taken up again. The next stage has a fifth of the decay, which starts at 50 times the
+    setting; where that does not help, the decay before it and a third of the rate, and then a third
+    again, `N_RATES` times. Few data keep much decay, many lose it, and validation says which are
+    many.
     """
 
     decay_level: int = 0
@@ -136,8 +138,10 @@ class Descent:
     helped: int = 0
 
     LEAST_GAIN: ClassVar[float] = 1e-4
+    CLEARLY_WORSE: ClassVar[float] = 0.01
     MOST_DECAY: ClassVar[float] = 50.0
     N_LEVELS: ClassVar[int] = 4
+    N_RATES: ClassVar[int] = 3
 
     @property
     def decay(self) -> float:
@@ -149,11 +153,19 @@ class Descent:
         """Times the setting."""
         return 3.0**-self.rate_level
 
-    def after(self, *, improved: bool) -> bool:
-        """Take in a validation; whether a stage ends with it."""
+    @property
+    def is_over(self) -> bool:
+        """Whether no stage is left: steps would change little."""
+        return self.rate_level > self.N_RATES
+
+    def after(self, *, gain: float) -> bool:
+        """Take in what a validation gained on the best before; whether a stage ends with it."""
+        improved = gain > self.LEAST_GAIN
         self.stalls = 0 if improved else self.stalls + 1
         self.helped |= improved
-        if self.stalls < 3:
+        is_first = not self.decay_level and not self.rate_level
+        is_lost = gain < -self.CLEARLY_WORSE and not self.helped and not is_first
+        if self.stalls < 3 and not is_lost:
             return False
         self.stalls = 0
         if self.rate_level:

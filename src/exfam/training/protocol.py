@@ -45,6 +45,9 @@ class Engine(Protocol):
     def validation(self) -> Iterator[Sums] | None:
         """The validation groups part by part; None if there are none."""
 
+    def is_over(self) -> bool:
+        """Whether nothing is left to be gained after the last validation."""
+
     def keep_best(self) -> None:
         """Remember the parameters as the best so far."""
 
@@ -116,9 +119,10 @@ class Run:
     """One fit: epochs of steps, each followed by validation, until a reason to stop.
 
     With validation groups the best epoch's parameters are the result, and `patience` epochs without
-    a better one end the fit; without them the last parameters are. Ctrl-C keeps the best so far; a
-    second one raises KeyboardInterrupt. With several `ranks` Ctrl-C or SIGTERM at any one stops all
-    before the same step; progress and checkpoints are the main one's.
+    a better one end the fit, or fewer where the engine's schedule is over; without them the last
+    parameters are. Ctrl-C keeps the best so far; a second one raises KeyboardInterrupt. With
+    several `ranks` Ctrl-C or SIGTERM at any one stops all before the same step; progress and
+    checkpoints are the main one's.
     """
 
     def __init__(
@@ -258,7 +262,9 @@ class Run:
         best = best_of(state.rows)
         if state.epoch >= self._max_epochs:
             state.stopped = "max_epochs"
-        elif best is not None and state.epoch - best.epoch >= self._patience:
+        elif self._engine.is_over() or (
+            best is not None and state.epoch - best.epoch >= self._patience
+        ):
             state.stopped = "patience"
         if state.stopped:
             if best is not None:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -212,13 +212,22 @@ class TorchEngine:
         if descent is None:
             return
         if not math.isnan(nats):
-            improved = nats < self._mark - descent.LEAST_GAIN
-            self._mark, self._last = nats if improved else self._mark, math.nan
-            if descent.after(improved=improved) and self._best:
+            gain = self._mark - nats
+            self._mark = nats if gain > descent.LEAST_GAIN else self._mark
+            self._last = math.nan
+            if descent.after(gain=gain) and self._best:
                 self.use_best()
         # Also in an epoch that is taken up again in its middle.
         for group in self.optimizer.param_groups:
             group["weight_decay"] = descent.decay * group["own_decay"]
+
+    def is_over(self) -> bool:
+        """Whether the schedule ends with the last validation."""
+        if self._descent is None or math.isnan(self._last):
+            return False
+        following = replace(self._descent)
+        following.after(gain=self._mark - self._last)
+        return following.is_over
 
     def step(self, index: int) -> Sums:
         """One step on the epoch's batch `index`; none if the batch weighs nothing."""

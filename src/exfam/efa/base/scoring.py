@@ -12,7 +12,8 @@ Numbers = Float[Tensor, "numbers"]
 # Of some rows: outputs, their slopes in each number, the items that were chosen, and the factors by
 # which numbers enter: (1) for themselves, (1, x) for a line in x, whose numbers come line by line.
 Tile = tuple[Tensor, Sequence[Tensor], Int64[Tensor, "rows"], Float[Tensor, "rows factors"]]
-TILE = 2**20
+# As many as a processor's cache holds, with their slopes.
+TILE = 2**17
 # The search ends where a step gains less, in nats a row.
 _TOLERANCE = 1e-5
 
@@ -57,11 +58,13 @@ def _nats(
     total, n = 0.0, 0
     gradient, curvature = torch.zeros_like(change), torch.diag(torch.zeros_like(change))
     for eta, slopes, item, factors in tiles:
-        log_normalizer = eta.logsumexp(1)
-        own = item[:, None]
-        total += float((log_normalizer - eta.gather(1, own)[:, 0]).sum())
+        own, most = item[:, None], eta.amax(1, keepdim=True)
+        at_item = eta.gather(1, own) - most
+        odds = (eta - most).exp_()
+        normalizer = odds.sum(1, keepdim=True)
+        total += float((normalizer.log() - at_item).sum())
         slope = torch.stack(list(slopes), 1)
-        weighted = slope * (eta - log_normalizer[:, None]).exp()[:, None]
+        weighted = slope * odds.div_(normalizer)[:, None]
         mean = weighted.sum(2)
         at_own = torch.stack([part.gather(1, own)[:, 0] for part in slopes], 1)
         variance = weighted @ slope.mT - mean[:, :, None] * mean[:, None]

@@ -25,9 +25,7 @@ _MARGIN_CELLS, _SCALE_CELLS = 5.0, 5.0
 _MOST_CLASSES = 10
 
 
-def input_columns(
-    base: ValuesBase, features: ValueFeatures
-) -> Float64[np.ndarray, "cells inputs"]:
+def input_columns(base: ValuesBase, features: ValueFeatures) -> Float64[np.ndarray, "cells inputs"]:
     """What a correction sees of a base's features, of the order of 1."""
     n = features.n_context
     columns = [

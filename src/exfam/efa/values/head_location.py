@@ -1,10 +1,10 @@
 """Heads of families with a location and a spread: reals, amounts, counts, shares.
 
-    loc and log s, on the working scale, become the family's parameters:
-    reals and their logarithms   (mu + sd loc, log sd + log s, log(df - 2))
-    one parameter, a log mean    mu + sd loc / s
-    mean and dispersion          (mu + sd loc, -2 (log sd + log s))
-    shares                       (mu + sd loc, -2 (log sd + log s) - log(m (1 - m)))
+loc and log s, on the working scale, become the family's parameters:
+reals and their logarithms   (mu + sd loc, log sd + log s, log(df - 2))
+one parameter, a log mean    mu + sd loc / s
+mean and dispersion          (mu + sd loc, -2 (log sd + log s))
+shares                       (mu + sd loc, -2 (log sd + log s) - log(m (1 - m)))
 """
 
 import math
