@@ -74,6 +74,7 @@ def test_what_has_no_name_is_numbered_or_unknown():
 
 def test_only_models_with_attention():
     marginal = make("marginal").fit(GROUPS)
-    for call, last in ((explain_groups, marginal.vocabulary_), (group_vectors, marginal.schema_)):
-        with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
-            call(marginal.members_[0], GROUPS, last)
+    with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
+        explain_groups(marginal.members_, GROUPS, marginal.vocabulary_)
+    with pytest.raises(ExfamError, match="`explain` needs a model with attent"):
+        group_vectors(marginal.members_[0], GROUPS, marginal.schema_)

@@ -14,7 +14,8 @@ from exfam.efa.networks.based import network_of
 FRAME = ratings(least=2)
 GROUPS = Groups.from_frame(FRAME, **COLUMNS)
 LEARNED = "transform fit_transform history_ histories_ item_vectors_ item_context_vectors_"
-OWNERS = dict.fromkeys(("explain", "explain_item", "position_attention", "partial_fit"), ("efa",))
+OF_EFA = ("explain", "explain_item", "explain_value", "position_attention", "partial_fit")
+OWNERS = dict.fromkeys(OF_EFA, ("efa",))
 OWNERS |= dict.fromkeys(LEARNED.split(), TRAINED)
 
 

@@ -90,7 +90,7 @@ def test_weights_are_the_model_s(results, folder, model):
     words = ["explain", folder / "model", file := folder / "ratings.csv"]
     (anna,) = (own for own in model.explain(file) if own.group == "anna")
     rows = results(*words, "--groups", "anna", "--per-head")
-    rows = [row for row in rows if row["part"] != "base"]
+    rows = [row for row in rows if not row["part"].startswith("base")]
     assert {row["group"] for row in rows} == {"anna"}
     for row in rows:
         weights = anna.weights[row["part"]][int(row["layer"]) - 1, int(row["head"]) - 1]
@@ -100,7 +100,7 @@ def test_weights_are_the_model_s(results, folder, model):
     assert len(rows) == sum((weights > 0).sum() for weights in anna.weights.values())
     sums = {}
     for row in results(*words):
-        if row["part"] != "base":
+        if not row["part"].startswith("base"):
             key = row["group"], row["part"], row["center"]
             sums[key] = sums.get(key, 0) + float(row["weight"])
     assert np.allclose(list(sums.values()), 1, atol=1e-5) and len(sums) == 2 * len(ratings())
@@ -173,7 +173,12 @@ def test_dropped_duplicates_have_a_row_without_a_prediction(results, refusal, fo
         ("predict", ["--proba", "--of", "price"], "`--of` must be one of 'item', 'stars', got 'pr"),
         ("predict", ["--fill"], "`--fill` must be left out for a model of groups, got True"),
         ("explain", ["--groups", "zoe"], "`--groups` must name groups of the file, got 'zoe'. It"),
-        ("explain", ["--of", "stars"], "`--of` must be left out for a model of groups, got 'stars"),
+        ("explain", ["--of", "price"], "`--of` must be one of 'stars', got 'price'"),
+        (
+            "explain",
+            ["--of", "stars", "--next"],
+            "`--of` must be given without --next, got 'stars'",
+        ),
         ("explain", ["--top", "0"], "`--top` must be a number > 0, got 0"),
     ],
 )

@@ -44,6 +44,11 @@ context adds to the score that the base gives to the center, a probability; "(no
 its score without context, and all rows of a center add up to the score, exactly. With --next
 only these, of the item that is recommended first to each group.
 
+Rows of part "base of COLUMN" have what the predicted value is made of: the overall value, the
+item, the level of the group, each other value ("Alien = 5"), what the group's order, its
+scale and its histogram change, and attention; all rows of a center add up to the prediction.
+With --of COLUMN only these, and beside what each adds to the nats of the value.
+
 Of a model of a table: a row for each row of the file and each cell of it that is there, with
 its weight, and what it adds to each logit of the response (of numbers, to the parameters of
 the distribution); the sums over all cells are the logits, exactly. "(nothing)" is a row without
@@ -155,7 +160,9 @@ EXPLAIN = Form(
             metavar="N", many=True,
         ),
         Option(
-            "of", column, "of a table: the column to explain (default: the response)",
+            "of", column,
+            "of a table: the column to explain (default: the response); of groups and a base: what "
+            "predicted values of this column are made of, in nats too",
             metavar="COLUMN",
         ),
         count("top", "contexts of largest weight for each center (default: all)"),
@@ -164,7 +171,8 @@ EXPLAIN = Form(
     ],
     answers=_explain,
     example="exfam explain model ratings.csv --groups anna --top 3\n"
-    "exfam explain model ratings.csv --next --top 3",
+    "exfam explain model ratings.csv --next --top 3\n"
+    "exfam explain model ratings.csv --of stars --groups anna",
     notes=_OF_WEIGHTS,
 )  # fmt: skip
 RECOMMEND = Form(

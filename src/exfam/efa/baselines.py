@@ -36,6 +36,7 @@ class _Baseline(GroupEstimator):
     position = None
     explain = OnlyIn("EFA")
     explain_item = OnlyIn("EFA")
+    explain_value = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
     partial_fit = OnlyIn("EFA")
     transform = OnlyIn("EFA", "LatentFactor")

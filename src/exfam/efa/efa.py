@@ -13,13 +13,12 @@ from exfam.checks import ExfamError, UnknownItemError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.base.choose import base_shape, empty_base
 from exfam.efa.base.kept import KeptOutputs
-from exfam.efa.contributions import Contributions, explain_next
 from exfam.efa.corrected import fit_corrected
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
-from exfam.efa.explain import Explanation, explain_groups, group_attention, group_vectors
+from exfam.efa.explain import group_vectors
+from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.gate import Gain
-from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.based_values import empty_column
@@ -41,13 +40,12 @@ from exfam.estimator.rules import (
 )
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.positions import PositionAttention
 from exfam.training.history import EpochProgress
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.ranks import is_main_rank
 
 
-class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
+class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, ExplainingEstimator):
     """Exponential family attention: items and values of groups, each given its context.
 
     {parameters}
@@ -378,49 +376,6 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, GroupEs
                 "`item` part must be fitted with attention for this, got a model without."
             )
         return part
-
-    def explain(self, X: Any) -> list[Explanation]:
-        """Attention weights of each group of `X`, by layer and head, named by element.
-
-        And of a model with a base, what each item of the context adds to the scores of the others.
-        Of the first member of an ensemble: averaging heads of different networks means nothing.
-        """
-        groups = self._inputs(X).groups
-        return explain_groups(self.members_[0], groups, self.vocabulary_)
-
-    def explain_item(self, X: Any, item: Any = None) -> Contributions:
-        """Which items of each group raised or lowered a further item, by the base, exactly.
-
-        `item`: its label, or one label for each group; what `recommend` puts first unless given
-
-        The further item comes next, or anywhere in a set. Of the first member of an ensemble.
-        Raises UnknownItemError for an item not seen in training, ExfamError without a base.
-        """
-        groups = self._inputs(X).groups
-        if item is None:
-            item = self.recommend(groups, k=1).items[:, 0]
-        fitted = self.members_[0], self.schema_
-        return explain_next(*fitted, groups, self.vocabulary_, item=item)
-
-    def position_attention(
-        self, X: Any, *, length: int, part: str | None = None, term: str = "both"
-    ) -> PositionAttention:
-        """Mean attention between the first `length` elements of groups, and how local it is.
-
-        `length`: of groups that are as long at least
-        `part`: "items" or "values" of a model that has both, None for the one it has
-        `term`: "both", or "contextual" for attention without the encoding
-
-        Of the first member of an ensemble. See `exfam.efa.explain.group_attention`.
-        Raises ExfamError for groups that are sets.
-        """
-        groups = self._inputs(X).groups
-        if not groups.ordered:
-            raise ExfamError(
-                "`order` must be given for attention by position, got none: groups without it are "
-                "sets. Name the column to sort by, or pass order='rows'."
-            )
-        return group_attention(self.members_[0], groups, length=length, part=part, term=term)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the hidden state of a further, hidden element (first member)."""

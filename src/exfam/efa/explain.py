@@ -1,7 +1,7 @@
 """Which context counted: attention weights by element name, and one vector a group."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +15,7 @@ from exfam.efa.contributions import Contributions, contributions
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
+from exfam.efa.value_explanations import ValueExplanation, explain_values, has_bases_of_values
 from exfam.estimator.evaluate import device_of, evaluation_batches
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
@@ -31,7 +32,8 @@ class Explanation:
     element as context, then "(nothing)" for the null token and "(mask)" for the hidden center
     itself where the model has them; `part` is "items" or "values". With softmax attention a row
     sums to 1. An element's own column is 0: it never sees itself. `contributions`: of a model with
-    a base, what makes up the score of each element's item, given the others.
+    a base of items, what makes up the score of each element's item, given the others. `values`: of
+    one with bases of values, what makes up each element's predicted values, by column.
     """
 
     group: object
@@ -39,6 +41,7 @@ class Explanation:
     columns: list[str]
     weights: dict[str, Float[np.ndarray, "layers heads center column"]]
     contributions: Contributions | None = None
+    values: dict[str, ValueExplanation] = field(default_factory=dict)
 
     def to_dict(self, part: str) -> dict[str, np.ndarray]:
         """Columns `layer`, `head` (from 1), `center`, `context`, `weight` of one part."""
@@ -54,15 +57,16 @@ class Explanation:
 
 
 def explain_groups(
-    model: TwoPartModel, groups: Groups, vocabulary: dict[str, np.ndarray]
+    members: Sequence[TwoPartModel], groups: Groups, vocabulary: dict[str, np.ndarray]
 ) -> list[Explanation]:
-    """Attention weights and contributions to a base's scores, one group at a time.
+    """Attention weights and contributions to what bases predict, one group at a time.
 
     Raises ExfamError for a model with neither.
     """
-    model.eval()
+    model = members[0].eval()
     has_base = isinstance(model.item_part, BasedItems)
-    networks, more = _networks(model, required=not has_base), []
+    predicted = list(model.families) if has_bases_of_values(members) else []
+    networks, more = _networks(model, required=not has_base and not predicted), []
     for part in list(networks.values())[:1]:
         more = ["(nothing)"] if part.layers[0].attention.null is not None else []
         more += ["(mask)"] if part.visibility.sees_mask else []
@@ -90,7 +94,12 @@ def explain_groups(
         (label,) = group.group_names.tolist()
         own = group.compact().with_(role=None)
         base = contributions(model, own, vocabulary) if has_base else None
-        explanations.append(Explanation(label, names, names + more, weights, base))
+        every = np.arange(own.n_elements)
+        values = {
+            column: explain_values(members, own, vocabulary, column=column, elements=every)
+            for column in predicted
+        }
+        explanations.append(Explanation(label, names, names + more, weights, base, values))
     return explanations
 
 

@@ -62,6 +62,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     position = None
     explain = OnlyIn("EFA")
     explain_item = OnlyIn("EFA")
+    explain_value = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
     partial_fit = OnlyIn("EFA")
 

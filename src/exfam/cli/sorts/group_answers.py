@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, check_choice
 from exfam.cli.output import arrow_column, beside, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sources import file_rows
@@ -68,15 +68,13 @@ def _probabilities(model: Any, groups: Groups, of: str | None) -> dict[str, np.n
 def explanation_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
     """Attention weights of chosen groups, one row for each center and context.
 
-    And of a model with a base, what its scores are made of; of the next items alone with `--next`.
+    And of a model with a base, what its scores and predicted values are made of; of the next items
+    alone with `--next`, of a value column alone, in nats too, with `--of`.
     """
-    if chosen.of is not None:
-        raise ExfamError(
-            f"`--of` must be left out for a model of groups, got {chosen.of!r}. It names a column "
-            "of a table."
-        )
     if chosen.groups is not None:
         groups = groups[_indices(groups, chosen.groups)]
+    if chosen.of is not None:
+        return _value_parts(model, groups, chosen), []
     if chosen.next:
         because = model.explain_item(groups)
         first, columns = _first_entries(because, chosen.top), because.to_dict()
@@ -92,6 +90,31 @@ def explanation_rows(model: Any, groups: Groups, chosen: Any) -> Answer:
     return stacked([piece for piece in pieces if len(piece["weight"])] or pieces[:1]), []
 
 
+def _value_parts(model: Any, groups: Groups, chosen: Any) -> dict[str, Any]:
+    """What each predicted value of a column is made of, by rows of the file."""
+    if chosen.next:
+        raise ExfamError(
+            f"`--of` must be given without --next, got {chosen.of!r} beside it. It names a column "
+            "of values, and --next explains items."
+        )
+    if model.schema_.families:
+        check_choice("--of", chosen.of, model.schema_.families)
+    why = model.explain_value(groups, column=chosen.of)
+    first, columns = _first_values(why, chosen.top), why.to_dict()
+    if groups.source_row is not None:
+        columns["row"] = groups.source_row[groups.elements()][columns["row"]]
+    return {name: arrow_column(column[first]) for name, column in columns.items()}
+
+
+def _first_values(why: Any, top: int | None) -> np.ndarray:
+    """Indices of all parts of predicted values, but of other values only the `top` first ones."""
+    is_value = why.part == "value"
+    # Values of an element stand together, the largest first.
+    count = np.cumsum(is_value)
+    rank = count - (count - is_value)[np.searchsorted(why.element, why.element)]
+    return np.flatnonzero(~is_value | (rank <= (len(rank) if top is None else top)))
+
+
 def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
     assert groups.group_names is not None
     index = {str(name): k for k, name in enumerate(groups.group_names.tolist())}
@@ -105,7 +128,7 @@ def _indices(groups: Groups, names: Sequence[str]) -> np.ndarray:
 
 
 def _tables(explanation: Any, chosen: Any) -> Iterator[dict[str, Any]]:
-    """The weights of one group, a table for each part that was fitted, and for the base."""
+    """The weights of one group, a table for each part that was fitted, and for each base."""
     for part, weights in explanation.weights.items():
         weights = weights if chosen.per_head else weights.mean((0, 1), keepdims=True)
         layer, head, center, context = np.indices(weights.shape).reshape(4, -1)
@@ -127,6 +150,17 @@ def _tables(explanation: Any, chosen: Any) -> Iterator[dict[str, Any]]:
             "center": table["item"][rows].astype(str),
             "context": table["context"][rows].astype(str),
             "weight": table["contribution"][rows],
+        }
+    for column, why in explanation.values.items():
+        rows = _first_values(why, chosen.top)
+        zeros = np.zeros(len(rows), dtype=np.int64)
+        yield {
+            "group": why.groups[why.element[rows]],
+            "part": [f"base of {column}"] * len(rows),
+            **({"layer": zeros, "head": zeros} if chosen.per_head else {}),
+            "center": why.items[why.element[rows]],
+            "context": np.array(why.names, dtype=object)[rows],
+            "weight": why.to_center[rows],
         }
 
 

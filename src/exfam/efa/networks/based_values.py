@@ -124,7 +124,7 @@ class ColumnBase(nn.Module):
             found = self.kept.at(batch.element.cpu()[where.cpu()])
         else:
             base = self.base()
-            features = base.features(self._cells(batch))
+            features = base.features(self.cells(batch))
             found = base.eta_of(features), self.standardized(input_columns(base, features))
         device, shape = where.device, where.shape
         at = where.nonzero(as_tuple=True)
@@ -139,7 +139,7 @@ class ColumnBase(nn.Module):
         unit = (inputs - self._array("center")) / self._array("spread")
         return torch.from_numpy(unit.clip(-_MOST_INPUT, _MOST_INPUT)).float()
 
-    def _cells(self, batch: Batch) -> ValueCells:
+    def cells(self, batch: Batch) -> ValueCells:
         """The elements that are no padding, group by group."""
         present = batch.present.cpu()
         observed = batch.observed.cpu()[present]

@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 
 from exfam.efa.explain import Explanation
+from exfam.efa.gate import Gain
 from exfam.efa.networks.based import BasedItems
 from exfam.groups import Groups
 from exfam.plots import layer_map
 from exfam.report.material import Material
-from exfam.report.page import Pairs, Part, Picture, Section, SideBySide, TableData, left_out
-from exfam.report.words import clean, figure, quantity
+from exfam.report.page import Part, Picture, Section, SideBySide, left_out
+from exfam.report.sections.reasons import reasons
+from exfam.report.words import clean, quantity
 
 _TITLE = "Attention"
 _FEWEST, _MOST = 4, 10
@@ -19,7 +21,6 @@ _CANDIDATES = 40
 _PANELS = 8
 _MOST_LAYERS = 3
 _IN_PICTURES = 30
-_REASONS, _MOST_REASONS = 5, 4
 
 
 def attention_section(material: Material) -> Section:
@@ -34,11 +35,11 @@ def attention_section(material: Material) -> Section:
     explanations = [group for group in explained if len(group.centers) <= 2 * _MOST]
     if candidates is None or not explanations:
         return left_out(_TITLE, "no group has two elements or more.")
-    reasons = _reasons(model, candidates)
+    because = reasons(model, candidates)
     if not explanations[0].weights:
-        gain = getattr(model, "gain_", None)
-        text = [str(gain or "The model is its base alone, without attention.")]
-        return Section(_TITLE, text=text, parts=reasons)
+        text = [str(gain) for gain in _gains(model).values()]
+        alone = "The model is its base alone, without attention."
+        return Section(_TITLE, text=text or [alone], parts=because)
     first = explanations[0].weights.values()
     number = int(np.clip(_PANELS // sum(min(len(part), _MOST_LAYERS) for part in first), 1, 3))
     shown = sorted(explanations, key=_unevenness, reverse=True)[:number]
@@ -53,41 +54,24 @@ def attention_section(material: Material) -> Section:
     if len(model.members_) > 1:
         text.append("Of the first member of the ensemble.")
     parts: list[Part] = [SideBySide(_pictures(explanation)) for explanation in shown]
-    parts += reasons
+    parts += because
     return Section(_TITLE, text=text, parts=parts)
 
 
 def _of_use(model: Any, explained: list[Explanation]) -> list[Explanation]:
     """Explanations without the weights of attention that is switched off."""
-    gain = getattr(model, "gain_", None)
-    if gain is None or gain.gate:
-        return explained
+    off = {part for part, gain in _gains(model).items() if not gain.gate}
     return [
-        replace(group, weights={part: w for part, w in group.weights.items() if part != "items"})
+        replace(group, weights={part: w for part, w in group.weights.items() if part not in off})
         for group in explained
     ]
 
 
-def _reasons(model: Any, groups: Groups) -> list[Part]:
-    """Which items made the base recommend what it does to a few groups."""
-    if not isinstance(model.members_[0].item_part, BasedItems):
-        return []
-    because = model.explain_item(groups[:_REASONS])
-    cells: list[list[str | Pairs]] = []
-    for number, item in enumerate(because.items):
-        entries = np.flatnonzero(because.candidate == number)[:_MOST_REASONS]
-        added = [
-            (clean(because.context[entry]), figure(because.contribution[entry]))
-            for entry in entries
-        ]
-        group = clean(because.groups[number], most=30)
-        cells.append([group, clean(item), Pairs(added), figure(because.score[number])])
-    caption = (
-        "What each item of the context adds to the probability by which the base scores the "
-        f"item recommended first: the {_MOST_REASONS} largest. “(nothing)”: without context."
-    )
-    words = ["group", "recommended", "because of"]
-    return [TableData([*words, "score"], cells, words=words, title="Reasons", caption=caption)]
+def _gains(model: Any) -> dict[str, Gain]:
+    """What attention added to the bases of items and of values, where it was weighed."""
+    first = "items" if isinstance(model.members_[0].item_part, BasedItems) else "values"
+    gains = {"values": getattr(model, "value_gain_", None), first: getattr(model, "gain_", None)}
+    return {part: gain for part, gain in gains.items() if gain is not None}
 
 
 def _candidates(groups: Groups, *, seed: int) -> tuple[Groups | None, bool]:
