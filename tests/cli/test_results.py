@@ -106,6 +106,38 @@ def test_weights_are_the_model_s(results, folder, model):
     assert np.allclose(list(sums.values()), 1, atol=1e-5) and len(sums) == 2 * len(ratings())
 
 
+def test_predicted_values_are_explained_part_by_part(results, folder, model):
+    words = ["explain", folder / "model", file := folder / "ratings.csv"]
+    rows = results(*words, "--of", "stars")
+    why = model.explain_value(file)
+    of_file = np.array([int(row["row"]) for row in rows])
+    assert list(rows[0]) == [
+        "row", "group", "item", "part", "context", "context_value", "by_level",
+        "location", "center", "nats",
+    ]  # fmt: skip
+    for name, whole in (("center", why.center), ("nats", why.nats), ("location", why.location)):
+        np.testing.assert_allclose(np.bincount(of_file, numbers(rows, name)), whole, atol=1e-5)
+    some = results(*words, "--of", "stars", "--groups", "anna", "--top", "1")
+    anna = [row for row in rows if row["group"] == "anna"]
+    assert {row["row"] for row in some} == {row["row"] for row in anna}
+    parts = [row["part"] for row in anna]
+    assert [row["part"] for row in some if row["part"] != "value"] == [
+        part for part in parts if part != "value"
+    ]
+    first = [row for k, row in enumerate(anna) if parts[k - 1 : k + 1] == ["level", "value"]]
+    kept = [(row["row"], row["context"]) for row in some if row["part"] == "value"]
+    assert kept and kept == [(row["row"], row["context"]) for row in first]
+    sums = {}
+    for row in results(*words, "--per-head"):
+        if row["part"] == "base of stars":
+            assert row["layer"] == row["head"] == "0"
+            key = row["group"], row["center"]
+            sums[key] = sums.get(key, 0) + float(row["weight"])
+    centers = {(g, i): c for g, i, c in zip(why.groups, why.items, why.center, strict=True)}
+    assert sums.keys() == centers.keys()
+    np.testing.assert_allclose(list(sums.values()), [centers[key] for key in sums], atol=1e-5)
+
+
 def test_info_shows_what_a_model_is(run, results, folder, model):
     result = json.loads(run("info", folder / "model", "--format", "json")[1])
     assert result["estimator"] == "EFA" and result["items"] == len(MOVIES)

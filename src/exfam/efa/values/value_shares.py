@@ -78,10 +78,8 @@ class EnsembleSteps:
         names = list(self.steps[0].eta)
         found = {name: self._predicted([own.eta[name] for own in self.steps]) for name in names}
         found[ATTENTION] = self._predicted(self.final)
-        # Impossible values remain impossible: nothing is said of what that adds.
-        with np.errstate(invalid="ignore"):
-            changes = {after: found[after] - found[before] for before, after in pairwise(found)}
-            pieces = [self._of_values(found[ITEM], changes.pop(VALUES))]
+        changes = {after: found[after] - found[before] for before, after in pairwise(found)}
+        pieces = [self._of_values(found[ITEM], changes.pop(VALUES))]
         overall = [unit.offset + unit.scale * own.means.overall for unit, own in self._pairs()]
         item = np.mean([unit.scale * own.means.item for unit, own in self._pairs()], axis=0)
         location = {OVERALL: np.full(len(item), np.mean(overall)), ITEM: item}
