@@ -15,7 +15,7 @@ COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
 SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 1, "head_hidden_dim": 4}
 TRAINING = {"max_epochs": 2, "batch_size": 4, "progress": False}
 TINY = {
-    "efa": {**SIZES, **TRAINING},
+    "efa": {"family": "gaussian", **SIZES, **TRAINING},
     "latent-factor": {"dim": 4, **TRAINING},
     "marginal": {},
     "shrunk-offset": {"k": 2.0},

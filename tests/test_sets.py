@@ -243,7 +243,7 @@ class TestShuffledRows:
         assert estimator.score(SHUFFLED_TIES) == pytest.approx(estimator.score(TIED), abs=1e-6)
 
     def test_scores_of_files_are_those_of_frames(self, tmp_path):
-        estimator = fit_to_ties()
+        estimator = fit_to_ties(base="none")
         SHUFFLED_TIES.to_csv(tmp_path / "ratings.csv", index=False)
         exfam.prepare(tmp_path / "ratings.csv", tmp_path / "prepared", **BY_DAY)
         for source in ("ratings.csv", "prepared"):

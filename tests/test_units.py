@@ -82,10 +82,10 @@ LENIENT = {
     "efa raw": efa(family="poisson", **RAW),
     "latent factor sum": latent_factor(family="negative-binomial", pooling="sum"),
     "shrunk offset": shrunk_offset(family="poisson"),
-    "real": efa(group_offset=True),
+    "real": efa(family="gaussian", group_offset=True),
     "real latent factor": latent_factor(),
     "real shrunk offset": shrunk_offset(),
-    "real sees": efa(parts="both", support="none", item_sees_values=True),
+    "real sees": efa(family="gaussian", parts="both", support="none", item_sees_values=True),
 }
 
 

@@ -46,6 +46,8 @@ def test_what_is_given_is_taken(name, kind):
     values = resolved(EFA(**{name: other}), kind=kind)
     assert values.pop(name) == other
     others = {key: getattr(by, kind) for key, by in DEFAULTS.items() if key != name}
+    if kind == "values" and name != "max_epochs":
+        others["max_epochs"] = defaults.MOST_OF_VALUES
     assert values == others
     if len(set(DEFAULTS[name])) > 1:
         assert by_kind(name) in " ".join(EFA.__doc__.split())
@@ -56,6 +58,7 @@ def test_what_is_given_is_taken(name, kind):
     [
         ("sequences", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
         ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
+        ("values", {100: 30, 20_000: 15, 80_000: 3, 10**8: 3}),
         ("otherwise", {100: 60, 10**8: 60}),
     ],
 )
@@ -91,7 +94,7 @@ def test_members_and_sampled_items_go_with_the_size_of_the_data(kind):
         sizes[DataSize(n, n_items + 1, enough - 1)] = (1, n_sampled)
         for size, expected in sizes.items():
             values = resolved(EFA(), kind=kind, size=size)
-            expected = (1, 0) if kind == "otherwise" else expected
+            expected = (1, 0) if kind in ("otherwise", "values") else expected
             assert (values["ensemble"], values["n_sampled_items"]) == expected
 
 
@@ -110,7 +113,7 @@ def test_groups_a_step_and_joined_vectors_rule_out_what_contradicts_them():
 def test_a_saved_model_keeps_what_none_meant(tmp_path, monkeypatch):
     model = EFA(**COLUMNS, direction="causal").fit(FRAME)
     model.save(tmp_path / "model")
-    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1, 1))
+    monkeypatch.setitem(defaults.DEFAULTS, "embed_dim", ByKind(1, 1, 1, 1))
     loaded = exfam.load(tmp_path / "model")
     assert loaded.resolved_ == model.resolved_ and loaded.embed_dim is None
     np.testing.assert_array_equal(loaded.log_prob(FRAME), model.log_prob(FRAME))

@@ -144,3 +144,25 @@ def test_cells_that_disagree_are_refused():
     for offset in ([0, 3], [1, 2], [0, 3, 2]):
         with pytest.raises(DataError, match="`offset` must rise from 0 to the number of items and"):
             ValueCells(np.array(offset), np.zeros(2, int), np.zeros(2))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_neighbors_are_weighed_by_their_distance_in_the_order(causal):
+    draw, n = np.random.default_rng(0), 9
+    value = draw.normal(size=n)
+    value[3] = np.nan
+    tied = np.isin(np.arange(n), [2, 3, 5, 7])
+    item, offset = draw.integers(0, 12, n), np.array([0, 6, 9])
+    model, cells = drawn_model(), ValueCells(offset, item, value, tied)
+    found = factor_features(model, cells, causal=causal, ordered=True).neighbors
+    rest = value - model.mu - model.level[item]
+    point = np.arange(n) if causal else np.cumsum(~tied)
+    for column, decay in enumerate((0.6, 0.9)):
+        for k in range(n):
+            other = np.isfinite(rest) & ((np.arange(n) < 6) == (k < 6)) & (np.arange(n) != k)
+            other &= (np.arange(n) < k) | (not causal)
+            weight = decay ** (np.maximum(np.abs(point - point[k]), 1) - 1.0)[other]
+            expected = (weight * rest[other]).sum() / (weight.sum() + 1)
+            assert found[k, column] == pytest.approx(expected, abs=1e-12)
+    moved = factor_features(model, cells.with_value(value), causal=causal, ordered=False)
+    assert moved.neighbors.shape == (n, 0)

@@ -255,34 +255,46 @@ def test_values_and_bins_are_counted():
     assert bins.n == 4 and bins.index(value).tolist() == [0, 1, 2, 2, -1, 3]
 
 
+def as_groups(cells):
+    item = np.zeros(cells.n_cells, dtype=int) if cells.item is None else cells.item
+    observed = cells.observed
+    values = {"y": np.where(observed, cells.value, 0.0)}
+    start, stop = cells.offset[:-1], cells.offset[1:]
+    return Groups(start=start, stop=stop, item=item, values=values, observed=observed)
+
+
 def one_group(value):
     value = np.asarray(value, dtype=float)
-    return ValueCells(np.array([0, len(value)]), np.zeros(len(value), dtype=int), value)
+    cells = ValueCells(np.array([0, len(value)]), np.zeros(len(value), dtype=int), value)
+    return as_groups(cells)
 
 
 @pytest.mark.parametrize(("value", "family"), [
     ([0, 1, 1, 0], Bernoulli()),
-    ([3, 5, 4, 3], Ordinal(3, start=3)),
+    ([1, 1], Bernoulli()),
+    ([3, 5, 4, 3], Ordinal(5, start=1)),
+    ([5, 7, 6], Ordinal(3, start=5)),
     ([-2, -1, 0], Ordinal(3, start=-2)),
     ([0, 3, 400, np.nan], RoundedStudentT()),
     ([1, 3, 400], RoundedStudentT(start=1)),
+    ([7, 7], RoundedStudentT(start=1)),
     ([-1, 3, 400], StudentT()),
     ([0.5, 3, 400], StudentT()),
     ([np.nan], StudentT()),
 ])  # fmt: skip
 def test_families_follow_from_values(value, family):
-    assert auto_family(one_group(value), 1, ValueOptions()) == family
+    assert auto_family(one_group(value), "y", ValueOptions()) == family
 
 
 def test_values_with_two_peaks_have_a_histogram():
     cells, draw = drawn_cells(n_groups=400, share=0.8), np.random.default_rng(0)
     assert cells.n_cells > LEAST_FOR_BINS
-    assert auto_family(cells, N_ITEMS, ValueOptions()) == StudentT()
+    assert auto_family(as_groups(cells), "y", ValueOptions()) == StudentT()
     peaks = np.where(draw.random(cells.n_cells) < 0.5, -8.0, 8.0) + draw.normal(size=cells.n_cells)
-    family = auto_family(cells.with_value(peaks), N_ITEMS, ValueOptions())
+    family = auto_family(as_groups(cells.with_value(peaks)), "y", ValueOptions())
     assert isinstance(family, Histogram) and family.n_params == 40
     alike = cells.with_value(np.where(np.arange(cells.n_cells) % 50 == 0, 0.5, 0.25))
-    assert auto_family(alike, N_ITEMS, ValueOptions()) == StudentT()
+    assert auto_family(as_groups(alike), "y", ValueOptions()) == StudentT()
 
 
 def test_cells_of_groups_leave_out_what_is_not_observed():

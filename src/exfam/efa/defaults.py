@@ -28,7 +28,7 @@ DEFAULTS = {
     "tie": ByKind("none", "none", "same", "none"),
     "learning_rate": ByKind(0.005, 0.005, 0.003, 0.003),
     "weight_decay": ByKind(0.1, 0.1, 1.0, 0.1),
-    "max_epochs": ByKind(60, 60, 60, 30),
+    "max_epochs": ByKind(60, 60, 60, 60),
     "batch_tokens": ByKind(None, 1_024, 1_024, 3_000),
     "n_sampled_items": ByKind(0, 0, 0, 0),
     "ensemble": ByKind(1, 1, 1, 1),
@@ -37,6 +37,8 @@ DEFAULTS = {
 # With a base, about as many elements are gone through in a fit, in at least as many epochs: then
 # the learning rate falls to 0 when little more is to be learned, of few data and of many.
 ELEMENTS_IN_ALL, LEAST_EPOCHS = 1_600_000, 20
+# The same of values, whose base leaves little to learn.
+ELEMENTS_OF_VALUES, LEAST_OF_VALUES, MOST_OF_VALUES = 300_000, 3, 30
 # With a base, steps sum over some of a catalog of more items, in fewer epochs at least.
 MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 # With a base, fewer data are gone through by several members, each of which holds out other groups,
@@ -49,9 +51,10 @@ RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 
 def by_kind(name: str) -> str:
     """What None means, for the line that documents the parameter."""
-    otherwise, sets, sequences, _ = DEFAULTS[name]
+    otherwise, sets, sequences, values = DEFAULTS[name]
     kinds = "sequences" if sets == otherwise else "groups"
-    return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base"
+    of_values = "" if values == otherwise else f" and {values!r} for values with one"
+    return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base{of_values}"
 
 
 class DataSize(NamedTuple):
@@ -71,7 +74,10 @@ def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str,
     default = {name: getattr(by_kind, kind) for name, by_kind in DEFAULTS.items()}
     if estimator.join == "concatenate":  # tokens are longer than the items' vectors
         default["tie"] = "none"
-    if kind in ("sets", "sequences"):
+    if kind == "values":
+        enough = ELEMENTS_OF_VALUES // max(1, size.n_elements)
+        default["max_epochs"] = min(MOST_OF_VALUES, max(LEAST_OF_VALUES, enough))
+    elif kind != "otherwise":
         default |= _of_size(kind, size, most_epochs=default["max_epochs"])
     if estimator.batch_size is not None:
         default["batch_tokens"] = None

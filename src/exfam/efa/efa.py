@@ -164,21 +164,23 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
     )
     batch_size: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
-        "groups in a step; None is 32, or `batch_tokens` with a base of items",
+        "groups in a step; None is 32, or `batch_tokens` with a base",
         default=None,
     )
     batch_tokens: int | None = parameter(
         default=None,
         text="padded elements in a step at most, in place of `batch_size`: groups of like length "
         "share a step; "
-        "None is None, or 1024 for groups of items with a base without `batch_size`",
+        "None is None, or 1024 for groups of items with a base and 3000 for values with one, without "
+        "`batch_size`",
     )
     dropout: float = parameter(
         Fraction(), "share of units dropped in training, less for large data", default=0.2
     )
     learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
-        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base; "
+        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base and "
+        "0.003 for values with one; "
         "0.01 for at least 75,000 elements of at most 2,000 items in sets",
         default=None,
     )
@@ -207,7 +209,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or with a base of items as few as go "
-        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items)",
+        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items), and with one of "
+        "values 300,000, 3 at least and 30 at most",
         default=None,
     )
 

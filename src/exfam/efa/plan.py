@@ -17,7 +17,6 @@ from exfam.efa.defaults import DataSize
 from exfam.efa.held_out import held_out_order, hold_out_groups
 from exfam.efa.inputs import check_no_repeats
 from exfam.efa.values.auto_family import auto_family
-from exfam.efa.values.cells import value_cells
 from exfam.efa.values.values_base import ValueOptions
 from exfam.estimator.members import choose_families, train_members
 from exfam.estimator.rules import checkpoint_path, listed
@@ -96,10 +95,10 @@ def plan_fit(
     weight = inputs.weights(sample_weight)
     vocabulary = _vocabulary_of(inputs.groups)
     groups = inputs.groups.with_(vocabulary=vocabulary)
-    has_target = _has_target(groups, weight)
+    items, values = choose_parts(estimator.parts, groups)
+    has_target = _has_target(groups, weight, items=items)
     if not has_target.any():
         raise ExfamError("`X` must hold a target element of positive weight to fit, got none.")
-    items, values = choose_parts(estimator.parts, groups)
     if items:
         columns = {"value": groups.values, "attributes": groups.attributes}
         check_part_names(columns | {"group_attributes": groups.group_attributes})
@@ -143,11 +142,7 @@ def _families(estimator: Any, groups: Groups) -> dict[str, Family]:
         return choose_families(estimator.family, groups)
     causal, seed = estimator.direction == "causal", int(estimator.seed)
     options = ValueOptions(causal=causal, ordered=bool(groups.ordered), seed=seed)
-    n_items = groups.n_items if groups.item is not None else 1
-    return {
-        column: auto_family(value_cells(groups, column), n_items, options)
-        for column in groups.values
-    }
+    return {column: auto_family(groups, column, options) for column in groups.values}
 
 
 def train(
@@ -193,9 +188,12 @@ def _read_validation(
     return groups
 
 
-def _has_target(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
-    """Which groups have an element that counts in the loss."""
-    if groups.role is None and weight is None:
+def _has_target(groups: Groups, weight: Weight, *, items: bool) -> Bool[np.ndarray, "groups"]:
+    """Which groups have an element that counts in the loss; without items, an observed one."""
+    observed = None if items else groups.observed
+    if observed is not None and not observed.any():
+        observed = None  # the schema says of which column
+    if groups.role is None and weight is None and observed is None:
         return groups.stop > groups.start
     counted = [np.zeros(0, dtype=bool)]
     for chunk in groups.chunks():
@@ -205,6 +203,8 @@ def _has_target(groups: Groups, weight: Weight) -> Bool[np.ndarray, "groups"]:
             counts &= groups.role[own] == TARGET
         if weight is not None:
             counts &= weight[own] > 0
+        if observed is not None:
+            counts &= observed[own]
         total, lengths = np.concatenate([[0], np.cumsum(counts)]), chunk.stop - chunk.start
         stop = np.cumsum(lengths)
         counted.append(total[stop] > total[stop - lengths])

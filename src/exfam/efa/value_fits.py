@@ -10,7 +10,7 @@ import torch
 from exfam.efa.gate import Gain, HeldOut, Nats, gain_by_groups
 from exfam.efa.networks.based_values import ColumnBase, KeptValues, input_columns
 from exfam.efa.plan import FitPlan
-from exfam.efa.values.cells import ValueCells, value_cells
+from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.heads import head_of
 from exfam.efa.values.values_base import KeptFeatures, ValueOptions, fit_and_keep, refitted
 from exfam.estimator.evaluate import log_probs, total_nats
@@ -41,9 +41,8 @@ def fit_value_bases(
     ordered = bool(train.ordered)
     options = ValueOptions(causal=direction == "causal", ordered=ordered, seed=seed)
     for column, family in plan.schema.families.items():
-        cells = _counted(train, column, family, plan.weight)
-        n_items = plan.schema.n_items or 1
-        fitted, kept = fit_and_keep(cells, n_items, family.of_units, options)
+        cells = _counted(train, column, family, plan.weight, n_items=_n_items(plan))
+        fitted, kept = fit_and_keep(cells, _n_items(plan), family.of_units, options)
         inputs = input_columns(fitted, kept.features)
         spread = inputs.std(0)
         spread = np.where(spread > _LEAST_SPREAD, spread, 1.0)
@@ -55,6 +54,11 @@ def fit_value_bases(
         usable &= known | (np.diff(cells.only_observed().offset) == 0)
         bases.append(base)
     return (plan if usable.all() else replace(plan, train=train[usable])), bases
+
+
+def _n_items(plan: FitPlan) -> int:
+    """One more for what training has not named."""
+    return (plan.schema.n_items or 0) + 1
 
 
 def _kept(train: Groups, kept: KeptFeatures, eta: torch.Tensor, inputs: torch.Tensor) -> KeptValues:
@@ -69,8 +73,9 @@ def _kept(train: Groups, kept: KeptFeatures, eta: torch.Tensor, inputs: torch.Te
 def add_to_bases(bases: Sequence[ColumnBase], groups: Groups, weight: Any) -> None:
     """Fit the factor models anew to all these groups; numbers of heads stay."""
     for column in bases:
-        cells = _counted(groups, column.column, column.given, weight)
-        column.renew(refitted(column.base(), cells))
+        base = column.base()
+        cells = _counted(groups, column.column, column.given, weight, n_items=base.model.n_items)
+        column.renew(refitted(base, cells))
 
 
 def set_value_gate(held_out: Sequence[HeldOut]) -> Gain:
@@ -110,8 +115,13 @@ def _value_nats(members: Sequence[TwoPartModel], validation: Groups) -> Nats:
     return total_nats(found)[validation.elements()]
 
 
-def _counted(groups: Groups, column: str, family: Family, weight: Any) -> ValueCells:
-    """Cells whose values are to be fitted, standardized; those of no weight, and contexts, not."""
+def _counted(
+    groups: Groups, column: str, family: Family, weight: Any, *, n_items: int
+) -> ValueCells:
+    """Cells whose values are to be fitted, standardized; those of no weight, and contexts, not.
+
+    Unknown items are the last one of `n_items`.
+    """
     cells, rows = value_cells(groups, column), groups.elements()
     counts = cells.observed
     if groups.role is not None:
@@ -119,4 +129,5 @@ def _counted(groups: Groups, column: str, family: Family, weight: Any) -> ValueC
     if weight is not None:
         counts &= weight[rows] > 0
     value = torch.from_numpy(np.where(counts, cells.value, np.nan))
-    return cells.with_value(family.standardize(value).numpy())
+    known = cells.with_item(np.where(cells.item < 0, n_items - 1, cells.item))
+    return known.with_value(base_values(family, value).numpy())

@@ -183,6 +183,8 @@ def OrWord(word: str, rule: Rule) -> Rule:
     def explain(name: str, value: Any) -> None:
         if not isinstance(value, str):
             rule.check(name, value)
+        elif value != word:
+            rule.explain(name, value)
 
     return Rule(
         f"{word!r} or {rule.words}",

@@ -96,7 +96,8 @@ class Sets:
         """The items of each group, then -1."""
         size = torch.bincount(self.group, minlength=self.n_groups)
         rank = torch.arange(len(self.group)).to(self.group) - (size.cumsum(0) - size)[self.group]
-        padded = self.item.new_full((self.n_groups, int(size.max())), -1)
+        most = int(size.max()) if len(size) else 0
+        padded = self.item.new_full((self.n_groups, most), -1)
         padded[self.group, rank] = self.item
         return padded
 

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.efa.values.cells import UNSEEN, ValueCells
+from exfam.efa.values.cells import UNSEEN, ValueCells, base_values, tied_positions
 from exfam.efa.values.features import ValueFeatures
 from exfam.efa.values.values_base import ValuesBase, restored_base
 from exfam.families import Family, Scaled
@@ -23,6 +23,7 @@ _MOST_INPUT = 5.0
 # How many cells the margin counts as in shares of classes, and in the scale of a group.
 _MARGIN_CELLS, _SCALE_CELLS = 5.0, 5.0
 _MOST_CLASSES = 10
+_MOST_GRADIENT = 1e4
 
 
 def input_columns(base: ValuesBase, features: ValueFeatures) -> Float64[np.ndarray, "cells inputs"]:
@@ -102,6 +103,11 @@ class ColumnBase(nn.Module):
         """Inputs that a correction has."""
         return len(self._array("center"))
 
+    @property
+    def has_items(self) -> bool:
+        """Whether it was fitted to items: beside one, there is a row of those never seen."""
+        return len(self._array("level")) > 2
+
     def base(self) -> ValuesBase:
         """The base of the buffers."""
         return restored_base(self.config, {name: self._array(name) for name in self._arrays})
@@ -143,14 +149,17 @@ class ColumnBase(nn.Module):
         """The elements that are no padding, group by group."""
         present = batch.present.cpu()
         observed = batch.observed.cpu()[present]
-        value = self.given.standardize(batch.values[self.column].cpu()[present])
-        if batch.item is None:
+        value = base_values(self.given, batch.values[self.column].cpu()[present].double())
+        if batch.item is None or not self.has_items:
             item = np.zeros(len(value), dtype=np.int64)
         else:
             item = batch.item.cpu()[present].numpy()
             item = np.where(item < 0, UNSEEN, item)
         offset = np.concatenate([[0], np.cumsum(present.sum(1).numpy())]).astype(np.int64)
-        return ValueCells(offset, item, value.masked_fill(~observed, torch.nan).numpy())
+        tied = None
+        if batch.position is not None:
+            tied = tied_positions(batch.position.cpu()[present].numpy())
+        return ValueCells(offset, item, value.masked_fill(~observed, torch.nan).numpy(), tied)
 
     def shape(self) -> dict[str, Any]:
         """What an empty base of the same shape is built by, as plain values of JSON."""
@@ -182,7 +191,7 @@ class BasedValues(nn.Module):
         first: Any = self.columns[0]
         return str(first.direction)
 
-    def eta(self, batch: Batch) -> Float64[Tensor, "batch length eta"]:
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """Parameters at all elements, each given its context, side by side."""
         columns: Any = list(self.columns)
         with torch.no_grad():
@@ -191,7 +200,11 @@ class BasedValues(nn.Module):
             return torch.cat([eta for eta, _ in found], -1)
         correct: Any = self.correction
         inputs = torch.cat([part for _, part in found], -1)
-        changes = (correct(batch, inputs) * self.gate).double()
+        changes = correct(batch, inputs) * self.gate
+        if self.training:  # in single precision, where families hold values that lie far out
+            found = [(eta.to(changes.dtype), part) for eta, part in found]
+            if changes.requires_grad:
+                changes.register_hook(_limited)
         sizes = [column.head.n_changes for column in columns]
         parts = zip(columns, found, changes.split(sizes, dim=-1), strict=True)
         return torch.cat([column.head.changed(eta, own) for column, (eta, _), own in parts], -1)
@@ -200,6 +213,11 @@ class BasedValues(nn.Module):
         """Of the correction."""
         count: Any = getattr(self.correction, "numbers_an_element", None)
         return 0 if count is None else int(count(longest))
+
+
+def _limited(gradient: Tensor) -> Tensor:
+    """Gradients of values that lie very far out are no more than large."""
+    return gradient.nan_to_num(0.0).clamp(-_MOST_GRADIENT, _MOST_GRADIENT)
 
 
 class ValueCorrection(nn.Module):

@@ -1,10 +1,13 @@
 """The family of a column of values that none was named for."""
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from jaxtyping import Float64
 
-from exfam.efa.values.cells import ValueCells
+from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.values_base import ValueOptions, fit_and_keep
 from exfam.families import (
     Bernoulli,
@@ -15,6 +18,7 @@ from exfam.families import (
     StudentT,
     scaled_to,
 )
+from exfam.groups import Groups
 
 # Whole numbers in a range of at most so many are ordered classes, if they fill half of it.
 MOST_LEVELS, FILLED = 20, 0.5
@@ -24,50 +28,78 @@ N_BINS, LEAST_FOR_BINS, LEAST_GAIN = 40, 2_000, 0.02
 _MOST_TO_COMPARE = 20_000
 
 
-def auto_family(cells: ValueCells, n_items: int, options: ValueOptions) -> Family:
-    """The family that values are likely to have.
+def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
+    """The family that a column's values are likely to have.
 
     Whole numbers in a short range are ordered classes, 0 and 1 alone a Bernoulli's; others from 0
     on are counts with heavy tails. Real numbers have a Student t, or a histogram where what
-    predicts values from the others of their group is ahead by it, as where there is more than one
-    peak: the wide groups of a scale's users, say.
+    predicts values from the others of their group is ahead by it, as where they have several peaks.
 
-    >>> cells = ValueCells(np.array([0, 3]), np.zeros(3, dtype=np.int64), np.array([4.0, 5.0, 2.0]))
-    >>> auto_family(cells, 1, ValueOptions())
-    Ordinal(n=4, start=2)
+    >>> groups = Groups(start=[0], stop=[3], values={"stars": np.array([4.0, 5.0, 2.0])})
+    >>> auto_family(groups, "stars", ValueOptions())
+    Ordinal(n=5, start=1)
     """
-    value = cells.value[cells.observed]
-    if len(value) and (value == np.floor(value)).all() and np.abs(value).max() < 2**53:
-        low, high = int(value.min()), int(value.max())
-        distinct = len(np.unique(value[:1_000_000]))
+    found = _summary(groups, column)
+    if found.are_whole and found.n:
+        # Of ratings the worst may be missing.
+        low, high = 1 if 1 < found.low <= 3 else int(found.low), int(found.high)
+        n_levels = high - low + 1
         if low >= 0 and high <= 1:
             return Bernoulli()
-        if high - low < MOST_LEVELS and distinct >= FILLED * (high - low + 1):
-            return Ordinal(high - low + 1, start=low)
+        if 1 < n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels:
+            return Ordinal(n_levels, start=low)
         if low >= 0:
             return RoundedStudentT(start=min(low, 1))
-    if len(value) < LEAST_FOR_BINS:
+    if found.n < LEAST_FOR_BINS:
         return StudentT()
-    return _of_reals(cells, n_items, options)
+    share = min(1.0, _MOST_TO_COMPARE / found.n)
+    order = np.random.default_rng(options.seed).permutation(len(groups))
+    some = groups[np.sort(order[: int(np.ceil(share * len(groups)))])]
+    n_items = groups.n_items if groups.item is not None else 1
+    return _of_reals(value_cells(some, column).only_observed(), n_items, options)
+
+
+class _Summary(NamedTuple):
+    """Of observed values: how many, whether they are whole, the ends, and different ones."""
+
+    n: int
+    are_whole: bool
+    low: float
+    high: float
+    distinct: set[float]
+
+
+def _summary(groups: Groups, column: str) -> _Summary:
+    """Piece by piece: values may be many."""
+    n, are_whole, low, high, distinct = 0, True, math.inf, -math.inf, set[float]()
+    for chunk in groups.chunks():
+        cells = value_cells(chunk, column)
+        value = cells.value[cells.observed]
+        if not len(value):
+            continue
+        n += len(value)
+        low, high = min(low, float(value.min())), max(high, float(value.max()))
+        are_whole = are_whole and bool((value == np.floor(value)).all()) and abs(high) < 2**53
+        if are_whole and high - low < MOST_LEVELS:
+            distinct |= set(np.unique(value).tolist())
+    return _Summary(n, are_whole, low, high, distinct)
 
 
 def _of_reals(cells: ValueCells, n_items: int, options: ValueOptions) -> Family:
     """Student's t, or a histogram if its nats are better where a simple base predicts by both."""
-    order = np.random.default_rng(options.seed).permutation(cells.n_groups)
-    share = min(1.0, _MOST_TO_COMPARE / max(1, cells.n_cells))
-    some = cells.take(np.sort(order[: int(np.ceil(share * cells.n_groups))])).only_observed()
-    simple = ValueOptions(causal=options.causal, rank=0, seed=options.seed)
-    bins = histogram_of(cells.value[cells.observed])
+    bins = histogram_of(cells.value)
     if bins is None:
         return StudentT()
-    gain = _nats(some, n_items, bins, simple) - _nats(some, n_items, StudentT(), simple)
+    simple = ValueOptions(causal=options.causal, rank=0, seed=options.seed)
+    known = cells.with_item(np.where(cells.item < 0, n_items, cells.item))
+    gain = _nats(known, n_items + 1, bins, simple) - _nats(known, n_items + 1, StudentT(), simple)
     return bins if gain > LEAST_GAIN else StudentT()
 
 
 def _nats(cells: ValueCells, n_items: int, family: Family, options: ValueOptions) -> float:
     """Mean log-density of values given the others, by features that did not see their groups."""
     scaled = scaled_to(family, torch.from_numpy(cells.value))
-    standard = cells.with_value(scaled.standardize(torch.from_numpy(cells.value)).numpy())
+    standard = cells.with_value(base_values(scaled, torch.from_numpy(cells.value)).numpy())
     base, kept = fit_and_keep(standard, n_items, scaled.of_units, options)
     value = torch.from_numpy(cells.value[kept.cells])
     return float(scaled.log_prob(value, base.eta_of(kept.features)).mean())

@@ -1,11 +1,13 @@
 """Values of groups in flat arrays: the group's range, the item and the value of every cell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64, Int64, Shaped
+from torch import Tensor
 
 from exfam.checks import DataError
+from exfam.families import Family, Scaled
 from exfam.groups import Groups
 
 # What an item that was not in the training groups is coded as.
@@ -17,7 +19,8 @@ class ValueCells:
     """Values in groups: cells `offset[g]:offset[g + 1]` are those of group g.
 
     A value of NaN is not observed: it is no context of others, and is predicted from them. Items
-    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0.
+    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. Cells that are
+    `tied` are at the same point of the group's order as the one before.
     Raises DataError if the arrays disagree.
 
     >>> cells = ValueCells(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 4.0]))
@@ -28,6 +31,7 @@ class ValueCells:
     offset: Int64[np.ndarray, "bounds"]
     item: Int64[np.ndarray, "cells"]
     value: Float64[np.ndarray, "cells"]
+    tied: Bool[np.ndarray, "cells"] | None = None
 
     def __post_init__(self) -> None:
         ends = self.offset[0], self.offset[-1]
@@ -63,13 +67,18 @@ class ValueCells:
 
     def with_value(self, value: Float64[np.ndarray, "cells"]) -> "ValueCells":
         """The same cells with other values."""
-        return ValueCells(self.offset, self.item, value)
+        return replace(self, value=value)
+
+    def with_item(self, item: Int64[np.ndarray, "cells"]) -> "ValueCells":
+        """The same cells with other items."""
+        return replace(self, item=item)
 
     def take(self, groups: Int64[np.ndarray, "chosen"]) -> "ValueCells":
         """Some groups, in the order of their numbers here."""
         rows = self.rows_of(groups)
         offset = np.concatenate([[0], np.cumsum(self.length[groups])]).astype(np.int64)
-        return ValueCells(offset, self.item[rows], self.value[rows])
+        tied = None if self.tied is None else self.tied[rows]
+        return ValueCells(offset, self.item[rows], self.value[rows], tied)
 
     def rows_of(self, groups: Int64[np.ndarray, "chosen"]) -> Int64[np.ndarray, "rows"]:
         """Which cells those of some groups are."""
@@ -81,8 +90,20 @@ class ValueCells:
         """Without cells that have no value."""
         if self.observed.all():
             return self
-        count = np.concatenate([[0], np.cumsum(self.observed)]).astype(np.int64)
-        return ValueCells(count[self.offset], self.item[self.observed], self.value[self.observed])
+        keep, tied = self.observed, None
+        count = np.concatenate([[0], np.cumsum(keep)]).astype(np.int64)
+        if self.tied is not None:
+            # Tied to the last one that is kept, if all between are tied, too.
+            point = np.cumsum(~self.tied)[keep]
+            tied = np.diff(point, prepend=-1) == 0
+        return ValueCells(count[self.offset], self.item[keep], self.value[keep], tied)
+
+
+def base_values(
+    family: Family, value: Float64[Tensor, "*shape"]
+) -> Float64[Tensor, "*shape"]:
+    """Values as a base of that family has them: in its unit, and those far out nearer."""
+    return family.network_input(value) if isinstance(family, Scaled) else family.standardize(value)
 
 
 def value_cells(groups: Groups, column: str) -> ValueCells:
@@ -93,4 +114,15 @@ def value_cells(groups: Groups, column: str) -> ValueCells:
         value[~groups.observed[rows]] = np.nan
     item = np.zeros(len(rows)) if groups.item is None else groups.item[rows]
     offset = np.concatenate([[0], np.cumsum(groups.stop - groups.start)])
-    return ValueCells(offset.astype(np.int64), item.astype(np.int64), value)
+    tied = None if groups.tied is None else groups.tied[rows]
+    if groups.position is not None:
+        tied = tied_positions(groups.position[rows])
+    return ValueCells(offset.astype(np.int64), item.astype(np.int64), value, tied)
+
+
+def tied_positions(position: Shaped[np.ndarray, "cells ..."]) -> Bool[np.ndarray, "cells"]:
+    """Which cells are where the one before is."""
+    tied = np.zeros(len(position), dtype=bool)
+    same = position[1:] == position[:-1]
+    tied[1:] = same.all(axis=tuple(range(1, same.ndim)))
+    return tied

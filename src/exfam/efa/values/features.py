@@ -59,8 +59,11 @@ def factor_features(
     level = model.mu + model.level[rows]
     near = np.zeros((cells.n_cells, 2 if ordered else 0))
     if ordered:
+        # What is causal takes tied cells in their order.
+        no_ties = causal or cells.tied is None
+        tied = np.zeros(cells.n_cells, dtype=bool) if no_ties else cells.tied
         for column, decay in enumerate(_DECAYS):
-            _near(cells.offset, cells.value - level, decay, causal, near[:, column])
+            _near(cells.offset, cells.value - level, tied, decay, causal, near[:, column])
     none = np.zeros((cells.n_cells, 0))
     return ValueFeatures(
         mean=found.mean,
@@ -78,23 +81,43 @@ def factor_features(
 
 @njit(cache=True, nogil=True)
 @no_type_check
-def _near(offset, rest, decay, causal, near):
-    """Means of the residuals before, and after unless causal, by weights decay^(distance - 1)."""
+def _near(offset, rest, tied, decay, causal, near):
+    """Means of the residuals before, and after unless causal, by weights decay^(steps - 1).
+
+    A step leads to the next point of the order; others at the same point have a weight of 1.
+    """
     for u in range(len(offset) - 1):
         low, high = offset[u], offset[u + 1]
-        weights = np.zeros(high - low)
+        weights = np.ones(high - low)
         total, weight = 0.0, 0.0
-        for n in range(low, high):
-            near[n], weights[n - low] = total, weight
-            total, weight = decay * total, decay * weight
-            if not np.isnan(rest[n]):
-                total, weight = total + rest[n], weight + 1.0
+        start = low
+        while start < high:
+            stop, here, n_here = start, 0.0, 0.0
+            while stop < high and (stop == start or tied[stop]):
+                if not np.isnan(rest[stop]):
+                    here, n_here = here + rest[stop], n_here + 1.0
+                stop += 1
+            for n in range(start, stop):
+                near[n] = total
+                weights[n - low] += weight
+                if stop - start > 1:
+                    own = not np.isnan(rest[n])
+                    near[n] += here - (rest[n] if own else 0.0)
+                    weights[n - low] += n_here - own
+            total, weight, start = decay * total + here, decay * weight + n_here, stop
         total, weight = 0.0, 0.0
-        for n in range(high - 1, low - 1, -1):
-            if not causal:
+        stop = high
+        while stop > low and not causal:
+            start, here, n_here = stop, 0.0, 0.0
+            while start == stop or tied[start]:
+                start -= 1
+                if not np.isnan(rest[start]):
+                    here, n_here = here + rest[start], n_here + 1.0
+                if start == low:
+                    break
+            for n in range(start, stop):
                 near[n] += total
                 weights[n - low] += weight
-            near[n] /= weights[n - low] + 1.0
-            total, weight = decay * total, decay * weight
-            if not np.isnan(rest[n]):
-                total, weight = total + rest[n], weight + 1.0
+            total, weight, stop = decay * total + here, decay * weight + n_here, start
+        for n in range(low, high):
+            near[n] /= weights[n - low]

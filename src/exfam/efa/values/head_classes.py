@@ -23,7 +23,7 @@ from exfam.efa.values.head_numbers import (
     location_start,
     scale_start,
 )
-from exfam.efa.values.pool import POOL_START, PoolInputs, pooled
+from exfam.efa.values.pool import POOL_START, PoolInputs, pool_logits
 from exfam.efa.values.working_scale import WorkingScale
 from exfam.families import Categorical, Histogram
 
@@ -110,4 +110,4 @@ def ordered_log_probs(
 def _log_probs(inputs: PoolInputs, numbers: Numbers) -> Float64[Tensor, "cells classes"]:
     location, log_scale = location_and_log_scale(inputs.features, numbers)
     ordered = ordered_log_probs(location, log_scale, numbers[_AT_THRESHOLDS:])
-    return pooled(inputs, ordered, numbers[_AT_POOL:_AT_THRESHOLDS]).log_softmax(1)
+    return pool_logits(inputs, ordered, numbers[_AT_POOL:_AT_THRESHOLDS]).log_softmax(1)

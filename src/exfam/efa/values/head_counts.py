@@ -28,7 +28,7 @@ from exfam.efa.values.head_numbers import (
     location_start,
     scale_start,
 )
-from exfam.efa.values.pool import N_POOL, POOL_START, PoolInputs, pooled
+from exfam.efa.values.pool import N_POOL, POOL_START, PoolInputs, pool_logits
 from exfam.efa.values.working_scale import WorkingScale
 from exfam.families import RoundedStudentT
 
@@ -128,7 +128,7 @@ class CountHead:
         r = (at - own[0][:, None]) * (-own[1])[:, None].exp()
         df = 1 + log_df.exp()
         log_t = -(df + 1) / 2 * torch.log1p(r.square() / df) - own[1][:, None] - at
-        pool = pooled(parts.pool, log_t, numbers[_AT_POOL:_AT_SIZES])
+        pool = pool_logits(parts.pool, log_t, numbers[_AT_POOL:_AT_SIZES])
         weight = torch.cat([parts.sizes, location[:, None]], 1) @ numbers[_AT_SIZES:]
         return torch.cat([smooth, pool + weight[:, None]], 1)
 

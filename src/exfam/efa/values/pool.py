@@ -39,7 +39,7 @@ class PoolInputs:
         return cls(head_inputs(features), *map(torch.from_numpy, arrays))
 
 
-def pooled(
+def pool_logits(
     inputs: PoolInputs, log_ordered: Float64[Tensor, "cells classes"], w: Float64[Tensor, "weights"]
 ) -> Float64[Tensor, "cells classes"]:
     """Logits by weights that start at `POOL_START`; `log_ordered`: log F."""
