@@ -85,7 +85,8 @@ def with_weights_of(model: EFA, page: dict) -> tuple:
 
 @pytest.mark.parametrize("n_layers", [1, 2])
 def test_log_probabilities_are_those_of_the_library(n_layers, page):
-    options = {"base": "none", "n_layers": n_layers, "max_epochs": 3, "progress": False}
+    options = {"base": "none", "family": "gaussian", "n_layers": n_layers}
+    options |= {"max_epochs": 3, "progress": False}
     fitted = EFA(**COLUMNS, **options).fit(page["frame"])
     items, values = with_weights_of(fitted, page)
     family = fitted.schema_.values[0].family

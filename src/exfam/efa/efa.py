@@ -109,16 +109,16 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
     )
     base: str = parameter(
         Choice(("auto", "none")),
-        'the simple model of items that attention corrects: "auto" is ridge regression of each '
-        "item on the others, or causal the transitions between items near each other; "
-        '"none" is the model of the paper',
+        'the simple models that attention corrects: "auto" is, of items, ridge regression of each '
+        "on the others, or causal the transitions between items near each other, and of values "
+        'a factor model with levels of items and groups; "none" is the model of the paper',
         default="auto",
     )
     attention: str = parameter(
         Choice((*SCORE_KERNELS, "none")),
         '"softmax", "linear" (weights are the scores), "mean" (scores divided by the number '
         'of visible elements), "relu-mean" (those above 0, so divided), or "none": the base '
-        "alone, of items",
+        "alone",
         default="softmax",
     )
     score_scale: float | None = parameter(
@@ -171,16 +171,16 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         default=None,
         text="padded elements in a step at most, in place of `batch_size`: groups of like length "
         "share a step; "
-        "None is None, or 1024 for groups of items with a base and 3000 for values with one, without "
-        "`batch_size`",
+        "None is None, or 1024 for groups of items with a base and 3000 for values with one, "
+        "without `batch_size`",
     )
     dropout: float = parameter(
         Fraction(), "share of units dropped in training, less for large data", default=0.2
     )
     learning_rate: float | None = parameter(  # type: ignore[assignment]
         OrNone(Positive()),
-        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base and "
-        "0.003 for values with one; "
+        "largest step size of AdamW; None is 0.005, or 0.003 for sequences of items with a base "
+        "and 0.003 for values with one; "
         "0.01 for at least 75,000 elements of at most 2,000 items in sets",
         default=None,
     )

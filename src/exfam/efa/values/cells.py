@@ -19,8 +19,8 @@ class ValueCells:
     """Values in groups: cells `offset[g]:offset[g + 1]` are those of group g.
 
     A value of NaN is not observed: it is no context of others, and is predicted from them. Items
-    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. Cells that are
-    `tied` are at the same point of the group's order as the one before.
+    are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. `tied`
+    cells are at the same point of the group's order as the one before.
     Raises DataError if the arrays disagree.
 
     >>> cells = ValueCells(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 4.0]))
@@ -99,9 +99,7 @@ class ValueCells:
         return ValueCells(count[self.offset], self.item[keep], self.value[keep], tied)
 
 
-def base_values(
-    family: Family, value: Float64[Tensor, "*shape"]
-) -> Float64[Tensor, "*shape"]:
+def base_values(family: Family, value: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:
     """Values as a base of that family has them: in its unit, and those far out nearer."""
     return family.network_input(value) if isinstance(family, Scaled) else family.standardize(value)
 
