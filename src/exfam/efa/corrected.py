@@ -70,7 +70,8 @@ def fit_corrected(
 
 def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **training: Any) -> _Fold:
     starts: dict[str, Any] = {}
-    base, value_bases, direction = None, [], estimator.direction
+    value_bases: list[ColumnBase] = []
+    base, direction = None, estimator.direction
     if plan.items:
         base = fit_item_base(
             plan.train,
@@ -88,7 +89,8 @@ def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **trai
         trained, value_bases = fit_value_bases(plan, direction=direction, seed=int(estimator.seed))
         starts["value_bases"] = value_bases
     members, histories = train(estimator, trained, settings, starts=starts, **training)
-    for part in [member.item_part for member in members if plan.items]:
+    parts: list[Any] = [member.item_part for member in members if plan.items]
+    for part in parts:
         part.kept = None
     for column in value_bases:
         column.kept = None

@@ -1,7 +1,7 @@
 """exfam's estimators of values.
 
-`efa` is EFA() with its defaults, whatever these are; where it has a base of values, `efa-base` is
-that alone. A further estimator is a line of `CONTENDERS`.
+`efa` is EFA() with its defaults, which choose the family too; `efa-base` is its base alone. Others
+are given the family of the data's form. A further estimator is a line of `CONTENDERS`.
 """
 
 from collections.abc import Callable
@@ -36,17 +36,18 @@ def _of_mean(data: ValueData) -> tuple[Family, float]:
 
 
 def fitting(
-    build: Callable[..., Any], *, by_mean: bool = False, **options: Any
+    build: Callable[..., Any], *, by_mean: bool = False, by_form: bool = True, **options: Any
 ) -> Callable[[ValueData, int], Fitted]:
     """Fit an estimator of values to the training and validation groups.
 
-    `by_mean`: whether it needs a family that its mean determines
+    `by_mean`: whether it needs a family that its mean determines; `by_form`: whether it is given one
     """
 
     def fit(data: ValueData, seed: int) -> Fitted:
         family, less = _of_mean(data) if by_mean else (family_of(data), 0.0)
-        model = build(direction=data.direction, family={"value": family}, seed=seed, **options)
-        # Estimators hold out groups of their own, at random.
+        given = {"family": {"value": family}} if by_form else {}
+        model = build(direction=data.direction, seed=seed, **given, **options)
+        # Estimators hold out groups of their own.
         model.fit(_lowered(compact(concatenate([data.train, data.validation])), less))
 
         def predict(groups: Groups) -> Any:
@@ -56,7 +57,7 @@ def fitting(
             mixture = Mixture(model.members_[0].families["value"], eta, item)
             return OfMixture(mixture, data.form, less)
 
-        settings = {"parameters": model.get_params(deep=False), "family": str(family)}
+        settings = {"parameters": model.get_params(deep=False), "family": str(model.family_)}
         if hasattr(model, "histories_"):
             settings["epochs"] = len(model.histories_[0].rows)
         return Fitted(predict, settings=settings)
@@ -71,7 +72,14 @@ def _lowered(groups: Groups, less: float) -> Groups:
 _VALUES: dict[str, Any] = {"parts": "values", "progress": False}
 
 CONTENDERS = {
-    "efa": Contender(label="EFA()", fit=fitting(EFA, **_VALUES), ours=True, is_random=True),
+    "efa": Contender(
+        label="EFA()", fit=fitting(EFA, by_form=False, **_VALUES), ours=True, is_random=True
+    ),
+    "efa-base": Contender(
+        label="EFA(attention='none')",
+        fit=fitting(EFA, by_form=False, attention="none", **_VALUES),
+        ours=True,
+    ),
     "latent-factor": Contender(
         label="LatentFactor()", fit=fitting(LatentFactor, **_VALUES), ours=True, is_random=True
     ),

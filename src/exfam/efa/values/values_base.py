@@ -176,8 +176,8 @@ class _Given:
         options = self.options
         if options.rank is not None:
             return RankChoice(options.rank, {}, {})
-        chosen = {"causal": options.causal, "seed": options.seed}
-        return choose_rank(self.standard, self.n_items, folds, **chosen)
+        causal, seed = options.causal, options.seed
+        return choose_rank(self.standard, self.n_items, folds, causal=causal, seed=seed)
 
     def fitted(
         self, groups: Int64[np.ndarray, "groups"], rank: int
