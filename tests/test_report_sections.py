@@ -319,7 +319,8 @@ def test_whole_numbers_of_the_true_distribution_are_shown_as_calibrated():
 
 def test_attention_is_shown_of_uneven_groups_by_layer_cut_to_ten_elements(monkeypatch):
     fitted, frame = model("efa"), baskets(seed=1)
-    monkeypatch.setattr(fitted, "gain_", None)
+    for gain in ("gain_", "value_gain_"):
+        monkeypatch.setattr(fitted, gain, None)
     section = attention_section(gathered(fitted, frame, baselines=False))
     titles = [picture.title for picture in pictures(section)]
     assert len(titles) == 8 and titles[0].endswith("layer 1 of the item part")

@@ -174,12 +174,11 @@ class _Work:
         ensemble = self._ensemble(batch, chosen, value[chosen])
         entries, both, names = ensemble.entries(), ensemble.prediction(), self._names(batch)
         is_value = entries.part == PARTS.index(VALUE)
-        location = np.bincount(entries.cell, entries.to_location, len(chosen))
         of_elements = {
             "number": own[chosen],
             "items": names[chosen],
             "values": value[chosen],
-            "location": location,
+            "location": ensemble.location(),
             "center": both[0],
             "nats": both[1],
         }

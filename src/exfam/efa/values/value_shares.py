@@ -92,6 +92,10 @@ class EnsembleSteps:
         """In the end."""
         return self._predicted(self.final)
 
+    def location(self) -> Float64[np.ndarray, "cells"]:
+        """The mean of the members' means by their factor models."""
+        return np.mean([unit.offset + unit.scale * own.mean for unit, own in self._pairs()], axis=0)
+
     def _pairs(self) -> list[tuple[LocationUnit, ValueSteps]]:
         return list(zip(self.units, self.steps, strict=True))
 

@@ -24,10 +24,14 @@ LEAST_MOVE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class ValueSteps:
-    """Parameters of some cells after every step, by its name, and what their means are made of."""
+    """Parameters of some cells after every step, by its name, and what their means are made of.
+
+    `item`: features after the second step; `mean`: of the cells given the others
+    """
 
     base: ValuesBase
     item: ValueFeatures
+    mean: Float64[np.ndarray, "cells"]
     eta: dict[str, Float64[Tensor, "cells params"]]
     means: ValueContributions
 
@@ -56,7 +60,7 @@ def value_steps(
     eta[list(features)[-1]] = base.eta_of(every)[chosen]
     standard, causal = base.working.cells(cells), base.options.causal
     means = contributions_to_mean(base.model, standard, chosen, causal=causal)
-    return ValueSteps(base, features[ITEM], eta, means)
+    return ValueSteps(base, features[ITEM], every.mean[chosen], eta, means)
 
 
 def _features(
