@@ -40,7 +40,8 @@ def fitting(
 ) -> Callable[[ValueData, int], Fitted]:
     """Fit an estimator of values to the training and validation groups.
 
-    `by_mean`: whether it needs a family that its mean determines; `by_form`: whether it is given one
+    `by_mean`: whether it needs a family that its mean determines
+    `by_form`: whether it is given a family
     """
 
     def fit(data: ValueData, seed: int) -> Fitted:
