@@ -1,5 +1,7 @@
 """What predictions of values are made of: parts that add up, of every family and ensemble."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,9 @@ import torch
 
 import exfam
 from exfam import EFA, ExfamError, LatentFactor
+from exfam.efa.values.head_numbers import N_LOCATION, N_SCALE
+from exfam.efa.values.pool import N_POOL
+from exfam.efa.values.value_steps import value_steps
 from exfam.families import (
     Beta,
     Gamma,
@@ -180,6 +185,28 @@ def test_real_values_are_made_of_lines(direction):
         assert np.nanmax(np.abs(why.to_nats[why.part == part])) > 1e-3
     has_neighbors = direction == "causal"
     assert ("neighbors" in why.part) == has_neighbors and "histogram" not in why.part
+
+
+@pytest.mark.parametrize("name", ["ordinal", "rounded-student-t"])
+@pytest.mark.parametrize("number", ["nu", "beta"])
+def test_numbers_of_a_scale_and_of_a_histogram_act_in_no_step_before(name, number):
+    """Until then groups have a usual scale, and the histogram of all values."""
+    model = MODELS[name, "bidirectional"]
+    column = model.members_[0].value_part.columns[0]
+    at_pool = N_LOCATION + N_SCALE + (name == "rounded-student-t")
+    at = N_LOCATION + N_SCALE - 1 if number == "nu" else at_pool + N_POOL - 1
+    # Weights that do not vanish.
+    numbers = column.base().numbers.copy()
+    numbers[at_pool : at_pool + 4], numbers[at] = (0.1, 1.0, 0.4, 0.3), 0.5
+    batch = model._inputs(data_of(name)).groups.pad(np.arange(20))
+    before, after = (
+        value_steps(replace(column.base(), numbers=own), column.cells(batch), np.arange(30)).eta
+        for own in (numbers, np.where(np.arange(len(numbers)) == at, 2.0, numbers))
+    )
+    first = "scale" if number == "nu" else "histogram"
+    for step in list(before)[: list(before).index(first)]:
+        torch.testing.assert_close(before[step], after[step], atol=1e-12, rtol=0.0)
+    assert not torch.allclose(before[first], after[first], atol=1e-6)
 
 
 def test_what_other_values_say_is_named_and_the_largest_comes_first():
