@@ -73,7 +73,8 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         """Fit to `X`: Groups, a frame, or the path of a file or a prepared folder.
 
         `validation`: data that choose when to stop; a share of the groups unless given.
-        `sample_weight`: one weight an element. `checkpoint`: a folder from which a fit that was
+        `sample_weight`: one weight an element; a base of values lacks those of weight 0 and takes
+        all others alike. `checkpoint`: a folder from which a fit that was
         interrupted or killed goes on to the same bits.
         Raises SupportError for values that the family cannot produce, naming the row.
         """
