@@ -11,7 +11,7 @@ from efa_base.item_bases import KINDS, N_ITEMS, fit, outputs, rich_groups
 from estimator_cases import random_weights, ratings
 from exfam import EFA, ExfamError, LatentFactor, UnknownItemError
 from exfam.efa.base.histories import RECENT
-from exfam.efa.base.ridge import LinkInputs, ridge_link
+from exfam.efa.base.ridge_link import LinkInputs, ridge_link
 from exfam.efa.networks.based import present_elements
 from exfam.likelihoods.two_part import DIRECTIONS
 from exfam.report import write_report

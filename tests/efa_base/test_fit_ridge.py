@@ -9,7 +9,7 @@ import torch
 from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
 from exfam.efa.base import choose, fit_ridge
 from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
-from exfam.efa.base.ridge import ridge_link
+from exfam.efa.base.ridge_link import ridge_link
 from exfam.groups import CONTEXT
 from exfam.likelihoods.two_part import DIRECTIONS
 from model_cases import make_groups

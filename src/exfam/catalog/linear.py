@@ -15,7 +15,7 @@ LARGE_CATALOG = 500
 # Outputs computed at a time. A processor works fastest on what its cache holds; a GPU needs more
 # of them to be busy at all.
 TILE = {"cpu": 2**20, "cuda": 2**25}
-# Rows of a tile, if there are that many: matrix products want both sides large.
+# Rows of a tile at least, if there are that many: matrix products want both sides large.
 TILE_ROWS = {"cpu": 512, "cuda": 4096}
 
 
@@ -75,7 +75,7 @@ def item_products(
 def tile_shape(n_rows: int, n_classes: int, *, device: torch.device) -> tuple[int, int]:
     """Rows and classes computed at a time."""
     kind = _kind(device)
-    rows = max(1, min(n_rows, TILE_ROWS[kind]))
+    rows = max(1, min(n_rows, max(TILE_ROWS[kind], TILE[kind] // max(1, n_classes))))
     return rows, max(1, min(n_classes, TILE[kind] // rows))
 
 

@@ -76,7 +76,8 @@ def _log_prob_of_biases(choice: ItemChoice, item: Tensor) -> Tensor:
     nats = choice.eta.bias.double().log_softmax(0)
     excluded = torch.zeros(len(item), dtype=nats.dtype, device=nats.device)
     every = slice(0, choice.eta.n_items)
-    for rows in chunks_of(len(item), tile_shape(len(item), 1, device=nats.device)[0]):
+    n_rows, _ = tile_shape(len(item), choice.eta.n_items, device=nats.device)
+    for rows in chunks_of(len(item), n_rows):
         for listed in choice.excluded:
             row, column = listed.within(rows, every)
             excluded[rows].index_add_(0, row, nats[column].exp())

@@ -12,16 +12,8 @@ from jaxtyping import Float, Int64
 from torch import Tensor
 
 from exfam.catalog.listed import ContextItems
-from exfam.efa.base.ridge import (
-    LinkInputs,
-    RidgeItems,
-    RidgeNumbers,
-    chance_of,
-    curve_of,
-    held_items,
-    log_of,
-    precision_dtype,
-)
+from exfam.efa.base.ridge import RidgeItems, held_items, precision_dtype
+from exfam.efa.base.ridge_link import LinkInputs, RidgeNumbers, chance_of, curve_of, log_of
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import sequential_batches

@@ -6,13 +6,9 @@ regression of item j on the others scores it, from the context c of a target,
     s_j = -(P c)_j / P_jj,    D_ii = strength * (count_i / mean count)^(1/4),
 
 an estimate of the probability that a group with these items holds j (as in EASE), less 1 for items
-of the context, so that the score's weight says whether they come again. The output is a
-popularity, the score and the logarithm of the score, with and without what popularity adds to it:
-
-    eta_j = a log pop_j + b (log pop_j + 6)^2 / 10
-            + g s_j + c log(softplus(100 s_j) / 100 + kappa pop_j) + d log max(s_j, 1/10000)
-
-with a, b, g, c, d and log kappa that are lines in the log of how many items the context has.
+of the context, so that the score's weight says whether they come again. The output is a weighted
+sum of popularity, the score and the logarithm of the score, with and without what popularity adds
+to it: see `ridge_link`.
 
 Of a large catalog the most frequent items are regressed on each other; the others have score 0 and
 are no context. Leading factors in their place would take in each group that they are made of: they
@@ -29,13 +25,16 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import chunks_of
+from exfam.efa.base.ridge_link import (
+    LinkInputs,
+    PopularityTerms,
+    RidgeNumbers,
+    add_scores,
+    ridge_link,
+)
 from exfam.efa.base.sets import Sets, Where, groups_of
 from exfam.groups import Batch, Groups
 
-# Scores far below 1 / _SHARPNESS count as nothing.
-_SHARPNESS = 100.0
-# Scores below this are alike in their own logarithm.
-_LEAST_SCORE = 1e-4
 # Sizes of contexts differ up to this, and their logs are counted from that of 4 or 5 items.
 MOST_IN_CONTEXT, _MEAN_LOG_SIZE = 1_000, 1.5
 # A group's share of its own fit is less than 1, but not in single precision.
@@ -53,63 +52,6 @@ Columns = Int64[Tensor, "columns"]
 def precision_dtype(n_covered: int) -> torch.dtype:
     """What a precision is computed in: of many items, single precision."""
     return torch.float64 if n_covered < 1_000 else torch.float32
-
-
-class RidgeNumbers(NamedTuple):
-    """Weights of the terms of an output, and the log of the popularity in its link."""
-
-    popularity: Float[Tensor, "rows one"]
-    score: Float[Tensor, "rows one"]
-    link: Float[Tensor, "rows one"]
-    curve: Float[Tensor, "rows one"]
-    log_score: Float[Tensor, "rows one"]
-    log_kappa: Float[Tensor, "rows one"]
-
-    @classmethod
-    def at(
-        cls, numbers: Float[Tensor, "two six"], log_size: Float[Tensor, "rows"]
-    ) -> "RidgeNumbers":
-        """Of contexts of these sizes: `numbers[0] + numbers[1] * log_size`."""
-        return cls(*(numbers[0] + numbers[1] * log_size[:, None]).T[:, :, None])
-
-
-class LinkInputs(NamedTuple):
-    """Scores of some items, their log popularity, and the logs of the contexts' sizes.
-
-    `log_size` is 0 at 4 or 5 items, and of none as of one.
-    """
-
-    score: Float[Tensor, "rows chosen"]
-    log_popularity: Float[Tensor, "rows_or_one chosen"]
-    log_size: Float[Tensor, "rows"]
-
-
-def chance_of(score: Float[Tensor, "rows *chosen"]) -> Float[Tensor, "rows *chosen"]:
-    """Scores as probabilities, above 0: `softplus(100 s) / 100`."""
-    # In place, and without torch's softplus, in less than half its time. From 20 on it is 100 s.
-    chance = (score * _SHARPNESS).clamp_max_(20.0).exp_().log1p_().div_(_SHARPNESS)
-    return torch.maximum(chance, score, out=chance)
-
-
-def curve_of(log_popularity: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen"]:
-    """What makes outputs a parabola in log popularity: `(log pop + 6)^2 / 10`."""
-    return (log_popularity + 6).square_().div_(10)
-
-
-def log_of(score: Float[Tensor, "rows chosen"]) -> Float[Tensor, "rows chosen"]:
-    """The logarithm of scores from 1/10000 on."""
-    return score.clamp_min(_LEAST_SCORE).log_()
-
-
-def ridge_link(
-    inputs: LinkInputs, numbers: Float[Tensor, "two six"]
-) -> Float[Tensor, "rows chosen"]:
-    """Outputs of scores and popularity, by the equation of this file."""
-    at, (score, popularity, _) = RidgeNumbers.at(numbers, inputs.log_size), inputs
-    eta = at.popularity * popularity
-    eta = eta.addcmul_(at.curve, curve_of(popularity)).addcmul_(at.score, score)
-    link = chance_of(score).add_((at.log_kappa + popularity).exp_()).log_()
-    return eta.addcmul_(at.link, link).addcmul_(at.log_score, log_of(score))
 
 
 def held_items(groups: Groups, n_items: int) -> scipy.sparse.csr_array:
@@ -162,59 +104,63 @@ class RidgeItems(nn.Module):
 
     def outputs(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
         """Outputs of the chosen items at the elements at `where`."""
-        covered = (self.row[chosen] >= 0).nonzero()[:, 0]
-        if self.training or len(covered) == len(chosen):
-            return self._linked(batch, where, chosen)
-        # The others have no score: theirs are the same in all contexts of a size.
         batch, where = groups_of(batch, where)
-        log_size, size_of = self._log_size(batch, where).unique(return_inverse=True)
-        popularity = self._log_popularity(chosen)
-        nothing = popularity.new_zeros(len(log_size), len(chosen))
-        eta = ridge_link(LinkInputs(nothing, popularity, log_size), self.numbers)
-        eta = eta.index_select(0, size_of)
-        if len(covered):
-            eta.index_copy_(1, covered, self._linked(batch, where, chosen[covered]))
-        return eta
-
-    def _linked(self, batch: Batch, where: Where, chosen: Codes) -> Float[Tensor, "rows chosen"]:
-        """Links of scores, some rows at a time."""
-        inputs = self._inputs(batch, where, chosen)
-        eta = self.precision.new_empty(len(where[0]), len(chosen))
+        contexts = self._contexts(batch, where, chosen)
+        numbers = RidgeNumbers.at(self.numbers, contexts.log_size)
+        terms, row = PopularityTerms.of(contexts.log_popularity, numbers), contexts.of_row
+        column = self.row[chosen]
+        covered = (column >= 0).nonzero()[:, 0]
+        is_whole = len(covered) == len(chosen)
+        eta = self.precision.new_empty(len(row), len(chosen))
+        if not is_whole:
+            # The others have no score: theirs are the same in all contexts of a kind.
+            without = PopularityTerms(terms.added.clone(), terms.share)
+            nothing = torch.zeros_like(terms.added)
+            torch.index_select(add_scores(without, nothing, numbers), 0, row, out=eta)
+            terms = terms.among(covered)
+        scores = self._scores(batch, where, column[covered])
+        numbers = RidgeNumbers.at(self.numbers, contexts.log_size[row])
         size = max(1, _AT_ONCE.get(eta.device.type, eta.numel()) // max(1, len(chosen)))
-        for rows in chunks_of(len(eta), size):
-            eta[rows] = ridge_link(inputs.at(rows), self.numbers)
+        for rows in chunks_of(len(eta) if len(covered) else 0, size):
+            some = add_scores(terms.rows(row[rows]), scores.at(rows), numbers.rows(rows))
+            if is_whole:
+                eta[rows] = some
+            else:
+                eta[rows].index_copy_(1, covered, some)
         return eta
 
     def own(self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row, without the outputs of all items of all rows."""
         batch, where = groups_of(batch, where)
         distinct, column = item.unique(return_inverse=True)
-        if self.training:
-            popularity = self._log_popularity_without(batch, distinct)[where[0], column]
-        else:
-            popularity = self._log_popularity(distinct)[0, column]
-        score, log_size = self._own_scores(batch, where, item), self._log_size(batch, where)
-        inputs = LinkInputs(score[:, None], popularity[:, None], log_size)
+        log_size, popularity, row = self._contexts(batch, where, distinct)
+        popularity = popularity.expand(len(log_size), -1)[row, column]
+        score = self._own_scores(batch, where, item)
+        inputs = LinkInputs(score[:, None], popularity[:, None], log_size[row])
         return ridge_link(inputs, self.numbers)[:, 0]
 
     def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
         """What the outputs of the chosen items at the elements at `where` are made of."""
-        return self._inputs(batch, where, chosen).at(slice(0, len(where[0])))
-
-    def _inputs(self, batch: Batch, where: Where, chosen: Codes) -> "_Inputs":
         batch, where = groups_of(batch, where)
+        log_size, popularity, row = self._contexts(batch, where, chosen)
         column = self.row[chosen]
         covered = (column >= 0).nonzero()[:, 0]
-        if self.training:
-            popularity = self._log_popularity_without(batch, chosen)
-        else:
-            popularity = self._log_popularity(chosen)
-        return _Inputs(
-            scores=self._scores(batch, where, column[covered]),
-            covered=covered if len(covered) < len(chosen) else None,
-            log_popularity=popularity,
-            log_size=self._log_size(batch, where),
-        )
+        score = self._scores(batch, where, column[covered]).at(slice(0, len(row)))
+        if len(covered) < len(chosen):
+            zeros = score.new_zeros(len(score), len(chosen))
+            score = zeros.index_copy_(1, covered, score)
+        popularity = popularity.index_select(0, row) if self.training else popularity
+        return LinkInputs(score, popularity, log_size[row])
+
+    def _contexts(self, batch: Batch, where: Where, chosen: Codes) -> "_Contexts":
+        log_size, row = self._log_size(batch, where).unique(return_inverse=True)
+        if not self.training:
+            return _Contexts(log_size, self._log_popularity(chosen), row)
+        # There each group has a popularity of its own.
+        n_sizes = len(log_size)
+        kind, row = (where[0] * n_sizes + row).unique(return_inverse=True)
+        popularity = self._log_popularity_without(batch, chosen)
+        return _Contexts(log_size[kind % n_sizes], popularity[kind // n_sizes], row)
 
     def _log_size(self, batch: Batch, where: Where) -> Float[Tensor, "rows"]:
         sets = Sets.of(batch, self.n_items)
@@ -338,6 +284,14 @@ class RidgeItems(nn.Module):
         return (left / (smooth.sum() - size)[:, None]).log()
 
 
+class _Contexts(NamedTuple):
+    """Kinds of contexts that have the same outputs of items without a score; that of each row."""
+
+    log_size: Float[Tensor, "kinds"]
+    log_popularity: Float[Tensor, "kinds_or_one chosen"]
+    of_row: Int64[Tensor, "rows"]
+
+
 @dataclass(frozen=True, eq=False)
 class _Scores:
     """Scores of some columns of the precision at some elements, computed some rows at a time.
@@ -366,26 +320,6 @@ class _Scores:
         share, rest = (part[rows] for part in self.without)
         of_own = self.of_own.index_select(0, group)
         return _without_group(product, self.diagonal, of_own, share, rest)
-
-
-@dataclass(frozen=True, eq=False)
-class _Inputs:
-    """What links are made of, some rows at a time; `covered`: items with a score, None for all."""
-
-    scores: _Scores
-    covered: Int64[Tensor, "covered"] | None
-    log_popularity: Float[Tensor, "groups_or_one chosen"]
-    log_size: Float[Tensor, "rows"]
-
-    def at(self, rows: slice) -> LinkInputs:
-        """Those of some rows."""
-        score, popularity = self.scores.at(rows), self.log_popularity
-        if self.covered is not None:
-            zeros = score.new_zeros(len(score), popularity.shape[1])
-            score = zeros.index_copy_(1, self.covered, score)
-        if self.scores.without is not None:
-            popularity = popularity.index_select(0, self.scores.group[rows])
-        return LinkInputs(score, popularity, self.log_size[rows])
 
 
 def _without_group(
