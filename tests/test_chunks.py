@@ -114,7 +114,11 @@ class TestSameInChunks:
     def test_targets(self, in_chunks):
         groups = full_groups(LENGTHS, lags=1)
         weight = np.random.default_rng(1).integers(0, 2, groups.n_rows).astype(float)
-        result = groups.n_targets, _has_target(groups, None), _has_target(groups, weight)
+        result = (
+            groups.n_targets,
+            _has_target(groups, None, items=True),
+            _has_target(groups, weight, items=True),
+        )
         assert len(in_chunks) > 20
         role = groups.role == 0
         cuts = list(zip(groups.start, groups.stop, strict=True))

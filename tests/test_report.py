@@ -155,7 +155,7 @@ def test_a_report_is_readable_at_both_widths_on_light_and_dark_screens(tmp_path)
         measured, complaints = looked_at(full_report(), tmp_path / name, *flags)
         assert sorted(measured) == ["1280", "400"] and not complaints
         for result in measured.values():
-            assert len(result["pictures"]) == result["titles"] > 10
+            assert len(result["pictures"]) == result["titles"] > 7
             assert all(wide > 200 and high > 60 for wide, high in result["pictures"])
             assert min(result["drawn"]) > 3
             assert result["wanted"] <= result["width"], "something sticks out of the page"
