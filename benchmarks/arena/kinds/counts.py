@@ -13,6 +13,7 @@ from exfam.reading.public_sets.movielens import GENRES, movielens_100k
 # Training, validation and test invoices, as of the sets.
 CUT = (5_000, 500, 1_000)
 YEARS = {"how": "time", "column": "year", "train_below": 2009, "test_from": 2012}
+ANT_YEARS = {"how": "time", "column": "year", "train_below": 2004, "test_from": 2006}
 MONTHS = {
     "how": "time",
     "column": "time",
@@ -23,13 +24,23 @@ MONTHS = {
 
 def portal() -> ValueData:
     """Plants of the species that a quadrat has."""
-    frame = suite_frame("counts/portal_plant_quadrats.csv.gz", item="species")
-    frame = frame[frame.abundance > 0]
     keys = ["year", "season", "plot", "quadrat"]
+    return _species("counts/portal_plant_quadrats.csv.gz", keys, YEARS)
+
+
+def ants() -> ValueData:
+    """Ants of the species that come to a bait."""
+    return _species("communities/portal_ant_bait.csv.gz", ["year", "plot", "stake"], ANT_YEARS)
+
+
+def _species(path: str, keys: list[str], split: dict[str, object]) -> ValueData:
+    """Abundances of the species that are at a place, split by year."""
+    frame = suite_frame(path, item="species")
+    frame = frame[frame.abundance > 0]
     summed = frame.groupby([*keys, "species"], as_index=False).abundance.sum()
     group = summed.groupby(keys).ngroup()
     columns = {"group": group, "item": summed.species, "value": summed.abundance}
-    return split_values(pd.DataFrame({**columns, "year": summed.year}), form="count", split=YEARS)
+    return split_values(pd.DataFrame({**columns, "year": summed.year}), form="count", split=split)
 
 
 def bci() -> Folds:
@@ -90,6 +101,7 @@ KIND = Kind(
     judging=judging("MSE of log(1 + y)"),
     sources={
         "portal_plants": Source(read=portal, remark="by year; species that are there"),
+        "portal_ants": Source(read=ants, remark="by year; species that are there"),
         "bci_trees": Source(read=bci, remark="five folds of plots; species that are there"),
         "retail_quantities": Source(read=retail, remark=_CUT),
         "covid_deaths": Source(read=covid, remark=f"{_RANDOM}; groups are areas, items weeks"),
