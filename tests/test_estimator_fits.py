@@ -7,8 +7,9 @@ import pytest
 import exfam
 from estimator_cases import COLUMNS, DIRECTIONS, KINDS, TRAINED, make, ratings, same_bits
 from exfam import ExfamError, Groups
+from exfam.efa import corrected
 from exfam.efa import held_out as module
-from exfam.efa.held_out import held_out_order, hold_out_groups
+from exfam.efa.held_out import held_out_order, hold_out_groups, some_to_validate
 from exfam.encodings import ENCODINGS
 from exfam.families import Poisson
 
@@ -115,6 +116,33 @@ class TestValidation:
         # Of values each element has outputs of its own alone.
         assert held_out(most, items=False) > held_out(most, items=True)
         assert held_out(most, items=True) > held_out(most // 1000, items=True) == 1
+
+    def test_some_held_out_groups_of_large_catalogs_choose_the_epoch(self, monkeypatch):
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        monkeypatch.setattr(module, "LEAST_VALIDATED", 5)
+
+        def chosen(most):
+            monkeypatch.setattr(module, "MOST_VALIDATED", most)
+            return some_to_validate(groups, groups.n_items, seed=0)
+
+        everything = groups.n_elements * groups.n_items
+        assert chosen(everything) is groups
+        sizes = [chosen(everything // share).n_elements for share in (2, 4, 1000)]
+        assert groups.n_elements // 2 >= sizes[0] > sizes[1] > sizes[2] > 0 and sizes[2] <= 5
+        names = chosen(everything // 2).group_names
+        assert len(set(names)) == len(names) and set(names) < set(groups.group_names)
+
+    def test_all_held_out_groups_weigh_the_base_of_items(self, monkeypatch):
+        seen, train = [], corrected.train
+        monkeypatch.setattr(module, "MOST_VALIDATED", 1)
+        monkeypatch.setattr(module, "LEAST_VALIDATED", 5)
+        monkeypatch.setattr(
+            corrected, "train", lambda *args, **rest: seen.append(args[1]) or train(*args, **rest)
+        )
+        model = make("efa", parts="items", validation_fraction=0.5).fit(FRAME)
+        n_held_out = model.gain_.n_groups
+        assert 0 < seen[0].validation.n_elements <= 5
+        assert len(seen[0].train) + n_held_out == len(set(FRAME["user"]))
 
     def test_groups_of_values_are_held_out_in_runs(self):
         order = held_out_order(100, 10, seed=3, in_runs=True)

@@ -150,7 +150,7 @@ def test_factors_with_an_offset_are_the_dense_outputs(
     monkeypatch.setattr(based, "MOST_AT_ONCE", 2**22 if training else 0)
     model, groups = model_of(kind, direction, support=support), groups_for(support)
     batch, part = whole(groups), model.train(training).item_part
-    part.kept = None if training else KeptOutputs(part.base, groups, validates=True)
+    part.kept = None if training else KeptOutputs(part.base, train=groups, held_out=groups)
     where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
     choice, own = model.choice(batch, where), batch.item[where]
     table = model.item_log_probs(batch)[where]

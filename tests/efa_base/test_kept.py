@@ -20,7 +20,7 @@ def test_kept_outputs_are_those_of_the_base_computed_once(kind, training, ranges
     """In training in half precision, up to what is added to all items of a row."""
     groups = rich_groups(ranges=ranges)
     base, batches = fit(kind, groups), [groups.pad([n]) for n in (8, 2, 0, 9)]
-    kept, atol = KeptOutputs(base, groups, validates=True), 5e-3 if training else 0
+    kept, atol = KeptOutputs(base, train=groups, held_out=groups), 5e-3 if training else 0
     for mode in (not training, training):
         base.train(mode)
         expected = [outputs(base, batch).log_softmax(1) for batch in batches]
@@ -70,6 +70,8 @@ def test_what_fits_into_memory_is_kept(most, mode, held_out, monkeypatch):
     monkeypatch.setattr(kept_outputs, "MOST_BYTES", most)
     groups = rich_groups()
     base, given = fit("transitions", groups).train(mode), held_out and groups[held_out]
-    kept, batch = KeptOutputs.of(base, groups, groups[:8], given), groups.pad([8])
-    own = kept.own(batch, present_elements(batch), batch.item[batch.present])
-    assert (own is not None) == (most == 10**6 and (mode or held_out is not None))
+    kept = KeptOutputs.of(base, groups[:8], given)
+    for number, is_kept in ((2, mode), (8, not mode and held_out is not None)):
+        batch = groups.pad([number])
+        own = kept.own(batch, present_elements(batch), batch.item[batch.present])
+        assert (own is not None) == (most == 10**6 and is_kept)

@@ -1,11 +1,13 @@
 """Fits of bases and of the members that correct them, weighed by what no fit saw."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.gate import Gain, set_gates
+from exfam.efa.held_out import some_to_validate
 from exfam.efa.networks.based import USUAL_WEIGHTS
 from exfam.efa.networks.based_values import USUAL_GATE, ColumnBase
 from exfam.efa.plan import FitPlan, train
@@ -71,22 +73,24 @@ def fit_corrected(
 def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **training: Any) -> _Fold:
     starts: dict[str, Any] = {}
     value_bases: list[ColumnBase] = []
-    base, direction = None, estimator.direction
+    base, direction, seed = None, estimator.direction, int(estimator.seed)
+    trained, n_items = plan, plan.schema.n_items or 0
     if plan.items:
         base = fit_item_base(
             plan.train,
-            plan.schema.n_items or 0,
+            n_items,
             direction=direction,
             support=plan.support,
-            seed=int(estimator.seed),
+            seed=seed,
             weight=plan.weight,
         )
-        held_out = plan.validation if plan.holds_out else None
-        kept = KeptOutputs.of(base, plan.groups, plan.train, held_out)
-        starts |= {"base": base, "kept": kept}
-    trained = plan
+        some = None
+        if plan.validation is not None and plan.holds_out:
+            some = some_to_validate(plan.validation, n_items, seed=seed)
+            trained = replace(plan, validation=some)
+        starts |= {"base": base, "kept": KeptOutputs.of(base, plan.train, some)}
     if has_value_base(plan):
-        trained, value_bases = fit_value_bases(plan, direction=direction, seed=int(estimator.seed))
+        trained, value_bases = fit_value_bases(trained, direction=direction, seed=seed)
         starts["value_bases"] = value_bases
     members, histories = train(estimator, trained, settings, starts=starts, **training)
     parts: list[Any] = [member.item_part for member in members if plan.items]

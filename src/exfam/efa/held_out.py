@@ -7,6 +7,8 @@ from exfam.groups import Groups
 
 # Outputs of all held-out elements: 20,000 elements of 100,000 items.
 MOST_HELD_OUT = 2_000_000_000
+# Outputs that are computed after every epoch, if these are of so many elements at least.
+MOST_VALIDATED, LEAST_VALIDATED = 250_000_000, 5_000
 # Where values alone are modeled, groups are held out in about this many runs.
 _N_RUNS = 2
 
@@ -54,3 +56,14 @@ def hold_out_groups(
     size = int(len(able) * share)
     order = held_out_order(len(able), size, seed=seed, in_runs=True)
     return able[np.sort(order[size:])], able[np.sort(order[:size])]
+
+
+def some_to_validate(held_out: Groups, n_items: int, *, seed: int) -> Groups:
+    """The groups that choose the epoch: all that are held out, or some of a large catalog's."""
+    most = max(LEAST_VALIDATED, MOST_VALIDATED // max(1, n_items))
+    if held_out.n_elements <= most:
+        return held_out
+    order = np.random.default_rng([seed, 11]).permutation(len(held_out))
+    reached = np.cumsum((held_out.stop - held_out.start)[order])
+    n = max(1, int(np.searchsorted(reached, most, side="right")))
+    return held_out[np.sort(order[:n])]

@@ -69,7 +69,8 @@ class BaseOffset:
 
     def _outputs(self, where: Where, codes: Tensor) -> Float[Tensor, "rows classes"]:
         with torch.no_grad():
-            return self.base.outputs(self.batch, where, codes) * self.scale
+            outputs: Tensor = self.base.outputs(self.batch, where, codes)
+            return outputs.mul_(self.scale)
 
     def own(self, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row."""
