@@ -40,9 +40,13 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """A data set split several times: contenders are fitted to each, test groups come together."""
+    """A data set split several times: contenders are fitted to each, test groups come together.
+
+    `same_groups`: whether splits have parts of the same test groups, whose sums then add up
+    """
 
     splits: Sequence[Any]
+    same_groups: bool = False
 
     @property
     def n_items(self) -> int:

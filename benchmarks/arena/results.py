@@ -37,7 +37,8 @@ def fit_and_judge(kind: Kind, dataset: str, contender: str, seed: int, *, folder
     named = {"kind": kind.name, "dataset": dataset, "contender": contender, "seed": seed}
     row: Row = {**named, "data": data.sizes(), "missing": _missing(chosen, data)}
     if row["missing"] is None:
-        row |= _together([_judged(kind, chosen, split, seed) for split in _splits(data)])
+        judged = [_judged(kind, chosen, split, seed) for split in _splits(data)]
+        row |= _together(judged, same_groups=getattr(data, "same_groups", False))
         row["peak_gigabytes"] = round(_peak_gigabytes(), 3)
     row |= {"load": round(os.getloadavg()[0], 1), "run": asdict(this_run())}
     path = result_path(folder, dataset, contender, seed)
@@ -59,11 +60,18 @@ def _judged(kind: Kind, contender: Contender, data: Any, seed: int) -> Row:
     }
 
 
-def _together(splits: list[Row]) -> Row:
-    """One row of all splits, with the settings of the first: groups follow, seconds add up."""
+def _together(splits: list[Row], *, same_groups: bool) -> Row:
+    """One row of all splits, with the settings of the first; seconds add up.
+
+    Groups follow each other, or sums of the same groups add up.
+    """
     row = dict(splits[0])
     for name in row["by_group"]:
-        row["by_group"][name] = sum((split["by_group"][name] for split in splits), [])
+        of_splits = [split["by_group"][name] for split in splits]
+        if same_groups:
+            row["by_group"][name] = [round(sum(parts), 5) for parts in zip(*of_splits, strict=True)]
+        else:
+            row["by_group"][name] = sum(of_splits, [])
     for name in ("fit_cpu_seconds", "judge_cpu_seconds"):
         row[name] = round(sum(split[name] for split in splits), 2)
     return row

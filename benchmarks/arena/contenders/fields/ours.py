@@ -1,0 +1,111 @@
+"""exfam's estimators of fields.
+
+`field-efa` is FieldEFA() with its defaults. Closed forms are fitted with every choice to training
+maps, and with the one of least nats on validation once more to all. A further estimator is a line
+of `CONTENDERS`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from benchmarks.arena.contenders.fields.rules import at_known_sites
+from benchmarks.arena.fields.data import FieldData, Maps
+from benchmarks.arena.fields.judge import best_on_validation
+from benchmarks.arena.fields.normals import KINDS
+from benchmarks.arena.kind import Contender, Fitted
+from benchmarks.arena.values.distributions import OfMixture
+
+import exfam.fields
+from exfam.families.mixtures import Mixture
+from exfam.groups import Groups
+
+STANDARDIZE: Sequence[dict[str, Any]] = tuple({"standardize": kind} for kind in KINDS)
+
+
+def closed_form(
+    name: str, *, choices: Sequence[dict[str, Any]] = STANDARDIZE
+) -> Callable[[FieldData, int], Fitted]:
+    """Fit the estimator of that name with each choice, and all else by default."""
+
+    def fit(data: FieldData, seed: int) -> Fitted:
+        candidates = ((choice, _fitted(name, data, choice)) for choice in choices)
+        return best_on_validation(candidates, data)
+
+    return fit
+
+
+def trained(name: str, **options: Any) -> Callable[[FieldData, int], Fitted]:
+    """Fit an estimator that holds out maps of its own to the training and validation maps."""
+
+    def fit(data: FieldData, seed: int) -> Fitted:
+        given = {**options, "seed": seed, "progress": False}
+        return _fitted(name, data.with_train(data.both), given)
+
+    return fit
+
+
+def _fitted(name: str, data: FieldData, options: dict[str, Any]) -> Fitted:
+    estimator = getattr(exfam.fields, name)
+    lagged = {"lags": data.lags, "step": 1.0} if "lags" in estimator().get_params() else {}
+    model = estimator(metric=data.metric, period=data.period, **lagged, **options)
+    model.fit(groups_of(data.train, data))
+
+    def predict(maps: Maps) -> Any:
+        mixture = model.predict_dist(groups_of(maps, data)).mixture
+        # Elements are of values that are shown or to be predicted.
+        eta = mixture.eta[:, maps.target[maps.shown | maps.target]].double()
+        return OfMixture(Mixture(mixture.family, eta), "real")
+
+    settings: dict[str, Any] = {"parameters": model.get_params(deep=False)}
+    if hasattr(model, "histories_"):
+        settings["epochs"] = len(model.histories_[0].rows)
+    return Fitted(predict, settings=settings, refit=lambda other: _fitted(name, other, options))
+
+
+def groups_of(maps: Maps, data: FieldData) -> Groups:
+    """Field groups of the maps, hidden values missing; those before are context alone."""
+    own = maps.shown | maps.target
+    stop = np.cumsum(own.sum(1))
+    site, value = own.nonzero()[1], maps.visible[own]
+    further: dict[str, Any] = {}
+    if data.lags:
+        seen = ~np.isnan(maps.before)
+        end = len(site) + np.cumsum(seen.sum(1))
+        further = {"context_start": (end - seen.sum(1))[:, None], "context_stop": end[:, None]}
+        site = np.concatenate([site, seen.nonzero()[1]])
+        value = np.concatenate([value, maps.before[seen]])
+    places = data.coordinates[site]
+    return Groups(
+        start=stop - own.sum(1),
+        stop=stop,
+        item=site.astype(np.int32),
+        values={"value": value},
+        attributes={"coordinates": places},
+        group_attributes={"time": maps.time.astype(np.float64)},
+        position=places,
+        observed=~np.isnan(value),
+        vocabulary={"item": np.arange(data.n_items)},
+        **further,
+    )
+
+
+CONTENDERS = {
+    "field-efa": Contender(label="FieldEFA()", fit=trained("FieldEFA"), ours=True, is_random=True),
+    "field-gaussian-process": Contender(
+        label="FieldGaussianProcess", fit=closed_form("FieldGaussianProcess"), ours=True
+    ),
+    "field-kriging": Contender(label="FieldKriging", fit=closed_form("FieldKriging"), ours=True),
+    "field-ridge": Contender(
+        label="FieldRidge", fit=closed_form("FieldRidge"), ours=True, unsuited=at_known_sites
+    ),
+    "field-ridge-covariance": Contender(
+        label="FieldRidgeCovariance",
+        fit=closed_form("FieldRidgeCovariance"),
+        ours=True,
+        unsuited=at_known_sites,
+    ),
+    "field-climatology": Contender(
+        label="FieldClimatology", fit=closed_form("FieldClimatology"), ours=True
+    ),
+}
