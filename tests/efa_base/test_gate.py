@@ -140,6 +140,50 @@ def test_slopes_of_a_mixture_are_those_of_its_nats():
     torch.testing.assert_close(slopes, torch.autograd.grad(expected, numbers)[0])
 
 
+def outputs_with(correction_of_second):
+    """The base has the own item, 0, first in all rows, with 1; the correction adds to item 1."""
+    base, correction = torch.zeros(2, 400, 30)
+    base[:, 0], correction[:, 1] = 1.0, correction_of_second
+    return gate._Outputs(base, correction, torch.zeros(400, 30), torch.zeros(400).long())
+
+
+def test_a_ranking_behind_that_of_the_base_takes_in_as_little_of_it_as_helps():
+    outputs, before = outputs_with(torch.linspace(0.0, 1.3, 400)), gate.Weights(1.0, 1.0)
+    after = gate._ranked(outputs, before)
+    assert after[:2] == before[:2] and 0.1 < after.mix < 0.5
+
+    def behind(mix):
+        pool = (outputs.base + outputs.correction).softmax(1)
+        mixed = (1 - mix) * pool + mix * outputs.base.softmax(1)
+        # Of the base each target gains 1; second ones gain 1 / log2(3).
+        less = np.where((mixed[:, 0] > mixed[:, 1]).numpy(), 0.0, 1 - 1 / np.log2(3))
+        return less.mean() > less.std(ddof=1) / 20
+
+    assert not behind(after.mix) and behind(after.mix - 0.1)
+    # A share of the base that is there already stays, and the rest is shared in the same way.
+    first = gate._ranked(outputs, gate.Weights(1.0, 1.0, 0.05))
+    assert first.mix > 0.05 and not behind(first.mix)
+    # Beyond half of what there is no more of the base is taken in.
+    assert gate._ranked(outputs_with(torch.tensor(9.0)), before).mix == 0.5
+
+
+@pytest.mark.parametrize("second", [-1.0, 0.9])
+def test_a_ranking_that_is_not_behind_stays(second):
+    for weights in (gate.Weights(1.0, 1.0), gate.Weights(0.4, 0.3, 0.2), gate.ALONE):
+        assert gate._ranked(outputs_with(torch.tensor(second)), weights) == weights
+
+
+def test_members_are_weighed_by_their_ranking_too(monkeypatch):
+    """Where only the base alone ranks anything well, as much of it as is allowed is mixed in."""
+    model, groups = member(2.0, 0.5), validation()
+    by_nats = set_gates([([model], groups)], seed=0)
+    monkeypatch.setattr(gate, "_gains", lambda _, weights: np.full(9, float(weights.mix == 1)))
+    ranked = set_gates([([model], groups)], seed=0)
+    assert ranked.mix == float(model.item_part.mix) > by_nats.mix
+    assert (by_nats.scale, by_nats.gate) == (ranked.scale, ranked.gate)
+    assert by_nats.nats > ranked.nats > 0
+
+
 @pytest.mark.parametrize("large", [False, True])
 def test_a_mixture_gives_every_answer(large, monkeypatch):
     """Probabilities, the best items and ranks of two members and a base are those by hand."""
