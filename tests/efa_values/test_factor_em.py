@@ -3,9 +3,17 @@
 import numpy as np
 import pytest
 
-from efa_values.simulated_values import drawn_cells
+from efa_values.simulated_values import drawn_cells, drawn_model
+from exfam.efa.values import cross_fit
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.cross_fit import LEAST_GAIN, choose_rank, folds_of, predictive_score
+from exfam.efa.values.cross_fit import (
+    LEAST_GAIN,
+    PRIOR_ITEMS,
+    RankChoice,
+    choose_rank,
+    folds_of,
+    predictive_score,
+)
 from exfam.efa.values.factor_em import fit_factors
 from exfam.efa.values.features import factor_features
 from exfam.efa.values.leave_one_out import given_others
@@ -52,6 +60,48 @@ def test_the_rank_is_found(rank, chosen):
     choice = choose_rank(cells, 30, folds, causal=False)
     assert choice.rank in chosen
     assert choice.scores[choice.rank] > max(choice.scores.values()) - LEAST_GAIN
+
+
+def weak_factors(n_groups, *, seed=0):
+    """Ten weak factors of 100 items, the same ones for every seed."""
+    loading = 0.3 * np.random.default_rng(99).normal(size=(100, 10))
+    draw = np.random.default_rng(seed)
+    value = draw.normal(size=(n_groups, 10)) @ loading.T + draw.normal(size=(n_groups, 100))
+    offset, item = np.arange(0, 100 * n_groups + 1, 100), np.tile(np.arange(100), n_groups)
+    return ValueCells(offset, item, value.ravel())
+
+
+def test_weak_factors_do_not_vanish_with_a_prior():
+    cells, new = weak_factors(40), weak_factors(200, seed=1)
+    alone, prior = (fit_factors(cells, 100, rank=8, prior_items=n).model for n in (0.0, 100.0))
+    weakest = [np.square(model.loading[:-1, 1:]).mean(0).min() for model in (alone, prior)]
+    assert weakest[0] < 0.001 < weakest[1]
+    errors = [np.square(given_others(model, new).mean - new.value) for model in (alone, prior)]
+    gain = (errors[0] - errors[1]).reshape(200, 100).mean(1)
+    assert gain.mean() > 3 * gain.std() / np.sqrt(200)
+
+
+def test_of_many_groups_the_prior_is_of_no_weight():
+    cells = standardized(drawn_cells(n_groups=400, n_items=30, rank=3, share=0.8))
+    alone, prior = (fit_factors(cells, 30, rank=3, prior_items=n).model for n in (0.0, 1.0))
+    found = [given_others(model, cells).mean for model in (alone, prior)]
+    np.testing.assert_allclose(found[0], found[1], atol=0.03)
+
+
+@pytest.mark.parametrize("prior_items", PRIOR_ITEMS)
+def test_the_prior_is_chosen_by_cross_fitted_scores(prior_items, monkeypatch):
+    """That of the best score at the lowest rank above 0, for all ranks."""
+    cells, tried = weak_factors(40), []
+    best = {prior: float(prior == prior_items) for prior in PRIOR_ITEMS}
+
+    def scored(*given, rank, prior_items, **options):
+        tried.append((rank, prior_items))
+        return RankChoice(rank, {rank: rank + best[prior_items]}, {0: drawn_model()}, prior_items)
+
+    monkeypatch.setattr(cross_fit, "_scored", scored)
+    choice = choose_rank(cells, 100, folds_of(cells, seed=0), causal=False)
+    assert (choice.rank, choice.prior_items) == (16, prior_items)
+    assert tried == [(0, 0.0), (4, 0.0), (4, 100.0), (8, prior_items), (16, prior_items)]
 
 
 def test_cells_without_a_value_change_nothing():

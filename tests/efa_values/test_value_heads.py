@@ -1,6 +1,7 @@
 """Heads of values: parameters of families, blind to the own value, scaled as values are scaled."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -178,6 +179,15 @@ def test_a_base_of_more_groups_has_the_same_numbers_of_its_head():
     np.testing.assert_array_equal(again.numbers, base.numbers)
     assert again.working == base.working and not np.allclose(again.model.level, base.model.level)
     torch.testing.assert_close(refitted(again, cells).eta(new), base.eta(new), rtol=0, atol=0)
+
+
+def test_a_base_of_more_groups_has_the_same_prior():
+    cells = drawn_cells(n_groups=80)
+    base = fit_values(cells, N_ITEMS, StudentT(), ValueOptions(rank=4))
+    other = refitted(replace(base, prior_items=100.0), cells)
+    again = restored_base(json.loads(json.dumps(other.config())), other.arrays())
+    torch.testing.assert_close(refitted(again, cells).eta(cells), other.eta(cells), rtol=0, atol=0)
+    assert not np.allclose(other.model.loading, base.model.loading)
 
 
 def test_common_counts_have_atoms():

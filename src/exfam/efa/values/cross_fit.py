@@ -1,6 +1,6 @@
 """Features of training cells from models that were fitted without their groups, and the rank."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Int64
@@ -16,6 +16,8 @@ N_FOLDS = 4
 MOST_IN_FOLDS, HELD_OUT = 500_000, 300_000
 # The rank is chosen on groups with about this many cells.
 MOST_FOR_RANK, MOST_FOR_ALL_FOLDS = 1_000_000, 30_000
+# How many items the prior of the variance of loadings may count as; see `fit_factors`.
+PRIOR_ITEMS = (0.0, 100.0)
 # A higher rank must gain this, in nats.
 LEAST_GAIN = 1e-4
 # Of equal values there is no error at all.
@@ -68,11 +70,15 @@ def predictive_score(features: ValueFeatures, value: np.ndarray) -> float:
 
 @dataclass(frozen=True, eq=False)
 class RankChoice:
-    """The rank, the cross-fitted score of those tried, and the chosen rank's models by fold."""
+    """The rank and the items its prior counts as, the cross-fitted scores of the ranks tried.
+
+    `models`: those of the choice, by fold
+    """
 
     rank: int
     scores: dict[int, float]
     models: dict[int, FactorModel]
+    prior_items: float = 0.0
 
 
 def choose_rank(
@@ -86,6 +92,7 @@ def choose_rank(
 ) -> RankChoice:
     """The rank of the best cross-fitted score; without a gain no higher one is tried.
 
+    The lowest rank above 0 chooses the items that the prior counts as, for all ranks.
     Of many cells two folds are scored, of very many those of a sample of the groups.
     """
     sampled = cells.n_cells > MOST_FOR_RANK
@@ -96,28 +103,47 @@ def choose_rank(
     tried = folds if cells.n_cells <= MOST_FOR_ALL_FOLDS else folds[:2]
     best = RankChoice(0, {}, {})
     scores: dict[int, float] = {}
+    priors: tuple[float, ...] = PRIOR_ITEMS
     for rank in ranks:
         if rank >= n_items and rank > 0:
             break
-        score, models = _score_of_rank(cells, n_items, tried, rank=rank, causal=causal, seed=seed)
-        scores[rank] = score
-        if best.models and score < scores[best.rank] + LEAST_GAIN:
+        found = [
+            _scored(cells, n_items, tried, rank=rank, prior_items=prior, causal=causal, seed=seed)
+            for prior in (priors if rank > 0 else PRIOR_ITEMS[:1])
+        ]
+        choice = max(found, key=lambda one: one.scores[rank])
+        scores |= choice.scores
+        if rank > 0:
+            priors = (choice.prior_items,)
+        if best.models and scores[rank] < scores[best.rank] + LEAST_GAIN:
             if best.rank > 0:
                 break
         else:
-            best = RankChoice(rank, {}, dict(enumerate(models)))
-    return RankChoice(best.rank, scores, {} if sampled else best.models)
+            best = choice
+    return replace(best, scores=scores, models={} if sampled else best.models)
 
 
-def _score_of_rank(
-    cells: ValueCells, n_items: int, folds: list[Fold], *, rank: int, causal: bool, seed: int
-) -> tuple[float, list[FactorModel]]:
+def _scored(
+    cells: ValueCells,
+    n_items: int,
+    folds: list[Fold],
+    *,
+    rank: int,
+    prior_items: float,
+    causal: bool,
+    seed: int,
+) -> RankChoice:
+    """One rank, with its score and its models."""
     models = [
-        fit_factors(cells.take(fold.rest), n_items, rank=rank, seed=seed).model for fold in folds
+        fit_factors(
+            cells.take(fold.rest), n_items, rank=rank, seed=seed, prior_items=prior_items
+        ).model
+        for fold in folds
     ]
     parts = [
         factor_features(model, cells.take(fold.held_out), causal=causal, ordered=False)
         for model, fold in zip(models, folds, strict=True)
     ]
     rows = np.concatenate([cells.rows_of(fold.held_out) for fold in folds])
-    return predictive_score(joined(parts), cells.value[rows]), models
+    score = predictive_score(joined(parts), cells.value[rows])
+    return RankChoice(rank, {rank: score}, dict(enumerate(models)), prior_items)

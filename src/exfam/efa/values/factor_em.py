@@ -68,6 +68,7 @@ class _State:
     prior_variance: Float64[np.ndarray, "size"]
     mu: float = 0.0
     pooled_noise: float = 1.0
+    prior_items: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +81,25 @@ class FactorFit:
 
 
 def fit_factors(
-    cells: ValueCells, n_items: int, *, rank: int, seed: int = 0, n_passes: int = N_PASSES
+    cells: ValueCells,
+    n_items: int,
+    *,
+    rank: int,
+    seed: int = 0,
+    n_passes: int = N_PASSES,
+    prior_items: float = 0.0,
 ) -> FactorFit:
     """Fit to standardized values; cells without a value are left out.
+
+    In the variance of a factor's loadings, their variance at the start counts as that of
+    `prior_items` further items. Without these weak factors vanish, though many of them together
+    may say much of values that are few.
 
     Time and memory are linear in the number of cells: about `(rank + 2)^2` additions a pass.
     """
     cells = cells.only_observed()
     state = _start(cells, n_items, rank=rank, seed=seed)
+    state.prior_items = prior_items
     count = np.bincount(cells.item, minlength=n_items).astype(np.float64)
     n_groups = int((cells.length > 0).sum())
     bounds = [
@@ -142,6 +154,9 @@ def _renew_priors(
     scale[2:] = np.sqrt(np.maximum(spread[1:], _LEAST_VARIANCE))
     state.variance[0] = max(spread[0], _LEAST_VARIANCE)
     state.prior_variance = np.maximum(square, _LEAST_VARIANCE) * scale**2
+    share = state.prior_items / (seen.sum() + state.prior_items)
+    at_start = _LOADING_SHARE * state.pooled_noise
+    state.prior_variance[2:] += share * (at_start - state.prior_variance[2:])
     row, column = np.tril_indices(size)
     # The items' common level becomes part of mu.
     first = np.arange(size) * (np.arange(size) + 1) // 2

@@ -51,6 +51,7 @@ class ValuesBase:
     table: ClassTable | None
     numbers: Float64[np.ndarray, "numbers"]
     rank_scores: dict[int, float]
+    prior_items: float = 0.0
 
     @property
     def family(self) -> Family:
@@ -89,6 +90,7 @@ class ValuesBase:
             "working": asdict(self.working),
             "mu": self.model.mu,
             "rank_scores": [list(pair) for pair in self.rank_scores.items()],
+            "prior_items": self.prior_items,
         }
 
 
@@ -103,7 +105,9 @@ def restored_base(config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -
     model = FactorModel(float(config["mu"]), *(arrays[name] for name in names))
     scores = {int(rank): float(score) for rank, score in config["rank_scores"]}
     options, working = ValueOptions(**config["options"]), WorkingScale(**config["working"])
-    return ValuesBase(options, head, working, model, table, arrays["numbers"], scores)
+    prior_items = float(config.get("prior_items", 0.0))  # older versions had none
+    numbers = arrays["numbers"]
+    return ValuesBase(options, head, working, model, table, numbers, scores, prior_items)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,10 +155,11 @@ def fit_and_keep(
     folds = folds_of(cells, seed=options.seed)
     choice = given.rank(folds)
     kept = given.cross_fitted(folds, choice)
-    model, table = given.fitted(np.arange(cells.n_groups), choice.rank)
+    model, table = given.fitted(np.arange(cells.n_groups), choice)
     few = kept.some(MOST_FOR_HEAD)
     numbers = head.fit(few.features, cells.value[few.cells], working, table)
-    base = ValuesBase(options, head, working, model, table, numbers, choice.scores)
+    fitted = model, table, numbers, choice.scores, choice.prior_items
+    base = ValuesBase(options, head, working, *fitted)
     return base, replace(kept, cells=observed[kept.cells])
 
 
@@ -180,11 +185,12 @@ class _Given:
         return choose_rank(self.standard, self.n_items, folds, causal=causal, seed=seed)
 
     def fitted(
-        self, groups: Int64[np.ndarray, "groups"], rank: int
+        self, groups: Int64[np.ndarray, "groups"], choice: RankChoice
     ) -> tuple[FactorModel, ClassTable | None]:
         """A model and a table of some groups."""
         standard, seed = self.standard.take(groups), self.options.seed
-        model = fit_factors(standard, self.n_items, rank=rank, seed=seed).model
+        chosen = {"rank": choice.rank, "prior_items": choice.prior_items}
+        model = fit_factors(standard, self.n_items, seed=seed, **chosen).model
         return model, _table_of(self.head, self.cells.take(groups), self.n_items)
 
     def cross_fitted(self, folds: list[Fold], choice: RankChoice) -> KeptFeatures:
@@ -193,7 +199,7 @@ class _Given:
         for number, fold in enumerate(folds):
             model = choice.models.get(number)
             if model is None:
-                model, table = self.fitted(fold.rest, choice.rank)
+                model, table = self.fitted(fold.rest, choice)
             else:
                 table = _table_of(self.head, self.cells.take(fold.rest), self.n_items)
             held_out = self.cells.take(fold.held_out)
@@ -216,7 +222,8 @@ def refitted(base: ValuesBase, cells: ValueCells) -> ValuesBase:
     """The base with a factor model and a table of other groups; its scale and numbers stay."""
     cells, n_items = cells.only_observed(), base.model.n_items
     standard = base.working.cells(cells)
-    model = fit_factors(standard, n_items, rank=base.rank, seed=base.options.seed).model
+    chosen = {"rank": base.rank, "prior_items": base.prior_items}
+    model = fit_factors(standard, n_items, seed=base.options.seed, **chosen).model
     return replace(base, model=model, table=_table_of(base.head, cells, n_items))
 
 
