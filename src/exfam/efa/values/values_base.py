@@ -158,8 +158,9 @@ def fit_and_keep(
     model, table = given.fitted(np.arange(cells.n_groups), choice)
     few = kept.some(MOST_FOR_HEAD)
     numbers = head.fit(few.features, cells.value[few.cells], working, table)
-    fitted = model, table, numbers, choice.scores, choice.prior_items
-    base = ValuesBase(options, head, working, *fitted)
+    base = ValuesBase(
+        options, head, working, model, table, numbers, choice.scores, choice.prior_items
+    )
     return base, replace(kept, cells=observed[kept.cells])
 
 
@@ -189,8 +190,9 @@ class _Given:
     ) -> tuple[FactorModel, ClassTable | None]:
         """A model and a table of some groups."""
         standard, seed = self.standard.take(groups), self.options.seed
-        chosen = {"rank": choice.rank, "prior_items": choice.prior_items}
-        model = fit_factors(standard, self.n_items, seed=seed, **chosen).model
+        model = fit_factors(
+            standard, self.n_items, rank=choice.rank, seed=seed, prior_items=choice.prior_items
+        ).model
         return model, _table_of(self.head, self.cells.take(groups), self.n_items)
 
     def cross_fitted(self, folds: list[Fold], choice: RankChoice) -> KeptFeatures:
@@ -222,9 +224,10 @@ def refitted(base: ValuesBase, cells: ValueCells) -> ValuesBase:
     """The base with a factor model and a table of other groups; its scale and numbers stay."""
     cells, n_items = cells.only_observed(), base.model.n_items
     standard = base.working.cells(cells)
-    chosen = {"rank": base.rank, "prior_items": base.prior_items}
-    model = fit_factors(standard, n_items, seed=base.options.seed, **chosen).model
-    return replace(base, model=model, table=_table_of(base.head, cells, n_items))
+    rank, seed, prior_items = base.rank, base.options.seed, base.prior_items
+    fitted = fit_factors(standard, n_items, rank=rank, seed=seed, prior_items=prior_items)
+    table = _table_of(base.head, cells, n_items)
+    return replace(base, model=fitted.model, table=table)
 
 
 def _table_of(head: Head, cells: ValueCells, n_items: int) -> ClassTable | None:
