@@ -3,6 +3,7 @@
     python -m benchmarks.arena                              # all data sets that are not too large
     python -m benchmarks.arena --only msweb epub --seeds 1
     python -m benchmarks.arena --only bfi bci_trees         # ratings, counts
+    python -m benchmarks.arena --only october october_new   # fields
     python -m benchmarks.arena --contenders efa ease popularity
     python -m benchmarks.arena --page out/arena/arena.md    # tables and a plot of what is there
 
@@ -12,8 +13,8 @@ is not fitted again. Data sets are read from the folder that EXFAM_DATA names.
 Items of the test groups that training lacks are left out of all groups, for all contenders alike,
 and counted. What a contender chooses, it chooses by nats on the validation groups; models in
 closed form are then fitted to the training and validation groups together, and exfam's estimators
-get both, of which they hold out a tenth. Differences are to `EFA()`, with standard errors by test
-group; positive ones say that EFA is better.
+get both, of which they hold out a tenth. Differences are to `EFA()`, of fields to what headers
+name, with standard errors by test group; positive ones say that EFA, or the other, is better.
 
 Sets and sequences: nats are those of the exact distribution of the next or missing item, over all
 items but those of the context where no group repeats an item, else over all. Contenders that give
@@ -28,4 +29,12 @@ central intervals of 80 % has randomized ends where values are discrete: the tru
 Contenders that give scores only are chosen by their squared error after a line, and get nats from a
 head of few numbers fitted on validation, which tables name: a Student t about the score, of counts
 one of the logarithm, rounded, and of ordinal values the thresholds of a logistic distribution.
+
+Fields: values at sites, map after map, split by time. Of a data set X, `X` is each value of a test
+map given all others of it; `X_lag` also given all of the map one step before; `X_new` has every
+site once as new, in nine folds: no value of its sites is in training, and they are predicted from
+the others of the map; `X_gaps` hides 30 % and then 60 % of every test map, and hidden values are
+predicted from those shown. Nats are those of the exact log density of the values, or of the
+logarithms that remarks name. Standard errors are by blocks of consecutive times, the same for all
+contenders and folds.
 """
