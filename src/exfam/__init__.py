@@ -27,6 +27,7 @@ _HOMES = {
     "Family": "exfam.families",
     "FieldClimatology": "exfam.fields",
     "FieldEFA": "exfam.fields",
+    "FieldGaussian": "exfam.fields",
     "FieldGaussianProcess": "exfam.fields",
     "FieldKriging": "exfam.fields",
     "FieldLatentFactor": "exfam.fields",

@@ -38,7 +38,7 @@ KINDS = kinds_of("fields")
 TRAINED = ("field-efa", "field-latent-factor")
 # Kinds that know the sites of training alone, and that see earlier maps.
 BOUND = ("field-ridge", "field-ridge-covariance")
-LAGGING = ("field-efa", "field-gaussian-process", *BOUND)
+LAGGING = ("field-efa", "field-gaussian", "field-gaussian-process", *BOUND)
 # Conditionals of one Gaussian distribution of each map: draws one by one are draws from it.
 JOINT = ("field-gaussian-process", "field-ridge-covariance")
 every_kind = pytest.mark.parametrize("kind", KINDS)

@@ -35,6 +35,7 @@ REGISTRY = {
         ("field-efa", "fields.efa", "FieldEFA", "fields"),
         ("field-latent-factor", "fields.latent_factor", "FieldLatentFactor", "fields"),
         ("field-climatology", "fields.baselines", "FieldClimatology", "fields"),
+        ("field-gaussian", "fields.gaussian", "FieldGaussian", "fields"),
         ("field-gaussian-process", "fields.baselines", "FieldGaussianProcess", "fields"),
         ("field-kriging", "fields.baselines", "FieldKriging", "fields"),
         ("field-ridge", "fields.baselines", "FieldRidge", "fields"),

@@ -13,11 +13,13 @@ from exfam.fields.baselines import (
     FieldRidgeCovariance,
 )
 from exfam.fields.efa import FieldEFA
+from exfam.fields.gaussian import FieldGaussian
 from exfam.fields.latent_factor import FieldLatentFactor
 
 __all__ = [
     "FieldClimatology",
     "FieldEFA",
+    "FieldGaussian",
     "FieldGaussianProcess",
     "FieldKriging",
     "FieldLatentFactor",

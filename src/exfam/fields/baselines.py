@@ -16,7 +16,7 @@ from torch import nn
 from exfam.checks import ExfamError
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Choice
-from exfam.fields.declarations import Lags, RidgeSplit
+from exfam.fields.declarations import ClimateModel, Lags, RidgeSplit
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climate import Climate, ClimatologyPart
 from exfam.fields.networks.covariances import (
@@ -31,7 +31,7 @@ from exfam.fields.networks.ridge import RidgeCovariancePart, RidgePart, RidgeSit
 from exfam.fields.plan import FieldPlan
 
 
-class FieldClimatology(FieldEstimator):
+class FieldClimatology(ClimateModel, FieldEstimator):
     """What is normal at a site and a time; the other values of the map are not read.
 
     {parameters}
@@ -54,7 +54,7 @@ class FieldClimatology(FieldEstimator):
         return ClimatologyPart(climate)
 
 
-class FieldGaussianProcess(Lags, FieldEstimator):
+class FieldGaussianProcess(ClimateModel, Lags, FieldEstimator):
     """An exact Gaussian process of anomalies in space and, with lags, in time.
 
     {parameters}
@@ -70,7 +70,7 @@ class FieldGaussianProcess(Lags, FieldEstimator):
         return GaussianProcessPart(climate, kernel=self.kernel)
 
 
-class FieldKriging(FieldEstimator):
+class FieldKriging(ClimateModel, FieldEstimator):
     """Ordinary kriging of anomalies, map by map, with one variogram for all maps.
 
     {parameters}
@@ -88,7 +88,7 @@ class FieldKriging(FieldEstimator):
         return KrigingPart(climate, kind=self.variogram)
 
 
-class _KnownSites(Lags, RidgeSplit, FieldEstimator, ABC):
+class _KnownSites(ClimateModel, Lags, RidgeSplit, FieldEstimator, ABC):
     """Estimators that know the sites of training alone, by a part that `fit_ridge` fills."""
 
     reads_around_new_sites = False

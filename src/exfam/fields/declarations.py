@@ -56,6 +56,14 @@ class FieldColumnNames(
     )
 
 
+class Year(Declared, section="Model"):
+    """How times are read."""
+
+    period: float = parameter(
+        Positive(), "length of the year in the unit of the times", default=365.25
+    )
+
+
 class ClimateModel(Declared, section="Model"):
     """What is normal at a site and time."""
 
@@ -64,9 +72,6 @@ class ClimateModel(Declared, section="Model"):
         'what anomalies are taken from: "none", "global", "site" (its mean and spread), or '
         '"seasonal" (with a yearly course)',
         default="site",
-    )
-    period: float = parameter(
-        Positive(), "length of the year in the unit of the times", default=365.25
     )
 
 

@@ -13,7 +13,7 @@ from exfam.estimator.base import parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.rules import Families, Flag
 from exfam.fields.data.facts import observed_own
-from exfam.fields.declarations import FieldNetworkParameters, Lags
+from exfam.fields.declarations import ClimateModel, FieldNetworkParameters, Lags
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
@@ -48,7 +48,7 @@ class FieldExplanation:
     read_out: Float[np.ndarray, "read_out_heads centers context"] | None
 
 
-class FieldEFA(FieldNetworkParameters, Lags, TrainedField):
+class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
 
     {parameters}

@@ -20,12 +20,12 @@ from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.members import train_members
 from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
-from exfam.families import Family, Gaussian, family_from_config, family_to_config
+from exfam.families import Family, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.data.facts import is_observed
 from exfam.fields.data.further import with_places, with_times
 from exfam.fields.data.lags import with_lags
-from exfam.fields.declarations import ClimateModel, FieldColumnNames, FieldSplit, FieldTraining
+from exfam.fields.declarations import FieldColumnNames, FieldSplit, FieldTraining, Year
 from exfam.fields.draws import Forecast, Sensing, fill_maps, next_sites
 from exfam.fields.inputs import (
     REMEDY,
@@ -46,7 +46,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.prediction import Prediction
 
 
-class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, BaseEstimator, ABC):
+class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimator, ABC):
     """Estimators of p(value at a site and time | values elsewhere, and before).
 
     Data are a frame or file with one row per time and site, or groups made with `read_field`.
@@ -58,6 +58,7 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
 
     # Of an estimator without such a parameter.
     family: Any = attribute("gaussian")
+    standardize: str = attribute("none")
     lags: int = attribute(0)
     step: float | None = attribute(None)
     members_: list[TwoPartModel] = attribute()
@@ -302,10 +303,12 @@ class FieldEstimator(FieldColumnNames, ClimateModel, FieldSplit, Estimator, Base
         if self.shape_.lags != self.lags:
             raise ValueError(f"a network of {self.shape_.lags} lags where `lags` is {self.lags}")
         self.family_ = family_from_config(config["family"])
-        # A class whose family is no parameter is built for Gaussian values of any scale.
+        # A class whose family is no parameter is built for values of that family, of any scale.
         own = family_in_units(self.family_)
-        if "family" not in self.declared and family_to_config(own) != family_to_config(Gaussian()):
-            raise ExfamError(f"`family` of {type(self).__name__} must be gaussian, got {own!r}.")
+        if "family" not in self.declared and own.name != self.family:
+            raise ExfamError(
+                f"`family` of {type(self).__name__} must be {self.family}, got {own!r}."
+            )
         self.site_coordinates_ = tensors["site_coordinates"].numpy()
         self.vocabulary_ = vocabulary
 

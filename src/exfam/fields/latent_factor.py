@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from exfam.estimator.base import parameter
-from exfam.fields.declarations import LatentFactorParameters
+from exfam.fields.declarations import ClimateModel, LatentFactorParameters
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.factor_network import FieldLatentFactorPart, build_field_latent_factor
@@ -13,7 +13,7 @@ from exfam.fields.plan import FieldPlan
 from exfam.groups import Groups
 
 
-class FieldLatentFactor(LatentFactorParameters, TrainedField):
+class FieldLatentFactor(ClimateModel, LatentFactorParameters, TrainedField):
     """y_i | others ~ N(h_i . sum of h_j y_j over the k nearest observed sites j, sigma^2).
 
     The factors h are a network of the coordinates. The baseline of "Exponential Family Attention":

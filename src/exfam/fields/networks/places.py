@@ -108,9 +108,13 @@ def fit_surface(points: Points, value: Sites, *, noise: Sites, unknown: float) -
 
 
 def lowest(
-    nats: Callable[[Tensor], Tensor], start: Sequence[float], bounds: Sequence[tuple[float, float]]
+    nats: Callable[[Tensor], Tensor],
+    start: Sequence[float],
+    bounds: Sequence[tuple[float, float]],
+    *,
+    most_rounds: int = 15_000,
 ) -> Float64[Tensor, "parameters"]:
-    """Where `nats` are lowest, by L-BFGS with torch's gradients."""
+    """Where `nats` are lowest, by at most so many rounds of L-BFGS with torch's gradients."""
 
     def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
         free = torch.tensor(point, requires_grad=True)
@@ -120,7 +124,14 @@ def lowest(
         return float(value.detach()), free.grad.numpy()
 
     with torch.enable_grad():
-        fit = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        fit = scipy.optimize.minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options={"maxiter": most_rounds},
+        )
     return torch.from_numpy(fit.x)
 
 

@@ -1,0 +1,156 @@
+"""Multivariate Student t: each value given the others shown, leave-one-out, of any pattern."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor
+
+# Entries of the matrices that are worked on at once: bounds memory.
+MOST_ENTRIES = 2**22
+# Beyond, a t is a Gaussian.
+MOST_DF = 1e6
+# Of an anomaly: what rounding leaves where one value is a function of others.
+LEAST_VARIANCE = 1e-12
+
+Rows = Float64[Tensor, "rows columns"]
+Shown = Bool[Tensor, "rows columns"]
+Covariance = Float64[Tensor, "columns columns"]
+OfTargets = Float64[Tensor, "rows targets"]
+Targets = Int64[Tensor, "targets"]
+
+
+class Conditionals(NamedTuple):
+    """Of each target given the others shown, all of mean 0 and some covariance.
+
+    `mean`, `variance`: of a Gaussian; `squares`: x' C^-1 x of the values given; `count`: how many
+    """
+
+    mean: OfTargets
+    variance: OfTargets
+    squares: OfTargets
+    count: OfTargets
+
+    def student_t(self, df: float) -> Float64[Tensor, "rows targets 3"]:
+        """Parameters of Student t distributions where all are multivariate t with `df`.
+
+        scale^2 = v (df - 2 + squares) / (df + count), with df + count degrees of freedom: what is
+        given says how wild the row is.
+        """
+        total = df + self.count
+        stretch = ((df - 2) + self.squares) / total
+        log_scale = 0.5 * (self.variance.clamp_min(LEAST_VARIANCE) * stretch).log()
+        return torch.stack([self.mean, log_scale, (total - 2).log()], -1)
+
+
+def nearest_columns(
+    covariance: Covariance, targets: Targets, *, most: int
+) -> Int64[Tensor, "targets near"]:
+    """The columns of the largest |correlation| with each target, itself left out; best first."""
+    spread = covariance.diagonal().sqrt()
+    strength = (covariance[targets] / spread).abs()
+    strength[torch.arange(len(targets)), targets] = -1.0
+    return strength.topk(max(1, min(most, strength.shape[1] - 1)), dim=1).indices
+
+
+def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targets) -> Conditionals:
+    """Each target given all others that are shown; one inverse per pattern."""
+    out = [torch.zeros(len(values), len(targets)).to(values) for _ in range(4)]
+    values = torch.where(shown, values, 0.0)
+    shared = covariance[targets]
+    diagonal = covariance.diagonal()[targets]
+    eye = torch.eye(len(covariance)).to(values)
+    for known, rows in patterns(shown):
+        both = known[:, None] & known[None]
+        factor = torch.linalg.cholesky(torch.where(both, covariance, eye))
+        inverse = torch.where(both, torch.cholesky_inverse(factor), 0.0)
+        x, is_shown = values[rows], known[targets]
+        solved = x @ inverse
+        total = (solved * x).sum(-1, keepdim=True)
+        pivot = torch.where(is_shown, inverse.diagonal()[targets], 1.0)
+        rest = solved[:, targets] / pivot
+        weights = shared @ inverse
+        left = diagonal - (weights * shared).sum(-1)
+        out[0][rows] = torch.where(is_shown, x[:, targets] - rest, x @ weights.T)
+        out[1][rows] = torch.where(is_shown, 1 / pivot, left)
+        out[2][rows] = total - torch.where(is_shown, rest.square() * pivot, 0.0)
+        out[3][rows] = float(known.sum()) - is_shown.double()
+    return Conditionals(*out)
+
+
+def given_near(
+    values: Rows,
+    shown: Shown,
+    covariance: Covariance,
+    targets: Targets,
+    near: Int64[Tensor, "targets near"],
+    *,
+    n_used: int,
+) -> Conditionals:
+    """Each target given the first `n_used` of its columns that are shown.
+
+    `near`: of each target, columns in the order in which they count
+    """
+    n_targets = len(near)
+    out = [torch.zeros(len(values), n_targets).to(values) for _ in range(4)]
+    values = torch.where(shown, values, 0.0)
+    n_used = min(n_used, near.shape[1])
+    at_once = max(1, MOST_ENTRIES // max(1, n_targets * (n_used + 1) ** 2))
+    found = list(patterns(shown))
+    if len(found) > max(1, len(shown) // 4):
+        blocks = torch.arange(len(shown)).split(at_once)
+        found = [(shown[rows], rows) for rows in blocks]
+    for known, rows in found:
+        known = known.reshape(-1, shown.shape[1])
+        some = _some_near(values[rows], known, covariance, targets, near, n_used=n_used)
+        for whole, part in zip(out, some, strict=True):
+            whole[rows] = part
+    return Conditionals(*out)
+
+
+def _some_near(
+    values: Float64[Tensor, "some columns"],
+    known: Bool[Tensor, "patterns columns"],
+    covariance: Covariance,
+    targets: Targets,
+    near: Int64[Tensor, "targets near"],
+    *,
+    n_used: int,
+) -> Conditionals:
+    """Of rows of one pattern, or of as many patterns as rows."""
+    usable = known[:, near]
+    rank = torch.where(usable, torch.arange(near.shape[1]), near.shape[1])
+    first = rank.topk(n_used, dim=-1, largest=False, sorted=True).values
+    used = first < near.shape[1]
+    index = near.expand(len(known), -1, -1).gather(-1, first.clamp_max(near.shape[1] - 1))
+    block = covariance[index[..., :, None], index[..., None, :]]
+    eye = torch.eye(n_used).to(values)
+    both = used[..., :, None] & used[..., None, :]
+    factor = torch.linalg.cholesky(torch.where(both, block, eye))
+    shared = torch.where(used, covariance[targets[:, None], index], 0.0)
+    # One pattern has a right-hand side for each of its rows, several have one each.
+    if len(known) == 1:
+        x = torch.where(used, values[:, index[0]], 0.0).permute(1, 2, 0)[None]
+    else:
+        x = torch.where(used, values[torch.arange(len(values))[:, None, None], index], 0.0)
+        x = x[..., None]
+    white = torch.linalg.solve_triangular(
+        factor, torch.cat([shared[..., None], x], -1), upper=False
+    )
+    own, others = white[..., :1], white[..., 1:]
+    mean, squares = (own * others).sum(-2), others.square().sum(-2)
+    variance = covariance.diagonal()[targets] - own[..., 0].square().sum(-1)
+    if len(known) == 1:
+        mean, squares = mean[0].T, squares[0].T
+    else:
+        mean, squares = mean[..., 0], squares[..., 0]
+    count = used.sum(-1).double()
+    return Conditionals(mean, variance.expand_as(mean), squares, count.expand_as(mean))
+
+
+def patterns(shown: Shown) -> Iterator[tuple[Bool[Tensor, "columns"], Int64[Tensor, "_"]]]:
+    """What is shown, once for each way in which rows show it, and these rows."""
+    distinct, kind, count = torch.unique(shown, dim=0, return_inverse=True, return_counts=True)
+    rows = torch.argsort(kind, stable=True).split(count.tolist())
+    return zip(distinct, rows, strict=True)

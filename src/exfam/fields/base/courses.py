@@ -1,0 +1,131 @@
+"""What is normal at a site and a time: a level, waves of the year and the day, and a spread."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float64
+from torch import Tensor
+
+from exfam.fields.networks.seasons import angle, harmonics
+
+# Waves of the year, and of the day where maps come more often than twice a day.
+MOST_HARMONICS, DAY, DAILY_HARMONICS = 2, 1.0, 2
+MOST_STEP_OF_DAYS = 0.5
+# Directions in which the times of a fit hardly spread are left out: a month of each year has a
+# line, not a circle.
+LEAST_DIRECTION = 0.1
+# A site's own spread is that of this many observations of the common one, and its own ones.
+COMMON_OBSERVATIONS = 5.0
+# Of a wave's coefficients, in observations: what a site with a handful of them needs.
+WAVE_RIDGE = 1.0
+
+Values = Float64[Tensor, "times sites"]
+Shown = Bool[Tensor, "times sites"]
+
+
+class Choice(NamedTuple):
+    """Harmonics of the year, and how much of the waves is a site's own: the rest is a plane's."""
+
+    n_harmonics: int
+    own: float
+
+
+CHOICES = (
+    Choice(0, 1.0),
+    *(Choice(n, own) for n in range(1, MOST_HARMONICS + 1) for own in (0.0, 0.5, 1.0)),
+)
+
+
+class Clock(NamedTuple):
+    """How times are read: the length of the year and the usual step."""
+
+    period: float
+    step: float
+
+    @property
+    def n_waves(self) -> int:
+        """Columns of `waves`."""
+        return 2 * MOST_HARMONICS + 2 * DAILY_HARMONICS
+
+    def waves(
+        self, time: Float64[Tensor, "*shape"], n_harmonics: int = MOST_HARMONICS
+    ) -> Float64[Tensor, "*shape waves"]:
+        """cos and sin of the year, then of the day; 0 where they do not count."""
+        year = harmonics(angle(time, self.period), MOST_HARMONICS)
+        day = harmonics(angle(time, DAY), DAILY_HARMONICS)
+        year = torch.where(torch.arange(year.shape[-1]) < 2 * n_harmonics, year, 0.0)
+        daily = n_harmonics > 0 and self.step < MOST_STEP_OF_DAYS
+        return torch.cat([year, day if daily else torch.zeros_like(day)], -1)
+
+
+@dataclass(frozen=True, eq=False)
+class Courses:
+    """value = level + (waves - center) . wave + scale * anomaly.
+
+    `plane`: waves of a new site, linear in its place
+    """
+
+    level: Float64[Tensor, "sites"]
+    wave: Float64[Tensor, "sites waves"]
+    scale: Float64[Tensor, "sites"]
+    center: Float64[Tensor, "waves"]
+    plane: Float64[Tensor, "terms waves"]
+
+    def location(self, waves: Float64[Tensor, "times waves"]) -> Values:
+        """What is normal of all sites at some times."""
+        return self.level + (waves - self.center) @ self.wave.T
+
+    def anomalies(self, values: Values, waves: Float64[Tensor, "times waves"]) -> Values:
+        """Values less what is normal, in units of the sites' spread."""
+        return (values - self.location(waves)) / self.scale
+
+
+def plane_terms(
+    points: Float64[Tensor, "sites space"], n_flat: int
+) -> Float64[Tensor, "sites terms"]:
+    """1 and the flat coordinates."""
+    return torch.cat([torch.ones(len(points), 1).to(points), points[:, :n_flat]], 1)
+
+
+def fit_courses(
+    values: Values,
+    shown: Shown,
+    waves: Float64[Tensor, "times waves"],
+    terms: Float64[Tensor, "sites terms"],
+    *,
+    own: float,
+) -> Courses:
+    """Least squares site by site; waves are drawn to a plane in the sites' places."""
+    n_sites = values.shape[1]
+    values = torch.where(shown, values, 0.0)
+    seen = shown.double()
+    count = seen.sum(0)
+    center = waves.mean(0)
+    directions = _directions(waves - center)
+    x = torch.cat([torch.ones(len(waves), 1).to(waves), (waves - center) @ directions], 1)
+    squares = torch.einsum("ts,ti,tj->sij", seen, x, x)
+    ridge = torch.full((x.shape[1],), WAVE_RIDGE).to(values)
+    ridge[0] = 1e-9
+    squares = squares + torch.diag(ridge)
+    ols = torch.linalg.solve(squares, (values.T @ x)[..., None])[..., 0]
+    by_count = count.sqrt()[:, None]
+    fit = torch.linalg.pinv(by_count * terms) @ (by_count * ols[:, 1:])
+    wave = own * ols[:, 1:] + (1 - own) * (terms @ fit)
+    moved = torch.where(shown, values - x[:, 1:] @ wave.T, 0.0)
+    level = moved.sum(0) / count.clamp_min(1)
+    left = torch.where(shown, moved - level, 0.0).square().sum(0)
+    common = left.sum() / count.sum().clamp_min(1)
+    tiny = torch.finfo(values.dtype).tiny
+    scale = ((left + COMMON_OBSERVATIONS * common) / (count + COMMON_OBSERVATIONS)).sqrt()
+    scale = torch.where(common > tiny, scale, 1.0)
+    assert len(level) == n_sites
+    return Courses(level, wave @ directions.T, scale, center, fit @ directions.T)
+
+
+def _directions(centered: Float64[Tensor, "times waves"]) -> Float64[Tensor, "waves directions"]:
+    """Orthogonal mixtures of the waves that the times spread along, of variance 1."""
+    left = torch.linalg.svd(centered, full_matrices=False)
+    size, right = left.S, left.Vh
+    keep = (size > LEAST_DIRECTION * size.max().clamp_min(1e-300)) & (size > 1e-9)
+    return right[keep].T * (len(centered) ** 0.5 / size[keep])

@@ -1,0 +1,47 @@
+"""A base fitted to maps: choices by cross-validation, then everything from all maps."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Float64
+from torch import Tensor
+
+from exfam.fields.base.choose import Settings, choose
+from exfam.fields.base.columns import columns_of
+from exfam.fields.base.courses import Courses, plane_terms
+from exfam.fields.base.folds import Covariance, Maps, Sites, kernel_of
+from exfam.fields.base.frame import Frame
+from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.moments import mean_products
+from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
+
+
+@dataclass(frozen=True, eq=False)
+class FieldBase:
+    """All that a base has learned.
+
+    `products`: mean outer products of rows of anomalies; `calibration`: of new sites
+    """
+
+    settings: Settings
+    courses: Courses
+    kernel: MovingKernel
+    products: Covariance
+    surfaces: Surfaces
+    calibration: Calibration
+
+
+def sites_of(points: Float64[Tensor, "sites space"], frame: Frame, *, n_lags: int) -> Sites:
+    """What a base knows of the sites at these points of the frame."""
+    return Sites(plane_terms(points, frame.n_flat), columns_of(points, n_lags), frame.n_flat)
+
+
+def fit_base(maps: Maps) -> FieldBase:
+    """The base of these maps, whose choices are made by blocks of time held out."""
+    settings = choose(maps)
+    courses = maps.courses(settings.courses)
+    rows, shown = maps.rows(courses)
+    kernel = kernel_of(rows, shown, maps.sites)
+    products = mean_products(rows, shown, kernel.of(maps.sites.columns))
+    surfaces = fit_surfaces(courses, maps.sites)
+    calibration = calibrate(maps, courses, surfaces, kernel)
+    return FieldBase(settings, courses, kernel, products, surfaces, calibration)

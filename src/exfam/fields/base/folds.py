@@ -1,0 +1,153 @@
+"""Blocks of time held out, and how likely a base makes their values."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor
+
+from exfam.families import StudentT
+from exfam.fields.base.columns import Columns
+from exfam.fields.base.conditionals import (
+    MOST_DF,
+    Conditionals,
+    given_all,
+    given_near,
+    nearest_columns,
+)
+from exfam.fields.base.courses import Choice, Clock, Courses, fit_courses
+from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
+from exfam.fields.base.moments import mean_products, pairwise_products
+from exfam.fields.base.panel import Panel
+
+N_FOLDS = 5
+DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0)
+# Systems that one trial may solve where what is shown differs from row to row.
+MOST_SYSTEMS = 20_000
+FEWEST_ROWS = 20
+# Columns that a value may be predicted from, where not all are.
+MOST_CANDIDATES = 256
+
+Rows = Float64[Tensor, "rows columns"]
+Shown = Bool[Tensor, "rows columns"]
+Covariance = Float64[Tensor, "columns columns"]
+
+
+class Sites(NamedTuple):
+    """What a base knows of sites before any value.
+
+    `terms`: what a plane over them is made of; `columns`: of a row, their earlier maps included
+    `n_flat`: axes along which a kernel stretches and moves
+    """
+
+    terms: Float64[Tensor, "sites terms"]
+    columns: Columns
+    n_flat: int
+
+    @property
+    def points(self) -> Float64[Tensor, "sites space"]:
+        """Where the sites are."""
+        return self.columns.points[: len(self.terms)]
+
+    @property
+    def own(self) -> Int64[Tensor, "sites"]:
+        """The columns of a row that are the map's own."""
+        return torch.arange(len(self.terms))
+
+
+class Fold(NamedTuple):
+    """A block of time held out: anomalies of its rows, and moments of the others."""
+
+    values: Rows
+    shown: Shown
+    products: Covariance
+    log_scale: Float64[Tensor, "sites"]
+
+
+class Maps(NamedTuple):
+    """Maps of known sites, and how their times are read."""
+
+    panel: Panel
+    clock: Clock
+    sites: Sites
+
+    def take(self, index: Tensor) -> "Maps":
+        """Some of the maps."""
+        return self._replace(panel=self.panel.take(index))
+
+    def courses(self, choice: Choice) -> Courses:
+        """The courses of a choice from these maps."""
+        panel, waves = self.panel, self.clock.waves(self.panel.time, choice.n_harmonics)
+        return fit_courses(panel.values, panel.shown, waves, self.sites.terms, own=choice.own)
+
+    def rows(self, courses: Courses) -> tuple[Rows, Shown]:
+        """Rows of anomalies, earlier maps beside each, and what of them is shown."""
+        panel = self.panel
+        return panel.stacked(courses.anomalies(panel.values, self.clock.waves(panel.time)))
+
+
+def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:
+    """The kernel that fits rows of anomalies, of sites evenly taken where there are many."""
+    chosen = most_of(len(sites.terms), int(sites.columns.lag.max()))
+    products = pairwise_products(rows[:, chosen], shown[:, chosen])
+    return fit_kernel(products, sites.columns.take(chosen), n_flat=sites.n_flat)
+
+
+def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:
+    """Which rows each fold holds out: contiguous blocks of time."""
+    n_folds = min(n_folds, n)
+    fold = torch.arange(n) * n_folds // max(1, n)
+    return [fold == k for k in range(n_folds)]
+
+
+def held_out_folds(maps: Maps, choice: Choice, prior: Covariance) -> list[Fold]:
+    """Each block of time, with courses and moments of the others."""
+    out = []
+    for held in blocks(len(maps.panel.time)):
+        courses = maps.take(~held).courses(choice)
+        rows, shown = maps.rows(courses)
+        products = mean_products(rows[~held], shown[~held], prior)
+        fold = Fold(rows[held], shown[held], products, courses.scale.log())
+        out.append(_thinned(fold))
+    return out
+
+
+def _thinned(fold: Fold) -> Fold:
+    """Evenly taken rows where what is shown differs from row to row and rows are many."""
+    n_rows = len(fold.shown)
+    if len(torch.unique(fold.shown, dim=0)) <= max(1, n_rows // 4):
+        return fold
+    n = min(n_rows, max(FEWEST_ROWS, MOST_SYSTEMS // (N_FOLDS * len(fold.log_scale))))
+    some = torch.linspace(0, n_rows - 1, n).round().long()
+    return fold._replace(values=fold.values[some], shown=fold.shown[some])
+
+
+def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:
+    """The columns that each target may be predicted from, best first."""
+    return nearest_columns(prior, targets, most=MOST_CANDIDATES)
+
+
+def conditionals(
+    rows: Rows,
+    shown: Shown,
+    covariance: Covariance,
+    targets: Int64[Tensor, "targets"],
+    near: Int64[Tensor, "targets near"],
+    *,
+    n_near: int | None,
+) -> Conditionals:
+    """Each target given all others that are shown, or the first of those near it."""
+    if n_near is None:
+        return given_all(rows, shown, covariance, targets)
+    return given_near(rows, shown, covariance, targets, near, n_used=n_near)
+
+
+def nats_by_df(fold: Fold, found: Conditionals) -> Float64[Tensor, "degrees"]:
+    """Sums of log densities of the values shown, in the value's unit, by degrees of freedom."""
+    n_sites = len(fold.log_scale)
+    own, z = fold.shown[:, :n_sites], fold.values[:, :n_sites]
+    total = []
+    for df in DEGREES:
+        nats = StudentT().log_prob(z, found.student_t(df)) - fold.log_scale
+        total.append(torch.where(own, nats, 0.0).sum())
+    return torch.stack(total)

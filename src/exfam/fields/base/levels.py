@@ -1,0 +1,182 @@
+"""A number of each site, between sites: kriging averaged over trends, lengths and nuggets."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from exfam.fields.networks.places import chord_distances, matern_3_2
+
+# Trends are a constant or a plane; lengths are in units of the sites' median distance, nuggets in
+# that of the smooth part's variance.
+LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+NUGGETS = (0.01, 0.05, 0.2, 0.6, 2.0)
+N_MODELS = 2 * len(LENGTHS) * len(NUGGETS)
+# Models of a smaller share of the weight are left out.
+LEAST_WEIGHT = 1e-3
+# Sites that weights are found by, and that one place is read from.
+MOST_SITES, MOST_NEAR = 400, 64
+RIDGE = 1e-9
+# Entries of stacks of matrices that are worked on at once.
+MOST_ENTRIES = 2**22
+
+Numbers = Float64[Tensor, "places"]
+Places = Float64[Tensor, "places space"]
+
+
+class Moments(NamedTuple):
+    """Mean and variance of each place's own number."""
+
+    mean: Numbers
+    variance: Numbers
+
+
+class Model(NamedTuple):
+    """One way to krige; a plane in the first axes, or a constant where `n_terms` is 1."""
+
+    n_terms: int
+    length: float
+    nugget: float
+
+
+def models(n_flat: int) -> Iterator[Model]:
+    """All models that are averaged, in the order of their weights."""
+    for n_terms in (1, 1 + n_flat):
+        for length in LENGTHS:
+            for nugget in NUGGETS:
+                yield Model(n_terms, length, nugget)
+
+
+def model_weights(points: Places, value: Numbers, n_flat: int) -> Float64[Tensor, "models"]:
+    """Weights of all models: exp of the sum of leave-one-site-out log densities.
+
+    0 for models of more terms than the sites can bear; those of a constant alone below 4 sites.
+    """
+    some = torch.linspace(0, len(points) - 1, min(MOST_SITES, len(points))).round().long().unique()
+    points, value = points[some], value[some]
+    nats = []
+    for model in models(n_flat):
+        if len(points) < model.n_terms + 3:
+            nats.append(value.new_tensor(-torch.inf))
+            continue
+        mean, variance = _left_out(points, value, model)
+        nats.append(-0.5 * ((value - mean).square() / variance + variance.log()).sum())
+    stacked = torch.stack(nats)
+    if not torch.isfinite(stacked).any():
+        return torch.zeros_like(stacked)
+    return torch.softmax(stacked, 0)
+
+
+def left_out(
+    points: Places,
+    value: Numbers,
+    weights: Float64[Tensor, "models"],
+    n_flat: int,
+    *,
+    sites: Int64[Tensor, "some"],
+) -> Moments:
+    """The number of some sites from those of all others."""
+    if not weights.any() or len(points) > MOST_SITES:
+        alone = [_others(points, value, weights, n_flat, k) for k in sites.tolist()]
+        return Moments(*(torch.cat(part) for part in zip(*alone, strict=True)))
+    parts = [
+        (weight, _left_out(points, value, model))
+        for model, weight in zip(models(n_flat), weights, strict=True)
+        if weight > LEAST_WEIGHT
+    ]
+    return Moments(*(part[sites] for part in _mixed(parts)))
+
+
+def at_points(
+    places: Places,
+    points: Places,
+    value: Numbers,
+    weights: Float64[Tensor, "models"],
+    n_flat: int,
+) -> Moments:
+    """The number of new places, from those of their nearest sites."""
+    if not weights.any():  # too few sites
+        spread = value.var() if len(value) > 1 else value.new_zeros(())
+        whole = Moments(value.mean().expand(len(places)), spread.expand(len(places)))
+        return whole
+    n_near = min(MOST_NEAR, len(points))
+    at_once = max(1, MOST_ENTRIES // max(len(points), n_near**2))
+    out = []
+    for part in places.split(at_once):
+        near = chord_distances(part, points).topk(n_near, largest=False).indices
+        parts = [
+            (weight, _kriged(part, points[near], value[near], model))
+            for model, weight in zip(models(n_flat), weights, strict=True)
+            if weight > LEAST_WEIGHT
+        ]
+        out.append(_mixed(parts))
+    return Moments(*(torch.cat(part) for part in zip(*out, strict=True)))
+
+
+def _mixed(parts: list[tuple[Tensor, Moments]]) -> Moments:
+    """Mean and variance of the mixture."""
+    weight = torch.stack([weight for weight, _ in parts])[:, None]
+    weight = weight / weight.sum()
+    mean = torch.stack([moments.mean for _, moments in parts])
+    variance = torch.stack([moments.variance for _, moments in parts])
+    middle = (weight * mean).sum(0)
+    return Moments(middle, (weight * (variance + (mean - middle).square())).sum(0))
+
+
+def _others(points: Places, value: Numbers, weights: Tensor, n_flat: int, site: int) -> Moments:
+    keep = torch.arange(len(points)) != site
+    return at_points(points[site : site + 1], points[keep], value[keep], weights, n_flat)
+
+
+def _trend(points: Float64[Tensor, "*shape space"], model: Model) -> Tensor:
+    flat = points[..., : model.n_terms - 1]
+    return torch.cat([torch.ones_like(points[..., :1]), flat], -1)
+
+
+def _left_out(points: Places, value: Numbers, model: Model) -> Moments:
+    """With P = A^-1 - A^-1 X (X' A^-1 X)^-1 X' A^-1: v_i - (P v)_i / P_ii, and s^2 / P_ii."""
+    eye = torch.eye(len(points)).to(points)
+    distance = chord_distances(points, points)
+    inverse = torch.linalg.inv(matern_3_2(distance, model.length) + model.nugget * eye)
+    x = _trend(points, model)
+    solved = inverse @ x
+    middle = x.T @ solved + RIDGE * torch.eye(x.shape[1]).to(x)
+    p = inverse - solved @ torch.linalg.solve(middle, solved.T)
+    pivot, right = p.diagonal(), p @ value
+    scale = _variance(value @ right, len(value) - model.n_terms)
+    return Moments(value - right / pivot, scale / pivot)
+
+
+def _kriged(
+    places: Places,
+    near: Float64[Tensor, "places near space"],
+    value: Float64[Tensor, "places near"],
+    model: Model,
+) -> Moments:
+    """Universal kriging of each place from its own near sites."""
+    n = near.shape[1]
+    covariance = matern_3_2(chord_distances(near, near), model.length)
+    covariance = covariance + model.nugget * torch.eye(n).to(near)
+    shared = matern_3_2(chord_distances(places[:, None], near)[:, 0], model.length)
+    x, x_new = _trend(near, model), _trend(places, model)
+    factor = torch.linalg.cholesky(covariance)
+    right = torch.cat([x, value[..., None], shared[..., None]], -1)
+    solved = torch.cholesky_solve(right, factor)
+    inner = x.mT @ solved + RIDGE * torch.eye(model.n_terms, right.shape[-1]).to(x)
+    middle, of_value, of_shared = inner.split([model.n_terms, 1, 1], -1)
+    beta = torch.linalg.solve(middle, of_value)
+    rest = value[..., None] - x @ beta
+    weights = solved[..., -1:]
+    mean = (x_new[:, None] @ beta + weights.mT @ rest)[:, 0, 0]
+    gap = x_new[..., None] - of_shared
+    explained = (shared[..., None] * weights).sum((-2, -1))
+    unknown = (gap.mT @ torch.linalg.solve(middle, gap))[:, 0, 0]
+    total = (rest.mT @ torch.cholesky_solve(rest, factor))[:, 0, 0]
+    scale = _variance(total, n - model.n_terms)
+    return Moments(mean, scale * (1 + model.nugget - explained + unknown).clamp_min(RIDGE))
+
+
+def _variance(total: Tensor, freedom: int) -> Tensor:
+    return (total / max(1, freedom)).clamp_min(1e-20)

@@ -1,0 +1,72 @@
+"""Mean outer products of rows of anomalies, some of which are missing."""
+
+import torch
+from jaxtyping import Bool, Float64
+from torch import Tensor
+
+from exfam.fields.base.conditionals import given_near, nearest_columns, patterns
+
+# Multiplications that expectation-maximization may take; beyond, what is missing is filled in
+# from near columns, and only its own variance is added.
+MOST_MULTIPLICATIONS = 2e10
+N_NEAR = 20
+ROUNDS = 2
+
+Rows = Float64[Tensor, "rows columns"]
+Matrix = Float64[Tensor, "columns columns"]
+
+
+def mean_products(
+    values: Rows,
+    shown: Bool[Tensor, "rows columns"],
+    prior: Matrix,
+) -> Matrix:
+    """Expected mean outer products under a covariance half of them and half of `prior`."""
+    values = torch.where(shown, values, 0.0)
+    if bool(shown.all()):
+        return values.T @ values / len(values)
+    n_patterns = len(torch.unique(shown, dim=0))
+    affordable = n_patterns * float(values.shape[1]) ** 3 <= MOST_MULTIPLICATIONS
+    step = _expected if affordable else _filled
+    covariance = prior
+    for _ in range(ROUNDS):
+        products = step(values, shown, covariance)
+        covariance = 0.5 * products + 0.5 * prior
+    return products
+
+
+def _expected(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
+    eye = torch.eye(len(covariance)).to(covariance)
+    total = torch.zeros_like(covariance)
+    for known, rows in patterns(shown):
+        both = known[:, None] & known[None]
+        factor = torch.linalg.cholesky(torch.where(both, covariance, eye))
+        inverse = torch.where(both, torch.cholesky_inverse(factor), 0.0)
+        filled = torch.where(known, values[rows], values[rows] @ inverse @ covariance)
+        left = covariance - covariance @ inverse @ covariance
+        hidden = ~known[:, None] & ~known[None]
+        total += filled.T @ filled + len(rows) * torch.where(hidden, left, 0.0)
+    return total / len(values)
+
+
+def _filled(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
+    columns = torch.arange(len(covariance))
+    near = nearest_columns(covariance, columns, most=8 * N_NEAR)
+    found = given_near(values, shown, covariance, columns, near, n_used=N_NEAR)
+    filled = torch.where(shown, values, found.mean)
+    left = torch.where(shown, 0.0, found.variance).sum(0)
+    return (filled.T @ filled + torch.diag(left)) / len(values)
+
+
+def pairwise_products(values: Rows, shown: Bool[Tensor, "rows columns"]) -> Matrix:
+    """Mean products over the rows that show both, without negative eigenvalues.
+
+    One row more, of unit variance and no correlation, counts among them.
+    """
+    x, seen = torch.where(shown, values, 0.0), shown.double()
+    count = seen.T @ seen + 1
+    products = (x.T @ x + torch.eye(len(count)).to(x)) / count
+    if bool(shown.all()):
+        return products
+    size, axes = torch.linalg.eigh(products)
+    return (axes * size.clamp_min(0.0)) @ axes.T

@@ -1,0 +1,165 @@
+"""Sites that a fit did not see: what is normal there, and what the anomalies of others say."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from exfam.families import StudentT
+from exfam.fields.base.columns import Columns
+from exfam.fields.base.conditionals import MOST_DF, Conditionals, given_all
+from exfam.fields.base.courses import Courses
+from exfam.fields.base.folds import Covariance, Maps, Sites
+from exfam.fields.base.kernel import JITTER, MovingKernel
+from exfam.fields.base.levels import at_points, left_out, model_weights
+
+# Sites left out one by one, and rows that each is predicted on.
+MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9
+FEWEST_SITES = 3
+DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
+# Of the squared standardized error, in sites: what a few sites say is drawn to 1.
+USUAL_SITES = 5.0
+
+
+class Normal(NamedTuple):
+    """Level and spread of new sites; `doubt`: standard deviation of what the level may be off."""
+
+    level: Float64[Tensor, "*places"]
+    scale: Float64[Tensor, "*places"]
+    doubt: Float64[Tensor, "*places"]
+
+    def of(self, place: int) -> "Normal":
+        """Of one place."""
+        return Normal(*(part[place] for part in self))
+
+
+class Surfaces(NamedTuple):
+    """Level and log spread of the sites, for places between them.
+
+    `value`: of each site; `weights`: of the models that krige each of the two
+    """
+
+    points: Float64[Tensor, "sites space"]
+    value: Float64[Tensor, "sites 2"]
+    weights: Float64[Tensor, "2 models"]
+    n_flat: int
+
+    def at(self, points: Float64[Tensor, "places space"]) -> Normal:
+        """What is normal at places, read from the nearest sites."""
+        level, spread = (
+            at_points(points, self.points, self.value[:, k], self.weights[k], self.n_flat)
+            for k in range(2)
+        )
+        return Normal(level.mean, spread.mean.exp(), level.variance.sqrt())
+
+    def of_others(self, sites: Int64[Tensor, "some"]) -> Normal:
+        """What would be normal at some of the sites if they were new."""
+        level, spread = (
+            left_out(self.points, self.value[:, k], self.weights[k], self.n_flat, sites=sites)
+            for k in range(2)
+        )
+        return Normal(level.mean, spread.mean.exp(), level.variance.sqrt())
+
+
+def fit_surfaces(courses: Courses, sites: Sites) -> Surfaces:
+    """The surfaces of level and log spread."""
+    points, value = sites.points, torch.stack([courses.level, courses.scale.log()], -1)
+    weights = [model_weights(points, value[:, k], sites.n_flat) for k in range(2)]
+    return Surfaces(points, value, torch.stack(weights), sites.n_flat)
+
+
+class Extended(NamedTuple):
+    """Covariances of known columns and of new ones behind them, and those of the kernel alone."""
+
+    covariance: Covariance
+    prior: Covariance
+
+
+def extend(
+    covariance: Covariance,
+    prior: Covariance,
+    kernel: MovingKernel,
+    known: Columns,
+    new: Columns,
+    doubt: Float64[Tensor, "new"],
+) -> Extended:
+    """New columns by the kernel from known ones, whose covariance is another than the kernel's.
+
+    With W = K_oo^-1 K_on: C_on = C_oo W and C_nn = W' C_oo W + K_nn - W' K_on, so that where all
+    known columns are shown a new one is kriged from them. `doubt`: of a new site's level, in units
+    of its spread, shared by all of its columns.
+    """
+    between = kernel.between(known, new)
+    eye = torch.eye(len(prior)).to(prior)
+    weights = torch.cholesky_solve(between, torch.linalg.cholesky(prior + JITTER * eye))
+    own = kernel.of(new)
+    shared = covariance @ weights
+    rest = own - weights.T @ between
+    same = new.site[:, None] == new.site[None]
+    block = weights.T @ shared + rest + torch.where(same, doubt[:, None] * doubt, 0.0)
+    return Extended(_bordered(covariance, shared, block), _bordered(prior, between, own))
+
+
+def _bordered(old: Covariance, shared: Tensor, new: Tensor) -> Covariance:
+    return torch.cat([torch.cat([old, shared], 1), torch.cat([shared.T, new], 1)])
+
+
+class Calibration(NamedTuple):
+    """Degrees of freedom of anomalies at new sites, and what their squared scale is multiplied by.
+
+    Of sites of the fit, each left out and predicted as a new one.
+    """
+
+    df: float
+    stretch: float
+
+
+def calibrate(
+    maps: Maps, courses: Courses, surfaces: Surfaces, kernel: MovingKernel
+) -> Calibration:
+    """The calibration under which the values of left-out sites are likeliest."""
+    n_sites, n_maps = len(courses.level), len(maps.panel.time)
+    if n_sites < FEWEST_SITES:
+        return Calibration(DEGREES[0], 1.0)
+    prior = kernel.of(maps.sites.columns)
+    n_rows = min(MOST_ROWS, max(10, int(MOST_NUMBERS / float(len(prior)) ** 3)))
+    index = torch.linspace(0, n_maps - 1, min(n_rows, n_maps)).round().long()
+    rows, shown = maps.rows(courses)
+    some = torch.linspace(0, n_sites - 1, min(MOST_SITES, n_sites)).round().long().unique()
+    normal = surfaces.of_others(some)
+    nats, errors = torch.zeros(len(DEGREES)).double(), []
+    for k, site in enumerate(some.tolist()):
+        there = index[maps.panel.shown[index, site]]
+        if not len(there):
+            continue
+        hidden = maps.sites.columns.site == site
+        given = given_all(rows[there], shown[there] & ~hidden, prior, torch.tensor([site]))
+        value = maps.panel.values[there, site]
+        location = _course_of_others(maps, courses, site, there) + normal.level[k]
+        found = [_placed(given, df, location, normal.of(k)) for df in DEGREES]
+        nats += torch.stack([StudentT().log_prob(value, eta).sum() for eta in found])
+        errors.append(((value - found[0][:, 0]) / found[0][:, 1].exp()).square().mean())
+    stretch = (torch.stack(errors).sum() + USUAL_SITES) / (len(errors) + USUAL_SITES)
+    return Calibration(DEGREES[int(nats.argmax())], float(stretch))
+
+
+def _course_of_others(
+    maps: Maps, courses: Courses, site: int, rows: Int64[Tensor, "rows"]
+) -> Float64[Tensor, "rows"]:
+    """Waves at a site in the plane of all others' waves."""
+    keep, terms = torch.arange(len(courses.level)) != site, maps.sites.terms
+    plane = torch.linalg.pinv(terms[keep]) @ courses.wave[keep]
+    waves = maps.clock.waves(maps.panel.time[rows]) - courses.center
+    return waves @ (terms[site] @ plane)
+
+
+def _placed(
+    given: Conditionals, df: float, location: Float64[Tensor, "rows"], normal: Normal
+) -> Float64[Tensor, "rows 3"]:
+    """Parameters of values where anomalies are given, and the level has its doubt."""
+    level_doubt = (normal.doubt / normal.scale).square()
+    wider = given._replace(variance=given.variance + level_doubt)
+    mean, log_scale, log_excess = wider.student_t(df)[:, 0].unbind(-1)
+    log_scale = log_scale + normal.scale.log()
+    return torch.stack([location + normal.scale * mean, log_scale, log_excess], -1)

@@ -1,0 +1,60 @@
+"""Maps as a table: a row for each time, a column for each site and step back."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor
+
+from exfam.fields.data.facts import is_observed
+from exfam.fields.data.lags import TOLERANCE
+from exfam.groups import Groups
+
+
+class Panel(NamedTuple):
+    """Values of all sites at all times, in increasing time; 0 where not `shown`.
+
+    `earlier`: the row of the map so many steps before, -1 where there is none
+    """
+
+    time: Float64[Tensor, "times"]
+    values: Float64[Tensor, "times sites"]
+    shown: Bool[Tensor, "times sites"]
+    earlier: Int64[Tensor, "times lags"]
+
+    def stacked(
+        self, anomalies: Float64[Tensor, "times sites"]
+    ) -> tuple[Float64[Tensor, "times columns"], Bool[Tensor, "times columns"]]:
+        """Rows that hold each map beside those before it, and what of them is shown."""
+        rows = torch.cat([torch.arange(len(self.time))[:, None], self.earlier], 1)
+        there = (rows >= 0)[..., None] & self.shown[rows]
+        return torch.where(there, anomalies[rows], 0.0).flatten(1), there.flatten(1)
+
+    def take(self, index: Tensor) -> "Panel":
+        """Some of the times, whose earlier maps are not known any more."""
+        return Panel(self.time[index], self.values[index], self.shown[index], self.earlier[index])
+
+
+def panel_of(groups: Groups, *, n_lags: int, step: float) -> Panel:
+    """The maps of the groups that have codes of sites and one column of values."""
+    assert groups.item is not None
+    (column,) = groups.values.values()
+    time = groups.group_attributes["time"].astype(np.float64)
+    order = np.argsort(time, kind="stable")
+    own = groups.elements()
+    row = np.empty(len(groups), dtype=np.int64)
+    row[order] = np.arange(len(groups))
+    rows = np.repeat(row, groups.stop - groups.start)
+    known = is_observed(groups)[own] & (groups.item[own] >= 0)
+    values = np.zeros((len(groups), groups.n_items))
+    shown = np.zeros(values.shape, dtype=bool)
+    at = rows[known], groups.item[own][known]
+    values[at], shown[at] = column[own][known], True
+    time = time[order]
+    wanted = time[:, None] - step * np.arange(1, n_lags + 1)
+    k = np.searchsorted(time, wanted - TOLERANCE * step)
+    candidate = np.minimum(k, max(0, len(time) - 1))
+    there = np.abs(time[candidate] - wanted) <= TOLERANCE * step
+    earlier = np.where(there, candidate, -1)
+    return Panel(*(torch.from_numpy(part) for part in (time, values, shown, earlier)))
