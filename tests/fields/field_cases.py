@@ -39,6 +39,8 @@ TRAINED = ("field-efa", "field-latent-factor")
 # Kinds that know the sites of training alone, and that see earlier maps.
 BOUND = ("field-ridge", "field-ridge-covariance")
 LAGGING = ("field-efa", "field-gaussian", "field-gaussian-process", *BOUND)
+# Kinds whose predictions are Student t, and that choose what is normal themselves.
+HEAVY = ("field-gaussian",)
 # Conditionals of one Gaussian distribution of each map: draws one by one are draws from it.
 JOINT = ("field-gaussian-process", "field-ridge-covariance")
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -85,6 +87,11 @@ def fitted(kind, *, frame=FULL, noise=True, **parameters):
         estimator = make(kind, **parameters).fit(frame)
         _FITTED[key] = (frame, random_weights(estimator, scale=0.3) if noise else estimator)
     return copy.deepcopy(_FITTED[key][1])
+
+
+def seasonal(kind):
+    """Parameters under which what is normal has a course of the year."""
+    return {} if kind in HEAVY else {"standardize": "seasonal"}
 
 
 def new_sites(kind):

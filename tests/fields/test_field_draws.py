@@ -20,6 +20,7 @@ from fields.field_cases import (
     FRAME,
     FULL,
     GROUPS,
+    HEAVY,
     JOINT,
     LAGGING,
     N_SITES,
@@ -296,7 +297,7 @@ def test_values_far_beyond_all_others_are_named(kind):
         make(kind).fit(with_cell(FULL, 3, -1e30))
     # What a fitted model is given may be anything finite: it is improbable, not impossible.
     nats = fitted(kind).log_prob(with_cell(FULL, 3, -1e30))
-    assert np.isfinite(nats).all() and nats[3] < -1e6
+    assert np.isfinite(nats).all() and nats[3] < (-500 if kind in HEAVY else -1e6)
 
 
 @pytest.mark.parametrize("name", ["sample", "forecast", "next_site"])

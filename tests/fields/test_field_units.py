@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam.checks import DataError
 from exfam.families import Gaussian, StudentT
-from fields.field_cases import BOUND, FRAME, FULL, LAGGING, SEEN, every_kind, fitted, make
+from fields.field_cases import BOUND, FRAME, FULL, LAGGING, SEEN, every_kind, fitted, make, seasonal
 
 
 def moved(frame, a, b):
@@ -42,7 +42,7 @@ def assert_same_but_for_the_unit(plain, other, a, b):
 @pytest.mark.parametrize(("a", "b"), [(1e-100, 0.0), (1e-8, -30.0), (1e10, 1e4)])
 def test_a_field_in_another_unit_is_the_same_field(kind, a, b):
     # Seasons are worked out at both ends of what there is.
-    for more in ({}, {"standardize": "seasonal"})[: 1 if a == 1e-8 else 2]:
+    for more in ({}, seasonal(kind))[: 1 if a == 1e-8 else 2]:
         other = make(kind, **more).fit(moved(FULL, a, b))
         assert_same_but_for_the_unit(fitted(kind, noise=False, **more), other, a, b)
 

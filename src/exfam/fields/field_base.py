@@ -15,7 +15,7 @@ def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     shape = plan.shape
     places = torch.from_numpy(plan.places)
     if len(shape.origin):  # as models see them
-        places = (places - torch.tensor(shape.origin).double()) / shape.length
+        places = (places - torch.tensor(shape.origin, dtype=torch.float64)) / shape.length
     frame = fit_frame(places, metric=shape.metric)
     points = frame.points(places, metric=shape.metric)
     panel = panel_of(plan.train, n_lags=shape.lags, step=shape.step)

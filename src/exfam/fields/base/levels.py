@@ -24,6 +24,7 @@ MOST_ENTRIES = 2**22
 
 Numbers = Float64[Tensor, "places"]
 Places = Float64[Tensor, "places space"]
+Sites, Values = Float64[Tensor, "sites space"], Float64[Tensor, "sites"]
 
 
 class Moments(NamedTuple):
@@ -49,7 +50,7 @@ def models(n_flat: int) -> Iterator[Model]:
                 yield Model(n_terms, length, nugget)
 
 
-def model_weights(points: Places, value: Numbers, n_flat: int) -> Float64[Tensor, "models"]:
+def model_weights(points: Sites, value: Values, n_flat: int) -> Float64[Tensor, "models"]:
     """Weights of all models: exp of the sum of leave-one-site-out log densities.
 
     0 for models of more terms than the sites can bear; those of a constant alone below 4 sites.
@@ -70,8 +71,8 @@ def model_weights(points: Places, value: Numbers, n_flat: int) -> Float64[Tensor
 
 
 def left_out(
-    points: Places,
-    value: Numbers,
+    points: Sites,
+    value: Values,
     weights: Float64[Tensor, "models"],
     n_flat: int,
     *,
@@ -91,16 +92,15 @@ def left_out(
 
 def at_points(
     places: Places,
-    points: Places,
-    value: Numbers,
+    points: Sites,
+    value: Values,
     weights: Float64[Tensor, "models"],
     n_flat: int,
 ) -> Moments:
     """The number of new places, from those of their nearest sites."""
     if not weights.any():  # too few sites
         spread = value.var() if len(value) > 1 else value.new_zeros(())
-        whole = Moments(value.mean().expand(len(places)), spread.expand(len(places)))
-        return whole
+        return Moments(value.mean().expand(len(places)), spread.expand(len(places)))
     n_near = min(MOST_NEAR, len(points))
     at_once = max(1, MOST_ENTRIES // max(len(points), n_near**2))
     out = []
@@ -125,7 +125,7 @@ def _mixed(parts: list[tuple[Tensor, Moments]]) -> Moments:
     return Moments(middle, (weight * (variance + (mean - middle).square())).sum(0))
 
 
-def _others(points: Places, value: Numbers, weights: Tensor, n_flat: int, site: int) -> Moments:
+def _others(points: Sites, value: Values, weights: Tensor, n_flat: int, site: int) -> Moments:
     keep = torch.arange(len(points)) != site
     return at_points(points[site : site + 1], points[keep], value[keep], weights, n_flat)
 
@@ -135,7 +135,7 @@ def _trend(points: Float64[Tensor, "*shape space"], model: Model) -> Tensor:
     return torch.cat([torch.ones_like(points[..., :1]), flat], -1)
 
 
-def _left_out(points: Places, value: Numbers, model: Model) -> Moments:
+def _left_out(points: Sites, value: Values, model: Model) -> Moments:
     """With P = A^-1 - A^-1 X (X' A^-1 X)^-1 X' A^-1: v_i - (P v)_i / P_ii, and s^2 / P_ii."""
     eye = torch.eye(len(points)).to(points)
     distance = chord_distances(points, points)

@@ -72,8 +72,8 @@ def fit_surfaces(courses: Courses, sites: Sites) -> Surfaces:
 class Extended(NamedTuple):
     """Covariances of known columns and of new ones behind them, and those of the kernel alone."""
 
-    covariance: Covariance
-    prior: Covariance
+    covariance: Float64[Tensor, "all all"]
+    prior: Float64[Tensor, "all all"]
 
 
 def extend(
@@ -101,7 +101,9 @@ def extend(
     return Extended(_bordered(covariance, shared, block), _bordered(prior, between, own))
 
 
-def _bordered(old: Covariance, shared: Tensor, new: Tensor) -> Covariance:
+def _bordered(
+    old: Covariance, shared: Float64[Tensor, "columns new"], new: Float64[Tensor, "new new"]
+) -> Float64[Tensor, "all all"]:
     return torch.cat([torch.cat([old, shared], 1), torch.cat([shared.T, new], 1)])
 
 
