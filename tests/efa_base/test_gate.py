@@ -12,9 +12,10 @@ from torch import nn
 from efa_base.item_bases import N_ITEMS, fit, rich_groups
 from exfam import EFA
 from exfam.efa import gate
-from exfam.efa.gate import Gain, set_gates
+from exfam.efa.gate import set_gates
 from exfam.efa.networks.based import BasedItems
 from exfam.estimator.evaluate import item_probabilities, item_ranks, log_probs, top_items
+from exfam.estimator.gain import Gain
 from exfam.likelihoods import two_part
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 from model_cases import generator, make_groups

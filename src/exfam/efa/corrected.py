@@ -6,12 +6,13 @@ from typing import Any, NamedTuple
 
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.kept import KeptOutputs
-from exfam.efa.gate import Gain, set_gates
+from exfam.efa.gate import set_gates
 from exfam.efa.held_out import some_to_validate
 from exfam.efa.networks.based import USUAL_WEIGHTS
 from exfam.efa.networks.based_values import USUAL_GATE, ColumnBase
 from exfam.efa.plan import FitPlan, train
 from exfam.efa.value_fits import add_to_bases, fit_value_bases, has_value_base, set_value_gate
+from exfam.estimator.gain import Gain
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.history import History
 

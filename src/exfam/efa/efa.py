@@ -18,7 +18,6 @@ from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, 
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
 from exfam.efa.explaining import ExplainingEstimator
-from exfam.efa.gate import Gain
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.based_values import empty_column
@@ -27,6 +26,7 @@ from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
+from exfam.estimator.gain import Gain
 from exfam.estimator.rules import (
     ANY_NUMBER,
     Choice,

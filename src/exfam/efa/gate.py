@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from scipy.special import stdtrit
 from torch import Tensor
 from torch.nn import functional
 
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.estimator.evaluate import log_probs
+from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
@@ -56,37 +55,6 @@ class _Outputs(NamedTuple):
     def rows(self, rows: slice) -> "_Outputs":
         """Of some targets."""
         return _Outputs(*(part[rows] for part in self))
-
-
-@dataclass(frozen=True)
-class Gain:
-    """What the correction added to its base on the validation groups, in nats a target.
-
-    `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
-    that new data gain a little less. `base_nats`: of the base alone, there. `scale`, `gate`: the
-    weights of the base and of the correction; `mix`: the share that probabilities of the base alone
-    have beside.
-    """
-
-    base_nats: float
-    nats: float
-    low: float
-    high: float
-    n_groups: int
-    scale: float
-    gate: float
-    mix: float = 0.0
-
-    def __str__(self) -> str:
-        if not self.gate:
-            return (
-                "Attention added nothing that validation could see, and is switched off: "
-                "predictions are those of the base."
-            )
-        return (
-            f"Attention added {self.nats:.3f} nats an element to its base (95 % interval "
-            f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
-        )
 
 
 def set_gates(held_out: Sequence[HeldOut], *, seed: int) -> Gain:
@@ -276,16 +244,8 @@ def gain_by_groups(
 def _of_groups(parts: Sequence[tuple[Sums, Sums, float]], weights: Weights) -> Gain:
     """The gain of parts of the validation groups together."""
     added, size, base_nats = zip(*parts, strict=True)
-    total, sizes = np.concatenate(added), np.concatenate(size)
-    n, n_groups = max(1, int(sizes.sum())), int((sizes > 0).sum())
-    mean = float(total.sum() / n)
-    # The error of a ratio of sums over groups; of a single group nothing is known of it.
-    rest = np.square(total - mean * sizes).sum() * n_groups / max(1, n_groups - 1)
-    times = float(stdtrit(max(1, n_groups - 1), 0.975))
-    half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
-    half = half if weights.gate else 0.0
-    nats = sum(base_nats) / n
-    return Gain(nats, mean, mean - half, mean + half, n_groups, *weights)
+    sums = np.concatenate(added), np.concatenate(size)
+    return gain_of_sums(*sums, sum(base_nats), weights=weights)
 
 
 def _added(members: Sequence[TwoPartModel], validation: Groups) -> tuple[Sums, Sums, float]:

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from exfam.efa.gate import Gain, HeldOut, Nats, gain_by_groups
+from exfam.efa.gate import HeldOut, Nats, gain_by_groups
 from exfam.efa.networks.based_values import ColumnBase, KeptValues, input_columns
 from exfam.efa.plan import FitPlan
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.heads import head_of
 from exfam.efa.values.values_base import KeptFeatures, ValueOptions, fit_and_keep, refitted
 from exfam.estimator.evaluate import log_probs, total_nats
+from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
 from exfam.likelihoods.two_part import TwoPartModel

@@ -24,21 +24,21 @@ Targets = Int64[Tensor, "targets"]
 class Conditionals(NamedTuple):
     """Of each target given the others shown, all of mean 0 and some covariance.
 
-    `mean`, `variance`: of a Gaussian; `squares`: x' C^-1 x of the values given; `count`: how many
+    `mean`, `variance`: of a Gaussian; `squares`: x' C^-1 x of the values given; `number`: how many
     """
 
     mean: OfTargets
     variance: OfTargets
     squares: OfTargets
-    count: OfTargets
+    number: OfTargets
 
     def student_t(self, df: float) -> Float64[Tensor, "rows targets 3"]:
         """Parameters of Student t distributions where all are multivariate t with `df`.
 
-        scale^2 = v (df - 2 + squares) / (df + count), with df + count degrees of freedom: what is
+        scale^2 = v (df - 2 + squares) / (df + number), with df + number degrees of freedom: what is
         given says how wild the row is.
         """
-        total = df + self.count
+        total = df + self.number
         stretch = ((df - 2) + self.squares) / total
         log_scale = 0.5 * (self.variance.clamp_min(LEAST_VARIANCE) * stretch).log()
         return torch.stack([self.mean, log_scale, (total - 2).log()], -1)
@@ -119,11 +119,7 @@ def _some_near(
     n_used: int,
 ) -> Conditionals:
     """Of rows of one pattern, or of as many patterns as rows."""
-    usable = known[:, near]
-    rank = torch.where(usable, torch.arange(near.shape[1]), near.shape[1])
-    first = rank.topk(n_used, dim=-1, largest=False, sorted=True).values
-    used = first < near.shape[1]
-    index = near.expand(len(known), -1, -1).gather(-1, first.clamp_max(near.shape[1] - 1))
+    index, used = first_shown(known, near, n_used=n_used)
     block = covariance[index[..., :, None], index[..., None, :]]
     eye = torch.eye(n_used).to(values)
     both = used[..., :, None] & used[..., None, :]
@@ -145,8 +141,18 @@ def _some_near(
         mean, squares = mean[0].T, squares[0].T
     else:
         mean, squares = mean[..., 0], squares[..., 0]
-    count = used.sum(-1).double()
-    return Conditionals(mean, variance.expand_as(mean), squares, count.expand_as(mean))
+    number = used.sum(-1).double()
+    return Conditionals(mean, variance.expand_as(mean), squares, number.expand_as(mean))
+
+
+def first_shown(
+    shown: Bool[Tensor, "patterns columns"], near: Int64[Tensor, "targets near"], *, n_used: int
+) -> tuple[Int64[Tensor, "patterns targets used"], Bool[Tensor, "patterns targets used"]]:
+    """The first columns near each target that are shown, and which of them there are."""
+    rank = torch.where(shown[:, near], torch.arange(near.shape[1]), near.shape[1])
+    first = rank.topk(n_used, dim=-1, largest=False, sorted=True).values
+    there = first < near.shape[1]
+    return near.expand(len(shown), -1, -1).gather(-1, first.clamp_max(near.shape[1] - 1)), there
 
 
 def patterns(shown: Shown) -> Iterator[tuple[Bool[Tensor, "columns"], Int64[Tensor, "_"]]]:

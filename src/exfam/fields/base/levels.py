@@ -24,7 +24,8 @@ MOST_ENTRIES = 2**22
 
 Numbers = Float64[Tensor, "places"]
 Places = Float64[Tensor, "places space"]
-Sites, Values = Float64[Tensor, "sites space"], Float64[Tensor, "sites"]
+Sites = Float64[Tensor, "sites space"]
+Values = Float64[Tensor, "sites"]
 
 
 class Moments(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from exfam.efa.explain import Explanation
-from exfam.efa.gate import Gain
 from exfam.efa.networks.based import BasedItems
+from exfam.estimator.gain import Gain
 from exfam.groups import Groups
 from exfam.plots import layer_map
 from exfam.report.material import Material

@@ -1,0 +1,56 @@
+"""What a correction added to its base."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import stdtrit
+
+Sums = Float[np.ndarray, "groups"]
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What the correction added to its base on the validation groups, in nats a target.
+
+    `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
+    that new data gain a little less. `base_nats`: of the base alone, there. `scale`, `gate`: the
+    weights of the base and of the correction; `mix`: the share that probabilities of the base alone
+    have beside.
+    """
+
+    base_nats: float
+    nats: float
+    low: float
+    high: float
+    n_groups: int
+    scale: float
+    gate: float
+    mix: float = 0.0
+
+    def __str__(self) -> str:
+        if not self.gate:
+            return (
+                "Attention added nothing that validation could see, and is switched off: "
+                "predictions are those of the base."
+            )
+        return (
+            f"Attention added {self.nats:.3f} nats an element to its base (95 % interval "
+            f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
+        )
+
+
+def gain_of_sums(added: Sums, size: Sums, base: float, *, weights: tuple[float, ...]) -> Gain:
+    """The gain of groups: what was added to each, how many targets it has, all nats of the base.
+
+    `weights`: scale, gate and, where there is one, mix
+    """
+    n, n_groups = max(1, int(size.sum())), int((size > 0).sum())
+    mean = float(added.sum() / n)
+    # The error of a ratio of sums over groups; of a single group nothing is known of it.
+    rest = np.square(added - mean * size).sum() * n_groups / max(1, n_groups - 1)
+    times = float(stdtrit(max(1, n_groups - 1), 0.975))
+    half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
+    half = half if weights[1] else 0.0
+    return Gain(base / n, mean, mean - half, mean + half, n_groups, *weights)

@@ -1,0 +1,44 @@
+"""Attention by geometry over innovations, with an output that starts at exactly zero."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from exfam.fields.correction.tokens import Pairs, Tokens
+from exfam.layers import Dropout, mlp
+
+N_HEADS, HIDDEN, DROPOUT = 4, 16, 0.1
+# E|u| of a standard normal: what is above says that neighbors are wild.
+USUAL_SIZE = 0.8
+
+Shifts = Float[Tensor, "rows targets 2"]
+
+
+class PairAttention(nn.Module):
+    """(shift of the location in standard deviations, shift of the log scale) of each target.
+
+    Weights over the columns near a target come from the pair's features alone; read are their
+    innovations and the sizes of these. The last layer is zero at the start.
+    """
+
+    def __init__(self, n_pair: int, n_context: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.scores = mlp([n_pair, HIDDEN, N_HEADS], generator=generator)
+        self.first = mlp([2 * N_HEADS + n_context, HIDDEN], generator=generator)
+        self.dropout = Dropout(DROPOUT)
+        self.last = nn.Linear(HIDDEN, 2)
+        nn.init.zeros_(self.last.weight)
+        nn.init.zeros_(self.last.bias)
+
+    def forward(self, tokens: Tokens, pairs: Pairs) -> Shifts:
+        """The shifts of all targets of some rows."""
+        scores = self.scores(pairs.features)
+        scores = torch.where(pairs.used[..., None], scores, -torch.inf)
+        weights = torch.where(pairs.used[..., None], scores.softmax(-2), 0.0)
+        u = tokens.innovation
+        read = [
+            torch.einsum("...jh,...j->...h", weights, value)
+            for value in (u, torch.where(pairs.used, u.abs() - USUAL_SIZE, 0.0))
+        ]
+        hidden = self.first(torch.cat([*read, tokens.context], -1))
+        return self.last(self.dropout(nn.functional.gelu(hidden)))

@@ -1,0 +1,112 @@
+"""What attention sees of a base: innovations of the values near each target, free of its own."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Float64, Int64
+from torch import Tensor
+
+from exfam.fields.base.columns import Columns
+from exfam.fields.base.conditionals import Conditionals, first_shown
+
+# Innovations beyond count as this many standard deviations.
+FARTHEST = 4.0
+# Added to a distance before its logarithm, in units of the sites' median distance.
+NEARBY = 0.05
+# Columns of each target that attention weighs.
+MOST_NEAR = 32
+
+Matrix = Float64[Tensor, "columns columns"]
+
+
+class Pairs(NamedTuple):
+    """The columns near each target, and what of each pair attention is scored by.
+
+    The first axis has one entry for all rows that show the same, or one a row
+    """
+
+    index: Int64[Tensor, "patterns targets near"]
+    used: Bool[Tensor, "patterns targets near"]
+    features: Float[Tensor, "patterns targets near pair"]
+
+
+class Tokens(NamedTuple):
+    """Rows as attention sees them: innovations, and what is known of each target beside."""
+
+    innovation: Float[Tensor, "rows targets near"]
+    context: Float[Tensor, "rows targets context"]
+
+
+def pairs_of(
+    shown: Bool[Tensor, "patterns columns"],
+    prior: Matrix,
+    columns: Columns,
+    near: Int64[Tensor, "targets _"],
+    *,
+    n_lags: int,
+) -> Pairs:
+    """Pairs of the first targets, whose own columns come first, by geometry and the kernel alone.
+
+    Nothing here comes from the values: an empirical covariance that saw the row would leak.
+    """
+    n_used = min(MOST_NEAR, near.shape[1])
+    index, used = first_shown(shown, near, n_used=n_used)
+    targets = torch.arange(len(near))
+    variance = prior.diagonal()
+    shared = torch.where(used, prior[targets[:, None], index], 0.0)
+    spread = (variance[targets, None] * variance[index]).sqrt()
+    factor = _factor(prior, index, used)
+    beta = torch.cholesky_solve(shared[..., None], factor)[..., 0]
+    way = columns.points[index] - columns.points[targets][:, None]
+    distance = way.square().sum(-1).clamp_min(1e-24).sqrt()
+    lag = columns.lag[index]
+    features = [
+        way[..., 0],
+        way[..., 1] if way.shape[-1] > 1 else torch.zeros_like(distance),
+        distance,
+        (distance + NEARBY).log(),
+        3 * beta,
+        2 * beta.abs().sqrt(),
+        2 * shared / spread,
+        (columns.site[index] == columns.site[targets][:, None]).double(),
+        *((lag == step).double() for step in range(1, n_lags + 1)),
+    ]
+    return Pairs(index, used, torch.stack(features, -1).float())
+
+
+def n_pair_features(n_lags: int) -> int:
+    """How many numbers a pair has."""
+    return 8 + n_lags
+
+
+def tokens_of(
+    rows: Float64[Tensor, "rows columns"],
+    pairs: Pairs,
+    covariance: Matrix,
+    given: Conditionals,
+    df: float,
+    *,
+    around: Float64[Tensor, "rows targets around"],
+) -> Tokens:
+    """Innovations (C_JJ^-1 z_J)_c / sqrt((C_JJ^-1)_cc) of the columns J near each target.
+
+    That of a column given all others of J, of unit variance; the target is not among J. `around`:
+    what else is known of each target
+    """
+    index, used = pairs.index, pairs.used
+    inverse = torch.cholesky_inverse(_factor(covariance, index, used))
+    z = rows[torch.arange(len(rows))[:, None, None], index.expand(len(rows), -1, -1)]
+    z = torch.where(used, z, 0.0)
+    unit = inverse.diagonal(dim1=-2, dim2=-1).sqrt()
+    innovation = torch.einsum("...jk,...k->...j", inverse, z) / unit
+    innovation = torch.where(used, innovation, 0.0).clamp(-FARTHEST, FARTHEST)
+    mean_of_others = z.sum(-1) / used.sum(-1).clamp_min(1)
+    stretch = ((df - 2 + given.squares) / (df + given.number)).log()
+    context = torch.stack([given.mean, stretch, mean_of_others], -1)
+    return Tokens(innovation.float(), torch.cat([context, around], -1).float())
+
+
+def _factor(covariance: Matrix, index: Tensor, used: Tensor) -> Tensor:
+    block = covariance[index[..., :, None], index[..., None, :]]
+    both = used[..., :, None] & used[..., None, :]
+    return torch.linalg.cholesky(torch.where(both, block, torch.eye(index.shape[-1]).to(block)))

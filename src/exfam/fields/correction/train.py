@@ -1,0 +1,144 @@
+"""Corrections trained one for each block of time, and how much of them is kept."""
+
+import copy
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int64
+from rich.progress import Progress
+from torch import Tensor
+
+from exfam.estimator.gain import Gain, gain_of_sums
+from exfam.fields.correction.cross_fit import Crossing, Examples
+from exfam.fields.correction.network import PairAttention
+from exfam.fields.correction.tokens import Pairs
+from exfam.layers import lend_generator
+
+LEARNING_RATE, WEIGHT_DECAY, CLIP = 3e-3, 0.01, 1.0
+LEAST_BATCH, BATCH_SHARE = 32, 1 / 32
+LEAST_STEPS, MOST_EPOCHS, PATIENCE = 20, 25, 5
+AVERAGE = 0.98
+GATES = (0.0, 0.25, 0.5, 0.75, 1.0, 1.25)
+# Blocks of neighboring maps that errors of a gain are taken over.
+MAPS_OF_A_BLOCK = 10
+
+
+class Gates(NamedTuple):
+    """How much of the shifts of location and of log scale is kept."""
+
+    location: float
+    scale: float
+
+
+CLOSED = Gates(0.0, 0.0)
+
+
+def train_members(
+    crossing: Crossing, *, seed: int, progress: bool
+) -> tuple[list[PairAttention], Gates, Gain]:
+    """A correction for each block that stopped it, their gates and what they gain."""
+    folds = crossing.fold.unique().tolist()
+    members, shifts = [], []
+    with Progress(transient=True, disable=not progress) as bar:
+        task = bar.add_task("attention on innovations", total=len(folds) * MOST_EPOCHS)
+        for k in folds:
+            generator = torch.Generator().manual_seed(seed * len(folds) + k)
+            member, shift = _train(crossing, k, generator, lambda: bar.advance(task))
+            members.append(member)
+            shifts.append(shift)
+    gates, gain = _gates([crossing.stopping(k)[0] for k in folds], shifts)
+    return members, gates, gain
+
+
+def _train(
+    crossing: Crossing, k: int, generator: torch.Generator, advance: Callable[[], None]
+) -> tuple[PairAttention, Float[Tensor, "rows targets 2"]]:
+    """A network trained outside block k and stopped by it, and its shifts there."""
+    train, rows = crossing.training(k)
+    stop, stop_rows = crossing.stopping(k)
+    pairs, n = crossing.pairs, len(rows)
+    network = PairAttention(
+        pairs.features.shape[-1], train.tokens.context.shape[-1], generator=generator
+    )
+    average = copy.deepcopy(network).eval()
+    optimizer = torch.optim.AdamW(
+        network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY
+    )
+    size = min(n, max(LEAST_BATCH, int(n * BATCH_SHARE)))
+    of_stop = _pairs_at(pairs, stop_rows)
+    best, kept, since = _mean_nats(average, stop, of_stop), copy.deepcopy(average), 0
+    for _ in range(MOST_EPOCHS):
+        network.train()
+        with lend_generator(generator, network):
+            for batch in _batches(n, size, generator):
+                examples = train.take(batch)
+                shifts = network(examples.tokens, _pairs_at(pairs, rows[batch]))
+                loss = -examples.nats(shifts).sum() / examples.shown.sum().clamp_min(1)
+                optimizer.zero_grad()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+                optimizer.step()
+                with torch.no_grad():
+                    for mean, new in zip(average.parameters(), network.parameters(), strict=True):
+                        mean.lerp_(new, 1 - AVERAGE)
+        advance()
+        nats = _mean_nats(average, stop, of_stop)
+        since += 1
+        if nats > best:
+            best, kept, since = nats, copy.deepcopy(average), 0
+        if since >= PATIENCE:
+            break
+    with torch.no_grad():
+        return kept, kept(stop.tokens, of_stop)
+
+
+def _batches(n: int, size: int, generator: torch.Generator) -> list[Int64[Tensor, "size"]]:
+    """Rows of one epoch, which has at least twenty steps."""
+    n_steps = max(LEAST_STEPS, n // size)
+    passes = -(-n_steps * size // n)
+    order = torch.cat([torch.randperm(n, generator=generator) for _ in range(passes)])
+    return list(order[: n_steps * size].split(size))
+
+
+def _pairs_at(pairs: Pairs, rows: Int64[Tensor, "some"]) -> Pairs:
+    return pairs if len(pairs.index) == 1 else Pairs(*(part[rows] for part in pairs))
+
+
+@torch.no_grad()
+def _mean_nats(network: PairAttention, examples: Examples, pairs: Pairs) -> float:
+    nats = examples.nats(network(examples.tokens, pairs))
+    return float(nats.sum() / examples.shown.sum().clamp_min(1))
+
+
+@torch.no_grad()
+def _gates(
+    stops: list[Examples], shifts: list[Float[Tensor, "rows targets 2"]]
+) -> tuple[Gates, Gain]:
+    """The gates under which held-out values are likeliest; closed where the gain may be chance."""
+    values = torch.cat([stop.shown.sum(1) for stop in stops]).double()
+    alone = _row_nats(stops, shifts, CLOSED)
+    tried = {
+        Gates(location, scale): _row_nats(stops, shifts, Gates(location, scale))
+        for location in GATES
+        for scale in GATES
+    }
+    best = max(tried, key=lambda gates: float(tried[gates].sum()))
+    gain = _gain(tried[best] - alone, values, alone, gate=max(best))
+    if gain.low > 0 or best == CLOSED:
+        return best, gain
+    return CLOSED, _gain(0 * alone, values, alone, gate=0.0)
+
+
+def _gain(added: Tensor, values: Tensor, base: Tensor, *, gate: float) -> Gain:
+    """By blocks of maps that follow each other, which are alike."""
+    block = torch.arange(len(added)) // MAPS_OF_A_BLOCK
+    zeros = torch.zeros(int(block[-1]) + 1).double()
+    sums = [zeros.index_add(0, block, part.double()).numpy() for part in (added, values)]
+    return gain_of_sums(*sums, float(base.sum()), weights=(1.0, gate))
+
+
+def _row_nats(stops: list[Examples], shifts: list[Tensor], gates: Gates) -> Tensor:
+    weight = torch.tensor(gates)
+    pairs = zip(stops, shifts, strict=True)
+    return torch.cat([stop.nats(shift * weight).double().sum(1) for stop, shift in pairs])
