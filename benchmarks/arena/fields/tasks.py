@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from benchmarks.arena.fields.data import FieldData, Maps, plain, with_gaps
@@ -89,7 +90,7 @@ TASKS: dict[str, Callable[[Field], FieldData | Folds]] = {
 
 
 def _data(
-    field: Field, train: Maps, validation: Maps, both: Maps, test: Maps, **task: object
+    field: Field, train: Maps, validation: Maps, both: Maps, test: Maps, **task: Any
 ) -> FieldData:
     return FieldData(
         train=train,
@@ -101,7 +102,7 @@ def _data(
         unit=field.unit,
         period=field.period,
         block=field.block,
-        **task,  # type: ignore[arg-type]
+        **task,
     )
 
 
