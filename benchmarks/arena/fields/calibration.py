@@ -46,7 +46,8 @@ def calibrated(fitted: Fitted, data: FieldData) -> Fitted:
     """Scores with a Student t about them; distributions as they are."""
     if fitted.exact:
         return fitted
-    head = _head(fitted.predict(data.validation), data.validation.truth)
+    n_sites = int(data.validation.target.any(0).sum())
+    head = _head(fitted.predict(data.validation), data.validation.truth, n_sites=n_sites)
 
     def headed(fitted: Fitted) -> Fitted:
         def predict(maps: Maps) -> Any:
@@ -63,7 +64,7 @@ def calibrated(fitted: Fitted, data: FieldData) -> Fitted:
     )
 
 
-def _head(scores: Scores, value: Float[np.ndarray, "targets"]) -> Head:
+def _head(scores: Scores, value: Float[np.ndarray, "targets"], *, n_sites: int) -> Head:
     features = scores.features
     center = float(scores.center.mean()), max(float(scores.center.std()), 1e-12)
     spread = max(float((value - scores.center).std()), 1e-9)
@@ -75,7 +76,9 @@ def _head(scores: Scores, value: Float[np.ndarray, "targets"]) -> Head:
 
     def nats(numbers: Any) -> float:
         given = -head(numbers)(scores).log_prob(value).mean()
-        # Numbers are as if normal with variance 1 about where they start.
-        return float(given + ((numbers - start) ** 2).sum() / 2 / len(value))
+        # Numbers are as if normal with variance 1 about where they start. Features differ between
+        # sites and hardly in time: their weights are learned from as many values as sites.
+        apart = (numbers - start) ** 2
+        return float(given + apart[:4].sum() / 2 / len(value) + apart[4:].sum() / 2 / n_sites)
 
     return head(least(nats, start))

@@ -10,6 +10,8 @@ from benchmarks.arena.kind import Folds
 from jaxtyping import Bool, Float, Int64
 
 N_FOLDS = 9
+# Folds of sites that settings are chosen by where targets are new.
+N_CHOOSING = 3
 HIDDEN = (0.3, 0.6)
 
 
@@ -60,13 +62,16 @@ def gaps(field: Field) -> FieldData:
 def new_sites(field: Field) -> Folds:
     """Every site once as new, given the values of the sites that are not.
 
-    Contenders choose on the sites of the next fold, which `train` lacks as well.
+    Contenders choose on the sites of three other folds, which `train` lacks as well.
     """
     n_sites = field.value.shape[1]
     folds = np.array_split(np.random.default_rng(0).permutation(n_sites), N_FOLDS)
     splits = []
     for number, fold in enumerate(folds):
-        new, chosen_by = (np.isin(np.arange(n_sites), sites) for sites in (fold, folds[number - 1]))
+        others = [folds[(number + step) % N_FOLDS] for step in range(1, N_CHOOSING + 1)]
+        new, chosen_by = (
+            np.isin(np.arange(n_sites), sites) for sites in (fold, np.concatenate(others))
+        )
         known = ~new
         splits.append(
             _data(

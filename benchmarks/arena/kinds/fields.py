@@ -23,7 +23,7 @@ CONTENDERS = {
     **trees.CONTENDERS,
     **inverse_distances.CONTENDERS,
 }
-REFERENCE = "field-efa"
+REFERENCE = "field-gaussian"
 # A field of more sites is judged on one of so many of them, and all are in a set for --full.
 NOAA = "fields/noaa_central_us_1990_1993.csv.gz"
 COLORADO = "fields/colorado_monthly_1950_1997.csv.gz"

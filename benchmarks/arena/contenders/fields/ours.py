@@ -1,8 +1,8 @@
 """exfam's estimators of fields.
 
-`field-efa` is FieldEFA() with its defaults. Closed forms are fitted with every choice to training
-maps, and with the one of least nats on validation once more to all. A further estimator is a line
-of `CONTENDERS`.
+`field-gaussian` and `field-efa` have their defaults. Other closed forms are fitted with every
+choice to training maps, and with the one of least nats on validation once more to all. A further
+estimator is a line of `CONTENDERS`.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,11 +35,13 @@ def closed_form(
     return fit
 
 
-def trained(name: str, **options: Any) -> Callable[[FieldData, int], Fitted]:
-    """Fit an estimator that holds out maps of its own to the training and validation maps."""
+def default(name: str, **options: Any) -> Callable[[FieldData, int], Fitted]:
+    """Fit an estimator that chooses by itself to the training and validation maps."""
 
     def fit(data: FieldData, seed: int) -> Fitted:
-        given = {**options, "seed": seed, "progress": False}
+        declared = getattr(exfam.fields, name)().get_params(deep=False)
+        own = {"seed": seed, "progress": False}
+        given = {**options, **{key: own[key] for key in own.keys() & declared.keys()}}
         return _fitted(name, data.with_train(data.both), given)
 
     return fit
@@ -47,7 +49,8 @@ def trained(name: str, **options: Any) -> Callable[[FieldData, int], Fitted]:
 
 def _fitted(name: str, data: FieldData, options: dict[str, Any]) -> Fitted:
     estimator = getattr(exfam.fields, name)
-    lagged = {"lags": data.lags, "step": 1.0} if "lags" in estimator().get_params() else {}
+    has_lags = "lags" in estimator().get_params(deep=False)
+    lagged = {"lags": data.lags, "step": 1.0} if has_lags else {}
     model = estimator(metric=data.metric, period=data.period, **lagged, **options)
     model.fit(groups_of(data.train, data))
 
@@ -91,7 +94,8 @@ def groups_of(maps: Maps, data: FieldData) -> Groups:
 
 
 CONTENDERS = {
-    "field-efa": Contender(label="FieldEFA()", fit=trained("FieldEFA"), ours=True, is_random=True),
+    "field-gaussian": Contender(label="FieldGaussian()", fit=default("FieldGaussian"), ours=True),
+    "field-efa": Contender(label="FieldEFA()", fit=default("FieldEFA"), ours=True, is_random=True),
     "field-gaussian-process": Contender(
         label="FieldGaussianProcess", fit=closed_form("FieldGaussianProcess"), ours=True
     ),
