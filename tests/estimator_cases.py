@@ -18,7 +18,6 @@ TINY = {
     "efa": {"family": "gaussian", **SIZES, **TRAINING},
     "latent-factor": {"dim": 4, **TRAINING},
     "marginal": {},
-    "shrunk-offset": {"k": 2.0},
 }
 DIRECTIONS = ("bidirectional", "causal")
 # Every estimator, in both directions.
@@ -32,8 +31,6 @@ def make(kind, **parameters):
     chosen = {**COLUMNS, **TINY[kind], "unknown": "unk", **parameters}
     if chosen.get("direction") == "causal":
         chosen = {"order": "rows", **chosen}
-    if kind == "shrunk-offset":
-        chosen.pop("support", None)
     return class_of(kind)(**chosen)
 
 

@@ -27,7 +27,6 @@ SMALL = {
     "efa": {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "head_hidden_dim": 4, **TRAINING},
     "latent-factor": {"dim": 4, **TRAINING},
     "marginal": {},
-    "shrunk-offset": {},
 }
 
 
@@ -55,8 +54,7 @@ def model(kind, *, parts="both", direction="bidirectional", seed=0):
         options |= {"value": "amount", "family": "poisson"}
     if direction == "causal":
         options["order"] = "rows"
-    if kind != "shrunk-offset":
-        options["parts"] = parts
+    options["parts"] = parts
     return forgetful(class_of(kind)(**options).fit(baskets(seed=seed)))
 
 

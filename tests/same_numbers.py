@@ -69,11 +69,12 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
     },
     "latent-factor": {
         "causal": CAUSAL,
-        "pooled": {"intercept": False, "mask_vector": True, "pooling": "sum"},
+        "raw": {"base": "none", "parts": "values"},
+        "levels": {"dim": 0, "parts": "values"},
+        "pooled": {"base": "none", "intercept": False, "mask_vector": True, "pooling": "sum"},
         "ordinal": {"parts": "values", "family": Ordinal(5, start=1)},
     },
     "marginal": {"causal": CAUSAL, "by-item": {"by_item": True, "support": "none"}},
-    "shrunk-offset": {"chosen": {"k": None, "validation_fraction": 0.3}},
     "field-efa": {
         "lag": {"lags": 1},
         "neighbors": {"n_neighbors": 3, "hide": 0.2, "calibrate": False},

@@ -9,7 +9,7 @@ import pytest
 from estimator_cases import COLUMNS, KINDS, WITH_ITEMS, fitted_on, make, ratings
 from exfam import DataError, ExfamError, Groups, SupportError
 from exfam.estimator.evaluate import chosen_levels
-from exfam.families import Binomial, Categorical, Gamma, Poisson
+from exfam.families import Binomial, Gamma, Poisson
 
 FRAME = ratings(least=2)
 GROUPS = Groups.from_frame(FRAME, **COLUMNS)
@@ -61,8 +61,6 @@ def test_one_clear_error(parameters, frame, match):
 def test_parameters_of_baselines():
     with pytest.raises(ExfamError, match="`support` must be one of 'auto', 'hard', 'none'"):
         make("marginal", support="penalty").fit(FRAME)
-    with pytest.raises(ExfamError, match="mean"):
-        make("shrunk-offset", family=Categorical(5, start=1)).fit(FRAME)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -16,15 +16,15 @@ from exfam.families import Poisson
 FRAME = ratings()
 every_kind = pytest.mark.parametrize("kind", KINDS)
 every_trained = pytest.mark.parametrize("kind", TRAINED)
-# Where the model at the end is that of the best epoch: no gate is set after it.
-PLAIN = {"efa": {"base": "none"}}
+# Where the model at the end is all of the best epoch: no base is fitted or weighed beside.
+PLAIN = dict.fromkeys(TRAINED, {"base": "none"})
 
 
 @every_trained
 @pytest.mark.parametrize(("tokens", "steps"), [(10**6, 1), (1, 9), (None, 3)])
 def test_batch_tokens_stand_in_place_of_batch_size(kind, tokens, steps):
     options = {"validation_fraction": 0.25, "max_epochs": 1, "batch_tokens": tokens}
-    assert make(kind, **options, **PLAIN.get(kind, {})).fit(FRAME).history_.steps == steps
+    assert make(kind, **options, **PLAIN[kind]).fit(FRAME).history_.steps == steps
 
 
 @every_trained
@@ -37,8 +37,7 @@ def test_members_of_an_ensemble_share_the_split_and_differ_in_all_else(kind, fra
         member = make(kind)
         member.members_ = whole.members_[number : number + 1]
         # A base of values is fitted once, by the seed of the estimator.
-        own_base = number == 0 or (not fraction and kind != "efa")
-        assert same_bits(alone[number], member) == own_base
+        assert same_bits(alone[number], member) == (number == 0)
 
 
 @every_kind
@@ -67,12 +66,11 @@ class TestWeights:
         with pytest.raises(ExfamError, match="target element of positive weight to fit, got none"):
             make(kind).fit(FRAME, sample_weight=np.zeros(len(FRAME)))
 
-    @pytest.mark.parametrize("kind", ["marginal", "shrunk-offset"])
-    def test_whole_weights_are_repetitions_in_a_fit(self, kind):
+    def test_whole_weights_are_repetitions_in_a_fit(self):
         twice = np.where(FRAME["user"] == "u3", 2, 1)
         copy = FRAME[FRAME["user"] == "u3"].assign(user="again")
-        weighted = make(kind).fit(FRAME, sample_weight=twice).log_prob(FRAME)
-        repeated = make(kind).fit(pd.concat([FRAME, copy])).log_prob(FRAME)
+        weighted = make("marginal").fit(FRAME, sample_weight=twice).log_prob(FRAME)
+        repeated = make("marginal").fit(pd.concat([FRAME, copy])).log_prob(FRAME)
         np.testing.assert_allclose(weighted, repeated, rtol=1e-4, atol=1e-4)
 
     @every_trained
@@ -82,7 +80,7 @@ class TestWeights:
         estimator = make(kind, validation_fraction=0.5).fit(FRAME, sample_weight=weight)
         assert all(row.validation_nats is not None for row in estimator.history_.rows)
         weight = np.random.default_rng(0).random(len(FRAME))
-        estimator = make(kind, validation_fraction=0.4, seed=2, **PLAIN.get(kind, {}))
+        estimator = make(kind, validation_fraction=0.4, seed=2, **PLAIN[kind])
         estimator.fit(FRAME, sample_weight=weight)
         groups = Groups.from_frame(FRAME, **COLUMNS)
         able = np.ones(len(groups), dtype=bool)
@@ -157,7 +155,7 @@ class TestValidation:
     def test_given_validation_is_used(self, kind, as_groups):
         held_out = ratings(seed=5, n_users=4)
         given = Groups.from_frame(held_out, **COLUMNS) if as_groups else held_out
-        estimator = make(kind, **PLAIN.get(kind, {})).fit(FRAME, validation=given)
+        estimator = make(kind, **PLAIN[kind]).fit(FRAME, validation=given)
         best = estimator.history_.best
         assert best.validation_nats == pytest.approx(-estimator.score(held_out), rel=1e-5)
 
@@ -169,22 +167,6 @@ class TestValidation:
         wrong = FRAME.assign(stars=-1.0)
         with pytest.raises(exfam.SupportError, match="`stars` must be .* got -1 at row 0"):
             make("efa", family=Poisson(shift=1)).fit(FRAME, validation=wrong)
-        with pytest.raises(ExfamError, match="`validation_fraction` must be above 0 to choose `k`"):
-            make("shrunk-offset", k=None).fit(FRAME)
-
-
-@pytest.mark.parametrize("k", [2.0, None])
-@pytest.mark.parametrize("prior", [0.5, 7.0])
-def test_item_means_of_shrunk_offsets_are_drawn_to_the_global_one(prior, k):
-    estimator = make("shrunk-offset", item_prior=prior, k=k).fit(FRAME, validation=FRAME)
-    family = estimator.schema_.families["stars"]
-    part = estimator.members_[0].value_part
-    overall, by_movie = FRAME["stars"].mean(), FRAME.groupby("movie")["stars"]
-    expected = (by_movie.sum() + prior * overall) / (by_movie.count() + prior)
-    np.testing.assert_allclose(
-        family.restore(part.item_mean[:, 0]), [*expected, overall], rtol=1e-5
-    )
-    assert part.k == estimator.k_ > 0
 
 
 @pytest.mark.parametrize("direction", DIRECTIONS)

@@ -14,6 +14,8 @@ from exfam.efa.networks.based import network_of
 FRAME = ratings(least=2)
 GROUPS = Groups.from_frame(FRAME, **COLUMNS)
 LEARNED = "transform fit_transform history_ histories_ item_vectors_ item_context_vectors_"
+# Whose vectors are of a network; those of a base of values are its factors.
+RAW = {"latent-factor": {"base": "none"}}
 OF_EFA = ("explain", "explain_item", "explain_value", "position_attention", "partial_fit")
 OWNERS = dict.fromkeys(OF_EFA, ("efa",))
 OWNERS |= dict.fromkeys(LEARNED.split(), TRAINED)
@@ -42,7 +44,8 @@ def test_whatever_efa_has_another_estimator_has_or_says_who_does(kind):
 def test_the_vector_of_a_group_is_the_mean_of_its_elements_or_what_one_more_sees(
     kind, direction, parts
 ):
-    estimator = fitted_on(FRAME, kind, noise=0.5, direction=direction, parts=parts)
+    options = {"direction": direction, "parts": parts, **RAW.get(kind, {})}
+    estimator = fitted_on(FRAME, kind, noise=0.5, **options)
     vectors = estimator.transform(GROUPS)
     assert vectors.shape == (12, 4 if kind == "latent-factor" else 8) and vectors.std(0).min() > 0
     for number in range(12):
@@ -80,7 +83,7 @@ def test_what_a_further_element_would_see(tmp_path):
 def test_no_groups_have_no_vectors_and_several_values_have_one(kind):
     frame = FRAME.assign(seen=np.arange(len(FRAME)) % 2.0)
     for parts, value in (("both", "stars"), ("values", "stars"), ("values", ["stars", "seen"])):
-        estimator = make(kind, parts=parts, value=value).fit(frame)
+        estimator = make(kind, parts=parts, value=value, **RAW.get(kind, {})).fit(frame)
         groups = Groups.from_frame(frame, **COLUMNS | {"value": value})
         width = estimator.dim if kind == "latent-factor" else estimator.embed_dim
         assert estimator.transform(groups).shape == (12, width)

@@ -17,7 +17,7 @@ BY_LABEL = PerItem({"d": SHIFTED, "b": PLAIN}, default=Poisson())
 
 
 def of_values(kind, **parameters):
-    return make(kind, **parameters, **({} if kind == "shrunk-offset" else {"parts": "values"}))
+    return make(kind, **parameters, parts="values")
 
 
 def by_code(fitted):

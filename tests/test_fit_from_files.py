@@ -85,8 +85,7 @@ class TestAnswers:
             expected = nats[groups.source_row[groups.elements()]]
             np.testing.assert_allclose(estimator.log_prob(path), expected, rtol=1e-4, atol=1e-5)
             assert np.isfinite(estimator.predict(path)).all()
-            if kind != "shrunk-offset":
-                assert len(estimator.recommend(path, k=2).items) == len(groups)
+            assert len(estimator.recommend(path, k=2).items) == len(groups)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -57,9 +57,9 @@ def test_names_of_items_are_words_whatever_they_hold():
     assert "寿司" in svgs and "□" not in svgs
 
 
-@pytest.mark.parametrize("kind", ["efa", "latent-factor", "marginal", "shrunk-offset"])
+@pytest.mark.parametrize("kind", ["efa", "latent-factor", "marginal"])
 def test_a_report_leaves_out_what_it_was_not_given_and_the_model_has_not(tmp_path, kind):
-    closed = kind in ("marginal", "shrunk-offset")
+    closed = kind == "marginal"
     lacking = OF_VECTORS if closed else set()
     text = page(tmp_path, model(kind))
     assert left_out(text) == {"Attention", *OF_DATA, *lacking}

@@ -121,7 +121,7 @@ def test_scores_and_predictions_are_those_of_the_models_probabilities():
 def test_baselines_are_those_of_the_parts_and_score_as_they_would_alone():
     fitted, learn = model("efa"), gathered(model("efa"), baskets()).learn
     rivals, left_out = fit_rivals(fitted, learn, seed=0)
-    names = ["latent factor", "shrunk offset", "marginal by item", "marginal", "item-kNN", "EASE"]
+    names = ["latent factor", "levels", "marginal by item", "marginal", "item-kNN", "EASE"]
     assert [rival.name for rival in rivals] == names and not left_out
     groups = gathered(fitted, baskets(seed=2)).scored
     for rival in rivals:
@@ -169,7 +169,11 @@ def test_baselines_that_cannot_be_fitted_say_why():
     ordinal = groups.with_(values={"amount": np.nan_to_num(groups.values["amount"]).clip(0, 2)})
     fitted = Marginal(family=Ordinal(3), parts="values", unknown="unk").fit(ordinal)
     _, left_out = fit_rivals(fitted, ordinal, seed=0)
-    assert left_out[0].startswith("shrunk offset: it needs a family that its mean determines")
+    assert not left_out
+    positive = groups.with_(values={"amount": np.ones(groups.n_rows)}, observed=None)
+    fitted = Marginal(family="exponential", parts="values").fit(positive)
+    _, left_out = fit_rivals(fitted, positive, seed=0)
+    assert left_out[0].startswith("levels: `dim` must be at least 1 for items, and for values")
     vocabulary = {"item": np.arange(200_000)}
     large = groups.with_(values={}, observed=None, vocabulary=vocabulary)
     rivals, left_out = fit_rivals(Marginal().fit(large), large, seed=0)
@@ -233,7 +237,7 @@ def test_tables_hold_the_model_and_its_rivals_best_first():
     items, values = tables(section)
     common = {"this model", "latent factor", "marginal"}
     assert {row[0] for row in items.rows} == common | {"item-kNN", "EASE"}
-    assert {row[0] for row in values.rows} == common | {"shrunk offset", "marginal by item"}
+    assert {row[0] for row in values.rows} == common | {"levels", "marginal by item"}
     for table in (items, values):
         (marked,) = table.marked
         assert table.rows[marked][0] == "this model"

@@ -10,7 +10,7 @@ come from it.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from exfam import EFA, Ordinal, ShrunkOffset
+from exfam import EFA, LatentFactor, Ordinal
 from exfam.plots import attention_map
 
 rng = np.random.default_rng(0)
@@ -27,8 +27,8 @@ new = {name: column[user >= 160] for name, column in ratings.items()}
 columns = {"group": "user", "item": "movie", "value": "stars"}
 family = Ordinal(5, start=1)
 model = EFA(**columns, parts="values", family=family, batch_size=8, progress=False).fit(old)
-baseline = ShrunkOffset(**columns, family="gaussian").fit(old)
-for name, each in {"attention": model, "shrunk offset": baseline}.items():
+baseline = LatentFactor(**columns, parts="values", family=family, dim=0).fit(old)
+for name, each in {"attention": model, "levels alone": baseline}.items():
     error = np.mean((each.predict(new) - new["stars"]) ** 2)
     print(f"{name}: mean squared error {error:.3f}")
 

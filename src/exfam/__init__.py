@@ -56,7 +56,6 @@ _HOMES = {
     "RoundedStudentT": "exfam.families",
     "SentenceClassifier": "exfam.language",
     "SentenceRegressor": "exfam.language",
-    "ShrunkOffset": "exfam.efa.baselines",
     "SkipGram": "exfam.words",
     "StudentT": "exfam.families",
     "SupportError": "exfam.checks",

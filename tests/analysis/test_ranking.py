@@ -176,7 +176,10 @@ def test_groups_that_are_too_short_are_counted():
         (lambda: hide_some(SETS, seed=-1), "`seed` must be"),
         (lambda: rank_items(fitted("efa"), SETS, k=0), "`k` must be an integer >= 1"),
         (lambda: rank_items("efa", SETS), "`model` must be an estimator of items .* got str"),
-        (lambda: rank_items(fitted_on(FRAME, "shrunk-offset"), RATED), "`model` must have an item"),
+        (
+            lambda: rank_items(fitted_on(FRAME, "marginal", parts="values"), RATED),
+            "`model` must have an item",
+        ),
     ],
 )
 def test_what_cannot_be_held_out_or_ranked_is_refused(call, match):

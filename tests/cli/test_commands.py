@@ -120,7 +120,7 @@ def test_help_loads_nothing_heavy():
 import sys
 from exfam.cli import main
 for line in ("--help", "reproduce --list", "reproduce --help", "fit --help",
-             "fit --model table-classifier --help", "fit --model shrunk-offset --print_config"):
+             "fit --model table-classifier --help", "fit --model latent-factor --print_config"):
     heavy = {"torch", "sklearn", "scipy", "pandas", "matplotlib", "duckdb"}
     heavy |= {"pyarrow", "rich", "yaml"} if line == "--help" else set()
     assert main(line.split()) == 0 and not heavy & set(sys.modules), line

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cli.cases import COLUMNS, QUICK, SMALL, STARS, ratings, table, write_csv
-from exfam import EFA, Categorical, Gaussian, Marginal, Ordinal, ShrunkOffset, load, read
+from exfam import EFA, Categorical, Gaussian, LatentFactor, Marginal, Ordinal, load, read
 from exfam.efa.held_out import hold_out_groups
 from exfam.training.history import EpochProgress
 
@@ -48,23 +48,24 @@ def test_the_table_has_the_scores_of_model_and_baselines_on_the_held_out_groups(
         "Marginal": Marginal(**names, support="hard").fit(train),
         "Marginal by item": Marginal(**names, support="hard", by_item=True).fit(train),
     }
-    assert model.support_ == "hard" and set(rows) == {*fitted, "ShrunkOffset"}
+    assert model.support_ == "hard" and set(rows) == {*fitted, "Levels"}
     for name, estimator in fitted.items():
         parts = estimator.score_parts(held_out)
         assert float(rows[name]["nats"]) == pytest.approx(estimator.score(held_out), abs=1e-12)
         assert float(rows[name]["nats_items"]) == pytest.approx(parts["items"], abs=1e-12)
         assert float(rows[name]["nats_stars"]) == pytest.approx(parts["stars"], abs=1e-12)
-    offset = ShrunkOffset(**names).fit(train)
-    assert float(rows["ShrunkOffset"]["nats_stars"]) == pytest.approx(offset.score(held_out))
-    assert rows["ShrunkOffset"]["nats"] == "" and rows["Marginal"]["epochs"] == ""
+    levels = LatentFactor(**names, parts="values", dim=0).fit(train)
+    assert float(rows["Levels"]["nats_stars"]) == pytest.approx(levels.score(held_out))
+    assert rows["Levels"]["nats"] == "" and rows["Marginal"]["epochs"] == ""
     assert int(rows["EFA"]["epochs"]) == 2 and float(rows["EFA"]["seconds"]) > 0
 
 
 def test_a_baseline_that_cannot_be_is_left_out_and_reported(run, folder, tmp_path):
-    words = [*COLUMNS, *STARS, *QUICK, "-o", tmp_path / "n", "--format", "csv"]
+    stars = ["--value", "stars", "--family", "exponential"]
+    words = [*COLUMNS, *stars, *QUICK, "-o", tmp_path / "n", "--format", "csv"]
     _, out, err = run("fit", folder / "ratings.csv", *words)
     assert [row["model"] for row in table(out)] == ["EFA", "Marginal", "Marginal by item"]
-    assert "ShrunkOffset is left out: `family` must be determined by its mean" in err
+    assert "Levels is left out: `dim` must be at least 1 for items, and for values without" in err
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_a_baseline_that_cannot_be_is_left_out_and_reported(run, folder, tmp_pat
         ("efa", ["--attributes", "genre", "--known", "genre", *QUICK], {"known": "genre"}),
         ("latent-factor", ["--dim", "3", "--max-epochs", "1"], {"dim": 3, "max_epochs": 1}),
         ("marginal", ["--by-item", "--smoothing", "2"], {"by_item": True, "smoothing": 2.0}),
-        ("shrunk-offset", ["--k", "2"], {"k": 2.0}),
+        ("latent-factor", ["--parts", "values", "--dim", "0"], {"dim": 0}),
     ],
 )
 def test_every_model_is_fitted_and_saved(results, tmp_path, model, words, parameters):
@@ -201,7 +202,7 @@ def test_scores_of_what_was_seen_and_baselines_that_are_ahead_are_reported(run, 
     words = ["--group", "user", "--item", "movie", "--value", "stars", *QUICK, "-o", model]
     err = run("fit", file, *words, "--learning-rate", "1e-9")[2]
     assert re.search(
-        r"(Marginal|Marginal by item|ShrunkOffset) is ahead of EFA by \d+\.\d{3} nats( of 'stars')?"
+        r"(Marginal|Marginal by item|Levels) is ahead of EFA by \d+\.\d{3} nats( of 'stars')?"
         r" on held-out groups: use it \(--model [\w -]+\), or give EFA more data",
         err,
     )

@@ -218,17 +218,16 @@ class Mixed:
 
 @dataclass(frozen=True, eq=False)
 class OfMixture:
-    """The predictive distributions of an exfam estimator of the value less `less`."""
+    """The predictive distributions of an exfam estimator."""
 
     mixture: Any
     form: str
-    less: float = 0.0
 
     def log_prob(self, value: Values) -> Values:
-        return self.mixture.log_prob(torch.as_tensor(value - self.less)).numpy()
+        return self.mixture.log_prob(torch.as_tensor(value)).numpy()
 
     def at_most(self, value: Values) -> Values:
-        return self.mixture.cdf(torch.as_tensor(value - self.less)).numpy()
+        return self.mixture.cdf(torch.as_tensor(value)).numpy()
 
     def below(self, value: Values) -> Values:
         return self.at_most(value) if self.form == "real" else self.at_most(value - 1)
@@ -236,7 +235,7 @@ class OfMixture:
     def center(self) -> Values:
         if self.form == "count":
             return mean_log1p(self.at_most, self.mixture.eta.shape[1])
-        return self.mixture.center().numpy() + self.less
+        return self.mixture.center().numpy()
 
 
 # Exactly summed up to the first, then by stretches of a quarter.

@@ -1,56 +1,23 @@
-"""Cheap baselines with the same face: frequencies and means, no context or hardly any."""
+"""The cheapest baseline with the same face: frequencies and distributions, no context."""
 
-from functools import partial
 from typing import Any
 
 import torch
 
-from exfam.checks import ExfamError
 from exfam.efa.declarations import PARTS, OnlyIn
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.marginals import MarginalItems, MarginalValues, fit_marginal_values
-from exfam.efa.networks.shrunk_offsets import ShrunkOffsetValues, choose_k, fit_shrunk_offset
 from exfam.efa.plan import FitPlan, log_frequencies
 from exfam.estimator.base import parameter
-from exfam.estimator.rules import Choice, Flag, OrNone, Positive
+from exfam.estimator.rules import Choice, Flag, Positive
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 
-class _Baseline(GroupEstimator):
-    """A baseline that counts, without training, attributes or positions."""
-
-    validation_fraction: float = parameter(
-        text="share of the groups held out; a fit without choices does not use them", default=0.0
-    )
-    seed: int = parameter(
-        text="of that split; groups are numbered as they first appear in the data, so that another"
-        " order of the rows is another split",
-        default=0,
-    )
-    unknown: str = parameter(
-        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
-        'counts them), "ignore" (leave such elements out) or "error"',
-        default="unk",
-    )
-    attributes = group_attributes = known = ()
-    position = None
-    explain = OnlyIn("EFA")
-    explain_item = OnlyIn("EFA")
-    explain_value = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
-    partial_fit = OnlyIn("EFA")
-    transform = OnlyIn("EFA", "LatentFactor")
-    fit_transform = OnlyIn("EFA", "LatentFactor")
-    history_ = OnlyIn("EFA", "LatentFactor")
-    histories_ = OnlyIn("EFA", "LatentFactor")
-    item_vectors_ = OnlyIn("EFA", "LatentFactor")
-    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
-
-
-class Marginal(_Baseline):
+class Marginal(GroupEstimator):
     """Item frequencies and one distribution of values for all, or for each item; no context.
 
-    With hard support the frequencies are renormalized over the items not in the context.
+    The baseline that counts, without training, attributes or positions. With hard support the
+    frequencies are renormalized over the items not in the context.
 
     {parameters}
 
@@ -79,6 +46,32 @@ class Marginal(_Baseline):
         default=False,
     )
     smoothing: float = parameter(Positive(), "occurrences added to every item", default=1.0)
+    validation_fraction: float = parameter(
+        text="share of the groups held out; a fit without choices does not use them", default=0.0
+    )
+    seed: int = parameter(
+        text="of that split; groups are numbered as they first appear in the data, so that another"
+        " order of the rows is another split",
+        default=0,
+    )
+    unknown: str = parameter(
+        text='items never seen in training: "unk" (keep them as unknown, with a warning that '
+        'counts them), "ignore" (leave such elements out) or "error"',
+        default="unk",
+    )
+    attributes = group_attributes = known = ()
+    position = None
+    explain = OnlyIn("EFA")
+    explain_item = OnlyIn("EFA")
+    explain_value = OnlyIn("EFA")
+    position_attention = OnlyIn("EFA")
+    partial_fit = OnlyIn("EFA")
+    transform = OnlyIn("EFA", "LatentFactor")
+    fit_transform = OnlyIn("EFA", "LatentFactor")
+    history_ = OnlyIn("EFA", "LatentFactor")
+    histories_ = OnlyIn("EFA", "LatentFactor")
+    item_vectors_ = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0
@@ -113,77 +106,3 @@ class Marginal(_Baseline):
             MarginalItems(torch.zeros(n_items)) if items else None,
             MarginalValues(torch.zeros(rows, n_params)) if values else None,
         )
-
-
-class ShrunkOffset(_Baseline):
-    """Item mean + (sum of the group's other residuals) / (their number + k), as a family's mean.
-
-    The baseline that a rating model must beat. Values only. Item means are drawn to the global mean
-    by `item_prior` observations: an item rated once is halfway there by default.
-
-    {parameters}
-
-    >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
-    >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
-    >>> model.fit(frame).predict(frame).round(1)
-    array([4. , 3.5, 2.5, 2. ])
-    """
-
-    kind = "shrunk-offset"
-    direction: str = parameter(
-        text='"bidirectional" (all others\' residuals) or "causal" (earlier ones\')',
-        default="bidirectional",
-    )
-    family: Any = parameter(
-        text="a family that its mean determines, or a dict by value column", default="gaussian"
-    )
-    k: float | None = parameter(
-        OrNone(Positive()),
-        "strength of the shrinkage in observations; None chooses it on validation",
-        default=5.0,
-    )
-    item_prior: float = parameter(
-        Positive(),
-        "strength in observations by which item means are drawn to the global mean",
-        default=1.0,
-    )
-    validation_fraction: float = parameter(
-        text="share of the groups held out, to choose `k` by", default=0.0
-    )
-    parts, support = "values", "none"
-
-    def _fit_members(self, plan: FitPlan) -> None:
-        families = plan.schema.families
-        fit = partial(
-            fit_shrunk_offset,
-            direction=self.direction,
-            n_items=plan.schema.n_items or 0,
-            item_prior=float(self.item_prior),
-            weight=plan.weight,
-        )
-        self.k_ = self.k
-        if self.k_ is None:
-            if plan.validation is None:
-                raise ExfamError(
-                    "`validation_fraction` must be above 0 to choose `k`, got 0. Pass k=…, a "
-                    "validation_fraction, or fit(…, validation=…)."
-                )
-            self.k_ = choose_k(plan.train, plan.validation, families, fit=fit)
-        self.members_ = [self._member(fit(plan.train, families, k=self.k_))]
-
-    def _member(self, part: ShrunkOffsetValues) -> TwoPartModel:
-        return TwoPartModel(
-            direction=self.direction, value_part=part, families=self.schema_.families
-        )
-
-    def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
-        families, n_columns = self.schema_.families, len(self.schema_.families)
-        part = ShrunkOffsetValues(
-            families,
-            k=self.k_ or 1.0,
-            direction=self.direction,
-            item_mean=torch.zeros((self.schema_.n_items or 0) + 1, n_columns),
-            low=torch.zeros(n_columns),
-            high=torch.zeros(n_columns),
-        )
-        return self._member(part)

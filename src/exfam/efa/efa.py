@@ -20,7 +20,7 @@ from exfam.efa.explain import group_vectors
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.based import BasedItems, network_of
-from exfam.efa.networks.based_values import empty_column
+from exfam.efa.networks.based_values import empty_columns, shapes_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.efa.value_fits import has_value_base
@@ -329,8 +329,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         gain, of_values = (None if found is None else asdict(found) for found in gains)
         # Members have bases of different shapes where some say more with contexts.
         shapes = [None if base is None else base_shape(base) for base in bases]
-        columns: Any = [getattr(member.value_part, "columns", []) for member in self.members_]
-        bases_of_values = [[column.shape() for column in some] for some in columns]
+        bases_of_values = [shapes_of(member.value_part) for member in self.members_]
         found: dict[str, Any] = {"base": shapes, "gain": gain, "value_gain": of_values}
         found |= {"value_bases": bases_of_values}
         found |= {"encoding": self.encoding_, "resolved": self.resolved_}
@@ -352,11 +351,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         if isinstance(shape, list):  # older versions had one of all members
             shape = shape[config["member"]]
         starts: dict[str, Any] = {"base": None if shape is None else empty_base(shape)}
-        if of_values := config.get("value_bases"):
-            families = self.schema_.families
-            starts["value_bases"] = [
-                empty_column(one, families[one["column"]]) for one in of_values[config["member"]]
-            ]
+        starts["value_bases"] = empty_columns(config, self.schema_.families)
         return self._build(generator, items=config["items"], values=config["values"], **starts)
 
     @property

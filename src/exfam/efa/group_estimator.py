@@ -281,7 +281,6 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             "values": first.value_part is not None,
             "support": self.support_,
             "ordered": self.ordered_,
-            "k": getattr(self, "k_", None),
         }
         return config, {}
 
@@ -289,8 +288,6 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         self.schema_ = Schema.from_config(config["schema"])
         self.support_, self.vocabulary_ = config["support"], vocabulary
         self.ordered_ = config.get("ordered", False)
-        if config["k"] is not None:
-            self.k_ = config["k"]
 
     def _restored_member(self, config: Any) -> TwoPartModel:
         generator = torch.Generator().manual_seed(0)

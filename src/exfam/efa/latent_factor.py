@@ -1,5 +1,6 @@
-"""The latent factor estimator: every element of the context counts alike."""
+"""The latent factor estimator: items of the context count alike, values have a factor model."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,12 @@ from exfam.checks import ExfamError
 from exfam.efa.declarations import GroupTraining, OnlyIn, PartsModel
 from exfam.efa.explain import pooled_vectors
 from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.networks.based_values import (
+    BasedValues,
+    ColumnBase,
+    empty_columns,
+    shapes_of,
+)
 from exfam.efa.networks.context import CONTEXT_POOLINGS
 from exfam.efa.networks.factor_network import (
     LatentFactorSettings,
@@ -19,21 +26,25 @@ from exfam.efa.networks.factor_network import (
     build_latent_factor_values,
 )
 from exfam.efa.plan import FitPlan, train
+from exfam.efa.value_fits import factors_of_groups, fit_alone, has_value_base
 from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, Whole
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 
 class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
-    """A linear latent factor model: exponential family attention with equal weights.
+    """Latent factor models of items and of values.
 
-    Items: eta_i = rho . pooled context vectors; values: kappa_i = rho_{x_i} . pooled alpha_{x_j}
-    y_j. Attributes and positions play no part.
+    Items: eta_i = rho . pooled context vectors, which is exponential family attention with equal
+    weights. Values: the base of `EFA`, a factor model with levels of items and groups, at a rank of
+    `dim`; `dim=0` has the levels alone. With base="none", or a family that bases do not know, those
+    of the paper: kappa_i = rho_{x_i} . pooled alpha_{x_j} y_j. Attributes and positions play no
+    part, but neighbors count in an order.
 
     {parameters}
 
-    After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `history_` (of the first member),
-    `histories_`, `item_vectors_` and `item_context_vectors_`.
+    After `fit`: `members_`, `schema_`, `vocabulary_`, `support_`, `history_` (of the first member;
+    bases have none), `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", propositions 1 and 3.
 
     >>> frame = {"user": [1, 1, 1, 2, 2, 2], "movie": list("abcabd"), "stars": [5, 3, 1, 4, 3, 2]}
@@ -43,7 +54,16 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """
 
     kind = "latent-factor"
-    dim: int = parameter(Whole(), "number of factors", default=32)
+    dim: int = parameter(
+        Whole(least=0), "number of factors; 0 only of values that have a base", default=32
+    )
+    base: str = parameter(
+        Choice(("auto", "none")),
+        'how values are modeled: "auto" is the base of `EFA`, in closed form, if it knows their '
+        'families; "none" is the model of the paper, trained on raw values. A base of values '
+        "needs none of the parameters of training, nor the following three",
+        default="auto",
+    )
     pooling: str = parameter(
         Choice(CONTEXT_POOLINGS),
         '"mean" over the context, "sum", or "paper": the sum over the group\'s final length '
@@ -67,9 +87,25 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     partial_fit = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:
-        if plan.schema.n_items is None:
-            raise ExfamError("`item` must be given, since items have the factors, got none.")
-        self.members_, self.histories_ = train(self, plan)
+        if plan.schema.n_items is None and self.dim:
+            raise ExfamError(
+                "`item` must be given, since items have the factors, got none. Pass dim=0 for a "
+                "level of each group alone."
+            )
+        columns: list[ColumnBase] = []
+        if self.base != "none" and has_value_base(plan):
+            given = {"direction": self.direction, "seed": int(self.seed), "rank": int(self.dim)}
+            columns = fit_alone(plan, **given)
+            plan = replace(plan, values=False)
+        members: list[TwoPartModel | None] = [None]
+        if plan.items or plan.values:
+            if not self.dim:
+                raise ExfamError(
+                    "`dim` must be at least 1 for items, and for values without a base, got 0. "
+                    "Pass parts='values' and a family that bases know."
+                )
+            members, self.histories_ = train(self, plan)
+        self.members_ = [_with_values(member, columns, self.direction) for member in members]
 
     def _build(
         self,
@@ -99,24 +135,75 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
             sampler=sampler,
         )
 
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        config, tensors = super()._state()
+        shapes = [shapes_of(member.value_part) for member in self.members_]
+        return config | {"value_bases": shapes}, tensors
+
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        super()._restore(config, tensors, vocabulary)
+        if "value_bases" not in config:  # older versions had none
+            self.base = self.parameters_["base"] = "none"
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
+        columns = empty_columns(config, self.schema_.families)
+        has_items = config["items"]
+        member = None
+        if has_items or not columns:
+            member = super()._restored_member(config | {"values": not columns and config["values"]})
+        return _with_values(member, columns, self.direction)
+
     @property
     def item_vectors_(self) -> Float[np.ndarray, "items dim"]:
-        """Center vectors (rho) of the first member: of its item part, else of its value part."""
-        return self._first_part().center.vectors().detach().cpu().numpy()
+        """Center vectors (rho) of the first member: of its item part, else of its value part.
+
+        Of a base of values the items' factors, by column side by side.
+        """
+        return self._vectors("center")
 
     @property
     def item_context_vectors_(self) -> Float[np.ndarray, "items dim"]:
-        """Context vectors (alpha) of the first member, of the same part as `item_vectors_`."""
-        return self._first_part().context.vectors().detach().cpu().numpy()
+        """Context vectors (alpha) of the first member, of the same part as `item_vectors_`.
+
+        A base of values has the same ones.
+        """
+        return self._vectors("context")
+
+    def _vectors(self, name: str) -> Float[np.ndarray, "items dim"]:
+        part = self._first_part()
+        if not isinstance(part, BasedValues):
+            return getattr(part, name).vectors().detach().cpu().numpy()
+        columns: Any = part.columns
+        found = [column.base().model.loading[: self.schema_.n_items or 0, 1:] for column in columns]
+        return np.concatenate(found, 1, dtype=np.float32)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the pooled context that a further element would see (first member).
 
-        Of the item part, or of the value part if there is no other.
+        Of the item part, or of the value part if there is no other; of a base of values the means
+        of the group's factors, by column side by side.
         """
         inputs, part = self._inputs(X), self._first_part()
+        if isinstance(part, BasedValues):
+            columns: Any = list(part.columns)
+            return factors_of_groups(columns, inputs.groups).astype(np.float32)
         return pooled_vectors(self.members_[0], part, inputs.groups, self.schema_)
 
     def _first_part(self) -> Any:
         self._check_fitted()
         return self.members_[0].item_part or self.members_[0].value_part
+
+
+def _with_values(
+    member: TwoPartModel | None, columns: list[ColumnBase], direction: str
+) -> TwoPartModel:
+    """A member, if there is one, with bases of values, if there are any."""
+    if member is not None and not columns:
+        return member
+    return TwoPartModel(
+        direction=direction,
+        item_part=None if member is None else member.item_part,
+        value_part=BasedValues(columns, None),
+        families={column.column: column.family for column in columns},
+        support=None if member is None else member.support,
+    )

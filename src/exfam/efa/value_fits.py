@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float64
 
 from exfam.efa.gate import HeldOut, Nats, gain_by_groups
 from exfam.efa.networks.based_values import ColumnBase, KeptValues, input_columns
 from exfam.efa.plan import FitPlan
 from exfam.efa.values.cells import ValueCells, base_values, value_cells
 from exfam.efa.values.heads import head_of
+from exfam.efa.values.leave_one_out import group_factors
 from exfam.efa.values.values_base import KeptFeatures, ValueOptions, fit_and_keep, refitted
 from exfam.estimator.evaluate import log_probs, total_nats
 from exfam.estimator.gain import Gain
@@ -31,16 +33,17 @@ def has_value_base(plan: FitPlan) -> bool:
 
 
 def fit_value_bases(
-    plan: FitPlan, *, direction: str, seed: int
+    plan: FitPlan, *, direction: str, seed: int, rank: int | None = None
 ) -> tuple[FitPlan, list[ColumnBase]]:
     """A base of each column, and the plan with the groups that corrections may be trained on.
 
-    Those are all, unless there are so many that only some were left out of a fit.
+    Those are all, unless there are so many that only some were left out of a fit. The rank is
+    chosen where it is None.
     """
     bases, usable, train = [], np.ones(len(plan.train), dtype=bool), plan.train
     # Elements by an order; positions without one are places on a map.
     ordered = bool(train.ordered)
-    options = ValueOptions(causal=direction == "causal", ordered=ordered, seed=seed)
+    options = ValueOptions(causal=direction == "causal", ordered=ordered, rank=rank, seed=seed)
     for column, family in plan.schema.families.items():
         cells = _counted(train, column, family, plan.weight, n_items=_n_items(plan))
         fitted, kept = fit_and_keep(cells, _n_items(plan), family.of_units, options)
@@ -55,6 +58,30 @@ def fit_value_bases(
         usable &= known | (np.diff(cells.only_observed().offset) == 0)
         bases.append(base)
     return (plan if usable.all() else replace(plan, train=train[usable])), bases
+
+
+def fit_alone(plan: FitPlan, *, direction: str, seed: int, rank: int) -> list[ColumnBase]:
+    """Bases of a rank that nothing corrects: no groups are held out."""
+    _, bases = fit_value_bases(
+        replace(plan, train=plan.groups), direction=direction, seed=seed, rank=rank
+    )
+    for base in bases:
+        base.kept = None
+    return bases
+
+
+def factors_of_groups(
+    bases: Sequence[ColumnBase], groups: Groups
+) -> Float64[np.ndarray, "groups factors"]:
+    """The means of the groups' factors given all their values, by column side by side."""
+    found = []
+    for column in bases:
+        model = column.base().model
+        cells = _counted(
+            groups.with_(role=None), column.column, column.given, None, n_items=model.n_items
+        )
+        found.append(group_factors(model, cells.only_observed()))
+    return np.concatenate(found, 1)
 
 
 def _n_items(plan: FitPlan) -> int:

@@ -31,7 +31,6 @@ REGISTRY = {
         ("efa", "efa.efa", "EFA", "groups"),
         ("latent-factor", "efa.latent_factor", "LatentFactor", "groups"),
         ("marginal", "efa.baselines", "Marginal", "groups"),
-        ("shrunk-offset", "efa.baselines", "ShrunkOffset", "groups"),
         ("field-efa", "fields.efa", "FieldEFA", "fields"),
         ("field-latent-factor", "fields.latent_factor", "FieldLatentFactor", "fields"),
         ("field-climatology", "fields.baselines", "FieldClimatology", "fields"),

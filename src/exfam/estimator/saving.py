@@ -71,12 +71,14 @@ def load_estimator(path: str | PathLike[str], *, expected: type | None = None) -
     # Every byte is as it was saved, but another version of exfam or another program may have.
     with model_file_errors(path):
         kind = stored.config.get("estimator")
-        if kind not in REGISTRY:
+        # A class of another package is loaded by itself alone.
+        is_own = expected is not None and getattr(expected, "kind", "") == kind
+        if not is_own and kind not in REGISTRY:
             raise ModelFileError(
                 f"`path` must hold an estimator of this version, got {kind!r} in {path}. Upgrade "
-                "exfam."
+                "exfam, or call `load` of the class if another package has it."
             )
-        kind_class = class_of(kind)
+        kind_class: Any = expected if is_own else class_of(kind)
         if expected not in (None, kind_class):
             raise ModelFileError(
                 f"`path` must hold a saved {expected.__name__}, got {kind_class.__name__} in "

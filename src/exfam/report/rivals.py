@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 
 from exfam.checks import ExfamError
-from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.baselines import Marginal
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.recommenders import LinearRecommender, ease, item_knn
@@ -68,7 +67,7 @@ def _recipes(
         trained = common | {"parts": parts, "support": support, "seed": seed}
         yield "latent factor", lambda: _latent_factor(learn, trained)
     if values:
-        yield "shrunk offset", lambda: _shrunk_offset(model, learn, common)
+        yield "levels", lambda: _levels(learn, common | {"seed": seed})
     if values and knows_items:
         by_item = Marginal(**common, parts="values", by_item=True)
         yield "marginal by item", lambda: Rival("marginal by item", by_item.fit(learn))
@@ -79,15 +78,9 @@ def _recipes(
         yield "EASE", lambda: _ease(learn)
 
 
-def _shrunk_offset(model: GroupEstimator, learn: Groups, common: dict[str, Any]) -> Rival:
-    for family in model.schema_.families.values():
-        try:
-            family.from_mean(torch.zeros(1))
-        except ExfamError as error:
-            raise ExfamError(
-                f"it needs a family that its mean determines, which {family.name} is not."
-            ) from error
-    return Rival("shrunk offset", ShrunkOffset(**common).fit(learn), "k = 5")
+def _levels(learn: Groups, common: dict[str, Any]) -> Rival:
+    levels = LatentFactor(**common, parts="values", dim=0, progress=False)
+    return Rival("levels", levels.fit(learn), "of items and groups")
 
 
 def _ease(learn: Groups) -> Rival:
@@ -111,7 +104,8 @@ def _latent_factor(learn: Groups, common: dict[str, Any]) -> Rival:
         **common, dim=16, max_epochs=epochs, patience=4, learning_rate=2e-2, progress=False
     )
     model.fit(used)
-    note = f"16 factors, {quantity(len(model.history_), 'epoch')}"
+    histories = getattr(model, "histories_", [])  # a base of values has none
+    note = ", ".join(["16 factors", *(quantity(len(some), "epoch") for some in histories)])
     if len(used) < len(learn):
         note += f", {len(used):,} of {quantity(len(learn), 'group')}"
     return Rival("latent factor", model, note)

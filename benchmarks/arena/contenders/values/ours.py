@@ -13,9 +13,9 @@ from benchmarks.arena.kind import Contender, Fitted
 from benchmarks.arena.values.data import ValueData
 from benchmarks.arena.values.distributions import OfMixture
 
-from exfam import EFA, LatentFactor, ShrunkOffset
+from exfam import EFA, LatentFactor
 from exfam.estimator.evaluate import value_parameters
-from exfam.families import Binomial, Family, Gaussian, NegativeBinomial, Ordinal
+from exfam.families import Family, Gaussian, NegativeBinomial, Ordinal
 from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
 from exfam.groups.arrange import compact, concatenate
@@ -29,34 +29,26 @@ def family_of(data: ValueData) -> Family:
     return NegativeBinomial(shift=int(low > 0)) if data.form == "count" else Gaussian()
 
 
-def _of_mean(data: ValueData) -> tuple[Family, float]:
-    """The family of that form that its mean determines, and what values are less by."""
-    low, high = data.limits
-    return (Binomial(int(high - low)), low) if data.form == "ordinal" else (family_of(data), 0.0)
-
-
 def fitting(
-    build: Callable[..., Any], *, by_mean: bool = False, by_form: bool = True, **options: Any
+    build: Callable[..., Any], *, by_form: bool = True, **options: Any
 ) -> Callable[[ValueData, int], Fitted]:
     """Fit an estimator of values to the training and validation groups.
 
-    `by_mean`: whether it needs a family that its mean determines
     `by_form`: whether it is given a family
     """
 
     def fit(data: ValueData, seed: int) -> Fitted:
-        family, less = _of_mean(data) if by_mean else (family_of(data), 0.0)
-        given = {"family": {"value": family}} if by_form else {}
+        given = {"family": {"value": family_of(data)}} if by_form else {}
         model = build(direction=data.direction, seed=seed, **given, **options)
         # Estimators hold out groups of their own.
-        model.fit(_lowered(compact(concatenate([data.train, data.validation])), less))
+        model.fit(compact(concatenate([data.train, data.validation])))
 
         def predict(groups: Groups) -> Any:
-            lowered = _lowered(compact(groups), less)
-            eta = value_parameters(model.members_, lowered)["value"].double()
-            item = torch.as_tensor(np.asarray(lowered.item).astype(np.int64))
+            own = compact(groups)
+            eta = value_parameters(model.members_, own)["value"].double()
+            item = torch.as_tensor(np.asarray(own.item).astype(np.int64))
             mixture = Mixture(model.members_[0].families["value"], eta, item)
-            return OfMixture(mixture, data.form, less)
+            return OfMixture(mixture, data.form)
 
         settings = {"parameters": model.get_params(deep=False), "family": str(model.family_)}
         if hasattr(model, "histories_"):
@@ -64,10 +56,6 @@ def fitting(
         return Fitted(predict, settings=settings)
 
     return fit
-
-
-def _lowered(groups: Groups, less: float) -> Groups:
-    return groups.with_(values={"value": groups.values["value"] - less}) if less else groups
 
 
 _VALUES: dict[str, Any] = {"parts": "values", "progress": False}
@@ -82,9 +70,9 @@ CONTENDERS = {
         ours=True,
     ),
     "latent-factor": Contender(
-        label="LatentFactor()", fit=fitting(LatentFactor, **_VALUES), ours=True, is_random=True
+        label="LatentFactor()", fit=fitting(LatentFactor, **_VALUES), ours=True
     ),
-    "shrunk-offset": Contender(
-        label="ShrunkOffset()", fit=fitting(ShrunkOffset, by_mean=True), ours=True
+    "levels": Contender(
+        label="LatentFactor(dim=0)", fit=fitting(LatentFactor, dim=0, **_VALUES), ours=True
     ),
 }

@@ -11,8 +11,9 @@ from exfam.cli.output import beside, number_of
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.group_answers import explanation_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
-from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.baselines import Marginal
 from exfam.efa.held_out import hold_out_groups
+from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.plan import choose_parts
 from exfam.estimator.evaluate import total_nats
 from exfam.families import family_to_config
@@ -170,8 +171,10 @@ def _baselines(model: Any) -> list[Baseline]:
         if of_values and knows_items:
             by_item = Marginal(**marginal, by_item=True)
             rivals.append(("Marginal by item", by_item, "marginal --by-item true"))
-    if of_values and not isinstance(model, Marginal | ShrunkOffset):
-        rivals.append(("ShrunkOffset", ShrunkOffset(**shared), "shrunk-offset"))
+    is_levels = isinstance(model, LatentFactor) and not model.dim
+    if of_values and not is_levels:
+        levels = LatentFactor(**shared, parts="values", dim=0, progress=False)
+        rivals.append(("Levels", levels, "latent-factor --parts values --dim 0"))
     return [estimator_baseline(name, rival, model=command) for name, rival, command in rivals]
 
 

@@ -175,6 +175,21 @@ def empty_column(shape: Mapping[str, Any], family: Family) -> ColumnBase:
     return ColumnBase(shape["column"], family, base, center, np.ones_like(center))
 
 
+def shapes_of(part: nn.Module | None) -> list[dict[str, Any]]:
+    """The shapes of a value part's bases, none of one without."""
+    columns: Any = getattr(part, "columns", [])
+    return [column.shape() for column in columns]
+
+
+def empty_columns(config: Mapping[str, Any], families: Mapping[str, Family]) -> list[ColumnBase]:
+    """Empty bases of a member by what a model file says of it, none if it has none."""
+    shapes = config.get("value_bases")
+    return [
+        empty_column(shape, families[shape["column"]])
+        for shape in (shapes[config["member"]] if shapes else [])
+    ]
+
+
 class BasedValues(nn.Module):
     """Parameters of all value columns by their bases, changed by gate times a correction."""
 

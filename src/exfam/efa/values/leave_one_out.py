@@ -9,6 +9,7 @@ and the others have the chi-square q = sum r^2 / D - t'C t - (z_j - m)^2 / v.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import no_type_check
 
 import numpy as np
@@ -47,6 +48,20 @@ def given_others(model: FactorModel, cells: ValueCells) -> Conditionals:
     _leave_out(cells.offset, rows, rest, model.loading, model.noise, found)
     found[0] += model.mu + model.level[rows]
     return Conditionals(*found)
+
+
+def group_factors(model: FactorModel, cells: ValueCells) -> Float64[np.ndarray, "groups factors"]:
+    """Means of every group's factors, without its level, given all its observed values."""
+    rows = model_rows(model, cells)
+    rest = cells.value - model.mu - model.level[rows]
+    means = np.zeros((cells.n_groups, model.rank + 1))
+    for group, (low, high) in enumerate(pairwise(cells.offset)):
+        loading = model.loading[rows[low:high]]
+        scaled = (loading / model.noise[rows[low:high], None]).T
+        means[group] = np.linalg.solve(
+            np.eye(len(scaled)) + scaled @ loading, scaled @ rest[low:high]
+        )
+    return means[:, 1:]
 
 
 @njit(cache=True, nogil=True)

@@ -17,11 +17,11 @@ DIRECTIONS = ("bidirectional", "causal")
 # Of the forms of latent factor models, the one whose figures the paper prints, and ours.
 NOTEBOOK, OWN = "latent-factor-notebook", "latent-factor"
 # The notebooks' means over the context; the paper's formulas, which divide by the group's final
-# length minus 1; ours.
+# length minus 1; ours. All are of raw values, as the paper's.
 VALUE_FORMS: dict[str, Settings] = {
-    NOTEBOOK: {"pooling": "mean", "intercept": False},
-    "latent-factor-printed": {"pooling": "paper", "intercept": False},
-    OWN: {"pooling": "mean", "intercept": True},
+    NOTEBOOK: {**PAPER, "pooling": "mean", "intercept": False},
+    "latent-factor-printed": {**PAPER, "pooling": "paper", "intercept": False},
+    OWN: {**PAPER, "pooling": "mean", "intercept": True},
 }
 
 

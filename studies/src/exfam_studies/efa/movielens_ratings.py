@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.baselines import Marginal
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.families import Binomial, Categorical, Family, Ordinal, Poisson
 from exfam.groups import Groups
@@ -43,6 +43,7 @@ from exfam_studies.efa.contenders import (
     latent_factors,
 )
 from exfam_studies.efa.movielens_splits import movielens_ratings
+from exfam_studies.efa.shrunk_offset import ShrunkOffset
 
 TASK = "movielens-ratings-"
 VERSIONS = {"v1": Poisson(shift=1), "v2": Poisson(link="one-plus-exp")}

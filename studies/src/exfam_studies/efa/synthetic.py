@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from exfam.efa.baselines import Marginal, ShrunkOffset
+from exfam.efa.baselines import Marginal
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.families import Gaussian
 from exfam.groups import Groups
@@ -29,6 +29,7 @@ from exfam_studies.efa.contenders import (
     latent_factors,
     nats,
 )
+from exfam_studies.efa.shrunk_offset import ShrunkOffset
 
 TASK = "synthetic-"
 TASKS = tuple(TASK + direction for direction in DIRECTIONS)

@@ -1,14 +1,20 @@
-"""Item means shifted by the shrunk residuals of the context, as a family's mean."""
+"""Item means shifted by the shrunk residuals of the context, as a family's mean.
+
+The rival of the papers' tables of ratings. exfam itself has levels of items and groups in
+`LatentFactor(dim=0)`, whose shrinkage and spread are fitted, of any family.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.checks import check_positive
+from exfam.checks import ExfamError, check_positive
+from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.context import value_inputs, visible_sum
 from exfam.efa.networks.marginals import (
     Sample,
@@ -17,8 +23,10 @@ from exfam.efa.networks.marginals import (
     observed_sample,
     standardized_sample,
 )
-from exfam.efa.plan import Weight
+from exfam.efa.plan import FitPlan, Weight
 from exfam.embeddings import item_rows
+from exfam.estimator.base import parameter
+from exfam.estimator.rules import OrNone, Positive
 from exfam.families import Family
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import Likelihood, TwoPartModel
@@ -209,3 +217,88 @@ def _dispersion_of(
         return mean_loss(family, sample, eta)
 
     return minimize(loss, start)
+
+
+class ShrunkOffset(GroupEstimator):
+    """Item mean + (sum of the group's other residuals) / (their number + k), as a family's mean.
+
+    The baseline that a rating model must beat. Values only. Item means are drawn to the global mean
+    by `item_prior` observations: an item rated once is halfway there by default.
+
+    {parameters}
+
+    >>> from exfam_studies.efa.shrunk_offset import ShrunkOffset
+    >>> frame = {"user": [1, 1, 2, 2], "movie": ["a", "b", "a", "b"], "stars": [5, 4, 2, 1]}
+    >>> model = ShrunkOffset(group="user", item="movie", value="stars", k=1.0)
+    >>> model.fit(frame).predict(frame).round(1)
+    array([4. , 3.5, 2.5, 2. ])
+    """
+
+    kind = "shrunk-offset"
+    direction: str = parameter(
+        text='"bidirectional" (all others\' residuals) or "causal" (earlier ones\')',
+        default="bidirectional",
+    )
+    family: Any = parameter(
+        text="a family that its mean determines, or a dict by value column", default="gaussian"
+    )
+    k: float | None = parameter(
+        OrNone(Positive()),
+        "strength of the shrinkage in observations; None chooses it on validation",
+        default=5.0,
+    )
+    item_prior: float = parameter(
+        Positive(),
+        "strength in observations by which item means are drawn to the global mean",
+        default=1.0,
+    )
+    validation_fraction: float = parameter(
+        text="share of the groups held out, to choose `k` by", default=0.0
+    )
+    attributes = group_attributes = known = ()
+    position = None
+    parts, support = "values", "none"
+
+    def _fit_members(self, plan: FitPlan) -> None:
+        families = plan.schema.families
+        fit = partial(
+            fit_shrunk_offset,
+            direction=self.direction,
+            n_items=plan.schema.n_items or 0,
+            item_prior=float(self.item_prior),
+            weight=plan.weight,
+        )
+        self.k_ = self.k
+        if self.k_ is None:
+            if plan.validation is None:
+                raise ExfamError(
+                    "`validation_fraction` must be above 0 to choose `k`, got 0. Pass k=…, a "
+                    "validation_fraction, or fit(…, validation=…)."
+                )
+            self.k_ = choose_k(plan.train, plan.validation, families, fit=fit)
+        self.members_ = [self._member(fit(plan.train, families, k=self.k_))]
+
+    def _member(self, part: ShrunkOffsetValues) -> TwoPartModel:
+        return TwoPartModel(
+            direction=self.direction, value_part=part, families=self.schema_.families
+        )
+
+    def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
+        families, n_columns = self.schema_.families, len(self.schema_.families)
+        part = ShrunkOffsetValues(
+            families,
+            k=self.k_ or 1.0,
+            direction=self.direction,
+            item_mean=torch.zeros((self.schema_.n_items or 0) + 1, n_columns),
+            low=torch.zeros(n_columns),
+            high=torch.zeros(n_columns),
+        )
+        return self._member(part)
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        config, tensors = super()._state()
+        return config | {"k": self.k_}, tensors
+
+    def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
+        super()._restore(config, tensors, vocabulary)
+        self.k_ = config["k"]
