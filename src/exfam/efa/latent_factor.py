@@ -1,5 +1,6 @@
 """The latent factor estimator: items of the context count alike, values have a factor model."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,18 +93,20 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
                 "`item` must be given, since items have the factors, got none. Pass dim=0 for a "
                 "level of each group alone."
             )
+        has_base = self.base != "none" and has_value_base(plan)
+        if not self.dim and (plan.items or not has_base):
+            raise ExfamError(
+                "`dim` must be at least 1 for items, and for values without a base, got 0. "
+                "Pass parts='values' and a family that bases know."
+            )
         columns: list[ColumnBase] = []
-        if self.base != "none" and has_value_base(plan):
-            given = {"direction": self.direction, "seed": int(self.seed), "rank": int(self.dim)}
-            columns = fit_alone(plan, **given)
+        if has_base:
+            columns = fit_alone(
+                plan, direction=self.direction, seed=int(self.seed), rank=int(self.dim)
+            )
             plan = replace(plan, values=False)
-        members: list[TwoPartModel | None] = [None]
+        members: Sequence[TwoPartModel | None] = [None]
         if plan.items or plan.values:
-            if not self.dim:
-                raise ExfamError(
-                    "`dim` must be at least 1 for items, and for values without a base, got 0. "
-                    "Pass parts='values' and a family that bases know."
-                )
             members, self.histories_ = train(self, plan)
         self.members_ = [_with_values(member, columns, self.direction) for member in members]
 

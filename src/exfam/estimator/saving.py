@@ -70,7 +70,7 @@ def load_estimator(path: str | PathLike[str], *, expected: type | None = None) -
     stored = load_folder(path)
     # Every byte is as it was saved, but another version of exfam or another program may have.
     with model_file_errors(path):
-        kind = stored.config.get("estimator")
+        kind: Any = stored.config.get("estimator")
         # A class of another package is loaded by itself alone.
         is_own = expected is not None and getattr(expected, "kind", "") == kind
         if not is_own and kind not in REGISTRY:
