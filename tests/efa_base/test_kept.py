@@ -75,3 +75,7 @@ def test_what_fits_into_memory_is_kept(most, mode, held_out, monkeypatch):
         batch = groups.pad([number])
         own = kept.own(batch, present_elements(batch), batch.item[batch.present])
         assert (own is not None) == (most == 10**6 and is_kept)
+    kept.forget_training()
+    batch = groups.pad([2 if mode else 8])
+    own = kept.own(batch, present_elements(batch), batch.item[batch.present])
+    assert (own is not None) == (most == 10**6 and not mode and held_out is not None)

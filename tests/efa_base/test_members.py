@@ -59,7 +59,9 @@ def test_members_share_nothing_held_out_and_bases_hold_all_in_the_end(
 ):
     def spy(held_out, **options):
         for members, groups in held_out:
-            assert all(member.item_part.kept is None for member in members)
+            kept = [member.item_part.kept for member in members]
+            assert kept[0] is not None
+            assert {members[0].alone().item_part.kept} == set(kept)
             counted = [float(member.item_part.base.count.sum()) for member in members]
             weighed.append((set(groups.start), counted))
         return set_gates(held_out, **options)
@@ -70,6 +72,7 @@ def test_members_share_nothing_held_out_and_bases_hold_all_in_the_end(
     model = fit(train, validation=validation, direction=direction)
     held_out, counted = zip(*weighed, strict=True)
     assert list(map(len, counted)) == ([2] if given else [1, 1])
+    assert all(member.item_part.kept is None for member in model.members_)
     assert model.gain_.n_groups == len(all_of(held_out))
     assert ({float(train.n_elements)} == set(sum(counted, []))) == given
     alone = fit(train, direction=direction, attention="none")

@@ -61,13 +61,16 @@ def fit_corrected(
         if any(history.interrupted for history in folds[-1].histories):
             break
     gains = _weigh(folds, seed=seed) if corrects else Gains()
+    members = [member for fold in folds for member in fold.members]
+    parts: list[Any] = [member.item_part for member in members if plan.items]
+    for part in parts:
+        part.kept = None
     if plan.holds_out:
         for fold in folds:
             assert fold.plan.validation is not None
             if fold.base is not None:
                 fold.base.add(fold.plan.validation)
             add_to_bases(fold.value_bases, plan.groups, plan.weight)
-    members = [member for fold in folds for member in fold.members]
     return CorrectedFit(members, [history for fold in folds for history in fold.histories], gains)
 
 
@@ -94,9 +97,8 @@ def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **trai
         trained, value_bases = fit_value_bases(trained, direction=direction, seed=seed)
         starts["value_bases"] = value_bases
     members, histories = train(estimator, trained, settings, starts=starts, **training)
-    parts: list[Any] = [member.item_part for member in members if plan.items]
-    for part in parts:
-        part.kept = None
+    if plan.items:
+        starts["kept"].forget_training()
     for column in value_bases:
         column.kept = None
     return _Fold(plan, base, value_bases, members, histories)

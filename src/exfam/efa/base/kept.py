@@ -58,6 +58,10 @@ class KeptOutputs:
         validates = held_out is not None and 4 * held_out.n_elements * base.n_items <= MOST_BYTES
         return cls(base, train=train if trains else None, held_out=held_out if validates else None)
 
+    def forget_training(self) -> None:
+        """Keep no outputs of training elements any longer."""
+        self._rough = None
+
     def outputs(
         self, batch: Batch, where: Where, chosen: Int64[Tensor, "chosen"]
     ) -> Float[Tensor, "rows chosen"]:

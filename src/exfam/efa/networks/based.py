@@ -94,7 +94,7 @@ class BasedItems(nn.Module):
     base learns little but what the base has wrong in training, one that has half of it is a model
     of its own. Afterwards validation sets both, and `mix`: the share of the base alone in the
     probabilities, which keeps what it puts first where a catalog is large. `kept`: the base's
-    outputs that training has seen.
+    outputs that training, and then what weighs the correction, have seen.
     """
 
     kept: KeptOutputs | None = None
@@ -124,7 +124,9 @@ class BasedItems(nn.Module):
     def alone(self) -> "BasedItems":
         """The base as if nothing corrected it; its tensors are the same ones."""
         nothing = NoCorrection(self.n_items, self.direction)
-        return BasedItems(self.base, nothing).to(self.gate.device)
+        alone = BasedItems(self.base, nothing).to(self.gate.device)
+        alone.kept = self.kept
+        return alone
 
     @property
     def direction(self) -> str:

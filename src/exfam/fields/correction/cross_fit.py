@@ -73,8 +73,7 @@ class Crossing(NamedTuple):
     examples: dict[tuple[int, int], Examples]
 
     def training(self, k: int) -> tuple[Examples, Int64[Tensor, "some"]]:
-        """Examples outside block k, each from a base without its own block and k; and their rows.
-        """
+        """Examples outside block k, each from a base without its own block and k; and their rows."""
         rows, parts = [], []
         for j in self.fold.unique().tolist():
             if j != k:

@@ -62,9 +62,7 @@ def _train(
         pairs.features.shape[-1], train.tokens.context.shape[-1], generator=generator
     )
     average = copy.deepcopy(network).eval()
-    optimizer = torch.optim.AdamW(
-        network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY
-    )
+    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     size = min(n, max(LEAST_BATCH, int(n * BATCH_SHARE)))
     of_stop = _pairs_at(pairs, stop_rows)
     best, kept, since = _mean_nats(average, stop, of_stop), copy.deepcopy(average), 0
