@@ -25,8 +25,8 @@ COLUMNS = {
 TRAINING = {"max_epochs": 2, "batch_size": 4, "progress": False}
 TINY = {
     "field-efa": {
-        "embed_dim": 8, "n_heads": 2, "head_dim": 4, "feed_forward_dim": 8, "head_hidden_dim": 4,
-        "read_out_heads": 4, **TRAINING,
+        "base": "none", "embed_dim": 8, "n_heads": 2, "head_dim": 4, "feed_forward_dim": 8,
+        "head_hidden_dim": 4, "read_out_heads": 4, **TRAINING,
     },
     "field-latent-factor": {"dim": 4, "hidden_dim": 8, "standardize": "site", **TRAINING},
     # Penalties chosen by one split, not by six folds: with lags some slots are never known, and

@@ -1,24 +1,30 @@
 """The FieldEFA estimator: exponential family attention over maps, and what it attended to."""
 
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import scipy.optimize
 import torch
-from jaxtyping import Bool, Float, Int64, Shaped
 from torch import nn
 
-from exfam.estimator.base import parameter
+from exfam.checks import ExfamError
+from exfam.estimator.base import attribute, parameter
 from exfam.estimator.evaluate import value_parameters
-from exfam.estimator.rules import Families, Flag
+from exfam.estimator.gain import Gain
+from exfam.estimator.rules import Choice, Families, Flag, OrWord
+from exfam.families import StudentT
+from exfam.fields.base.part import FieldBasePart
+from exfam.fields.correction.part import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import ClimateModel, FieldNetworkParameters, Lags
+from exfam.fields.explanations import FieldExplanation, explained_base, explained_network
+from exfam.fields.field_base import fit_corrected_field, fit_field_base
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
 from exfam.fields.networks.links import anomaly, counts
-from exfam.fields.networks.network import FieldNetwork, FieldWeights
+from exfam.fields.networks.network import FieldNetwork
 from exfam.fields.plan import FieldPlan, family_in_units
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -29,32 +35,20 @@ MOST_START = 1 << 20
 MOST_SHIFT = 1.0
 
 
-@dataclass(frozen=True, eq=False)
-class FieldExplanation:
-    """Weights of one map's elements (the centers) on all that it sees (the context).
-
-    `time`: label of the map; `site` and `coordinates` of the context, `steps_back` of its maps;
-    `own`: which of the context are the centers, in their order; `attention`: of each layer, `null`
-    what goes to the null token; `read_out`: of the linear read-out, None without one
-    """
-
-    time: Any
-    site: Shaped[np.ndarray, "context"]
-    coordinates: Float[np.ndarray, "context space"]
-    steps_back: Int64[np.ndarray, "context"]
-    own: Bool[np.ndarray, "context"]
-    attention: list[Float[np.ndarray, "heads centers context"]]
-    null: list[Float[np.ndarray, "heads centers"]]
-    read_out: Float[np.ndarray, "read_out_heads centers context"] | None
-
-
 class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
 
+    Inside is the base that `FieldGaussian` fits: a covariance shrunk to a moving kernel. Attention
+    corrects its locations and scales at known sites, from zero, by what it did not expect of the
+    values around; blocks of time held out decide how much of that is kept. All maps are learned
+    from: none are held out. With `base="none"`, or a family other than Student's t, it is the
+    network of the paper alone, to which the parameters of networks and training belong.
+
     {parameters}
 
-    After `fit`: `members_`, `shape_`, `family_`, `vocabulary_`, `site_coordinates_`, `history_` (of
-    the first member) and `histories_`.
+    After `fit`: `members_`, `shape_`, `family_`, `vocabulary_`, `site_coordinates_`, `gain_` (what
+    attention added to the base; None without), and of a network alone `history_` (of the first
+    member) and `histories_`.
     Source: "Exponential Family Attention", section 3.2 and appendix H.4.
 
     >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,
@@ -66,11 +60,23 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
     """
 
     kind = "field-efa"
+    gain_: Gain | None = attribute()
     family: Any = parameter(
-        Families(),
-        '"gaussian", "student-t", "poisson", "negative-binomial", or an instance such as '
-        "`Gaussian(scale=2.0)`",
-        default="gaussian",
+        OrWord("auto", Families()),
+        '"auto" (Student t with a base, Gaussian without), "gaussian", "student-t", "poisson", '
+        '"negative-binomial", or an instance such as `Gaussian(scale=2.0)`',
+        default="auto",
+    )
+    base: str = parameter(
+        Choice(("auto", "none")),
+        'the simple model that attention corrects: "auto" is that of `FieldGaussian` where the '
+        'family is "auto" or "student-t"; "none" is the network of the paper alone',
+        default="auto",
+    )
+    attention: str = parameter(
+        Choice(("softmax", "none")),
+        '"softmax", or "none": the base alone',
+        default="softmax",
     )
     calibrate: bool = parameter(
         Flag(),
@@ -79,7 +85,43 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
         default=True,
     )
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.attention == "none" and not self._has_base(self.fit_choices()[0]):
+            raise ExfamError(
+                "`attention` must be 'softmax' where there is no base, got 'none' with "
+                f"base={self.base!r} and family={self.family!r}: nothing would be left."
+            )
+
+    def _has_base(self, family: Any) -> bool:
+        is_student_t = family == "student-t" or family == StudentT()
+        return self.base == "auto" and is_student_t
+
+    def fit_choices(self) -> tuple[Any, float]:
+        """The family of the values and the share of the last maps that a fit holds out."""
+        family = self.family
+        if isinstance(family, str) and family == "auto":
+            family = "student-t" if self.base == "auto" else "gaussian"
+        return family, 0.0 if self._has_base(family) else float(self.validation_fraction)
+
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
+        self.gain_ = None
+        for name in ("history_", "histories_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        if not self._has_base(self.fit_choices()[0]):
+            return self._fit_networks(plan, climate)
+        if self.attention == "none":
+            return [fit_field_base(plan, period=float(self.period))]
+        part, self.gain_ = fit_corrected_field(
+            plan,
+            period=float(self.period),
+            seeds=range(int(self.seed), int(self.seed) + int(self.ensemble)),
+            most_epochs=int(self.max_epochs),
+            progress=self.progress,
+        )
+        return [part]
+
+    def _fit_networks(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         longest, family = int(plan.train.lengths.max()), plan.family
         step = max(1, len(plan.train) * longest // MOST_START)
         batch = plan.train.pad(np.arange(len(plan.train))[::step])
@@ -94,6 +136,33 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
                 _calibrate(self._member(part), plan.validation)
         return parts
 
+    def __repr__(self) -> str:
+        """The parameters, and once fitted what attention added to its base."""
+        gain = getattr(self, "gain_", None)
+        return super().__repr__() if gain is None else f"{super().__repr__()}\n{gain}"
+
+    def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        config, tensors = super()._state()
+        part, gain = self.members_[0].value_part, getattr(self, "gain_", None)
+        n_members = len(part.members) if isinstance(part, CorrectedFieldPart) else 0
+        inside = {"has_base": not isinstance(part, FieldNetwork), "n_corrections": n_members}
+        return config | inside | {"gain": None if gain is None else asdict(gain)}, tensors
+
+    def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
+        super()._restore(config, tensors, vocabulary)
+        if "has_base" not in config:  # older versions had none
+            self.base = self.parameters_["base"] = "none"
+        gain = config.get("gain")
+        self.gain_ = None if gain is None else Gain(**gain)
+
+    def _restored_member(self, config: Any) -> TwoPartModel:
+        if not config.get("has_base"):
+            return super()._restored_member(config)
+        base = FieldBasePart(self.shape_, period=float(self.period))
+        n_members = int(config["n_corrections"])
+        part = CorrectedFieldPart(base, n_members=n_members) if n_members else base
+        return self._member(part)
+
     def _empty_part(self, climate: Climate) -> nn.Module:
         start, generator = torch.zeros(self.family_.n_params), torch.Generator().manual_seed(0)
         return self._network(climate, start, generator)
@@ -107,16 +176,19 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
         )
 
     def explain(self, X: Any) -> list[FieldExplanation]:
-        """Attention weights of each map of `X`, by layer and head, and of the read-out.
+        """What each value's mean is made of and attended to, for each map of `X`.
 
-        Of the first member of an ensemble: averaging heads of different networks means nothing.
+        With a base, exactly: what is normal, how much each value around moved it, and attention's
+        shift. Attention weights are by layer and head, and of the read-out; of the first member:
+        averaging heads of different networks means nothing.
         """
         inputs = self._inputs(X)
-        network = self.members_[0].eval().value_part
-        assert isinstance(network, FieldNetwork)
+        part, family = self.members_[0].eval().value_part, self.family_
         with torch.inference_mode():
             return [
-                _explained(network, inputs.groups, g, given=inputs.given)
+                explained_network(part, inputs.groups, g, given=inputs.given)
+                if isinstance(part, FieldNetwork)
+                else explained_base(part, inputs.groups, g, given=inputs.given, family=family)
                 for g in range(len(inputs.groups))
             ]
 
@@ -138,39 +210,3 @@ def _calibrate(member: TwoPartModel, groups: Groups) -> None:
     fit = scipy.optimize.minimize_scalar(nats, bounds=(-MOST_SHIFT, MOST_SHIFT), method="bounded")
     network: Any = member.value_part  # nn.Module's attributes have no better type
     network.head.widen(float(fit.x) if fit.fun < nats(0.0) else 0.0)
-
-
-def _explained(network: FieldNetwork, groups: Groups, g: int, *, given: Groups) -> FieldExplanation:
-    batch = groups.pad([g])
-    weights = network.weights(batch.to(next(network.parameters()).device))
-    there = batch.present[0].numpy()
-    rows = batch.element[0].numpy()[there]
-    length = batch.present.shape[1]
-    n_keys = weights.keys.may_attend.shape[-1]
-    assert groups.item is not None
-    labels = np.array([*groups.vocabulary["item"].tolist(), None], dtype=object)
-    names = groups.group_names
-    layers = [_over_elements(layer[..., :n_keys], weights, length) for layer in weights.layers]
-    read = weights.read_out
-    return FieldExplanation(
-        time=g if names is None else names[g],
-        site=labels[groups.item[rows]],
-        coordinates=given.attributes["coordinates"][rows],
-        steps_back=batch.steps_back[0].numpy()[there],
-        own=(batch.steps_back == 0)[0].numpy()[there],
-        attention=[layer[..., there] for layer in layers],
-        null=[layer[0, ..., n_keys:].sum(-1).T.cpu().numpy() for layer in weights.layers],
-        read_out=None if read is None else _over_elements(read, weights, length)[..., there],
-    )
-
-
-def _over_elements(
-    weights: Float[torch.Tensor, "one own heads key"], source: FieldWeights, length: int
-) -> Float[np.ndarray, "heads own length"]:
-    if source.keys.column is None:
-        return weights[0].transpose(0, 1).cpu().numpy()
-    own, heads = weights.shape[1:3]
-    out = weights.new_zeros(own, heads, length)
-    columns = source.keys.column[0][:, None].expand(-1, heads, -1)
-    kept = torch.where(source.keys.may_attend[0][:, None], weights[0], 0.0)
-    return out.scatter_add(2, columns, kept).transpose(0, 1).cpu().numpy()

@@ -1,12 +1,19 @@
-"""From the plan of a fit to its base."""
+"""From the plan of a fit to its base, and to attention on it."""
+
+from collections.abc import Sequence
 
 import torch
 
+from exfam.estimator.gain import Gain
 from exfam.fields.base.courses import Clock
-from exfam.fields.base.fit import FieldBase, fit_base, sites_of
+from exfam.fields.base.fit import fit_base, sites_of
 from exfam.fields.base.folds import Maps
 from exfam.fields.base.frame import Frame, fit_frame
 from exfam.fields.base.panel import panel_of
+from exfam.fields.base.part import FieldBasePart
+from exfam.fields.correction.cross_fit import cross
+from exfam.fields.correction.part import CorrectedFieldPart
+from exfam.fields.correction.train import train_members
 from exfam.fields.plan import FieldPlan
 
 
@@ -23,7 +30,20 @@ def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     return Maps(panel, Clock(period, shape.step), sites), frame
 
 
-def fit_field_base(plan: FieldPlan, *, period: float) -> tuple[FieldBase, Frame]:
+def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart:
     """The base of the training maps of a standardized plan."""
     maps, frame = maps_of(plan, period=period)
-    return fit_base(maps), frame
+    return FieldBasePart(plan.shape, period=period).take(fit_base(maps), frame)
+
+
+def fit_corrected_field(
+    plan: FieldPlan, *, period: float, seeds: Sequence[int], most_epochs: int, progress: bool
+) -> tuple[CorrectedFieldPart, Gain]:
+    """The base with attention on its innovations, and what attention added."""
+    maps, frame = maps_of(plan, period=period)
+    base = fit_base(maps)
+    part = FieldBasePart(plan.shape, period=period).take(base, frame)
+    members, gates, gain = train_members(
+        cross(maps, base), seeds=seeds, most_epochs=most_epochs, progress=progress
+    )
+    return CorrectedFieldPart(part, n_members=len(members)).take(members, gates), gain

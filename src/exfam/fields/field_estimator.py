@@ -75,6 +75,10 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
     def _empty_part(self, climate: Climate) -> nn.Module:
         """A value part of the fitted shape, its numbers to be loaded."""
 
+    def fit_choices(self) -> tuple[Any, float]:
+        """The family of the values and the share of the last maps that a fit holds out."""
+        return self.family, float(self.validation_fraction)
+
     def fit(
         self,
         X: Any,

@@ -37,9 +37,7 @@ class FieldGaussian(Lags, FieldEstimator):
     family: Any = attribute("student-t")
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
-        part = self._empty_part(climate)
-        assert isinstance(part, FieldBasePart)
-        return [part.take(*fit_field_base(plan, period=float(self.period)))]
+        return [fit_field_base(plan, period=float(self.period))]
 
     def _empty_part(self, climate: Climate) -> nn.Module:
         return FieldBasePart(self.shape_, period=float(self.period))

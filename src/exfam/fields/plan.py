@@ -65,26 +65,27 @@ def plan_field_fit(
     estimator: Any, X: Any, *, validation: Any, checkpoint: str | Path | None
 ) -> FieldPlan:
     """The plan of `estimator.fit(X)`, whose docstring says when it raises."""
+    family, held_out = estimator.fit_choices()
     groups = read_field_inputs(X, estimator).groups
     if not len(observed_own(groups)):
         raise DataError("`X` must hold at least one observed value to fit, got none.")
     groups = at_known_sites(groups)
-    (family,) = choose_families(estimator.family, groups).values()
-    check_field_family(family)
+    (chosen,) = choose_families(family, groups).values()
+    check_field_family(chosen)
     (column,) = groups.values
-    check_in_support(groups, {column: family})
+    check_in_support(groups, {column: chosen})
     shape = _shape(estimator, groups)
     groups = arranged(groups, lags=shape.lags, step=shape.step)
     if validation is None:
-        train, held_out = _hold_out(groups, fraction=float(estimator.validation_fraction))
+        train, kept = _hold_out(groups, fraction=held_out)
     else:
-        train, held_out = groups, _validation(estimator, validation, groups, shape)
-        check_in_support(held_out, {column: family})
+        train, kept = groups, _validation(estimator, validation, groups, shape)
+        check_in_support(kept, {column: chosen})
     shown = train.values[column][observed_own(train)].astype(np.float64)
-    family = scaled_to(family, torch.from_numpy(shown))
-    check_range(train, family)
+    scaled = scaled_to(chosen, torch.from_numpy(shown))
+    check_range(train, scaled)
     path = checkpoint_path(checkpoint)
-    return FieldPlan(train, held_out, shape, family, site_places(groups), path)
+    return FieldPlan(train, kept, shape, scaled, site_places(groups), path)
 
 
 def _shape(estimator: Any, groups: Groups) -> FieldShape:

@@ -9,6 +9,7 @@ from exfam.fields.base.courses import CHOICES, Choice
 from exfam.fields.base.folds import (
     DEGREES,
     Covariance,
+    Joint,
     Maps,
     candidates,
     conditionals,
@@ -34,6 +35,11 @@ class Settings(NamedTuple):
     shrinkage: float
     df: float
     n_near: int | None
+
+    def joint(self, products: Covariance, prior: Covariance) -> Joint:
+        """The distribution of rows of anomalies: mean products shrunk to the kernel's."""
+        share = self.shrinkage
+        return Joint((1 - share) * products + share * prior, self.df, self.n_near)
 
 
 def choose(maps: Maps) -> Settings:

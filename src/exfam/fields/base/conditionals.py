@@ -72,7 +72,9 @@ def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targe
         rest = solved[:, targets] / pivot
         weights = shared @ inverse
         left = diagonal - (weights * shared).sum(-1)
-        out[0][rows] = torch.where(is_shown, x[:, targets] - rest, x @ weights.T)
+        # A value's own weight is 0, not what rounding leaves of it.
+        others = (-inverse[targets] / pivot[:, None]).scatter(1, targets[:, None], 0.0)
+        out[0][rows] = x @ torch.where(is_shown[:, None], others, weights).T
         out[1][rows] = torch.where(is_shown, 1 / pivot, left)
         out[2][rows] = total - torch.where(is_shown, rest.square() * pivot, 0.0)
         out[3][rows] = float(known.sum()) - is_shown.double()

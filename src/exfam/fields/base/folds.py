@@ -55,6 +55,14 @@ class Sites(NamedTuple):
         return torch.arange(len(self.terms))
 
 
+class Joint(NamedTuple):
+    """Rows are a multivariate t of mean 0; `n_near`: columns that a value is predicted from."""
+
+    covariance: Covariance
+    df: float
+    n_near: int | None
+
+
 class Fold(NamedTuple):
     """A block of time held out: anomalies of its rows, and moments of the others."""
 
@@ -82,8 +90,17 @@ class Maps(NamedTuple):
 
     def rows(self, courses: Courses) -> tuple[Rows, Shown]:
         """Rows of anomalies, earlier maps beside each, and what of them is shown."""
-        panel = self.panel
-        return panel.stacked(courses.anomalies(panel.values, self.clock.waves(panel.time)))
+        return self.panel.stacked(self._anomalies(courses))
+
+    def products(
+        self, courses: Courses, prior: Covariance, known: Bool[Tensor, "times"]
+    ) -> Covariance:
+        """Mean products of rows of some maps, to which no other map is known."""
+        rows, shown = self.panel.stacked(self._anomalies(courses), known)
+        return mean_products(rows[known], shown[known], prior)
+
+    def _anomalies(self, courses: Courses) -> Float64[Tensor, "times sites"]:
+        return courses.anomalies(self.panel.values, self.clock.waves(self.panel.time))
 
 
 def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:
@@ -106,7 +123,7 @@ def held_out_folds(maps: Maps, choice: Choice, prior: Covariance) -> list[Fold]:
     for held in blocks(len(maps.panel.time)):
         courses = maps.take(~held).courses(choice)
         rows, shown = maps.rows(courses)
-        products = mean_products(rows[~held], shown[~held], prior)
+        products = maps.products(courses, prior, ~held)
         fold = Fold(rows[held], shown[held], products, courses.scale.log())
         out.append(_thinned(fold))
     return out

@@ -24,11 +24,17 @@ class Panel(NamedTuple):
     earlier: Int64[Tensor, "times lags"]
 
     def stacked(
-        self, anomalies: Float64[Tensor, "times sites"]
+        self,
+        anomalies: Float64[Tensor, "times sites"],
+        known: Bool[Tensor, "times"] | None = None,
     ) -> tuple[Float64[Tensor, "times columns"], Bool[Tensor, "times columns"]]:
-        """Rows that hold each map beside those before it, and what of them is shown."""
+        """Rows that hold each map beside those before it, and what of them is shown.
+
+        `known`: maps that may be among them; all if None
+        """
         rows = torch.cat([torch.arange(len(self.time))[:, None], self.earlier], 1)
-        there = (rows >= 0)[..., None] & self.shown[rows]
+        usable = rows >= 0 if known is None else (rows >= 0) & known[rows]
+        there = usable[..., None] & self.shown[rows]
         return torch.where(there, anomalies[rows], 0.0).flatten(1), there.flatten(1)
 
     def take(self, index: Tensor) -> "Panel":

@@ -12,7 +12,7 @@ from exfam.fields.base.columns import Columns
 from exfam.fields.base.conditionals import MOST_DF
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase, sites_of
-from exfam.fields.base.folds import Covariance, Sites, candidates, conditionals
+from exfam.fields.base.folds import Covariance, Joint, Sites, candidates, conditionals
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel, n_numbers
 from exfam.fields.base.levels import N_MODELS
@@ -43,10 +43,26 @@ class _Elements(NamedTuple):
     doubt: Float64[Tensor, "places"]
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
+    """What is known of known sites: `both` are covariances of their columns."""
+
     sites: Sites
     kernel: MovingKernel
     both: Extended
+    joint: Joint
+
+
+class KnownRows(NamedTuple):
+    """Maps as rows of known sites' anomalies; which elements are targets, and of which site.
+
+    `column`: of each element in the rows, as many as there are where it has none
+    """
+
+    rows: Float64[Tensor, "batch columns"]
+    shown: Bool[Tensor, "batch columns"]
+    own: Bool[Tensor, "batch length"]
+    site: Int64[Tensor, "batch length"]
+    column: Int64[Tensor, "batch length"]
 
 
 class FieldBasePart(nn.Module):
@@ -75,7 +91,7 @@ class FieldBasePart(nn.Module):
         self.weights = nn.Buffer(zeros(2, N_MODELS))
         # Shrinkage, degrees of freedom, columns (0 for all); of new sites: degrees and stretch.
         self.chosen = nn.Buffer(torch.tensor([1.0, MOST_DF, 0.0, MOST_DF, 1.0]).double())
-        self._known: _Known | None = None
+        self._known: Known | None = None
 
     def take(self, base: FieldBase, frame: Frame) -> "FieldBasePart":
         """The part with what a base has learned."""
@@ -98,7 +114,7 @@ class FieldBasePart(nn.Module):
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
         """Location, log scale and log(df - 2) of every element of the maps themselves."""
-        known, elements = self._ready(), self._elements(batch)
+        known, elements = self.known(), self._elements(batch)
         df, df_new, stretch = (float(self.chosen[k]) for k in (1, 3, 4))
         used = torch.zeros(len(elements.points), dtype=torch.bool)
         used[elements.place[elements.shown & (elements.place >= 0)]] = True
@@ -123,11 +139,27 @@ class FieldBasePart(nn.Module):
         )
         return torch.where(torch.isfinite(placed), placed, 0.0)
 
+    def known_rows(self, batch: Batch) -> KnownRows:
+        """The batch as rows of known sites; values at new places are not among them."""
+        elements = self._elements(batch)
+        column = self._columns(elements, torch.zeros(0, dtype=torch.int64))
+        own = (elements.lag == 0) & (elements.site >= 0)
+        return KnownRows(*_rows(elements, column, len(self.products)), own, elements.site, column)
+
+    def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
+        """What is normal at each element's site and time."""
+        return self._elements(batch).location
+
+    @property
+    def log_scale(self) -> Float64[Tensor, "sites"]:
+        """Logarithms of the sites' spreads."""
+        return self.course[:, 1].log()
+
     def _of_targets(
         self,
         eta: Float64[Tensor, "batch length 3"],
         elements: _Elements,
-        known: _Known,
+        known: Known,
         places: Int64[Tensor, "some"],
         wanted: Bool[Tensor, "batch length"],
         *,
@@ -137,13 +169,10 @@ class FieldBasePart(nn.Module):
         if not wanted.any():
             return eta
         both = self._extended(known, elements, places)
-        column = self._columns(elements, places)
-        n = len(both.covariance)
-        seen = torch.where(elements.shown, column, n)
-        rows = torch.zeros(len(seen), n + 1).double().scatter(1, seen, elements.anomaly)[:, :n]
-        shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)[:, :n]
+        column, n = self._columns(elements, places), len(both.covariance)
+        rows, shown = _rows(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
-        n_near: int | None = int(self.chosen[2]) or None
+        n_near = known.joint.n_near
         if bool((elements.place[wanted] >= 0).any()):
             n_near = MOST_NEAR if n > MOST_AT_ONCE else None
         near = candidates(both.prior, targets)
@@ -168,7 +197,7 @@ class FieldBasePart(nn.Module):
         return torch.where(elements.lag <= self.n_lags, column, nowhere)
 
     def _extended(
-        self, known: _Known, elements: _Elements, places: Int64[Tensor, "some"]
+        self, known: Known, elements: _Elements, places: Int64[Tensor, "some"]
     ) -> Extended:
         if not len(places):
             return known.both
@@ -218,12 +247,23 @@ class FieldBasePart(nn.Module):
         rotation, center, unit = self.frame[:-2], self.frame[-2], self.frame[-1, 0]
         return Frame(center, rotation, unit, self.n_flat)
 
-    def _ready(self) -> _Known:
+    def known(self) -> Known:
         """Covariances of known columns, computed once."""
         if self._known is None:
             sites = sites_of(self.points, self._frame(), n_lags=self.n_lags)
             kernel = MovingKernel(self.kernel, self.n_flat)
             prior, share = kernel.of(sites.columns), float(self.chosen[0])
             covariance: Covariance = (1 - share) * self.products + share * prior
-            self._known = _Known(sites, kernel, Extended(covariance, prior))
+            joint = Joint(covariance, float(self.chosen[1]), int(self.chosen[2]) or None)
+            self._known = Known(sites, kernel, Extended(covariance, prior), joint)
         return self._known
+
+
+def _rows(
+    elements: _Elements, column: Int64[Tensor, "batch length"], n: int
+) -> tuple[Float64[Tensor, "batch n"], Bool[Tensor, "batch n"]]:
+    """Anomalies of each map by column, of which there are `n`, and what of them is shown."""
+    seen = torch.where(elements.shown, column, n)
+    rows = torch.zeros(len(seen), n + 1).double().scatter(1, seen, elements.anomaly)
+    shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)
+    return rows[:, :n], shown[:, :n]

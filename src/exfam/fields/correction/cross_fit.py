@@ -11,8 +11,16 @@ from exfam.families import StudentT
 from exfam.fields.base.conditionals import Conditionals
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase
-from exfam.fields.base.folds import Covariance, Maps, Rows, Shown, Sites, blocks, conditionals
-from exfam.fields.base.moments import mean_products
+from exfam.fields.base.folds import (
+    Joint,
+    Maps,
+    Rows,
+    Shown,
+    Sites,
+    blocks,
+    candidates,
+    conditionals,
+)
 from exfam.fields.correction.tokens import Pairs, Tokens, pairs_of, tokens_of
 
 # Values that corrections are trained on at most, of maps evenly taken.
@@ -73,7 +81,7 @@ class Crossing(NamedTuple):
     examples: dict[tuple[int, int], Examples]
 
     def training(self, k: int) -> tuple[Examples, Int64[Tensor, "some"]]:
-        """Examples outside block k, each from a base without its own block and k; and their rows."""
+        """Examples outside block k, from bases without their own block and k, and their rows."""
         rows, parts = [], []
         for j in self.fold.unique().tolist():
             if j != k:
@@ -88,7 +96,7 @@ class Crossing(NamedTuple):
         return self.examples[k, k].take(rows), rows
 
 
-def cross(maps: Maps, base: FieldBase, near: Int64[Tensor, "targets _"]) -> Crossing:
+def cross(maps: Maps, base: FieldBase) -> Crossing:
     """Examples of evenly taken maps from bases without one or two blocks of time."""
     n_maps, n_sites = len(maps.panel.time), len(maps.sites.terms)
     prior = base.kernel.of(maps.sites.columns)
@@ -96,55 +104,39 @@ def cross(maps: Maps, base: FieldBase, near: Int64[Tensor, "targets _"]) -> Cros
     index = torch.linspace(0, n_maps - 1, most).round().long()
     folds = blocks(n_maps)
     fold = torch.stack(folds).long().argmax(0)[index]
-    shown = maps.rows(base.courses)[1][index]
-    alike = bool((shown == shown[:1]).all())
-    pairs = pairs_of(
-        shown[:1] if alike else shown,
-        prior,
-        maps.sites.columns,
-        near,
-        n_lags=int(maps.sites.columns.lag.max()),
-    )
+    shown, columns = maps.rows(base.courses)[1][index], maps.sites.columns
+    near = candidates(prior, maps.sites.own)
+    pairs = pairs_of(shown, prior, columns, near, n_near=base.settings.n_near)
     around = around_of(maps.panel.time[index], maps.clock, maps.sites)
     examples = {}
     for j, k in [*combinations(range(len(folds)), 2), *((k, k) for k in range(len(folds)))]:
         left = ~(folds[j] | folds[k])
         courses = maps.take(left).courses(base.settings.courses)
-        rows, seen = maps.rows(courses)
-        products = mean_products(rows[left], seen[left], prior)
-        covariance = _shrunk(base, products, prior)
-        examples[j, k] = examples_of(
-            rows[index], shown, covariance, base, maps.sites, near, pairs, around=around
-        )
+        rows, _ = maps.rows(courses)
+        joint = base.settings.joint(maps.products(courses, prior, left), prior)
+        examples[j, k] = examples_of(rows[index], shown, joint, near, pairs, around=around)
     return Crossing(index, fold, pairs, examples)
-
-
-def _shrunk(base: FieldBase, products: Covariance, prior: Covariance) -> Covariance:
-    share = base.settings.shrinkage
-    return (1 - share) * products + share * prior
 
 
 def examples_of(
     rows: Rows,
     shown: Shown,
-    covariance: Covariance,
-    base: FieldBase,
-    sites: Sites,
+    joint: Joint,
     near: Int64[Tensor, "targets _"],
     pairs: Pairs,
     *,
     around: Float64[Tensor, "rows targets around"],
 ) -> Examples:
-    """What attention sees of rows of anomalies under a covariance."""
-    settings, n_sites = base.settings, len(sites.terms)
-    given = conditionals(rows, shown, covariance, sites.own, near, n_near=settings.n_near)
-    tokens = tokens_of(rows, pairs, covariance, given, settings.df, around=around)
+    """What attention sees of rows of anomalies."""
+    targets = torch.arange(len(near))
+    given = conditionals(rows, shown, joint.covariance, targets, near, n_near=joint.n_near)
+    tokens = tokens_of(rows, pairs, joint.covariance, given, joint.df, around=around)
     return Examples(
         tokens,
-        given.student_t(settings.df).float(),
+        given.student_t(joint.df).float(),
         log_sd_of(given).float(),
-        rows[:, :n_sites].float(),
-        shown[:, :n_sites],
+        rows[:, : len(near)].float(),
+        shown[:, : len(near)],
     )
 
 

@@ -30,15 +30,19 @@ class PairAttention(nn.Module):
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 
+    def weights(self, pairs: Pairs) -> Float[Tensor, "rows targets near heads"]:
+        """Of each head over the columns near each target; 0 where there is none."""
+        used = pairs.used[..., None]
+        scores = torch.where(used, self.scores(pairs.features), -torch.inf)
+        # Where nothing is shown, weights of no columns are no numbers.
+        weights = torch.where(used, scores.softmax(-2), 0.0)
+        return weights[pairs.pattern]
+
     def forward(self, tokens: Tokens, pairs: Pairs) -> Shifts:
         """The shifts of all targets of some rows."""
-        scores = self.scores(pairs.features)
-        scores = torch.where(pairs.used[..., None], scores, -torch.inf)
-        weights = torch.where(pairs.used[..., None], scores.softmax(-2), 0.0)
-        u = tokens.innovation
+        weights, u = self.weights(pairs), tokens.innovation
         read = [
-            torch.einsum("...jh,...j->...h", weights, value)
-            for value in (u, torch.where(pairs.used, u.abs() - USUAL_SIZE, 0.0))
+            torch.einsum("...jh,...j->...h", weights, value) for value in (u, u.abs() - USUAL_SIZE)
         ]
         hidden = self.first(torch.cat([*read, tokens.context], -1))
         return self.last(self.dropout(nn.functional.gelu(hidden)))

@@ -22,12 +22,21 @@ Matrix = Float64[Tensor, "columns columns"]
 class Pairs(NamedTuple):
     """The columns near each target, and what of each pair attention is scored by.
 
-    The first axis has one entry for all rows that show the same, or one a row
+    One for each pattern of what rows show; `pattern`: of each row
     """
 
     index: Int64[Tensor, "patterns targets near"]
     used: Bool[Tensor, "patterns targets near"]
     features: Float[Tensor, "patterns targets near pair"]
+    pattern: Int64[Tensor, "rows"]
+
+    def take(self, rows: Int64[Tensor, "some"]) -> "Pairs":
+        """Of some of the rows."""
+        pattern = self.pattern[rows]
+        if len(self.index) <= len(rows):
+            return self._replace(pattern=pattern)
+        parts = (part[pattern] for part in self[:3])
+        return Pairs(*parts, torch.arange(len(rows)))
 
 
 class Tokens(NamedTuple):
@@ -38,18 +47,19 @@ class Tokens(NamedTuple):
 
 
 def pairs_of(
-    shown: Bool[Tensor, "patterns columns"],
+    shown: Bool[Tensor, "rows columns"],
     prior: Matrix,
     columns: Columns,
     near: Int64[Tensor, "targets _"],
     *,
-    n_lags: int,
+    n_near: int | None,
 ) -> Pairs:
     """Pairs of the first targets, whose own columns come first, by geometry and the kernel alone.
 
     Nothing here comes from the values: an empirical covariance that saw the row would leak.
     """
-    n_used = min(MOST_NEAR, near.shape[1])
+    shown, pattern = torch.unique(shown, dim=0, return_inverse=True)
+    n_used = min(n_near or MOST_NEAR, MOST_NEAR, near.shape[1])
     index, used = first_shown(shown, near, n_used=n_used)
     targets = torch.arange(len(near))
     variance = prior.diagonal()
@@ -69,9 +79,9 @@ def pairs_of(
         2 * beta.abs().sqrt(),
         2 * shared / spread,
         (columns.site[index] == columns.site[targets][:, None]).double(),
-        *((lag == step).double() for step in range(1, n_lags + 1)),
+        *((lag == step).double() for step in range(1, int(columns.lag.max()) + 1)),
     ]
-    return Pairs(index, used, torch.stack(features, -1).float())
+    return Pairs(index, used, torch.stack(features, -1).float(), pattern)
 
 
 def n_pair_features(n_lags: int) -> int:
@@ -93,9 +103,9 @@ def tokens_of(
     That of a column given all others of J, of unit variance; the target is not among J. `around`:
     what else is known of each target
     """
-    index, used = pairs.index, pairs.used
-    inverse = torch.cholesky_inverse(_factor(covariance, index, used))
-    z = rows[torch.arange(len(rows))[:, None, None], index.expand(len(rows), -1, -1)]
+    inverse = torch.cholesky_inverse(_factor(covariance, pairs.index, pairs.used))[pairs.pattern]
+    used = pairs.used[pairs.pattern]
+    z = rows[torch.arange(len(rows))[:, None, None], pairs.index[pairs.pattern]]
     z = torch.where(used, z, 0.0)
     unit = inverse.diagonal(dim1=-2, dim2=-1).sqrt()
     innovation = torch.einsum("...jk,...k->...j", inverse, z) / unit

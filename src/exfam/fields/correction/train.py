@@ -1,7 +1,7 @@
 """Corrections trained one for each block of time, and how much of them is kept."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -35,26 +35,40 @@ CLOSED = Gates(0.0, 0.0)
 
 
 def train_members(
-    crossing: Crossing, *, seed: int, progress: bool
+    crossing: Crossing, *, seeds: Sequence[int], most_epochs: int, progress: bool
 ) -> tuple[list[PairAttention], Gates, Gain]:
-    """A correction for each block that stopped it, their gates and what they gain."""
-    folds = crossing.fold.unique().tolist()
-    members, shifts = [], []
+    """A correction for each block that stopped it and each seed, their gates and their gain."""
+    folds, most_epochs = crossing.fold.unique().tolist(), min(most_epochs, MOST_EPOCHS)
+    members, stops, shifts = [], [], []
     with Progress(transient=True, disable=not progress) as bar:
-        task = bar.add_task("attention on innovations", total=len(folds) * MOST_EPOCHS)
+        total = len(folds) * len(seeds) * most_epochs
+        task = bar.add_task("attention on innovations", total=total)
         for k in folds:
-            generator = torch.Generator().manual_seed(seed * len(folds) + k)
-            member, shift = _train(crossing, k, generator, lambda: bar.advance(task))
-            members.append(member)
-            shifts.append(shift)
-    gates, gain = _gates([crossing.stopping(k)[0] for k in folds], shifts)
+            stop, rows = crossing.stopping(k)
+            of_seeds = []
+            for seed in seeds:
+                generator = torch.Generator().manual_seed(seed * len(folds) + k)
+                member = _train(
+                    crossing, k, generator, most_epochs, advance=lambda: bar.advance(task)
+                )
+                members.append(member)
+                with torch.no_grad():
+                    of_seeds.append(member(stop.tokens, crossing.pairs.take(rows)))
+            stops.append(stop)
+            shifts.append(torch.stack(of_seeds).mean(0))
+    gates, gain = _gates(stops, shifts)
     return members, gates, gain
 
 
 def _train(
-    crossing: Crossing, k: int, generator: torch.Generator, advance: Callable[[], None]
-) -> tuple[PairAttention, Float[Tensor, "rows targets 2"]]:
-    """A network trained outside block k and stopped by it, and its shifts there."""
+    crossing: Crossing,
+    k: int,
+    generator: torch.Generator,
+    most_epochs: int,
+    *,
+    advance: Callable[[], None],
+) -> PairAttention:
+    """A network trained outside block k and stopped by it."""
     train, rows = crossing.training(k)
     stop, stop_rows = crossing.stopping(k)
     pairs, n = crossing.pairs, len(rows)
@@ -64,14 +78,14 @@ def _train(
     average = copy.deepcopy(network).eval()
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     size = min(n, max(LEAST_BATCH, int(n * BATCH_SHARE)))
-    of_stop = _pairs_at(pairs, stop_rows)
+    of_stop = pairs.take(stop_rows)
     best, kept, since = _mean_nats(average, stop, of_stop), copy.deepcopy(average), 0
-    for _ in range(MOST_EPOCHS):
+    for _ in range(most_epochs):
         network.train()
         with lend_generator(generator, network):
             for batch in _batches(n, size, generator):
                 examples = train.take(batch)
-                shifts = network(examples.tokens, _pairs_at(pairs, rows[batch]))
+                shifts = network(examples.tokens, pairs.take(rows[batch]))
                 loss = -examples.nats(shifts).sum() / examples.shown.sum().clamp_min(1)
                 optimizer.zero_grad()
                 loss.backward()
@@ -87,8 +101,7 @@ def _train(
             best, kept, since = nats, copy.deepcopy(average), 0
         if since >= PATIENCE:
             break
-    with torch.no_grad():
-        return kept, kept(stop.tokens, of_stop)
+    return kept
 
 
 def _batches(n: int, size: int, generator: torch.Generator) -> list[Int64[Tensor, "size"]]:
@@ -97,10 +110,6 @@ def _batches(n: int, size: int, generator: torch.Generator) -> list[Int64[Tensor
     passes = -(-n_steps * size // n)
     order = torch.cat([torch.randperm(n, generator=generator) for _ in range(passes)])
     return list(order[: n_steps * size].split(size))
-
-
-def _pairs_at(pairs: Pairs, rows: Int64[Tensor, "some"]) -> Pairs:
-    return pairs if len(pairs.index) == 1 else Pairs(*(part[rows] for part in pairs))
 
 
 @torch.no_grad()

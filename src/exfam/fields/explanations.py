@@ -1,0 +1,156 @@
+"""What a field's predictions are made of, and what they attended to."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64, Shaped
+from torch import Tensor
+
+from exfam.families import Family
+from exfam.fields.base.part import FieldBasePart
+from exfam.fields.correction.part import CorrectedFieldPart
+from exfam.fields.data.facts import is_observed
+from exfam.fields.draws import copies_of_map
+from exfam.fields.networks.network import FieldNetwork, FieldWeights
+from exfam.fields.plan import unit_of
+from exfam.groups import Batch, Groups
+
+
+@dataclass(frozen=True, eq=False)
+class FieldExplanation:
+    """Weights of one map's elements (the centers) on all that it sees (the context).
+
+    `time`: label of the map; `site` and `coordinates` of the context, `steps_back` of its maps;
+    `own`: which of the context are the centers, in their order; `attention`: of each layer, `null`
+    what goes to the null token; `read_out`: of the linear read-out, None without one.
+    With a base, the predictive mean of each center is `normal` + the sum of its `contributions` +
+    `shift`, in the unit of the value: what is normal there, what each value around adds to that,
+    and attention. None without a base
+    """
+
+    time: Any
+    site: Shaped[np.ndarray, "context"]
+    coordinates: Float[np.ndarray, "context space"]
+    steps_back: Int64[np.ndarray, "context"]
+    own: Bool[np.ndarray, "context"]
+    attention: list[Float[np.ndarray, "heads centers context"]]
+    null: list[Float[np.ndarray, "heads centers"]]
+    read_out: Float[np.ndarray, "read_out_heads centers context"] | None
+    normal: Float[np.ndarray, "centers"] | None = None
+    contributions: Float[np.ndarray, "centers context"] | None = None
+    shift: Float[np.ndarray, "centers"] | None = None
+
+
+def explained_network(
+    network: FieldNetwork, groups: Groups, g: int, *, given: Groups
+) -> FieldExplanation:
+    """Attention weights of a network alone."""
+    batch = groups.pad([g])
+    weights = network.weights(batch.to(next(network.parameters()).device))
+    there = batch.present[0].numpy()
+    rows = batch.element[0].numpy()[there]
+    length = batch.present.shape[1]
+    n_keys = weights.keys.may_attend.shape[-1]
+    assert groups.item is not None
+    labels = np.array([*groups.vocabulary["item"].tolist(), None], dtype=object)
+    names = groups.group_names
+    layers = [_over_elements(layer[..., :n_keys], weights, length) for layer in weights.layers]
+    read = weights.read_out
+    return FieldExplanation(
+        time=g if names is None else names[g],
+        site=labels[groups.item[rows]],
+        coordinates=given.attributes["coordinates"][rows],
+        steps_back=batch.steps_back[0].numpy()[there],
+        own=(batch.steps_back == 0)[0].numpy()[there],
+        attention=[layer[..., there] for layer in layers],
+        null=[layer[0, ..., n_keys:].sum(-1).T.cpu().numpy() for layer in weights.layers],
+        read_out=None if read is None else _over_elements(read, weights, length)[..., there],
+    )
+
+
+def _over_elements(
+    weights: Float[torch.Tensor, "one own heads key"], source: FieldWeights, length: int
+) -> Float[np.ndarray, "heads own length"]:
+    if source.keys.column is None:
+        return weights[0].transpose(0, 1).cpu().numpy()
+    own, heads = weights.shape[1:3]
+    out = weights.new_zeros(own, heads, length)
+    columns = source.keys.column[0][:, None].expand(-1, heads, -1)
+    kept = torch.where(source.keys.may_attend[0][:, None], weights[0], 0.0)
+    return out.scatter_add(2, columns, kept).transpose(0, 1).cpu().numpy()
+
+
+def explained_base(
+    part: Any, groups: Groups, g: int, *, given: Groups, family: Family
+) -> FieldExplanation:
+    """What a base's means are made of, and what attention on it adds and weighs."""
+    base: FieldBasePart = part.base if isinstance(part, CorrectedFieldPart) else part
+    maps = groups[g].compact()
+    batch = maps.pad([0])
+    rows = batch.element[0][batch.present[0]].numpy()
+    own = (batch.steps_back == 0)[0][batch.present[0]].numpy()
+    location = base.location(batch)[batch.present].numpy()
+    added = _contributions(base, maps, rows, own, location)
+    shift = part.eta(batch)[batch.present][own, 0] - base.eta(batch)[batch.present][own, 0]
+    weights = _pair_weights(part, batch) if isinstance(part, CorrectedFieldPart) else []
+    unit, normal = unit_of(family), torch.from_numpy(location[own])
+    return FieldExplanation(
+        time=g if groups.group_names is None else groups.group_names[g],
+        site=_labels(maps)[rows],
+        coordinates=given[g].compact().attributes["coordinates"][rows],
+        steps_back=batch.steps_back[0][batch.present[0]].numpy(),
+        own=own,
+        attention=weights,
+        null=[np.zeros(layer.shape[:2]) for layer in weights],
+        read_out=None,
+        normal=family.restore(normal).numpy(),
+        contributions=unit * added,
+        shift=unit * shift.double().numpy(),
+    )
+
+
+def _labels(groups: Groups) -> Shaped[np.ndarray, "elements"]:
+    assert groups.item is not None
+    labels = np.array([*groups.vocabulary["item"].tolist(), None], dtype=object)
+    return labels[groups.item]
+
+
+def _contributions(
+    base: FieldBasePart,
+    maps: Groups,
+    rows: Int64[np.ndarray, "context"],
+    own: Bool[np.ndarray, "context"],
+    location: Float[np.ndarray, "context"],
+) -> Float[np.ndarray, "centers context"]:
+    """How far each value moves each mean, all others being what is normal: means are linear."""
+    (column,) = maps.values.values()
+    observed = is_observed(maps)
+    values = np.repeat(column[None].astype(np.float64), len(rows) + 1, axis=0)
+    values[:, rows] = location
+    known = np.flatnonzero(observed[rows])
+    values[known, rows[known]] = column[rows[known]]
+    copies, _ = copies_of_map(maps, values, observed, targets=rows[own])
+    batch = copies.pad(np.arange(len(copies)))
+    means = base.eta(batch)[..., 0][batch.present].reshape(len(values), -1).double()
+    return (means[:-1] - means[-1:]).T[own].numpy()
+
+
+def _pair_weights(
+    part: CorrectedFieldPart, batch: Batch
+) -> list[Float[np.ndarray, "heads centers context"]]:
+    """Of the first member, over the elements of one map; 0 for sites that training has not."""
+    seen = part.see(batch)
+    weights: Tensor = part.members[0].weights(seen.pairs)[0]
+    n_columns = len(part.base.products)
+    everywhere = weights.new_zeros(*weights.shape[:1], weights.shape[-1], n_columns + 1)
+    index = seen.pairs.index[seen.pairs.pattern[0]][:, None].expand(-1, weights.shape[-1], -1)
+    everywhere = everywhere.scatter_add(2, index, weights.transpose(1, 2))
+    everywhere[..., n_columns] = 0.0
+    there = batch.present[0]
+    of_context = everywhere[..., seen.column[0][there].clamp_max(n_columns)]
+    own = there & (batch.steps_back[0] == 0)
+    site = seen.site[0][own]
+    heads = torch.where((site >= 0)[:, None, None], of_context[site], 0.0)
+    return [heads.transpose(0, 1).numpy()]
