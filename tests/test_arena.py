@@ -40,6 +40,18 @@ def test_nats_are_of_the_items_that_the_context_lacks(data):
     np.testing.assert_allclose(elements.rank, (data.n_items - n_seen + 1) / 2)
 
 
+def test_ranking_is_of_all_elements_or_of_last_ones(data):
+    elements = judge(uniform(data), data.test, data)
+    gain = np.where(elements.rank <= 10, 1 / np.log2(1 + elements.rank), 0.0)
+    stop = np.cumsum(data.test.lengths)
+    sums = {kind: elements.by_group(ranked=kind) for kind in ("all", "last")}
+    of_all = np.add.reduceat(gain, stop - data.test.lengths)
+    for found in (sums["all"]["ndcg"], *(some["ndcg_of_all"] for some in sums.values())):
+        np.testing.assert_allclose(found, of_all, atol=1e-5)
+    np.testing.assert_allclose(sums["last"]["ndcg"], gain[stop - 1], atol=1e-5)
+    assert set(sums["last"]["ranked"]) == {1.0} and sums["all"]["ranked"] == sums["all"]["elements"]
+
+
 def test_contexts_hold_other_elements_or_earlier_ones():
     groups = Groups(start=[0, 3], stop=[3, 4], item=[2, 0, 1, 2])
     both = context_holds(groups, 3, causal=False).astype(int)

@@ -19,7 +19,9 @@ name, with standard errors by test group; positive ones say that EFA, or the oth
 Sets and sequences: nats are those of the exact distribution of the next or missing item, over all
 items but those of the context where no group repeats an item, else over all. Contenders that give
 scores only get nats from the softmax of their scores times one number, plus the log of popularity
-times another where that helps, both fitted on validation: tables mark them.
+times another where that helps, both fitted on validation: tables mark them. Recall and NDCG are of
+all elements of sets, and of the last one of each sequence, as is usual for recommendations. Last
+elements are unlike others where sequences end for a reason, as hospital stays do.
 
 Ratings and counts: each value of a test group is predicted from all its other values, or from the
 earlier ones, also where a data set's own split is within groups. Nats are those of the exact log

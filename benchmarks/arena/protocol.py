@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.groups import Groups
 from exfam.groups.arrange import compact, concatenate
-from exfam.scores.metrics import ranks
+from exfam.scores.metrics import gain_at, ranks
 
 K = 10
 _NUMBERS_AT_ONCE = 8_000_000
@@ -36,12 +36,13 @@ class Elements:
         counted = np.ones(len(self.group), dtype=bool)
         if ranked == "last":
             counted = np.append(self.group[1:] != self.group[:-1], True)
-        first = counted & (self.rank <= K)
+        gain = gain_at(self.rank, k=K)
         numbers = {
             "nats": self.nats,
             "elements": np.ones(len(self.group)),
-            "recall": first.astype(float),
-            "ndcg": np.where(first, 1 / np.log2(1 + self.rank), 0.0),
+            "recall": (counted & (self.rank <= K)).astype(float),
+            "ndcg": gain * counted,
+            "ndcg_of_all": gain,  # beside that of the ranked ones, and of no table
             "ranked": counted.astype(float),
         }
         sums = {
