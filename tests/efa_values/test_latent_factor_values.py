@@ -93,6 +93,14 @@ def test_vectors_are_factors_of_items_and_groups_by_column_side_by_side(tmp_path
     np.testing.assert_array_equal(loaded.log_prob(frame), model.log_prob(frame))
 
 
+def test_by_default_a_base_has_as_many_factors_as_gain_and_a_network_more():
+    frame = drawn(n_users=10)
+    assert [own.rank for own in bases(fit(frame))] == [16]
+    raw = fit(frame, base="none", max_epochs=1)
+    assert raw.item_vectors_.shape == (10, 32)
+    assert fit(frame, parts="both", max_epochs=1).item_vectors_.shape == (10, 32)
+
+
 def test_beside_items_it_is_as_alone_and_items_too():
     options = {"dim": 3, "max_epochs": 2, "ensemble": 2}
     both, items, values = (fit(parts=parts, **options) for parts in ("both", "items", "values"))

@@ -29,8 +29,11 @@ from exfam.efa.networks.factor_network import (
 from exfam.efa.plan import FitPlan, train
 from exfam.efa.value_fits import factors_of_groups, fit_alone, has_value_base
 from exfam.estimator.base import parameter, settings_from
-from exfam.estimator.rules import Choice, Flag, Whole
+from exfam.estimator.rules import Choice, Flag, OrNone, Whole
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
+
+# Of values with a base: 32 factors took four times as long to fit ratings, and gained nothing.
+_RANK = 16
 
 
 class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
@@ -55,8 +58,10 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     """
 
     kind = "latent-factor"
-    dim: int = parameter(
-        Whole(least=0), "number of factors; 0 only of values that have a base", default=32
+    dim: int | None = parameter(
+        OrNone(Whole(least=0)),
+        "number of factors, 0 only of values that have a base; None is 16 of these, else 32",
+        default=None,
     )
     base: str = parameter(
         Choice(("auto", "none")),
@@ -88,22 +93,21 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
     partial_fit = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:
-        if plan.schema.n_items is None and self.dim:
+        if plan.schema.n_items is None and self.dim != 0:
             raise ExfamError(
                 "`item` must be given, since items have the factors, got none. Pass dim=0 for a "
                 "level of each group alone."
             )
         has_base = self.base != "none" and has_value_base(plan)
-        if not self.dim and (plan.items or not has_base):
+        if self.dim == 0 and (plan.items or not has_base):
             raise ExfamError(
                 "`dim` must be at least 1 for items, and for values without a base, got 0. "
                 "Pass parts='values' and a family that bases know."
             )
         columns: list[ColumnBase] = []
         if has_base:
-            columns = fit_alone(
-                plan, direction=self.direction, seed=int(self.seed), rank=int(self.dim)
-            )
+            rank = _RANK if self.dim is None else int(self.dim)
+            columns = fit_alone(plan, direction=self.direction, seed=int(self.seed), rank=rank)
             plan = replace(plan, values=False)
         members: Sequence[TwoPartModel | None] = [None]
         if plan.items or plan.values:
@@ -119,7 +123,8 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
         item_bias: Float[torch.Tensor, "items"] | None = None,
         sampler: ItemSampler | None = None,
     ) -> TwoPartModel:
-        schema, settings = self.schema_, settings_from(self, LatentFactorSettings)
+        dim = LatentFactorSettings.dim if self.dim is None else int(self.dim)
+        schema, settings = self.schema_, settings_from(self, LatentFactorSettings, dim=dim)
         n_items, item_part, value_part = schema.n_items or 0, None, None
         drawn: dict[str, Any] = {"generator": generator}
         if items:

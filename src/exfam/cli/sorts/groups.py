@@ -171,7 +171,7 @@ def _baselines(model: Any) -> list[Baseline]:
         if of_values and knows_items:
             by_item = Marginal(**marginal, by_item=True)
             rivals.append(("Marginal by item", by_item, "marginal --by-item true"))
-    is_levels = isinstance(model, LatentFactor) and not model.dim
+    is_levels = isinstance(model, LatentFactor) and model.dim == 0
     if of_values and not is_levels:
         levels = LatentFactor(**shared, parts="values", dim=0, progress=False)
         rivals.append(("Levels", levels, "latent-factor --parts values --dim 0"))
