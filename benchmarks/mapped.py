@@ -91,7 +91,8 @@ def counted(self, index):
 torch.set_num_threads(1)
 TorchEngine.step = counted
 families = {"price": "gaussian", "count": "poisson"}
-exfam.LatentFactor(family=families, parts="values", max_epochs=1, progress=False).fit(sys.argv[1])
+options = dict(family=families, parts="values", base="none", max_epochs=1, progress=False)
+exfam.LatentFactor(**options).fit(sys.argv[1])
 assert n_steps >= int(sys.argv[2])
 """
 

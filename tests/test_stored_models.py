@@ -70,5 +70,6 @@ def test_models_without_networks_have_no_members(tmp_path):
 
 
 if __name__ == "__main__":
-    kept = {kind: [float(f"{number:.9g}") for number in answers(kind)] for kind in REGISTRY}
+    kept = json.loads(ANSWERS.read_text())  # those of classes of the studies stay
+    kept |= {kind: [float(f"{number:.9g}") for number in answers(kind)] for kind in REGISTRY}
     ANSWERS.write_text(json.dumps(kept, indent=0) + "\n")
