@@ -28,7 +28,7 @@ truth = field.complete[n_old:].ravel()
 columns = {
     "time": "time", "site": "site", "coordinates": ["latitude", "longitude"], "value": "value"
 }  # fmt: skip
-model = FieldEFA(**columns, lags=1, max_epochs=20, batch_size=16, progress=False).fit(old)
+model = FieldEFA(**columns, lags=1, progress=False).fit(old)
 kriging = FieldKriging(**columns).fit(old)
 print(f"attention {model.score(new):.3f} nats, kriging {kriging.score(new):.3f} nats")
 
@@ -46,8 +46,8 @@ plt.figure(field_map(grid, dist.mean[last], dist.sd[last], observed=seen, unit="
 plt.show()
 
 # %%
-# What a station attended to, of all stations with a value on that day and on the day before: the
-# mean over heads. What is left of 100 % goes to a key that stands for none of them.
+# What a station attended to, of all stations near it with a value on that day and on the day
+# before: the mean over heads of what corrects the base.
 
 why = model.explain(days)[-1]
 station = 8

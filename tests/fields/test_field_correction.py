@@ -172,12 +172,12 @@ def test_means_are_exactly_the_sum_of_what_explains_them(attention, opened):
         whole = of_map.normal + of_map.contributions.sum(1) + of_map.shift
         rows = [
             frame.index[(frame.day == pd.Timestamp(of_map.time)) & (frame.site == site)][0]
-            for site in of_map.site[of_map.own]
+            for site in ["new" if site is None else site for site in of_map.site[of_map.own]]
         ]
         assert_allclose(whole, mean[rows], rtol=1e-5)
         assert np.diagonal(of_map.contributions[:, of_map.own]).any() == 0
         for weights in of_map.attention:
-            known = np.array([site != "new" for site in of_map.site[of_map.own]])
+            known = np.array([site is not None for site in of_map.site[of_map.own]])
             assert_allclose(weights.sum(-1)[:, known], 1, atol=1e-5)
             assert np.diagonal(weights[:, :, of_map.own], axis1=1, axis2=2).max() == 0
     assert len(explained[0].attention) == (attention == "softmax")

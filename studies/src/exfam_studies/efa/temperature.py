@@ -3,9 +3,10 @@
 Squared errors (degrees Fahrenheit, squared), nats, CRPS and the share of values in the central 90%
 interval, of each value given all others of its day, and of one or two days before. "efa-site" has a
 vector for each city, "efa-coordinates" can predict anywhere; "efa-ensemble" is the better of them
-on validation, three fits together; "efa-l1" and so on are the paper's own choices. The day before
-1 October is not in our file: such days are left out, and rows with "days" say how models without
-lags do on those that have a history.
+on validation, three fits together; "efa-l1" and so on are the paper's own choices. All of these are
+networks alone; "efa-defaults" has the base inside that "field-gaussian" is. The day before 1
+October is not in our file: such days are left out, and rows with "days" say how models without lags
+do on those that have a history.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from jaxtyping import Float
 from exfam.fields import (
     FieldClimatology,
     FieldEFA,
+    FieldGaussian,
     FieldGaussianProcess,
     FieldKriging,
     FieldLatentFactor,
@@ -69,18 +71,22 @@ LEVEL, COVERAGE = 0.9, "coverage-90"
 
 # Draws of 4 of the 44 cities.
 NEW_SITES_SEED, NEW_SITES_SIZE = 1001, 4
-NEW_SITES_MODELS = ("efa-coordinates", "gaussian-process", "kriging", "climatology")
+NEW_SITES_MODELS = (
+    "efa-coordinates", "field-gaussian", "gaussian-process", "kriging", "climatology"
+)  # fmt: skip
 DRAWS = {"fresh-1": 1001, "fresh-2": 1002, "fresh-3": 1003}
 SIMULATED_LAGS = (0, 1)
 SIMULATED_NEIGHBORS = (5,)
 
 # Chosen on validation, for both modes and all lags alike.
-EFA_SETTINGS: dict[str, Any] = {"read_out_heads": 16, "null_token": False, "hide": 0.1}
+EFA_SETTINGS: dict[str, Any] = {
+    "base": "none", "read_out_heads": 16, "null_token": False, "hide": 0.1
+}  # fmt: skip
 # The paper's sizes and training, but for batches: a full one of its notebook needs more than 20 GB.
 # Our layers have their norm before them, and keys made from each token alone.
 PAPER_EFA_SETTINGS: dict[str, Any] = {
-    "encoding": "none", "read_out_heads": 0, "null_token": False, "standardize": "global",
-    "scale": "global", "embed_dim": 64, "n_heads": 2, "head_dim": 16,
+    "base": "none", "encoding": "none", "read_out_heads": 0, "null_token": False,
+    "standardize": "global", "scale": "global", "embed_dim": 64, "n_heads": 2, "head_dim": 16,
     "feed_forward_dim": 64, "head_hidden_dim": 128, "hide": 0.0, "dropout": 0.0,
     "weight_decay": 0.0, "learning_rate": 1e-3, "batch_size": 32, "max_epochs": 150,
     "patience": 150,
@@ -103,7 +109,7 @@ PAPER_FM = {
 MODES = ("efa-coordinates", "efa-site")
 RIDGES = {"ridge": FieldRidge, "ridge-covariance": FieldRidgeCovariance}
 # What is fitted with lags as well as without.
-LAGGED = (*MODES, "efa-ensemble", *RIDGES, "gaussian-process")
+LAGGED = (*MODES, "efa-ensemble", *RIDGES, "gaussian-process", "field-gaussian")
 
 
 def run(options: Options) -> list[Row]:
@@ -285,6 +291,7 @@ def baselines(*, lags: int = 0) -> list[Contender]:
     kinds: list[tuple[str, Any, dict[str, Any]]] = [
         *((model, kind, {"lags": lags, "standardize": "none"}) for model, kind in RIDGES.items()),
         ("gaussian-process", FieldGaussianProcess, {"lags": lags}),
+        ("field-gaussian", FieldGaussian, {"lags": lags}),
     ]
     if not lags:
         kinds += [
