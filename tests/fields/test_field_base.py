@@ -7,14 +7,14 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from exfam.fields.base.choose import choose
-from exfam.fields.base.columns import columns_of
+from exfam.fields.base.columns import map_columns
 from exfam.fields.base.conditionals import given_all, given_near, nearest_columns
-from exfam.fields.base.courses import CHOICES, Choice, Clock, fit_courses, plane_terms
+from exfam.fields.base.courses import CHOICES, Clock, CourseChoice, plane_terms, site_courses
 from exfam.fields.base.fit import fit_base, sites_of
 from exfam.fields.base.folds import Maps, blocks
 from exfam.fields.base.frame import fit_frame
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of, n_numbers, start_numbers
-from exfam.fields.base.levels import at_points, left_out, model_weights
+from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.new_sites import extend
 from exfam.fields.base.panel import Panel
@@ -98,7 +98,7 @@ def random_kernel(n_flat, seed=0):
 @pytest.mark.parametrize(("space", "n_flat"), [(1, 1), (2, 2), (3, 2), (3, 3)])
 def test_kernels_that_move_are_positive_definite(space, n_flat):
     points = torch.from_numpy(np.random.default_rng(0).normal(size=(12, space)))
-    covariance = random_kernel(n_flat).of(columns_of(points, 2))
+    covariance = random_kernel(n_flat).of(map_columns(points, 2))
     assert_allclose(covariance, covariance.T, atol=1e-12)
     assert float(torch.linalg.eigvalsh(covariance).min()) > 0
 
@@ -107,15 +107,15 @@ def test_a_kernel_in_a_plane_has_seventeen_numbers_and_depends_on_ways_alone():
     assert n_numbers(2) == len(start_numbers(2)) == 17
     points = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 2)))
     kernel = random_kernel(2)
-    moved = kernel.of(columns_of(points + torch.tensor([3.0, -1.0]), 1))
-    assert_allclose(moved, kernel.of(columns_of(points, 1)), atol=1e-9)
+    moved = kernel.of(map_columns(points + torch.tensor([3.0, -1.0]), 1))
+    assert_allclose(moved, kernel.of(map_columns(points, 1)), atol=1e-9)
 
 
 def test_a_field_carried_along_is_found_to_move():
     random = np.random.default_rng(0)
     x = np.linspace(0, 3, 8)
     points = torch.from_numpy(x[:, None])
-    columns = columns_of(points, 1)
+    columns = map_columns(points, 1)
     gap = x[:, None] - x[None]
     # Each map is the one before, half a unit further on.
     way = np.block([[gap, gap - 0.5], [gap + 0.5, gap]])
@@ -160,7 +160,7 @@ def test_courses_find_a_year_and_shrink_to_a_plane():
     shown = torch.ones_like(values, dtype=torch.bool)
     shown[::3, 2] = False
     for own in (0.0, 1.0):
-        courses = fit_courses(values, shown, waves, plane_terms(points, 2), own=own)
+        courses = site_courses(values, shown, waves, plane_terms(points, 2), own=own)
         assert_allclose(courses.location(waves)[shown], values[shown], atol=0.05)
     # Of a new site: what the plane says.
     terms = torch.tensor([1.0, 2.0, 0.0]).double()
@@ -174,7 +174,7 @@ def test_a_month_of_each_year_has_a_line():
     points = torch.zeros(1, 1).double()
     values = 0.3 * (torch.remainder(time, 365.25) - 289)[:, None]
     shown = torch.ones_like(values, dtype=torch.bool)
-    courses = fit_courses(values, shown, clock.waves(time, 2), plane_terms(points, 1), own=1.0)
+    courses = site_courses(values, shown, clock.waves(time, 2), plane_terms(points, 1), own=1.0)
     assert_allclose(courses.location(clock.waves(time)), values, atol=0.4)
 
 
@@ -206,7 +206,7 @@ def test_choices_are_among_what_is_offered_and_beat_the_kernel_alone(missing):
 
 
 def test_a_single_map_is_enough():
-    assert choose(field_maps(n_maps=1)).courses == Choice(0, 1.0)
+    assert choose(field_maps(n_maps=1)).courses == CourseChoice(0, 1.0)
 
 
 def test_blocks_of_time_hold_out_each_row_once():
@@ -226,7 +226,7 @@ def test_levels_between_sites_are_kriged_with_honest_variances():
     error = (found.mean - wanted) / found.variance.sqrt()
     assert 0.8 < float(error.square().mean()) < 1.3
     sites = torch.tensor([3, 40])
-    alone = left_out(points, value, weights, 2, sites=sites)
+    alone = from_others(points, value, weights, 2, sites=sites)
     for k, site in enumerate(sites.tolist()):
         keep = torch.arange(60) != site
         one = at_points(points[site : site + 1], points[keep], value[keep], weights, 2)
@@ -242,8 +242,8 @@ def test_few_sites_have_a_mean_and_a_spread():
 
 def test_new_columns_are_kriged_from_known_ones():
     points = torch.from_numpy(np.random.default_rng(0).normal(size=(7, 2)))
-    kernel, known = random_kernel(2), columns_of(points[:5], 0)
-    new = columns_of(points[5:], 0)._replace(site=torch.tensor([5, 6]))
+    kernel, known = random_kernel(2), map_columns(points[:5], 0)
+    new = map_columns(points[5:], 0)._replace(site=torch.tensor([5, 6]))
     prior, covariance = kernel.of(known), random_covariance(5)
     both = extend(covariance, prior, kernel, known, new, torch.zeros(2).double())
     values, shown = rows(4, 7)

@@ -12,8 +12,8 @@ from exfam import FieldEFA, FieldGaussian, load
 from exfam.checks import ExfamError
 from exfam.fields.base.fit import fit_base
 from exfam.fields.correction.cross_fit import cross
-from exfam.fields.correction.network import PairAttention
-from exfam.fields.correction.train import CLOSED, train_members
+from exfam.fields.correction.pair_attention import PairAttention
+from exfam.fields.correction.train import CLOSED, fit_corrections
 from exfam.layers import lend_generator
 from fields.field_cases import COLUMNS, FRAME, FULL, N_DAYS, SEEN, a_day, with_cell
 from fields.test_field_base import field_maps
@@ -62,7 +62,7 @@ def test_attention_starts_from_nothing():
     with lend_generator(generator, network):
         shifts = network(examples.tokens, crossing.pairs.take(rows))
     assert not shifts.any()
-    members, gates, gain = train_members(crossing, seeds=[0], most_epochs=0, progress=False)
+    members, gates, gain = fit_corrections(crossing, seeds=[0], most_epochs=0, progress=False)
     assert len(members) == 5 and gates == CLOSED and gain.nats == gain.low == 0.0
 
 

@@ -209,7 +209,8 @@ def _n_numbers(estimator: Any, train: Any) -> int:
     """
     from exfam.efa.defaults import DEFAULTS
 
-    has_base = getattr(estimator, "base", "none") != "none" and estimator.parts != "values"
+    models_items = getattr(estimator, "parts", "values") != "values"
+    has_base = models_items and getattr(estimator, "base", "none") != "none"
     is_causal = has_base and estimator.direction == "causal" and estimator.value is None
     kind = "sequences" if is_causal else "sets"
 

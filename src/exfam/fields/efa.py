@@ -15,7 +15,7 @@ from exfam.estimator.gain import Gain
 from exfam.estimator.rules import Choice, Families, Flag, OrWord
 from exfam.families import StudentT
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.correction.part import CorrectedFieldPart
+from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import ClimateModel, FieldNetworkParameters, Lags
 from exfam.fields.explanations import FieldExplanation, explained_base, explained_network

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exfam.families import Family
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.correction.part import CorrectedFieldPart
+from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import is_observed
 from exfam.fields.draws import copies_of_map
 from exfam.fields.networks.network import FieldNetwork, FieldWeights
@@ -142,10 +142,11 @@ def _pair_weights(
 ) -> list[Float[np.ndarray, "heads centers context"]]:
     """Of the first member, over the elements of one map; 0 for sites that training has not."""
     seen = part.see(batch)
-    weights: Tensor = part.members[0].weights(seen.pairs)[0]
+    first: Any = part.members[0]  # nn.Module's attributes have no better type
+    weights: Tensor = first.weights(seen.pairs)[0]
     n_columns = len(part.base.products)
     everywhere = weights.new_zeros(*weights.shape[:1], weights.shape[-1], n_columns + 1)
-    index = seen.pairs.index[seen.pairs.pattern[0]][:, None].expand(-1, weights.shape[-1], -1)
+    index = seen.pairs.column[seen.pairs.pattern[0]][:, None].expand(-1, weights.shape[-1], -1)
     everywhere = everywhere.scatter_add(2, index, weights.transpose(1, 2))
     everywhere[..., n_columns] = 0.0
     there = batch.present[0]

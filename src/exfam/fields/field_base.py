@@ -11,9 +11,9 @@ from exfam.fields.base.folds import Maps
 from exfam.fields.base.frame import Frame, fit_frame
 from exfam.fields.base.panel import panel_of
 from exfam.fields.base.part import FieldBasePart
+from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
-from exfam.fields.correction.part import CorrectedFieldPart
-from exfam.fields.correction.train import train_members
+from exfam.fields.correction.train import fit_corrections
 from exfam.fields.plan import FieldPlan
 
 
@@ -43,7 +43,7 @@ def fit_corrected_field(
     maps, frame = maps_of(plan, period=period)
     base = fit_base(maps)
     part = FieldBasePart(plan.shape, period=period).take(base, frame)
-    members, gates, gain = train_members(
+    members, gates, gain = fit_corrections(
         cross(maps, base), seeds=seeds, most_epochs=most_epochs, progress=progress
     )
     return CorrectedFieldPart(part, n_members=len(members)).take(members, gates), gain

@@ -20,7 +20,7 @@ from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.members import train_members
 from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
-from exfam.families import Family, family_from_config, family_to_config
+from exfam.families import FAMILIES, Family, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
 from exfam.fields.data.facts import is_observed
 from exfam.fields.data.further import with_places, with_times
@@ -309,7 +309,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         self.family_ = family_from_config(config["family"])
         # A class whose family is no parameter is built for values of that family, of any scale.
         own = family_in_units(self.family_)
-        if "family" not in self.declared and own.name != self.family:
+        if "family" not in self.declared and own != FAMILIES[self.family]():
             raise ExfamError(
                 f"`family` of {type(self).__name__} must be {self.family}, got {own!r}."
             )

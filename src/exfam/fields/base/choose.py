@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import torch
 
-from exfam.fields.base.courses import CHOICES, Choice
+from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.folds import (
     DEGREES,
     Covariance,
     Joint,
     Maps,
     candidates,
-    conditionals,
+    given_shown,
     held_out_folds,
     kernel_of,
     nats_by_df,
@@ -31,7 +31,7 @@ MOST_AT_ONCE = 1000
 class Settings(NamedTuple):
     """What was chosen. `shrinkage`: weight of the kernel; `n_near`: None for all columns."""
 
-    courses: Choice
+    courses: CourseChoice
     shrinkage: float
     df: float
     n_near: int | None
@@ -61,14 +61,14 @@ def choose(maps: Maps) -> Settings:
     return _best(maps, courses, prior, shrinkages=SHRINKAGES, near=near)[1]
 
 
-def prior_of(maps: Maps, choice: Choice) -> Covariance:
+def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
     """The covariance of all columns in the kernel that fits these maps."""
     return kernel_of(*maps.rows(maps.courses(choice)), maps.sites).of(maps.sites.columns)
 
 
 def _best(
     maps: Maps,
-    courses: Choice,
+    courses: CourseChoice,
     prior: Covariance,
     *,
     shrinkages: Sequence[float],
@@ -83,7 +83,7 @@ def _best(
             nats = torch.zeros(len(DEGREES)).double()
             for fold in folds:
                 covariance = (1 - a) * fold.products + a * prior
-                given = conditionals(
+                given = given_shown(
                     fold.values, fold.shown, covariance, maps.sites.own, order, n_near=n_near
                 )
                 nats += nats_by_df(fold, given)

@@ -21,7 +21,7 @@ OfTargets = Float64[Tensor, "rows targets"]
 Targets = Int64[Tensor, "targets"]
 
 
-class Conditionals(NamedTuple):
+class GivenOthers(NamedTuple):
     """Of each target given the others shown, all of mean 0 and some covariance.
 
     `mean`, `variance`: of a Gaussian; `squares`: x' C^-1 x of the values given; `number`: how many
@@ -54,7 +54,7 @@ def nearest_columns(
     return strength.topk(max(1, min(most, strength.shape[1] - 1)), dim=1).indices
 
 
-def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targets) -> Conditionals:
+def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targets) -> GivenOthers:
     """Each target given all others that are shown; one inverse per pattern."""
     out = [torch.zeros(len(values), len(targets)).to(values) for _ in range(4)]
     values = torch.where(shown, values, 0.0)
@@ -78,7 +78,7 @@ def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targe
         out[1][rows] = torch.where(is_shown, 1 / pivot, left)
         out[2][rows] = total - torch.where(is_shown, rest.square() * pivot, 0.0)
         out[3][rows] = float(known.sum()) - is_shown.double()
-    return Conditionals(*out)
+    return GivenOthers(*out)
 
 
 def given_near(
@@ -89,7 +89,7 @@ def given_near(
     near: Int64[Tensor, "targets near"],
     *,
     n_used: int,
-) -> Conditionals:
+) -> GivenOthers:
     """Each target given the first `n_used` of its columns that are shown.
 
     `near`: of each target, columns in the order in which they count
@@ -108,7 +108,7 @@ def given_near(
         some = _some_near(values[rows], known, covariance, targets, near, n_used=n_used)
         for whole, part in zip(out, some, strict=True):
             whole[rows] = part
-    return Conditionals(*out)
+    return GivenOthers(*out)
 
 
 def _some_near(
@@ -119,7 +119,7 @@ def _some_near(
     near: Int64[Tensor, "targets near"],
     *,
     n_used: int,
-) -> Conditionals:
+) -> GivenOthers:
     """Of rows of one pattern, or of as many patterns as rows."""
     index, used = first_shown(known, near, n_used=n_used)
     block = covariance[index[..., :, None], index[..., None, :]]
@@ -144,7 +144,7 @@ def _some_near(
     else:
         mean, squares = mean[..., 0], squares[..., 0]
     number = used.sum(-1).double()
-    return Conditionals(mean, variance.expand_as(mean), squares, number.expand_as(mean))
+    return GivenOthers(mean, variance.expand_as(mean), squares, number.expand_as(mean))
 
 
 def first_shown(

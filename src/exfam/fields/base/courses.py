@@ -24,7 +24,7 @@ Values = Float64[Tensor, "times sites"]
 Shown = Bool[Tensor, "times sites"]
 
 
-class Choice(NamedTuple):
+class CourseChoice(NamedTuple):
     """Harmonics of the year, and how much of the waves is a site's own: the rest is a plane's."""
 
     n_harmonics: int
@@ -32,8 +32,8 @@ class Choice(NamedTuple):
 
 
 CHOICES = (
-    Choice(0, 1.0),
-    *(Choice(n, own) for n in range(1, MOST_HARMONICS + 1) for own in (0.0, 0.5, 1.0)),
+    CourseChoice(0, 1.0),
+    *(CourseChoice(n, own) for n in range(1, MOST_HARMONICS + 1) for own in (0.0, 0.5, 1.0)),
 )
 
 
@@ -88,7 +88,7 @@ def plane_terms(
     return torch.cat([torch.ones(len(points), 1).to(points), points[:, :n_flat]], 1)
 
 
-def fit_courses(
+def site_courses(
     values: Values,
     shown: Shown,
     waves: Float64[Tensor, "times waves"],

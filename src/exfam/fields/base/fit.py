@@ -6,7 +6,7 @@ from jaxtyping import Float64
 from torch import Tensor
 
 from exfam.fields.base.choose import Settings, choose
-from exfam.fields.base.columns import columns_of
+from exfam.fields.base.columns import map_columns
 from exfam.fields.base.courses import Courses, plane_terms
 from exfam.fields.base.folds import Covariance, Maps, Sites, kernel_of
 from exfam.fields.base.frame import Frame
@@ -32,7 +32,7 @@ class FieldBase:
 
 def sites_of(points: Float64[Tensor, "sites space"], frame: Frame, *, n_lags: int) -> Sites:
     """What a base knows of the sites at these points of the frame."""
-    return Sites(plane_terms(points, frame.n_flat), columns_of(points, n_lags), frame.n_flat)
+    return Sites(plane_terms(points, frame.n_flat), map_columns(points, n_lags), frame.n_flat)
 
 
 def fit_base(maps: Maps) -> FieldBase:

@@ -7,15 +7,15 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.families import StudentT
-from exfam.fields.base.columns import Columns
+from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import (
     MOST_DF,
-    Conditionals,
+    GivenOthers,
     given_all,
     given_near,
     nearest_columns,
 )
-from exfam.fields.base.courses import Choice, Clock, Courses, fit_courses
+from exfam.fields.base.courses import Clock, CourseChoice, Courses, site_courses
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
@@ -41,7 +41,7 @@ class Sites(NamedTuple):
     """
 
     terms: Float64[Tensor, "sites terms"]
-    columns: Columns
+    columns: MapColumns
     n_flat: int
 
     @property
@@ -63,7 +63,7 @@ class Joint(NamedTuple):
     n_near: int | None
 
 
-class Fold(NamedTuple):
+class HeldOutMaps(NamedTuple):
     """A block of time held out: anomalies of its rows, and moments of the others."""
 
     values: Rows
@@ -83,10 +83,10 @@ class Maps(NamedTuple):
         """Some of the maps."""
         return self._replace(panel=self.panel.take(index))
 
-    def courses(self, choice: Choice) -> Courses:
+    def courses(self, choice: CourseChoice) -> Courses:
         """The courses of a choice from these maps."""
         panel, waves = self.panel, self.clock.waves(self.panel.time, choice.n_harmonics)
-        return fit_courses(panel.values, panel.shown, waves, self.sites.terms, own=choice.own)
+        return site_courses(panel.values, panel.shown, waves, self.sites.terms, own=choice.own)
 
     def rows(self, courses: Courses) -> tuple[Rows, Shown]:
         """Rows of anomalies, earlier maps beside each, and what of them is shown."""
@@ -117,19 +117,19 @@ def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:
     return [fold == k for k in range(n_folds)]
 
 
-def held_out_folds(maps: Maps, choice: Choice, prior: Covariance) -> list[Fold]:
+def held_out_folds(maps: Maps, choice: CourseChoice, prior: Covariance) -> list[HeldOutMaps]:
     """Each block of time, with courses and moments of the others."""
     out = []
     for held in blocks(len(maps.panel.time)):
         courses = maps.take(~held).courses(choice)
         rows, shown = maps.rows(courses)
         products = maps.products(courses, prior, ~held)
-        fold = Fold(rows[held], shown[held], products, courses.scale.log())
+        fold = HeldOutMaps(rows[held], shown[held], products, courses.scale.log())
         out.append(_thinned(fold))
     return out
 
 
-def _thinned(fold: Fold) -> Fold:
+def _thinned(fold: HeldOutMaps) -> HeldOutMaps:
     """Evenly taken rows where what is shown differs from row to row and rows are many."""
     n_rows = len(fold.shown)
     if len(torch.unique(fold.shown, dim=0)) <= max(1, n_rows // 4):
@@ -144,7 +144,7 @@ def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Te
     return nearest_columns(prior, targets, most=MOST_CANDIDATES)
 
 
-def conditionals(
+def given_shown(
     rows: Rows,
     shown: Shown,
     covariance: Covariance,
@@ -152,14 +152,14 @@ def conditionals(
     near: Int64[Tensor, "targets near"],
     *,
     n_near: int | None,
-) -> Conditionals:
+) -> GivenOthers:
     """Each target given all others that are shown, or the first of those near it."""
     if n_near is None:
         return given_all(rows, shown, covariance, targets)
     return given_near(rows, shown, covariance, targets, near, n_used=n_near)
 
 
-def nats_by_df(fold: Fold, found: Conditionals) -> Float64[Tensor, "degrees"]:
+def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degrees"]:
     """Sums of log densities of the values shown, in the value's unit, by degrees of freedom."""
     n_sites = len(fold.log_scale)
     own, z = fold.shown[:, :n_sites], fold.values[:, :n_sites]

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.fields.base.columns import Columns
+from exfam.fields.base.columns import MapColumns
 from exfam.fields.networks.places import lowest, matern_3_2
 
 # A large and a small structure, each with half of what is not a site's own.
@@ -39,7 +39,7 @@ class MovingKernel:
     numbers: Float64[Tensor, "numbers"]
     n_flat: int
 
-    def between(self, first: Columns, second: Columns) -> Matrix:
+    def between(self, first: MapColumns, second: MapColumns) -> Matrix:
         """Covariances of all pairs, in units of the anomalies' variance."""
         step = first.lag[..., :, None] - second.lag[..., None, :]
         way = second.points[..., None, :, :] - first.points[..., :, None, :]
@@ -57,7 +57,7 @@ class MovingKernel:
         alone = same & (step == 0)
         return total + torch.where(same, own, 0.0) + torch.where(alone, log_noise.exp(), 0.0)
 
-    def of(self, columns: Columns) -> Matrix:
+    def of(self, columns: MapColumns) -> Matrix:
         """Covariances of columns with one another."""
         return self.between(columns, columns)
 
@@ -105,7 +105,7 @@ def start_numbers(n_flat: int) -> Float64[Tensor, "numbers"]:
 
 
 def fit_kernel(
-    moments: Float64[Tensor, "columns columns"], columns: Columns, *, n_flat: int
+    moments: Float64[Tensor, "columns columns"], columns: MapColumns, *, n_flat: int
 ) -> MovingKernel:
     """The kernel under which maps are likeliest given those before them.
 

@@ -71,7 +71,7 @@ def model_weights(points: Sites, value: Values, n_flat: int) -> Float64[Tensor, 
     return torch.softmax(stacked, 0)
 
 
-def left_out(
+def from_others(
     points: Sites,
     value: Values,
     weights: Float64[Tensor, "models"],

@@ -7,12 +7,12 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.families import StudentT
-from exfam.fields.base.columns import Columns
-from exfam.fields.base.conditionals import MOST_DF, Conditionals, given_all
+from exfam.fields.base.columns import MapColumns
+from exfam.fields.base.conditionals import MOST_DF, GivenOthers, given_all
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.folds import Covariance, Maps, Sites
 from exfam.fields.base.kernel import JITTER, MovingKernel
-from exfam.fields.base.levels import at_points, left_out, model_weights
+from exfam.fields.base.levels import at_points, from_others, model_weights
 
 # Sites left out one by one, and rows that each is predicted on.
 MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9
@@ -22,16 +22,16 @@ DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
 USUAL_SITES = 5.0
 
 
-class Normal(NamedTuple):
+class NewNormal(NamedTuple):
     """Level and spread of new sites; `doubt`: standard deviation of what the level may be off."""
 
     level: Float64[Tensor, "*places"]
     scale: Float64[Tensor, "*places"]
     doubt: Float64[Tensor, "*places"]
 
-    def of(self, place: int) -> "Normal":
+    def of(self, place: int) -> "NewNormal":
         """Of one place."""
-        return Normal(*(part[place] for part in self))
+        return NewNormal(*(part[place] for part in self))
 
 
 class Surfaces(NamedTuple):
@@ -45,21 +45,21 @@ class Surfaces(NamedTuple):
     weights: Float64[Tensor, "2 models"]
     n_flat: int
 
-    def at(self, points: Float64[Tensor, "places space"]) -> Normal:
+    def at(self, points: Float64[Tensor, "places space"]) -> NewNormal:
         """What is normal at places, read from the nearest sites."""
         level, spread = (
             at_points(points, self.points, self.value[:, k], self.weights[k], self.n_flat)
             for k in range(2)
         )
-        return Normal(level.mean, spread.mean.exp(), level.variance.sqrt())
+        return NewNormal(level.mean, spread.mean.exp(), level.variance.sqrt())
 
-    def of_others(self, sites: Int64[Tensor, "some"]) -> Normal:
+    def of_others(self, sites: Int64[Tensor, "some"]) -> NewNormal:
         """What would be normal at some of the sites if they were new."""
         level, spread = (
-            left_out(self.points, self.value[:, k], self.weights[k], self.n_flat, sites=sites)
+            from_others(self.points, self.value[:, k], self.weights[k], self.n_flat, sites=sites)
             for k in range(2)
         )
-        return Normal(level.mean, spread.mean.exp(), level.variance.sqrt())
+        return NewNormal(level.mean, spread.mean.exp(), level.variance.sqrt())
 
 
 def fit_surfaces(courses: Courses, sites: Sites) -> Surfaces:
@@ -80,8 +80,8 @@ def extend(
     covariance: Covariance,
     prior: Covariance,
     kernel: MovingKernel,
-    known: Columns,
-    new: Columns,
+    known: MapColumns,
+    new: MapColumns,
     doubt: Float64[Tensor, "new"],
 ) -> Extended:
     """New columns by the kernel from known ones, whose covariance is another than the kernel's.
@@ -157,7 +157,7 @@ def _course_of_others(
 
 
 def _placed(
-    given: Conditionals, df: float, location: Float64[Tensor, "rows"], normal: Normal
+    given: GivenOthers, df: float, location: Float64[Tensor, "rows"], normal: NewNormal
 ) -> Float64[Tensor, "rows 3"]:
     """Parameters of values where anomalies are given, and the level has its doubt."""
     level_doubt = (normal.doubt / normal.scale).square()

@@ -8,15 +8,15 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.fields.base.choose import MOST_AT_ONCE
-from exfam.fields.base.columns import Columns
+from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase, sites_of
-from exfam.fields.base.folds import Covariance, Joint, Sites, candidates, conditionals
+from exfam.fields.base.folds import Covariance, Joint, Sites, candidates, given_shown
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel, n_numbers
 from exfam.fields.base.levels import N_MODELS
-from exfam.fields.base.new_sites import Extended, Normal, Surfaces, extend
+from exfam.fields.base.new_sites import Extended, NewNormal, Surfaces, extend
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
@@ -176,7 +176,7 @@ class FieldBasePart(nn.Module):
         if bool((elements.place[wanted] >= 0).any()):
             n_near = MOST_NEAR if n > MOST_AT_ONCE else None
         near = candidates(both.prior, targets)
-        given = conditionals(rows, shown, both.covariance, targets, near, n_near=n_near)
+        given = given_shown(rows, shown, both.covariance, targets, near, n_near=n_near)
         row = torch.arange(len(rows))[:, None].expand_as(column)[wanted]
         out = eta.clone()
         out[wanted] = given.student_t(df)[row, back]
@@ -203,7 +203,7 @@ class FieldBasePart(nn.Module):
             return known.both
         lag = torch.arange(self.n_lags + 1).repeat_interleave(len(places))
         index = places.repeat(self.n_lags + 1)
-        new = Columns(elements.points[index], lag.double(), self.n_sites + index)
+        new = MapColumns(elements.points[index], lag.double(), self.n_sites + index)
         both, columns = known.both, known.sites.columns
         return extend(
             both.covariance, both.prior, known.kernel, columns, new, elements.doubt[index]
@@ -236,10 +236,10 @@ class FieldBasePart(nn.Module):
         doubt = normal.doubt / normal.scale
         return _Elements(location, scale[at], anomaly, shown, lag, site, place, distinct, doubt)
 
-    def _normal(self, points: Float64[Tensor, "places space"]) -> Normal:
+    def _normal(self, points: Float64[Tensor, "places space"]) -> NewNormal:
         if not len(points):
             none = torch.zeros(0).double()
-            return Normal(none, none, none)
+            return NewNormal(none, none, none)
         value = torch.stack([self.course[:, 0], self.course[:, 1].log()], -1)
         return Surfaces(self.points, value, self.weights, self.n_flat).at(points)
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from exfam.families import StudentT
-from exfam.fields.base.conditionals import Conditionals
+from exfam.fields.base.conditionals import GivenOthers
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase
 from exfam.fields.base.folds import (
@@ -19,9 +19,9 @@ from exfam.fields.base.folds import (
     Sites,
     blocks,
     candidates,
-    conditionals,
+    given_shown,
 )
-from exfam.fields.correction.tokens import Pairs, Tokens, pairs_of, tokens_of
+from exfam.fields.correction.tokens import Innovations, NearPairs, pairs_of, tokens_of
 
 # Values that corrections are trained on at most, of maps evenly taken.
 MOST_VALUES = 60_000
@@ -34,7 +34,7 @@ class Examples(NamedTuple):
     `given`: what the base says, `eta` its Student t parameters
     """
 
-    tokens: Tokens
+    tokens: Innovations
     eta: Float[Tensor, "rows targets 3"]
     log_sd: Float[Tensor, "rows targets"]
     value: Float[Tensor, "rows targets"]
@@ -42,7 +42,7 @@ class Examples(NamedTuple):
 
     def take(self, index: Tensor) -> "Examples":
         """Some of the rows."""
-        tokens = Tokens(*(part[index] for part in self.tokens))
+        tokens = Innovations(*(part[index] for part in self.tokens))
         return Examples(tokens, *(part[index] for part in self[1:]))
 
     def nats(self, shifts: Float[Tensor, "rows targets 2"]) -> Float[Tensor, "rows targets"]:
@@ -75,9 +75,9 @@ class Crossing(NamedTuple):
     `examples[j, k]`: of all rows, from a base that saw neither block j nor block k
     """
 
-    index: Int64[Tensor, "rows"]
+    row: Int64[Tensor, "rows"]
     fold: Int64[Tensor, "rows"]
-    pairs: Pairs
+    pairs: NearPairs
     examples: dict[tuple[int, int], Examples]
 
     def training(self, k: int) -> tuple[Examples, Int64[Tensor, "some"]]:
@@ -123,13 +123,13 @@ def examples_of(
     shown: Shown,
     joint: Joint,
     near: Int64[Tensor, "targets _"],
-    pairs: Pairs,
+    pairs: NearPairs,
     *,
     around: Float64[Tensor, "rows targets around"],
 ) -> Examples:
     """What attention sees of rows of anomalies."""
     targets = torch.arange(len(near))
-    given = conditionals(rows, shown, joint.covariance, targets, near, n_near=joint.n_near)
+    given = given_shown(rows, shown, joint.covariance, targets, near, n_near=joint.n_near)
     tokens = tokens_of(rows, pairs, joint.covariance, given, joint.df, around=around)
     return Examples(
         tokens,
@@ -140,13 +140,13 @@ def examples_of(
     )
 
 
-def log_sd_of(given: Conditionals) -> Float64[Tensor, "rows targets"]:
+def log_sd_of(given: GivenOthers) -> Float64[Tensor, "rows targets"]:
     """The Gaussian's standard deviation, which shifts of locations are in units of."""
     return 0.5 * given.variance.clamp_min(1e-12).log()
 
 
 def _joined(parts: list[Examples]) -> Examples:
-    tokens = Tokens(
+    tokens = Innovations(
         *(torch.cat(part) for part in zip(*(part.tokens for part in parts), strict=True))
     )
     rest = (torch.cat(part) for part in zip(*(part[1:] for part in parts), strict=True))

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
-from exfam.fields.base.columns import Columns
-from exfam.fields.base.conditionals import Conditionals, first_shown
+from exfam.fields.base.columns import MapColumns
+from exfam.fields.base.conditionals import GivenOthers, first_shown
 
 # Innovations beyond count as this many standard deviations.
 FARTHEST = 4.0
@@ -19,27 +19,27 @@ MOST_NEAR = 32
 Matrix = Float64[Tensor, "columns columns"]
 
 
-class Pairs(NamedTuple):
+class NearPairs(NamedTuple):
     """The columns near each target, and what of each pair attention is scored by.
 
     One for each pattern of what rows show; `pattern`: of each row
     """
 
-    index: Int64[Tensor, "patterns targets near"]
+    column: Int64[Tensor, "patterns targets near"]
     used: Bool[Tensor, "patterns targets near"]
     features: Float[Tensor, "patterns targets near pair"]
     pattern: Int64[Tensor, "rows"]
 
-    def take(self, rows: Int64[Tensor, "some"]) -> "Pairs":
+    def take(self, rows: Int64[Tensor, "some"]) -> "NearPairs":
         """Of some of the rows."""
         pattern = self.pattern[rows]
-        if len(self.index) <= len(rows):
+        if len(self.column) <= len(rows):
             return self._replace(pattern=pattern)
-        parts = (part[pattern] for part in self[:3])
-        return Pairs(*parts, torch.arange(len(rows)))
+        column, used, features = (part[pattern] for part in self[:3])
+        return NearPairs(column, used, features, torch.arange(len(rows)))
 
 
-class Tokens(NamedTuple):
+class Innovations(NamedTuple):
     """Rows as attention sees them: innovations, and what is known of each target beside."""
 
     innovation: Float[Tensor, "rows targets near"]
@@ -49,11 +49,11 @@ class Tokens(NamedTuple):
 def pairs_of(
     shown: Bool[Tensor, "rows columns"],
     prior: Matrix,
-    columns: Columns,
+    columns: MapColumns,
     near: Int64[Tensor, "targets _"],
     *,
     n_near: int | None,
-) -> Pairs:
+) -> NearPairs:
     """Pairs of the first targets, whose own columns come first, by geometry and the kernel alone.
 
     Nothing here comes from the values: an empirical covariance that saw the row would leak.
@@ -81,7 +81,7 @@ def pairs_of(
         (columns.site[index] == columns.site[targets][:, None]).double(),
         *((lag == step).double() for step in range(1, int(columns.lag.max()) + 1)),
     ]
-    return Pairs(index, used, torch.stack(features, -1).float(), pattern)
+    return NearPairs(index, used, torch.stack(features, -1).float(), pattern)
 
 
 def n_pair_features(n_lags: int) -> int:
@@ -91,21 +91,21 @@ def n_pair_features(n_lags: int) -> int:
 
 def tokens_of(
     rows: Float64[Tensor, "rows columns"],
-    pairs: Pairs,
+    pairs: NearPairs,
     covariance: Matrix,
-    given: Conditionals,
+    given: GivenOthers,
     df: float,
     *,
     around: Float64[Tensor, "rows targets around"],
-) -> Tokens:
+) -> Innovations:
     """Innovations (C_JJ^-1 z_J)_c / sqrt((C_JJ^-1)_cc) of the columns J near each target.
 
     That of a column given all others of J, of unit variance; the target is not among J. `around`:
     what else is known of each target
     """
-    inverse = torch.cholesky_inverse(_factor(covariance, pairs.index, pairs.used))[pairs.pattern]
+    inverse = torch.cholesky_inverse(_factor(covariance, pairs.column, pairs.used))[pairs.pattern]
     used = pairs.used[pairs.pattern]
-    z = rows[torch.arange(len(rows))[:, None, None], pairs.index[pairs.pattern]]
+    z = rows[torch.arange(len(rows))[:, None, None], pairs.column[pairs.pattern]]
     z = torch.where(used, z, 0.0)
     unit = inverse.diagonal(dim1=-2, dim2=-1).sqrt()
     innovation = torch.einsum("...jk,...k->...j", inverse, z) / unit
@@ -113,7 +113,7 @@ def tokens_of(
     mean_of_others = z.sum(-1) / used.sum(-1).clamp_min(1)
     stretch = ((df - 2 + given.squares) / (df + given.number)).log()
     context = torch.stack([given.mean, stretch, mean_of_others], -1)
-    return Tokens(innovation.float(), torch.cat([context, around], -1).float())
+    return Innovations(innovation.float(), torch.cat([context, around], -1).float())
 
 
 def _factor(covariance: Matrix, index: Tensor, used: Tensor) -> Tensor:

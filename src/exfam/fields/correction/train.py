@@ -11,8 +11,8 @@ from torch import Tensor
 
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.fields.correction.cross_fit import Crossing, Examples
-from exfam.fields.correction.network import PairAttention
-from exfam.fields.correction.tokens import Pairs
+from exfam.fields.correction.pair_attention import PairAttention
+from exfam.fields.correction.tokens import NearPairs
 from exfam.layers import lend_generator
 
 LEARNING_RATE, WEIGHT_DECAY, CLIP = 3e-3, 0.01, 1.0
@@ -34,7 +34,7 @@ class Gates(NamedTuple):
 CLOSED = Gates(0.0, 0.0)
 
 
-def train_members(
+def fit_corrections(
     crossing: Crossing, *, seeds: Sequence[int], most_epochs: int, progress: bool
 ) -> tuple[list[PairAttention], Gates, Gain]:
     """A correction for each block that stopped it and each seed, their gates and their gain."""
@@ -113,7 +113,7 @@ def _batches(n: int, size: int, generator: torch.Generator) -> list[Int64[Tensor
 
 
 @torch.no_grad()
-def _mean_nats(network: PairAttention, examples: Examples, pairs: Pairs) -> float:
+def _mean_nats(network: PairAttention, examples: Examples, pairs: NearPairs) -> float:
     nats = examples.nats(network(examples.tokens, pairs))
     return float(nats.sum() / examples.shown.sum().clamp_min(1))
 
@@ -141,8 +141,8 @@ def _gain(added: Tensor, values: Tensor, base: Tensor, *, gate: float) -> Gain:
     """By blocks of maps that follow each other, which are alike."""
     block = torch.arange(len(added)) // MAPS_OF_A_BLOCK
     zeros = torch.zeros(int(block[-1]) + 1).double()
-    sums = [zeros.index_add(0, block, part.double()).numpy() for part in (added, values)]
-    return gain_of_sums(*sums, float(base.sum()), weights=(1.0, gate))
+    total, size = (zeros.index_add(0, block, part.double()).numpy() for part in (added, values))
+    return gain_of_sums(total, size, float(base.sum()), weights=(1.0, gate))
 
 
 def _row_nats(stops: list[Examples], shifts: list[Tensor], gates: Gates) -> Tensor:

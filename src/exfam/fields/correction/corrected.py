@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from exfam.fields.base.folds import candidates
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.cross_fit import Examples, around_of, examples_of
-from exfam.fields.correction.network import PairAttention
-from exfam.fields.correction.tokens import Pairs, n_pair_features, pairs_of
+from exfam.fields.correction.pair_attention import PairAttention
+from exfam.fields.correction.tokens import NearPairs, n_pair_features, pairs_of
 from exfam.fields.correction.train import CLOSED, Gates
 from exfam.groups import Batch
 
@@ -19,11 +19,11 @@ from exfam.groups import Batch
 _N_CONTEXT = 5
 
 
-class Seen(NamedTuple):
+class SeenMaps(NamedTuple):
     """What attention sees of a batch; which elements are targets, their sites and columns."""
 
     examples: Examples
-    pairs: Pairs
+    pairs: NearPairs
     own: Bool[Tensor, "batch length"]
     site: Int64[Tensor, "batch length"]
     column: Int64[Tensor, "batch length"]
@@ -68,12 +68,12 @@ class CorrectedFieldPart(nn.Module):
         out[seen.own] += nn.functional.pad(moves[row, seen.site[seen.own]], (0, 1))
         return out
 
-    def shifts(self, examples: Examples, pairs: Pairs) -> Float[Tensor, "rows targets 2"]:
+    def shifts(self, examples: Examples, pairs: NearPairs) -> Float[Tensor, "rows targets 2"]:
         """What is added to locations, in standard deviations, and to log scales."""
         members = [member(examples.tokens, pairs) for member in self.members]
         return self.gates * torch.stack(members).mean(0)
 
-    def see(self, batch: Batch) -> Seen:
+    def see(self, batch: Batch) -> SeenMaps:
         """What attention sees of the known sites of each map."""
         known, (sites, _, both, joint) = self.base.known_rows(batch), self.base.known()
         near = candidates(both.prior, sites.own)
@@ -81,4 +81,4 @@ class CorrectedFieldPart(nn.Module):
         time: Float64[Tensor, "batch"] = batch.group_attributes["time"].double().flatten()
         around = around_of(time, self.base.clock, sites)
         examples = examples_of(known.rows, known.shown, joint, near, pairs, around=around)
-        return Seen(examples, pairs, known.own, known.site, known.column)
+        return SeenMaps(examples, pairs, known.own, known.site, known.column)

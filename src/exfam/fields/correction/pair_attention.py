@@ -4,8 +4,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from exfam.fields.correction.tokens import Pairs, Tokens
-from exfam.layers import Dropout, mlp
+from exfam.fields.correction.tokens import Innovations, NearPairs
+from exfam.layers import Dropout, linear, mlp
 
 N_HEADS, HIDDEN, DROPOUT = 4, 16, 0.1
 # E|u| of a standard normal: what is above says that neighbors are wild.
@@ -26,11 +26,11 @@ class PairAttention(nn.Module):
         self.scores = mlp([n_pair, HIDDEN, N_HEADS], generator=generator)
         self.first = mlp([2 * N_HEADS + n_context, HIDDEN], generator=generator)
         self.dropout = Dropout(DROPOUT)
-        self.last = nn.Linear(HIDDEN, 2)
+        self.last = linear(HIDDEN, 2, generator=generator)
         nn.init.zeros_(self.last.weight)
         nn.init.zeros_(self.last.bias)
 
-    def weights(self, pairs: Pairs) -> Float[Tensor, "rows targets near heads"]:
+    def weights(self, pairs: NearPairs) -> Float[Tensor, "rows targets near heads"]:
         """Of each head over the columns near each target; 0 where there is none."""
         used = pairs.used[..., None]
         scores = torch.where(used, self.scores(pairs.features), -torch.inf)
@@ -38,7 +38,7 @@ class PairAttention(nn.Module):
         weights = torch.where(used, scores.softmax(-2), 0.0)
         return weights[pairs.pattern]
 
-    def forward(self, tokens: Tokens, pairs: Pairs) -> Shifts:
+    def forward(self, tokens: Innovations, pairs: NearPairs) -> Shifts:
         """The shifts of all targets of some rows."""
         weights, u = self.weights(pairs), tokens.innovation
         read = [
