@@ -29,9 +29,9 @@ DATA = {
     "new sites": FOLDS[0],
 }
 FITS = {name: contender.fit for name, contender in KIND.contenders.items()}
-FITS["field-efa"] = ours.default("FieldEFA", max_epochs=1)
+FITS["field-efa-network"] = ours.default("FieldEFA", base="none", max_epochs=1)
 # They take a while for each pattern of missing values, and are fitted as all of exfam's are.
-SLOW = ("field-gaussian", "field-ridge", "field-ridge-covariance")
+SLOW = ("field-efa", "field-gaussian", "field-ridge", "field-ridge-covariance")
 CASES = [
     pytest.param(task, name, id=f"{task}-{name}")
     for task, data in DATA.items()

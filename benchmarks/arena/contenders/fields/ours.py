@@ -63,6 +63,8 @@ def _fitted(name: str, data: FieldData, options: dict[str, Any]) -> Fitted:
     settings: dict[str, Any] = {"parameters": model.get_params(deep=False)}
     if hasattr(model, "histories_"):
         settings["epochs"] = len(model.histories_[0].rows)
+    if getattr(model, "gain_", None) is not None:
+        settings["gain"] = str(model.gain_)
     return Fitted(predict, settings=settings, refit=lambda other: _fitted(name, other, options))
 
 
@@ -96,6 +98,12 @@ def groups_of(maps: Maps, data: FieldData) -> Groups:
 CONTENDERS = {
     "field-gaussian": Contender(label="FieldGaussian()", fit=default("FieldGaussian"), ours=True),
     "field-efa": Contender(label="FieldEFA()", fit=default("FieldEFA"), ours=True, is_random=True),
+    "field-efa-network": Contender(
+        label="FieldEFA(base='none')",
+        fit=default("FieldEFA", base="none"),
+        ours=True,
+        is_random=True,
+    ),
     "field-gaussian-process": Contender(
         label="FieldGaussianProcess", fit=closed_form("FieldGaussianProcess"), ours=True
     ),
