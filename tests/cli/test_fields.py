@@ -62,7 +62,7 @@ def test_the_command_fits_what_the_library_fits(run, folder, model):
 
 
 def test_the_table_has_the_scores_on_the_last_maps(run, folder, tmp_path):
-    words = [*WORDS, *TINY, "--format", "csv", "-o", tmp_path / "m"]
+    words = [*WORDS, *TINY, "--base", "none", "--format", "csv", "-o", tmp_path / "m"]
     status, out, err = run("fit", folder / "weather.csv", "--model", "field-efa", *words)
     assert status == 0, err
     rows = {row["model"]: row for row in table(out)}

@@ -6,12 +6,13 @@ import torch
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from exfam.families import StudentT
 from exfam.fields.base.choose import choose
 from exfam.fields.base.columns import map_columns
 from exfam.fields.base.conditionals import given_all, given_near, nearest_columns
 from exfam.fields.base.courses import CHOICES, Clock, CourseChoice, plane_terms, site_courses
 from exfam.fields.base.fit import fit_base, sites_of
-from exfam.fields.base.folds import Maps, blocks
+from exfam.fields.base.folds import DEGREES, HeldOutMaps, Maps, blocks, nats_by_df
 from exfam.fields.base.frame import fit_frame
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of, n_numbers, start_numbers
 from exfam.fields.base.levels import at_points, from_others, model_weights
@@ -87,6 +88,16 @@ def test_student_t_is_the_conditional_of_a_joint_student_t():
     location, log_scale, log_excess = given.student_t(df)[0, 0].tolist()
     nats = stats.t.logpdf(float(values[0, 0]), 2 + np.exp(log_excess), location, np.exp(log_scale))
     assert nats == pytest.approx(joint.logpdf(values[0]) - others.logpdf(values[0, 1:]))
+
+
+def test_nats_of_many_degrees_are_those_of_the_family():
+    covariance, (values, shown) = random_covariance(5), rows(30, 5, missing=0.3)
+    log_scale = torch.linspace(-1, 1, 4).double()
+    fold = HeldOutMaps(values, shown, covariance, log_scale)
+    given = given_all(values, shown, covariance, torch.arange(4))
+    for df, nats in zip(DEGREES, nats_by_df(fold, given), strict=True):
+        wanted = StudentT().log_prob(values[:, :4], given.student_t(df)) - log_scale
+        assert_allclose(nats, wanted[shown[:, :4]].sum(), rtol=1e-6)
 
 
 def random_kernel(n_flat, seed=0):

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import (
+    LEAST_VARIANCE,
     MOST_DF,
     GivenOthers,
     given_all,
@@ -162,9 +162,20 @@ def given_shown(
 def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degrees"]:
     """Sums of log densities of the values shown, in the value's unit, by degrees of freedom."""
     n_sites = len(fold.log_scale)
-    own, z = fold.shown[:, :n_sites], fold.values[:, :n_sites]
-    total = []
-    for df in DEGREES:
-        nats = StudentT().log_prob(z, found.student_t(df)) - fold.log_scale
-        total.append(torch.where(own, nats, 0.0).sum())
-    return torch.stack(total)
+    own = fold.shown[:, :n_sites]
+    square = (fold.values[:, :n_sites] - found.mean).square()[own]
+    variance, squares, number = (part[own] for part in found[1:])
+    scales = fold.log_scale.expand_as(own)[own].sum()
+    return torch.stack([_t_nats(square, variance, squares, number, df) for df in DEGREES]) - scales
+
+
+def _t_nats(square: Tensor, variance: Tensor, squares: Tensor, number: Tensor, df: float) -> Tensor:
+    """Sum of the log densities of `GivenOthers.student_t`, of many degrees a hundred times."""
+    total = df + number
+    scale = variance.clamp_min(LEAST_VARIANCE) * ((df - 2) + squares) / total
+    # There are few numbers of others.
+    counts, index = number.unique(return_inverse=True)
+    half = (df + counts) / 2
+    height = (half + 0.5).lgamma() - half.lgamma() - 0.5 * (2 * torch.pi * half).log()
+    nats = height[index] - 0.5 * scale.log() - (total + 1) / 2 * (square / scale / total).log1p()
+    return nats.sum()
