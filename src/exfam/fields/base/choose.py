@@ -4,10 +4,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float64
+from torch import Tensor
 
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.folds import (
     DEGREES,
+    MOST_AT_ONCE,
     Covariance,
     Joint,
     Maps,
@@ -19,13 +22,13 @@ from exfam.fields.base.folds import (
 )
 
 SHRINKAGES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
-# Courses are chosen with a few shrinkages only.
-FEW_SHRINKAGES = (0.1, 0.3, 0.6)
+# Every so many of them is tried with all numbers of columns, those between with the best one.
+STRIDE = 3
+# Courses are chosen with a few shrinkages only, and on some of many sites.
+FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
 # How many columns a value is predicted from; None for all.
 NEAR = (8, 15, 22, 32, None)
 USUAL_NEAR = 22
-# Columns beyond which all at once are no candidate: each trial would take seconds.
-MOST_AT_ONCE = 1000
 
 
 class Settings(NamedTuple):
@@ -49,16 +52,23 @@ def choose(maps: Maps) -> Settings:
     """
     if len(maps.panel.time) < 2:
         return Settings(CHOICES[0], 1.0, DEGREES[0], USUAL_NEAR)
-    wide = len(maps.sites.columns.lag) > MOST_AT_ONCE
-    usual = (USUAL_NEAR if wide else None,)
-    prior = prior_of(maps, CHOICES[0])
+    some = maps.of_sites(MOST_SITES)
+    prior = prior_of(some, CHOICES[0])
+    usual = (USUAL_NEAR if len(prior) > MOST_AT_ONCE else None,)
     tried = [
-        _best(maps, choice, prior, shrinkages=FEW_SHRINKAGES, near=usual) for choice in CHOICES
+        _best(Trials(some, choice, prior), shrinkages=FEW_SHRINKAGES, near=usual)
+        for choice in CHOICES
     ]
     courses = max(tried, key=lambda pair: pair[0])[1].courses
-    prior = prior_of(maps, courses)
+    trials = Trials(maps, courses, prior_of(maps, courses))
+    wide = len(trials.prior) > MOST_AT_ONCE
     near = tuple(n for n in NEAR if n is not None or not wide)
-    return _best(maps, courses, prior, shrinkages=SHRINKAGES, near=near)[1]
+    first = _best(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
+    k = SHRINKAGES.index(first[1].shrinkage)
+    between = SHRINKAGES[max(0, k - STRIDE + 1) : k] + SHRINKAGES[k + 1 : k + STRIDE]
+    return max(
+        first, _best(trials, shrinkages=between, near=[first[1].n_near]), key=lambda pair: pair[0]
+    )[1]
 
 
 def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
@@ -66,28 +76,35 @@ def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
     return kernel_of(*maps.rows(maps.courses(choice)), maps.sites).of(maps.sites.columns)
 
 
+class Trials:
+    """What settings of one choice of courses are tried on."""
+
+    def __init__(self, maps: Maps, courses: CourseChoice, prior: Covariance) -> None:
+        self.courses, self.prior, self.targets = courses, prior, maps.sites.own
+        self.folds = held_out_folds(maps, courses, prior)
+        self.near = candidates(prior, self.targets)
+
+    def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
+        """Nats of all held-out values by degrees of freedom."""
+        total = torch.zeros(len(DEGREES)).double()
+        for fold in self.folds:
+            covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
+            given = given_shown(
+                fold.values, fold.shown, covariance, self.targets, self.near, n_near=n_near
+            )
+            total += nats_by_df(fold, given)
+        return total
+
+
 def _best(
-    maps: Maps,
-    courses: CourseChoice,
-    prior: Covariance,
-    *,
-    shrinkages: Sequence[float],
-    near: Sequence[int | None],
+    trials: Trials, *, shrinkages: Sequence[float], near: Sequence[int | None]
 ) -> tuple[float, Settings]:
     """The most nats of all held-out values, and with what."""
-    folds = held_out_folds(maps, courses, prior)
-    order = candidates(prior, maps.sites.own)
-    best = (-torch.inf, Settings(courses, 1.0, DEGREES[0], USUAL_NEAR))
-    for a in shrinkages:
+    best = (-torch.inf, Settings(trials.courses, 1.0, DEGREES[0], USUAL_NEAR))
+    for shrinkage in shrinkages:
         for n_near in near:
-            nats = torch.zeros(len(DEGREES)).double()
-            for fold in folds:
-                covariance = (1 - a) * fold.products + a * prior
-                given = given_shown(
-                    fold.values, fold.shown, covariance, maps.sites.own, order, n_near=n_near
-                )
-                nats += nats_by_df(fold, given)
+            nats = trials.nats(shrinkage, n_near)
             if float(nats.max()) > best[0]:
                 df = DEGREES[int(nats.argmax())]
-                best = (float(nats.max()), Settings(courses, a, df, n_near))
+                best = (float(nats.max()), Settings(trials.courses, shrinkage, df, n_near))
     return best

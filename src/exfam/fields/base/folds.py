@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.fields.base.columns import MapColumns
+from exfam.fields.base.columns import MapColumns, map_columns
 from exfam.fields.base.conditionals import (
     LEAST_VARIANCE,
     MOST_DF,
@@ -27,6 +27,9 @@ MOST_SYSTEMS = 20_000
 FEWEST_ROWS = 20
 # Columns that a value may be predicted from, where not all are.
 MOST_CANDIDATES = 256
+# Columns beyond which not all are used at once: each trial would take seconds; of the kernel
+# alone, so many near ones are used then.
+MOST_AT_ONCE, MOST_NEAR = 1000, 64
 
 Rows = Float64[Tensor, "rows columns"]
 Shown = Bool[Tensor, "rows columns"]
@@ -82,6 +85,16 @@ class Maps(NamedTuple):
     def take(self, index: Tensor) -> "Maps":
         """Some of the maps."""
         return self._replace(panel=self.panel.take(index))
+
+    def of_sites(self, most: int) -> "Maps":
+        """The maps of at most so many sites, evenly taken."""
+        n_sites = len(self.sites.terms)
+        some = torch.linspace(0, n_sites - 1, min(most, n_sites)).round().long()
+        panel = self.panel
+        values, shown = panel.values[:, some], panel.shown[:, some]
+        few = map_columns(self.sites.points[some], panel.earlier.shape[1])
+        sites = Sites(self.sites.terms[some], few, self.sites.n_flat)
+        return Maps(panel._replace(values=values, shown=shown), self.clock, sites)
 
     def courses(self, choice: CourseChoice) -> Courses:
         """The courses of a choice from these maps."""

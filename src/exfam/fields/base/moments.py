@@ -8,8 +8,8 @@ from exfam.fields.base.conditionals import given_near, nearest_columns, patterns
 
 # Multiplications that expectation-maximization may take; beyond, what is missing is filled in
 # from near columns, and only its own variance is added.
-MOST_MULTIPLICATIONS = 2e10
-N_NEAR = 20
+MOST_MULTIPLICATIONS = 4e10
+N_NEAR = 12
 ROUNDS = 2
 
 Rows = Float64[Tensor, "rows columns"]

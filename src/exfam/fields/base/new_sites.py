@@ -8,15 +8,23 @@ from torch import Tensor
 
 from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.base.conditionals import MOST_DF, GivenOthers, given_all
+from exfam.fields.base.conditionals import MOST_DF, GivenOthers
 from exfam.fields.base.courses import Courses
-from exfam.fields.base.folds import Covariance, Maps, Sites
+from exfam.fields.base.folds import (
+    MOST_AT_ONCE,
+    MOST_NEAR,
+    Covariance,
+    Maps,
+    Sites,
+    candidates,
+    given_shown,
+)
 from exfam.fields.base.kernel import JITTER, MovingKernel
 from exfam.fields.base.levels import at_points, from_others, model_weights
 
 # Sites left out one by one, and rows that each is predicted on.
 MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9
-FEWEST_SITES = 3
+FEWEST_SITES, FEWEST_ROWS = 3, 10
 DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
 # Of the squared standardized error, in sites: what a few sites say is drawn to 1.
 USUAL_SITES = 5.0
@@ -120,26 +128,31 @@ class Calibration(NamedTuple):
 def calibrate(
     maps: Maps, courses: Courses, surfaces: Surfaces, kernel: MovingKernel
 ) -> Calibration:
-    """The calibration under which the values of left-out sites are likeliest."""
+    """The calibration under which the values of left-out sites are likeliest.
+
+    Each site is given the others of its map alone: earlier maps would have its own values.
+    """
     n_sites, n_maps = len(courses.level), len(maps.panel.time)
     if n_sites < FEWEST_SITES:
         return Calibration(DEGREES[0], 1.0)
-    prior = kernel.of(maps.sites.columns)
-    n_rows = min(MOST_ROWS, max(10, int(MOST_NUMBERS / float(len(prior)) ** 3)))
-    index = torch.linspace(0, n_maps - 1, min(n_rows, n_maps)).round().long()
-    rows, shown = maps.rows(courses)
+    own = maps.sites.own
+    prior = kernel.of(maps.sites.columns.take(own))
+    n_rows = min(n_maps, MOST_ROWS, max(FEWEST_ROWS, int(MOST_NUMBERS / float(n_sites) ** 3)))
+    index = torch.linspace(0, n_maps - 1, n_rows).round().long()
+    rows, shown = (part[index, :n_sites] for part in maps.rows(courses))
+    n_near = None if n_sites <= MOST_AT_ONCE else MOST_NEAR
+    given = given_shown(rows, shown, prior, own, candidates(prior, own), n_near=n_near)
     some = torch.linspace(0, n_sites - 1, min(MOST_SITES, n_sites)).round().long().unique()
     normal = surfaces.of_others(some)
     nats, errors = torch.zeros(len(DEGREES)).double(), []
     for k, site in enumerate(some.tolist()):
-        there = index[maps.panel.shown[index, site]]
+        there = shown[:, site].nonzero()[:, 0]
         if not len(there):
             continue
-        hidden = maps.sites.columns.site == site
-        given = given_all(rows[there], shown[there] & ~hidden, prior, torch.tensor([site]))
-        value = maps.panel.values[there, site]
-        location = _course_of_others(maps, courses, site, there) + normal.level[k]
-        found = [_placed(given, df, location, normal.of(k)) for df in DEGREES]
+        of_site = GivenOthers(*(part[there][:, site : site + 1] for part in given))
+        value = maps.panel.values[index[there], site]
+        location = _course_of_others(maps, courses, site, index[there]) + normal.level[k]
+        found = [_placed(of_site, df, location, normal.of(k)) for df in DEGREES]
         nats += torch.stack([StudentT().log_prob(value, eta).sum() for eta in found])
         errors.append(((value - found[0][:, 0]) / found[0][:, 1].exp()).square().mean())
     stretch = (torch.stack(errors).sum() + USUAL_SITES) / (len(errors) + USUAL_SITES)

@@ -7,12 +7,19 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.fields.base.choose import MOST_AT_ONCE
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase, sites_of
-from exfam.fields.base.folds import Covariance, Joint, Sites, candidates, given_shown
+from exfam.fields.base.folds import (
+    MOST_AT_ONCE,
+    MOST_NEAR,
+    Covariance,
+    Joint,
+    Sites,
+    candidates,
+    given_shown,
+)
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel, n_numbers
 from exfam.fields.base.levels import N_MODELS
@@ -20,8 +27,6 @@ from exfam.fields.base.new_sites import Extended, NewNormal, Surfaces, extend
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
-# Columns that a new site is predicted from, where all would be too many.
-MOST_NEAR = 64
 # New places without a value that are predicted together.
 PLACES_AT_ONCE = 500
 
