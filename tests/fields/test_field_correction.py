@@ -163,7 +163,7 @@ def test_all_maps_are_learned_from_with_a_base():
 def test_means_are_exactly_the_sum_of_what_explains_them(attention, opened):
     estimator = opened
     if attention == "none":
-        estimator = FieldEFA(**QUICK, lags=1, attention="none").fit(FULL)
+        estimator = FieldGaussian(**COLUMNS, lags=1).fit(FULL)
     new = pd.DataFrame({"day": [FRAME.day.max()], "site": "new", "x": 0.5, "y": 0.2, "v": 11.0})
     frame = pd.concat([FRAME, new], ignore_index=True)
     explained, mean = estimator.explain(frame), estimator.predict(frame)

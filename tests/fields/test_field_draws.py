@@ -217,7 +217,9 @@ def test_forecasts_need_lags_maps_and_levels_in_range():
 @every_kind
 def test_nothing_is_predicted_before_a_fit(kind):
     methods = ["predict", "log_prob", "score", "impute", "sample", "next_site", "save"]
-    methods += ["explain"] * (kind == "field-efa") + ["forecast"] * (kind in LAGGING)
+    methods += ["explain"] * (kind in ("field-efa", "field-gaussian")) + ["forecast"] * (
+        kind in LAGGING
+    )
     for method in methods:
         model = make(kind, lags=1) if method == "forecast" else make(kind)
         with pytest.raises(ValueError, match="not fitted yet"):

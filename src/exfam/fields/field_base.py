@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from exfam.checks import ExfamError
 from exfam.estimator.gain import Gain
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import fit_base, sites_of
@@ -14,12 +15,28 @@ from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
+from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.plan import FieldPlan
+
+# Sites of a map and of those before it: their covariance is held whole, several times.
+MOST_COLUMNS = 4000
+
+
+def check_columns(shape: FieldShape) -> None:
+    """Raise ExfamError for more sites and lags than a base can hold."""
+    n_columns = shape.n_sites * (shape.lags + 1)
+    if n_columns > MOST_COLUMNS:
+        raise ExfamError(
+            f"`X` must have at most {MOST_COLUMNS:,} sites, those of earlier maps counted again, "
+            f"for a base, got {n_columns:,}: their covariance is held whole. Use fewer lags or "
+            'sites, or FieldEFA(base="none", n_neighbors=32).'
+        )
 
 
 def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     """The training maps of a standardized plan as tables, and the frame of their sites."""
     shape = plan.shape
+    check_columns(shape)
     places = torch.from_numpy(plan.places)
     if len(shape.origin):  # as models see them
         places = (places - torch.tensor(shape.origin, dtype=torch.float64)) / shape.length

@@ -7,6 +7,7 @@ from torch import nn
 from exfam.estimator.base import attribute
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.declarations import Lags
+from exfam.fields.explanations import FieldExplanation, explained_base
 from exfam.fields.field_base import fit_field_base
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climate import Climate
@@ -38,6 +39,17 @@ class FieldGaussian(Lags, FieldEstimator):
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         return [fit_field_base(plan, period=float(self.period))]
+
+    def explain(self, X: Any) -> list[FieldExplanation]:
+        """What each value's mean is made of, exactly, for each map of `X`.
+
+        What is normal there, and how much each value around moved it; nothing is attended to.
+        """
+        inputs, part = self._inputs(X), self.members_[0].value_part
+        return [
+            explained_base(part, inputs.groups, g, given=inputs.given, family=self.family_)
+            for g in range(len(inputs.groups))
+        ]
 
     def _empty_part(self, climate: Climate) -> nn.Module:
         return FieldBasePart(self.shape_, period=float(self.period))

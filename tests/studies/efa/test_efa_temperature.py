@@ -44,6 +44,7 @@ def test_a_day_is_reported_by_attention_the_papers_forms_factors_and_cheap_basel
     assert {row.model for row in same_day} == {
         "efa-coordinates", "efa-site", "efa-defaults", "efa-ensemble", "efa-l1", "efa-l2", "efa-l4",
         "latent-factor-k1", "latent-factor-k5", "ridge", "ridge-covariance", "gaussian-process",
+        "field-gaussian",
         "kriging", "climatology",
     }  # fmt: skip
     for model in {row.model for row in same_day}:
@@ -55,7 +56,7 @@ def test_a_day_is_reported_by_attention_the_papers_forms_factors_and_cheap_basel
 def test_with_lags_and_at_new_sites_the_models_are_those_that_can_be_there(others):
     models = {row.model for row in find(others, task=ONE_LAG)}
     assert models == {"efa-coordinates", "efa-site", "efa-defaults", "ridge", "ridge-covariance",
-                      "gaussian-process"}  # fmt: skip
+                      "field-gaussian", "gaussian-process"}  # fmt: skip
     new = find(others, task=NEW_SITES)
     assert {row.metric for row in new} == {"rmse", "nats", "coverage-90"}
     assert {row.model for row in new} == set(efa_temperature.NEW_SITES_MODELS)
@@ -68,8 +69,9 @@ def test_every_row_has_its_cost_and_validation_beside_test(rows):
     for row in rows:
         assert row.validation is not None
         assert row.value != row.validation or row.metric == "coverage-90"  # shares may agree
-        trained = row.model.startswith(("efa", "latent"))
-        assert (row.steps is not None) == trained
+        # Attention on a base is not trained in steps that a history counts.
+        alone = row.model.startswith(("efa", "latent")) and row.model != "efa-defaults"
+        assert (row.steps is not None) == alone
         assert (row.cpu_seconds is None) == (row.model == "truth")
 
 

@@ -24,7 +24,7 @@ N_FOLDS = 5
 DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0)
 # Systems that one trial may solve where what is shown differs from row to row.
 MOST_SYSTEMS = 20_000
-FEWEST_ROWS = 20
+FEWEST_ROWS = 5
 # Columns that a value may be predicted from, where not all are.
 MOST_CANDIDATES = 256
 # Columns beyond which not all are used at once: each trial would take seconds; of the kernel
