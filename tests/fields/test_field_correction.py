@@ -15,7 +15,16 @@ from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.train import CLOSED, fit_corrections
 from exfam.layers import lend_generator
-from fields.field_cases import COLUMNS, FRAME, FULL, N_DAYS, SEEN, a_day, with_cell
+from fields.field_cases import (
+    COLUMNS,
+    FRAME,
+    FULL,
+    N_DAYS,
+    SEEN,
+    a_day,
+    field_frame,
+    with_cell,
+)
 from fields.test_field_base import field_maps
 
 QUICK = {**COLUMNS, "max_epochs": 2, "progress": False}
@@ -144,6 +153,20 @@ def test_a_base_alone_says_nothing_of_attention(tmp_path):
     assert alone.gain_ is None and repr(alone).count("\n") == 0
     alone.save(tmp_path / "model")
     assert_array_equal(load(tmp_path / "model").log_prob(FRAME), alone.log_prob(FRAME))
+
+
+@pytest.mark.parametrize("n_days", [1, 2, 9])
+def test_few_maps_have_the_base_alone(n_days):
+    few = field_frame(n_days=n_days, missing=0.0)
+    estimator = FieldEFA(**QUICK, lags=1).fit(few)
+    assert estimator.gain_ is None
+    base = FieldGaussian(**COLUMNS, lags=1).fit(few)
+    assert_array_equal(estimator.log_prob(FRAME), base.log_prob(FRAME))
+
+
+@pytest.mark.parametrize("frame", [FULL[FULL.site == "s1"], field_frame(missing=0.7)], ids=len)
+def test_one_site_and_many_gaps_are_fitted(frame):
+    assert np.isfinite(FieldEFA(**QUICK, lags=2).fit(frame).score(FRAME))
 
 
 def test_without_a_base_there_must_be_attention():

@@ -47,8 +47,8 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
     {parameters}
 
     After `fit`: `members_`, `shape_`, `family_`, `vocabulary_`, `site_coordinates_`, `gain_` (what
-    attention added to the base; None without), and of a network alone `history_` (of the first
-    member) and `histories_`.
+    attention added to the base; None without, and of fewer than 10 maps), and of a network alone
+    `history_` (of the first member) and `histories_`.
     Source: "Exponential Family Attention", section 3.2 and appendix H.4.
 
     >>> frame = {"day": [1, 1, 2, 2, 3, 3], "city": ["Oslo", "Bonn"] * 3, "x": [0, 5] * 3,

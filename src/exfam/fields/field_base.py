@@ -22,6 +22,10 @@ from exfam.fields.plan import FieldPlan
 MOST_COLUMNS = 4000
 
 
+# Maps below which nothing could judge what attention adds.
+FEWEST_MAPS = 10
+
+
 def check_columns(shape: FieldShape) -> None:
     """Raise ExfamError for more sites and lags than a base can hold."""
     n_columns = shape.n_sites * (shape.lags + 1)
@@ -55,11 +59,16 @@ def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart:
 
 def fit_corrected_field(
     plan: FieldPlan, *, period: float, seeds: Sequence[int], most_epochs: int, progress: bool
-) -> tuple[CorrectedFieldPart, Gain]:
-    """The base with attention on its innovations, and what attention added."""
+) -> tuple[CorrectedFieldPart | FieldBasePart, Gain | None]:
+    """The base with attention on its innovations, and what attention added.
+
+    Of fewer than 10 maps the base alone: held-out blocks would say nothing.
+    """
     maps, frame = maps_of(plan, period=period)
     base = fit_base(maps)
     part = FieldBasePart(plan.shape, period=period).take(base, frame)
+    if len(maps.panel.time) < FEWEST_MAPS:
+        return part, None
     members, gates, gain = fit_corrections(
         cross(maps, base), seeds=seeds, most_epochs=most_epochs, progress=progress
     )

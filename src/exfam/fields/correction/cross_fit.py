@@ -31,7 +31,7 @@ FEWEST_MAPS = 50
 class Examples(NamedTuple):
     """Rows with what attention sees of them and their values, in units of anomalies.
 
-    `given`: what the base says, `eta` its Student t parameters
+    `eta`: the base's Student t parameters; `log_sd`: of the unit of shifts of locations
     """
 
     tokens: Innovations
