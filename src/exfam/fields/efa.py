@@ -41,7 +41,8 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
     Inside is the base that `FieldGaussian` fits: a covariance shrunk to a moving kernel. Attention
     corrects its locations and scales at known sites, from zero, by what it did not expect of the
     values around; blocks of time held out decide how much of that is kept. All maps are learned
-    from: none are held out. With `base="none"`, or a family other than Student's t, it is the
+    from and none are held out, so that `fit` has no use for `validation` (whose maps are left
+    alone) and `checkpoint`. With `base="none"`, or a family other than Student's t, it is the
     network of the paper alone, to which the parameters of networks and training belong.
 
     {parameters}

@@ -20,8 +20,6 @@ from exfam.fields.plan import FieldPlan
 
 # Sites of a map and of those before it: their covariance is held whole, several times.
 MOST_COLUMNS = 4000
-
-
 # Maps below which nothing could judge what attention adds.
 FEWEST_MAPS = 10
 

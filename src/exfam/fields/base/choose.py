@@ -63,12 +63,11 @@ def choose(maps: Maps) -> Settings:
     trials = Trials(maps, courses, prior_of(maps, courses))
     wide = len(trials.prior) > MOST_AT_ONCE
     near = tuple(n for n in NEAR if n is not None or not wide)
-    first = _best(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
-    k = SHRINKAGES.index(first[1].shrinkage)
+    coarse = _best(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
+    k = SHRINKAGES.index(coarse[1].shrinkage)
     between = SHRINKAGES[max(0, k - STRIDE + 1) : k] + SHRINKAGES[k + 1 : k + STRIDE]
-    return max(
-        first, _best(trials, shrinkages=between, near=[first[1].n_near]), key=lambda pair: pair[0]
-    )[1]
+    fine = _best(trials, shrinkages=between, near=[coarse[1].n_near])
+    return max(coarse, fine, key=lambda pair: pair[0])[1]
 
 
 def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:

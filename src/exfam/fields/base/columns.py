@@ -15,7 +15,7 @@ class MapColumns(NamedTuple):
     site: Int64[Tensor, "*shape"]
 
     def take(self, index: Int64[Tensor, "*index"]) -> "MapColumns":
-        """MapColumns at an index, of any shape."""
+        """Columns at an index, of any shape."""
         return MapColumns(self.points[index], self.lag[index], self.site[index])
 
     def with_(self, other: "MapColumns") -> "MapColumns":

@@ -97,7 +97,6 @@ def site_courses(
     own: float,
 ) -> Courses:
     """Least squares site by site; waves are drawn to a plane in the sites' places."""
-    n_sites = values.shape[1]
     values = torch.where(shown, values, 0.0)
     seen = shown.double()
     count = seen.sum(0)
@@ -119,13 +118,11 @@ def site_courses(
     tiny = torch.finfo(values.dtype).tiny
     scale = ((left + COMMON_OBSERVATIONS * common) / (count + COMMON_OBSERVATIONS)).sqrt()
     scale = torch.where(common > tiny, scale, 1.0)
-    assert len(level) == n_sites
     return Courses(level, wave @ directions.T, scale, center, fit @ directions.T)
 
 
 def _directions(centered: Float64[Tensor, "times waves"]) -> Float64[Tensor, "waves directions"]:
     """Orthogonal mixtures of the waves that the times spread along, of variance 1."""
-    left = torch.linalg.svd(centered, full_matrices=False)
-    size, right = left.S, left.Vh
+    _, size, right = torch.linalg.svd(centered, full_matrices=False)
     keep = (size > LEAST_DIRECTION * size.max().clamp_min(1e-300)) & (size > 1e-9)
     return right[keep].T * (len(centered) ** 0.5 / size[keep])
