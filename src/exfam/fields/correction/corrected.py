@@ -40,7 +40,7 @@ class CorrectedFieldPart(nn.Module):
     def __init__(self, base: FieldBasePart, *, n_members: int) -> None:
         super().__init__()
         self.base = base
-        n_pair, n_context = n_pair_features(base.n_lags), _N_CONTEXT + base.n_flat
+        n_pair, n_context = n_pair_features(base.n_lags), _N_CONTEXT + base.normal.n_flat
         generator = torch.Generator().manual_seed(0)
         self.members = nn.ModuleList(
             PairAttention(n_pair, n_context, generator=generator) for _ in range(n_members)
@@ -61,7 +61,7 @@ class CorrectedFieldPart(nn.Module):
             return eta
         seen = self.see(batch)
         shifts = self.shifts(seen.examples, seen.pairs).double()
-        log_sd = seen.examples.log_sd.double() + self.base.log_scale
+        log_sd = seen.examples.log_sd.double() + self.base.normal.log_scale
         moves = torch.stack([shifts[..., 0] * log_sd.exp(), shifts[..., 1]], -1)
         row = torch.arange(len(eta))[:, None].expand_as(seen.site)[seen.own]
         out = eta.clone()
@@ -79,6 +79,6 @@ class CorrectedFieldPart(nn.Module):
         near = candidates(both.prior, sites.own)
         pairs = pairs_of(known.shown, both.prior, sites.columns, near, n_near=joint.n_near)
         time: Float64[Tensor, "batch"] = batch.group_attributes["time"].double().flatten()
-        around = around_of(time, self.base.clock, sites)
+        around = around_of(time, self.base.normal.clock, sites)
         examples = examples_of(known.rows, known.shown, joint, near, pairs, around=around)
         return SeenMaps(examples, pairs, known.own, known.site, known.column)

@@ -1,0 +1,108 @@
+"""Elements of maps as a base sees them: what is normal at each, and how far its value is off."""
+
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float64, Int64
+from torch import Tensor, nn
+
+from exfam.fields.base.courses import Clock, Courses
+from exfam.fields.base.frame import Frame
+from exfam.fields.base.levels import N_MODELS
+from exfam.fields.base.new_sites import NewNormal, Surfaces
+from exfam.fields.networks.assemble import FieldShape
+from exfam.groups import Batch
+
+
+class FieldElements(NamedTuple):
+    """The elements of a batch: what is normal, the anomaly, and the column of their row.
+
+    `place`: which new place, -1 for known sites; `points`: of the new places
+    """
+
+    location: Float64[Tensor, "batch length"]
+    scale: Float64[Tensor, "batch length"]
+    anomaly: Float64[Tensor, "batch length"]
+    shown: Bool[Tensor, "batch length"]
+    lag: Int64[Tensor, "batch length"]
+    site: Int64[Tensor, "batch length"]
+    place: Int64[Tensor, "batch length"]
+    points: Float64[Tensor, "places space"]
+    doubt: Float64[Tensor, "places"]
+
+
+class NormalPart(nn.Module):
+    """What is normal at known sites, and at places between them; buffers alone."""
+
+    def __init__(self, shape: FieldShape, *, period: float) -> None:
+        super().__init__()
+        self.n_sites, self.metric = shape.n_sites, shape.metric
+        self.clock = Clock(period, shape.step)
+        globe = shape.metric == "haversine"
+        space, self.n_flat = (3, 2) if globe else (shape.n_dims, shape.n_dims)
+        zeros, n = partial(torch.zeros, dtype=torch.float64), shape.n_sites
+        self.axes = nn.Buffer(zeros(space + 2, space))
+        self.points = nn.Buffer(zeros(n, space))
+        self.course = nn.Buffer(zeros(n, 2 + self.clock.n_waves))
+        self.center = nn.Buffer(zeros(self.clock.n_waves))
+        self.plane = nn.Buffer(zeros(1 + self.n_flat, self.clock.n_waves))
+        self.weights = nn.Buffer(zeros(2, N_MODELS))
+
+    def take(self, courses: Courses, surfaces: Surfaces, frame: Frame) -> None:
+        """Fill in what a base has learned."""
+        unit = frame.unit.expand(1, len(frame.center))
+        self.axes.copy_(torch.cat([frame.rotation, frame.center[None], unit]))
+        self.points.copy_(surfaces.points)
+        self.course.copy_(
+            torch.cat([courses.level[:, None], courses.scale[:, None], courses.wave], 1)
+        )
+        self.center.copy_(courses.center)
+        self.plane.copy_(courses.plane)
+        self.weights.copy_(surfaces.weights)
+
+    @property
+    def log_scale(self) -> Float64[Tensor, "sites"]:
+        """Logarithms of the sites' spreads."""
+        return self.course[:, 1].log()
+
+    @property
+    def frame(self) -> Frame:
+        """Where places are seen from."""
+        rotation, center, unit = self.axes[:-2], self.axes[-2], self.axes[-1, 0]
+        return Frame(center, rotation, unit, self.n_flat)
+
+    def elements(self, batch: Batch) -> FieldElements:
+        """All elements of a batch, those that are not present among them."""
+        frame, present = self.frame, batch.present
+        site = torch.full_like(batch.element, -1) if batch.item is None else batch.item.long()
+        lag = batch.steps_back.long()
+        site = torch.where(present, site, -1)
+        is_new = present & (site < 0)
+        points = frame.points(batch.attributes["coordinates"][is_new], metric=self.metric)
+        distinct, index = torch.unique(points, dim=0, return_inverse=True)
+        place = torch.full_like(lag, -1)
+        place[is_new] = index
+        normal = self._normal(distinct)
+        terms = torch.cat([torch.ones(len(distinct), 1).double(), distinct[:, : self.n_flat]], 1)
+        # What is normal at known sites, then at new places, then at nothing.
+        level = torch.cat([self.course[:, 0], normal.level, torch.zeros(1).double()])
+        scale = torch.cat([self.course[:, 1], normal.scale, torch.ones(1).double()])
+        wave = torch.cat([self.course[:, 2:], terms @ self.plane])
+        wave = torch.cat([wave, torch.zeros_like(wave[:1])])
+        at = torch.where(site >= 0, site, torch.where(is_new, self.n_sites + place, len(level) - 1))
+        time = batch.group_attributes["time"].double() - self.clock.step * lag
+        waves = self.clock.waves(time) - self.center
+        location = level[at] + (waves * wave[at]).sum(-1)
+        (value,) = batch.values.values()
+        shown = batch.observed & present
+        anomaly = torch.where(shown, (value.double() - location) / scale[at], 0.0)
+        doubt = normal.doubt / normal.scale
+        return FieldElements(location, scale[at], anomaly, shown, lag, site, place, distinct, doubt)
+
+    def _normal(self, points: Float64[Tensor, "places space"]) -> NewNormal:
+        if not len(points):
+            none = torch.zeros(0).double()
+            return NewNormal(none, none, none)
+        value = torch.stack([self.course[:, 0], self.course[:, 1].log()], -1)
+        return Surfaces(self.points, value, self.weights, self.n_flat).at(points)
