@@ -12,7 +12,7 @@ from exfam.checks import ExfamError
 from exfam.families import StudentT
 from exfam.fields.base.choose import choose
 from exfam.fields.base.columns import map_columns
-from exfam.fields.base.conditionals import given_all, given_near, nearest_columns
+from exfam.fields.base.conditionals import OfMatrix, given_all, given_near, nearest_columns
 from exfam.fields.base.courses import CHOICES, Clock, CourseChoice, plane_terms, site_courses
 from exfam.fields.base.fit import fit_base, sites_of
 from exfam.fields.base.folds import DEGREES, HeldOutMaps, Maps, blocks, nats_by_df
@@ -57,7 +57,7 @@ def test_conditionals_are_those_of_the_definition(missing):
     near = nearest_columns(covariance, targets, most=6)
     found = [
         given_all(values, shown, covariance, targets),
-        given_near(values, shown, covariance, targets, near, n_used=5),
+        given_near(values, shown, OfMatrix(covariance, targets, near), n_used=5),
     ]
     for r in range(len(values)):
         for t in range(4):
@@ -74,7 +74,7 @@ def test_near_columns_are_the_first_that_are_shown():
     for t in range(6):
         strength = (covariance[t] / spread[t] / spread).abs()[near[t]]
         assert t not in near[t] and bool((strength.diff() <= 0).all())
-    found = given_near(values, shown, covariance, targets, near, n_used=2)
+    found = given_near(values, shown, OfMatrix(covariance, targets, near), n_used=2)
     for r in range(8):
         for t in range(6):
             first = [j for j in near[t].tolist() if shown[r, j]][:2]

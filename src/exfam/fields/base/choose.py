@@ -1,7 +1,7 @@
 """Choices of a base by cross-validation over blocks of time: courses, shrinkage, columns, tails."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float64
@@ -10,7 +10,6 @@ from torch import Tensor
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.folds import (
     DEGREES,
-    MOST_AT_ONCE,
     Covariance,
     Joint,
     Maps,
@@ -26,8 +25,8 @@ SHRINKAGES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 STRIDE = 3
 # Courses are chosen with a few shrinkages only, and on some of many sites.
 FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
-# How many columns a value is predicted from; None for all.
-NEAR = (8, 15, 22, 32, None)
+# How many columns a value is predicted from, if not from all.
+NEAR = (8, 15, 22, 32)
 USUAL_NEAR = 22
 
 
@@ -45,24 +44,42 @@ class Settings(NamedTuple):
         return Joint((1 - share) * products + share * prior, self.df, self.n_near)
 
 
+@runtime_checkable
+class HeldOutTrials(Protocol):
+    """Something that settings of one choice of courses are tried on."""
+
+    courses: CourseChoice
+
+    def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
+        """Nats of all held-out values by degrees of freedom."""
+
+
 def choose(maps: Maps) -> Settings:
     """Courses first, then shrinkage, columns and degrees of freedom together.
 
     What is chosen makes values of held-out blocks likeliest.
     """
+    courses = choose_courses(maps)
     if len(maps.panel.time) < 2:
-        return Settings(CHOICES[0], 1.0, DEGREES[0], USUAL_NEAR)
+        return Settings(courses, 1.0, DEGREES[0], USUAL_NEAR)
+    return choose_rest(Trials(maps, courses, prior_of(maps, courses)), (*NEAR, None))
+
+
+def choose_courses(maps: Maps) -> CourseChoice:
+    """The courses of some of the sites, tried with a few shrinkages."""
+    if len(maps.panel.time) < 2:
+        return CHOICES[0]
     some = maps.of_sites(MOST_SITES)
     prior = prior_of(some, CHOICES[0])
-    usual = (USUAL_NEAR if len(prior) > MOST_AT_ONCE else None,)
     tried = [
-        _best(Trials(some, choice, prior), shrinkages=FEW_SHRINKAGES, near=usual)
+        _best(Trials(some, choice, prior), shrinkages=FEW_SHRINKAGES, near=[None])
         for choice in CHOICES
     ]
-    courses = max(tried, key=lambda pair: pair[0])[1].courses
-    trials = Trials(maps, courses, prior_of(maps, courses))
-    wide = len(trials.prior) > MOST_AT_ONCE
-    near = tuple(n for n in NEAR if n is not None or not wide)
+    return max(tried, key=lambda pair: pair[0])[1].courses
+
+
+def choose_rest(trials: HeldOutTrials, near: Sequence[int | None]) -> Settings:
+    """Shrinkage, columns and degrees of freedom: every third shrinkage, then those between."""
     coarse = _best(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
     k = SHRINKAGES.index(coarse[1].shrinkage)
     between = SHRINKAGES[max(0, k - STRIDE + 1) : k] + SHRINKAGES[k + 1 : k + STRIDE]
@@ -96,7 +113,7 @@ class Trials:
 
 
 def _best(
-    trials: Trials, *, shrinkages: Sequence[float], near: Sequence[int | None]
+    trials: HeldOutTrials, *, shrinkages: Sequence[float], near: Sequence[int | None]
 ) -> tuple[float, Settings]:
     """The most nats of all held-out values, and with what."""
     best = (-torch.inf, Settings(trials.courses, 1.0, DEGREES[0], USUAL_NEAR))

@@ -1,7 +1,7 @@
 """Multivariate Student t: each value given the others shown, leave-one-out, of any pattern."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float64, Int64
@@ -19,6 +19,7 @@ Shown = Bool[Tensor, "rows columns"]
 Covariance = Float64[Tensor, "columns columns"]
 OfTargets = Float64[Tensor, "rows targets"]
 Targets = Int64[Tensor, "targets"]
+Near = Int64[Tensor, "targets near"]
 
 
 class GivenOthers(NamedTuple):
@@ -81,52 +82,117 @@ def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targe
     return GivenOthers(*out)
 
 
-def given_near(
-    values: Rows,
-    shown: Shown,
-    covariance: Covariance,
-    targets: Targets,
-    near: Int64[Tensor, "targets near"],
-    *,
-    n_used: int,
-) -> GivenOthers:
-    """Each target given the first `n_used` of its columns that are shown.
+class NearCovariances(NamedTuple):
+    """Of some columns near each target: among them, and with the target."""
 
-    `near`: of each target, columns in the order in which they count
-    """
-    n_targets = len(near)
-    out = [torch.zeros(len(values), n_targets).to(values) for _ in range(4)]
-    values = torch.where(shown, values, 0.0)
-    n_used = min(n_used, near.shape[1])
-    at_once = max(1, MOST_ENTRIES // max(1, n_targets * (n_used + 1) ** 2))
+    block: Float64[Tensor, "patterns targets used used"]
+    shared: Float64[Tensor, "patterns targets used"]
+
+
+@runtime_checkable
+class NearColumns(Protocol):
+    """The columns that targets may be predicted from, best first, and covariances among them."""
+
+    @property
+    def index(self) -> Near:
+        """The columns of each target."""
+
+    @property
+    def variance(self) -> Float64[Tensor, "targets"]:
+        """Of the targets."""
+
+    def take(self, targets: Targets) -> "NearColumns":
+        """Of some of the targets."""
+
+    def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
+        """Covariances among some of each target's columns, by where they are in `index`."""
+
+
+class OfMatrix(NamedTuple):
+    """Near columns whose covariances are in one matrix of all columns."""
+
+    covariance: Covariance
+    targets: Targets
+    index: Near
+
+    @property
+    def variance(self) -> Float64[Tensor, "targets"]:
+        """Of the targets."""
+        return self.covariance.diagonal()[self.targets]
+
+    def take(self, targets: Targets) -> "OfMatrix":
+        """Of some of the targets."""
+        return OfMatrix(self.covariance, self.targets[targets], self.index[targets])
+
+    def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
+        """Covariances among some of each target's columns, by where they are in `index`."""
+        index = self.index.expand(len(first), -1, -1).gather(-1, first)
+        block = self.covariance[index[..., :, None], index[..., None, :]]
+        return NearCovariances(block, self.covariance[self.targets[:, None], index])
+
+
+class OfBlocks(NamedTuple):
+    """Near columns whose covariances each target has a matrix of: its own comes first."""
+
+    block: Float64[Tensor, "targets all all"]
+    index: Near
+
+    @property
+    def variance(self) -> Float64[Tensor, "targets"]:
+        """Of the targets."""
+        return self.block[:, 0, 0]
+
+    def take(self, targets: Targets) -> "OfBlocks":
+        """Of some of the targets."""
+        return OfBlocks(self.block[targets], self.index[targets])
+
+    def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
+        """Covariances among some of each target's columns, by where they are in `index`."""
+        at, target = first + 1, torch.arange(len(self.block))[:, None]
+        block = self.block[target[..., None], at[..., :, None], at[..., None, :]]
+        return NearCovariances(block, self.block[target, 0, at])
+
+
+def given_near(values: Rows, shown: Shown, near: NearColumns, *, n_used: int) -> GivenOthers:
+    """Each target given the first `n_used` of its columns that are shown."""
+    n_used = min(n_used, near.index.shape[1])
     found = list(patterns(shown))
-    if len(found) > max(1, len(shown) // 4):
-        blocks = torch.arange(len(shown)).split(at_once)
-        found = [(shown[rows], rows) for rows in blocks]
-    for known, rows in found:
-        known = known.reshape(-1, shown.shape[1])
-        some = _some_near(values[rows], known, covariance, targets, near, n_used=n_used)
-        for whole, part in zip(out, some, strict=True):
-            whole[rows] = part
+    several = len(found) > max(1, len(shown) // 4)
+    if several:
+        found = [(shown, torch.arange(len(shown)))]
+    longest = 1 if several else max((len(rows) for _, rows in found), default=1)
+    values = torch.where(shown, values, 0.0)
+    n_targets = len(near.index)
+    out = [torch.zeros(len(values), n_targets).to(values) for _ in range(4)]
+    targets_at_once = max(1, MOST_ENTRIES // ((n_used + 1) * max(n_used + 1, longest)))
+    for targets in torch.arange(n_targets).split(targets_at_once):
+        some = near.take(targets) if len(targets) < n_targets else near
+        at_once = max(1, MOST_ENTRIES // max(1, len(targets) * (n_used + 1) ** 2))
+        for known, rows in found:
+            for part in rows.split(at_once) if several else (rows,):
+                of_part = _some_near(
+                    values[part], shown[part] if several else known[None], some, n_used=n_used
+                )
+                for whole, numbers in zip(out, of_part, strict=True):
+                    whole[part[:, None], targets] = numbers
     return GivenOthers(*out)
 
 
 def _some_near(
     values: Float64[Tensor, "some columns"],
     known: Bool[Tensor, "patterns columns"],
-    covariance: Covariance,
-    targets: Targets,
-    near: Int64[Tensor, "targets near"],
+    near: NearColumns,
     *,
     n_used: int,
 ) -> GivenOthers:
     """Of rows of one pattern, or of as many patterns as rows."""
-    index, used = first_shown(known, near, n_used=n_used)
-    block = covariance[index[..., :, None], index[..., None, :]]
+    first, used = _first_shown(known, near.index, n_used=n_used)
+    index = near.index.expand(len(known), -1, -1).gather(-1, first)
+    block, shared = near.among(first)
     eye = torch.eye(n_used).to(values)
     both = used[..., :, None] & used[..., None, :]
     factor = torch.linalg.cholesky(torch.where(both, block, eye))
-    shared = torch.where(used, covariance[targets[:, None], index], 0.0)
+    shared = torch.where(used, shared, 0.0)
     # One pattern has a right-hand side for each of its rows, several have one each.
     if len(known) == 1:
         x = torch.where(used, values[:, index[0]], 0.0).permute(1, 2, 0)[None]
@@ -138,7 +204,7 @@ def _some_near(
     )
     own, others = white[..., :1], white[..., 1:]
     mean, squares = (own * others).sum(-2), others.square().sum(-2)
-    variance = covariance.diagonal()[targets] - own[..., 0].square().sum(-1)
+    variance = near.variance - own[..., 0].square().sum(-1)
     if len(known) == 1:
         mean, squares = mean[0].T, squares[0].T
     else:
@@ -148,13 +214,20 @@ def _some_near(
 
 
 def first_shown(
-    shown: Bool[Tensor, "patterns columns"], near: Int64[Tensor, "targets near"], *, n_used: int
+    shown: Bool[Tensor, "patterns columns"], near: Near, *, n_used: int
 ) -> tuple[Int64[Tensor, "patterns targets used"], Bool[Tensor, "patterns targets used"]]:
     """The first columns near each target that are shown, and which of them there are."""
+    first, there = _first_shown(shown, near, n_used=n_used)
+    return near.expand(len(shown), -1, -1).gather(-1, first), there
+
+
+def _first_shown(
+    shown: Bool[Tensor, "patterns columns"], near: Near, *, n_used: int
+) -> tuple[Int64[Tensor, "patterns targets used"], Bool[Tensor, "patterns targets used"]]:
+    """Where in `near` they are."""
     rank = torch.where(shown[:, near], torch.arange(near.shape[1]), near.shape[1])
     first = rank.topk(n_used, dim=-1, largest=False, sorted=True).values
-    there = first < near.shape[1]
-    return near.expand(len(shown), -1, -1).gather(-1, first.clamp_max(near.shape[1] - 1)), there
+    return first.clamp_max(near.shape[1] - 1), first < near.shape[1]
 
 
 def patterns(shown: Shown) -> Iterator[tuple[Bool[Tensor, "columns"], Int64[Tensor, "_"]]]:

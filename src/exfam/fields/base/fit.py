@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.choose import Settings, choose
 from exfam.fields.base.columns import map_columns
+from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
-from exfam.fields.base.folds import Covariance, Maps, Sites, kernel_of
+from exfam.fields.base.folds import Covariance, Maps, Rows, Shown, Sites, kernel_of
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.moments import mean_products
@@ -43,5 +44,10 @@ def fit_base(maps: Maps) -> FieldBase:
     kernel = kernel_of(rows, shown, maps.sites)
     products = mean_products(rows, shown, kernel.of(maps.sites.columns))
     surfaces = fit_surfaces(courses, maps.sites)
-    calibration = calibrate(maps, courses, surfaces, kernel)
+    own = kernel.of(maps.sites.columns.take(maps.sites.own))
+
+    def given_of(rows: Rows, shown: Shown, some: Int64[Tensor, "some"]) -> GivenOthers:
+        return given_all(rows, shown, own, some)
+
+    calibration = calibrate(maps, courses, surfaces, given_of)
     return FieldBase(settings, courses, kernel, products, surfaces, calibration)

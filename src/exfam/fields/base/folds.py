@@ -11,6 +11,7 @@ from exfam.fields.base.conditionals import (
     LEAST_VARIANCE,
     MOST_DF,
     GivenOthers,
+    OfMatrix,
     given_all,
     given_near,
     nearest_columns,
@@ -27,9 +28,6 @@ MOST_SYSTEMS = 20_000
 FEWEST_ROWS = 5
 # Columns that a value may be predicted from, where not all are.
 MOST_CANDIDATES = 256
-# Columns beyond which not all are used at once: each trial would take seconds; of the kernel
-# alone, so many near ones are used then.
-MOST_AT_ONCE, MOST_NEAR = 1000, 64
 
 Rows = Float64[Tensor, "rows columns"]
 Shown = Bool[Tensor, "rows columns"]
@@ -169,7 +167,7 @@ def given_shown(
     """Each target given all others that are shown, or the first of those near it."""
     if n_near is None:
         return given_all(rows, shown, covariance, targets)
-    return given_near(rows, shown, covariance, targets, near, n_used=n_near)
+    return given_near(rows, shown, OfMatrix(covariance, targets, near), n_used=n_near)
 
 
 def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degrees"]:

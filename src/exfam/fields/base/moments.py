@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from exfam.fields.base.conditionals import given_near, nearest_columns, patterns
+from exfam.fields.base.conditionals import OfMatrix, given_near, nearest_columns, patterns
 
 # Multiplications that expectation-maximization may take; beyond, what is missing is filled in
 # from near columns, and only its own variance is added.
@@ -51,8 +51,9 @@ def _expected(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
 
 def _filled(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
     columns = torch.arange(len(covariance))
-    near = nearest_columns(covariance, columns, most=8 * N_NEAR)
-    found = given_near(values, shown, covariance, columns, near, n_used=N_NEAR)
+    index = nearest_columns(covariance, columns, most=8 * N_NEAR)
+    near = OfMatrix(covariance, columns, index)
+    found = given_near(values, shown, near, n_used=N_NEAR)
     filled = torch.where(shown, values, found.mean)
     left = torch.where(shown, 0.0, found.variance).sum(0)
     return (filled.T @ filled + torch.diag(left)) / len(values)

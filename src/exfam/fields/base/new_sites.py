@@ -1,5 +1,6 @@
 """Sites that a fit did not see: what is normal there, and what the anomalies of others say."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -10,15 +11,7 @@ from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF, GivenOthers
 from exfam.fields.base.courses import Courses
-from exfam.fields.base.folds import (
-    MOST_AT_ONCE,
-    MOST_NEAR,
-    Covariance,
-    Maps,
-    Sites,
-    candidates,
-    given_shown,
-)
+from exfam.fields.base.folds import Covariance, Maps, Rows, Shown, Sites
 from exfam.fields.base.kernel import JITTER, MovingKernel
 from exfam.fields.base.levels import at_points, from_others, model_weights
 
@@ -28,6 +21,8 @@ FEWEST_SITES, FEWEST_ROWS = 3, 10
 DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
 # Of the squared standardized error, in sites: what a few sites say is drawn to 1.
 USUAL_SITES = 5.0
+
+GivenOf = Callable[[Rows, Shown, Int64[Tensor, "some"]], GivenOthers]
 
 
 class NewNormal(NamedTuple):
@@ -126,30 +121,31 @@ class Calibration(NamedTuple):
 
 
 def calibrate(
-    maps: Maps, courses: Courses, surfaces: Surfaces, kernel: MovingKernel
+    maps: Maps,
+    courses: Courses,
+    surfaces: Surfaces,
+    given_of: GivenOf,
 ) -> Calibration:
     """The calibration under which the values of left-out sites are likeliest.
 
     Each site is given the others of its map alone: earlier maps would have its own values.
+    `given_of`: some sites given the others in rows of own columns, under the kernel
     """
     n_sites, n_maps = len(courses.level), len(maps.panel.time)
     if n_sites < FEWEST_SITES:
         return Calibration(DEGREES[0], 1.0)
-    own = maps.sites.own
-    prior = kernel.of(maps.sites.columns.take(own))
     n_rows = min(n_maps, MOST_ROWS, max(FEWEST_ROWS, int(MOST_NUMBERS / float(n_sites) ** 3)))
     index = torch.linspace(0, n_maps - 1, n_rows).round().long()
     rows, shown = (part[index, :n_sites] for part in maps.rows(courses))
-    n_near = None if n_sites <= MOST_AT_ONCE else MOST_NEAR
-    given = given_shown(rows, shown, prior, own, candidates(prior, own), n_near=n_near)
     some = torch.linspace(0, n_sites - 1, min(MOST_SITES, n_sites)).round().long().unique()
+    given = given_of(rows, shown, some)
     normal = surfaces.of_others(some)
     nats, errors = torch.zeros(len(DEGREES)).double(), []
     for k, site in enumerate(some.tolist()):
         there = shown[:, site].nonzero()[:, 0]
         if not len(there):
             continue
-        of_site = GivenOthers(*(part[there][:, site : site + 1] for part in given))
+        of_site = GivenOthers(*(part[there][:, k : k + 1] for part in given))
         value = maps.panel.values[index[there], site]
         location = _course_of_others(maps, courses, site, index[there]) + normal.level[k]
         found = [_placed(of_site, df, location, normal.of(k)) for df in DEGREES]

@@ -11,8 +11,6 @@ from exfam.fields.base.conditionals import MOST_DF
 from exfam.fields.base.elements import FieldElements, NormalPart
 from exfam.fields.base.fit import FieldBase, sites_of
 from exfam.fields.base.folds import (
-    MOST_AT_ONCE,
-    MOST_NEAR,
     Covariance,
     Joint,
     Sites,
@@ -139,7 +137,7 @@ class FieldBasePart(nn.Module):
         targets, back = column[wanted].unique(return_inverse=True)
         n_near = known.joint.n_near
         if bool((elements.place[wanted] >= 0).any()):
-            n_near = MOST_NEAR if n > MOST_AT_ONCE else None
+            n_near = None
         near = candidates(both.prior, targets)
         given = given_shown(rows, shown, both.covariance, targets, near, n_near=n_near)
         row = torch.arange(len(rows))[:, None].expand_as(column)[wanted]
