@@ -14,6 +14,7 @@ from exfam.estimator.rules import (
     Fraction,
     Numbers,
     OrNone,
+    OrWord,
     Positive,
     Text,
     Whole,
@@ -95,16 +96,32 @@ class RidgeSplit(FieldSplit, section="Training"):
     )
 
 
-class Lags(Declared, section="Model"):
+class Step(Declared, section="Model"):
+    """How far earlier maps are from each other."""
+
+    step: float | None = parameter(
+        OrNone(Positive()),
+        "time from a map to the next (in days for dates); the most frequent gap if None",
+        default=None,
+    )
+
+
+class Lags(Step, section="Model"):
     """Earlier maps."""
 
     lags: int = parameter(
         Whole(least=0, most=MOST_LAGS), "how many earlier maps are seen as well", default=0
     )
-    step: float | None = parameter(
-        OrNone(Positive()),
-        "time from a map to the next (in days for dates); the most frequent gap if None",
-        default=None,
+
+
+class ChosenLags(Step, section="Model"):
+    """Earlier maps of a base, which can choose how many."""
+
+    lags: int | str = parameter(
+        OrWord("auto", Whole(least=0, most=MOST_LAGS)),
+        'how many earlier maps are seen as well; "auto" tries up to 7, for as long as maps of '
+        "blocks of time held out become likelier by more than chance",
+        default=0,
     )
 
 

@@ -17,9 +17,9 @@ from exfam.families import StudentT
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
-from exfam.fields.declarations import ClimateModel, FieldNetworkParameters, Lags
+from exfam.fields.declarations import ChosenLags, ClimateModel, FieldNetworkParameters
 from exfam.fields.explanations import FieldExplanation, explained_base, explained_network
-from exfam.fields.field_base import fit_corrected_field, fit_field_base
+from exfam.fields.field_base import fit_corrected_field, fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
@@ -35,7 +35,7 @@ MOST_START = 1 << 20
 MOST_SHIFT = 1.0
 
 
-class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
+class FieldEFA(ClimateModel, FieldNetworkParameters, ChosenLags, TrainedField):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
 
     Inside is the base that `FieldGaussian` fits: a covariance shrunk to a moving kernel. Attention
@@ -88,7 +88,14 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self.attention == "none" and not self._has_base(self.fit_choices()[0]):
+        has_base = self._has_base(self.fit_choices()[0])
+        if isinstance(self.lags, str) and not has_base:
+            raise ExfamError(
+                f"`lags` must be a number where there is no base to choose it, got {self.lags!r} "
+                f"with base={self.base!r} and family={self.family!r}. Say how many earlier maps "
+                "the network sees, such as lags=1."
+            )
+        if self.attention == "none" and not has_base:
             raise ExfamError(
                 "`attention` must be 'softmax' where there is no base, got 'none' with "
                 f"base={self.base!r} and family={self.family!r}: nothing would be left."
@@ -104,6 +111,9 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, Lags, TrainedField):
         if isinstance(family, str) and family == "auto":
             family = "student-t" if self.base == "auto" else "gaussian"
         return family, 0.0 if self._has_base(family) else float(self.validation_fraction)
+
+    def _settled(self, plan: FieldPlan) -> FieldPlan:
+        return with_chosen_lags(plan, self.lags, period=float(self.period))
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         self.gain_ = None

@@ -1,11 +1,14 @@
 """From the plan of a fit to its base, and to attention on it."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
 from exfam.checks import ExfamError
 from exfam.estimator.gain import Gain
+from exfam.fields.base.choose_lags import MOST_LAGS as MOST_CHOSEN_LAGS
+from exfam.fields.base.choose_lags import choose_lags
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import fit_base, sites_of
 from exfam.fields.base.folds import Maps
@@ -47,6 +50,15 @@ def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     panel = panel_of(plan.train, n_lags=shape.lags, step=shape.step)
     sites = sites_of(points, frame, n_lags=shape.lags)
     return Maps(panel, Clock(period, shape.step), sites), frame
+
+
+def with_chosen_lags(plan: FieldPlan, lags: Any, *, period: float) -> FieldPlan:
+    """The plan with the lags that its training maps choose where `lags` is "auto"."""
+    if lags != "auto":
+        return plan
+    most = max(0, min(MOST_CHOSEN_LAGS, MOST_COLUMNS // plan.shape.n_sites - 1))
+    maps, _ = maps_of(plan.standardized().with_lags(most), period=period)
+    return plan.with_lags(choose_lags(maps))
 
 
 def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart:

@@ -59,7 +59,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
     # Of an estimator without such a parameter.
     family: Any = attribute("gaussian")
     standardize: str = attribute("none")
-    lags: int = attribute(0)
+    lags: Any = attribute(0)
     step: float | None = attribute(None)
     members_: list[TwoPartModel] = attribute()
     shape_: FieldShape = attribute()
@@ -74,6 +74,10 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
     @abstractmethod
     def _empty_part(self, climate: Climate) -> nn.Module:
         """A value part of the fitted shape, its numbers to be loaded."""
+
+    def _settled(self, plan: FieldPlan) -> FieldPlan:
+        """The plan with what its training maps choose before anything is fitted."""
+        return plan
 
     def fit_choices(self) -> tuple[Any, float]:
         """The family of the values and the share of the last maps that a fit holds out."""
@@ -96,7 +100,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         produce, naming the row.
         """
         self._check_parameters()
-        plan = plan_field_fit(self, X, validation=validation, checkpoint=checkpoint)
+        plan = self._settled(plan_field_fit(self, X, validation=validation, checkpoint=checkpoint))
         # A fit that fails must not leave the last one's members beside this one's shape.
         self.__dict__.pop("members_", None)
         self.parameters_ = self.get_params(deep=False)
@@ -200,12 +204,14 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
 
         Joint draws as those of `sample`. Raises ExfamError for a model without lags.
         """
+        self._check_fitted()
         check_whole("steps", steps)
         draws = _drawing(n, sweeps, seed)
-        if not self.lags:
+        if not self.shape_.lags:
+            chosen = " (chosen by the training maps)" if self.lags else ""
             raise ExfamError(
-                "`lags` must be at least 1 to forecast, got 0. Fit with lags=1, so that earlier "
-                "maps are seen."
+                f"`lags` must be at least 1 to forecast, got 0{chosen}. Fit with lags=1, so that "
+                "earlier maps are seen."
             )
         maps, shape, steps = self._inputs(X).given, self.shape_, int(steps)
         last = max(maps.group_attributes["time"].tolist(), default=0.0)
@@ -304,7 +310,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
         self.shape_ = FieldShape.from_config(config["shape"])
-        if self.shape_.lags != self.lags:
+        if self.lags not in (self.shape_.lags, "auto"):
             raise ValueError(f"a network of {self.shape_.lags} lags where `lags` is {self.lags}")
         self.family_ = family_from_config(config["family"])
         # A class whose family is no parameter is built for values of that family, of any scale.

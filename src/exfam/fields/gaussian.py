@@ -6,15 +6,15 @@ from torch import nn
 
 from exfam.estimator.base import attribute
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.declarations import Lags
+from exfam.fields.declarations import ChosenLags
 from exfam.fields.explanations import FieldExplanation, explained_base
-from exfam.fields.field_base import fit_field_base
+from exfam.fields.field_base import fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climate import Climate
 from exfam.fields.plan import FieldPlan
 
 
-class FieldGaussian(Lags, FieldEstimator):
+class FieldGaussian(ChosenLags, FieldEstimator):
     """Each value given all others: a Student t from the sites' covariance, shrunk to a kernel.
 
     Anomalies from each site's course of the year have a covariance: the empirical one, drawn to
@@ -36,6 +36,9 @@ class FieldGaussian(Lags, FieldEstimator):
 
     kind = "field-gaussian"
     family: Any = attribute("student-t")
+
+    def _settled(self, plan: FieldPlan) -> FieldPlan:
+        return with_chosen_lags(plan, self.lags, period=float(self.period))
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
         return [fit_field_base(plan, period=float(self.period))]

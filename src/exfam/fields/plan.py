@@ -52,6 +52,14 @@ class FieldPlan:
     weight: Float[np.ndarray, "elements"] | None = None
     validation_weight: Float[np.ndarray, "elements"] | None = None
 
+    def with_lags(self, lags: int) -> "FieldPlan":
+        """The plan with so many earlier maps beside each."""
+        shape = replace(self.shape, lags=lags)
+        train, validation = arranged(self.train, lags=lags, step=shape.step), self.validation
+        if validation is not None:
+            validation = arranged(validation, lags=lags, step=shape.step)
+        return replace(self, shape=shape, train=train, validation=validation)
+
     def standardized(self) -> "FieldPlan":
         """The plan with standardized values and their family, as models see them."""
         train, validation = standardized_maps(self.train, self.family, self.shape), self.validation
@@ -102,7 +110,8 @@ def _shape(estimator: Any, groups: Groups) -> FieldShape:
     own = groups.attributes["coordinates"][groups.elements()]
     origin, length = origin_and_length(own, metric=metric)
     groups = with_origin(groups, origin, length)
-    shape = field_shape(groups, lags=int(estimator.lags), step=step, metric=metric)
+    lags = 0 if estimator.lags == "auto" else int(estimator.lags)  # until the maps choose
+    shape = field_shape(groups, lags=lags, step=step, metric=metric)
     return replace(shape, origin=origin, length=length)
 
 

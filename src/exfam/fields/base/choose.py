@@ -72,7 +72,7 @@ def choose_courses(maps: Maps) -> CourseChoice:
     some = maps.of_sites(MOST_SITES)
     prior = prior_of(some, CHOICES[0])
     tried = [
-        _best(Trials(some, choice, prior), shrinkages=FEW_SHRINKAGES, near=[None])
+        best_of(Trials(some, choice, prior), shrinkages=FEW_SHRINKAGES, near=[None])
         for choice in CHOICES
     ]
     return max(tried, key=lambda pair: pair[0])[1].courses
@@ -80,10 +80,10 @@ def choose_courses(maps: Maps) -> CourseChoice:
 
 def choose_rest(trials: HeldOutTrials, near: Sequence[int | None]) -> Settings:
     """Shrinkage, columns and degrees of freedom: every third shrinkage, then those between."""
-    coarse = _best(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
+    coarse = best_of(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
     k = SHRINKAGES.index(coarse[1].shrinkage)
     between = SHRINKAGES[max(0, k - STRIDE + 1) : k] + SHRINKAGES[k + 1 : k + STRIDE]
-    fine = _best(trials, shrinkages=between, near=[coarse[1].n_near])
+    fine = best_of(trials, shrinkages=between, near=[coarse[1].n_near])
     return max(coarse, fine, key=lambda pair: pair[0])[1]
 
 
@@ -112,7 +112,7 @@ class Trials:
         return total
 
 
-def _best(
+def best_of(
     trials: HeldOutTrials, *, shrinkages: Sequence[float], near: Sequence[int | None]
 ) -> tuple[float, Settings]:
     """The most nats of all held-out values, and with what."""

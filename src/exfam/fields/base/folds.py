@@ -65,12 +65,16 @@ class Joint(NamedTuple):
 
 
 class HeldOutMaps(NamedTuple):
-    """A block of time held out: anomalies of its rows, and moments of the others."""
+    """A block of time held out: anomalies of its rows, and moments of the others.
+
+    `row`: which row of all maps each is
+    """
 
     values: Rows
     shown: Shown
     products: Covariance
     log_scale: Float64[Tensor, "sites"]
+    row: Int64[Tensor, "rows"] | None = None
 
 
 class Maps(NamedTuple):
@@ -83,6 +87,12 @@ class Maps(NamedTuple):
     def take(self, index: Tensor) -> "Maps":
         """Some of the maps."""
         return self._replace(panel=self.panel.take(index))
+
+    def with_lags(self, n_lags: int) -> "Maps":
+        """The maps with so many of those before each beside it."""
+        panel = self.panel._replace(earlier=self.panel.earlier[:, :n_lags])
+        columns = map_columns(self.sites.points, n_lags)
+        return Maps(panel, self.clock, self.sites._replace(columns=columns))
 
     def of_sites(self, most: int) -> "Maps":
         """The maps of at most so many sites, evenly taken."""
@@ -135,7 +145,8 @@ def held_out_folds(maps: Maps, choice: CourseChoice, prior: Covariance) -> list[
         courses = maps.take(~held).courses(choice)
         rows, shown = maps.rows(courses)
         products = maps.products(courses, prior, ~held)
-        fold = HeldOutMaps(rows[held], shown[held], products, courses.scale.log())
+        row = held.nonzero()[:, 0]
+        fold = HeldOutMaps(rows[held], shown[held], products, courses.scale.log(), row)
         out.append(_thinned(fold))
     return out
 
@@ -147,7 +158,8 @@ def _thinned(fold: HeldOutMaps) -> HeldOutMaps:
         return fold
     n = min(n_rows, max(FEWEST_ROWS, MOST_SYSTEMS // (N_FOLDS * len(fold.log_scale))))
     some = torch.linspace(0, n_rows - 1, n).round().long()
-    return fold._replace(values=fold.values[some], shown=fold.shown[some])
+    row = None if fold.row is None else fold.row[some]
+    return fold._replace(values=fold.values[some], shown=fold.shown[some], row=row)
 
 
 def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:

@@ -1,0 +1,60 @@
+"""Settings of a base compared on the same held-out maps: which is better by more than chance."""
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from exfam.estimator.gain import Gain, gain_of_sums
+from exfam.families import StudentT
+from exfam.fields.base.choose import Settings, Trials
+from exfam.fields.base.folds import given_shown
+
+# Blocks of neighboring maps that errors of a gain are taken over.
+MAPS_OF_A_BLOCK = 10
+
+
+class MapNats(NamedTuple):
+    """Log densities of held-out maps: of each its row, the sum over its values, their number."""
+
+    row: Int64[Tensor, "maps"]
+    nats: Float64[Tensor, "maps"]
+    number: Float64[Tensor, "maps"]
+
+    def take(self, index: Tensor) -> "MapNats":
+        """Some of the maps."""
+        return MapNats(*(part[index] for part in self))
+
+    def gain_on(self, other: "MapNats") -> Gain:
+        """What these nats have more than others, by blocks of the maps that both have."""
+        ours = self.take(torch.isin(self.row, other.row))
+        theirs = other.take(torch.isin(other.row, self.row))
+        block = torch.arange(len(ours.row)) // MAPS_OF_A_BLOCK
+        zeros = torch.zeros(int(block[-1]) + 1).double()
+        added, size = (
+            zeros.index_add(0, block, part).numpy()
+            for part in (ours.nats - theirs.nats, ours.number)
+        )
+        return gain_of_sums(added, size, float(theirs.nats.sum()), weights=(1.0, 1.0))
+
+
+def map_nats(trials: Trials, settings: Settings) -> MapNats:
+    """The nats of each held-out map under some settings of the trials' courses."""
+    parts = []
+    n_sites = len(trials.targets)
+    for fold in trials.folds:
+        joint = settings.joint(fold.products, trials.prior)
+        given = given_shown(
+            fold.values,
+            fold.shown,
+            joint.covariance,
+            trials.targets,
+            trials.near,
+            n_near=joint.n_near,
+        )
+        value, shown = fold.values[:, :n_sites], fold.shown[:, :n_sites]
+        nats = StudentT().log_prob(value, given.student_t(joint.df)) - fold.log_scale
+        assert fold.row is not None
+        parts.append((fold.row, torch.where(shown, nats, 0.0).sum(1), shown.double().sum(1)))
+    return MapNats(*(torch.cat(part) for part in zip(*parts, strict=True)))
