@@ -4,6 +4,7 @@
     python -m benchmarks.arena --only msweb epub --seeds 1
     python -m benchmarks.arena --only bfi bci_trees         # ratings, counts
     python -m benchmarks.arena --only october october_new   # fields
+    python -m benchmarks.arena --only october_ahead         # forecasts of fields
     python -m benchmarks.arena --contenders efa ease popularity
     python -m benchmarks.arena --page out/arena/arena.md    # tables and a plot of what is there
 
@@ -39,4 +40,10 @@ the others of the map; `X_gaps` hides 30 % and then 60 % of every test map, and 
 predicted from those shown. Nats are those of the exact log density of the values, or of the
 logarithms that remarks name. Standard errors are by blocks of consecutive times, the same for all
 contenders and folds.
+
+Forecasts: of a field X, `X_ahead` is all maps of several steps to come, from starts in the test
+part, given all values up to a start. exfam draws a hundred futures, each map given those drawn
+before it; others have normal distributions. CRPS is the continuous ranked probability score, in
+the unit of the value, and of draws the fair one, whose mean does not depend on their number, as
+squared errors of their means do not either. Tables are in the order of CRPS.
 """

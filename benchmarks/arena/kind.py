@@ -123,7 +123,8 @@ class Judging:
     """How the contenders of a kind are judged.
 
     `finished`: a fit with its calibration, fitted again to training and validation groups
-    `sums`: of each test group, by name; "nats" and "elements" are among them
+    `sums`: of each test group, by name; "elements" and the one of `ranked_by` are among them
+    `ranked_by`: the sum, less being better, that tables are in the order of
     `measures`: the columns of tables made of these; `describe`: what else to say of the data
     """
 
@@ -131,6 +132,7 @@ class Judging:
     sums: Callable[[Fitted, Any], dict[str, list[float]]]
     measures: Sequence[Measure]
     describe: Callable[[Mapping[str, Any]], str]
+    ranked_by: str = "nats"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from exfam.files import atomic_path, write_atomically
 
 # Paragraphs of the arena's text that say how contenders are judged.
-_PROTOCOL = 4
+_PROTOCOL = 5
 
 
 def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
@@ -35,7 +35,7 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
 
 
 def best_rivals(kinds: Iterable[Kind], rows: Sequence[Row]) -> list[tuple[str, str, float, float]]:
-    """Data set, best rival by nats, its nats less those of the reference, standard error."""
+    """Data set, best rival, its nats (or CRPS) less those of the reference, standard error."""
     compared = []
     for kind in kinds:
         for dataset in kind.sources:
@@ -44,7 +44,8 @@ def best_rivals(kinds: Iterable[Kind], rows: Sequence[Row]) -> list[tuple[str, s
             rivals = [row for row in ranked if not row.ours]
             if reference and rivals:
                 name = f"{dataset} ({kind.name})"
-                compared.append((name, rivals[0].label, *difference(rivals[0], reference[0])))
+                behind = difference(rivals[0], reference[0], name=kind.judging.ranked_by)
+                compared.append((name, rivals[0].label, *behind))
     return compared
 
 
@@ -57,7 +58,10 @@ def _plot(compared: Sequence[tuple[str, str, float, float]], path: Path) -> None
     axes.invert_yaxis()
     axes.axvline(0, color="black", linewidth=0.8)
     axes.axvspan(-2, 2, color="black", alpha=0.08)
-    axes.set_xlabel("nats of the best rival less those of exfam's reference, in standard errors")
+    axes.set_xlabel(
+        "nats (CRPS of forecasts and imputations) of the best rival less those of exfam's "
+        "reference, in standard errors"
+    )
     with atomic_path(path) as file:
         figure.savefig(file, format="svg")
 

@@ -9,7 +9,7 @@ from benchmarks.arena.kind import Kind, Measure
 from benchmarks.arena.results import Row
 from jaxtyping import Float
 
-COSTS = ("fit CPU s", "GB", "seeds", "nats from")
+COSTS = ("fit CPU s", "predict CPU s", "GB", "seeds", "nats from")
 
 
 def headers(kind: Kind) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ class Standing:
 def difference(
     standing: Standing, reference: Standing, *, name: str = "nats", per: str = "elements"
 ) -> tuple[float, float]:
-    """Nats, or another mean, less those of the reference, and the standard error by test group."""
+    """Nats, or another mean, less that of the reference, and the standard error by test group."""
     less, size = standing.sums(name) - reference.sums(name), reference.sums(per)
     mean, n = less.sum() / size.sum(), len(size)
     rest = less - mean * size
@@ -54,13 +54,14 @@ def difference(
 
 
 def standings(rows: Sequence[Row], kind: Kind, dataset: str) -> list[Standing]:
-    """The contenders that took part, in the order of nats."""
+    """The contenders that took part, the best first."""
     result = []
     for name, contender in kind.contenders.items():
         own = [row for row in _of(rows, kind, dataset, name) if row["missing"] is None]
         if own:
             result.append(Standing(name, contender.label, contender.ours, own))
-    return sorted(result, key=lambda standing: standing.nats)
+    by = kind.judging.ranked_by
+    return sorted(result, key=lambda standing: standing.mean(by, "elements"))
 
 
 def table(rows: Sequence[Row], kind: Kind, dataset: str) -> list[tuple[str, ...]]:
@@ -107,6 +108,7 @@ def _cells(kind: Kind, standing: Standing, reference: Standing | None) -> tuple[
     return (
         *cells,
         f"{standing.cost('fit_cpu_seconds'):,.1f}",
+        f"{standing.cost('judge_cpu_seconds'):,.1f}",
         f"{standing.cost('peak_gigabytes'):.2f}",
         str(len(standing.rows)),
         settings.get("nats_from", "scores") if "calibration" in settings else "model",

@@ -26,6 +26,8 @@ CONTENDERS = {
 REFERENCE = "field-gaussian"
 # A field of more sites is judged on one of so many of them, and all are in a set for --full.
 NOAA = "fields/noaa_central_us_1990_1993.csv.gz"
+PM10 = "fields/de_pm10_1998_2009.csv.gz"
+SST = "fields/pacific_sst_monthly.csv.gz"
 COLORADO = "fields/colorado_monthly_1950_1997.csv.gz"
 
 
@@ -78,7 +80,7 @@ def _suite(
     }
 
 
-def _log1p(value: np.ndarray) -> np.ndarray:
+def log1p(value: np.ndarray) -> np.ndarray:
     return np.log1p(np.maximum(value, 0))
 
 
@@ -105,16 +107,16 @@ KIND = Kind(
         ),
         **_suite(
             "pm10",
-            "fields/de_pm10_1998_2009.csv.gz",
+            PM10,
             "pm10",
             block=10,
             first="2005-01-01",
-            transform=_log1p,
+            transform=log1p,
             remark=f"{_BY_TIME}, from 2005 on; values are log(1 + y)",
         ),
         **_suite(
             "sst",
-            "fields/pacific_sst_monthly.csv.gz",
+            SST,
             "sst",
             block=6,
             every=4,

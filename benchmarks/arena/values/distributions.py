@@ -10,6 +10,8 @@ import scipy.stats
 import torch
 from jaxtyping import Float
 
+from exfam.scores.crps import crps
+
 Values = Float[np.ndarray, "elements"]
 _TINY = 1e-300
 
@@ -49,6 +51,20 @@ class StudentT:
 
     def center(self) -> Values:
         return self.loc
+
+    def crps(self, value: Values) -> Values:
+        """Source: Jordan, Krueger & Lerch (2019), appendix A. Raises ValueError if df <= 1."""
+        unit, df = (value - self.loc) / self.scale, self.df
+        outward = unit * (2 * self.at_most(value) - 1)
+        if df == np.inf:
+            density = scipy.stats.norm.pdf(unit)
+            return self.scale * (outward + 2 * density - 1 / np.sqrt(np.pi))
+        if df <= 1:
+            raise ValueError(f"`df` must be above 1 for a CRPS, got {df}.")
+        spread = 2 * scipy.stats.t.pdf(unit, df) * (df + unit**2) / (df - 1)
+        beta = scipy.special.beta
+        ratio = beta(0.5, df - 0.5) / beta(0.5, df / 2) ** 2
+        return self.scale * (outward + spread - 2 * np.sqrt(df) / (df - 1) * ratio)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +252,9 @@ class OfMixture:
         if self.form == "count":
             return mean_log1p(self.at_most, self.mixture.eta.shape[1])
         return self.mixture.center().numpy()
+
+    def crps(self, value: Values) -> Values:
+        return crps(self.mixture, torch.as_tensor(value)).numpy()
 
 
 # Exactly summed up to the first, then by stretches of a quarter.

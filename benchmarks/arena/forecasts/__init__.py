@@ -1,0 +1,1 @@
+"""Forecasts of fields: maps several steps ahead, and what they are judged by."""
