@@ -15,6 +15,7 @@ from exfam.fields.base.folds import Maps
 from exfam.fields.base.frame import Frame, fit_frame
 from exfam.fields.base.panel import panel_of
 from exfam.fields.base.part import FieldBasePart
+from exfam.fields.base.tame import tamed
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
@@ -48,6 +49,7 @@ def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     frame = fit_frame(places, metric=shape.metric)
     points = frame.points(places, metric=shape.metric)
     panel = panel_of(plan.train, n_lags=shape.lags, step=shape.step)
+    panel = panel._replace(values=tamed(panel.values, panel.shown))
     sites = sites_of(points, frame, n_lags=shape.lags)
     return Maps(panel, Clock(period, shape.step), sites), frame
 
