@@ -5,6 +5,7 @@
     python -m benchmarks.arena --only bfi bci_trees         # ratings, counts
     python -m benchmarks.arena --only october october_new   # fields
     python -m benchmarks.arena --only october_ahead         # forecasts of fields
+    python -m benchmarks.arena --only october_impute        # imputation of fields
     python -m benchmarks.arena --contenders efa ease popularity
     python -m benchmarks.arena --page out/arena/arena.md    # tables and a plot of what is there
 
@@ -46,4 +47,10 @@ part, given all values up to a start. exfam draws a hundred futures, each map gi
 before it; others have normal distributions. CRPS is the continuous ranked probability score, in
 the unit of the value, and of draws the fair one, whose mean does not depend on their number, as
 squared errors of their means do not either. Tables are in the order of CRPS.
+
+Imputations: of a field X, `X_impute` is one panel of its last maps, from which all contenders learn
+and whose hidden values they fill in: a tenth, two fifths and four fifths of the values at random,
+two fifths of every site's runs of ten times, and of every site one outage of two fifths of the
+time. Settings, and the spread of contenders that give scores only, are learned from a tenth of the
+shown values, hidden in the same way. Tables are in the order of CRPS.
 """

@@ -58,7 +58,7 @@ class FieldData:
     `both`: maps of the training and validation times, without values of the new sites of `test`
     `unit`: of times, "day" or "month"; `period`: of a year, and `block` of standard errors, in it
     `new_sites`: whether targets are at sites that training lacks; `lags`: earlier maps shown
-    `hide`: shares of the values that maps hide
+    `hide`: shares of the values that maps hide; `pattern`: how those of a panel are hidden
     """
 
     train: Maps
@@ -73,6 +73,7 @@ class FieldData:
     lags: int = 0
     new_sites: bool = False
     hide: tuple[float, ...] = ()
+    pattern: str = ""
 
     @property
     def n_items(self) -> int:

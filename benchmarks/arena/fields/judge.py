@@ -26,19 +26,27 @@ class Judged:
     def by_block(self, length: float) -> dict[str, list[float]]:
         """Sums of each block, also of the maps that hide each share."""
         of_map, _ = self.maps.targets
-        block = blocks(self.maps.time, length)
         numbers = {"nats": self.nats, "error": self.error, "in_80": self.in_80}
         numbers |= {"in_90": self.in_90, "elements": np.ones(len(of_map))}
         share = self.maps.hidden_share[of_map]
         for level in np.unique(share[share > 0]):
             of_level = {name: numbers[name] * (share == level) for name in ("nats", "elements")}
             numbers |= {f"{name}_{level:g}": number for name, number in of_level.items()}
-        return {
-            name: np.bincount(block[of_map], weights=number, minlength=block.max() + 1)
-            .round(5)
-            .tolist()
-            for name, number in numbers.items()
-        }
+        return sums_by_block(self.maps, numbers, length=length)
+
+
+def sums_by_block(
+    maps: Maps, numbers: Mapping[str, Float[np.ndarray, "targets"]], *, length: float
+) -> dict[str, list[float]]:
+    """Sums over the targets of each block of times."""
+    of_map, _ = maps.targets
+    block = blocks(maps.time, length)
+    return {
+        name: np.bincount(block[of_map], weights=number, minlength=block.max() + 1)
+        .round(5)
+        .tolist()
+        for name, number in numbers.items()
+    }
 
 
 def blocks(time: Float[np.ndarray, "maps"], length: float) -> Int64[np.ndarray, "maps"]:

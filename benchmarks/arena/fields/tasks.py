@@ -120,7 +120,9 @@ def _plain(
 ) -> Maps:
     rows = np.isin(field.part, parts)
     value = field.value if sites is None else np.where(sites, field.value, np.nan)
-    return plain(field.time[rows], value[rows], _before(field)[rows] if lag else None)
+    return plain(
+        field.time[rows], value[rows], values_before(field.time, field.value)[rows] if lag else None
+    )
 
 
 def _of_new(
@@ -137,8 +139,10 @@ def _of_new(
     )
 
 
-def _before(field: Field) -> Float[np.ndarray, "times sites"]:
+def values_before(
+    time: Float[np.ndarray, "times"], value: Float[np.ndarray, "times sites"]
+) -> Float[np.ndarray, "times sites"]:
     """The values one step before each time."""
-    row = np.searchsorted(field.time, field.time - 1)
-    is_there = field.time[row] == field.time - 1
-    return np.where(is_there[:, None], field.value[row], np.nan)
+    row = np.searchsorted(time, time - 1)
+    is_there = time[row] == time - 1
+    return np.where(is_there[:, None], value[row], np.nan)

@@ -26,6 +26,7 @@ CONTENDERS = {
 REFERENCE = "field-gaussian"
 # A field of more sites is judged on one of so many of them, and all are in a set for --full.
 NOAA = "fields/noaa_central_us_1990_1993.csv.gz"
+OZONE = "fields/ny_ozone_2006.csv.gz"
 PM10 = "fields/de_pm10_1998_2009.csv.gz"
 SST = "fields/pacific_sst_monthly.csv.gz"
 COLORADO = "fields/colorado_monthly_1950_1997.csv.gz"
@@ -100,7 +101,7 @@ KIND = Kind(
         **_tasks("october", october, remark="2007-2012, 2013-2016 and 2017-2019"),
         **_suite(
             "ozone",
-            "fields/ny_ozone_2006.csv.gz",
+            OZONE,
             "ozone_ppb",
             block=1,
             remark=f"{_BY_TIME}; seven test days, too few for standard errors to be trusted",

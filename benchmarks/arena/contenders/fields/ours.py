@@ -6,6 +6,7 @@ estimator is a line of `CONTENDERS`.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ def default(name: str, **options: Any) -> Callable[[FieldData, int], Fitted]:
         declared = getattr(exfam.fields, name)().get_params(deep=False)
         own = {"seed": seed, "progress": False}
         given = {**options, **{key: own[key] for key in own.keys() & declared.keys()}}
-        return _fitted(name, data.with_train(data.both), given)
+        # All there is to fit to has been fitted to.
+        return replace(_fitted(name, data.with_train(data.both), given), refit=None)
 
     return fit
 

@@ -1,0 +1,1 @@
+"""Contenders of imputations beside those of fields."""
