@@ -17,7 +17,7 @@ import exfam.fields
 N_DRAWS = 100
 
 
-def drawn(name: str, *, lags: int, **options: Any) -> Callable[[ForecastData, int], Fitted]:
+def drawn(name: str, *, lags: Any, **options: Any) -> Callable[[ForecastData, int], Fitted]:
     """Fit the estimator of that name to training and validation maps, all else by default."""
 
     def fit(data: ForecastData, seed: int) -> Fitted:
@@ -33,12 +33,18 @@ def drawn(name: str, *, lags: int, **options: Any) -> Callable[[ForecastData, in
 
         def predict(starts: Starts) -> OfDraws:
             draws = [
-                _of_start(model, start, starts, plain_fields, n_earlier=lags, seed=seed)
+                _of_start(
+                    model, start, starts, plain_fields, n_earlier=model.shape_.lags, seed=seed
+                )
                 for start in range(len(starts.row))
             ]
             return OfDraws(np.stack(draws, axis=1)[:, starts.target])
 
-        settings = {"parameters": model.get_params(deep=False), "draws": N_DRAWS}
+        settings = {
+            "parameters": model.get_params(deep=False),
+            "lags": model.shape_.lags,
+            "draws": N_DRAWS,
+        }
         return Fitted(predict, settings=settings)
 
     return fit
@@ -47,7 +53,8 @@ def drawn(name: str, *, lags: int, **options: Any) -> Callable[[ForecastData, in
 def _of_start(
     model: Any, start: int, starts: Starts, fields: FieldData, *, n_earlier: int, seed: int
 ) -> Float[np.ndarray, "draws steps sites"]:
-    time, value = starts.known(start, back=n_earlier)
+    # Where it chose to see none, no map but the last is needed for its sites.
+    time, value = starts.known(start, back=max(n_earlier, 1))
     everywhere = np.ones(value.shape, dtype=bool)
     shown = ~np.isnan(value)
     maps = Maps(
@@ -73,6 +80,9 @@ CONTENDERS = {
     ),
     "field-gaussian-2": Contender(
         label="FieldGaussian(lags=2)", fit=drawn("FieldGaussian", lags=2), ours=True
+    ),
+    "field-gaussian-auto": Contender(
+        label='FieldGaussian(lags="auto")', fit=drawn("FieldGaussian", lags="auto"), ours=True
     ),
     "field-efa-1": Contender(
         label="FieldEFA(lags=1)", fit=drawn("FieldEFA", lags=1), ours=True, is_random=True
