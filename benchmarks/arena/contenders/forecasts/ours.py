@@ -53,8 +53,7 @@ def drawn(name: str, *, lags: Any, **options: Any) -> Callable[[ForecastData, in
 def _of_start(
     model: Any, start: int, starts: Starts, fields: FieldData, *, n_earlier: int, seed: int
 ) -> Float[np.ndarray, "draws steps sites"]:
-    # Where it chose to see none, no map but the last is needed for its sites.
-    time, value = starts.known(start, back=max(n_earlier, 1))
+    time, value = starts.known(start, back=n_earlier)
     everywhere = np.ones(value.shape, dtype=bool)
     shown = ~np.isnan(value)
     maps = Maps(
