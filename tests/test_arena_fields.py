@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.stats
-from benchmarks.arena.contenders.fields import gaussian, ours, trees
+import torch
+from benchmarks.arena.contenders.fields import gaussian, local_processes, ours, trees
 from benchmarks.arena.fields.calibration import Scores, calibrated
 from benchmarks.arena.fields.data import plain
 from benchmarks.arena.fields.judge import blocks, judge, refitted
@@ -41,8 +42,10 @@ CASES = [
 
 
 @pytest.fixture(autouse=True)
-def few_trees(monkeypatch):
+def small_fits(monkeypatch):
     monkeypatch.setattr(trees, "MOST_TREES", 5)
+    monkeypatch.setattr(local_processes, "MOST_STEPS", 2)
+    monkeypatch.setattr(local_processes, "N_LEARNED", 100)
 
 
 def test_values_are_predicted_from_others_of_test_maps():
@@ -253,6 +256,30 @@ def test_normals_elsewhere_do_not_know_their_own_site():
     same = fit_normals(FOLDS[0], kind="site")
     new = FOLDS[0].test.target.any(0)
     np.testing.assert_array_equal(same.coefficients[new], same.elsewhere.coefficients[new])
+
+
+@pytest.mark.parametrize("smoothness", local_processes.SMOOTHNESS)
+def test_a_local_process_conditions_on_what_is_there(smoothness):
+    random = np.random.default_rng(0)
+    step, anomaly = random.normal(size=(2, 5, 2)), random.normal(size=(2, 5))
+    there = np.array([[True] * 5, [True, False, True, False, True]])
+    lag = np.array([0.0, 0, 0, 1, 1])
+    near = local_processes.Around(*map(torch.from_numpy, (anomaly, step, lag, there)))
+    # Variance 2, noise 1/2, correlation 1/4 of maps, no stretch, a way of (0.3, 0) from map to map.
+    given = [np.log(2), np.log(0.5), np.log(1 / 3), 3.0, 0, 0, 0, 0.3, 0]
+    numbers = torch.tensor(given, dtype=torch.float64)
+    mean, variance = local_processes.conditionals(numbers, near, smoothness=smoothness)
+    for row in range(2):
+        at = np.vstack([np.zeros(2), step[row] + lag[:, None] * [0.3, 0.0]])[[True, *there[row]]]
+        time = np.array([0, *lag])[[True, *there[row]]]
+        apart = np.sqrt(((at[:, None] - at) ** 2).sum(-1)) * (3**0.5 if smoothness == 1.5 else 1)
+        shape = (1 + apart if smoothness == 1.5 else 1) * np.exp(-apart)
+        covariance = 2 * 0.25 ** np.abs(time[:, None] - time) * shape + 0.5 * np.eye(len(time))
+        weights = np.linalg.solve(covariance[1:, 1:], covariance[0, 1:])
+        expected = weights @ anomaly[row][there[row]]
+        assert float(mean[row]) == pytest.approx(expected, abs=1e-4)
+        left = covariance[0, 0] - weights @ covariance[1:, 0]
+        assert float(variance[row]) == pytest.approx(left, abs=1e-4)
 
 
 def test_conditionals_are_those_of_a_normal_distribution():

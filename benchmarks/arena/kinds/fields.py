@@ -9,7 +9,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from benchmarks.arena.contenders.fields import gaussian, inverse_distances, ours, trees
+from benchmarks.arena.contenders.fields import (
+    gaussian,
+    inverse_distances,
+    local_processes,
+    ours,
+    trees,
+)
 from benchmarks.arena.fields.judge import judging
 from benchmarks.arena.fields.read import october, suite_field
 from benchmarks.arena.fields.tasks import TASKS, Field
@@ -22,6 +28,7 @@ CONTENDERS = {
     **gaussian.CONTENDERS,
     **trees.CONTENDERS,
     **inverse_distances.CONTENDERS,
+    **local_processes.CONTENDERS,
 }
 REFERENCE = "field-gaussian"
 # A field of more sites is judged on one of so many of them, and all are in a set for --full.
