@@ -1,14 +1,11 @@
 """Laws of the base of fields: exact conditionals, kernels, courses, new sites."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from exfam.checks import ExfamError
 from exfam.families import StudentT
 from exfam.fields.base.choose import choose
 from exfam.fields.base.columns import map_columns
@@ -22,8 +19,6 @@ from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.new_sites import extend
 from exfam.fields.base.panel import Panel
-from exfam.fields.field_base import check_columns
-from exfam.fields.networks.assemble import FieldShape
 
 
 def random_covariance(n, seed=0):
@@ -272,13 +267,6 @@ def test_new_columns_are_kriged_from_known_ones():
     # The kernel's own covariance is continued by the kernel.
     same = extend(prior, prior, kernel, known, new, torch.zeros(2).double())
     assert_allclose(same.covariance, same.prior, atol=1e-6)
-
-
-def test_more_sites_than_a_base_can_hold_are_refused():
-    shape = FieldShape("v", 1001, 3, 1.0, "euclidean", (0.0,), (1.0,), 1.0)
-    with pytest.raises(ExfamError, match="must have at most 4,000 sites, .* got 4,004"):
-        check_columns(shape)
-    check_columns(replace(shape, lags=2))
 
 
 def test_the_globe_has_no_edges():

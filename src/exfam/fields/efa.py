@@ -19,7 +19,12 @@ from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import ChosenLags, ClimateModel, FieldNetworkParameters
 from exfam.fields.explanations import FieldExplanation, explained_base, explained_network
-from exfam.fields.field_base import fit_corrected_field, fit_field_base, with_chosen_lags
+from exfam.fields.field_base import (
+    empty_base,
+    fit_corrected_field,
+    fit_field_base,
+    with_chosen_lags,
+)
 from exfam.fields.field_estimator import TrainedField
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
@@ -169,10 +174,11 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, ChosenLags, TrainedField):
     def _restored_member(self, config: Any) -> TwoPartModel:
         if not config.get("has_base"):
             return super()._restored_member(config)
-        base = FieldBasePart(self.shape_, period=float(self.period))
+        base = empty_base(self.shape_, period=float(self.period))
         n_members = int(config["n_corrections"])
-        part = CorrectedFieldPart(base, n_members=n_members) if n_members else base
-        return self._member(part)
+        if not n_members or not isinstance(base, FieldBasePart):
+            return self._member(base)
+        return self._member(CorrectedFieldPart(base, n_members=n_members))
 
     def _empty_part(self, climate: Climate) -> nn.Module:
         start, generator = torch.zeros(self.family_.n_params), torch.Generator().manual_seed(0)

@@ -8,14 +8,19 @@ import torch
 from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor
 
+from exfam.checks import ExfamError
 from exfam.families import Family
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import is_observed
 from exfam.fields.draws import copies_of_map
+from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.network import FieldNetwork, FieldWeights
 from exfam.fields.plan import unit_of
 from exfam.groups import Batch, Groups
+
+# Values of a map and those before it that an explanation has all pairs of.
+MOST_EXPLAINED = 3000
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,15 +91,22 @@ def explained_base(
     part: Any, groups: Groups, g: int, *, given: Groups, family: Family
 ) -> FieldExplanation:
     """What a base's means are made of, and what attention on it adds and weighs."""
-    base: FieldBasePart = part.base if isinstance(part, CorrectedFieldPart) else part
+    corrected = isinstance(part, CorrectedFieldPart)
+    base: FieldBasePart | LocalBasePart = part.base if corrected else part
     maps = groups[g].compact()
     batch = maps.pad([0])
     rows = batch.element[0][batch.present[0]].numpy()
+    if len(rows) > MOST_EXPLAINED:
+        raise ExfamError(
+            f"`X` must have maps of at most {MOST_EXPLAINED:,} rows to explain, got one of "
+            f"{len(rows):,} with those before it: every pair of values has a number. Explain rows "
+            "around a site that you care for."
+        )
     own = (batch.steps_back == 0)[0][batch.present[0]].numpy()
     location = base.location(batch)[batch.present].numpy()
     added = _contributions(base, maps, rows, own, location)
     shift = part.eta(batch)[batch.present][own, 0] - base.eta(batch)[batch.present][own, 0]
-    weights = _pair_weights(part, batch) if isinstance(part, CorrectedFieldPart) else []
+    weights = _pair_weights(part, batch) if corrected else []
     unit, normal = unit_of(family), torch.from_numpy(location[own])
     return FieldExplanation(
         time=g if groups.group_names is None else groups.group_names[g],
@@ -118,7 +130,7 @@ def _labels(groups: Groups) -> Shaped[np.ndarray, "elements"]:
 
 
 def _contributions(
-    base: FieldBasePart,
+    base: FieldBasePart | LocalBasePart,
     maps: Groups,
     rows: Int64[np.ndarray, "context"],
     own: Bool[np.ndarray, "context"],

@@ -5,7 +5,6 @@ from typing import Any
 
 import torch
 
-from exfam.checks import ExfamError
 from exfam.estimator.gain import Gain
 from exfam.fields.base.choose_lags import MOST_LAGS as MOST_CHOSEN_LAGS
 from exfam.fields.base.choose_lags import choose_lags
@@ -19,30 +18,30 @@ from exfam.fields.base.tame import tamed
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
+from exfam.fields.local.local_fit import fit_local_base
+from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.plan import FieldPlan
 
-# Sites of a map and of those before it: their covariance is held whole, several times.
-MOST_COLUMNS = 4000
+# Sites of a map and of those before it whose covariance is held whole; of more, in blocks.
+MOST_COLUMNS = 1000
 # Maps below which nothing could judge what attention adds.
 FEWEST_MAPS = 10
 
 
-def check_columns(shape: FieldShape) -> None:
-    """Raise ExfamError for more sites and lags than a base can hold."""
-    n_columns = shape.n_sites * (shape.lags + 1)
-    if n_columns > MOST_COLUMNS:
-        raise ExfamError(
-            f"`X` must have at most {MOST_COLUMNS:,} sites, those of earlier maps counted again, "
-            f"for a base, got {n_columns:,}: their covariance is held whole. Use fewer lags or "
-            'sites, or FieldEFA(base="none", n_neighbors=32).'
-        )
+def is_local(shape: FieldShape) -> bool:
+    """Whether sites are too many for one matrix of their covariances."""
+    return shape.n_sites * (shape.lags + 1) > MOST_COLUMNS
+
+
+def empty_base(shape: FieldShape, *, period: float) -> FieldBasePart | LocalBasePart:
+    """A base of this shape, its numbers to be loaded."""
+    return (LocalBasePart if is_local(shape) else FieldBasePart)(shape, period=period)
 
 
 def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     """The training maps of a standardized plan as tables, and the frame of their sites."""
     shape = plan.shape
-    check_columns(shape)
     places = torch.from_numpy(plan.places)
     if len(shape.origin):  # as models see them
         places = (places - torch.tensor(shape.origin, dtype=torch.float64)) / shape.length
@@ -58,24 +57,27 @@ def with_chosen_lags(plan: FieldPlan, lags: Any, *, period: float) -> FieldPlan:
     """The plan with the lags that its training maps choose where `lags` is "auto"."""
     if lags != "auto":
         return plan
-    most = max(0, min(MOST_CHOSEN_LAGS, MOST_COLUMNS // plan.shape.n_sites - 1))
-    maps, _ = maps_of(plan.standardized().with_lags(most), period=period)
+    maps, _ = maps_of(plan.standardized().with_lags(MOST_CHOSEN_LAGS), period=period)
     return plan.with_lags(choose_lags(maps))
 
 
-def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart:
+def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart | LocalBasePart:
     """The base of the training maps of a standardized plan."""
     maps, frame = maps_of(plan, period=period)
+    if is_local(plan.shape):
+        return LocalBasePart(plan.shape, period=period).take(fit_local_base(maps), frame)
     return FieldBasePart(plan.shape, period=period).take(fit_base(maps), frame)
 
 
 def fit_corrected_field(
     plan: FieldPlan, *, period: float, seeds: Sequence[int], most_epochs: int, progress: bool
-) -> tuple[CorrectedFieldPart | FieldBasePart, Gain | None]:
+) -> tuple[CorrectedFieldPart | FieldBasePart | LocalBasePart, Gain | None]:
     """The base with attention on its innovations, and what attention added.
 
     Of fewer than 10 maps the base alone: held-out blocks would say nothing.
     """
+    if is_local(plan.shape):
+        return fit_field_base(plan, period=period), None
     maps, frame = maps_of(plan, period=period)
     base = fit_base(maps)
     part = FieldBasePart(plan.shape, period=period).take(base, frame)

@@ -5,10 +5,9 @@ from typing import Any
 from torch import nn
 
 from exfam.estimator.base import attribute
-from exfam.fields.base.part import FieldBasePart
 from exfam.fields.declarations import ChosenLags
 from exfam.fields.explanations import FieldExplanation, explained_base
-from exfam.fields.field_base import fit_field_base, with_chosen_lags
+from exfam.fields.field_base import empty_base, fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.networks.climate import Climate
 from exfam.fields.plan import FieldPlan
@@ -55,4 +54,4 @@ class FieldGaussian(ChosenLags, FieldEstimator):
         ]
 
     def _empty_part(self, climate: Climate) -> nn.Module:
-        return FieldBasePart(self.shape_, period=float(self.period))
+        return empty_base(self.shape_, period=float(self.period))

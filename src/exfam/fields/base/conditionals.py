@@ -94,7 +94,7 @@ class NearColumns(Protocol):
     """The columns that targets may be predicted from, best first, and covariances among them."""
 
     @property
-    def index(self) -> Near:
+    def columns(self) -> Near:
         """The columns of each target."""
 
     @property
@@ -105,7 +105,7 @@ class NearColumns(Protocol):
         """Of some of the targets."""
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
-        """Covariances among some of each target's columns, by where they are in `index`."""
+        """Covariances among some of each target's columns, by where they are in `columns`."""
 
 
 class OfMatrix(NamedTuple):
@@ -113,7 +113,7 @@ class OfMatrix(NamedTuple):
 
     covariance: Covariance
     targets: Targets
-    index: Near
+    columns: Near
 
     @property
     def variance(self) -> Float64[Tensor, "targets"]:
@@ -122,11 +122,11 @@ class OfMatrix(NamedTuple):
 
     def take(self, targets: Targets) -> "OfMatrix":
         """Of some of the targets."""
-        return OfMatrix(self.covariance, self.targets[targets], self.index[targets])
+        return OfMatrix(self.covariance, self.targets[targets], self.columns[targets])
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
-        """Covariances among some of each target's columns, by where they are in `index`."""
-        index = self.index.expand(len(first), -1, -1).gather(-1, first)
+        """Covariances among some of each target's columns, by where they are in `columns`."""
+        index = self.columns.expand(len(first), -1, -1).gather(-1, first)
         block = self.covariance[index[..., :, None], index[..., None, :]]
         return NearCovariances(block, self.covariance[self.targets[:, None], index])
 
@@ -135,7 +135,7 @@ class OfBlocks(NamedTuple):
     """Near columns whose covariances each target has a matrix of: its own comes first."""
 
     block: Float64[Tensor, "targets all all"]
-    index: Near
+    columns: Near
 
     @property
     def variance(self) -> Float64[Tensor, "targets"]:
@@ -144,10 +144,10 @@ class OfBlocks(NamedTuple):
 
     def take(self, targets: Targets) -> "OfBlocks":
         """Of some of the targets."""
-        return OfBlocks(self.block[targets], self.index[targets])
+        return OfBlocks(self.block[targets], self.columns[targets])
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
-        """Covariances among some of each target's columns, by where they are in `index`."""
+        """Covariances among some of each target's columns, by where they are in `columns`."""
         at, target = first + 1, torch.arange(len(self.block))[:, None]
         block = self.block[target[..., None], at[..., :, None], at[..., None, :]]
         return NearCovariances(block, self.block[target, 0, at])
@@ -155,14 +155,14 @@ class OfBlocks(NamedTuple):
 
 def given_near(values: Rows, shown: Shown, near: NearColumns, *, n_used: int) -> GivenOthers:
     """Each target given the first `n_used` of its columns that are shown."""
-    n_used = min(n_used, near.index.shape[1])
+    n_used = min(n_used, near.columns.shape[1])
     found = list(patterns(shown))
     several = len(found) > max(1, len(shown) // 4)
     if several:
         found = [(shown, torch.arange(len(shown)))]
     longest = 1 if several else max((len(rows) for _, rows in found), default=1)
     values = torch.where(shown, values, 0.0)
-    n_targets = len(near.index)
+    n_targets = len(near.columns)
     out = [torch.zeros(len(values), n_targets).to(values) for _ in range(4)]
     targets_at_once = max(1, MOST_ENTRIES // ((n_used + 1) * max(n_used + 1, longest)))
     for targets in torch.arange(n_targets).split(targets_at_once):
@@ -186,8 +186,8 @@ def _some_near(
     n_used: int,
 ) -> GivenOthers:
     """Of rows of one pattern, or of as many patterns as rows."""
-    first, used = _first_shown(known, near.index, n_used=n_used)
-    index = near.index.expand(len(known), -1, -1).gather(-1, first)
+    first, used = _first_shown(known, near.columns, n_used=n_used)
+    index = near.columns.expand(len(known), -1, -1).gather(-1, first)
     block, shared = near.among(first)
     eye = torch.eye(n_used).to(values)
     both = used[..., :, None] & used[..., None, :]

@@ -31,6 +31,12 @@ class FieldElements(NamedTuple):
     points: Float64[Tensor, "places space"]
     doubt: Float64[Tensor, "places"]
 
+    def placed(self, eta: Float64[Tensor, "batch length 3"]) -> Float64[Tensor, "batch length 3"]:
+        """Parameters of values from those of anomalies; 0 for elements that are none."""
+        location = self.location + self.scale * eta[..., 0]
+        placed = torch.stack([location, self.scale.log() + eta[..., 1], eta[..., 2]], -1)
+        return torch.where(torch.isfinite(placed), placed, 0.0)
+
 
 class NormalPart(nn.Module):
     """What is normal at known sites, and at places between them; buffers alone."""
@@ -106,3 +112,13 @@ class NormalPart(nn.Module):
             return NewNormal(none, none, none)
         value = torch.stack([self.course[:, 0], self.course[:, 1].log()], -1)
         return Surfaces(self.points, value, self.weights, self.n_flat).at(points)
+
+
+def rows_of(
+    elements: FieldElements, column: Int64[Tensor, "batch length"], n: int
+) -> tuple[Float64[Tensor, "batch n"], Bool[Tensor, "batch n"]]:
+    """Anomalies of each map by column, of which there are `n`, and what of them is shown."""
+    seen = torch.where(elements.shown, column, n)
+    rows = torch.zeros(len(seen), n + 1).double().scatter(1, seen, elements.anomaly)
+    shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)
+    return rows[:, :n], shown[:, :n]

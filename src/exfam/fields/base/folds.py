@@ -67,12 +67,12 @@ class Joint(NamedTuple):
 class HeldOutMaps(NamedTuple):
     """A block of time held out: anomalies of its rows, and moments of the others.
 
-    `row`: which row of all maps each is
+    `log_scale`: of the first columns, which are targets; `row`: which row of all maps each is
     """
 
     values: Rows
     shown: Shown
-    products: Covariance
+    products: Float64[Tensor, "*blocks columns columns"]
     log_scale: Float64[Tensor, "sites"]
     row: Int64[Tensor, "rows"] | None = None
 
@@ -109,9 +109,20 @@ class Maps(NamedTuple):
         panel, waves = self.panel, self.clock.waves(self.panel.time, choice.n_harmonics)
         return site_courses(panel.values, panel.shown, waves, self.sites.terms, own=choice.own)
 
-    def rows(self, courses: Courses) -> tuple[Rows, Shown]:
-        """Rows of anomalies, earlier maps beside each, and what of them is shown."""
-        return self.panel.stacked(self._anomalies(courses))
+    def rows(
+        self, courses: Courses, some: Int64[Tensor, "some"] | None = None
+    ) -> tuple[Rows, Shown]:
+        """Rows of anomalies of all maps or some, earlier maps beside each, and what is shown."""
+        return self.panel.stacked(self._anomalies(courses), some=some)
+
+    def columns(
+        self,
+        courses: Courses,
+        chosen: Int64[Tensor, "chosen"],
+        known: Bool[Tensor, "times"] | None = None,
+    ) -> tuple[Rows, Shown]:
+        """Chosen columns of these rows; `known`: maps that may be among them, all if None."""
+        return self.panel.stacked(self._anomalies(courses), known, chosen=chosen)
 
     def products(
         self, courses: Courses, prior: Covariance, known: Bool[Tensor, "times"]
@@ -147,11 +158,11 @@ def held_out_folds(maps: Maps, choice: CourseChoice, prior: Covariance) -> list[
         products = maps.products(courses, prior, ~held)
         row = held.nonzero()[:, 0]
         fold = HeldOutMaps(rows[held], shown[held], products, courses.scale.log(), row)
-        out.append(_thinned(fold))
+        out.append(thinned(fold))
     return out
 
 
-def _thinned(fold: HeldOutMaps) -> HeldOutMaps:
+def thinned(fold: HeldOutMaps) -> HeldOutMaps:
     """Evenly taken rows where what is shown differs from row to row and rows are many."""
     n_rows = len(fold.shown)
     if len(torch.unique(fold.shown, dim=0)) <= max(1, n_rows // 4):

@@ -61,6 +61,10 @@ class MovingKernel:
         """Covariances of columns with one another."""
         return self.between(columns, columns)
 
+    def metrics(self, space: int) -> list[tuple[Tensor, Tensor]]:
+        """Of each part the stretch A of ways and the velocity."""
+        return [(stretch, velocity) for _, stretch, velocity, _ in self._unpacked(space)[0]]
+
     def _unpacked(self, space: int) -> tuple[list[tuple[Tensor, ...]], tuple[Tensor, ...]]:
         numbers, d = self.numbers, self.n_flat
         per_part = 2 + d + d + d * (d - 1) // 2

@@ -27,15 +27,24 @@ class Panel(NamedTuple):
         self,
         anomalies: Float64[Tensor, "times sites"],
         known: Bool[Tensor, "times"] | None = None,
-    ) -> tuple[Float64[Tensor, "times columns"], Bool[Tensor, "times columns"]]:
+        *,
+        some: Int64[Tensor, "rows"] | None = None,
+        chosen: Int64[Tensor, "columns"] | None = None,
+    ) -> tuple[Float64[Tensor, "rows columns"], Bool[Tensor, "rows columns"]]:
         """Rows that hold each map beside those before it, and what of them is shown.
 
-        `known`: maps that may be among them; all if None
+        `known`: maps that may be among them; `some`: rows, `chosen`: columns; all if None
         """
         rows = torch.cat([torch.arange(len(self.time))[:, None], self.earlier], 1)
+        rows = rows if some is None else rows[some]
         usable = rows >= 0 if known is None else (rows >= 0) & known[rows]
-        there = usable[..., None] & self.shown[rows]
-        return torch.where(there, anomalies[rows], 0.0).flatten(1), there.flatten(1)
+        if chosen is None:
+            there = usable[..., None] & self.shown[rows]
+            return torch.where(there, anomalies[rows], 0.0).flatten(1), there.flatten(1)
+        n_sites = anomalies.shape[1]
+        lag, site = chosen // n_sites, chosen % n_sites
+        there = usable[:, lag] & self.shown[rows[:, lag], site]
+        return torch.where(there, anomalies[rows[:, lag], site], 0.0), there
 
     def take(self, index: Tensor) -> "Panel":
         """Some of the times, whose earlier maps are not known any more."""

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF
-from exfam.fields.base.elements import FieldElements, NormalPart
+from exfam.fields.base.elements import FieldElements, NormalPart, rows_of
 from exfam.fields.base.fit import FieldBase, sites_of
 from exfam.fields.base.folds import (
     Covariance,
@@ -97,22 +97,14 @@ class FieldBasePart(nn.Module):
                 places = torch.cat([observed, some[~used[some]]])
                 eta = self._of_targets(eta, elements, known, places, new, df=df_new)
                 eta = torch.where(new[..., None], eta + widen, eta)
-        placed = torch.stack(
-            [
-                elements.location + elements.scale * eta[..., 0],
-                elements.scale.log() + eta[..., 1],
-                eta[..., 2],
-            ],
-            -1,
-        )
-        return torch.where(torch.isfinite(placed), placed, 0.0)
+        return elements.placed(eta)
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""
         elements = self.normal.elements(batch)
         column = self._columns(elements, torch.zeros(0, dtype=torch.int64))
         own = (elements.lag == 0) & (elements.site >= 0)
-        return KnownRows(*_rows(elements, column, len(self.products)), own, elements.site, column)
+        return KnownRows(*rows_of(elements, column, len(self.products)), own, elements.site, column)
 
     def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
         """What is normal at each element's site and time."""
@@ -133,7 +125,7 @@ class FieldBasePart(nn.Module):
             return eta
         both = self._extended(known, elements, places)
         column, n = self._columns(elements, places), len(both.covariance)
-        rows, shown = _rows(elements, column, n)
+        rows, shown = rows_of(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
         n_near = known.joint.n_near
         if bool((elements.place[wanted] >= 0).any()):
@@ -182,13 +174,3 @@ class FieldBasePart(nn.Module):
             joint = Joint(covariance, float(self.chosen[1]), int(self.chosen[2]) or None)
             self._known = Known(sites, kernel, Extended(covariance, prior), joint)
         return self._known
-
-
-def _rows(
-    elements: FieldElements, column: Int64[Tensor, "batch length"], n: int
-) -> tuple[Float64[Tensor, "batch n"], Bool[Tensor, "batch n"]]:
-    """Anomalies of each map by column, of which there are `n`, and what of them is shown."""
-    seen = torch.where(elements.shown, column, n)
-    rows = torch.zeros(len(seen), n + 1).double().scatter(1, seen, elements.anomaly)
-    shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)
-    return rows[:, :n], shown[:, :n]

@@ -1,0 +1,134 @@
+"""A base fitted to maps of many sites: choices on some of them, blocks of columns for all."""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float64, Int64
+from torch import Tensor
+
+from exfam.fields.base.choose import NEAR, USUAL_NEAR, Settings, choose_courses, choose_rest
+from exfam.fields.base.conditionals import GivenOthers, OfBlocks, given_near
+from exfam.fields.base.courses import CourseChoice, Courses
+from exfam.fields.base.folds import (
+    DEGREES,
+    HeldOutMaps,
+    Maps,
+    Rows,
+    Shown,
+    blocks,
+    nats_by_df,
+    thinned,
+)
+from exfam.fields.base.kernel import MovingKernel, fit_kernel
+from exfam.fields.base.moments import pairwise_products
+from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
+from exfam.fields.local.blocks import (
+    Blocks,
+    FilledMaps,
+    filled_maps,
+    kernel_blocks,
+    near_of,
+    product_blocks,
+    with_own,
+)
+from exfam.fields.local.neighbors import Near, clusters, near_columns
+
+# Columns near each site whose covariances are kept; where values are missing, the next ones serve.
+MOST_NEAR = 40
+# Sites that settings are tried on.
+MOST_TARGETS = 200
+# Multiplications of all mean products: of more maps, some are taken, evenly.
+MOST_PRODUCTS = 1e11
+
+
+@dataclass(frozen=True, eq=False)
+class LocalBase:
+    """All that a base of many sites has learned.
+
+    `near`: of each site; `covariance`: of it and these, shrunk to the kernel's
+    """
+
+    settings: Settings
+    courses: Courses
+    kernel: MovingKernel
+    near: Near
+    covariance: Blocks
+    surfaces: Surfaces
+    calibration: Calibration
+
+
+def fit_local_base(maps: Maps) -> LocalBase:
+    """The base of these maps, whose choices are made by blocks of time held out."""
+    choice = choose_courses(maps)
+    courses = maps.courses(choice)
+    columns, own = maps.sites.columns, maps.sites.own
+    kernel = _kernel(maps, courses)
+    near = near_columns(kernel, columns, own, most=MOST_NEAR)
+    chosen = with_own(own, near)
+    prior = kernel_blocks(kernel, columns, chosen)
+    filled = filled_maps(maps, courses, OfBlocks(prior, near))
+    settings = Settings(choice, 1.0, DEGREES[0], USUAL_NEAR)
+    if len(maps.panel.time) > 1:
+        settings = choose_rest(LocalTrials(maps, filled, choice, OfBlocks(prior, near)), NEAR)
+    some = _evenly(len(maps.panel.time), MOST_PRODUCTS / chosen.numel() / chosen.shape[1])
+    products = product_blocks(filled, courses, chosen, some)
+    if not bool(maps.panel.shown.all()):  # a second step of expectation-maximization
+        again = OfBlocks(0.5 * products + 0.5 * prior, near)
+        products = product_blocks(filled_maps(maps, courses, again), courses, chosen, some)
+    covariance = (1 - settings.shrinkage) * products + settings.shrinkage * prior
+    surfaces = fit_surfaces(courses, maps.sites)
+
+    def given_of(rows: Rows, shown: Shown, some: Int64[Tensor, "some"]) -> GivenOthers:
+        near = near_of(kernel, columns.take(own), some, most=MOST_NEAR)
+        return given_near(rows, shown, near, n_used=MOST_NEAR)
+
+    calibration = calibrate(maps, courses, surfaces, given_of)
+    return LocalBase(settings, courses, kernel, near, covariance, surfaces, calibration)
+
+
+def _evenly(n: int, most: float) -> Int64[Tensor, "some"]:
+    return torch.linspace(0, n - 1, min(n, max(2, int(most)))).round().long()
+
+
+def _kernel(maps: Maps, courses: Courses) -> MovingKernel:
+    """The kernel that fits clusters of sites."""
+    sites = maps.sites
+    chosen = clusters(sites.points, int(sites.columns.lag.max()))
+    rows, shown = maps.columns(courses, chosen)
+    products = pairwise_products(rows, shown)
+    return fit_kernel(products, sites.columns.take(chosen), n_flat=sites.n_flat)
+
+
+class LocalTrials:
+    """What settings of one choice of courses are tried on: values of some sites, from near them."""
+
+    def __init__(
+        self, maps: Maps, filled: FilledMaps, courses: CourseChoice, near_all: OfBlocks
+    ) -> None:
+        self.courses, n_sites = courses, len(maps.sites.terms)
+        targets = torch.linspace(0, n_sites - 1, min(MOST_TARGETS, n_sites)).round().long()
+        near, self.prior = near_all.columns[targets], near_all.block[targets]
+        others = near.unique()
+        used = torch.cat([targets, others[~torch.isin(others, targets)]])
+        order = used.argsort()
+        self.near = order[torch.searchsorted(used[order], near)]
+        chosen = with_own(targets, near)
+        self.folds = []
+        for held in blocks(len(maps.panel.time)):
+            of_others = maps.take(~held).courses(courses)
+            known = (~held).nonzero()[:, 0]
+            products = product_blocks(filled.known(~held), of_others, chosen, known)
+            rows, shown = maps.columns(of_others, used)
+            log_scale = of_others.scale[targets].log()
+            fold = HeldOutMaps(rows[held], shown[held], products, log_scale)
+            self.folds.append(thinned(fold))
+
+    def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
+        """Nats of all held-out values by degrees of freedom."""
+        total = torch.zeros(len(DEGREES)).double()
+        for fold in self.folds:
+            covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
+            near = OfBlocks(covariance, self.near)
+            given = given_near(fold.values, fold.shown, near, n_used=n_near or MOST_NEAR)
+            total += nats_by_df(fold, given)
+        return total

@@ -1,0 +1,101 @@
+"""The base of many sites as a part: Student t distributions of each value given those near it."""
+
+import torch
+from jaxtyping import Float, Float64, Int64
+from scipy.spatial import cKDTree
+from torch import Tensor, nn
+
+from exfam.fields.base.columns import MapColumns, map_columns
+from exfam.fields.base.conditionals import MOST_DF, OfBlocks, given_near
+from exfam.fields.base.elements import FieldElements, NormalPart, rows_of
+from exfam.fields.base.frame import Frame
+from exfam.fields.base.kernel import JITTER, MovingKernel, n_numbers
+from exfam.fields.local.local_fit import MOST_NEAR, LocalBase
+from exfam.fields.networks.assemble import FieldShape
+from exfam.groups import Batch
+
+# New places that are predicted together.
+PLACES_AT_ONCE = 2000
+
+
+class LocalBasePart(nn.Module):
+    """p(value | the nearest others shown of its map and of those before it); buffers alone.
+
+    New places read the columns that the known site nearest to them reads; values at new places are
+    not read.
+    """
+
+    direction = "bidirectional"
+
+    def __init__(self, shape: FieldShape, *, period: float) -> None:
+        super().__init__()
+        self.n_sites, self.n_lags = shape.n_sites, shape.lags
+        self.normal = NormalPart(shape, period=period)
+        self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
+        n_near = min(MOST_NEAR, shape.n_sites * (shape.lags + 1) - 1)
+        self.near = nn.Buffer(torch.zeros(shape.n_sites, n_near, dtype=torch.int64))
+        eye = torch.eye(1 + n_near).double()
+        self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
+        # Degrees of freedom, columns; of new sites: degrees and stretch.
+        self.chosen = nn.Buffer(torch.tensor([MOST_DF, 0.0, MOST_DF, 1.0]).double())
+
+    def take(self, base: LocalBase, frame: Frame) -> "LocalBasePart":
+        """The part with what a base has learned."""
+        self.normal.take(base.courses, base.surfaces, frame)
+        self.kernel.copy_(base.kernel.numbers)
+        self.near.copy_(base.near)
+        self.covariance.copy_(base.covariance)
+        n_near = float(base.settings.n_near or MOST_NEAR)
+        numbers = [base.settings.df, n_near, *base.calibration]
+        self.chosen.copy_(torch.tensor(numbers, dtype=torch.float64))
+        return self
+
+    @torch.no_grad()
+    def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
+        """Location, log scale and log(df - 2) of every element of the maps themselves."""
+        elements = self.normal.elements(batch)
+        n_columns = self.n_sites * (self.n_lags + 1)
+        there = (elements.site >= 0) & (elements.lag <= self.n_lags)
+        column = torch.where(there, elements.lag * self.n_sites + elements.site, n_columns)
+        rows, shown = rows_of(elements, column, n_columns)
+        eta = torch.zeros(*batch.present.shape, 3).double()
+        df, n_near, df_new, stretch = self.chosen.tolist()
+        own = (elements.lag == 0) & (elements.site >= 0)
+        if own.any():
+            targets, back = elements.site[own].unique(return_inverse=True)
+            near = OfBlocks(self.covariance, self.near).take(targets)
+            given = given_near(rows, shown, near, n_used=int(n_near))
+            eta[own] = given.student_t(df)[own.nonzero()[:, 0], back]
+        for places in torch.arange(len(elements.points)).split(PLACES_AT_ONCE):
+            new = (elements.lag == 0) & torch.isin(elements.place, places)
+            if new.any():
+                given = given_near(rows, shown, self._new(elements, places), n_used=1 + MOST_NEAR)
+                found = given.student_t(df_new)
+                found[..., 1] += 0.5 * torch.tensor(stretch).double().log()
+                eta[new] = found[new.nonzero()[:, 0], elements.place[new] - places[0]]
+        return elements.placed(eta)
+
+    def _new(self, elements: FieldElements, places: Int64[Tensor, "places"]) -> OfBlocks:
+        """New columns by the kernel from those of the nearest known site.
+
+        With W = K_oo^-1 K_on: C_on = C_oo W and C_nn = W' C_oo W + K_nn - W' K_on.
+        """
+        points, known = elements.points[places], self.normal.points
+        kernel = MovingKernel(self.kernel, self.normal.n_flat)
+        nearest = torch.from_numpy(cKDTree(known.numpy()).query(points.numpy())[1])
+        index = torch.cat([nearest[:, None], self.near[nearest]], 1)
+        columns = map_columns(known, self.n_lags).take(index)
+        new = MapColumns(points[:, None], columns.lag.new_zeros(len(points), 1), -1 - index[:, :1])
+        between, own = kernel.between(columns, new), kernel.of(new)
+        prior = kernel.of(columns) + JITTER * torch.eye(index.shape[1]).double()
+        weights = torch.cholesky_solve(between, torch.linalg.cholesky(prior))
+        old = self.covariance[nearest]
+        shared = old @ weights
+        doubt = elements.doubt[places].square()[:, None, None]
+        variance = weights.mT @ shared + own - weights.mT @ between + doubt
+        top, below = torch.cat([variance, shared.mT], 2), torch.cat([shared, old], 2)
+        return OfBlocks(torch.cat([top, below], 1), index)
+
+    def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
+        """What is normal at each element's site and time."""
+        return self.normal.elements(batch).location
