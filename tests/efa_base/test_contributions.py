@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -18,6 +19,10 @@ from exfam.report import write_report
 from model_cases import make_groups
 
 FRAME = ratings(n_users=40, n_movies=8, least=2)
+# 600 movies, whose outputs are kept as factors.
+LARGE_CATALOG_FRAME = pd.DataFrame(
+    {"user": np.repeat(np.arange(60), 10), "movie": np.arange(600), "day": np.arange(600)}
+)
 ITEMS = {"group": "user", "item": "movie", "order": "day", "base": "auto", "progress": False}
 SMALL = {"embed_dim": 4, "n_heads": 2, "head_dim": 2, "n_layers": 1, "max_epochs": 1}
 every_direction = pytest.mark.parametrize("direction", DIRECTIONS)
@@ -156,6 +161,41 @@ def test_what_is_recommended_is_explained_item_by_item(direction):
     assert set(one.items) == {"a"} and len(one.items) == len(best.groups)
     nothing = model.explain_item(model._inputs(FRAME).groups[:0], "a")
     assert len(nothing.items) == len(nothing.to_dict()["context"]) == 0
+
+
+@every_direction
+@pytest.mark.parametrize("ensemble", [1, 2])
+@pytest.mark.parametrize("frame", [FRAME, LARGE_CATALOG_FRAME], ids=["few", "many"])
+def test_probabilities_are_those_of_the_base_and_what_corrects_it(direction, ensemble, frame):
+    # What is recommended of sets with positions is a mean over gaps.
+    of_direction = {"direction": direction, "order": "day" if direction == "causal" else None}
+    model = EFA(**{**ITEMS, **SMALL, **of_direction, "ensemble": ensemble}).fit(frame)
+    model = random_weights(model)
+    for member in model.members_:
+        member.item_part.weigh(0.9, 0.8, 0.3)
+    best = model.recommend(frame, k=3)
+    because = [model.explain_item(frame, best.items[:, number]) for number in range(3)]
+    for number, why in enumerate(because):
+        np.testing.assert_allclose(why.probability, best.probabilities[:, number], rtol=1e-5)
+        assert why.share == pytest.approx(0.3)
+        mixed = (1 - why.share) * why.corrected + why.share * why.alone
+        assert np.allclose(why.probability, mixed, rtol=1e-5) == (ensemble == 1)
+        assert not np.allclose(why.corrected, why.alone, rtol=1e-2)
+    # Outputs say how much more probable one candidate is than another, before the base is mixed in.
+    one, other = because[:2]
+    outputs = one.base + one.correction - other.base - other.correction
+    left = other.corrected > 0  # of some groups one movie is left
+    odds = np.log(one.corrected[left] / other.corrected[left])
+    np.testing.assert_allclose(outputs[left], odds, atol=1e-4)
+
+
+def test_an_excluded_item_is_explained_but_has_no_probability():
+    model = fitted()
+    assert model.support_ == "hard"
+    first = FRAME.groupby("user", sort=False)["movie"].first()
+    why = model.explain_item(FRAME, first.tolist())
+    assert (why.probability == 0).all() and (why.corrected == 0).all() and (why.alone == 0).all()
+    assert np.isfinite(why.base).all() and (why.score != 0).any()
 
 
 def test_what_cannot_be_explained_is_refused():

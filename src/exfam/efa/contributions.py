@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
+from torch import Tensor
 
+from exfam.catalog.normalizer import log_prob_of
 from exfam.checks import ExfamError
+from exfam.efa.base.sets import Where
 from exfam.efa.blanks import append_blank
 from exfam.efa.networks.based import BasedItems
 from exfam.efa.recommend import item_codes
-from exfam.estimator.evaluate import evaluation_batches
+from exfam.estimator.evaluate import evaluation_batches, item_components
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -30,8 +33,12 @@ class Contributions:
     eta, in nats and up to a constant over all items: eta = `base` + `correction`. The score
     estimates a probability: that the group holds the item (ridge regression), or that the item
     comes next (transitions, mixed). `base` is a function of it and of the item's popularity, the
-    same for all candidates; `correction` is what attention adds, weighed by validation. A share of
-    the base alone that validation mixed into the probabilities is in neither.
+    same for all candidates; `correction` is what attention adds, weighed by validation.
+
+    They make the probability `corrected`: exp(eta), divided by the sum over all items. Validation
+    may have mixed in a `share` of `alone`, the probability by the base as if nothing corrected it,
+    so that one model predicts `probability` = (1 - share) * corrected + share * alone, exactly. All
+    are those of the first member of an ensemble, but for `probability`, that of all members.
 
     Entries add up to the score: of candidate number `candidate`, how much the `context` item adds,
     `lag` elements before (None in sets), the largest first. The last one, "(nothing)", is the score
@@ -43,6 +50,10 @@ class Contributions:
     score: Numbers
     base: Numbers
     correction: Numbers
+    corrected: Numbers
+    alone: Numbers
+    probability: Numbers
+    share: float
     candidate: Int64[np.ndarray, "entries"]
     context: np.ndarray
     contribution: Float64[np.ndarray, "entries"]
@@ -61,7 +72,7 @@ class Contributions:
 
 
 def explain_next(
-    model: TwoPartModel,
+    members: Sequence[TwoPartModel],
     schema: Schema,
     groups: Groups,
     vocabulary: Mapping[str, np.ndarray],
@@ -80,57 +91,76 @@ def explain_next(
             f"`item` must be one label, or one for each of {len(groups)} groups, got {len(items)}."
         )
     blank = append_blank(groups, schema)
-    assert blank.item is not None
-    # An element never sees its own item.
-    own = blank.item.copy()
-    own[blank.stop - 1] = item_codes(vocabulary, items)
-    return contributions(model, blank.with_(item=own), vocabulary)
+    candidate = np.full(blank.n_rows, -1)
+    candidate[blank.stop - 1] = item_codes(vocabulary, items)
+    return contributions(members, blank, vocabulary, candidate=candidate)
 
 
 def contributions(
-    model: TwoPartModel, groups: Groups, vocabulary: Mapping[str, np.ndarray]
+    members: Sequence[TwoPartModel],
+    groups: Groups,
+    vocabulary: Mapping[str, np.ndarray],
+    *,
+    candidate: Int64[np.ndarray, "rows"] | None = None,
 ) -> Contributions:
-    """Contributions to the known items of all targets of compact groups.
+    """Contributions to the known items of all targets of compact groups, or to other candidates.
 
     Raises ExfamError for a model without a base.
     """
-    part: Any = model.item_part
+    first = members[0]
+    part: Any = first.item_part
     if not isinstance(part, BasedItems):
         raise ExfamError(
             "`explain_item` needs a model with a base of items, got one without. Fit with "
             "base='auto'."
         )
-    model.eval()
+    assert groups.item is not None
+    code = groups.item if candidate is None else candidate
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     # Of no groups there are no batches.
-    pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 4]
+    pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 7]
     with torch.inference_mode():
-        for batch in evaluation_batches(groups, [model]):
-            pieces.append(_of_batch(part, batch.to(part.gate.device)))
+        for batch in evaluation_batches(groups, [first.eval()]):
+            where, item = _candidates(batch, code)
+            on_device = batch.to(part.gate.device), where, item
+            pieces.append([*_of_base(part, *on_device), *_probabilities(members, *on_device)])
     columns = map(np.concatenate, zip(*pieces, strict=True))
-    element, code, entry, context, lag, added, score, base, correction = columns
+    element, item, entry, context, lag, added, *numbers = columns
     order = np.argsort(element)
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     labels = np.array([*vocabulary["item"].tolist(), NOTHING], dtype=object)
     sizes = np.lexsort((-np.abs(added), context < 0, entry))
+    score, base, correction, corrected, alone, probability = (number[order] for number in numbers)
     return Contributions(
         groups=names[group[element[order]]],
-        items=labels[code[order]],
-        score=score[order],
-        base=base[order],
-        correction=correction[order],
+        items=labels[item[order]],
+        score=score,
+        base=base,
+        correction=correction,
+        corrected=corrected,
+        alone=alone,
+        probability=probability,
+        share=float(part.mix),
         candidate=np.searchsorted(element[order], entry[sizes]),
         context=labels[context[sizes]],
         contribution=added[sizes],
-        lag=lag[sizes] if model.direction == "causal" else None,
+        lag=lag[sizes] if first.direction == "causal" else None,
     )
 
 
-def _of_batch(part: Any, batch: Batch) -> list[np.ndarray]:
+def _candidates(batch: Batch, code: np.ndarray) -> tuple[Where, Int64[Tensor, "rows"]]:
+    """Targets with a known candidate, and their candidates."""
+    of_batch = torch.from_numpy(code.astype(np.int64))[batch.element]
+    where = (batch.target & (of_batch >= 0)).nonzero(as_tuple=True)
+    return where, of_batch[where]
+
+
+def _of_base(
+    part: Any, batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+) -> list[np.ndarray]:
     """Elements, candidates; elements, items, lags, additions; scores, bases and corrections."""
     assert batch.item is not None
-    where = (batch.target & (batch.item >= 0)).nonzero(as_tuple=True)
-    element, item = batch.element[where], batch.item[where]
+    element = batch.element[where]
     without, added = part.base.contributions(batch, where, item)
     row, position = (~added.isnan()).nonzero(as_tuple=True)
     eta = part.correction.linear(batch).at(where)
@@ -149,3 +179,17 @@ def _of_batch(part: Any, batch: Batch) -> list[np.ndarray]:
         correction * part.gate,
     )
     return [column.cpu().numpy() for column in columns]
+
+
+def _probabilities(
+    members: Sequence[TwoPartModel], batch: Batch, where: Where, item: Int64[Tensor, "rows"]
+) -> list[np.ndarray]:
+    """By the first member with its correction, by its base alone, and by the whole model."""
+    components, shares = item_components(members)
+    if len(components) == len(members):
+        components, shares = [*components, members[0].alone()], [*shares, 0.0]
+    probability = torch.stack(
+        [log_prob_of(model.choice(batch, where), item).double().exp() for model in components]
+    )
+    mixed = torch.tensor(shares).to(probability) @ probability
+    return [column.cpu().numpy() for column in (probability[0], probability[-1], mixed)]

@@ -93,7 +93,7 @@ def explain_groups(
         assert group.group_names is not None
         (label,) = group.group_names.tolist()
         own = group.compact().with_(role=None)
-        base = contributions(model, own, vocabulary) if has_base else None
+        base = contributions(members, own, vocabulary) if has_base else None
         every = np.arange(own.n_elements)
         values = {
             column: explain_values(members, own, vocabulary, column=column, elements=every)

@@ -35,13 +35,14 @@ class ExplainingEstimator(GroupEstimator, ABC):
 
         `item`: its label, or one label for each group; what `recommend` puts first unless given
 
-        The further item comes next, or anywhere in a set. Of the first member of an ensemble.
+        The further item comes next, or anywhere in a set. `probability` is what the model predicts
+        of it, and of what it is mixed; all else is of the first member of an ensemble.
         Raises UnknownItemError for an item not seen in training, ExfamError without a base.
         """
         groups = self._inputs(X).groups
         if item is None:
             item = self.recommend(groups, k=1).items[:, 0]
-        fitted = self.members_[0], self.schema_
+        fitted = self.members_, self.schema_
         return explain_next(*fitted, groups, self.vocabulary_, item=item)
 
     def explain_value(
