@@ -18,7 +18,7 @@ _TIMES = "be times (dates, timestamps, numbers, or text such as '2007-10-01' or 
 _CONVERT = "Convert the column first."
 _TIMED = ("time", "times")
 # Parts whose whole numbers become floats.
-_FLOATS = ("value", "position", "coordinates", *_TIMED)
+_FLOATS = ("value", "position", "coordinates", "covariates", *_TIMED)
 
 is_text = types.is_large_string
 

@@ -57,6 +57,19 @@ class FieldColumnNames(
     )
 
 
+class CovariateColumns(
+    Declared, section="Columns of a frame (not needed for groups made with `read_field`)"
+):
+    """Columns of what is known beside values."""
+
+    covariates: Any = parameter(
+        OrNone(ColumnNames()),
+        "columns of numbers known in every row: of sites, such as an altitude, or of sites and "
+        "times, such as a forecast of the value",
+        default=None,
+    )
+
+
 class Year(Declared, section="Model"):
     """How times are read."""
 

@@ -12,12 +12,17 @@ from exfam.checks import ExfamError
 from exfam.estimator.base import attribute, parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.gain import Gain
-from exfam.estimator.rules import Choice, Families, Flag, OrWord
+from exfam.estimator.rules import Choice, Families, Flag, OrWord, listed
 from exfam.families import StudentT
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
-from exfam.fields.declarations import ChosenLags, ClimateModel, FieldNetworkParameters
+from exfam.fields.declarations import (
+    ChosenLags,
+    ClimateModel,
+    CovariateColumns,
+    FieldNetworkParameters,
+)
 from exfam.fields.explanations import FieldExplanation, explained_base, explained_network
 from exfam.fields.field_base import (
     empty_base,
@@ -40,7 +45,7 @@ MOST_START = 1 << 20
 MOST_SHIFT = 1.0
 
 
-class FieldEFA(ClimateModel, FieldNetworkParameters, ChosenLags, TrainedField):
+class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLags, TrainedField):
     """Spatiotemporal exponential family attention: each value given others on its map and before.
 
     Inside is the base that `FieldGaussian` fits: a covariance shrunk to a moving kernel. Attention
@@ -100,6 +105,11 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, ChosenLags, TrainedField):
                 f"with base={self.base!r} and family={self.family!r}. Say how many earlier maps "
                 "the network sees, such as lags=1."
             )
+        if listed(self.covariates) and not has_base:
+            raise ExfamError(
+                f"`covariates` must be None where there is no base, got {self.covariates!r} with "
+                f"base={self.base!r} and family={self.family!r}: a network alone does not see them."
+            )
         if self.attention == "none" and not has_base:
             raise ExfamError(
                 "`attention` must be 'softmax' where there is no base, got 'none' with "
@@ -109,6 +119,10 @@ class FieldEFA(ClimateModel, FieldNetworkParameters, ChosenLags, TrainedField):
     def _has_base(self, family: Any) -> bool:
         is_student_t = family == "student-t" or family == StudentT()
         return self.base == "auto" and is_student_t
+
+    @property
+    def _sees_covariates(self) -> bool:
+        return self._has_base(self.fit_choices()[0])
 
     def fit_choices(self) -> tuple[Any, float]:
         """The family of the values and the share of the last maps that a fit holds out."""

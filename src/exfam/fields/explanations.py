@@ -32,7 +32,8 @@ class FieldExplanation:
     what goes to the null token; `read_out`: of the linear read-out, None without one.
     With a base, the predictive mean of each center is `normal` + the sum of its `contributions` +
     `shift`, in the unit of the value: what is normal there, what each value around adds to that,
-    and attention. None without a base
+    and attention. `covariates`: what covariates that change add, which is part of `normal`. None
+    without a base
     """
 
     time: Any
@@ -46,6 +47,7 @@ class FieldExplanation:
     normal: Float[np.ndarray, "centers"] | None = None
     contributions: Float[np.ndarray, "centers context"] | None = None
     shift: Float[np.ndarray, "centers"] | None = None
+    covariates: Float[np.ndarray, "centers"] | None = None
 
 
 def explained_network(
@@ -120,6 +122,7 @@ def explained_base(
         normal=family.restore(normal).numpy(),
         contributions=unit * added,
         shift=unit * shift.double().numpy(),
+        covariates=unit * base.normal.added(batch)[batch.present].numpy()[own],
     )
 
 

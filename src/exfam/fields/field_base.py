@@ -18,6 +18,7 @@ from exfam.fields.base.tame import tamed
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
+from exfam.fields.covariates import covariates_of_sites
 from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
@@ -47,9 +48,12 @@ def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
         places = (places - torch.tensor(shape.origin, dtype=torch.float64)) / shape.length
     frame = fit_frame(places, metric=shape.metric)
     points = frame.points(places, metric=shape.metric)
-    panel = panel_of(plan.train, n_lags=shape.lags, step=shape.step)
+    panel = panel_of(
+        plan.train, n_lags=shape.lags, step=shape.step, varying=shape.varying_covariates
+    )
     panel = panel._replace(values=tamed(panel.values, panel.shown))
-    sites = sites_of(points, frame, n_lags=shape.lags)
+    more = covariates_of_sites(plan.train, shape)
+    sites = sites_of(points, frame, n_lags=shape.lags, covariates=more)
     return Maps(panel, Clock(period, shape.step), sites), frame
 
 

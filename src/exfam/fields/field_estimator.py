@@ -22,6 +22,7 @@ from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import FAMILIES, Family, family_from_config, family_to_config
 from exfam.families.mixtures import Mixture
+from exfam.fields.covariates import check_ahead, places_of, with_covariates
 from exfam.fields.data.facts import is_observed
 from exfam.fields.data.further import with_places, with_times
 from exfam.fields.data.lags import with_lags
@@ -40,7 +41,6 @@ from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.networks.climate import Climate, fit_climate
 from exfam.fields.networks.links import counts
 from exfam.fields.plan import FieldPlan, family_in_units, plan_field_fit, standardized_maps, unit_of
-from exfam.geometry import check_coordinates
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.prediction import Prediction
@@ -74,6 +74,11 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
     @abstractmethod
     def _empty_part(self, climate: Climate) -> nn.Module:
         """A value part of the fitted shape, its numbers to be loaded."""
+
+    @property
+    def _sees_covariates(self) -> bool:
+        """Whether numbers beside values are used."""
+        return "covariates" in self.declared
 
     def _settled(self, plan: FieldPlan) -> FieldPlan:
         """The plan with what its training maps choose before anything is fitted."""
@@ -127,7 +132,8 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         A model with lags sees the maps before among the rows of `X`: give it those as well.
 
         `at`: coordinates of places, one row each, to predict at instead of at the rows of `X`: the
-        result has one row per time and place, all places of the first time first.
+        result has one row per time and place, all places of the first time first. A model with
+        covariates of sites needs these behind the coordinates, or a frame with the columns of both.
 
         Raises DataError for data that are no field or a site that moved since training, and
         ExfamError for `at` where the model knows the sites of training alone. Rows of other sites
@@ -142,8 +148,9 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         inputs = self._inputs(X)
         if at is None:
             return self._of_rows(inputs)
-        places = _as_places(at, self.shape_)
-        wide = standardized_maps(with_places(inputs.given, places), self.family_, self.shape_)
+        places, more = places_of(at, self, self.shape_)
+        wide = with_places(inputs.given, places, covariates=more)
+        wide = standardized_maps(wide, self.family_, self.shape_)
         new = wide.stop[:, None] - np.arange(len(places), 0, -1)
         return self._prediction(wide, new.ravel(), np.arange(new.size))
 
@@ -213,6 +220,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
                 f"`lags` must be at least 1 to forecast, got 0{chosen}. Fit with lags=1, so that "
                 "earlier maps are seen."
             )
+        check_ahead(self.shape_)
         maps, shape, steps = self._inputs(X).given, self.shape_, int(steps)
         last = max(maps.group_attributes["time"].tolist(), default=0.0)
         plain = maps.with_(context_start=None, context_stop=None).compact()
@@ -271,6 +279,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
                 f"`value` must be {self.shape_.column!r}, as in training, got "
                 f"{next(iter(groups.values))!r}."
             )
+        groups = with_covariates(groups, self.shape_)
         check_places(groups, self.site_coordinates_, length=self.shape_.length)
         check_in_support(groups, {self.shape_.column: self.family_})
         if not self.reads_around_new_sites:
@@ -353,17 +362,3 @@ def _drawing(n: Any, sweeps: Any, seed: Any) -> dict[str, int]:
     check_whole("sweeps", sweeps, least=0)
     check_seed("seed", seed)
     return {"n": int(n), "sweeps": int(sweeps), "seed": int(seed)}
-
-
-def _as_places(at: Any, shape: FieldShape) -> Float[np.ndarray, "places space"]:
-    try:
-        places = np.asarray(at, dtype=np.float64)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ExfamError(f"`at` must be coordinates, one row per place, got {error}.") from error
-    if places.ndim != 2 or places.shape[1] != shape.n_dims or not len(places):
-        raise ExfamError(
-            f"`at` must be coordinates with {shape.n_dims} columns, one row per place, got shape "
-            f"{places.shape}."
-        )
-    check_coordinates(places, metric=shape.metric)
-    return places

@@ -5,7 +5,7 @@ from typing import Any
 from torch import nn
 
 from exfam.estimator.base import attribute
-from exfam.fields.declarations import ChosenLags
+from exfam.fields.declarations import ChosenLags, CovariateColumns
 from exfam.fields.explanations import FieldExplanation, explained_base
 from exfam.fields.field_base import empty_base, fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import FieldEstimator
@@ -13,13 +13,14 @@ from exfam.fields.networks.climate import Climate
 from exfam.fields.plan import FieldPlan
 
 
-class FieldGaussian(ChosenLags, FieldEstimator):
+class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
     """Each value given all others: a Student t from the sites' covariance, shrunk to a kernel.
 
     Anomalies from each site's course of the year have a covariance: the empirical one, drawn to
     that of a field which moves, forgets and is stretched along any direction. Cross-validation over
     blocks of time chooses the course, how much it is drawn, the number of columns that a value is
-    predicted from and the weight of the tails. New sites are read from the kernel.
+    predicted from and the weight of the tails. New sites are read from the kernel. Covariates that
+    never change at a site say what is normal at new ones; those that change move the mean.
 
     {parameters}
 

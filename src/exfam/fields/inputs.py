@@ -49,7 +49,8 @@ class FieldInputs:
 
 def field_columns(columns: FieldColumnNames) -> dict[str, Any]:
     """The arguments of `read_field` that an estimator has as parameters."""
-    return {name: getattr(columns, name) for name in FieldColumnNames.declared}
+    names = {name: getattr(columns, name) for name in FieldColumnNames.declared}
+    return names | {"covariates": getattr(columns, "covariates", None)}
 
 
 def read_field_inputs(

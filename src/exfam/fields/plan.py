@@ -18,6 +18,12 @@ from exfam.estimator.members import choose_families
 from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.schema import check_in_support
 from exfam.families import Family, Scaled, scaled_to
+from exfam.fields.covariates import (
+    in_units,
+    with_covariate_facts,
+    with_covariates,
+    without_covariates,
+)
 from exfam.fields.data.facts import observed_own
 from exfam.fields.data.lags import time_step
 from exfam.fields.inputs import (
@@ -78,6 +84,8 @@ def plan_field_fit(
     if not len(observed_own(groups)):
         raise DataError("`X` must hold at least one observed value to fit, got none.")
     groups = at_known_sites(groups)
+    if not estimator._sees_covariates:
+        groups = without_covariates(groups)
     (chosen,) = choose_families(family, groups).values()
     check_field_family(chosen)
     (column,) = groups.values
@@ -112,7 +120,7 @@ def _shape(estimator: Any, groups: Groups) -> FieldShape:
     groups = with_origin(groups, origin, length)
     lags = 0 if estimator.lags == "auto" else int(estimator.lags)  # until the maps choose
     shape = field_shape(groups, lags=lags, step=step, metric=metric)
-    return replace(shape, origin=origin, length=length)
+    return with_covariate_facts(replace(shape, origin=origin, length=length), groups)
 
 
 def _validation(estimator: Any, data: Any, train: Groups, shape: FieldShape) -> Groups:
@@ -122,6 +130,7 @@ def _validation(estimator: Any, data: Any, train: Groups, shape: FieldShape) -> 
             f"`validation` must have the value column {next(iter(train.values))!r}, as the "
             f"training data have, got {next(iter(groups.values))!r}."
         )
+    groups = with_covariates(groups, shape)
     if not len(observed_own(groups)):
         raise ExfamError("`validation` must hold at least one observed value, got none.")
     check_places(groups, site_places(train), length=shape.length)
@@ -178,8 +187,8 @@ def unit_of(family: Family) -> float:
 
 
 def standardized_maps(groups: Groups, family: Family, shape: FieldShape) -> Groups:
-    """The groups with values and places as a model sees them."""
-    groups = with_origin(groups, shape.origin, shape.length)
+    """The groups with values, places and covariates as a model sees them."""
+    groups = in_units(with_origin(groups, shape.origin, shape.length), shape)
     if not isinstance(family, Scaled):
         return groups
     ((name, column),) = groups.values.items()

@@ -1,17 +1,10 @@
 """How many earlier maps a base sees: more, as long as blocks of time held out gain by them."""
 
-from exfam.fields.base.choose import (
-    FEW_SHRINKAGES,
-    MOST_SITES,
-    USUAL_NEAR,
-    Trials,
-    best_of,
-    choose_courses,
-    prior_of,
-)
+from exfam.fields.base.choose_courses import FEW_SHRINKAGES, MOST_SITES, choose_courses
 from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.courses import CourseChoice
 from exfam.fields.base.folds import Maps
+from exfam.fields.base.trials import USUAL_NEAR, Trials, best_of, prior_of
 
 # Numbers of lags from few to many; those between are tried around the best.
 LADDER = (0, 1, 2, 3, 5, 7)

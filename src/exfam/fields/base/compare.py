@@ -8,11 +8,11 @@ from torch import Tensor
 
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.families import StudentT
-from exfam.fields.base.choose import Settings, Trials
 from exfam.fields.base.folds import given_shown
+from exfam.fields.base.trials import Settings, Trials
 
-# Blocks of neighboring maps that errors of a gain are taken over.
-MAPS_OF_A_BLOCK = 10
+# Blocks of neighboring maps that errors of a gain are taken over: as many, or shorter ones.
+MAPS_OF_A_BLOCK, FEWEST_BLOCKS = 10, 8
 
 
 class MapNats(NamedTuple):
@@ -30,7 +30,8 @@ class MapNats(NamedTuple):
         """What these nats have more than others, by blocks of the maps that both have."""
         ours = self.take(torch.isin(self.row, other.row))
         theirs = other.take(torch.isin(other.row, self.row))
-        block = torch.arange(len(ours.row)) // MAPS_OF_A_BLOCK
+        n_of_block = max(1, min(MAPS_OF_A_BLOCK, len(ours.row) // FEWEST_BLOCKS))
+        block = torch.arange(len(ours.row)) // n_of_block
         zeros = torch.zeros(int(block[-1]) + 1).double()
         added, size = (
             zeros.index_add(0, block, part).numpy()

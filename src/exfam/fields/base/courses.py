@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
+from exfam.fields.base.effects import EffectChoice, Effects
 from exfam.fields.networks.seasons import angle, harmonics
 
 # Waves of the year, and of the day where maps come more often than twice a day.
@@ -17,6 +18,8 @@ MOST_STEP_OF_DAYS = 0.5
 LEAST_DIRECTION = 0.1
 # A site's own spread is that of this many observations of the common one, and its own ones.
 COMMON_OBSERVATIONS = 5.0
+# Sites beyond the terms of a plane with covariates.
+FEWEST_FREEDOM = 3
 # Of a wave's coefficients, in observations: what a site with a handful of them needs.
 WAVE_RIDGE = 1.0
 
@@ -25,10 +28,14 @@ Shown = Bool[Tensor, "times sites"]
 
 
 class CourseChoice(NamedTuple):
-    """Harmonics of the year, and how much of the waves is a site's own: the rest is a plane's."""
+    """Harmonics of the year, and how much of the waves is a site's own: the rest is a plane's.
+
+    `effects`: of covariates; None for none
+    """
 
     n_harmonics: int
     own: float
+    effects: EffectChoice | None = None
 
 
 CHOICES = (
@@ -61,9 +68,9 @@ class Clock(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Courses:
-    """value = level + (waves - center) . wave + scale * anomaly.
+    """value = level + (waves - center) . wave + covariates . effect + scale * anomaly.
 
-    `plane`: waves of a new site, linear in its place
+    `plane`: waves of a new site, linear in its place and its covariates
     """
 
     level: Float64[Tensor, "sites"]
@@ -71,13 +78,17 @@ class Courses:
     scale: Float64[Tensor, "sites"]
     center: Float64[Tensor, "waves"]
     plane: Float64[Tensor, "terms waves"]
+    effects: Effects | None = None
 
     def location(self, waves: Float64[Tensor, "times waves"]) -> Values:
-        """What is normal of all sites at some times."""
+        """What is normal of all sites at some times, covariates being 0."""
         return self.level + (waves - self.center) @ self.wave.T
 
     def anomalies(self, values: Values, waves: Float64[Tensor, "times waves"]) -> Values:
-        """Values less what is normal, in units of the sites' spread."""
+        """Values less what is normal, in units of the sites' spread.
+
+        `values`: less what covariates add
+        """
         return (values - self.location(waves)) / self.scale
 
 
@@ -95,21 +106,23 @@ def site_courses(
     terms: Float64[Tensor, "sites terms"],
     *,
     own: float,
+    n_plain: int | None = None,
 ) -> Courses:
-    """Least squares site by site; waves are drawn to a plane in the sites' places."""
+    """Least squares site by site; waves are drawn to a plane in the sites' places.
+
+    `n_plain`: terms of the plane that are no covariates; all if None
+    """
     values = torch.where(shown, values, 0.0)
     seen = shown.double()
     count = seen.sum(0)
-    center = waves.mean(0)
-    directions = _directions(waves - center)
-    x = torch.cat([torch.ones(len(waves), 1).to(waves), (waves - center) @ directions], 1)
+    center, directions, x = design(waves)
     squares = torch.einsum("ts,ti,tj->sij", seen, x, x)
     ridge = torch.full((x.shape[1],), WAVE_RIDGE).to(values)
     ridge[0] = 1e-9
     squares = squares + torch.diag(ridge)
     ols = torch.linalg.solve(squares, (values.T @ x)[..., None])[..., 0]
     by_count = count.sqrt()[:, None]
-    fit = torch.linalg.pinv(by_count * terms) @ (by_count * ols[:, 1:])
+    fit = _plane(by_count * terms, by_count * ols[:, 1:], n_plain or terms.shape[1])
     wave = own * ols[:, 1:] + (1 - own) * (terms @ fit)
     moved = torch.where(shown, values - x[:, 1:] @ wave.T, 0.0)
     level = moved.sum(0) / count.clamp_min(1)
@@ -119,6 +132,38 @@ def site_courses(
     scale = ((left + COMMON_OBSERVATIONS * common) / (count + COMMON_OBSERVATIONS)).sqrt()
     scale = torch.where(common > tiny, scale, 1.0)
     return Courses(level, wave @ directions.T, scale, center, fit @ directions.T)
+
+
+def _plane(
+    terms: Float64[Tensor, "sites terms"], waves: Float64[Tensor, "sites waves"], n_plain: int
+) -> Float64[Tensor, "terms waves"]:
+    """Least squares, with the last terms where that predicts left-out sites better."""
+    plain = torch.linalg.pinv(terms[:, :n_plain]) @ waves
+    plain = torch.cat([plain, plain.new_zeros(terms.shape[1] - n_plain, waves.shape[1])])
+    if len(terms) < terms.shape[1] + FEWEST_FREEDOM or terms.shape[1] == n_plain:
+        return plain
+    whole = torch.linalg.pinv(terms) @ waves
+    better = _left_out(terms, waves) < _left_out(terms[:, :n_plain], waves)
+    return whole if bool(better) else plain
+
+
+def _left_out(
+    terms: Float64[Tensor, "sites terms"], waves: Float64[Tensor, "sites waves"]
+) -> Float64[Tensor, ""]:
+    """The sum of squared errors of least squares where each site is left out of its own fit."""
+    inverse = torch.linalg.pinv(terms)
+    own = (terms * inverse.T).sum(1, keepdim=True).clamp_max(1 - 1e-9)
+    return ((waves - terms @ (inverse @ waves)) / (1 - own)).square().sum()
+
+
+def design(
+    waves: Float64[Tensor, "times waves"],
+) -> tuple[Float64[Tensor, "waves"], Float64[Tensor, "waves d"], Float64[Tensor, "times columns"]]:
+    """The mean of the waves, their directions, and 1 and these as columns of a regression."""
+    center = waves.mean(0)
+    directions = _directions(waves - center)
+    ones = torch.ones(len(waves), 1).to(waves)
+    return center, directions, torch.cat([ones, (waves - center) @ directions], 1)
 
 
 def _directions(centered: Float64[Tensor, "times waves"]) -> Float64[Tensor, "waves directions"]:

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.fields.base.courses import Clock, Courses
+from exfam.fields.base.courses import Clock, Courses, plane_terms
 from exfam.fields.base.frame import Frame
-from exfam.fields.base.levels import N_MODELS
+from exfam.fields.base.levels import n_models
 from exfam.fields.base.new_sites import NewNormal, Surfaces
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
@@ -52,8 +52,13 @@ class NormalPart(nn.Module):
         self.points = nn.Buffer(zeros(n, space))
         self.course = nn.Buffer(zeros(n, 2 + self.clock.n_waves))
         self.center = nn.Buffer(zeros(self.clock.n_waves))
-        self.plane = nn.Buffer(zeros(1 + self.n_flat, self.clock.n_waves))
-        self.weights = nn.Buffer(zeros(2, N_MODELS))
+        self.fixed, self.varying = shape.fixed_covariates, shape.varying_covariates
+        n_fixed, n_varying = len(self.fixed), len(self.varying)
+        self.plane = nn.Buffer(zeros(1 + self.n_flat + n_fixed, self.clock.n_waves))
+        self.weights = nn.Buffer(zeros(2, n_models(n_fixed)))
+        # Those of sites that do not change; effects of those that do, at new sites last.
+        self.covariates = nn.Buffer(zeros(n, n_fixed), persistent=n_fixed > 0)
+        self.effects = nn.Buffer(zeros(n + 1, n_varying), persistent=n_varying > 0)
 
     def take(self, courses: Courses, surfaces: Surfaces, frame: Frame) -> None:
         """Fill in what a base has learned."""
@@ -66,6 +71,10 @@ class NormalPart(nn.Module):
         self.center.copy_(courses.center)
         self.plane.copy_(courses.plane)
         self.weights.copy_(surfaces.weights)
+        if surfaces.more is not None:
+            self.covariates.copy_(surfaces.more)
+        if courses.effects is not None:
+            self.effects.copy_(torch.cat([courses.effects.own, courses.effects.common[None]]))
 
     @property
     def log_scale(self) -> Float64[Tensor, "sites"]:
@@ -86,11 +95,13 @@ class NormalPart(nn.Module):
         site = torch.where(present, site, -1)
         is_new = present & (site < 0)
         points = frame.points(batch.attributes["coordinates"][is_new], metric=self.metric)
-        distinct, index = torch.unique(points, dim=0, return_inverse=True)
+        more = self._covariates(batch, self.fixed)[is_new]
+        distinct, index = torch.unique(torch.cat([points, more], 1), dim=0, return_inverse=True)
+        distinct, more = distinct[:, : points.shape[1]], distinct[:, points.shape[1] :]
         place = torch.full_like(lag, -1)
         place[is_new] = index
-        normal = self._normal(distinct)
-        terms = torch.cat([torch.ones(len(distinct), 1).double(), distinct[:, : self.n_flat]], 1)
+        normal = self._normal(distinct, more)
+        terms = torch.cat([plane_terms(distinct, self.n_flat), more], 1)
         # What is normal at known sites, then at new places, then at nothing.
         level = torch.cat([self.course[:, 0], normal.level, torch.zeros(1).double()])
         scale = torch.cat([self.course[:, 1], normal.scale, torch.ones(1).double()])
@@ -99,19 +110,39 @@ class NormalPart(nn.Module):
         at = torch.where(site >= 0, site, torch.where(is_new, self.n_sites + place, len(level) - 1))
         time = batch.group_attributes["time"].double() - self.clock.step * lag
         waves = self.clock.waves(time) - self.center
-        location = level[at] + (waves * wave[at]).sum(-1)
+        location = level[at] + (waves * wave[at]).sum(-1) + self.added(batch)
         (value,) = batch.values.values()
         shown = batch.observed & present
         anomaly = torch.where(shown, (value.double() - location) / scale[at], 0.0)
         doubt = normal.doubt / normal.scale
         return FieldElements(location, scale[at], anomaly, shown, lag, site, place, distinct, doubt)
 
-    def _normal(self, points: Float64[Tensor, "places space"]) -> NewNormal:
+    def added(self, batch: Batch) -> Float64[Tensor, "batch length"]:
+        """What covariates that change add to what is normal; 0 where nothing is present."""
+        site = torch.full_like(batch.element, -1) if batch.item is None else batch.item.long()
+        effects = self.effects[torch.where(site >= 0, site, self.n_sites)]
+        return (effects * self._covariates(batch, self.varying)).sum(-1)
+
+    def _covariates(
+        self, batch: Batch, some: tuple[int, ...]
+    ) -> Float64[Tensor, "batch length covariates"]:
+        """Some of the covariates; 0 where nothing is present."""
+        if not some:
+            return torch.zeros(*batch.present.shape, 0).double()
+        covariates = batch.attributes["covariates"][..., list(some)].double()
+        return torch.where(batch.present[..., None], covariates, 0.0)
+
+    def _normal(
+        self,
+        points: Float64[Tensor, "places space"],
+        more: Float64[Tensor, "places covariates"],
+    ) -> NewNormal:
         if not len(points):
             none = torch.zeros(0).double()
             return NewNormal(none, none, none)
         value = torch.stack([self.course[:, 0], self.course[:, 1].log()], -1)
-        return Surfaces(self.points, value, self.weights, self.n_flat).at(points)
+        here = self.covariates if self.fixed else None
+        return Surfaces(self.points, value, self.weights, self.n_flat, here).at(points, more)
 
 
 def rows_of(

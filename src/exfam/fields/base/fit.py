@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from exfam.fields.base.choose import Settings, choose
+from exfam.fields.base.choose import choose
 from exfam.fields.base.columns import map_columns
 from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
@@ -14,6 +15,7 @@ from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
+from exfam.fields.base.trials import Settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +33,17 @@ class FieldBase:
     calibration: Calibration
 
 
-def sites_of(points: Float64[Tensor, "sites space"], frame: Frame, *, n_lags: int) -> Sites:
+def sites_of(
+    points: Float64[Tensor, "sites space"],
+    frame: Frame,
+    *,
+    n_lags: int,
+    covariates: Float64[Tensor, "sites covariates"] | None = None,
+) -> Sites:
     """What a base knows of the sites at these points of the frame."""
-    return Sites(plane_terms(points, frame.n_flat), map_columns(points, n_lags), frame.n_flat)
+    terms = plane_terms(points, frame.n_flat)
+    terms = terms if covariates is None else torch.cat([terms, covariates], 1)
+    return Sites(terms, map_columns(points, n_lags), frame.n_flat)
 
 
 def fit_base(maps: Maps) -> FieldBase:

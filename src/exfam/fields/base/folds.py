@@ -1,5 +1,6 @@
 """Blocks of time held out, and how likely a base makes their values."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -16,7 +17,8 @@ from exfam.fields.base.conditionals import (
     given_near,
     nearest_columns,
 )
-from exfam.fields.base.courses import Clock, CourseChoice, Courses, site_courses
+from exfam.fields.base.courses import Clock, CourseChoice, Courses, design, site_courses
+from exfam.fields.base.effects import Effects, site_effects, without_effects
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
@@ -37,8 +39,8 @@ Covariance = Float64[Tensor, "columns columns"]
 class Sites(NamedTuple):
     """What a base knows of sites before any value.
 
-    `terms`: what a plane over them is made of; `columns`: of a row, their earlier maps included
-    `n_flat`: axes along which a kernel stretches and moves
+    `terms`: what a plane over them is made of, covariates last; `columns`: of a row, their earlier
+    maps included; `n_flat`: axes along which a kernel stretches and moves
     """
 
     terms: Float64[Tensor, "sites terms"]
@@ -49,6 +51,12 @@ class Sites(NamedTuple):
     def points(self) -> Float64[Tensor, "sites space"]:
         """Where the sites are."""
         return self.columns.points[: len(self.terms)]
+
+    @property
+    def covariates(self) -> Float64[Tensor, "sites covariates"] | None:
+        """What is known of each site beside its place, if anything is."""
+        more = self.terms[:, 1 + self.n_flat :]
+        return more if more.shape[1] else None
 
     @property
     def own(self) -> Int64[Tensor, "sites"]:
@@ -98,16 +106,40 @@ class Maps(NamedTuple):
         """The maps of at most so many sites, evenly taken."""
         n_sites = len(self.sites.terms)
         some = torch.linspace(0, n_sites - 1, min(most, n_sites)).round().long()
-        panel = self.panel
-        values, shown = panel.values[:, some], panel.shown[:, some]
-        few = map_columns(self.sites.points[some], panel.earlier.shape[1])
+        few = map_columns(self.sites.points[some], self.panel.earlier.shape[1])
         sites = Sites(self.sites.terms[some], few, self.sites.n_flat)
-        return Maps(panel._replace(values=values, shown=shown), self.clock, sites)
+        return Maps(self.panel.of_sites(some), self.clock, sites)
 
     def courses(self, choice: CourseChoice) -> Courses:
         """The courses of a choice from these maps."""
         panel, waves = self.panel, self.clock.waves(self.panel.time, choice.n_harmonics)
-        return site_courses(panel.values, panel.shown, waves, self.sites.terms, own=choice.own)
+        effects = None
+        if choice.effects is not None and panel.covariates is not None:
+            effects = site_effects(
+                panel.values,
+                panel.shown,
+                design(waves)[2],
+                panel.covariates,
+                choice=choice.effects,
+                points=self.sites.points,
+                n_flat=self.sites.n_flat,
+            )
+        courses = site_courses(
+            self.without_effects(effects),
+            panel.shown,
+            waves,
+            self.sites.terms,
+            own=choice.own,
+            n_plain=1 + self.sites.n_flat,
+        )
+        return replace(courses, effects=effects)
+
+    def without_effects(
+        self, effects: Effects | None, *, new: bool = False
+    ) -> Float64[Tensor, "times sites"]:
+        """The values less what covariates add to them; if `new`, what they would at new sites."""
+        coefficients = None if effects is None else effects.common if new else effects.own
+        return without_effects(self.panel.values, self.panel.covariates, coefficients)
 
     def rows(
         self, courses: Courses, some: Int64[Tensor, "some"] | None = None
@@ -132,7 +164,8 @@ class Maps(NamedTuple):
         return mean_products(rows[known], shown[known], prior)
 
     def _anomalies(self, courses: Courses) -> Float64[Tensor, "times sites"]:
-        return courses.anomalies(self.panel.values, self.clock.waves(self.panel.time))
+        values = self.without_effects(courses.effects)
+        return courses.anomalies(values, self.clock.waves(self.panel.time))
 
 
 def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:

@@ -9,11 +9,10 @@ from torch import Tensor
 
 from exfam.fields.networks.places import chord_distances, matern_3_2
 
-# Trends are a constant or a plane; lengths are in units of the sites' median distance, nuggets in
-# that of the smooth part's variance.
+# Trends are a constant or a plane, where there are covariates without and with them; lengths are
+# in units of the sites' median distance, nuggets in that of the smooth part's variance.
 LENGTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 NUGGETS = (0.01, 0.05, 0.2, 0.6, 2.0)
-N_MODELS = 2 * len(LENGTHS) * len(NUGGETS)
 # Models of a smaller share of the weight are left out.
 LEAST_WEIGHT = 1e-3
 # Sites that weights are found by, and that one place is read from.
@@ -26,6 +25,7 @@ Numbers = Float64[Tensor, "places"]
 Places = Float64[Tensor, "places space"]
 Sites = Float64[Tensor, "sites space"]
 Values = Float64[Tensor, "sites"]
+Covariates = Float64[Tensor, "... covariates"]
 
 
 class Moments(NamedTuple):
@@ -36,34 +36,57 @@ class Moments(NamedTuple):
 
 
 class Model(NamedTuple):
-    """One way to krige; a plane in the first axes, or a constant where `n_terms` is 1."""
+    """One way to krige, about a trend.
 
-    n_terms: int
+    `n_plane`: terms of a plane in the first axes, 1 for a constant; `n_more`: covariates beside
+    """
+
+    n_plane: int
+    n_more: int
     length: float
     nugget: float
 
+    @property
+    def n_terms(self) -> int:
+        """Terms of the trend."""
+        return self.n_plane + self.n_more
 
-def models(n_flat: int) -> Iterator[Model]:
+    def trend(self, points: Float64[Tensor, "*shape space"], more: Covariates | None) -> Tensor:
+        """The terms at some points."""
+        terms = [torch.ones_like(points[..., :1]), points[..., : self.n_plane - 1]]
+        return torch.cat(terms if more is None or not self.n_more else [*terms, more], -1)
+
+
+def models(n_flat: int, n_more: int = 0) -> Iterator[Model]:
     """All models that are averaged, in the order of their weights."""
-    for n_terms in (1, 1 + n_flat):
-        for length in LENGTHS:
-            for nugget in NUGGETS:
-                yield Model(n_terms, length, nugget)
+    for with_more in sorted({0, n_more}):
+        for n_plane in (1, 1 + n_flat):
+            for length in LENGTHS:
+                for nugget in NUGGETS:
+                    yield Model(n_plane, with_more, length, nugget)
 
 
-def model_weights(points: Sites, value: Values, n_flat: int) -> Float64[Tensor, "models"]:
+def n_models(n_more: int = 0) -> int:
+    """How many models there are."""
+    return len(list(models(1, n_more)))
+
+
+def model_weights(
+    points: Sites, value: Values, n_flat: int, *, more: Covariates | None = None
+) -> Float64[Tensor, "models"]:
     """Weights of all models: exp of the sum of leave-one-site-out log densities.
 
     0 for models of more terms than the sites can bear; those of a constant alone below 4 sites.
+    `more`: covariates of the sites
     """
     some = torch.linspace(0, len(points) - 1, min(MOST_SITES, len(points))).round().long().unique()
-    points, value = points[some], value[some]
+    points, value, more = points[some], value[some], None if more is None else more[some]
     nats = []
-    for model in models(n_flat):
+    for model in models(n_flat, _width(more)):
         if len(points) < model.n_terms + 3:
             nats.append(value.new_tensor(-torch.inf))
             continue
-        mean, variance = _left_out(points, value, model)
+        mean, variance = _left_out(points, value, model, more)
         nats.append(-0.5 * ((value - mean).square() / variance + variance.log()).sum())
     stacked = torch.stack(nats)
     if not torch.isfinite(stacked).any():
@@ -78,14 +101,15 @@ def from_others(
     n_flat: int,
     *,
     sites: Int64[Tensor, "some"],
+    more: Covariates | None = None,
 ) -> Moments:
     """The number of some sites from those of all others."""
     if not weights.any() or len(points) > MOST_SITES:
-        alone = [_others(points, value, weights, n_flat, k) for k in sites.tolist()]
+        alone = [_others(points, value, weights, n_flat, k, more) for k in sites.tolist()]
         return Moments(*(torch.cat(part) for part in zip(*alone, strict=True)))
     parts = [
-        (weight, _left_out(points, value, model))
-        for model, weight in zip(models(n_flat), weights, strict=True)
+        (weight, _left_out(points, value, model, more))
+        for model, weight in zip(models(n_flat, _width(more)), weights, strict=True)
         if weight > LEAST_WEIGHT
     ]
     return Moments(*(part[sites] for part in _mixed(parts)))
@@ -97,19 +121,27 @@ def at_points(
     value: Values,
     weights: Float64[Tensor, "models"],
     n_flat: int,
+    *,
+    more: tuple[Covariates, Covariates] | None = None,
 ) -> Moments:
-    """The number of new places, from those of their nearest sites."""
+    """The number of new places, from those of their nearest sites.
+
+    `more`: covariates of the places, and of the sites
+    """
     if not weights.any():  # too few sites
         spread = value.var() if len(value) > 1 else value.new_zeros(())
         return Moments(value.mean().expand(len(places)), spread.expand(len(places)))
     n_near = min(MOST_NEAR, len(points))
     at_once = max(1, MOST_ENTRIES // max(len(points), n_near**2))
     out = []
-    for part in places.split(at_once):
-        near = chord_distances(part, points).topk(n_near, largest=False).indices
+    there, here = (None, None) if more is None else more
+    for some in torch.arange(len(places)).split(at_once):
+        near = chord_distances(places[some], points).topk(n_near, largest=False).indices
+        new = _Located(places[some], None if there is None else there[some])
+        known = _Located(points[near], None if here is None else here[near])
         parts = [
-            (weight, _kriged(part, points[near], value[near], model))
-            for model, weight in zip(models(n_flat), weights, strict=True)
+            (weight, _kriged(new, known, value[near], model))
+            for model, weight in zip(models(n_flat, _width(here)), weights, strict=True)
             if weight > LEAST_WEIGHT
         ]
         out.append(_mixed(parts))
@@ -126,22 +158,36 @@ def _mixed(parts: list[tuple[Tensor, Moments]]) -> Moments:
     return Moments(middle, (weight * (variance + (mean - middle).square())).sum(0))
 
 
-def _others(points: Sites, value: Values, weights: Tensor, n_flat: int, site: int) -> Moments:
+class _Located(NamedTuple):
+    """Points and their covariates."""
+
+    points: Float64[Tensor, "*shape space"]
+    more: Covariates | None
+
+
+def _width(more: Covariates | None) -> int:
+    return 0 if more is None else more.shape[-1]
+
+
+def _others(
+    points: Sites,
+    value: Values,
+    weights: Tensor,
+    n_flat: int,
+    site: int,
+    more: Covariates | None,
+) -> Moments:
     keep = torch.arange(len(points)) != site
-    return at_points(points[site : site + 1], points[keep], value[keep], weights, n_flat)
+    both = None if more is None else (more[~keep], more[keep])
+    return at_points(points[~keep], points[keep], value[keep], weights, n_flat, more=both)
 
 
-def _trend(points: Float64[Tensor, "*shape space"], model: Model) -> Tensor:
-    flat = points[..., : model.n_terms - 1]
-    return torch.cat([torch.ones_like(points[..., :1]), flat], -1)
-
-
-def _left_out(points: Sites, value: Values, model: Model) -> Moments:
+def _left_out(points: Sites, value: Values, model: Model, more: Covariates | None) -> Moments:
     """With P = A^-1 - A^-1 X (X' A^-1 X)^-1 X' A^-1: v_i - (P v)_i / P_ii, and s^2 / P_ii."""
     eye = torch.eye(len(points)).to(points)
     distance = chord_distances(points, points)
     inverse = torch.linalg.inv(matern_3_2(distance, model.length) + model.nugget * eye)
-    x = _trend(points, model)
+    x = model.trend(points, more)
     solved = inverse @ x
     middle = x.T @ solved + RIDGE * torch.eye(x.shape[1]).to(x)
     p = inverse - solved @ torch.linalg.solve(middle, solved.T)
@@ -151,17 +197,18 @@ def _left_out(points: Sites, value: Values, model: Model) -> Moments:
 
 
 def _kriged(
-    places: Places,
-    near: Float64[Tensor, "places near space"],
+    new: _Located,
+    known: _Located,
     value: Float64[Tensor, "places near"],
     model: Model,
 ) -> Moments:
     """Universal kriging of each place from its own near sites."""
+    places, near = new.points, known.points
     n = near.shape[1]
     covariance = matern_3_2(chord_distances(near, near), model.length)
     covariance = covariance + model.nugget * torch.eye(n).to(near)
     shared = matern_3_2(chord_distances(places[:, None], near)[:, 0], model.length)
-    x, x_new = _trend(near, model), _trend(places, model)
+    x, x_new = model.trend(near, known.more), model.trend(places, new.more)
     factor = torch.linalg.cholesky(covariance)
     right = torch.cat([x, value[..., None], shared[..., None]], -1)
     solved = torch.cholesky_solve(right, factor)

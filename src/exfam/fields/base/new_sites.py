@@ -40,18 +40,26 @@ class NewNormal(NamedTuple):
 class Surfaces(NamedTuple):
     """Level and log spread of the sites, for places between them.
 
-    `value`: of each site; `weights`: of the models that krige each of the two
+    `value`: of each site; `weights`: of the models that krige each of the two; `more`: covariates
     """
 
     points: Float64[Tensor, "sites space"]
     value: Float64[Tensor, "sites 2"]
     weights: Float64[Tensor, "2 models"]
     n_flat: int
+    more: Float64[Tensor, "sites covariates"] | None = None
 
-    def at(self, points: Float64[Tensor, "places space"]) -> NewNormal:
+    def at(
+        self,
+        points: Float64[Tensor, "places space"],
+        more: Float64[Tensor, "places covariates"] | None = None,
+    ) -> NewNormal:
         """What is normal at places, read from the nearest sites."""
+        both = None if more is None or self.more is None else (more, self.more)
         level, spread = (
-            at_points(points, self.points, self.value[:, k], self.weights[k], self.n_flat)
+            at_points(
+                points, self.points, self.value[:, k], self.weights[k], self.n_flat, more=both
+            )
             for k in range(2)
         )
         return NewNormal(level.mean, spread.mean.exp(), level.variance.sqrt())
@@ -59,7 +67,14 @@ class Surfaces(NamedTuple):
     def of_others(self, sites: Int64[Tensor, "some"]) -> NewNormal:
         """What would be normal at some of the sites if they were new."""
         level, spread = (
-            from_others(self.points, self.value[:, k], self.weights[k], self.n_flat, sites=sites)
+            from_others(
+                self.points,
+                self.value[:, k],
+                self.weights[k],
+                self.n_flat,
+                sites=sites,
+                more=self.more,
+            )
             for k in range(2)
         )
         return NewNormal(level.mean, spread.mean.exp(), level.variance.sqrt())
@@ -68,8 +83,9 @@ class Surfaces(NamedTuple):
 def fit_surfaces(courses: Courses, sites: Sites) -> Surfaces:
     """The surfaces of level and log spread."""
     points, value = sites.points, torch.stack([courses.level, courses.scale.log()], -1)
-    weights = [model_weights(points, value[:, k], sites.n_flat) for k in range(2)]
-    return Surfaces(points, value, torch.stack(weights), sites.n_flat)
+    more = sites.covariates
+    weights = [model_weights(points, value[:, k], sites.n_flat, more=more) for k in range(2)]
+    return Surfaces(points, value, torch.stack(weights), sites.n_flat, more)
 
 
 class Extended(NamedTuple):
@@ -146,7 +162,7 @@ def calibrate(
         if not len(there):
             continue
         of_site = GivenOthers(*(part[there][:, k : k + 1] for part in given))
-        value = maps.panel.values[index[there], site]
+        value = maps.without_effects(courses.effects, new=True)[index[there], site]
         location = _course_of_others(maps, courses, site, index[there]) + normal.level[k]
         found = [_placed(of_site, df, location, normal.of(k)) for df in DEGREES]
         nats += torch.stack([StudentT().log_prob(value, eta).sum() for eta in found])
@@ -158,8 +174,10 @@ def calibrate(
 def _course_of_others(
     maps: Maps, courses: Courses, site: int, rows: Int64[Tensor, "rows"]
 ) -> Float64[Tensor, "rows"]:
-    """Waves at a site in the plane of all others' waves."""
+    """Waves at a site in the plane of all others' waves, of the terms that the fit's plane has."""
     keep, terms = torch.arange(len(courses.level)) != site, maps.sites.terms
+    if not courses.plane[1 + maps.sites.n_flat :].any():
+        terms = terms[:, : 1 + maps.sites.n_flat]
     plane = torch.linalg.pinv(terms[keep]) @ courses.wave[keep]
     waves = maps.clock.waves(maps.panel.time[rows]) - courses.center
     return waves @ (terms[site] @ plane)

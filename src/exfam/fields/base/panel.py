@@ -1,5 +1,6 @@
 """Maps as a table: a row for each time, a column for each site and step back."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +16,15 @@ from exfam.groups import Groups
 class Panel(NamedTuple):
     """Values of all sites at all times, in increasing time; 0 where not `shown`.
 
-    `earlier`: the row of the map so many steps before, -1 where there is none
+    `earlier`: the row of the map so many steps before, -1 where there is none; `covariates`: those
+    that change, 0 where there is no element
     """
 
     time: Float64[Tensor, "times"]
     values: Float64[Tensor, "times sites"]
     shown: Bool[Tensor, "times sites"]
     earlier: Int64[Tensor, "times lags"]
+    covariates: Float64[Tensor, "times sites covariates"] | None = None
 
     def stacked(
         self,
@@ -48,11 +51,22 @@ class Panel(NamedTuple):
 
     def take(self, index: Tensor) -> "Panel":
         """Some of the times, whose earlier maps are not known any more."""
-        return Panel(self.time[index], self.values[index], self.shown[index], self.earlier[index])
+        more = None if self.covariates is None else self.covariates[index]
+        time, values, shown, earlier = (part[index] for part in self[:4])
+        return Panel(time, values, shown, earlier, more)
+
+    def of_sites(self, sites: Int64[Tensor, "some"]) -> "Panel":
+        """Some of the sites."""
+        more = None if self.covariates is None else self.covariates[:, sites]
+        values, shown = self.values[:, sites], self.shown[:, sites]
+        return self._replace(values=values, shown=shown, covariates=more)
 
 
-def panel_of(groups: Groups, *, n_lags: int, step: float) -> Panel:
-    """The maps of the groups that have codes of sites and one column of values."""
+def panel_of(groups: Groups, *, n_lags: int, step: float, varying: Sequence[int] = ()) -> Panel:
+    """The maps of the groups that have codes of sites and one column of values.
+
+    `varying`: the covariates that change
+    """
     assert groups.item is not None
     (column,) = groups.values.values()
     time = groups.group_attributes["time"].astype(np.float64)
@@ -72,4 +86,9 @@ def panel_of(groups: Groups, *, n_lags: int, step: float) -> Panel:
     candidate = np.minimum(k, max(0, len(time) - 1))
     there = np.abs(time[candidate] - wanted) <= TOLERANCE * step
     earlier = np.where(there, candidate, -1)
-    return Panel(*(torch.from_numpy(part) for part in (time, values, shown, earlier)))
+    panel = Panel(*(torch.from_numpy(part) for part in (time, values, shown, earlier)))
+    if not len(varying):
+        return panel
+    covariates = np.zeros((*values.shape, len(varying)))
+    covariates[at] = groups.attributes["covariates"][own][known][:, list(varying)]
+    return panel._replace(covariates=torch.from_numpy(covariates))

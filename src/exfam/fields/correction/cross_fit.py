@@ -66,7 +66,8 @@ def around_of(
 ) -> Float64[Tensor, "rows targets around"]:
     """Of each target: the year's angle and the flat coordinates."""
     waves = clock.waves(time, 1)[:, None, :2].expand(-1, len(sites.terms), -1)
-    return torch.cat([waves, sites.terms[:, 1:].expand(len(time), -1, -1)], -1)
+    flat = sites.points[:, : sites.n_flat].expand(len(time), -1, -1)
+    return torch.cat([waves, flat], -1)
 
 
 class Crossing(NamedTuple):

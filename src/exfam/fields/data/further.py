@@ -11,10 +11,16 @@ from exfam.fields.data.read import named_days
 from exfam.groups import TARGET, Groups
 
 
-def with_places(groups: Groups, places: Float[np.ndarray, "places space"]) -> Groups:
+def with_places(
+    groups: Groups,
+    places: Float[np.ndarray, "places space"],
+    *,
+    covariates: Float[np.ndarray, "places covariates"] | None = None,
+) -> Groups:
     """The same maps with new sites at these places, to be predicted from the others.
 
-    In every group they follow its own elements, targets without a value.
+    In every group they follow its own elements, targets without a value. `covariates`: of the
+    places, where the groups have some
     """
     _check_plain(groups)
     whole, n_new = groups.compact(), len(places)
@@ -32,13 +38,17 @@ def with_places(groups: Groups, places: Float[np.ndarray, "places space"]) -> Gr
         return wide
 
     everywhere = wider(whole.attributes["coordinates"], np.tile(places, (len(whole), 1)))
+    attributes = {"coordinates": everywhere}
+    if covariates is not None:
+        more = np.tile(covariates, (len(whole), 1))
+        attributes["covariates"] = wider(whole.attributes["covariates"].astype(float), more)
     begin, end = whole.context_start, whole.context_stop
     return whole.with_(
         start=whole.start + added - n_new,
         stop=whole.stop + added,
         item=wider(whole.item, -1),
         values={name: wider(column.astype(float), np.nan) for name, column in whole.values.items()},
-        attributes={"coordinates": everywhere},
+        attributes=attributes,
         position=everywhere,
         observed=wider(is_observed(whole), False),
         role=wider(whole.role, TARGET),
@@ -51,7 +61,8 @@ def with_places(groups: Groups, places: Float[np.ndarray, "places space"]) -> Gr
 def with_times(groups: Groups, time: Float[np.ndarray, "times"]) -> Groups:
     """The same maps and, after them, maps of these times: all sites, targets without a value.
 
-    New sites (item -1) at one place count as one. Context ranges of further maps are empty.
+    New sites (item -1) at one place count as one. Context ranges of further maps are empty, and
+    covariates those of the first map that has a site.
     """
     _check_plain(groups)
     if not groups.n_elements:
@@ -67,6 +78,7 @@ def with_times(groups: Groups, time: Float[np.ndarray, "times"]) -> Groups:
     item, places = item[first], places[first]
     n_rows = len(item) * len(time)
     everywhere = np.tile(places, (len(time), 1))
+    attributes = {name: array[rows][first] for name, array in groups.attributes.items()}
     stop = len(item) * np.arange(1, len(time) + 1)
     names = groups.group_names
     if names is not None:
@@ -76,7 +88,7 @@ def with_times(groups: Groups, time: Float[np.ndarray, "times"]) -> Groups:
         stop=stop,
         item=np.tile(item, len(time)),
         values={name: np.full(n_rows, np.nan) for name in groups.values},
-        attributes={"coordinates": everywhere},
+        attributes={name: np.tile(array, (len(time), 1)) for name, array in attributes.items()},
         group_attributes={"time": time},
         position=everywhere,
         observed=np.zeros(n_rows, dtype=bool),
@@ -110,7 +122,7 @@ def only_observed(groups: Groups, keep: Any) -> Groups:
 
 def _check_plain(groups: Groups) -> None:
     check_field(groups)
-    others = {*groups.attributes, *groups.group_attributes} - {"coordinates", "time"}
+    others = {*groups.attributes, *groups.group_attributes} - {"coordinates", "covariates", "time"}
     if others:
         raise DataError(
             "`groups` must have no attributes besides coordinates and time, since those of further "

@@ -11,16 +11,17 @@ from pyarrow import types
 
 from exfam.checks import DataError, shown
 from exfam.columns.columns import Columns
-from exfam.columns.parts import Part
+from exfam.columns.parts import Names, Part
 from exfam.columns.rules import is_moment, is_real, is_text
 from exfam.dates import parse_dates
+from exfam.estimator.rules import check_distinct, listed
 from exfam.fields.data.facts import FieldFacts
 from exfam.geometry import check_metric, wrong_coordinate
 from exfam.groups import Groups
 from exfam.reading.reader import open_columns
 
 # Names that the columns of a field have for themselves.
-TAKEN = ("coordinates", "item", "time")
+TAKEN = ("coordinates", "covariates", "item", "time")
 DAY = 86_400_000_000  # in microseconds
 
 
@@ -31,6 +32,7 @@ def read_field(
     site: str,
     coordinates: str | Sequence[str],
     value: str,
+    covariates: Names = None,
     metric: str = "haversine",
     missing: Any = (),
     sites: Any = None,
@@ -43,7 +45,8 @@ def read_field(
     without a row is no element, and one without a value is an element that is not `observed`
     (its value is NaN).
     The groups have `item` (codes of sites), one column of `values`, `attributes["coordinates"]`
-    and `position` (both the coordinates) and `group_attributes["time"]`.
+    and `position` (both the coordinates), `attributes["covariates"]` where there are some, and
+    `group_attributes["time"]`.
 
     `data`: a pandas or polars frame, an Arrow table or a mapping of columns; or a CSV, Parquet or
         JSON lines file, a folder or a query, as for `exfam.read`
@@ -52,6 +55,8 @@ def read_field(
     `site`: column of the sites' labels: text, whole numbers or booleans
     `coordinates`: columns of the sites' coordinates, the same in all rows of a site
     `value`: column of the values; None, NaN and empty cells are not observed
+    `covariates`: columns of numbers known in every row, such as an altitude or a forecast of the
+        value, for estimators that have this parameter; others leave them out
     `metric`: "haversine" for (latitude, longitude) in degrees, latitude from -90 to 90, longitude
         from -180 to 360; "euclidean" for any number of coordinates
     `missing`: a number, or several, that stands for a value that was not observed, such as -99
@@ -61,8 +66,9 @@ def read_field(
         for the one that all of the column fits
 
     Raises DataError naming the column, the row and the file for a pair of time and site that
-    repeats, a site that moves, coordinates that are missing or off the globe, a missing time or
-    site, values that are not numbers, and for data without any value (unless `sites` are given).
+    repeats, a site that moves, coordinates that are missing or off the globe, a missing time, site
+    or covariate, values that are not numbers, and for data without any value (unless `sites` are
+    given).
 
     >>> frame = {"day": ["2007-10-02", "2007-10-01"], "city": ["Oslo", "Bonn"], "lat": [59.9, 50.7],
     ...     "lon": [10.8, 7.1], "celsius": [8.5, -99]}
@@ -73,7 +79,7 @@ def read_field(
     """
     names: Any = {"time": time, "site": site, "coordinates": coordinates, "value": value}
     how: Any = {"metric": metric, "missing": missing, "sites": sites, "date_format": date_format}
-    return read_field_with_facts(data, **names, **how)[0]
+    return read_field_with_facts(data, covariates=covariates, **names, **how)[0]
 
 
 def read_field_with_facts(
@@ -83,6 +89,7 @@ def read_field_with_facts(
     site: str,
     coordinates: str | Sequence[str],
     value: str,
+    covariates: Names = None,
     metric: str = "haversine",
     missing: Any = (),
     sites: Any = None,
@@ -91,6 +98,7 @@ def read_field_with_facts(
     """As `read_field`, and what the field holds and lacks."""
     check_metric(metric)
     check_names(time=time, site=site, coordinates=coordinates, value=value)
+    check_distinct({"covariates": listed(covariates)})
     standing = _numbers_standing_for_missing(missing)
     known = None if sites is None else np.asarray(sites)
     if known is not None and (known.ndim != 1 or len(set(known.tolist())) < len(known)):
@@ -99,7 +107,9 @@ def read_field_with_facts(
     at, where, what = Part("time", time), Part("site", site), Part("value", value)
     axis_parts = [Part("coordinates", name) for name in axes]
     vocabulary = {} if known is None else {site: known}
-    columns = open_columns(data, [at, where, *axis_parts, what], vocabulary=vocabulary)
+    more_parts = [Part("covariates", name) for name in listed(covariates)]
+    parts = [at, where, *axis_parts, what, *more_parts]
+    columns = open_columns(data, parts, vocabulary=vocabulary)
     times = _read_times(columns, at, date_format)
     of = _read_sites(columns, where, known)
     places = _read_coordinates(columns, axis_parts, of, metric)
@@ -112,12 +122,16 @@ def read_field_with_facts(
     order = _checked_order(columns, times, of)
     stop = np.cumsum(np.bincount(times.codes))
     observed: np.ndarray = ~np.isnan(values)
+    attributes = {"coordinates": places[order]}
+    if more_parts:
+        numbers = [columns.numbers(part) for part in more_parts]
+        attributes["covariates"] = np.stack(numbers, axis=1, dtype=np.float64)[order]
     groups = Groups(
         start=np.concatenate([[0], stop[:-1]]),
         stop=stop,
         item=np.where(of.codes < len(of.known), of.codes, -1)[order],
         values={value: values[order]},
-        attributes={"coordinates": places[order]},
+        attributes=attributes,
         group_attributes={"time": times.time},
         position=places[order],
         observed=None if observed.all() else observed[order],

@@ -9,6 +9,7 @@ from torch import Tensor
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import NearColumns, OfBlocks, given_near
 from exfam.fields.base.courses import Clock, Courses
+from exfam.fields.base.effects import without_effects
 from exfam.fields.base.folds import Maps
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.local.neighbors import Near, near_columns
@@ -32,10 +33,13 @@ class FilledMaps(NamedTuple):
     time: Float64[Tensor, "times"]
     earlier: Int64[Tensor, "times lags"]
     clock: Clock
+    covariates: Float64[Tensor, "times sites covariates"] | None = None
 
     def anomalies(self, courses: Courses) -> Float64[Tensor, "times sites"]:
         """Values less what is normal, in units of the sites' spread."""
-        return courses.anomalies(self.values, self.clock.waves(self.time))
+        own = None if courses.effects is None else courses.effects.own
+        values = without_effects(self.values, self.covariates, own)
+        return courses.anomalies(values, self.clock.waves(self.time))
 
     def known(self, known: Bool[Tensor, "times"]) -> "FilledMaps":
         """The maps, where none before another is known but some."""
@@ -82,7 +86,7 @@ def filled_maps(maps: Maps, courses: Courses, near: NearColumns) -> FilledMaps:
             values[times[:, None], some] += torch.where(hidden, expected, 0.0)
             variance = torch.where(hidden, given.variance, 0.0)
             left[some] += scale.square() * variance.sum(0) / n_times
-    return FilledMaps(values, left, panel.time, panel.earlier, maps.clock)
+    return FilledMaps(values, left, panel.time, panel.earlier, maps.clock, panel.covariates)
 
 
 def near_of(

@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float64, Int64
 from torch import Tensor
 
-from exfam.fields.base.choose import NEAR, USUAL_NEAR, Settings, choose_courses, choose_rest
+from exfam.fields.base.choose import NEAR, choose_rest
+from exfam.fields.base.choose_courses import choose_courses
 from exfam.fields.base.conditionals import GivenOthers, OfBlocks, given_near
 from exfam.fields.base.courses import CourseChoice, Courses
 from exfam.fields.base.folds import (
@@ -22,6 +23,7 @@ from exfam.fields.base.folds import (
 from exfam.fields.base.kernel import MovingKernel, fit_kernel
 from exfam.fields.base.moments import pairwise_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
+from exfam.fields.base.trials import USUAL_NEAR, Settings
 from exfam.fields.local.blocks import (
     Blocks,
     FilledMaps,

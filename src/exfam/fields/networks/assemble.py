@@ -47,7 +47,9 @@ class FieldShape:
 
     `step`: time from one map to the next; `center`, `spread`: of the sites' coordinates; `unit`: a
     quarter of the median distance of two sites, between the nearest and the far ones. The
-    coordinates that a model sees are those of the data less `origin`, divided by `length`.
+    coordinates that a model sees are those of the data less `origin`, divided by `length`, as are
+    covariates less `covariate_center`, divided by `covariate_scale`; `covariate_varies`: whether
+    they change at a site.
     """
 
     column: str
@@ -60,11 +62,24 @@ class FieldShape:
     unit: float
     origin: tuple[float, ...] = ()
     length: float = 1.0
+    covariate_center: tuple[float, ...] = ()
+    covariate_scale: tuple[float, ...] = ()
+    covariate_varies: tuple[bool, ...] = ()
 
     @property
     def n_dims(self) -> int:
         """Coordinates of a place."""
         return len(self.center)
+
+    @property
+    def fixed_covariates(self) -> tuple[int, ...]:
+        """Covariates that say something of sites."""
+        return tuple(k for k, varies in enumerate(self.covariate_varies) if not varies)
+
+    @property
+    def varying_covariates(self) -> tuple[int, ...]:
+        """Covariates that change from map to map."""
+        return tuple(k for k, varies in enumerate(self.covariate_varies) if varies)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "FieldShape":

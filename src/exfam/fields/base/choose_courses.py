@@ -1,0 +1,61 @@
+"""Which courses of the year, and which effects of covariates, blocks of time held out want."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from exfam.fields.base.compare import MapNats, map_nats
+from exfam.fields.base.courses import CHOICES, CourseChoice
+from exfam.fields.base.effects import SHARES, EffectChoice
+from exfam.fields.base.folds import Maps
+from exfam.fields.base.trials import Trials, best_of, prior_of
+
+# Courses are chosen with a few shrinkages only, and on some of many sites.
+FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
+
+
+class Tried(NamedTuple):
+    """Courses, and how likely they make held-out maps."""
+
+    choice: CourseChoice
+    nats: float
+    of_maps: MapNats
+
+
+def choose_courses(maps: Maps) -> CourseChoice:
+    """The courses under which held-out values of some of the sites are likeliest.
+
+    Effects of covariates, and more of the sites' own, must gain by more than chance.
+    """
+    if len(maps.panel.time) < 2:
+        return CHOICES[0]
+    some = maps.of_sites(MOST_SITES)
+    best = _best(some, CHOICES)
+    if maps.panel.covariates is None:
+        return best.choice
+    common, *others = SHARES
+    found = [
+        _best(some, [choice._replace(effects=EffectChoice(common, beside)) for choice in CHOICES])
+        for beside in (False, True)
+    ]
+    tried = max(found, key=lambda tried: tried.nats)
+    if tried.of_maps.gain_on(best.of_maps).low <= 0:
+        return best.choice
+    effects = [EffectChoice(share, _effects(tried).beside) for share in others]
+    own = _best(some, [tried.choice._replace(effects=choice) for choice in effects])
+    return own.choice if own.of_maps.gain_on(tried.of_maps).low > 0 else tried.choice
+
+
+def _effects(tried: Tried) -> EffectChoice:
+    assert tried.choice.effects is not None
+    return tried.choice.effects
+
+
+def _best(maps: Maps, choices: Sequence[CourseChoice]) -> Tried:
+    """The best of some courses, under the kernel of the first."""
+    prior = prior_of(maps, choices[0])
+    tried = []
+    for choice in choices:
+        trials = Trials(maps, choice, prior)
+        tried.append((*best_of(trials, shrinkages=FEW_SHRINKAGES, near=[None]), trials))
+    nats, settings, trials = max(tried, key=lambda of_choice: of_choice[0])
+    return Tried(settings.courses, nats, map_nats(trials, settings))
