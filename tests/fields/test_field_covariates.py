@@ -123,8 +123,8 @@ def test_no_value_moves_its_own_distribution_and_covariates_do(fitted):
     plain = fitted.predict_dist(FRAME).mixture.eta[0, row]
     value = FRAME.assign(v=FRAME.v.where(FRAME.index != row, 99.0))
     assert_array_equal(fitted.predict_dist(value).mixture.eta[0, row], plain)
-    told = FRAME.assign(forecast=FRAME.forecast.where(FRAME.index != row, 99.0))
-    assert abs(float(fitted.predict_dist(told).mixture.eta[0, row, 0] - plain[0])) > 1
+    warmer = FRAME.assign(forecast=FRAME.forecast.where(FRAME.index != row, 99.0))
+    assert abs(float(fitted.predict_dist(warmer).mixture.eta[0, row, 0] - plain[0])) > 1
     higher = FRAME.assign(altitude=FRAME.altitude + 500)
     assert_array_equal(fitted.log_prob(higher), fitted.log_prob(FRAME))  # all sites are known
 

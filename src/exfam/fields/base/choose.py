@@ -9,7 +9,7 @@ from exfam.fields.base.trials import (
     HeldOutTrials,
     Settings,
     Trials,
-    best_of,
+    best_settings,
     prior_of,
 )
 
@@ -33,8 +33,8 @@ def choose(maps: Maps) -> Settings:
 
 def choose_rest(trials: HeldOutTrials, near: Sequence[int | None]) -> Settings:
     """Shrinkage, columns and degrees of freedom: every third shrinkage, then those between."""
-    coarse = best_of(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
+    coarse = best_settings(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
     k = SHRINKAGES.index(coarse[1].shrinkage)
     between = SHRINKAGES[max(0, k - STRIDE + 1) : k] + SHRINKAGES[k + 1 : k + STRIDE]
-    fine = best_of(trials, shrinkages=between, near=[coarse[1].n_near])
+    fine = best_settings(trials, shrinkages=between, near=[coarse[1].n_near])
     return max(coarse, fine, key=lambda pair: pair[0])[1]

@@ -7,7 +7,7 @@ from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.effects import SHARES, EffectChoice
 from exfam.fields.base.folds import Maps
-from exfam.fields.base.trials import Trials, best_of, prior_of
+from exfam.fields.base.trials import Trials, best_settings, prior_of
 
 # Courses are chosen with a few shrinkages only, and on some of many sites.
 FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
@@ -56,6 +56,6 @@ def _best(maps: Maps, choices: Sequence[CourseChoice]) -> Tried:
     tried = []
     for choice in choices:
         trials = Trials(maps, choice, prior)
-        tried.append((*best_of(trials, shrinkages=FEW_SHRINKAGES, near=[None]), trials))
+        tried.append((*best_settings(trials, shrinkages=FEW_SHRINKAGES, near=[None]), trials))
     nats, settings, trials = max(tried, key=lambda of_choice: of_choice[0])
     return Tried(settings.courses, nats, map_nats(trials, settings))

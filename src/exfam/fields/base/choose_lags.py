@@ -4,7 +4,7 @@ from exfam.fields.base.choose_courses import FEW_SHRINKAGES, MOST_SITES, choose_
 from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.courses import CourseChoice
 from exfam.fields.base.folds import Maps
-from exfam.fields.base.trials import USUAL_NEAR, Trials, best_of, prior_of
+from exfam.fields.base.trials import USUAL_NEAR, Trials, best_settings, prior_of
 
 # Numbers of lags from few to many; those between are tried around the best.
 LADDER = (0, 1, 2, 3, 5, 7)
@@ -46,5 +46,5 @@ def _tried(maps: Maps, n_lags: int, choice: CourseChoice) -> MapNats:
     maps = maps.with_lags(n_lags)
     trials = Trials(maps, choice, prior_of(maps, choice))
     near = (USUAL_NEAR,) if n_lags else (USUAL_NEAR, None)
-    settings = best_of(trials, shrinkages=FEW_SHRINKAGES, near=near)[1]
+    settings = best_settings(trials, shrinkages=FEW_SHRINKAGES, near=near)[1]
     return map_nats(trials, settings)

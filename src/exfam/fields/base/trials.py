@@ -73,7 +73,7 @@ class Trials:
         return total
 
 
-def best_of(
+def best_settings(
     trials: HeldOutTrials, *, shrinkages: Sequence[float], near: Sequence[int | None]
 ) -> tuple[float, Settings]:
     """The most nats of all held-out values, and with what."""
