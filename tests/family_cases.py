@@ -14,6 +14,7 @@ from exfam.families import (
     Beta,
     Binomial,
     Categorical,
+    CensoredStudentT,
     Exponential,
     Family,
     Gamma,
@@ -30,7 +31,10 @@ from exfam.families import (
     StudentT,
 )
 
-CONTINUOUS = (Beta, Exponential, Gamma, Gaussian, Histogram, LogNormal, LogStudentT, StudentT)
+CONTINUOUS = (
+    Beta, CensoredStudentT, Exponential, Gamma, Gaussian, Histogram, LogNormal, LogStudentT,
+    StudentT,
+)  # fmt: skip
 MIXED = PerItem({0: Poisson(shift=1), 1: Gaussian(), 3: Poisson(shift=1)}, default=Gamma())
 
 
@@ -69,6 +73,10 @@ class Case:
     def has_atoms(self) -> bool:
         """Whether some counts have weights of their own, which move the median."""
         return bool(getattr(self.inner, "atoms", ()))
+
+    def log_scale(self, value: torch.Tensor) -> torch.Tensor:
+        """Of densities of standardized values: probabilities have no unit."""
+        return torch.where(self.has_mass(value), 0.0, np.log(self.scale))
 
     @property
     def low(self) -> float:
@@ -119,6 +127,13 @@ def scaled(family: Family, center: float, scale: float) -> Case:
     return Case(Scaled(family, center, scale), family.rescaled(scale), center=center, scale=scale)
 
 
+def censored(root: int, scale: float = 1.0) -> Case:
+    """Of tails in which all moments are ordinary numbers."""
+    inner = CensoredStudentT(root)
+    family = inner if scale == 1 else Scaled(inner, 0.0, scale)
+    return Case(family, inner, scale=scale, offset=(0.5, 0.0, 4.0))
+
+
 def rounded(start: int = 0, atoms: tuple[int, ...] = ()) -> Case:
     """Of tails in which double precision still knows one count from the next."""
     family = RoundedStudentT(start, atoms)
@@ -133,6 +148,8 @@ CASES = {
     "categorical": plain(Categorical(5)),
     "categorical from one": plain(Categorical(3, start=1)),
     "categorical of two": plain(Categorical(2, start=1)),
+    "censored-student-t": censored(2),
+    "censored-student-t of amounts": censored(1),
     "exponential": plain(Exponential()),
     "gamma": plain(Gamma()),
     "gaussian": plain(Gaussian()),
@@ -156,6 +173,7 @@ CASES = {
     "rounded-student-t from one": rounded(start=1),
     "rounded-student-t with atoms": rounded(atoms=(0, 2, 40)),
     "rounded-student-t with atoms from three": rounded(start=3, atoms=(4, 5)),
+    "scaled censored-student-t": censored(3, scale=0.01),
     "scaled exponential": scaled(Exponential(), 0.0, 1e-6),
     "scaled gamma": scaled(Gamma(), 0.0, 300.0),
     "scaled gaussian": scaled(Gaussian(), -3.0, 7.0),
@@ -218,6 +236,39 @@ class OfLogarithms:
 
     def var(self) -> float:
         return np.inf
+
+
+class Censored:
+    """Powers of the part above 0 of Student's t, one for each row."""
+
+    def __init__(self, latent: Any, root: int):
+        self.latent, self.root = latent, root
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        above = np.where(value > 0, value, 1.0)
+        power = 1 / self.root
+        slope = (power - 1) * np.log(above) + np.log(power)
+        density = self.latent.logpdf(above**power) + slope
+        return np.where(value > 0, density, self.latent.logcdf(0.0))
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        return np.where(value < 0, 0.0, self.latent.cdf(np.maximum(value, 0) ** (1 / self.root)))
+
+    def _moment(self, power: int) -> np.ndarray:
+        """By Gauss-Legendre over the logarithm of the latent number."""
+        x, weight = np.polynomial.legendre.leggauss(60)
+        total = 0.0
+        for piece, k in itertools.product(range(60), range(60)):
+            log_at = -30 + piece * 1.5 + 0.75 * (x[k] + 1)
+            at = np.exp(log_at)
+            total = total + 0.75 * weight[k] * at ** (power + 1) * self.latent.pdf(at)
+        return total
+
+    def mean(self) -> np.ndarray:
+        return self._moment(self.root)
+
+    def var(self) -> np.ndarray:
+        return self._moment(2 * self.root) - self.mean() ** 2
 
 
 class Rounded:
@@ -291,6 +342,9 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         return stats.nbinom(size, size / (size + np.exp(first)), loc=shift)
     if isinstance(family, Poisson):
         return stats.poisson(np.exp(first) + (family.link != "log"), loc=shift)
+    if isinstance(family, CensoredStudentT):
+        df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
+        return Censored(stats.t(df, first, np.exp(eta[:, 1])), family.root)
     if isinstance(family, RoundedStudentT):
         smooth = stats.t(1 + np.exp(eta[:, 2]), first, np.exp(eta[:, 1]))
         atoms = [stats.rv_discrete(values=([k], [1.0])) for k in family.atoms]

@@ -16,6 +16,7 @@ _HOMES = {
     "Binomial": "exfam.families",
     "CBOW": "exfam.words",
     "Categorical": "exfam.families",
+    "CensoredStudentT": "exfam.families",
     "CheckpointError": "exfam.checks",
     "DataError": "exfam.checks",
     "EFA": "exfam.efa.efa",

@@ -16,6 +16,7 @@ from exfam.fields.base.folds import DEGREES, HeldOutMaps, Maps, blocks, nats_by_
 from exfam.fields.base.frame import fit_frame
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of, n_numbers, start_numbers
 from exfam.fields.base.levels import at_points, from_others, model_weights
+from exfam.fields.base.limits import Evidence
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.new_sites import extend
 from exfam.fields.base.panel import Panel
@@ -93,7 +94,7 @@ def test_student_t_is_the_conditional_of_a_joint_student_t():
 def test_nats_of_many_degrees_are_those_of_the_family():
     covariance, (values, shown) = random_covariance(5), rows(30, 5, missing=0.3)
     log_scale = torch.linspace(-1, 1, 4).double()
-    fold = HeldOutMaps(values, shown, covariance, log_scale)
+    fold = HeldOutMaps(Evidence(values, shown), covariance, log_scale)
     given = given_all(values, shown, covariance, torch.arange(4))
     for df, nats in zip(DEGREES, nats_by_df(fold, given), strict=True):
         wanted = StudentT().log_prob(values[:, :4], given.student_t(df)) - log_scale

@@ -9,6 +9,7 @@ tensor([-1., -1.])
 from exfam.families.base import FAMILIES, ExponentialFamily, Family, PlainFamily, choose_family
 from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
+from exfam.families.censored import CensoredStudentT
 from exfam.families.config import family_from_config, family_to_config, register_family
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
@@ -25,6 +26,7 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
+    "CensoredStudentT",
     "Exponential",
     "ExponentialFamily",
     "Family",

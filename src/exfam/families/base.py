@@ -5,7 +5,7 @@
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
-    │   ├── RoundedStudentT, LogNormal, LogStudentT, Beta
+    │   ├── RoundedStudentT, LogNormal, LogStudentT, CensoredStudentT, Beta
     ├── PerItem                     the element's item chooses the family
     └── Scaled                      a continuous family on standardized values
 
@@ -103,6 +103,10 @@ class Family(ABC):
     @abstractmethod
     def in_support(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
         """Whether each value can occur. NaN and infinite values never can."""
+
+    def has_mass(self, value: Values, item: Items = None) -> Bool[Tensor, "..."]:
+        """Whether a value of a continuous family has a probability of its own, not a density."""
+        return torch.zeros_like(value, dtype=torch.bool)
 
     @abstractmethod
     def log_prob(self, value: Values, eta: Eta, *, item: Items = None) -> Numbers:

@@ -14,6 +14,7 @@ from exfam.checks import ExfamError, ModelFileError, check_choice
 from exfam.families.base import FAMILIES, Family
 from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
+from exfam.families.censored import CensoredStudentT
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.logarithms import LogNormal, LogStudentT
@@ -209,6 +210,7 @@ _OURS: tuple[type[Family], ...] = (
     Beta,
     Binomial,
     Categorical,
+    CensoredStudentT,
     Exponential,
     Gamma,
     Gaussian,

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from exfam.families.base import INTERIOR, PlainFamily
+from exfam.families.latent import OfLatent
 from exfam.families.real import Gaussian
 from exfam.families.student_t import StudentT
 
@@ -94,7 +95,7 @@ def _at_most_finite(log_moment: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class LogStudentT(_OfLogarithms):
+class LogStudentT(_OfLogarithms, OfLatent):
     """Positive numbers, some of them orders of magnitude off: log y is Student's t.
 
     Parameters and `df` are those of StudentT, of log y. The median is exp(eta0); the mean and the
@@ -119,6 +120,23 @@ class LogStudentT(_OfLogarithms):
     def of_logs(self) -> StudentT:
         """Student's t of log y."""
         return StudentT(df=self.df)
+
+    @property
+    def latent(self) -> StudentT:
+        return self.of_logs
+
+    def to_latent(self, value: Tensor) -> Tensor:
+        return value.log()
+
+    def from_latent(self, latent: Tensor) -> Tensor:
+        limits = torch.finfo(latent.dtype)
+        return latent.exp().clamp(limits.tiny, limits.max)
+
+    def log_slope(self, value: Tensor) -> Tensor:
+        return -value.log()
+
+    def latent_unit(self, scale: float) -> tuple[float, float]:
+        return math.log(scale), 1.0
 
     def _mean(self, eta: Tensor) -> Tensor:
         return torch.where(eta.isnan().any(-1), torch.nan, torch.inf).to(eta.dtype)

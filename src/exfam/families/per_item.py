@@ -165,6 +165,13 @@ class PerItem(base.Family):
             inside = torch.where(which == index, family.in_support(value), inside)
         return inside
 
+    def has_mass(self, value: base.Values, item: base.Items = None) -> Bool[Tensor, "..."]:
+        which = self.which(item)
+        masses = torch.zeros_like(value * which, dtype=torch.bool)
+        for index, family in enumerate(self.distinct):
+            masses = torch.where(which == index, family.has_mass(value), masses)
+        return masses
+
     def standardize(self, value: base.Values, *, item: base.Items = None) -> base.Numbers:
         return self._of_values(lambda family, values: family.standardize(values), value, item)
 

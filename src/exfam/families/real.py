@@ -208,6 +208,9 @@ class Scaled(base.Family):
     def in_support(self, value: base.Values, item: base.Items = None) -> Bool[Tensor, "..."]:
         return self.family.in_support(value)
 
+    def has_mass(self, value: base.Values, item: base.Items = None) -> Bool[Tensor, "..."]:
+        return self.family.has_mass(value)
+
     def _finite(self, moment: Tensor, eta: Tensor) -> Tensor:
         """A moment in the precision of `eta`, finite where the family has one."""
         most = torch.finfo(eta.dtype).max if self.has_mean else torch.inf
@@ -222,7 +225,7 @@ class Scaled(base.Family):
         nats = self.of_units.log_prob(unit, eta)
         lowest = max(torch.finfo(eta.dtype).min / 2, _LOWEST)
         nats = torch.where(self.of_units.in_support(unit), nats.clamp(min=lowest), nats)
-        return nats - math.log(self.scale)
+        return nats - torch.where(self.of_units.has_mass(unit), 0.0, math.log(self.scale))
 
     def unit_log_prob(
         self, unit: base.Values, eta: base.Eta, *, item: base.Items = None

@@ -13,8 +13,9 @@ from exfam.estimator.base import attribute, parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.gain import Gain
 from exfam.estimator.rules import Choice, Families, Flag, OrWord, listed
-from exfam.families import StudentT
+from exfam.families import Family
 from exfam.fields.base.part import FieldBasePart
+from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
 from exfam.fields.declarations import (
@@ -31,11 +32,12 @@ from exfam.fields.field_base import (
     with_chosen_lags,
 )
 from exfam.fields.field_estimator import TrainedField
+from exfam.fields.latents import family_in_units, limit_of
 from exfam.fields.networks.assemble import build_field_network
 from exfam.fields.networks.climate import Climate
-from exfam.fields.networks.links import anomaly, counts
+from exfam.fields.networks.links import anomaly, counts, is_base_family
 from exfam.fields.networks.network import FieldNetwork
-from exfam.fields.plan import FieldPlan, family_in_units
+from exfam.fields.plan import FieldPlan
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
@@ -52,7 +54,7 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     corrects its locations and scales at known sites, from zero, by what it did not expect of the
     values around; blocks of time held out decide how much of that is kept. All maps are learned
     from and none are held out, so that `fit` has no use for `validation` (whose maps are left
-    alone) and `checkpoint`. With `base="none"`, or a family other than Student's t, it is the
+    alone) and `checkpoint`. With `base="none"`, or a family that the base has not, it is the
     network of the paper alone, to which the parameters of networks and training belong.
 
     {parameters}
@@ -74,14 +76,16 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     gain_: Gain | None = attribute()
     family: Any = parameter(
         OrWord("auto", Families()),
-        '"auto" (Student t with a base, Gaussian without), "gaussian", "student-t", "poisson", '
-        '"negative-binomial", or an instance such as `Gaussian(scale=2.0)`',
+        '"auto" (Gaussian without a base; with one what held-out values choose of the next three), '
+        '"student-t", "log-student-t" for values above 0, "censored-student-t" for values from 0 '
+        'on with zeros, "gaussian", "poisson", "negative-binomial", or an instance such as '
+        "`Gaussian(scale=2.0)`",
         default="auto",
     )
     base: str = parameter(
         Choice(("auto", "none")),
         'the simple model that attention corrects: "auto" is that of `FieldGaussian` where the '
-        'family is "auto" or "student-t"; "none" is the network of the paper alone',
+        'family is one that this takes; "none" is the network of the paper alone',
         default="auto",
     )
     attention: str = parameter(
@@ -116,9 +120,13 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
                 f"base={self.base!r} and family={self.family!r}: nothing would be left."
             )
 
+    def check_family(self, family: Family) -> None:
+        """Raise ExfamError unless the estimator can model values of this family."""
+        if not self._has_base(family):
+            super().check_family(family)
+
     def _has_base(self, family: Any) -> bool:
-        is_student_t = family == "student-t" or family == StudentT()
-        return self.base == "auto" and is_student_t
+        return self.base == "auto" and is_base_family(family)
 
     @property
     def _sees_covariates(self) -> bool:
@@ -132,6 +140,8 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
         return family, 0.0 if self._has_base(family) else float(self.validation_fraction)
 
     def _settled(self, plan: FieldPlan) -> FieldPlan:
+        if self.family == "auto" and self.base == "auto":
+            plan = with_chosen_family(plan, period=float(self.period))
         return with_chosen_lags(plan, self.lags, period=float(self.period))
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
@@ -188,7 +198,7 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     def _restored_member(self, config: Any) -> TwoPartModel:
         if not config.get("has_base"):
             return super()._restored_member(config)
-        base = empty_base(self.shape_, period=float(self.period))
+        base = empty_base(self.shape_, period=float(self.period), limit=limit_of(self.family_))
         n_members = int(config["n_corrections"])
         if not n_members or not isinstance(base, FieldBasePart):
             return self._member(base)

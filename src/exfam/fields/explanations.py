@@ -14,9 +14,9 @@ from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import is_observed
 from exfam.fields.draws import copies_of_map
+from exfam.fields.latents import model_unit
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.network import FieldNetwork, FieldWeights
-from exfam.fields.plan import unit_of
 from exfam.groups import Batch, Groups
 
 # Values of a map and those before it that an explanation has all pairs of.
@@ -32,8 +32,9 @@ class FieldExplanation:
     what goes to the null token; `read_out`: of the linear read-out, None without one.
     With a base, the predictive mean of each center is `normal` + the sum of its `contributions` +
     `shift`, in the unit of the value: what is normal there, what each value around adds to that,
-    and attention. `covariates`: what covariates that change add, which is part of `normal`. None
-    without a base
+    and attention. `covariates`: what covariates that change add, which is part of `normal`. Where
+    the logarithms or the roots of values are Student's t, it is the location of these that is
+    explained, in their unit. All are None without a base
     """
 
     time: Any
@@ -106,10 +107,10 @@ def explained_base(
         )
     own = (batch.steps_back == 0)[0][batch.present[0]].numpy()
     location = base.location(batch)[batch.present].numpy()
-    added = _contributions(base, maps, rows, own, location)
+    added = _contributions(base, maps, rows, own)
     shift = part.eta(batch)[batch.present][own, 0] - base.eta(batch)[batch.present][own, 0]
     weights = _pair_weights(part, batch) if corrected else []
-    unit, normal = unit_of(family), torch.from_numpy(location[own])
+    unit = model_unit(family)
     return FieldExplanation(
         time=g if groups.group_names is None else groups.group_names[g],
         site=_labels(maps)[rows],
@@ -119,10 +120,10 @@ def explained_base(
         attention=weights,
         null=[np.zeros(layer.shape[:2]) for layer in weights],
         read_out=None,
-        normal=family.restore(normal).numpy(),
-        contributions=unit * added,
-        shift=unit * shift.double().numpy(),
-        covariates=unit * base.normal.added(batch)[batch.present].numpy()[own],
+        normal=unit.shift + unit.factor * location[own],
+        contributions=unit.factor * added,
+        shift=unit.factor * shift.double().numpy(),
+        covariates=unit.factor * base.normal.added(batch)[batch.present].numpy()[own],
     )
 
 
@@ -137,18 +138,18 @@ def _contributions(
     maps: Groups,
     rows: Int64[np.ndarray, "context"],
     own: Bool[np.ndarray, "context"],
-    location: Float[np.ndarray, "context"],
 ) -> Float[np.ndarray, "centers context"]:
     """How far each value moves each mean, all others being what is normal: means are linear."""
     (column,) = maps.values.values()
-    observed = is_observed(maps)
     values = np.repeat(column[None].astype(np.float64), len(rows) + 1, axis=0)
-    values[:, rows] = location
-    known = np.flatnonzero(observed[rows])
-    values[known, rows[known]] = column[rows[known]]
-    copies, _ = copies_of_map(maps, values, observed, targets=rows[own])
+    copies, kept = copies_of_map(maps, values, is_observed(maps), targets=rows[own])
     batch = copies.pad(np.arange(len(copies)))
-    means = base.eta(batch)[..., 0][batch.present].reshape(len(values), -1).double()
+    elements = base.normal.elements(batch)
+    # Each copy keeps the anomaly of one element, the last of none.
+    wanted = torch.from_numpy(np.append(np.searchsorted(kept, rows), -1))
+    alone = batch.element % len(kept) == wanted[:, None]
+    elements = elements._replace(anomaly=torch.where(alone, elements.anomaly, 0.0))
+    means = base.of_elements(elements)[..., 0][batch.present].reshape(len(values), -1).double()
     return (means[:-1] - means[-1:]).T[own].numpy()
 
 

@@ -8,8 +8,9 @@ import torch
 from exfam.estimator.gain import Gain
 from exfam.fields.base.choose_lags import MOST_LAGS as MOST_CHOSEN_LAGS
 from exfam.fields.base.choose_lags import choose_lags
+from exfam.fields.base.complete import completed
 from exfam.fields.base.courses import Clock
-from exfam.fields.base.fit import fit_base, sites_of
+from exfam.fields.base.fit import FieldBase, fit_base, sites_of
 from exfam.fields.base.folds import Maps
 from exfam.fields.base.frame import Frame, fit_frame
 from exfam.fields.base.panel import panel_of
@@ -19,6 +20,7 @@ from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
 from exfam.fields.covariates import covariates_of_sites
+from exfam.fields.latents import limit_of
 from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
@@ -35,9 +37,13 @@ def is_local(shape: FieldShape) -> bool:
     return shape.n_sites * (shape.lags + 1) > MOST_COLUMNS
 
 
-def empty_base(shape: FieldShape, *, period: float) -> FieldBasePart | LocalBasePart:
+def empty_base(
+    shape: FieldShape, *, period: float, limit: float | None
+) -> FieldBasePart | LocalBasePart:
     """A base of this shape, its numbers to be loaded."""
-    return (LocalBasePart if is_local(shape) else FieldBasePart)(shape, period=period)
+    if is_local(shape):
+        return LocalBasePart(shape, period=period)
+    return FieldBasePart(shape, period=period, limit=limit)
 
 
 def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
@@ -49,7 +55,11 @@ def maps_of(plan: FieldPlan, *, period: float) -> tuple[Maps, Frame]:
     frame = fit_frame(places, metric=shape.metric)
     points = frame.points(places, metric=shape.metric)
     panel = panel_of(
-        plan.train, n_lags=shape.lags, step=shape.step, varying=shape.varying_covariates
+        plan.train,
+        n_lags=shape.lags,
+        step=shape.step,
+        varying=shape.varying_covariates,
+        limit=plan.limit,
     )
     panel = panel._replace(values=tamed(panel.values, panel.shown))
     more = covariates_of_sites(plan.train, shape)
@@ -61,16 +71,31 @@ def with_chosen_lags(plan: FieldPlan, lags: Any, *, period: float) -> FieldPlan:
     """The plan with the lags that its training maps choose where `lags` is "auto"."""
     if lags != "auto":
         return plan
-    maps, _ = maps_of(plan.standardized().with_lags(MOST_CHOSEN_LAGS), period=period)
-    return plan.with_lags(choose_lags(maps))
+    most = MOST_CHOSEN_LAGS
+    if limit_of(plan.family) is not None:
+        most = max(0, min(most, MOST_COLUMNS // plan.shape.n_sites - 1))
+    maps, _ = maps_of(plan.standardized().with_lags(most), period=period)
+    return plan.with_lags(choose_lags(completed(maps)))
+
+
+def _part_of(plan: FieldPlan, base: FieldBase, frame: Frame, *, period: float) -> FieldBasePart:
+    return FieldBasePart(plan.shape, period=period, limit=plan.limit).take(base, frame)
 
 
 def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart | LocalBasePart:
     """The base of the training maps of a standardized plan."""
     maps, frame = maps_of(plan, period=period)
     if is_local(plan.shape):
+        if plan.limit is not None:
+            n_columns = plan.shape.n_sites * (plan.shape.lags + 1)
+            raise ExfamError(
+                "`family` must be one of 'student-t', 'log-student-t' for more than "
+                f"{MOST_COLUMNS:,} sites, those of earlier maps counted again, got "
+                f"'censored-student-t' for {n_columns:,}. Take fewer lags or sites, or "
+                'family="student-t".'
+            )
         return LocalBasePart(plan.shape, period=period).take(fit_local_base(maps), frame)
-    return FieldBasePart(plan.shape, period=period).take(fit_base(maps), frame)
+    return _part_of(plan, fit_base(maps), frame, period=period)
 
 
 def fit_corrected_field(
@@ -78,14 +103,15 @@ def fit_corrected_field(
 ) -> tuple[CorrectedFieldPart | FieldBasePart | LocalBasePart, Gain | None]:
     """The base with attention on its innovations, and what attention added.
 
-    Of fewer than 10 maps the base alone: held-out blocks would say nothing.
+    Of fewer than 10 maps the base alone: held-out blocks would say nothing. The same of values with
+    many zeros: attention reads innovations, which values below a limit have none of.
     """
     if is_local(plan.shape):
         return fit_field_base(plan, period=period), None
     maps, frame = maps_of(plan, period=period)
     base = fit_base(maps)
-    part = FieldBasePart(plan.shape, period=period).take(base, frame)
-    if len(maps.panel.time) < FEWEST_MAPS:
+    part = _part_of(plan, base, frame, period=period)
+    if len(maps.panel.time) < FEWEST_MAPS or plan.limit is not None:
         return part, None
     members, gates, gain = fit_corrections(
         cross(maps, base), seeds=seeds, most_epochs=most_epochs, progress=progress

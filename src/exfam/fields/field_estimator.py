@@ -37,10 +37,11 @@ from exfam.fields.inputs import (
     read_field_inputs,
     warn_of_new_sites,
 )
+from exfam.fields.latents import family_in_units, from_units, model_unit, unit_of
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.networks.climate import Climate, fit_climate
-from exfam.fields.networks.links import counts
-from exfam.fields.plan import FieldPlan, family_in_units, plan_field_fit, standardized_maps, unit_of
+from exfam.fields.networks.links import check_field_family, counts
+from exfam.fields.plan import FieldPlan, plan_field_fit, standardized_maps
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.prediction import Prediction
@@ -84,6 +85,10 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         """The plan with what its training maps choose before anything is fitted."""
         return plan
 
+    def check_family(self, family: Family) -> None:
+        """Raise ExfamError unless the estimator can model values of this family."""
+        check_field_family(family)
+
     def fit_choices(self) -> tuple[Any, float]:
         """The family of the values and the share of the last maps that a fit holds out."""
         return self.family, float(self.validation_fraction)
@@ -123,8 +128,8 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         return self
 
     def predict(self, X: Any, *, at: Any = None) -> Float[np.ndarray, "rows"]:
-        """Predictive means; see `predict_dist`."""
-        return self.predict_dist(X, at=at).mean
+        """Predictive means, or medians of a family without means; see `predict_dist`."""
+        return self.predict_dist(X, at=at).center
 
     def predict_dist(self, X: Any, *, at: Any = None) -> Prediction:
         """The distribution of each row's value given the others observed at its time, and before.
@@ -253,12 +258,12 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         check_seed("seed", seed)
         inputs = self._inputs(X)
         sensing = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
-        unit = unit_of(self.family_)
+        unit = model_unit(self.family_).factor
         # One factor after the other: the square of a unit may be too small for a number.
         return Sensing(unit * (unit * sensing.reduction), unit * (unit * sensing.variance))
 
     def _in_unit(self, drawn: np.ndarray) -> np.ndarray:
-        return self.family_.restore(torch.from_numpy(drawn)).numpy()
+        return from_units(torch.from_numpy(drawn), self.family_).numpy()
 
     def seen_in_fit(self, X: Any) -> Overlap:
         """Which maps of `X` the model was fitted on, or its epoch was chosen by.

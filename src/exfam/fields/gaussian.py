@@ -4,12 +4,17 @@ from typing import Any
 
 from torch import nn
 
-from exfam.estimator.base import attribute
+from exfam.estimator.base import parameter
+from exfam.estimator.rules import Families, OrWord
+from exfam.families import Family
+from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.declarations import ChosenLags, CovariateColumns
 from exfam.fields.explanations import FieldExplanation, explained_base
 from exfam.fields.field_base import empty_base, fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import FieldEstimator
+from exfam.fields.latents import limit_of
 from exfam.fields.networks.climate import Climate
+from exfam.fields.networks.links import check_base_family
 from exfam.fields.plan import FieldPlan
 
 
@@ -35,9 +40,27 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
     """
 
     kind = "field-gaussian"
-    family: Any = attribute("student-t")
+    family: Any = parameter(
+        OrWord("auto", Families()),
+        '"auto" (what held-out values choose of these), "student-t", "log-student-t" for values '
+        'above 0, "censored-student-t" for values from 0 on with zeros, or an instance such as '
+        "`CensoredStudentT(root=3)`",
+        default="auto",
+    )
+
+    def check_family(self, family: Family) -> None:
+        """Raise ExfamError unless a base can model values of this family."""
+        check_base_family(family)
+
+    def fit_choices(self) -> tuple[Any, float]:
+        """The family of the values and the share of the last maps that a fit holds out."""
+        return "student-t" if self.family == "auto" else self.family, float(
+            self.validation_fraction
+        )
 
     def _settled(self, plan: FieldPlan) -> FieldPlan:
+        if self.family == "auto":
+            plan = with_chosen_family(plan, period=float(self.period))
         return with_chosen_lags(plan, self.lags, period=float(self.period))
 
     def _fit_parts(self, plan: FieldPlan, climate: Climate) -> list[nn.Module]:
@@ -55,4 +78,4 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
         ]
 
     def _empty_part(self, climate: Climate) -> nn.Module:
-        return empty_base(self.shape_, period=float(self.period))
+        return empty_base(self.shape_, period=float(self.period), limit=limit_of(self.family_))

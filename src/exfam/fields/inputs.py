@@ -156,7 +156,7 @@ def filled(
     observed, values = inputs.spread(is_observed(inputs.groups)), inputs.spread(inputs.values)
     low, high = prediction.interval(level)
     columns = {
-        column: np.where(observed, values, prediction.mean),
+        column: np.where(observed, values, prediction.center),
         f"{column}_imputed": ~observed,
         f"{column}_low": np.where(observed, values, low),
         f"{column}_high": np.where(observed, values, high),

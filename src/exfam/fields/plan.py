@@ -33,8 +33,8 @@ from exfam.fields.inputs import (
     read_field_inputs,
     site_places,
 )
+from exfam.fields.latents import family_in_units, limit_of, to_units, unit_of
 from exfam.fields.networks.assemble import FieldShape, field_shape
-from exfam.fields.networks.links import check_field_family
 from exfam.groups import Groups
 
 # Squares of larger coordinates are no numbers.
@@ -47,7 +47,10 @@ MOST_COUNT = 1e12
 
 @dataclass(frozen=True, eq=False)
 class FieldPlan:
-    """What a fit works on, all choices made; values are as they came."""
+    """What a fit works on, all choices made; values are as they came.
+
+    `limit`: the standardized value, if any, that says no more than that it is at most this
+    """
 
     train: Groups
     validation: Groups | None
@@ -55,6 +58,7 @@ class FieldPlan:
     family: Family
     places: Float[np.ndarray, "sites space"]
     checkpoint: Path | None
+    limit: float | None = None
     weight: Float[np.ndarray, "elements"] | None = None
     validation_weight: Float[np.ndarray, "elements"] | None = None
 
@@ -71,8 +75,8 @@ class FieldPlan:
         train, validation = standardized_maps(self.train, self.family, self.shape), self.validation
         if validation is not None:
             validation = standardized_maps(validation, self.family, self.shape)
-        family = family_in_units(self.family)
-        return replace(self, train=train, validation=validation, family=family)
+        family, limit = family_in_units(self.family), limit_of(self.family)
+        return replace(self, train=train, validation=validation, family=family, limit=limit)
 
 
 def plan_field_fit(
@@ -87,7 +91,7 @@ def plan_field_fit(
     if not estimator._sees_covariates:
         groups = without_covariates(groups)
     (chosen,) = choose_families(family, groups).values()
-    check_field_family(chosen)
+    estimator.check_family(chosen)
     (column,) = groups.values
     check_in_support(groups, {column: chosen})
     shape = _shape(estimator, groups)
@@ -176,23 +180,13 @@ def check_range(groups: Groups, family: Family) -> None:
         raise support_error(column, got, support=rule, row=row, counts=counts, hint=hint)
 
 
-def family_in_units(family: Family) -> Family:
-    """The family of standardized values."""
-    return family.of_units if isinstance(family, Scaled) else family
-
-
-def unit_of(family: Family) -> float:
-    """How much of the value one standardized unit is."""
-    return family.scale if isinstance(family, Scaled) else 1.0
-
-
 def standardized_maps(groups: Groups, family: Family, shape: FieldShape) -> Groups:
     """The groups with values, places and covariates as a model sees them."""
     groups = in_units(with_origin(groups, shape.origin, shape.length), shape)
     if not isinstance(family, Scaled):
         return groups
     ((name, column),) = groups.values.items()
-    values = family.standardize(torch.from_numpy(column.astype(np.float64))).numpy()
+    values = to_units(torch.from_numpy(column.astype(np.float64)), family).numpy()
     return groups.with_(values={name: values})
 
 

@@ -74,6 +74,11 @@ class Prediction:
         return self._placed(self._double.mean())
 
     @property
+    def center(self) -> Float[np.ndarray, "rows"]:
+        """Expected value, or the median where it is infinite."""
+        return self._placed(self._double.center())
+
+    @property
     def variance(self) -> Float[np.ndarray, "rows"]:
         """Variance, in the squared unit of the value; what members disagree on included."""
         return self._placed(self._double.variance())

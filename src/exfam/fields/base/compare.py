@@ -9,6 +9,7 @@ from torch import Tensor
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.families import StudentT
 from exfam.fields.base.folds import given_shown
+from exfam.fields.base.limits import log_mass_below
 from exfam.fields.base.trials import Settings, Trials
 
 # Blocks of neighboring maps that errors of a gain are taken over: as many, or shorter ones.
@@ -47,15 +48,18 @@ def map_nats(trials: Trials, settings: Settings) -> MapNats:
     for fold in trials.folds:
         joint = settings.joint(fold.products, trials.prior)
         given = given_shown(
-            fold.values,
-            fold.shown,
+            fold.evidence,
             joint.covariance,
             trials.targets,
             trials.near,
             n_near=joint.n_near,
         )
-        value, shown = fold.values[:, :n_sites], fold.shown[:, :n_sites]
-        nats = StudentT().log_prob(value, given.student_t(joint.df)) - fold.log_scale
+        own = fold.evidence.first(n_sites)
+        shown = own.shown
+        nats = StudentT().log_prob(own.values, given.student_t(joint.df)) - fold.log_scale
+        if own.censored is not None and own.limit is not None:
+            masses = log_mass_below(own.limit, given, joint.df)
+            nats = torch.where(own.censored, masses, nats)
         assert fold.row is not None
         parts.append((fold.row, torch.where(shown, nats, 0.0).sum(1), shown.double().sum(1)))
     return MapNats(*(torch.cat(part) for part in zip(*parts, strict=True)))

@@ -55,16 +55,27 @@ def nearest_columns(
     return strength.topk(max(1, min(most, strength.shape[1] - 1)), dim=1).indices
 
 
-def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targets) -> GivenOthers:
-    """Each target given all others that are shown; one inverse per pattern."""
+def given_all(
+    values: Rows,
+    shown: Shown,
+    covariance: Covariance,
+    targets: Targets,
+    *,
+    noise: Rows | None = None,
+) -> GivenOthers:
+    """Each target given all others that are shown; one inverse per pattern.
+
+    `noise`: variances by which values may be off. A value counts as 1 / (1 + noise) of one.
+    """
     out = [torch.zeros(len(values), len(targets)).to(values) for _ in range(4)]
     values = torch.where(shown, values, 0.0)
     shared = covariance[targets]
     diagonal = covariance.diagonal()[targets]
     eye = torch.eye(len(covariance)).to(values)
-    for known, rows in patterns(shown):
+    for known, rows in patterns(shown, noise):
         both = known[:, None] & known[None]
-        factor = torch.linalg.cholesky(torch.where(both, covariance, eye))
+        off = torch.zeros(len(known)).to(values) if noise is None else noise[rows[0]]
+        factor = torch.linalg.cholesky(torch.where(both, covariance + torch.diag(off), eye))
         inverse = torch.where(both, torch.cholesky_inverse(factor), 0.0)
         x, is_shown = values[rows], known[targets]
         solved = x @ inverse
@@ -76,9 +87,10 @@ def given_all(values: Rows, shown: Shown, covariance: Covariance, targets: Targe
         # A value's own weight is 0, not what rounding leaves of it.
         others = (-inverse[targets] / pivot[:, None]).scatter(1, targets[:, None], 0.0)
         out[0][rows] = x @ torch.where(is_shown[:, None], others, weights).T
-        out[1][rows] = torch.where(is_shown, 1 / pivot, left)
+        out[1][rows] = torch.where(is_shown, 1 / pivot - off[targets], left)
         out[2][rows] = total - torch.where(is_shown, rest.square() * pivot, 0.0)
-        out[3][rows] = float(known.sum()) - is_shown.double()
+        count = torch.where(known, 1 / (1 + off), 0.0)
+        out[3][rows] = count.sum() - count[targets]
     return GivenOthers(*out)
 
 
@@ -153,10 +165,15 @@ class OfBlocks(NamedTuple):
         return NearCovariances(block, self.block[target, 0, at])
 
 
-def given_near(values: Rows, shown: Shown, near: NearColumns, *, n_used: int) -> GivenOthers:
-    """Each target given the first `n_used` of its columns that are shown."""
+def given_near(
+    values: Rows, shown: Shown, near: NearColumns, *, n_used: int, noise: Rows | None = None
+) -> GivenOthers:
+    """Each target given the first `n_used` of its columns that are shown.
+
+    `noise`: variances by which values may be off. A value counts as 1 / (1 + noise) of one.
+    """
     n_used = min(n_used, near.columns.shape[1])
-    found = list(patterns(shown))
+    found = list(patterns(shown, noise))
     several = len(found) > max(1, len(shown) // 4)
     if several:
         found = [(shown, torch.arange(len(shown)))]
@@ -171,7 +188,11 @@ def given_near(values: Rows, shown: Shown, near: NearColumns, *, n_used: int) ->
         for known, rows in found:
             for part in rows.split(at_once) if several else (rows,):
                 of_part = _some_near(
-                    values[part], shown[part] if several else known[None], some, n_used=n_used
+                    values[part],
+                    shown[part] if several else known[None],
+                    some,
+                    n_used=n_used,
+                    noise=None if noise is None else noise[part if several else part[:1]],
                 )
                 for whole, numbers in zip(out, of_part, strict=True):
                     whole[part[:, None], targets] = numbers
@@ -184,12 +205,17 @@ def _some_near(
     near: NearColumns,
     *,
     n_used: int,
+    noise: Float64[Tensor, "patterns columns"] | None = None,
 ) -> GivenOthers:
     """Of rows of one pattern, or of as many patterns as rows."""
     first, used = _first_shown(known, near.columns, n_used=n_used)
     index = near.columns.expand(len(known), -1, -1).gather(-1, first)
     block, shared = near.among(first)
     eye = torch.eye(n_used).to(values)
+    count = used.double()
+    if noise is not None:
+        off = noise[torch.arange(len(known))[:, None, None], index]
+        block, count = block + torch.diag_embed(off), count / (1 + off)
     both = used[..., :, None] & used[..., None, :]
     factor = torch.linalg.cholesky(torch.where(both, block, eye))
     shared = torch.where(used, shared, 0.0)
@@ -209,7 +235,7 @@ def _some_near(
         mean, squares = mean[0].T, squares[0].T
     else:
         mean, squares = mean[..., 0], squares[..., 0]
-    number = used.sum(-1).double()
+    number = count.sum(-1)
     return GivenOthers(mean, variance.expand_as(mean), squares, number.expand_as(mean))
 
 
@@ -230,8 +256,11 @@ def _first_shown(
     return first.clamp_max(near.shape[1] - 1), first < near.shape[1]
 
 
-def patterns(shown: Shown) -> Iterator[tuple[Bool[Tensor, "columns"], Int64[Tensor, "_"]]]:
-    """What is shown, once for each way in which rows show it, and these rows."""
-    distinct, kind, count = torch.unique(shown, dim=0, return_inverse=True, return_counts=True)
+def patterns(
+    shown: Shown, noise: Rows | None = None
+) -> Iterator[tuple[Bool[Tensor, "columns"], Int64[Tensor, "_"]]]:
+    """What is shown, once for each way in which rows show it and how noisily, and these rows."""
+    kinds = shown if noise is None else torch.cat([shown.to(noise), noise], 1)
+    kind, count = torch.unique(kinds, dim=0, return_inverse=True, return_counts=True)[1:]
     rows = torch.argsort(kind, stable=True).split(count.tolist())
-    return zip(distinct, rows, strict=True)
+    return ((shown[part[0]], part) for part in rows)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from exfam.fields.base.courses import Clock, Courses, plane_terms
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.levels import n_models
+from exfam.fields.base.limits import Evidence, observation_below
 from exfam.fields.base.new_sites import NewNormal, Surfaces
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
@@ -18,7 +19,8 @@ from exfam.groups import Batch
 class FieldElements(NamedTuple):
     """The elements of a batch: what is normal, the anomaly, and the column of their row.
 
-    `place`: which new place, -1 for known sites; `points`: of the new places
+    `place`: which new place, -1 for known sites; `points`: of the new places; `noise`: variance by
+    which an anomaly may be off, 0 where it is known, and None if all are
     """
 
     location: Float64[Tensor, "batch length"]
@@ -30,6 +32,7 @@ class FieldElements(NamedTuple):
     place: Int64[Tensor, "batch length"]
     points: Float64[Tensor, "places space"]
     doubt: Float64[Tensor, "places"]
+    noise: Float64[Tensor, "batch length"] | None = None
 
     def placed(self, eta: Float64[Tensor, "batch length 3"]) -> Float64[Tensor, "batch length 3"]:
         """Parameters of values from those of anomalies; 0 for elements that are none."""
@@ -39,10 +42,14 @@ class FieldElements(NamedTuple):
 
 
 class NormalPart(nn.Module):
-    """What is normal at known sites, and at places between them; buffers alone."""
+    """What is normal at known sites, and at places between them; buffers alone.
 
-    def __init__(self, shape: FieldShape, *, period: float) -> None:
+    `limit`: the value that says no more than that it is at most this, if there is one
+    """
+
+    def __init__(self, shape: FieldShape, *, period: float, limit: float | None = None) -> None:
         super().__init__()
+        self.limit = limit
         self.n_sites, self.metric = shape.n_sites, shape.metric
         self.clock = Clock(period, shape.step)
         globe = shape.metric == "haversine"
@@ -114,8 +121,16 @@ class NormalPart(nn.Module):
         (value,) = batch.values.values()
         shown = batch.observed & present
         anomaly = torch.where(shown, (value.double() - location) / scale[at], 0.0)
-        doubt = normal.doubt / normal.scale
-        return FieldElements(location, scale[at], anomaly, shown, lag, site, place, distinct, doubt)
+        doubt, noise = normal.doubt / normal.scale, None
+        if self.limit is not None:
+            # A draw below the limit is known; only the limit itself stands for all below.
+            censored = shown & (value.double() == self.limit)
+            seen = observation_below((self.limit - location) / scale[at])
+            anomaly = torch.where(censored, seen.value, anomaly)
+            noise = torch.where(censored, seen.noise, 0.0) if bool(censored.any()) else None
+        return FieldElements(
+            location, scale[at], anomaly, shown, lag, site, place, distinct, doubt, noise
+        )
 
     def added(self, batch: Batch) -> Float64[Tensor, "batch length"]:
         """What covariates that change add to what is normal; 0 where nothing is present."""
@@ -145,11 +160,13 @@ class NormalPart(nn.Module):
         return Surfaces(self.points, value, self.weights, self.n_flat, here).at(points, more)
 
 
-def rows_of(
-    elements: FieldElements, column: Int64[Tensor, "batch length"], n: int
-) -> tuple[Float64[Tensor, "batch n"], Bool[Tensor, "batch n"]]:
+def rows_of(elements: FieldElements, column: Int64[Tensor, "batch length"], n: int) -> Evidence:
     """Anomalies of each map by column, of which there are `n`, and what of them is shown."""
     seen = torch.where(elements.shown, column, n)
-    rows = torch.zeros(len(seen), n + 1).double().scatter(1, seen, elements.anomaly)
+
+    def by_column(numbers: Float64[Tensor, "batch length"]) -> Float64[Tensor, "batch n"]:
+        return torch.zeros(len(seen), n + 1).double().scatter(1, seen, numbers)[:, :n]
+
     shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)
-    return rows[:, :n], shown[:, :n]
+    noise = None if elements.noise is None else by_column(elements.noise)
+    return Evidence(by_column(elements.anomaly), shown[:, :n], noise)

@@ -8,11 +8,13 @@ from torch import Tensor
 
 from exfam.fields.base.choose import choose
 from exfam.fields.base.columns import map_columns
+from exfam.fields.base.complete import completed
 from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
-from exfam.fields.base.folds import Covariance, Maps, Rows, Shown, Sites, kernel_of
+from exfam.fields.base.folds import Covariance, Maps, Sites, kernel_of
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.limits import Evidence
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
 from exfam.fields.base.trials import Settings
@@ -48,6 +50,7 @@ def sites_of(
 
 def fit_base(maps: Maps) -> FieldBase:
     """The base of these maps, whose choices are made by blocks of time held out."""
+    maps = completed(maps)
     settings = choose(maps)
     courses = maps.courses(settings.courses)
     rows, shown = maps.rows(courses)
@@ -56,8 +59,8 @@ def fit_base(maps: Maps) -> FieldBase:
     surfaces = fit_surfaces(courses, maps.sites)
     own = kernel.of(maps.sites.columns.take(maps.sites.own))
 
-    def given_of(rows: Rows, shown: Shown, some: Int64[Tensor, "some"]) -> GivenOthers:
-        return given_all(rows, shown, own, some)
+    def given_of(evidence: Evidence, some: Int64[Tensor, "some"]) -> GivenOthers:
+        return given_all(evidence.values, evidence.shown, own, some, noise=evidence.noise)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
     return FieldBase(settings, courses, kernel, products, surfaces, calibration)

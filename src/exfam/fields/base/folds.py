@@ -16,10 +16,12 @@ from exfam.fields.base.conditionals import (
     given_all,
     given_near,
     nearest_columns,
+    patterns,
 )
 from exfam.fields.base.courses import Clock, CourseChoice, Courses, design, site_courses
 from exfam.fields.base.effects import Effects, site_effects, without_effects
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
+from exfam.fields.base.limits import Evidence, log_mass_below, observation_below
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
 
@@ -78,8 +80,7 @@ class HeldOutMaps(NamedTuple):
     `log_scale`: of the first columns, which are targets; `row`: which row of all maps each is
     """
 
-    values: Rows
-    shown: Shown
+    evidence: Evidence
     products: Float64[Tensor, "*blocks columns columns"]
     log_scale: Float64[Tensor, "sites"]
     row: Int64[Tensor, "rows"] | None = None
@@ -104,11 +105,14 @@ class Maps(NamedTuple):
 
     def of_sites(self, most: int) -> "Maps":
         """The maps of at most so many sites, evenly taken."""
-        n_sites = len(self.sites.terms)
-        some = torch.linspace(0, n_sites - 1, min(most, n_sites)).round().long()
+        some = some_sites(len(self.sites.terms), most)
         few = map_columns(self.sites.points[some], self.panel.earlier.shape[1])
         sites = Sites(self.sites.terms[some], few, self.sites.n_flat)
         return Maps(self.panel.of_sites(some), self.clock, sites)
+
+    def with_values(self, values: Float64[Tensor, "times sites"]) -> "Maps":
+        """The maps with other values, such as draws of what is censored."""
+        return self._replace(panel=self.panel._replace(values=values))
 
     def courses(self, choice: CourseChoice) -> Courses:
         """The courses of a choice from these maps."""
@@ -156,6 +160,29 @@ class Maps(NamedTuple):
         """Chosen columns of these rows; `known`: maps that may be among them, all if None."""
         return self.panel.stacked(self._anomalies(courses), known, chosen=chosen)
 
+    def limits(self, courses: Courses) -> Float64[Tensor, "times sites"]:
+        """The limit of censored values, as anomalies."""
+        return self.at_limit()._anomalies(courses)
+
+    def at_limit(self) -> "Maps":
+        """The maps with the limit of censored values everywhere."""
+        return self.with_values(torch.full_like(self.panel.values, self.panel.limit))
+
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows as others are predicted from them: of censored values no more than that they are."""
+        rows, shown = self.rows(courses)
+        censored = self.panel.censored
+        if censored is None:
+            return Evidence(rows, shown)
+        limit = self.limits(courses)
+        seen = observation_below(limit)
+        parts = (seen.value, seen.noise, limit, censored.double())
+        value, noise, limit, is_censored = (self.panel.stacked(part)[0] for part in parts)
+        there = is_censored > 0
+        return Evidence(
+            torch.where(there, value, rows), shown, torch.where(there, noise, 0.0), there, limit
+        )
+
     def products(
         self, courses: Courses, prior: Covariance, known: Bool[Tensor, "times"]
     ) -> Covariance:
@@ -166,6 +193,11 @@ class Maps(NamedTuple):
     def _anomalies(self, courses: Courses) -> Float64[Tensor, "times sites"]:
         values = self.without_effects(courses.effects)
         return courses.anomalies(values, self.clock.waves(self.panel.time))
+
+
+def some_sites(n_sites: int, most: int) -> Int64[Tensor, "some"]:
+    """At most so many sites, evenly taken."""
+    return torch.linspace(0, n_sites - 1, min(most, n_sites)).round().long()
 
 
 def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:
@@ -187,23 +219,24 @@ def held_out_folds(maps: Maps, choice: CourseChoice, prior: Covariance) -> list[
     out = []
     for held in blocks(len(maps.panel.time)):
         courses = maps.take(~held).courses(choice)
-        rows, shown = maps.rows(courses)
+        evidence = maps.evidence(courses).take(held)
         products = maps.products(courses, prior, ~held)
         row = held.nonzero()[:, 0]
-        fold = HeldOutMaps(rows[held], shown[held], products, courses.scale.log(), row)
+        fold = HeldOutMaps(evidence, products, courses.scale.log(), row)
         out.append(thinned(fold))
     return out
 
 
 def thinned(fold: HeldOutMaps) -> HeldOutMaps:
     """Evenly taken rows where what is shown differs from row to row and rows are many."""
-    n_rows = len(fold.shown)
-    if len(torch.unique(fold.shown, dim=0)) <= max(1, n_rows // 4):
+    shown, noise = fold.evidence.shown, fold.evidence.noise
+    n_rows = len(shown)
+    if len(list(patterns(shown, noise))) <= max(1, n_rows // 4):
         return fold
     n = min(n_rows, max(FEWEST_ROWS, MOST_SYSTEMS // (N_FOLDS * len(fold.log_scale))))
     some = torch.linspace(0, n_rows - 1, n).round().long()
     row = None if fold.row is None else fold.row[some]
-    return fold._replace(values=fold.values[some], shown=fold.shown[some], row=row)
+    return fold._replace(evidence=fold.evidence.take(some), row=row)
 
 
 def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:
@@ -212,8 +245,7 @@ def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Te
 
 
 def given_shown(
-    rows: Rows,
-    shown: Shown,
+    evidence: Evidence,
     covariance: Covariance,
     targets: Int64[Tensor, "targets"],
     near: Int64[Tensor, "targets near"],
@@ -221,19 +253,26 @@ def given_shown(
     n_near: int | None,
 ) -> GivenOthers:
     """Each target given all others that are shown, or the first of those near it."""
+    values, shown, noise = evidence[:3]
     if n_near is None:
-        return given_all(rows, shown, covariance, targets)
-    return given_near(rows, shown, OfMatrix(covariance, targets, near), n_used=n_near)
+        return given_all(values, shown, covariance, targets, noise=noise)
+    near_columns = OfMatrix(covariance, targets, near)
+    return given_near(values, shown, near_columns, n_used=n_near, noise=noise)
 
 
 def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degrees"]:
     """Sums of log densities of the values shown, in the value's unit, by degrees of freedom."""
-    n_sites = len(fold.log_scale)
-    own = fold.shown[:, :n_sites]
-    square = (fold.values[:, :n_sites] - found.mean).square()[own]
-    variance, squares, number = (part[own] for part in found[1:])
-    scales = fold.log_scale.expand_as(own)[own].sum()
-    return torch.stack([_t_nats(square, variance, squares, number, df) for df in DEGREES]) - scales
+    own = fold.evidence.first(len(fold.log_scale))
+    known = own.shown if own.censored is None else own.shown & ~own.censored
+    square = (own.values - found.mean).square()[known]
+    variance, squares, number = (part[known] for part in found[1:])
+    scales = fold.log_scale.expand_as(known)[known].sum()
+    nats = [_t_nats(square, variance, squares, number, df) for df in DEGREES]
+    if own.censored is not None and own.limit is not None:
+        under = GivenOthers(*(part[own.censored] for part in found))
+        masses = [log_mass_below(own.limit[own.censored], under, df).sum() for df in DEGREES]
+        nats = [a + b for a, b in zip(nats, masses, strict=True)]
+    return torch.stack(nats) - scales
 
 
 def _t_nats(square: Tensor, variance: Tensor, squares: Tensor, number: Tensor, df: float) -> Tensor:

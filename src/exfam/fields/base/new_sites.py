@@ -4,16 +4,17 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF, GivenOthers
 from exfam.fields.base.courses import Courses
-from exfam.fields.base.folds import Covariance, Maps, Rows, Shown, Sites
+from exfam.fields.base.folds import Covariance, Maps, Sites
 from exfam.fields.base.kernel import JITTER, MovingKernel
 from exfam.fields.base.levels import at_points, from_others, model_weights
+from exfam.fields.base.limits import Evidence, log_cdf
 
 # Sites left out one by one, and rows that each is predicted on.
 MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9
@@ -22,7 +23,7 @@ DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
 # Of the squared standardized error, in sites: what a few sites say is drawn to 1.
 USUAL_SITES = 5.0
 
-GivenOf = Callable[[Rows, Shown, Int64[Tensor, "some"]], GivenOthers]
+GivenOf = Callable[[Evidence, Int64[Tensor, "some"]], GivenOthers]
 
 
 class NewNormal(NamedTuple):
@@ -152,23 +153,42 @@ def calibrate(
         return Calibration(DEGREES[0], 1.0)
     n_rows = min(n_maps, MOST_ROWS, max(FEWEST_ROWS, int(MOST_NUMBERS / float(n_sites) ** 3)))
     index = torch.linspace(0, n_maps - 1, n_rows).round().long()
-    rows, shown = (part[index, :n_sites] for part in maps.rows(courses))
+    evidence = maps.evidence(courses).take(index).first(n_sites)
+    shown, censored = evidence.shown, evidence.censored
     some = torch.linspace(0, n_sites - 1, min(MOST_SITES, n_sites)).round().long().unique()
-    given = given_of(rows, shown, some)
+    given = given_of(evidence, some)
     normal = surfaces.of_others(some)
+    values = maps.without_effects(courses.effects, new=True)
+    at_limit = maps.at_limit().without_effects(courses.effects, new=True)
     nats, errors = torch.zeros(len(DEGREES)).double(), []
     for k, site in enumerate(some.tolist()):
         there = shown[:, site].nonzero()[:, 0]
         if not len(there):
             continue
         of_site = GivenOthers(*(part[there][:, k : k + 1] for part in given))
-        value = maps.without_effects(courses.effects, new=True)[index[there], site]
+        value = values[index[there], site]
         location = _course_of_others(maps, courses, site, index[there]) + normal.level[k]
         found = [_placed(of_site, df, location, normal.of(k)) for df in DEGREES]
-        nats += torch.stack([StudentT().log_prob(value, eta).sum() for eta in found])
+        under = None if censored is None else censored[there, site]
+        limit = at_limit[index[there], site]
+        nats += torch.stack([_nats(value, eta, under, limit) for eta in found])
         errors.append(((value - found[0][:, 0]) / found[0][:, 1].exp()).square().mean())
     stretch = (torch.stack(errors).sum() + USUAL_SITES) / (len(errors) + USUAL_SITES)
     return Calibration(DEGREES[int(nats.argmax())], float(stretch))
+
+
+def _nats(
+    value: Float64[Tensor, "rows"],
+    eta: Float64[Tensor, "rows 3"],
+    censored: Bool[Tensor, "rows"] | None,
+    limit: Float64[Tensor, "rows"],
+) -> Float64[Tensor, ""]:
+    """Of values, or of no more than that they are at most the limit."""
+    nats = StudentT().log_prob(value, eta)
+    if censored is not None:
+        location, scale, df = StudentT().parameters(eta)
+        nats = torch.where(censored, log_cdf((limit - location) / scale, df), nats)
+    return nats.sum()
 
 
 def _course_of_others(

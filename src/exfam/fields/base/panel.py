@@ -17,7 +17,8 @@ class Panel(NamedTuple):
     """Values of all sites at all times, in increasing time; 0 where not `shown`.
 
     `earlier`: the row of the map so many steps before, -1 where there is none; `covariates`: those
-    that change, 0 where there is no element
+    that change, 0 where there is no element; `censored`: values of which no more is known than that
+    they are at most `limit`, None if there are none
     """
 
     time: Float64[Tensor, "times"]
@@ -25,6 +26,8 @@ class Panel(NamedTuple):
     shown: Bool[Tensor, "times sites"]
     earlier: Int64[Tensor, "times lags"]
     covariates: Float64[Tensor, "times sites covariates"] | None = None
+    censored: Bool[Tensor, "times sites"] | None = None
+    limit: float = 0.0
 
     def stacked(
         self,
@@ -52,20 +55,30 @@ class Panel(NamedTuple):
     def take(self, index: Tensor) -> "Panel":
         """Some of the times, whose earlier maps are not known any more."""
         more = None if self.covariates is None else self.covariates[index]
+        censored = None if self.censored is None else self.censored[index]
         time, values, shown, earlier = (part[index] for part in self[:4])
-        return Panel(time, values, shown, earlier, more)
+        return Panel(time, values, shown, earlier, more, censored, self.limit)
 
     def of_sites(self, sites: Int64[Tensor, "some"]) -> "Panel":
         """Some of the sites."""
         more = None if self.covariates is None else self.covariates[:, sites]
+        censored = None if self.censored is None else self.censored[:, sites]
         values, shown = self.values[:, sites], self.shown[:, sites]
-        return self._replace(values=values, shown=shown, covariates=more)
+        return self._replace(values=values, shown=shown, covariates=more, censored=censored)
 
 
-def panel_of(groups: Groups, *, n_lags: int, step: float, varying: Sequence[int] = ()) -> Panel:
+def panel_of(
+    groups: Groups,
+    *,
+    n_lags: int,
+    step: float,
+    varying: Sequence[int] = (),
+    limit: float | None = None,
+) -> Panel:
     """The maps of the groups that have codes of sites and one column of values.
 
-    `varying`: the covariates that change
+    `varying`: the covariates that change; `limit`: the least value, of which no more is known than
+    that it is at most this
     """
     assert groups.item is not None
     (column,) = groups.values.values()
@@ -86,7 +99,15 @@ def panel_of(groups: Groups, *, n_lags: int, step: float, varying: Sequence[int]
     candidate = np.minimum(k, max(0, len(time) - 1))
     there = np.abs(time[candidate] - wanted) <= TOLERANCE * step
     earlier = np.where(there, candidate, -1)
-    panel = Panel(*(torch.from_numpy(part) for part in (time, values, shown, earlier)))
+    panel = Panel(
+        torch.from_numpy(time),
+        torch.from_numpy(values),
+        torch.from_numpy(shown),
+        torch.from_numpy(earlier),
+    )
+    if limit is not None:
+        censored = panel.shown & (panel.values <= limit)
+        panel = panel._replace(censored=censored if bool(censored.any()) else None, limit=limit)
     if not len(varying):
         return panel
     covariates = np.zeros((*values.shape, len(varying)))

@@ -58,10 +58,10 @@ class FieldBasePart(nn.Module):
 
     direction = "bidirectional"
 
-    def __init__(self, shape: FieldShape, *, period: float) -> None:
+    def __init__(self, shape: FieldShape, *, period: float, limit: float | None = None) -> None:
         super().__init__()
         self.n_sites, self.n_lags = shape.n_sites, shape.lags
-        self.normal = NormalPart(shape, period=period)
+        self.normal = NormalPart(shape, period=period, limit=limit)
         self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
         n = shape.n_sites
         self.products = nn.Buffer(torch.eye(n * (shape.lags + 1)).double())
@@ -82,11 +82,16 @@ class FieldBasePart(nn.Module):
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
         """Location, log scale and log(df - 2) of every element of the maps themselves."""
-        known, elements = self.known(), self.normal.elements(batch)
+        return self.of_elements(self.normal.elements(batch))
+
+    @torch.no_grad()
+    def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
+        """The same, of elements whose anomalies are known."""
+        known = self.known()
         df, df_new, stretch = (float(self.chosen[k]) for k in (1, 3, 4))
         used = torch.zeros(len(elements.points), dtype=torch.bool)
         used[elements.place[elements.shown & (elements.place >= 0)]] = True
-        eta = torch.zeros(*batch.present.shape, 3).double()
+        eta = torch.zeros(*elements.shown.shape, 3).double()
         observed = used.nonzero()[:, 0]
         own = (elements.lag == 0) & (elements.site >= 0)
         eta = self._of_targets(eta, elements, known, observed, own, df=df)
@@ -104,7 +109,8 @@ class FieldBasePart(nn.Module):
         elements = self.normal.elements(batch)
         column = self._columns(elements, torch.zeros(0, dtype=torch.int64))
         own = (elements.lag == 0) & (elements.site >= 0)
-        return KnownRows(*rows_of(elements, column, len(self.products)), own, elements.site, column)
+        seen = rows_of(elements, column, len(self.products))
+        return KnownRows(seen.values, seen.shown, own, elements.site, column)
 
     def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
         """What is normal at each element's site and time."""
@@ -125,14 +131,14 @@ class FieldBasePart(nn.Module):
             return eta
         both = self._extended(known, elements, places)
         column, n = self._columns(elements, places), len(both.covariance)
-        rows, shown = rows_of(elements, column, n)
+        seen = rows_of(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
         n_near = known.joint.n_near
         if bool((elements.place[wanted] >= 0).any()):
             n_near = None
         near = candidates(both.prior, targets)
-        given = given_shown(rows, shown, both.covariance, targets, near, n_near=n_near)
-        row = torch.arange(len(rows))[:, None].expand_as(column)[wanted]
+        given = given_shown(seen, both.covariance, targets, near, n_near=n_near)
+        row = torch.arange(len(column))[:, None].expand_as(column)[wanted]
         out = eta.clone()
         out[wanted] = given.student_t(df)[row, back]
         return out

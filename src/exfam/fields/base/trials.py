@@ -66,9 +66,7 @@ class Trials:
         total = torch.zeros(len(DEGREES)).double()
         for fold in self.folds:
             covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
-            given = given_shown(
-                fold.values, fold.shown, covariance, self.targets, self.near, n_near=n_near
-            )
+            given = given_shown(fold.evidence, covariance, self.targets, self.near, n_near=n_near)
             total += nats_by_df(fold, given)
         return total
 

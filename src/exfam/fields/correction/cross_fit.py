@@ -21,6 +21,7 @@ from exfam.fields.base.folds import (
     candidates,
     given_shown,
 )
+from exfam.fields.base.limits import Evidence
 from exfam.fields.correction.tokens import Innovations, NearPairs, pairs_of, tokens_of
 
 # Values that corrections are trained on at most, of maps evenly taken.
@@ -130,7 +131,7 @@ def examples_of(
 ) -> Examples:
     """What attention sees of rows of anomalies."""
     targets = torch.arange(len(near))
-    given = given_shown(rows, shown, joint.covariance, targets, near, n_near=joint.n_near)
+    given = given_shown(Evidence(rows, shown), joint.covariance, targets, near, n_near=joint.n_near)
     tokens = tokens_of(rows, pairs, joint.covariance, given, joint.df, around=around)
     return Examples(
         tokens,

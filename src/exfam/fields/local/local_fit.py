@@ -14,13 +14,12 @@ from exfam.fields.base.folds import (
     DEGREES,
     HeldOutMaps,
     Maps,
-    Rows,
-    Shown,
     blocks,
     nats_by_df,
     thinned,
 )
 from exfam.fields.base.kernel import MovingKernel, fit_kernel
+from exfam.fields.base.limits import Evidence
 from exfam.fields.base.moments import pairwise_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
 from exfam.fields.base.trials import USUAL_NEAR, Settings
@@ -80,9 +79,9 @@ def fit_local_base(maps: Maps) -> LocalBase:
     covariance = (1 - settings.shrinkage) * products + settings.shrinkage * prior
     surfaces = fit_surfaces(courses, maps.sites)
 
-    def given_of(rows: Rows, shown: Shown, some: Int64[Tensor, "some"]) -> GivenOthers:
+    def given_of(evidence: Evidence, some: Int64[Tensor, "some"]) -> GivenOthers:
         near = near_of(kernel, columns.take(own), some, most=MOST_NEAR)
-        return given_near(rows, shown, near, n_used=MOST_NEAR)
+        return given_near(evidence.values, evidence.shown, near, n_used=MOST_NEAR)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
     return LocalBase(settings, courses, kernel, near, covariance, surfaces, calibration)
@@ -122,7 +121,7 @@ class LocalTrials:
             products = product_blocks(filled.known(~held), of_others, chosen, known)
             rows, shown = maps.columns(of_others, used)
             log_scale = of_others.scale[targets].log()
-            fold = HeldOutMaps(rows[held], shown[held], products, log_scale)
+            fold = HeldOutMaps(Evidence(rows[held], shown[held]), products, log_scale)
             self.folds.append(thinned(fold))
 
     def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
@@ -131,6 +130,6 @@ class LocalTrials:
         for fold in self.folds:
             covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
             near = OfBlocks(covariance, self.near)
-            given = given_near(fold.values, fold.shown, near, n_used=n_near or MOST_NEAR)
+            given = given_near(*fold.evidence[:2], near, n_used=n_near or MOST_NEAR)
             total += nats_by_df(fold, given)
         return total

@@ -53,12 +53,16 @@ class LocalBasePart(nn.Module):
     @torch.no_grad()
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
         """Location, log scale and log(df - 2) of every element of the maps themselves."""
-        elements = self.normal.elements(batch)
+        return self.of_elements(self.normal.elements(batch))
+
+    @torch.no_grad()
+    def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
+        """The same, of elements whose anomalies are known."""
         n_columns = self.n_sites * (self.n_lags + 1)
         there = (elements.site >= 0) & (elements.lag <= self.n_lags)
         column = torch.where(there, elements.lag * self.n_sites + elements.site, n_columns)
-        rows, shown = rows_of(elements, column, n_columns)
-        eta = torch.zeros(*batch.present.shape, 3).double()
+        rows, shown = rows_of(elements, column, n_columns)[:2]
+        eta = torch.zeros(*elements.shown.shape, 3).double()
         df, n_near, df_new, stretch = self.chosen.tolist()
         own = (elements.lag == 0) & (elements.site >= 0)
         if own.any():

@@ -4,14 +4,17 @@ Real numbers are value = location + scale * anomaly. Counts are standardized as 
 a log mean is placed as location + scale * output.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.families import FAMILIES, Family
+from exfam.families import FAMILIES, CensoredStudentT, Family, LogStudentT, StudentT
 from exfam.fields.networks.climate import Normal
 
+BASE_FAMILIES = ("student-t", "log-student-t", "censored-student-t")
 _COUNTS = ("negative-binomial", "poisson")
 
 Values = Float[Tensor, "batch length"]
@@ -26,6 +29,23 @@ def check_field_family(family: Family) -> None:
             f"`family` must be one of {listed} for a field, got {family.name!r}. Use the EFA "
             "estimator for other values."
         )
+
+
+def check_base_family(family: Family) -> None:
+    """Raise ExfamError unless a base can model the family's values."""
+    if not is_base_family(family):
+        raise ExfamError(
+            f"`family` must be one of {', '.join(repr(name) for name in BASE_FAMILIES)} for a "
+            f'base, without fixed degrees of freedom, got {family!r}. FieldEFA(base="none") takes '
+            "others."
+        )
+
+
+def is_base_family(family: Any) -> bool:
+    """Whether a base can model the family's values; names stand for families."""
+    if isinstance(family, str):
+        return family in BASE_FAMILIES
+    return family in (StudentT(), LogStudentT()) or type(family) is CensoredStudentT
 
 
 def counts(family: Family) -> bool:

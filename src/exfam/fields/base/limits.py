@@ -1,0 +1,94 @@
+"""Anomalies of which no more is known than that they are at most some limit."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float64
+from torch import Tensor
+
+from exfam.fields.base.conditionals import LEAST_VARIANCE, GivenOthers
+
+# Limits beyond, in standard deviations, count as this far off.
+FARTHEST = 12.0
+LEAST_PRECISION = 1e-6
+# Degrees of freedom beyond which a t is a Gaussian here.
+GAUSSIAN = 1e3
+
+Numbers = Float64[Tensor, "*shape"]
+
+
+class Moments(NamedTuple):
+    """Mean and variance of a standard Gaussian below a limit."""
+
+    mean: Numbers
+    variance: Numbers
+
+
+class Observation(NamedTuple):
+    """What stands for a number that is not known: a value, and the variance of its noise."""
+
+    value: Numbers
+    noise: Numbers
+
+
+class Evidence(NamedTuple):
+    """Rows of anomalies as others are predicted from them.
+
+    `noise`: variance by which a value may be off, 0 where it is known; `censored`: of which no more
+    is known than that it is at most `limit`. All three are None where all that is shown is known
+    """
+
+    values: Float64[Tensor, "rows columns"]
+    shown: Bool[Tensor, "rows columns"]
+    noise: Float64[Tensor, "rows columns"] | None = None
+    censored: Bool[Tensor, "rows columns"] | None = None
+    limit: Float64[Tensor, "rows columns"] | None = None
+
+    def take(self, index: Tensor) -> "Evidence":
+        """Some of the rows."""
+        return self._like(lambda part: part[index])
+
+    def first(self, n: int) -> "Evidence":
+        """The first columns."""
+        return self._like(lambda part: part[:, :n])
+
+    def _like(self, some: Callable[[Tensor], Tensor]) -> "Evidence":
+        rest = (None if part is None else some(part) for part in self[2:])
+        return Evidence(some(self.values), some(self.shown), *rest)
+
+
+def below(limit: Numbers) -> Moments:
+    """Moments of a standard Gaussian below limits."""
+    limit = limit.clamp(-FARTHEST, FARTHEST)
+    ratio = (-0.5 * limit.square() - torch.special.log_ndtr(limit)).exp() / (2 * torch.pi) ** 0.5
+    return Moments(-ratio, (1 - ratio * (limit + ratio)).clamp(1e-4, 1.0))
+
+
+def observation_below(limit: Numbers) -> Observation:
+    """The noisy observation that says of an anomaly what being at most `limit` says.
+
+    Together with the anomaly's own distribution, a standard Gaussian, it gives the mean and the
+    variance below the limit; it says nothing of any other value. The site step of expectation
+    propagation: Rasmussen & Williams (2006), Gaussian Processes, section 3.6.
+    """
+    mean, variance = below(limit)
+    precision = (1 / variance - 1).clamp_min(LEAST_PRECISION)
+    return Observation(mean / variance / precision, 1 / precision)
+
+
+def log_mass_below(limit: Numbers, given: GivenOthers, df: float) -> Numbers:
+    """log P(anomaly <= limit) of the Student t distributions of `GivenOthers.student_t`."""
+    total = df + given.number
+    scale = (given.variance.clamp_min(LEAST_VARIANCE) * (df - 2 + given.squares) / total).sqrt()
+    at = (limit - given.mean) / scale
+    return log_cdf(at, total)
+
+
+def log_cdf(at: Numbers, df: Float64[Tensor, "*#shape"]) -> Numbers:
+    """Log of the cdf of Student's t, by the Gaussian of the same probability to third order.
+
+    Wallace (1959), Bounds on normal approximations: exact to 1e-3 from 8 degrees of freedom on.
+    """
+    shrunk = (8 * df + 1) / (8 * df + 3)
+    return torch.special.log_ndtr(at.sign() * shrunk * (df * (at.square() / df).log1p()).sqrt())
