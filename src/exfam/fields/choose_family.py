@@ -13,7 +13,7 @@ from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.complete import COURSE, completed
 from exfam.fields.base.folds import Maps, some_sites
 from exfam.fields.base.panel import panel_of
-from exfam.fields.base.trials import Trials, best_of, prior_of
+from exfam.fields.base.trials import Trials, best_settings, prior_of
 from exfam.fields.data.facts import observed_own
 from exfam.fields.field_base import is_local, maps_of
 from exfam.fields.latents import log_slopes
@@ -90,7 +90,7 @@ def _tried(plan: FieldPlan, *, period: float) -> Tried:
     """Nats of held-out maps in the unit of the value, other settings being the best of a few."""
     maps = _maps(plan, period=period)
     trials = Trials(maps, COURSE, prior_of(maps, COURSE))
-    settings = best_of(trials, shrinkages=SHRINKAGES, near=NEAR)[1]
+    settings = best_settings(trials, shrinkages=SHRINKAGES, near=NEAR)[1]
     found = map_nats(trials, settings)
     slopes = _slopes(plan)
     return Tried(plan.family, found._replace(nats=found.nats + slopes[found.row]))
