@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from exfam.checks import ExfamError
 from exfam.estimator.gain import Gain
 from exfam.fields.base.choose_lags import MOST_LAGS as MOST_CHOSEN_LAGS
 from exfam.fields.base.choose_lags import choose_lags

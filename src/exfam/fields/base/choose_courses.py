@@ -11,6 +11,8 @@ from exfam.fields.base.trials import Trials, best_settings, prior_of
 
 # Courses are chosen with a few shrinkages only, and on some of many sites.
 FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
+# Multiplications of products where values are missing: there are dozens of trials.
+FEW_MULTIPLICATIONS = 1.5e9
 
 
 class Tried(NamedTuple):
@@ -22,13 +24,13 @@ class Tried(NamedTuple):
 
 
 def choose_courses(maps: Maps) -> CourseChoice:
-    """The courses under which held-out values of some of the sites are likeliest.
+    """The courses under which held-out values of some of the sites are likeliest, map by map.
 
     Effects of covariates, and more of the sites' own, must gain by more than chance.
     """
     if len(maps.panel.time) < 2:
         return CHOICES[0]
-    some = maps.of_sites(MOST_SITES)
+    some = maps.of_sites(MOST_SITES).with_lags(0)
     best = _best(some, CHOICES)
     if maps.panel.covariates is None:
         return best.choice
@@ -55,7 +57,7 @@ def _best(maps: Maps, choices: Sequence[CourseChoice]) -> Tried:
     prior = prior_of(maps, choices[0])
     tried = []
     for choice in choices:
-        trials = Trials(maps, choice, prior)
+        trials = Trials(maps, choice, prior, most=FEW_MULTIPLICATIONS)
         tried.append((*best_settings(trials, shrinkages=FEW_SHRINKAGES, near=[None]), trials))
     nats, settings, trials = max(tried, key=lambda of_choice: of_choice[0])
     return Tried(settings.courses, nats, map_nats(trials, settings))

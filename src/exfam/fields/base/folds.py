@@ -22,7 +22,7 @@ from exfam.fields.base.courses import Clock, CourseChoice, Courses, design, site
 from exfam.fields.base.effects import Effects, site_effects, without_effects
 from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
 from exfam.fields.base.limits import Evidence, log_mass_below, observation_below
-from exfam.fields.base.moments import mean_products, pairwise_products
+from exfam.fields.base.moments import MOST_MULTIPLICATIONS, mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
 
 N_FOLDS = 5
@@ -184,11 +184,19 @@ class Maps(NamedTuple):
         )
 
     def products(
-        self, courses: Courses, prior: Covariance, known: Bool[Tensor, "times"]
+        self,
+        courses: Courses,
+        prior: Covariance,
+        known: Bool[Tensor, "times"],
+        *,
+        most: float = MOST_MULTIPLICATIONS,
     ) -> Covariance:
-        """Mean products of rows of some maps, to which no other map is known."""
+        """Mean products of rows of some maps, to which no other map is known.
+
+        `most`: multiplications, where values are missing
+        """
         rows, shown = self.panel.stacked(self._anomalies(courses), known)
-        return mean_products(rows[known], shown[known], prior)
+        return mean_products(rows[known], shown[known], prior, most=most)
 
     def _anomalies(self, courses: Courses) -> Float64[Tensor, "times sites"]:
         values = self.without_effects(courses.effects)
@@ -214,13 +222,15 @@ def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:
     return [fold == k for k in range(n_folds)]
 
 
-def held_out_folds(maps: Maps, choice: CourseChoice, prior: Covariance) -> list[HeldOutMaps]:
-    """Each block of time, with courses and moments of the others."""
+def held_out_folds(
+    maps: Maps, choice: CourseChoice, prior: Covariance, *, most: float
+) -> list[HeldOutMaps]:
+    """Each block of time, with courses and moments of the others; `most`: of `Maps.products`."""
     out = []
     for held in blocks(len(maps.panel.time)):
         courses = maps.take(~held).courses(choice)
         evidence = maps.evidence(courses).take(held)
-        products = maps.products(courses, prior, ~held)
+        products = maps.products(courses, prior, ~held, most=most)
         row = held.nonzero()[:, 0]
         fold = HeldOutMaps(evidence, products, courses.scale.log(), row)
         out.append(thinned(fold))

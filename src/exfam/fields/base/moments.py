@@ -6,9 +6,11 @@ from torch import Tensor
 
 from exfam.fields.base.conditionals import OfMatrix, given_near, nearest_columns, patterns
 
-# Multiplications that expectation-maximization may take; beyond, what is missing is filled in
-# from near columns, and only its own variance is added.
-MOST_MULTIPLICATIONS = 4e10
+# Multiplications that a step of expectation-maximization may take, and what each way of showing
+# rows costs beside. Beyond, rows are taken evenly; where those were too few, what is missing is
+# filled in from near columns, and only its own variance is added.
+MOST_MULTIPLICATIONS, BESIDE = 4e10, 2e6
+FEWEST_ROWS_OF_A_COLUMN = 4
 N_NEAR = 12
 ROUNDS = 2
 
@@ -20,14 +22,21 @@ def mean_products(
     values: Rows,
     shown: Bool[Tensor, "rows columns"],
     prior: Matrix,
+    *,
+    most: float = MOST_MULTIPLICATIONS,
 ) -> Matrix:
     """Expected mean outer products under a covariance half of them and half of `prior`."""
-    values = torch.where(shown, values, 0.0)
+    values, n_columns = torch.where(shown, values, 0.0), values.shape[1]
     if bool(shown.all()):
         return values.T @ values / len(values)
     n_patterns = len(torch.unique(shown, dim=0))
-    affordable = n_patterns * float(values.shape[1]) ** 3 <= MOST_MULTIPLICATIONS
-    step = _expected if affordable else _filled
+    affordable = int(most / (float(n_columns) ** 3 + BESIDE))
+    step = _expected
+    if n_patterns > affordable and affordable >= FEWEST_ROWS_OF_A_COLUMN * n_columns:
+        some = torch.linspace(0, len(values) - 1, min(affordable, len(values))).round().long()
+        values, shown = values[some], shown[some]
+    elif n_patterns > affordable:
+        step = _filled
     covariance = prior
     for _ in range(ROUNDS):
         products = step(values, shown, covariance)

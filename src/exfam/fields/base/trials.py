@@ -19,6 +19,7 @@ from exfam.fields.base.folds import (
     kernel_of,
     nats_by_df,
 )
+from exfam.fields.base.moments import MOST_MULTIPLICATIONS
 
 # Where nothing else is tried.
 USUAL_NEAR = 22
@@ -54,11 +55,18 @@ def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
 
 
 class Trials:
-    """What settings of one choice of courses are tried on."""
+    """What settings of one choice of courses are tried on; `most`: of `Maps.products`."""
 
-    def __init__(self, maps: Maps, courses: CourseChoice, prior: Covariance) -> None:
+    def __init__(
+        self,
+        maps: Maps,
+        courses: CourseChoice,
+        prior: Covariance,
+        *,
+        most: float = MOST_MULTIPLICATIONS,
+    ) -> None:
         self.courses, self.prior, self.targets = courses, prior, maps.sites.own
-        self.folds = held_out_folds(maps, courses, prior)
+        self.folds = held_out_folds(maps, courses, prior, most=most)
         self.near = candidates(prior, self.targets)
 
     def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:

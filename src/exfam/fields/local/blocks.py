@@ -79,6 +79,9 @@ def filled_maps(maps: Maps, courses: Courses, near: NearColumns) -> FilledMaps:
     for times in torch.arange(n_times).split(at_once) if len(gaps) else ():
         rows, shown = maps.rows(courses, times)
         normal = courses.location(maps.clock.waves(panel.time[times]))
+        if courses.effects is not None and panel.covariates is not None:
+            own = courses.effects.own
+            normal = without_effects(normal, panel.covariates[times], -own)
         for some in gaps.split(SITES_AT_ONCE):
             given = given_near(rows, shown, near.take(some), n_used=N_NEAR)
             hidden, scale = ~shown[:, some], courses.scale[some]
