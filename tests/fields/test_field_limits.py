@@ -8,14 +8,14 @@ from scipy import stats
 
 from exfam.fields.base.complete import completed
 from exfam.fields.base.conditionals import OfMatrix, given_all, given_near, nearest_columns
-from exfam.fields.base.limits import below, log_cdf, observation_below
+from exfam.fields.base.limits import log_cdf, moments_below, observation_below
 from fields.test_field_base import by_definition, field_maps, random_covariance, rows
 
 LIMITS = torch.tensor([-4.0, -1.0, 0.0, 0.7, 2.5]).double()
 
 
 def test_moments_below_a_limit_are_those_of_a_truncated_gaussian():
-    mean, variance = below(LIMITS)
+    mean, variance = moments_below(LIMITS)
     for limit, m, v in zip(LIMITS.tolist(), mean, variance, strict=True):
         truncated = stats.truncnorm(-np.inf, limit)
         assert_allclose([m, v], [truncated.mean(), truncated.var()], rtol=1e-6)
@@ -23,7 +23,7 @@ def test_moments_below_a_limit_are_those_of_a_truncated_gaussian():
 
 def test_evidence_below_a_limit_gives_these_moments_back():
     value, noise = observation_below(LIMITS)
-    mean, variance = below(LIMITS)
+    mean, variance = moments_below(LIMITS)
     assert_allclose(value / (1 + noise), mean, rtol=1e-9)
     assert_allclose(noise / (1 + noise), variance, rtol=1e-9)
     far = observation_below(torch.tensor([-1e6, 1e6]).double())

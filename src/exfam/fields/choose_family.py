@@ -32,7 +32,7 @@ ROOTS = (1, 2, 3)
 SKEWED = 0.1
 
 
-class Tried(NamedTuple):
+class TriedFamily(NamedTuple):
     """A family, and what it makes of held-out maps."""
 
     family: Family
@@ -86,14 +86,14 @@ def _maps(plan: FieldPlan, *, period: float) -> Maps:
     return completed(maps_of(plan.standardized(), period=period)[0].of_sites(MOST_SITES))
 
 
-def _tried(plan: FieldPlan, *, period: float) -> Tried:
+def _tried(plan: FieldPlan, *, period: float) -> TriedFamily:
     """Nats of held-out maps in the unit of the value, other settings being the best of a few."""
     maps = _maps(plan, period=period)
     trials = Trials(maps, COURSE, prior_of(maps, COURSE))
     settings = best_settings(trials, shrinkages=SHRINKAGES, near=NEAR)[1]
     found = map_nats(trials, settings)
     slopes = _slopes(plan)
-    return Tried(plan.family, found._replace(nats=found.nats + slopes[found.row]))
+    return TriedFamily(plan.family, found._replace(nats=found.nats + slopes[found.row]))
 
 
 def _slopes(plan: FieldPlan) -> Float64[Tensor, "times"]:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.folds import Maps, kernel_of
-from exfam.fields.base.limits import below
+from exfam.fields.base.limits import moments_below
 
 ROUNDS, SWEEPS, START_ROUNDS = 6, 3, 20
 # What is normal while drawing; later it is chosen.
@@ -52,7 +52,7 @@ def _start(maps: Maps, generator: torch.Generator) -> Values:
     mean = values.sum(0) / count
     spread = _spread(torch.where(shown, values - mean, 0.0).square(), shown)
     for _ in range(START_ROUNDS):
-        under = below((limit - mean) / spread)
+        under = moments_below((limit - mean) / spread)
         filled = torch.where(exact, values, mean + spread * under.mean)
         mean = torch.where(shown, filled, 0.0).sum(0) / count
         left = torch.where(exact, 0.0, spread.square() * under.variance)

@@ -18,7 +18,7 @@ GAUSSIAN = 1e3
 Numbers = Float64[Tensor, "*shape"]
 
 
-class Moments(NamedTuple):
+class CutMoments(NamedTuple):
     """Mean and variance of a standard Gaussian below a limit."""
 
     mean: Numbers
@@ -58,11 +58,11 @@ class Evidence(NamedTuple):
         return Evidence(some(self.values), some(self.shown), *rest)
 
 
-def below(limit: Numbers) -> Moments:
+def moments_below(limit: Numbers) -> CutMoments:
     """Moments of a standard Gaussian below limits."""
     limit = limit.clamp(-FARTHEST, FARTHEST)
     ratio = (-0.5 * limit.square() - torch.special.log_ndtr(limit)).exp() / (2 * torch.pi) ** 0.5
-    return Moments(-ratio, (1 - ratio * (limit + ratio)).clamp(1e-4, 1.0))
+    return CutMoments(-ratio, (1 - ratio * (limit + ratio)).clamp(1e-4, 1.0))
 
 
 def observation_below(limit: Numbers) -> Observation:
@@ -72,7 +72,7 @@ def observation_below(limit: Numbers) -> Observation:
     variance below the limit; it says nothing of any other value. The site step of expectation
     propagation: Rasmussen & Williams (2006), Gaussian Processes, section 3.6.
     """
-    mean, variance = below(limit)
+    mean, variance = moments_below(limit)
     precision = (1 / variance - 1).clamp_min(LEAST_PRECISION)
     return Observation(mean / variance / precision, 1 / precision)
 
