@@ -1,8 +1,9 @@
-"""Fields: CPU seconds and peak memory of FieldEFA by the number of sites, with its peers beside it.
+"""Fields: CPU seconds and peak memory of our models by the number of sites, their peers beside.
 
     python benchmarks/fields.py
 
-A step is forward, backward and AdamW on one map of places drawn evenly over most of the globe.
+A step of a network is forward, backward and AdamW on one map of places drawn evenly over most of
+the globe.
 Every row is a process of its own, so that its peak memory is its own, the imports' (shown first)
 among it. Times are CPU seconds (user + sys) of one thread, after a first step that is not
 counted. Kriging and the Gaussian process predict each value of a map from all others; PyKrige
@@ -28,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from exfam.families import Gaussian
-from exfam.fields import FieldEFA
+from exfam.fields import FieldEFA, FieldGaussian
 from exfam.fields.declarations import FieldNetworkParameters
 from exfam.fields.networks.assemble import build_field_network, field_shape
 from exfam.fields.networks.climate import fit_climate
@@ -42,7 +43,8 @@ FULL = (50, 100, 200, 500, 1000, 2000)
 LOCAL = (500, 2000, 5000, 10_000, 20_000)
 FEW = (50, 100, 200, 500)
 # Attention costs more than what is linear in the sites from about here on.
-LEAST = {"full": 200, "local": 500}
+BASES, BASE_MAPS = (2500, 5000, 10_000, 20_000), 100
+LEAST = {"full": 200, "local": 500, "base": 2500}
 SECONDS_PER_ROW = 1.5
 AFFORDABLE_SECONDS = 30.0
 FIT_SECONDS = 60.0
@@ -122,6 +124,21 @@ def prediction(n_sites: int) -> float:
         return median_seconds(lambda: model.value_eta(batch))
 
 
+def base_fit(n_sites: int) -> float:
+    """Of FieldGaussian, all choices made, to maps that are complete."""
+    groups = field(n_sites, BASE_MAPS)
+    start = time.process_time()
+    FieldGaussian().fit(groups)
+    return time.process_time() - start
+
+
+def base_prediction(n_sites: int) -> float:
+    """Of one map by FieldGaussian."""
+    groups = field(n_sites, BASE_MAPS)
+    model = FieldGaussian().fit(groups)
+    return median_seconds(lambda: model.predict(groups[:1]))
+
+
 def left_out(fit: Callable[..., torch.nn.Module], n_sites: int) -> float:
     """Each value of a map given all others, by a part that is fitted already."""
     groups = field(n_sites)
@@ -181,6 +198,8 @@ MEASURES: dict[str, Callable[[int], float]] = {
     "full": lambda n: training_step(n, None),
     "local": lambda n: training_step(n, N_NEIGHBORS),
     "predict": prediction,
+    "base": base_fit,
+    "predict base": base_prediction,
     "exact Gaussian process, leave-one-out": lambda n: left_out(fit_gaussian_process, n),
     "ordinary kriging, leave-one-out": lambda n: left_out(fit_kriging, n),
     "PyKrige, leave-one-out (peer)": pykrige_left_out,
@@ -204,9 +223,9 @@ def exponent(seconds: dict[int, float], *, least: int) -> float:
     return float(np.polyfit(np.log(sites), np.log(spent), 1)[0])
 
 
-def show_steps(what: str, sizes: tuple[int, ...], *, title: str, most: float) -> None:
+def show_sizes(what: str, sizes: tuple[int, ...], *, title: str, most: float) -> None:
     table = Table(title=title)
-    for name in ("sites", "CPU s a step", "peak GB"):
+    for name in ("sites", "CPU s", "peak GB"):
         table.add_column(name, justify="right")
     seconds = {}
     for n in sizes:
@@ -263,11 +282,15 @@ def main() -> None:
         print(json.dumps([MEASURES[row[0]](int(row[1])), peak_gb()]))
         return
     console.print(f"peak memory of the imports alone: {peak_gb():.2f} GB\n")
-    show_steps("full", FULL, title="a step, all sites attend to all", most=2.0)
+    show_sizes("full", FULL, title="a step, all sites attend to all", most=2.0)
     title = f"a step, each attends to its {N_NEIGHBORS} nearest"
-    show_steps("local", LOCAL, title=title, most=1.1)
+    show_sizes("local", LOCAL, title=title, most=1.1)
     seconds, peak = measured("predict", LOCAL[-1])
     console.print(f"prediction of a map of {LOCAL[-1]:,} sites: {seconds:.2f} s, {peak:.2f} GB\n")
+    title = f"FieldGaussian, fit to {BASE_MAPS} maps, all choices made"
+    show_sizes("base", BASES, title=title, most=1.1)
+    seconds, peak = measured("predict base", BASES[-1])
+    console.print(f"prediction of a map of {BASES[-1]:,} sites: {seconds:.2f} s, {peak:.2f} GB\n")
     show_peers()
     show_fits()
 

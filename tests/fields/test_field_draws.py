@@ -340,3 +340,24 @@ def test_regressions_need_two_values_of_a_site(kind):
     once = FULL[FULL.day == FULL.site.map(day_of)]
     with pytest.raises(DataError, match="at least 2 observed values of some site"):
         make(kind).fit(once)
+
+
+def test_joint_draws_from_all_columns_reproduce_the_conditionals():
+    model = make("field-gaussian").fit(field_frame(n_days=60, missing=0.0))
+    part = model.members_[0].value_part
+    part.chosen[2] = 0  # each value is predicted from all others, not from the nearest
+    part._known = None
+    first, second = 1, 3
+    hidden = a_day(missing=(first, second))
+    draws = model.sample(hidden, n=6000, seed=1)[:, [first, second]]
+    alone = model.predict_dist(hidden)
+    assert_allclose(draws.mean(0), alone.mean[[first, second]], atol=0.06 * alone.sd[first])
+    assert_allclose(draws.std(0), alone.sd[[first, second]], rtol=0.05)
+    # Means are linear: what one value moves the other by is the slope among the draws.
+    seen = [
+        model.predict(hidden.assign(v=hidden.v.where(hidden.index != hidden.index[second], value)))
+        for value in (0.0, 1.0)
+    ]
+    covariance = np.cov(draws.T)
+    slope = covariance[0, 1] / covariance[1, 1]
+    assert_allclose(slope, (seen[1] - seen[0])[first], atol=0.06)

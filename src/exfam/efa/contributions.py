@@ -151,8 +151,8 @@ def contributions(
 def _candidates(batch: Batch, code: np.ndarray) -> tuple[Where, Int64[Tensor, "rows"]]:
     """Targets with a known candidate, and their candidates."""
     of_batch = torch.from_numpy(code.astype(np.int64))[batch.element]
-    where = (batch.target & (of_batch >= 0)).nonzero(as_tuple=True)
-    return where, of_batch[where]
+    row, position = (batch.target & (of_batch >= 0)).nonzero(as_tuple=True)
+    return (row, position), of_batch[row, position]
 
 
 def _of_base(
