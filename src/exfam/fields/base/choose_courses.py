@@ -6,7 +6,8 @@ from typing import NamedTuple
 from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.effects import SHARES, EffectChoice
-from exfam.fields.base.folds import Maps
+from exfam.fields.base.folds import Maps, blocks
+from exfam.fields.base.trends import SHARES as SHARES_OF_SLOPES
 from exfam.fields.base.trials import Trials, best_settings, prior_of
 
 # Courses are chosen with a few shrinkages only, and on some of many sites.
@@ -26,25 +27,40 @@ class Tried(NamedTuple):
 def choose_courses(maps: Maps) -> CourseChoice:
     """The courses under which held-out values of some of the sites are likeliest, map by map.
 
-    Effects of covariates, and more of the sites' own, must gain by more than chance.
+    Effects of covariates, more of the sites' own, and slopes in time must gain by more than chance.
     """
     if len(maps.panel.time) < 2:
         return CHOICES[0]
     some = maps.of_sites(MOST_SITES).with_lags(0)
-    best = _best(some, CHOICES)
+    return _with_trend(some, _with_effects(some, _best(some, CHOICES))).choice
+
+
+def _with_effects(maps: Maps, best: Tried) -> Tried:
+    """With effects of covariates, and more of the sites' own, where these gain."""
     if maps.panel.covariates is None:
-        return best.choice
+        return best
     common, *others = SHARES
     found = [
-        _best(some, [choice._replace(effects=EffectChoice(common, beside)) for choice in CHOICES])
+        _best(maps, [choice._replace(effects=EffectChoice(common, beside)) for choice in CHOICES])
         for beside in (False, True)
     ]
     tried = max(found, key=lambda tried: tried.nats)
     if tried.of_maps.gain_on(best.of_maps).low <= 0:
-        return best.choice
+        return best
     effects = [EffectChoice(share, _effects(tried).beside) for share in others]
-    own = _best(some, [tried.choice._replace(effects=choice) for choice in effects])
-    return own.choice if own.of_maps.gain_on(tried.of_maps).low > 0 else tried.choice
+    own = _best(maps, [tried.choice._replace(effects=choice) for choice in effects])
+    return own if own.of_maps.gain_on(tried.of_maps).low > 0 else tried
+
+
+def _with_trend(maps: Maps, best: Tried) -> Tried:
+    """With slopes in time where these gain, in the last block too, which is ahead of the others."""
+    last = blocks(len(maps.panel.time))[-1].nonzero()[0, 0]
+    found = [_best(maps, [best.choice._replace(trend=share)]) for share in SHARES_OF_SLOPES]
+    for tried in sorted(found, key=lambda tried: -tried.nats):
+        ahead = tried.of_maps.since(last).gain_on(best.of_maps)
+        if min(tried.of_maps.gain_on(best.of_maps).low, ahead.nats) > 0:
+            return tried
+    return best
 
 
 def _effects(tried: Tried) -> EffectChoice:

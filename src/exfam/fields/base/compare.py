@@ -27,6 +27,10 @@ class MapNats(NamedTuple):
         """Some of the maps."""
         return MapNats(*(part[index] for part in self))
 
+    def since(self, row: Int64[Tensor, ""]) -> "MapNats":
+        """The maps from a row on."""
+        return self.take(self.row >= row)
+
     def gain_on(self, other: "MapNats") -> Gain:
         """What these nats have more than others, by blocks of the maps that both have."""
         ours = self.take(torch.isin(self.row, other.row))

@@ -30,12 +30,13 @@ Shown = Bool[Tensor, "times sites"]
 class CourseChoice(NamedTuple):
     """Harmonics of the year, and how much of the waves is a site's own: the rest is a plane's.
 
-    `effects`: of covariates; None for none
+    `effects`: of covariates, `trend`: how much of a slope in time is a site's own; None for none
     """
 
     n_harmonics: int
     own: float
     effects: EffectChoice | None = None
+    trend: float | None = None
 
 
 CHOICES = (
@@ -53,24 +54,26 @@ class Clock(NamedTuple):
     @property
     def n_waves(self) -> int:
         """Columns of `waves`."""
-        return 2 * MOST_HARMONICS + 2 * DAILY_HARMONICS
+        return 2 * MOST_HARMONICS + 2 * DAILY_HARMONICS + 1
 
     def waves(
         self, time: Float64[Tensor, "*shape"], n_harmonics: int = MOST_HARMONICS
     ) -> Float64[Tensor, "*shape waves"]:
-        """cos and sin of the year, then of the day; 0 where they do not count."""
+        """cos and sin of the year, then of the day, 0 where they do not count; then the year."""
         year = harmonics(angle(time, self.period), MOST_HARMONICS)
         day = harmonics(angle(time, DAY), DAILY_HARMONICS)
         year = torch.where(torch.arange(year.shape[-1]) < 2 * n_harmonics, year, 0.0)
         daily = n_harmonics > 0 and self.step < MOST_STEP_OF_DAYS
-        return torch.cat([year, day if daily else torch.zeros_like(day)], -1)
+        day = day if daily else torch.zeros_like(day)
+        return torch.cat([year, day, time[..., None] / self.period], -1)
 
 
 @dataclass(frozen=True, eq=False)
 class Courses:
     """value = level + (waves - center) . wave + covariates . effect + scale * anomaly.
 
-    `plane`: waves of a new site, linear in its place and its covariates
+    The last of the waves is time itself. `plane`: waves of a new site, linear in its place and its
+    covariates
     """
 
     level: Float64[Tensor, "sites"]
@@ -108,7 +111,7 @@ def site_courses(
     own: float,
     n_plain: int | None = None,
 ) -> Courses:
-    """Least squares site by site; waves are drawn to a plane in the sites' places.
+    """Least squares site by site, without a slope; waves are drawn to a plane in the sites' places.
 
     `n_plain`: terms of the plane that are no covariates; all if None
     """
@@ -122,7 +125,7 @@ def site_courses(
     squares = squares + torch.diag(ridge)
     ols = torch.linalg.solve(squares, (values.T @ x)[..., None])[..., 0]
     by_count = count.sqrt()[:, None]
-    fit = _plane(by_count * terms, by_count * ols[:, 1:], n_plain or terms.shape[1])
+    fit = plane_of(by_count * terms, by_count * ols[:, 1:], n_plain or terms.shape[1])
     wave = own * ols[:, 1:] + (1 - own) * (terms @ fit)
     moved = torch.where(shown, values - x[:, 1:] @ wave.T, 0.0)
     level = moved.sum(0) / count.clamp_min(1)
@@ -134,7 +137,7 @@ def site_courses(
     return Courses(level, wave @ directions.T, scale, center, fit @ directions.T)
 
 
-def _plane(
+def plane_of(
     terms: Float64[Tensor, "sites terms"], waves: Float64[Tensor, "sites waves"], n_plain: int
 ) -> Float64[Tensor, "terms waves"]:
     """Least squares, with the last terms where that predicts left-out sites better."""
@@ -159,11 +162,14 @@ def _left_out(
 def design(
     waves: Float64[Tensor, "times waves"],
 ) -> tuple[Float64[Tensor, "waves"], Float64[Tensor, "waves d"], Float64[Tensor, "times columns"]]:
-    """The mean of the waves, their directions, and 1 and these as columns of a regression."""
+    """The mean of the waves, their directions, and 1 and these as columns of a regression.
+
+    Time itself is in none of them.
+    """
     center = waves.mean(0)
-    directions = _directions(waves - center)
-    ones = torch.ones(len(waves), 1).to(waves)
-    return center, directions, torch.cat([ones, (waves - center) @ directions], 1)
+    centered = torch.cat([(waves - center)[:, :-1], torch.zeros_like(waves[:, -1:])], 1)
+    directions = _directions(centered)
+    return center, directions, torch.cat([torch.ones_like(waves[:, :1]), centered @ directions], 1)
 
 
 def _directions(centered: Float64[Tensor, "times waves"]) -> Float64[Tensor, "waves directions"]:

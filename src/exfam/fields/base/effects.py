@@ -70,7 +70,7 @@ def site_effects(
     Common coefficients weigh sites by what they say. Each site's own have them as a prior that
     counts as a usual site's observations do, (1 - own) / own times.
     """
-    left = _left(torch.cat([values[..., None], covariates], -1), shown, x)
+    left = beside_courses(torch.cat([values[..., None], covariates], -1), shown, x)
     parts = list((left / _relative_noise(left, shown)[:, None]).unbind(-1))
     if choice.beside and len(points) > 1:
         around = _around(points, n_flat)
@@ -110,7 +110,7 @@ def _coefficients(
     return Effects(torch.linalg.solve(squares + prior, right[..., None])[..., 0], common)
 
 
-def _left(
+def beside_courses(
     columns: Covariates, shown: Bool[Tensor, "times sites"], x: Float64[Tensor, "times columns"]
 ) -> Covariates:
     """What the courses of each site leave of some columns; 0 where nothing is shown."""

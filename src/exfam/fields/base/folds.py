@@ -24,6 +24,7 @@ from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
 from exfam.fields.base.limits import Evidence, log_mass_below, observation_below
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS, mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
+from exfam.fields.base.trends import site_slopes
 
 N_FOLDS = 5
 DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0)
@@ -117,25 +118,30 @@ class Maps(NamedTuple):
     def courses(self, choice: CourseChoice) -> Courses:
         """The courses of a choice from these maps."""
         panel, waves = self.panel, self.clock.waves(self.panel.time, choice.n_harmonics)
-        effects = None
+        effects, slopes = None, None
         if choice.effects is not None and panel.covariates is not None:
+            x = design(waves)[2]
+            x = x if choice.trend is None else torch.cat([x, _centered(waves[:, -1:])], 1)
             effects = site_effects(
                 panel.values,
                 panel.shown,
-                design(waves)[2],
+                x,
                 panel.covariates,
                 choice=choice.effects,
                 points=self.sites.points,
                 n_flat=self.sites.n_flat,
             )
+        values, terms = self.without_effects(effects), self.sites.terms
+        if choice.trend is not None:
+            x, n_plain = design(waves)[2], 1 + self.sites.n_flat
+            slopes = site_slopes(
+                values, panel.shown, x, waves[:, -1], terms, own=choice.trend, n_plain=n_plain
+            )
+            values = slopes.without(values)
         courses = site_courses(
-            self.without_effects(effects),
-            panel.shown,
-            waves,
-            self.sites.terms,
-            own=choice.own,
-            n_plain=1 + self.sites.n_flat,
+            values, panel.shown, waves, terms, own=choice.own, n_plain=1 + self.sites.n_flat
         )
+        courses = courses if slopes is None else slopes.added_to(courses)
         return replace(courses, effects=effects)
 
     def without_effects(
@@ -206,6 +212,10 @@ class Maps(NamedTuple):
 def some_sites(n_sites: int, most: int) -> Int64[Tensor, "some"]:
     """At most so many sites, evenly taken."""
     return torch.linspace(0, n_sites - 1, min(most, n_sites)).round().long()
+
+
+def _centered(time: Float64[Tensor, "times one"]) -> Float64[Tensor, "times one"]:
+    return time - time.mean()
 
 
 def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:
