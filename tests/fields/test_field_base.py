@@ -18,7 +18,7 @@ from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of, n_number
 from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.moments import mean_products, pairwise_products
-from exfam.fields.base.new_sites import extend
+from exfam.fields.base.new_sites import TAILS, Calibration, extend
 from exfam.fields.base.panel import Panel
 
 
@@ -280,3 +280,23 @@ def test_the_globe_has_no_edges():
     around = torch.tensor([[0.0, 0.0], [0.0, 90.0], [0.0, 180.0], [0.0, -90.0]]).double()
     everywhere = fit_frame(around, metric="haversine")
     assert torch.isfinite(everywhere.points(around, metric="haversine")).all()
+
+
+def test_tails_of_new_sites_keep_the_variance_but_for_its_stretch():
+    eta = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)).double()
+    found = Calibration(80.0, 1.7, 5.0).of(eta)
+    assert_allclose(StudentT().variance(found), 1.7 * StudentT().variance(eta))
+    assert_allclose(StudentT().parameters(found)[2], 5.0)
+    assert_allclose(found[:, 0], eta[:, 0])
+
+
+def test_tails_of_new_sites_are_as_heavy_as_sites_are_different():
+    random = np.random.default_rng(0)
+    maps = field_maps(n_sites=60, n_lags=0)
+    usual = random.normal(size=60)
+    odd = np.where(np.arange(60) % 12 == 0, 8.0, 0.2) * usual
+    tails = []
+    for level in (usual, odd / odd.std()):
+        moved = maps.panel.values + 3 * torch.from_numpy(level)
+        tails.append(fit_base(maps.with_values(moved)).calibration.tails)
+    assert tails[1] < tails[0] and tails[1] in TAILS

@@ -1,5 +1,6 @@
 """Sites that a fit did not see: what is normal there, and what the anomalies of others say."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from exfam.fields.base.limits import Evidence, log_cdf
 MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9
 FEWEST_SITES, FEWEST_ROWS = 3, 10
 DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
+TAILS = (MOST_DF, 80.0, 30.0, 20.0, 14.0, 10.0, 8.0, 6.0, 5.0, 4.0)
 # Of the squared standardized error, in sites: what a few sites say is drawn to 1.
 USUAL_SITES = 5.0
 
@@ -128,13 +130,23 @@ def _bordered(
 
 
 class Calibration(NamedTuple):
-    """Degrees of freedom of anomalies at new sites, and what their squared scale is multiplied by.
+    """How wide distributions at new sites are, by sites of the fit left out one by one.
 
-    Of sites of the fit, each left out and predicted as a new one.
+    `df`: by which unusual others widen them; `stretch`: what their variance is multiplied by;
+    `tails`: their degrees of freedom. What a level may be off is shared by all values of a site and
+    is not known better for many others around: tails are as heavy as sites are different.
     """
 
     df: float
     stretch: float
+    tails: float
+
+    def of(self, eta: Float64[Tensor, "*shape 3"]) -> Float64[Tensor, "*shape 3"]:
+        """Parameters at new sites, from those of a conditional with these degrees of freedom."""
+        location, log_scale, log_excess = eta.unbind(-1)
+        excess = torch.full_like(log_excess, self.tails - 2)
+        wider = math.log(self.stretch) + (2 / log_excess.exp()).log1p() - (2 / excess).log1p()
+        return torch.stack([location, log_scale + 0.5 * wider, excess.log()], -1)
 
 
 def calibrate(
@@ -150,7 +162,7 @@ def calibrate(
     """
     n_sites, n_maps = len(courses.level), len(maps.panel.time)
     if n_sites < FEWEST_SITES:
-        return Calibration(DEGREES[0], 1.0)
+        return Calibration(DEGREES[0], 1.0, TAILS[0])
     n_rows = min(n_maps, MOST_ROWS, max(FEWEST_ROWS, int(MOST_NUMBERS / float(n_sites) ** 3)))
     index = torch.linspace(0, n_maps - 1, n_rows).round().long()
     evidence = maps.evidence(courses).take(index).first(n_sites)
@@ -160,7 +172,7 @@ def calibrate(
     normal = surfaces.of_others(some)
     values = maps.without_effects(courses.effects, new=True)
     at_limit = maps.at_limit().without_effects(courses.effects, new=True)
-    nats, errors = torch.zeros(len(DEGREES)).double(), []
+    left_out, errors = list[LeftOut](), []
     for k, site in enumerate(some.tolist()):
         there = shown[:, site].nonzero()[:, 0]
         if not len(there):
@@ -169,26 +181,37 @@ def calibrate(
         value = values[index[there], site]
         location = _course_of_others(maps, courses, site, index[there]) + normal.level[k]
         found = [_placed(of_site, df, location, normal.of(k)) for df in DEGREES]
-        under = None if censored is None else censored[there, site]
+        under = torch.zeros_like(there, dtype=torch.bool)
+        under = under if censored is None else censored[there, site]
         limit = at_limit[index[there], site]
-        nats += torch.stack([_nats(value, eta, under, limit) for eta in found])
+        left_out.append(LeftOut(value, torch.stack(found, 1), under, limit))
         errors.append(((value - found[0][:, 0]) / found[0][:, 1].exp()).square().mean())
     stretch = (torch.stack(errors).sum() + USUAL_SITES) / (len(errors) + USUAL_SITES)
-    return Calibration(DEGREES[int(nats.argmax())], float(stretch))
+    every = LeftOut(*(torch.cat(part) for part in zip(*left_out, strict=True)))
+    able = [Calibration(df, float(stretch), tails) for df in DEGREES for tails in TAILS]
+    return max(able, key=every.nats)
 
 
-def _nats(
-    value: Float64[Tensor, "rows"],
-    eta: Float64[Tensor, "rows 3"],
-    censored: Bool[Tensor, "rows"] | None,
-    limit: Float64[Tensor, "rows"],
-) -> Float64[Tensor, ""]:
-    """Of values, or of no more than that they are at most the limit."""
-    nats = StudentT().log_prob(value, eta)
-    if censored is not None:
-        location, scale, df = StudentT().parameters(eta)
-        nats = torch.where(censored, log_cdf((limit - location) / scale, df), nats)
-    return nats.sum()
+class LeftOut(NamedTuple):
+    """Values of sites left out, and their conditionals by `DEGREES`.
+
+    `censored`: of which no more is known than that they are at most `limit`
+    """
+
+    value: Float64[Tensor, "rows"]
+    eta: Float64[Tensor, "rows degrees 3"]
+    censored: Bool[Tensor, "rows"]
+    limit: Float64[Tensor, "rows"]
+
+    def nats(self, calibration: Calibration) -> float:
+        """The log density of all values."""
+        eta = calibration.of(self.eta[:, DEGREES.index(calibration.df)])
+        nats = StudentT().log_prob(self.value, eta)
+        if bool(self.censored.any()):
+            location, scale, df = StudentT().parameters(eta)
+            below = log_cdf((self.limit - location) / scale, df)
+            nats = torch.where(self.censored, below, nats)
+        return float(nats.sum())
 
 
 def _course_of_others(

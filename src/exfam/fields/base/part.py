@@ -19,7 +19,7 @@ from exfam.fields.base.folds import (
 )
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel, n_numbers
-from exfam.fields.base.new_sites import Extended, extend
+from exfam.fields.base.new_sites import Calibration, Extended, extend
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
@@ -65,8 +65,8 @@ class FieldBasePart(nn.Module):
         self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
         n = shape.n_sites
         self.products = nn.Buffer(torch.eye(n * (shape.lags + 1)).double())
-        # Shrinkage, degrees of freedom, columns (0 for all); of new sites: degrees and stretch.
-        self.chosen = nn.Buffer(torch.tensor([1.0, MOST_DF, 0.0, MOST_DF, 1.0]).double())
+        # Shrinkage, degrees of freedom, columns (0 for all); of new sites: degrees, stretch, tails.
+        self.chosen = nn.Buffer(torch.tensor([1.0, MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF]).double())
         self._known: Known | None = None
 
     def take(self, base: FieldBase, frame: Frame) -> "FieldBasePart":
@@ -88,20 +88,19 @@ class FieldBasePart(nn.Module):
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
         known = self.known()
-        df, df_new, stretch = (float(self.chosen[k]) for k in (1, 3, 4))
+        df, calibration = float(self.chosen[1]), Calibration(*self.chosen[3:].tolist())
         used = torch.zeros(len(elements.points), dtype=torch.bool)
         used[elements.place[elements.shown & (elements.place >= 0)]] = True
         eta = torch.zeros(*elements.shown.shape, 3).double()
         observed = used.nonzero()[:, 0]
         own = (elements.lag == 0) & (elements.site >= 0)
         eta = self._of_targets(eta, elements, known, observed, own, df=df)
-        widen = torch.tensor([0.0, 0.5, 0.0]).double() * torch.tensor(stretch).double().log()
         for some in [observed, *(~used).nonzero()[:, 0].split(PLACES_AT_ONCE)]:
             new = (elements.lag == 0) & torch.isin(elements.place, some) & (elements.place >= 0)
             if new.any():
                 places = torch.cat([observed, some[~used[some]]])
-                eta = self._of_targets(eta, elements, known, places, new, df=df_new)
-                eta = torch.where(new[..., None], eta + widen, eta)
+                eta = self._of_targets(eta, elements, known, places, new, df=calibration.df)
+                eta = torch.where(new[..., None], calibration.of(eta), eta)
         return elements.placed(eta)
 
     def known_rows(self, batch: Batch) -> KnownRows:

@@ -10,6 +10,7 @@ from exfam.fields.base.conditionals import MOST_DF, OfBlocks, given_near
 from exfam.fields.base.elements import FieldElements, NormalPart, rows_of
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import JITTER, MovingKernel, n_numbers
+from exfam.fields.base.new_sites import Calibration
 from exfam.fields.local.local_fit import MOST_NEAR, LocalBase
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
@@ -36,8 +37,8 @@ class LocalBasePart(nn.Module):
         self.near = nn.Buffer(torch.zeros(shape.n_sites, n_near, dtype=torch.int64))
         eye = torch.eye(1 + n_near).double()
         self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
-        # Degrees of freedom, columns; of new sites: degrees and stretch.
-        self.chosen = nn.Buffer(torch.tensor([MOST_DF, 0.0, MOST_DF, 1.0]).double())
+        # Degrees of freedom, columns; of new sites: degrees, stretch and tails.
+        self.chosen = nn.Buffer(torch.tensor([MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF]).double())
 
     def take(self, base: LocalBase, frame: Frame) -> "LocalBasePart":
         """The part with what a base has learned."""
@@ -63,7 +64,8 @@ class LocalBasePart(nn.Module):
         column = torch.where(there, elements.lag * self.n_sites + elements.site, n_columns)
         rows, shown = rows_of(elements, column, n_columns)[:2]
         eta = torch.zeros(*elements.shown.shape, 3).double()
-        df, n_near, df_new, stretch = self.chosen.tolist()
+        df, n_near, *of_new = self.chosen.tolist()
+        calibration = Calibration(*of_new)
         own = (elements.lag == 0) & (elements.site >= 0)
         if own.any():
             targets, back = elements.site[own].unique(return_inverse=True)
@@ -74,8 +76,7 @@ class LocalBasePart(nn.Module):
             new = (elements.lag == 0) & torch.isin(elements.place, places)
             if new.any():
                 given = given_near(rows, shown, self._new(elements, places), n_used=1 + MOST_NEAR)
-                found = given.student_t(df_new)
-                found[..., 1] += 0.5 * torch.tensor(stretch).double().log()
+                found = calibration.of(given.student_t(calibration.df))
                 eta[new] = found[new.nonzero()[:, 0], elements.place[new] - places[0]]
         return elements.placed(eta)
 
