@@ -26,6 +26,7 @@ from exfam.families import (
     Ordinal,
     PerItem,
     Poisson,
+    RoundedRootStudentT,
     RoundedStudentT,
     Scaled,
     StudentT,
@@ -134,6 +135,12 @@ def censored(root: int, scale: float = 1.0) -> Case:
     return Case(family, inner, scale=scale, offset=(0.5, 0.0, 4.0))
 
 
+def rounded_root(root: int) -> Case:
+    """Of tails in which all moments are ordinary numbers."""
+    family = RoundedRootStudentT(root)
+    return Case(family, family, offset=(1.5, 0.0, 4.0))
+
+
 def rounded(start: int = 0, atoms: tuple[int, ...] = ()) -> Case:
     """Of tails in which double precision still knows one count from the next."""
     family = RoundedStudentT(start, atoms)
@@ -169,6 +176,8 @@ CASES = {
     "poisson": plain(Poisson()),
     "poisson v1": plain(Poisson(shift=1)),
     "poisson v2": plain(Poisson(link="one-plus-exp")),
+    "rounded-root-student-t": rounded_root(2),
+    "rounded-root-student-t of counts": rounded_root(1),
     "rounded-student-t": rounded(),
     "rounded-student-t from one": rounded(start=1),
     "rounded-student-t with atoms": rounded(atoms=(0, 2, 40)),
@@ -271,6 +280,41 @@ class Censored:
         return self._moment(2 * self.root) - self.mean() ** 2
 
 
+class RoundedRoot:
+    """Mass and cdf of a power of Student's t, rounded to counts, one for each row."""
+
+    def __init__(self, latent: Any, root: int):
+        self.latent, self.root = latent, root
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        edge = (np.floor(np.maximum(value, 0)) + 0.5) ** (1 / self.root)
+        return np.where(value < 0, 0.0, self.latent.cdf(edge))
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        x, weight = np.polynomial.legendre.leggauss(40)
+        low = np.maximum(value - 0.5, 0.5) ** (1 / self.root)
+        width = (value + 0.5) ** (1 / self.root) - low
+        mass = np.zeros(value.shape)
+        for piece, k in itertools.product(range(20), range(40)):
+            at = (piece + (x[k] + 1) / 2) / 20
+            mass = mass + weight[k] * width / 40 * self.latent.pdf(low + width * at)
+        with np.errstate(divide="ignore"):
+            return np.log(np.where(value <= 0, self.cdf(value), mass))
+
+    def _moment(self, weigh: Any) -> np.ndarray:
+        total = 0.0
+        for count in np.arange(200_000).reshape(-1, 1000):
+            edge = (count[:, None] + 0.5) ** (1 / self.root)
+            total = total + (weigh(count)[:, None] * self.latent.sf(edge)).sum(0)
+        return total
+
+    def mean(self) -> np.ndarray:
+        return self._moment(np.ones_like)
+
+    def var(self) -> np.ndarray:
+        return self._moment(lambda count: 2 * count + 1) - self.mean() ** 2
+
+
 class Rounded:
     """Mass and cdf of Student's t of the logarithm, rounded to counts, one for each row."""
 
@@ -345,6 +389,9 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
     if isinstance(family, CensoredStudentT):
         df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
         return Censored(stats.t(df, first, np.exp(eta[:, 1])), family.root)
+    if isinstance(family, RoundedRootStudentT):
+        df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
+        return RoundedRoot(stats.t(df, first, np.exp(eta[:, 1])), family.root)
     if isinstance(family, RoundedStudentT):
         smooth = stats.t(1 + np.exp(eta[:, 2]), first, np.exp(eta[:, 1]))
         atoms = [stats.rv_discrete(values=([k], [1.0])) for k in family.atoms]

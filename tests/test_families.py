@@ -19,6 +19,7 @@ from exfam.families import (
     NegativeBinomial,
     Ordinal,
     Poisson,
+    RoundedRootStudentT,
     RoundedStudentT,
     StudentT,
     family_from_config,
@@ -32,7 +33,8 @@ UNDETERMINED = {"categorical", "categorical from one", "ordinal"}
 UNDETERMINED |= {"histogram", "histogram of one edge"}
 # Their most likely mean is another than that of the sample.
 OTHER_MEANS = (
-    Beta, CensoredStudentT, Histogram, LogNormal, LogStudentT, Ordinal, RoundedStudentT, StudentT,
+    Beta, CensoredStudentT, Histogram, LogNormal, LogStudentT, Ordinal,
+    RoundedRootStudentT, RoundedStudentT, StudentT,
 )  # fmt: skip
 
 
@@ -277,7 +279,10 @@ def test_configs_round_trip_and_dispersion_comes_last(case):
     assert family_from_config(config) == family == copy.deepcopy(family)
     assert hash(family_from_config(config)) == hash(family)
     assert 0 <= family.n_dispersion < family.n_params and family.support
-    moving = isinstance(case.inner, CensoredStudentT | LogNormal | Ordinal) or case.has_atoms
+    moving = (
+        isinstance(case.inner, CensoredStudentT | LogNormal | Ordinal | RoundedRootStudentT)
+        or case.has_atoms
+    )
     if family.n_dispersion and not moving:
         eta = torch.cat([eta[:, : -family.n_dispersion], eta[:, -family.n_dispersion :] + 1], -1)
         close(case.middle(eta), case.middle(case.eta))

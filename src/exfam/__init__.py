@@ -54,6 +54,7 @@ _HOMES = {
     "PlainFamily": "exfam.families",
     "Poisson": "exfam.families",
     "PositionalSentenceClassifier": "exfam.language",
+    "RoundedRootStudentT": "exfam.families",
     "RoundedStudentT": "exfam.families",
     "SentenceClassifier": "exfam.language",
     "SentenceRegressor": "exfam.language",

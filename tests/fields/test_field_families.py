@@ -10,11 +10,23 @@ from scipy import integrate
 
 import exfam
 from estimator_cases import same_bits
-from exfam import CensoredStudentT, FieldEFA, FieldGaussian, LogStudentT, StudentT
+from exfam import (
+    CensoredStudentT,
+    FieldEFA,
+    FieldGaussian,
+    LogStudentT,
+    RoundedRootStudentT,
+    StudentT,
+)
 from exfam.checks import ExfamError, SupportError
 from fields.field_cases import COLUMNS, N_SITES, PLACES, SITES, make
 
-FAMILIES = {"roots": CensoredStudentT(), "amounts": CensoredStudentT(1), "logs": LogStudentT()}
+FAMILIES = {
+    "roots": CensoredStudentT(),
+    "amounts": CensoredStudentT(1),
+    "logs": LogStudentT(),
+    "counts": RoundedRootStudentT(),
+}
 every_family = pytest.mark.parametrize("name", FAMILIES)
 
 
@@ -38,6 +50,10 @@ def rain(*, n_days=150, dry=0.4, seed=0):
 RAIN = rain()
 AMOUNTS = rain(dry=0.0).assign(v=lambda frame: np.exp(0.7 * np.sqrt(frame.v / 3)))
 
+COUNTED = RAIN.assign(v=np.random.default_rng(3).poisson(1 + RAIN.v.fillna(0))).assign(
+    v=lambda frame: frame.v.where(RAIN.v.notna())
+)
+
 
 @functools.cache
 def fitted(name, lags=0):
@@ -45,7 +61,7 @@ def fitted(name, lags=0):
 
 
 def frame_of(name):
-    return AMOUNTS if name == "logs" else RAIN
+    return {"logs": AMOUNTS, "counts": COUNTED}.get(name, RAIN)
 
 
 def test_a_log_student_t_is_a_student_t_of_logarithms():
@@ -97,6 +113,20 @@ def test_zeros_are_as_frequent_as_they_are_predicted():
     assert abs((pit < 0.5).mean() - 0.5) < 0.07
 
 
+def test_counts_have_probabilities_that_sum_to_one():
+    frame = COUNTED[COUNTED.day == COUNTED.day[5]]
+    dist = fitted("counts").predict_dist(frame)
+    mass = np.exp([dist.log_prob(k) for k in range(3000)])
+    assert_allclose(mass.sum(0), 1.0, atol=1e-4)
+    assert_allclose(mass[:4].sum(0), dist.cdf(3.0), rtol=1e-6)
+    assert (dist.quantile(0.9) % 1 == 0).all() and (dist.sample(50) % 1 == 0).all()
+    value = COUNTED.v.to_numpy()
+    there = ~np.isnan(value)
+    every = fitted("counts").predict_dist(COUNTED)
+    assert abs(every.inside(value, 0.8)[there].mean() - 0.8) < 0.06
+    assert abs((every.pit(value)[there] < 0.5).mean() - 0.5) < 0.07
+
+
 def test_dry_neighbors_make_a_site_dry():
     day = RAIN[RAIN.day == RAIN.day[5]].sort_values("site")
     dry, wet = (day.assign(v=[v, v, np.nan, v, v]) for v in (0.0, 4.0))
@@ -118,7 +148,7 @@ def test_a_value_does_not_move_its_own_distribution(name):
     assert (after.quantile(0.9)[same_day] != before.quantile(0.9)[same_day]).any()
 
 
-@every_family
+@pytest.mark.parametrize("name", ["roots", "amounts", "logs"])
 @pytest.mark.parametrize("unit", [1e-3, 250.0])
 def test_units_change_nothing(name, unit):
     frame = frame_of(name)
@@ -158,12 +188,14 @@ def test_locations_are_explained_exactly(name):
     of_sites = day.set_index("site").loc[explanation.site[explanation.own]].reset_index()
     median = model.predict_dist(of_sites).quantile(0.5)
     latent = explanation.normal + explanation.contributions.sum(1) + explanation.shift
-    wanted = {"roots": np.maximum(latent, 0) ** 2, "amounts": np.maximum(latent, 0)}
+    positive = np.maximum(latent, 0)
+    wanted = {"roots": positive**2, "amounts": positive, "counts": (positive**2).round()}
     assert_allclose(median, wanted.get(name, np.exp(latent)), rtol=1e-5, atol=1e-6)
 
 
 def test_what_values_look_like_chooses_the_family():
     assert FieldGaussian(**COLUMNS).fit(RAIN).family_.family == CensoredStudentT(2)
+    assert FieldGaussian(**COLUMNS).fit(COUNTED).family_ == RoundedRootStudentT()
     normal = RAIN.assign(v=20 + np.random.default_rng(0).normal(size=len(RAIN)))
     assert FieldGaussian(**COLUMNS).fit(normal).family_.family == StudentT()
     skewed = AMOUNTS.assign(v=AMOUNTS.v**3)

@@ -17,6 +17,7 @@ from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma
 from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
+from exfam.families.rounded_root import RoundedRootStudentT
 from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
 
@@ -40,6 +41,7 @@ __all__ = [
     "PerItem",
     "PlainFamily",
     "Poisson",
+    "RoundedRootStudentT",
     "RoundedStudentT",
     "Scaled",
     "StudentT",

@@ -5,7 +5,8 @@
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
     │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
-    │   ├── RoundedStudentT, LogNormal, LogStudentT, CensoredStudentT, Beta
+    │   ├── RoundedStudentT, LogNormal, LogStudentT, Beta
+    │   ├── CensoredStudentT, RoundedRootStudentT
     ├── PerItem                     the element's item chooses the family
     └── Scaled                      a continuous family on standardized values
 

@@ -1,11 +1,13 @@
 """Numbers from 0 on with many zeros: powers of a Student's t that is cut off at 0."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
@@ -19,9 +21,74 @@ from exfam.families.student_t import StudentT
 MOST_ROOT = 6
 # df is above twice the root by this much at least, so that values have a variance.
 _LEAST_EXCESS = math.exp(-3.0)
-_START_LOG_SCALE = (math.log(1e-3), math.log(1e3))
+START_LOG_SCALE = (math.log(1e-3), math.log(1e3))
 _MOST_START = 5.0  # beyond, the likelihood is flat
 _BISECTIONS = 200
+
+
+def check_root(root: object) -> None:
+    """Raise ExfamError unless it is a whole number in range."""
+    whole = isinstance(root, int) and not isinstance(root, bool)
+    if not (whole and 1 <= root <= MOST_ROOT):  # type: ignore[operator]
+        raise ExfamError(
+            f"`root` must be a whole number from 1 to {MOST_ROOT}, got {root!r}. Use "
+            "LogStudentT() for numbers above 0 over many orders of magnitude."
+        )
+
+
+def bounds_of_root(root: int) -> tuple[float, float]:
+    """Between which log(df - 2) of a fit lies."""
+    return math.log(2 * root - 2 + _LEAST_EXCESS), _MOST_START
+
+
+def at_least_root(eta: Float[Tensor, "*shape 3"], root: int) -> Float[Tensor, "*shape 3"]:
+    """Parameters of a Student's t whose powers of that root have a variance."""
+    least = bounds_of_root(root)[0]
+    log_excess = bounded(eta[..., 2], least, MAX_LOG_DISPERSION)
+    return torch.stack([eta[..., 0], eta[..., 1], log_excess], -1)
+
+
+def powers_above(
+    location: Float[Tensor, "*shape"],
+    scale: Float[Tensor, "*shape"],
+    df: Float[Tensor, "*shape"],
+    cut: Float[Tensor, "*shape"],
+    *,
+    powers: Sequence[int],
+) -> list[Float[Tensor, "*shape"]]:
+    """E[L^n; L > cut] for some n below df: sums of moments of the unit t above the cut."""
+    from scipy.special import stdtr
+
+    low = (cut - location) / scale
+    constant = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - LOG_ROOT_TWO_PI
+    density = (constant - 0.5 * (df + 1) * torch.log1p(low.square() / df)).exp()
+    above = [through_scipy(stdtr, df, -low), density * (df + low.square()) / (df - 1)]
+    for j in range(2, max(powers) + 1):
+        edge = (df + low.square()) * low ** (j - 1) * density
+        above.append((edge + df * (j - 1) * above[j - 2]) / (df - j))
+    out = []
+    for n in powers:
+        terms = [math.comb(n, j) * location ** (n - j) * scale**j * above[j] for j in range(n + 1)]
+        out.append(torch.stack(terms).sum(0))
+    return out
+
+
+def location_of_mean(
+    mean: Float[Tensor, "*shape"],
+    dispersion: Float[Tensor, "*shape 2"],
+    root: int,
+    mean_of: Callable[[Tensor], Tensor],
+) -> Float[Tensor, "*shape 1"]:
+    """By bisection: the mean rises with the location."""
+    wanted, spread = mean.double().unsqueeze(-1), dispersion.double()
+    scale = bounded(spread[..., :1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION).exp()
+    high = (wanted + 1) ** (1 / root) + scale
+    low = -1.0 - 1e3 * scale
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        enough = mean_of(torch.cat([middle, spread], -1))[..., None] >= wanted
+        low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+    return torch.where(wanted.isnan(), wanted, high).to(mean.dtype)
 
 
 @dataclass(frozen=True)
@@ -49,12 +116,7 @@ class CensoredStudentT(OfLatent):
     limit: ClassVar[float | None] = 0.0
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.root, int) and not isinstance(self.root, bool)
-        if not (whole and 1 <= self.root <= MOST_ROOT):
-            raise ExfamError(
-                f"`root` must be a whole number from 1 to {MOST_ROOT}, got {self.root!r}. Use "
-                "LogStudentT() for numbers above 0 over many orders of magnitude."
-            )
+        check_root(self.root)
 
     @cached_property
     def latent(self) -> StudentT:
@@ -82,11 +144,7 @@ class CensoredStudentT(OfLatent):
         return (value >= 0) & (value < torch.inf)
 
     def _of_latent(self, eta: Tensor) -> Tensor:
-        """Parameters of L as StudentT knows them."""
-        least = math.log(2 * self.root - 2 + _LEAST_EXCESS)
-        return torch.stack(
-            [eta[..., 0], eta[..., 1], bounded(eta[..., 2], least, MAX_LOG_DISPERSION)], -1
-        )
+        return at_least_root(eta, self.root)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         latent = self._of_latent(eta)
@@ -102,22 +160,11 @@ class CensoredStudentT(OfLatent):
         return log_bin_mass(low, width, location, scale.log(), df).reshape(latent.shape[:-1])
 
     def _moments(self, eta: Tensor) -> tuple[Tensor, Tensor]:
-        """E y and E y^2: sums of powers of the location and of moments of the part above 0."""
-        from scipy.special import stdtr
-
+        """E y and E y^2."""
         location, scale, df = self.latent.parameters(self._of_latent(eta.double()))
-        low = -location / scale
-        constant = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - LOG_ROOT_TWO_PI
-        density = (constant - 0.5 * (df + 1) * torch.log1p(low.square() / df)).exp()
-        above = [through_scipy(stdtr, df, -low), density * (df + low.square()) / (df - 1)]
-        for j in range(2, 2 * self.root + 1):
-            edge = (df + low.square()) * low ** (j - 1) * density
-            above.append((edge + df * (j - 1) * above[j - 2]) / (df - j))
-        first, second = (
-            sum(math.comb(n, j) * location ** (n - j) * scale**j * above[j] for j in range(n + 1))
-            for n in (self.root, 2 * self.root)
-        )
-        return torch.as_tensor(first).clamp(min=0), torch.as_tensor(second).clamp(min=0)
+        cut = torch.zeros_like(location)
+        first, second = powers_above(location, scale, df, cut, powers=(self.root, 2 * self.root))
+        return first.clamp(min=0), second.clamp(min=0)
 
     def _mean(self, eta: Tensor) -> Tensor:
         return self._moments(eta)[0].clamp(max=torch.finfo(eta.dtype).max).to(eta.dtype)
@@ -140,17 +187,9 @@ class CensoredStudentT(OfLatent):
         return self.from_latent(drawn).clamp(max=torch.finfo(eta.dtype).max)
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        """By bisection: the mean rises with the location."""
-        wanted = mean.double().clamp(min=INTERIOR).unsqueeze(-1)
-        spread = dispersion.double()
-        scale = bounded(spread[..., :1], -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION).exp()
-        high = wanted ** (1 / self.root)
-        low = high - 1e3 * scale - 1.0
-        for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            enough = self._moments(torch.cat([middle, spread], -1))[0][..., None] >= wanted
-            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
-        return torch.where(wanted.isnan(), wanted, high).to(mean.dtype)
+        return location_of_mean(
+            mean.clamp(min=INTERIOR), dispersion, self.root, lambda eta: self._moments(eta)[0]
+        )
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         """By likelihood, with a scale of at least a thousandth of the sample's."""
@@ -158,8 +197,7 @@ class CensoredStudentT(OfLatent):
         spread = float(latent.std(correction=0).clamp(min=1e-3 * float(latent.mean()) + 1e-12))
         center = float(latent.mean())
         unit, shift = value / spread**self.root, center / spread
-        least = math.log(2 * self.root - 2 + _LEAST_EXCESS)
-        bounds = [(-1e3, 1e3), _START_LOG_SCALE, (least, _MOST_START)]
+        bounds = [(-1e3, 1e3), START_LOG_SCALE, bounds_of_root(self.root)]
         eta = maximize_nats(
             lambda at: self._log_prob(unit, at + at.new_tensor([shift, 0.0, 0.0])).mean(),
             [0.0, 0.0, math.log(10)],

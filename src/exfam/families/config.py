@@ -21,6 +21,7 @@ from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma
 from exfam.families.real import Gaussian, Scaled
+from exfam.families.rounded_root import RoundedRootStudentT
 from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
 
@@ -221,6 +222,7 @@ _OURS: tuple[type[Family], ...] = (
     Ordinal,
     PerItem,
     Poisson,
+    RoundedRootStudentT,
     RoundedStudentT,
     StudentT,
 )

@@ -8,7 +8,14 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from exfam.families import CensoredStudentT, Family, LogStudentT, StudentT, scaled_to
+from exfam.families import (
+    CensoredStudentT,
+    Family,
+    LogStudentT,
+    RoundedRootStudentT,
+    StudentT,
+    scaled_to,
+)
 from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.complete import COURSE, completed
 from exfam.fields.base.folds import Maps, some_sites
@@ -28,6 +35,8 @@ FEW_ZEROS = 0.02
 # What a family without a mean must add, in nats a value.
 WITHOUT_MEAN = 0.03
 ROOTS = (1, 2, 3)
+# Whole numbers from 0 on whose median is at most this are counts.
+FEW_COUNTS = 30
 # Kelly's skewness, (q90 + q10 - 2 q50) / (q90 - q10), up to which values are not skewed.
 SKEWED = 0.1
 
@@ -44,7 +53,8 @@ def with_chosen_family(plan: FieldPlan, *, period: float) -> FieldPlan:
 
     Student's t where some values are below 0, where their distribution is not skewed to the right,
     unless many are 0, and of more sites than one matrix has the covariances of. Otherwise a root or
-    the logarithm where that makes values of held-out blocks likelier by more than chance.
+    the logarithm where that makes values of held-out blocks likelier by more than chance; small
+    whole numbers are counts.
     """
     (column,) = plan.train.values.values()
     values = column[observed_own(plan.train)].astype(np.float64)
@@ -67,6 +77,8 @@ def candidates_for(values: Float64[np.ndarray, "values"]) -> list[Family]:
     zeros = float((values == 0).mean())
     if (values < 0).any() or not (values > 0).any():
         return [StudentT()]
+    if zeros > 0 and not (values % 1).any() and np.median(values) <= FEW_COUNTS:
+        return [RoundedRootStudentT()]
     low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
     if zeros <= FEW_ZEROS and low + high - 2 * middle <= SKEWED * (high - low):
         return [StudentT()]

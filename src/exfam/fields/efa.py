@@ -76,10 +76,10 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     gain_: Gain | None = attribute()
     family: Any = parameter(
         OrWord("auto", Families()),
-        '"auto" (Gaussian without a base; with one what held-out values choose of the next three), '
+        '"auto" (Gaussian without a base; with one what held-out values choose of the next four), '
         '"student-t", "log-student-t" for values above 0, "censored-student-t" for values from 0 '
-        'on with zeros, "gaussian", "poisson", "negative-binomial", or an instance such as '
-        "`Gaussian(scale=2.0)`",
+        'on with zeros, "rounded-root-student-t" for counts, "gaussian", "poisson", '
+        '"negative-binomial", or an instance such as `Gaussian(scale=2.0)`',
         default="auto",
     )
     base: str = parameter(

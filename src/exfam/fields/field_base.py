@@ -90,9 +90,9 @@ def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart | LocalBa
         if plan.limit is not None:
             n_columns = plan.shape.n_sites * (plan.shape.lags + 1)
             raise ExfamError(
-                "`family` must be one of 'student-t', 'log-student-t' for more than "
+                "`family` must be 'student-t' or 'log-student-t' for more than "
                 f"{MOST_COLUMNS:,} sites, those of earlier maps counted again, got "
-                f"'censored-student-t' for {n_columns:,}. Take fewer lags or sites, or "
+                f"one with zeros for {n_columns:,}. Take fewer lags or sites, or "
                 'family="student-t".'
             )
         return LocalBasePart(plan.shape, period=period).take(fit_local_base(maps), frame)

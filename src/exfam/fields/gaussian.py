@@ -43,8 +43,8 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
     family: Any = parameter(
         OrWord("auto", Families()),
         '"auto" (what held-out values choose of these), "student-t", "log-student-t" for values '
-        'above 0, "censored-student-t" for values from 0 on with zeros, or an instance such as '
-        "`CensoredStudentT(root=3)`",
+        'above 0, "censored-student-t" for values from 0 on with zeros, "rounded-root-student-t" '
+        "for counts, or an instance such as `CensoredStudentT(root=3)`",
         default="auto",
     )
 

@@ -183,7 +183,7 @@ def check_range(groups: Groups, family: Family) -> None:
 def standardized_maps(groups: Groups, family: Family, shape: FieldShape) -> Groups:
     """The groups with values, places and covariates as a model sees them."""
     groups = in_units(with_origin(groups, shape.origin, shape.length), shape)
-    if not isinstance(family, Scaled):
+    if family_in_units(family) is family:
         return groups
     ((name, column),) = groups.values.items()
     values = to_units(torch.from_numpy(column.astype(np.float64)), family).numpy()

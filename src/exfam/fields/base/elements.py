@@ -124,7 +124,7 @@ class NormalPart(nn.Module):
         doubt, noise = normal.doubt / normal.scale, None
         if self.limit is not None:
             # A draw below the limit is known; only the limit itself stands for all below.
-            censored = shown & (value.double() == self.limit)
+            censored = shown & (value.float() == torch.tensor(self.limit).float())
             seen = observation_below((self.limit - location) / scale[at])
             anomaly = torch.where(censored, seen.value, anomaly)
             noise = torch.where(censored, seen.noise, 0.0) if bool(censored.any()) else None

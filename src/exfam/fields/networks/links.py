@@ -11,10 +11,22 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError
-from exfam.families import FAMILIES, CensoredStudentT, Family, LogStudentT, StudentT
+from exfam.families import (
+    FAMILIES,
+    CensoredStudentT,
+    Family,
+    LogStudentT,
+    RoundedRootStudentT,
+    StudentT,
+)
 from exfam.fields.networks.climate import Normal
 
-BASE_FAMILIES = ("student-t", "log-student-t", "censored-student-t")
+BASE_FAMILIES = (
+    "student-t",
+    "log-student-t",
+    "censored-student-t",
+    "rounded-root-student-t",
+)
 _COUNTS = ("negative-binomial", "poisson")
 
 Values = Float[Tensor, "batch length"]
@@ -45,7 +57,10 @@ def is_base_family(family: Any) -> bool:
     """Whether a base can model the family's values; names stand for families."""
     if isinstance(family, str):
         return family in BASE_FAMILIES
-    return family in (StudentT(), LogStudentT()) or type(family) is CensoredStudentT
+    return family in (StudentT(), LogStudentT()) or type(family) in (
+        CensoredStudentT,
+        RoundedRootStudentT,
+    )
 
 
 def counts(family: Family) -> bool:
