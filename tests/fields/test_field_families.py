@@ -19,6 +19,7 @@ from exfam import (
     StudentT,
 )
 from exfam.checks import ExfamError, SupportError
+from exfam.fields import field_base
 from fields.field_cases import COLUMNS, N_SITES, PLACES, SITES, make
 
 FAMILIES = {
@@ -217,6 +218,13 @@ def test_new_places_have_rain_too():
     dist = fitted("roots").predict_dist(RAIN[:20], at=[[1.5, 0.2], [9.0, 9.0]])
     dry = dist.cdf(0.0)
     assert ((dry > 0) & (dry < 1)).all() and (dist.quantile(0.9) >= 0).all()
+
+
+def test_zeros_of_more_sites_than_a_covariance_is_held_of_are_refused(monkeypatch):
+    monkeypatch.setattr(field_base, "MOST_COLUMNS", 4)
+    with pytest.raises(ExfamError, match="`family` must be 'student-t' or .* for more than 4 sit"):
+        FieldGaussian(**COLUMNS, family="censored-student-t").fit(RAIN)
+    assert FieldGaussian(**COLUMNS).fit(RAIN).family_.family == StudentT()
 
 
 def test_other_families_and_values_are_refused():

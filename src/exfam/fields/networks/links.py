@@ -57,10 +57,8 @@ def is_base_family(family: Any) -> bool:
     """Whether a base can model the family's values; names stand for families."""
     if isinstance(family, str):
         return family in BASE_FAMILIES
-    return family in (StudentT(), LogStudentT()) or type(family) in (
-        CensoredStudentT,
-        RoundedRootStudentT,
-    )
+    of_roots = isinstance(family, CensoredStudentT | RoundedRootStudentT)
+    return of_roots or family in (StudentT(), LogStudentT())
 
 
 def counts(family: Family) -> bool:
