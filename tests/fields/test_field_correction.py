@@ -14,6 +14,7 @@ from exfam.fields.base.fit import fit_base
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.train import CLOSED, fit_corrections
+from exfam.fields.correction.views import WholeView
 from exfam.layers import lend_generator
 from fields.field_cases import (
     COLUMNS,
@@ -63,7 +64,7 @@ def test_closed_gates_are_the_base_bit_for_bit(opened):
 
 
 def test_attention_starts_from_nothing():
-    crossing = cross(field_maps(n_maps=20), fit_base(field_maps(n_maps=20)))
+    crossing = cross(WholeView(field_maps(n_maps=20), fit_base(field_maps(n_maps=20))))
     examples, rows = crossing.training(0)
     generator = torch.Generator().manual_seed(0)
     sizes = crossing.pairs.features.shape[-1], examples.tokens.context.shape[-1]
@@ -79,10 +80,10 @@ def test_attention_starts_from_nothing():
 def test_examples_come_from_bases_that_saw_neither_their_block_nor_the_stopping_one(moved):
     maps = field_maps(n_maps=25, n_sites=5)
     base = fit_base(maps)
-    crossing = cross(maps, base)
+    crossing = cross(WholeView(maps, base))
     values = maps.panel.values.clone()
     values[crossing.fold == moved] += 3.0
-    other = cross(maps._replace(panel=maps.panel._replace(values=values)), base)
+    other = cross(WholeView(maps._replace(panel=maps.panel._replace(values=values)), base))
     # The first map of a block sees one of another block.
     inside = torch.arange(25) % 5 != 0
     for (j, k), ours in crossing.examples.items():

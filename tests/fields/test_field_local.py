@@ -1,10 +1,12 @@
 """Laws of the base of many sites: blocks of near columns instead of one matrix of all."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from exfam import FieldEFA, FieldGaussian
 from exfam.checks import ExfamError
@@ -16,6 +18,7 @@ from exfam.fields.base.folds import Maps, Sites
 from exfam.fields.base.kernel import MovingKernel, start_numbers
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.panel import Panel
+from exfam.fields.local import local_part
 from exfam.fields.local.blocks import filled_maps, kernel_blocks, product_blocks, with_own
 from exfam.fields.local.local_fit import MOST_NEAR, fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
@@ -217,11 +220,39 @@ def test_columns_near_a_site_are_at_most_all_others():
     assert base.near.shape == (12, min(MOST_NEAR, 23))
 
 
-def test_attention_on_many_sites_has_a_base_alone(many):
+def test_attention_on_many_sites_starts_from_the_base_and_sees_no_value_it_predicts(many, tmp_path):
     frame = frame_of()
-    model = fitted(frame, estimator=FieldEFA)
-    assert model.gain_ is None
-    assert_allclose(model.predict(frame), fitted(frame).predict(frame))
+    model = fitted(frame, estimator=partial(FieldEFA, max_epochs=2, progress=False))
+    part = model.members_[0].value_part
+    assert model.gain_ is not None and len(part.members) == 5
+    part.gates.fill_(0.0)
+    assert_array_equal(model.predict(frame), fitted(frame).predict(frame))
+    part.gates.fill_(1.0)
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in part.members.parameters():
+            parameter.add_(torch.randn(parameter.shape, generator=generator))
+    test = frame[frame.day == 45].reset_index(drop=True)
+    before, changed = model.predict_dist(test), test.copy()
+    changed.loc[7, "v"] += 5.0
+    after = model.predict_dist(changed)
+    assert_array_equal(after.mixture.eta[0][7], before.mixture.eta[0][7])
+    assert (after.mean != before.mean).any()
+    (found,) = model.explain(test)
+    total = found.normal + found.contributions.sum(1) + found.shift
+    assert_allclose(total, before.mean, rtol=1e-6)
+    assert_allclose(found.attention[0].sum(-1), 1.0, rtol=1e-5)
+    model.save(tmp_path / "model")
+    assert_allclose(FieldEFA.load(tmp_path / "model").predict(test), before.mean, rtol=1e-12)
+
+
+def test_attention_sees_many_sites_some_at_a_time_as_all_at_once(many, monkeypatch):
+    frame = frame_of()
+    model = fitted(frame, estimator=partial(FieldEFA, max_epochs=2, progress=False))
+    model.members_[0].value_part.gates.fill_(1.0)
+    whole = model.predict(frame)
+    monkeypatch.setattr(local_part, "SITES_AT_ONCE", 7)
+    assert_allclose(model.predict(frame), whole, rtol=1e-6)
 
 
 def test_maps_too_large_to_be_explained_are_refused(many, monkeypatch):

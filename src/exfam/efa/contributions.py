@@ -121,8 +121,7 @@ def contributions(
     pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 7]
     with torch.inference_mode():
         for batch in evaluation_batches(groups, [first.eval()]):
-            where, item = _candidates(batch, code)
-            on_device = batch.to(part.gate.device), where, item
+            on_device = batch.to(part.gate.device), *_candidates(batch, code)
             pieces.append([*_of_base(part, *on_device), *_probabilities(members, *on_device)])
     columns = map(np.concatenate, zip(*pieces, strict=True))
     element, item, entry, context, lag, added, *numbers = columns

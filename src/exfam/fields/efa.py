@@ -14,7 +14,6 @@ from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.gain import Gain
 from exfam.estimator.rules import Choice, Families, Flag, OrWord, listed
 from exfam.families import Family
-from exfam.fields.base.part import FieldBasePart
 from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
@@ -200,9 +199,8 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
             return super()._restored_member(config)
         base = empty_base(self.shape_, period=float(self.period), limit=limit_of(self.family_))
         n_members = int(config["n_corrections"])
-        if not n_members or not isinstance(base, FieldBasePart):
-            return self._member(base)
-        return self._member(CorrectedFieldPart(base, n_members=n_members))
+        part = CorrectedFieldPart(base, n_members=n_members) if n_members else base
+        return self._member(part)
 
     def _empty_part(self, climate: Climate) -> nn.Module:
         start, generator = torch.zeros(self.family_.n_params), torch.Generator().manual_seed(0)

@@ -157,17 +157,19 @@ def _pair_weights(
     part: CorrectedFieldPart, batch: Batch
 ) -> list[Float[np.ndarray, "heads centers context"]]:
     """Of the first member, over the elements of one map; 0 for sites that training has not."""
-    seen = part.see(batch)
+    known = part.base.known_rows(batch)
     first: Any = part.members[0]  # nn.Module's attributes have no better type
-    weights: Tensor = first.weights(seen.pairs)[0]
-    n_columns = len(part.base.products)
-    everywhere = weights.new_zeros(*weights.shape[:1], weights.shape[-1], n_columns + 1)
-    index = seen.pairs.column[seen.pairs.pattern[0]][:, None].expand(-1, weights.shape[-1], -1)
-    everywhere = everywhere.scatter_add(2, index, weights.transpose(1, 2))
-    everywhere[..., n_columns] = 0.0
-    there = batch.present[0]
-    of_context = everywhere[..., seen.column[0][there].clamp_max(n_columns)]
-    own = there & (batch.steps_back[0] == 0)
-    site = seen.site[0][own]
-    heads = torch.where((site >= 0)[:, None, None], of_context[site], 0.0)
+    there, n_columns = batch.present[0], known.rows.shape[1]
+    at = known.column[0][there]
+    parts = []
+    for seen in part.see(batch, known):
+        weights: Tensor = first.weights(seen.pairs)[0]
+        everywhere = weights.new_zeros(len(weights), weights.shape[-1], n_columns + 1)
+        index = seen.pairs.column[seen.pairs.pattern[0]][:, None].expand(-1, weights.shape[-1], -1)
+        everywhere = everywhere.scatter_add(2, index, weights.transpose(1, 2))
+        everywhere[..., n_columns] = 0.0
+        parts.append(everywhere[..., at])
+    of_sites = torch.cat(parts)
+    site = known.site[0][there & (batch.steps_back[0] == 0)]
+    heads = torch.where((site >= 0)[:, None, None], of_sites[site], 0.0)
     return [heads.transpose(0, 1).numpy()]

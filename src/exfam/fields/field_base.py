@@ -20,9 +20,10 @@ from exfam.fields.base.tame import tamed
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
+from exfam.fields.correction.views import BaseView, LocalView, WholeView
 from exfam.fields.covariates import covariates_of_sites
 from exfam.fields.latents import limit_of
-from exfam.fields.local.local_fit import fit_local_base
+from exfam.fields.local.local_fit import LocalBase, fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.plan import FieldPlan
@@ -83,19 +84,23 @@ def _part_of(plan: FieldPlan, base: FieldBase, frame: Frame, *, period: float) -
     return FieldBasePart(plan.shape, period=period, limit=plan.limit).take(base, frame)
 
 
+def _local_base(plan: FieldPlan, maps: Maps) -> LocalBase:
+    if plan.limit is not None:
+        n_columns = plan.shape.n_sites * (plan.shape.lags + 1)
+        raise ExfamError(
+            "`family` must be 'student-t' or 'log-student-t' for more than "
+            f"{MOST_COLUMNS:,} sites, those of earlier maps counted again, got "
+            f"one with zeros for {n_columns:,}. Take fewer lags or sites, or "
+            'family="student-t".'
+        )
+    return fit_local_base(maps)
+
+
 def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart | LocalBasePart:
     """The base of the training maps of a standardized plan."""
     maps, frame = maps_of(plan, period=period)
     if is_local(plan.shape):
-        if plan.limit is not None:
-            n_columns = plan.shape.n_sites * (plan.shape.lags + 1)
-            raise ExfamError(
-                "`family` must be 'student-t' or 'log-student-t' for more than "
-                f"{MOST_COLUMNS:,} sites, those of earlier maps counted again, got "
-                f"one with zeros for {n_columns:,}. Take fewer lags or sites, or "
-                'family="student-t".'
-            )
-        return LocalBasePart(plan.shape, period=period).take(fit_local_base(maps), frame)
+        return LocalBasePart(plan.shape, period=period).take(_local_base(plan, maps), frame)
     return _part_of(plan, fit_base(maps), frame, period=period)
 
 
@@ -107,14 +112,19 @@ def fit_corrected_field(
     Of fewer than 10 maps the base alone: held-out blocks would say nothing. The same of values with
     many zeros: attention reads innovations, which values below a limit have none of.
     """
-    if is_local(plan.shape):
-        return fit_field_base(plan, period=period), None
+    part: FieldBasePart | LocalBasePart
+    view: BaseView
     maps, frame = maps_of(plan, period=period)
-    base = fit_base(maps)
-    part = _part_of(plan, base, frame, period=period)
+    if is_local(plan.shape):
+        local = _local_base(plan, maps)
+        part = LocalBasePart(plan.shape, period=period).take(local, frame)
+        view = LocalView(maps, local)
+    else:
+        base = fit_base(maps)
+        part, view = _part_of(plan, base, frame, period=period), WholeView(maps, base)
     if len(maps.panel.time) < FEWEST_MAPS or plan.limit is not None:
         return part, None
     members, gates, gain = fit_corrections(
-        cross(maps, base), seeds=seeds, most_epochs=most_epochs, progress=progress
+        cross(view), seeds=seeds, most_epochs=most_epochs, progress=progress
     )
     return CorrectedFieldPart(part, n_members=len(members)).take(members, gates), gain

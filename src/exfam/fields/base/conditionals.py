@@ -208,7 +208,7 @@ def _some_near(
     noise: Float64[Tensor, "patterns columns"] | None = None,
 ) -> GivenOthers:
     """Of rows of one pattern, or of as many patterns as rows."""
-    first, used = _first_shown(known, near.columns, n_used=n_used)
+    first, used = first_shown(known, near.columns, n_used=n_used)
     index = near.columns.expand(len(known), -1, -1).gather(-1, first)
     block, shared = near.among(first)
     eye = torch.eye(n_used).to(values)
@@ -242,15 +242,7 @@ def _some_near(
 def first_shown(
     shown: Bool[Tensor, "patterns columns"], near: Near, *, n_used: int
 ) -> tuple[Int64[Tensor, "patterns targets used"], Bool[Tensor, "patterns targets used"]]:
-    """The first columns near each target that are shown, and which of them there are."""
-    first, there = _first_shown(shown, near, n_used=n_used)
-    return near.expand(len(shown), -1, -1).gather(-1, first), there
-
-
-def _first_shown(
-    shown: Bool[Tensor, "patterns columns"], near: Near, *, n_used: int
-) -> tuple[Int64[Tensor, "patterns targets used"], Bool[Tensor, "patterns targets used"]]:
-    """Where in `near` they are."""
+    """Where in `near` the first columns that are shown are, and which of them there are."""
     rank = torch.where(shown[:, near], torch.arange(near.shape[1]), near.shape[1])
     first = rank.topk(n_used, dim=-1, largest=False, sorted=True).values
     return first.clamp_max(near.shape[1] - 1), first < near.shape[1]

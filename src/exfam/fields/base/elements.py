@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
+from exfam.fields.base.conditionals import NearColumns
 from exfam.fields.base.courses import Clock, Courses, plane_terms
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.levels import n_models
@@ -39,6 +40,27 @@ class FieldElements(NamedTuple):
         location = self.location + self.scale * eta[..., 0]
         placed = torch.stack([location, self.scale.log() + eta[..., 1], eta[..., 2]], -1)
         return torch.where(torch.isfinite(placed), placed, 0.0)
+
+
+class KnownRows(NamedTuple):
+    """Maps as rows of known sites' anomalies; which elements are targets, and of which site.
+
+    `column`: of each element in the rows, as many as there are where it has none
+    """
+
+    rows: Float64[Tensor, "batch columns"]
+    shown: Bool[Tensor, "batch columns"]
+    own: Bool[Tensor, "batch length"]
+    site: Int64[Tensor, "batch length"]
+    column: Int64[Tensor, "batch length"]
+
+
+class NearSites(NamedTuple):
+    """Some known sites, and the columns near each with covariances: a base's, and the kernel's."""
+
+    sites: Int64[Tensor, "targets"]
+    covariance: NearColumns
+    prior: NearColumns
 
 
 class NormalPart(nn.Module):
@@ -170,3 +192,13 @@ def rows_of(elements: FieldElements, column: Int64[Tensor, "batch length"], n: i
     shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)
     noise = None if elements.noise is None else by_column(elements.noise)
     return Evidence(by_column(elements.anomaly), shown[:, :n], noise)
+
+
+def known_rows_of(elements: FieldElements, n_sites: int, n_lags: int) -> KnownRows:
+    """Elements as rows of known sites; values at new places are not among them."""
+    nowhere = n_sites * (n_lags + 1)
+    there = (elements.site >= 0) & (elements.lag <= n_lags)
+    column = torch.where(there, elements.lag * n_sites + elements.site, nowhere)
+    seen = rows_of(elements, column, nowhere)
+    own = (elements.lag == 0) & (elements.site >= 0)
+    return KnownRows(seen.values, seen.shown, own, elements.site, column)

@@ -1,5 +1,6 @@
 """The base as a part: Student t distributions of each value given the others of its row."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -7,8 +8,15 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.base.conditionals import MOST_DF
-from exfam.fields.base.elements import FieldElements, NormalPart, rows_of
+from exfam.fields.base.conditionals import MOST_DF, OfMatrix
+from exfam.fields.base.elements import (
+    FieldElements,
+    KnownRows,
+    NearSites,
+    NormalPart,
+    known_rows_of,
+    rows_of,
+)
 from exfam.fields.base.fit import FieldBase, sites_of
 from exfam.fields.base.folds import (
     Covariance,
@@ -34,19 +42,6 @@ class Known(NamedTuple):
     kernel: MovingKernel
     both: Extended
     joint: Joint
-
-
-class KnownRows(NamedTuple):
-    """Maps as rows of known sites' anomalies; which elements are targets, and of which site.
-
-    `column`: of each element in the rows, as many as there are where it has none
-    """
-
-    rows: Float64[Tensor, "batch columns"]
-    shown: Bool[Tensor, "batch columns"]
-    own: Bool[Tensor, "batch length"]
-    site: Int64[Tensor, "batch length"]
-    column: Int64[Tensor, "batch length"]
 
 
 class FieldBasePart(nn.Module):
@@ -105,11 +100,26 @@ class FieldBasePart(nn.Module):
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""
-        elements = self.normal.elements(batch)
-        column = self._columns(elements, torch.zeros(0, dtype=torch.int64))
-        own = (elements.lag == 0) & (elements.site >= 0)
-        seen = rows_of(elements, column, len(self.products))
-        return KnownRows(seen.values, seen.shown, own, elements.site, column)
+        return known_rows_of(self.normal.elements(batch), self.n_sites, self.n_lags)
+
+    def near_sites(self) -> Iterator[NearSites]:
+        """All known sites at once."""
+        known = self.known()
+        own, both = known.sites.own, known.both
+        columns = candidates(both.prior, own)
+        yield NearSites(
+            own, OfMatrix(both.covariance, own, columns), OfMatrix(both.prior, own, columns)
+        )
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom at known sites."""
+        return float(self.chosen[1])
+
+    @property
+    def n_near(self) -> int | None:
+        """How many columns a value is predicted from; None for all."""
+        return int(self.chosen[2]) or None
 
     def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
         """What is normal at each element's site and time."""

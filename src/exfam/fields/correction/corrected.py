@@ -1,18 +1,20 @@
 """A base of fields with attention on its innovations, as one part."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int64
+from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.fields.base.folds import candidates
+from exfam.fields.base.columns import map_columns
+from exfam.fields.base.elements import KnownRows
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.correction.cross_fit import Examples, around_of, examples_of
+from exfam.fields.correction.cross_fit import Examples, JointNear, around_of, examples_of
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import NearPairs, n_pair_features, pairs_of
 from exfam.fields.correction.train import CLOSED, Gates
+from exfam.fields.local.local_part import LocalBasePart
 from exfam.groups import Batch
 
 # Of each target beside its innovations: three numbers of the base, two of the year, coordinates.
@@ -20,13 +22,11 @@ _N_CONTEXT = 5
 
 
 class SeenMaps(NamedTuple):
-    """What attention sees of a batch; which elements are targets, their sites and columns."""
+    """What attention sees of some sites of a batch of maps."""
 
+    sites: Int64[Tensor, "targets"]
     examples: Examples
     pairs: NearPairs
-    own: Bool[Tensor, "batch length"]
-    site: Int64[Tensor, "batch length"]
-    column: Int64[Tensor, "batch length"]
 
 
 class CorrectedFieldPart(nn.Module):
@@ -37,7 +37,7 @@ class CorrectedFieldPart(nn.Module):
 
     direction = "bidirectional"
 
-    def __init__(self, base: FieldBasePart, *, n_members: int) -> None:
+    def __init__(self, base: FieldBasePart | LocalBasePart, *, n_members: int) -> None:
         super().__init__()
         self.base = base
         n_pair, n_context = n_pair_features(base.n_lags), _N_CONTEXT + base.normal.n_flat
@@ -59,13 +59,14 @@ class CorrectedFieldPart(nn.Module):
         eta = self.base.eta(batch)
         if not self.gates.any():
             return eta
-        seen = self.see(batch)
-        shifts = self.shifts(seen.examples, seen.pairs).double()
-        log_sd = seen.examples.log_sd.double() + self.base.normal.log_scale
-        moves = torch.stack([shifts[..., 0] * log_sd.exp(), shifts[..., 1]], -1)
-        row = torch.arange(len(eta))[:, None].expand_as(seen.site)[seen.own]
-        out = eta.clone()
-        out[seen.own] += nn.functional.pad(moves[row, seen.site[seen.own]], (0, 1))
+        known, out = self.base.known_rows(batch), eta.clone()
+        for seen in self.see(batch, known):
+            shifts = self.shifts(seen.examples, seen.pairs).double()
+            log_sd = seen.examples.log_sd.double() + self.base.normal.log_scale[seen.sites]
+            moves = torch.stack([shifts[..., 0] * log_sd.exp(), shifts[..., 1]], -1)
+            mine = known.own & torch.isin(known.site, seen.sites)
+            row, at = mine.nonzero()[:, 0], known.site[mine] - seen.sites[0]
+            out[mine] += nn.functional.pad(moves[row, at], (0, 1))
         return out
 
     def shifts(self, examples: Examples, pairs: NearPairs) -> Float[Tensor, "rows targets 2"]:
@@ -73,12 +74,14 @@ class CorrectedFieldPart(nn.Module):
         members = [member(examples.tokens, pairs) for member in self.members]
         return self.gates * torch.stack(members).mean(0)
 
-    def see(self, batch: Batch) -> SeenMaps:
-        """What attention sees of the known sites of each map."""
-        known, (sites, _, both, joint) = self.base.known_rows(batch), self.base.known()
-        near = candidates(both.prior, sites.own)
-        pairs = pairs_of(known.shown, both.prior, sites.columns, near, n_near=joint.n_near)
+    def see(self, batch: Batch, known: KnownRows) -> Iterator[SeenMaps]:
+        """What attention sees of the known sites of each map, some sites after the others."""
+        base, normal = self.base, self.base.normal
+        columns = map_columns(normal.points, base.n_lags)
         time: Float64[Tensor, "batch"] = batch.group_attributes["time"].double().flatten()
-        around = around_of(time, self.base.normal.clock, sites)
-        examples = examples_of(known.rows, known.shown, joint, near, pairs, around=around)
-        return SeenMaps(examples, pairs, known.own, known.site, known.column)
+        for sites, covariance, prior in base.near_sites():
+            pairs = pairs_of(known.shown, prior, columns, sites, n_near=base.n_near)
+            around = around_of(time, normal.clock, normal.points[sites, : normal.n_flat])
+            joint = JointNear(covariance, base.df, base.n_near)
+            examples = examples_of(known.rows, known.shown, joint, sites, pairs, around=around)
+            yield SeenMaps(sites, examples, pairs)

@@ -8,21 +8,15 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from exfam.families import StudentT
-from exfam.fields.base.conditionals import GivenOthers
+from exfam.fields.base.conditionals import GivenOthers, NearColumns, OfMatrix, given_all, given_near
 from exfam.fields.base.courses import Clock
-from exfam.fields.base.fit import FieldBase
 from exfam.fields.base.folds import (
-    Joint,
-    Maps,
     Rows,
     Shown,
-    Sites,
     blocks,
-    candidates,
-    given_shown,
 )
-from exfam.fields.base.limits import Evidence
 from exfam.fields.correction.tokens import Innovations, NearPairs, pairs_of, tokens_of
+from exfam.fields.correction.views import BaseView
 
 # Values that corrections are trained on at most, of maps evenly taken.
 MOST_VALUES = 60_000
@@ -63,12 +57,11 @@ def shifted(
 
 
 def around_of(
-    time: Float64[Tensor, "rows"], clock: Clock, sites: Sites
+    time: Float64[Tensor, "rows"], clock: Clock, flat: Float64[Tensor, "targets axes"]
 ) -> Float64[Tensor, "rows targets around"]:
     """Of each target: the year's angle and the flat coordinates."""
-    waves = clock.waves(time, 1)[:, None, :2].expand(-1, len(sites.terms), -1)
-    flat = sites.points[:, : sites.n_flat].expand(len(time), -1, -1)
-    return torch.cat([waves, flat], -1)
+    waves = clock.waves(time, 1)[:, None, :2].expand(-1, len(flat), -1)
+    return torch.cat([waves, flat.expand(len(time), -1, -1)], -1)
 
 
 class Crossing(NamedTuple):
@@ -98,47 +91,63 @@ class Crossing(NamedTuple):
         return self.examples[k, k].take(rows), rows
 
 
-def cross(maps: Maps, base: FieldBase) -> Crossing:
+class JointNear(NamedTuple):
+    """Rows are a multivariate t of mean 0: targets are predicted from `n_near` columns, or all."""
+
+    near: NearColumns
+    df: float
+    n_near: int | None
+
+    def given(self, rows: Rows, shown: Shown) -> GivenOthers:
+        """Each target given others."""
+        near = self.near
+        if self.n_near is None:
+            assert isinstance(near, OfMatrix)
+            return given_all(rows, shown, near.covariance, near.targets)
+        return given_near(rows, shown, near, n_used=self.n_near)
+
+
+def cross(view: BaseView) -> Crossing:
     """Examples of evenly taken maps from bases without one or two blocks of time."""
-    n_maps, n_sites = len(maps.panel.time), len(maps.sites.terms)
-    prior = base.kernel.of(maps.sites.columns)
-    most = min(n_maps, max(FEWEST_MAPS, MOST_VALUES // n_sites))
+    maps, settings = view.maps, view.settings
+    n_maps, n_targets = len(maps.panel.time), len(view.prior.columns)
+    most = min(n_maps, max(FEWEST_MAPS, MOST_VALUES // n_targets))
     index = torch.linspace(0, n_maps - 1, most).round().long()
     folds = blocks(n_maps)
     fold = torch.stack(folds).long().argmax(0)[index]
-    shown, columns = maps.rows(base.courses)[1][index], maps.sites.columns
-    near = candidates(prior, maps.sites.own)
-    pairs = pairs_of(shown, prior, columns, near, n_near=base.settings.n_near)
-    around = around_of(maps.panel.time[index], maps.clock, maps.sites)
+    shown = view.rows(view.courses)[1][index]
+    own = torch.arange(n_targets)
+    pairs = pairs_of(shown, view.prior, view.columns, own, n_near=settings.n_near)
+    flat = view.columns.points[:n_targets, : maps.sites.n_flat]
+    around = around_of(maps.panel.time[index], maps.clock, flat)
     examples = {}
     for j, k in [*combinations(range(len(folds)), 2), *((k, k) for k in range(len(folds)))]:
         left = ~(folds[j] | folds[k])
-        courses = maps.take(left).courses(base.settings.courses)
-        rows, _ = maps.rows(courses)
-        joint = base.settings.joint(maps.products(courses, prior, left), prior)
-        examples[j, k] = examples_of(rows[index], shown, joint, near, pairs, around=around)
+        courses = maps.take(left).courses(settings.courses)
+        rows, _ = view.rows(courses)
+        joint = JointNear(view.without(courses, left), settings.df, settings.n_near)
+        examples[j, k] = examples_of(rows[index], shown, joint, own, pairs, around=around)
     return Crossing(index, fold, pairs, examples)
 
 
 def examples_of(
     rows: Rows,
     shown: Shown,
-    joint: Joint,
-    near: Int64[Tensor, "targets _"],
+    joint: JointNear,
+    targets: Int64[Tensor, "targets"],
     pairs: NearPairs,
     *,
     around: Float64[Tensor, "rows targets around"],
 ) -> Examples:
-    """What attention sees of rows of anomalies."""
-    targets = torch.arange(len(near))
-    given = given_shown(Evidence(rows, shown), joint.covariance, targets, near, n_near=joint.n_near)
-    tokens = tokens_of(rows, pairs, joint.covariance, given, joint.df, around=around)
+    """What attention sees of rows of anomalies; `targets`: their own columns."""
+    given = joint.given(rows, shown)
+    tokens = tokens_of(rows, pairs, joint.near, given, joint.df, around=around)
     return Examples(
         tokens,
         given.student_t(joint.df).float(),
         log_sd_of(given).float(),
-        rows[:, : len(near)].float(),
-        shown[:, : len(near)],
+        rows[:, targets].float(),
+        shown[:, targets],
     )
 
 

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.base.conditionals import GivenOthers, first_shown
+from exfam.fields.base.conditionals import GivenOthers, NearColumns, first_shown
 
 # Innovations beyond count as this many standard deviations.
 FARTHEST = 4.0
@@ -16,16 +16,16 @@ NEARBY = 0.05
 # Columns of each target that attention weighs.
 MOST_NEAR = 32
 
-Matrix = Float64[Tensor, "columns columns"]
-
 
 class NearPairs(NamedTuple):
     """The columns near each target, and what of each pair attention is scored by.
 
-    One for each pattern of what rows show; `pattern`: of each row
+    One for each pattern of what rows show; `first`: where they are among all that are near;
+    `pattern`: of each row
     """
 
     column: Int64[Tensor, "patterns targets near"]
+    first: Int64[Tensor, "patterns targets near"]
     used: Bool[Tensor, "patterns targets near"]
     features: Float[Tensor, "patterns targets near pair"]
     pattern: Int64[Tensor, "rows"]
@@ -35,8 +35,8 @@ class NearPairs(NamedTuple):
         pattern = self.pattern[rows]
         if len(self.column) <= len(rows):
             return self._replace(pattern=pattern)
-        column, used, features = (part[pattern] for part in self[:3])
-        return NearPairs(column, used, features, torch.arange(len(rows)))
+        column, first, used, features = (part[pattern] for part in self[:4])
+        return NearPairs(column, first, used, features, torch.arange(len(rows)))
 
 
 class Innovations(NamedTuple):
@@ -48,24 +48,24 @@ class Innovations(NamedTuple):
 
 def pairs_of(
     shown: Bool[Tensor, "rows columns"],
-    prior: Matrix,
+    prior: NearColumns,
     columns: MapColumns,
-    near: Int64[Tensor, "targets _"],
+    targets: Int64[Tensor, "targets"],
     *,
     n_near: int | None,
 ) -> NearPairs:
-    """Pairs of the first targets, whose own columns come first, by geometry and the kernel alone.
+    """Pairs of targets, whose own columns these are, by geometry and the kernel alone.
 
     Nothing here comes from the values: an empirical covariance that saw the row would leak.
     """
     shown, pattern = torch.unique(shown, dim=0, return_inverse=True)
-    n_used = min(n_near or MOST_NEAR, MOST_NEAR, near.shape[1])
-    index, used = first_shown(shown, near, n_used=n_used)
-    targets = torch.arange(len(near))
-    variance = prior.diagonal()
-    shared = torch.where(used, prior[targets[:, None], index], 0.0)
-    spread = (variance[targets, None] * variance[index]).sqrt()
-    factor = _factor(prior, index, used)
+    n_used = min(n_near or MOST_NEAR, MOST_NEAR, prior.columns.shape[1])
+    first, used = first_shown(shown, prior.columns, n_used=n_used)
+    index = prior.columns.expand(len(shown), -1, -1).gather(-1, first)
+    block, shared = prior.among(first)
+    shared = torch.where(used, shared, 0.0)
+    spread = (prior.variance[:, None] * block.diagonal(dim1=-2, dim2=-1)).sqrt()
+    factor = _factor(block, used)
     beta = torch.cholesky_solve(shared[..., None], factor)[..., 0]
     way = columns.points[index] - columns.points[targets][:, None]
     distance = way.square().sum(-1).clamp_min(1e-24).sqrt()
@@ -81,7 +81,7 @@ def pairs_of(
         (columns.site[index] == columns.site[targets][:, None]).double(),
         *((lag == step).double() for step in range(1, int(columns.lag.max()) + 1)),
     ]
-    return NearPairs(index, used, torch.stack(features, -1).float(), pattern)
+    return NearPairs(index, first, used, torch.stack(features, -1).float(), pattern)
 
 
 def n_pair_features(n_lags: int) -> int:
@@ -92,7 +92,7 @@ def n_pair_features(n_lags: int) -> int:
 def tokens_of(
     rows: Float64[Tensor, "rows columns"],
     pairs: NearPairs,
-    covariance: Matrix,
+    covariance: NearColumns,
     given: GivenOthers,
     df: float,
     *,
@@ -103,7 +103,8 @@ def tokens_of(
     That of a column given all others of J, of unit variance; the target is not among J. `around`:
     what else is known of each target
     """
-    inverse = torch.cholesky_inverse(_factor(covariance, pairs.column, pairs.used))[pairs.pattern]
+    inverse = torch.cholesky_inverse(_factor(covariance.among(pairs.first).block, pairs.used))
+    inverse = inverse[pairs.pattern]
     used = pairs.used[pairs.pattern]
     z = rows[torch.arange(len(rows))[:, None, None], pairs.column[pairs.pattern]]
     z = torch.where(used, z, 0.0)
@@ -116,7 +117,9 @@ def tokens_of(
     return Innovations(innovation.float(), torch.cat([context, around], -1).float())
 
 
-def _factor(covariance: Matrix, index: Tensor, used: Tensor) -> Tensor:
-    block = covariance[index[..., :, None], index[..., None, :]]
+def _factor(
+    block: Float64[Tensor, "patterns targets near near"],
+    used: Bool[Tensor, "patterns targets near"],
+) -> Float64[Tensor, "patterns targets near near"]:
     both = used[..., :, None] & used[..., None, :]
-    return torch.linalg.cholesky(torch.where(both, block, torch.eye(index.shape[-1]).to(block)))
+    return torch.linalg.cholesky(torch.where(both, block, torch.eye(used.shape[-1]).to(block)))

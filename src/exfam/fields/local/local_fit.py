@@ -33,6 +33,7 @@ from exfam.fields.local.blocks import (
     with_own,
 )
 from exfam.fields.local.neighbors import Near, clusters, near_columns
+from exfam.fields.local.targets import SomeTargets
 
 # Columns near each site whose covariances are kept; where values are missing, the next ones serve.
 MOST_NEAR = 40
@@ -46,7 +47,8 @@ MOST_PRODUCTS = 1e11
 class LocalBase:
     """All that a base of many sites has learned.
 
-    `near`: of each site; `covariance`: of it and these, shrunk to the kernel's
+    `near`: of each site; `covariance`: of it and these, shrunk to the kernel's, which is `prior`;
+    `filled`: the maps that it was fitted to
     """
 
     settings: Settings
@@ -56,6 +58,8 @@ class LocalBase:
     covariance: Blocks
     surfaces: Surfaces
     calibration: Calibration
+    filled: FilledMaps
+    prior: Blocks
 
 
 def fit_local_base(maps: Maps) -> LocalBase:
@@ -84,7 +88,9 @@ def fit_local_base(maps: Maps) -> LocalBase:
         return given_near(evidence.values, evidence.shown, near, n_used=MOST_NEAR)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
-    return LocalBase(settings, courses, kernel, near, covariance, surfaces, calibration)
+    return LocalBase(
+        settings, courses, kernel, near, covariance, surfaces, calibration, filled, prior
+    )
 
 
 def _evenly(n: int, most: float) -> Int64[Tensor, "some"]:
@@ -106,21 +112,13 @@ class LocalTrials:
     def __init__(
         self, maps: Maps, filled: FilledMaps, courses: CourseChoice, near_all: OfBlocks
     ) -> None:
-        self.courses, n_sites = courses, len(maps.sites.terms)
-        targets = torch.linspace(0, n_sites - 1, min(MOST_TARGETS, n_sites)).round().long()
-        near, self.prior = near_all.columns[targets], near_all.block[targets]
-        others = near.unique()
-        used = torch.cat([targets, others[~torch.isin(others, targets)]])
-        order = used.argsort()
-        self.near = order[torch.searchsorted(used[order], near)]
-        chosen = with_own(targets, near)
-        self.folds = []
+        self.courses = courses
+        some = SomeTargets(maps, filled, near_all, most=MOST_TARGETS)
+        self.prior, self.folds = some.prior, []
         for held in blocks(len(maps.panel.time)):
             of_others = maps.take(~held).courses(courses)
-            known = (~held).nonzero()[:, 0]
-            products = product_blocks(filled.known(~held), of_others, chosen, known)
-            rows, shown = maps.columns(of_others, used)
-            log_scale = of_others.scale[targets].log()
+            rows, shown = some.rows(of_others)
+            products, log_scale = some.products(of_others, ~held), some.log_scale(of_others)
             fold = HeldOutMaps(Evidence(rows[held], shown[held]), products, log_scale)
             self.folds.append(thinned(fold))
 
@@ -128,8 +126,8 @@ class LocalTrials:
         """Nats of all held-out values by degrees of freedom."""
         total = torch.zeros(len(DEGREES)).double()
         for fold in self.folds:
-            covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
-            near = OfBlocks(covariance, self.near)
+            covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior.block
+            near = OfBlocks(covariance, self.prior.columns)
             given = given_near(*fold.evidence[:2], near, n_used=n_near or MOST_NEAR)
             total += nats_by_df(fold, given)
         return total

@@ -1,5 +1,7 @@
 """The base of many sites as a part: Student t distributions of each value given those near it."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float, Float64, Int64
 from scipy.spatial import cKDTree
@@ -7,16 +9,23 @@ from torch import Tensor, nn
 
 from exfam.fields.base.columns import MapColumns, map_columns
 from exfam.fields.base.conditionals import MOST_DF, OfBlocks, given_near
-from exfam.fields.base.elements import FieldElements, NormalPart, rows_of
+from exfam.fields.base.elements import (
+    FieldElements,
+    KnownRows,
+    NearSites,
+    NormalPart,
+    known_rows_of,
+)
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import JITTER, MovingKernel, n_numbers
 from exfam.fields.base.new_sites import Calibration
+from exfam.fields.local.blocks import kernel_blocks, with_own
 from exfam.fields.local.local_fit import MOST_NEAR, LocalBase
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
-# New places that are predicted together.
-PLACES_AT_ONCE = 2000
+# New places that are predicted together, and sites that attention sees together.
+PLACES_AT_ONCE, SITES_AT_ONCE = 2000, 1000
 
 
 class LocalBasePart(nn.Module):
@@ -59,14 +68,10 @@ class LocalBasePart(nn.Module):
     @torch.no_grad()
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
-        n_columns = self.n_sites * (self.n_lags + 1)
-        there = (elements.site >= 0) & (elements.lag <= self.n_lags)
-        column = torch.where(there, elements.lag * self.n_sites + elements.site, n_columns)
-        rows, shown = rows_of(elements, column, n_columns)[:2]
+        rows, shown, own = known_rows_of(elements, self.n_sites, self.n_lags)[:3]
         eta = torch.zeros(*elements.shown.shape, 3).double()
         df, n_near, *of_new = self.chosen.tolist()
         calibration = Calibration(*of_new)
-        own = (elements.lag == 0) & (elements.site >= 0)
         if own.any():
             targets, back = elements.site[own].unique(return_inverse=True)
             near = OfBlocks(self.covariance, self.near).take(targets)
@@ -79,6 +84,30 @@ class LocalBasePart(nn.Module):
                 found = calibration.of(given.student_t(calibration.df))
                 eta[new] = found[new.nonzero()[:, 0], elements.place[new] - places[0]]
         return elements.placed(eta)
+
+    def known_rows(self, batch: Batch) -> KnownRows:
+        """The batch as rows of known sites; values at new places are not among them."""
+        return known_rows_of(self.normal.elements(batch), self.n_sites, self.n_lags)
+
+    def near_sites(self) -> Iterator[NearSites]:
+        """Known sites, a thousand at a time."""
+        kernel = MovingKernel(self.kernel, self.normal.n_flat)
+        columns = map_columns(self.normal.points, self.n_lags)
+        for sites in torch.arange(self.n_sites).split(SITES_AT_ONCE):
+            near = self.near[sites]
+            prior = kernel_blocks(kernel, columns, with_own(sites, near))
+            of_base = OfBlocks(self.covariance, self.near).take(sites)
+            yield NearSites(sites, of_base, OfBlocks(prior, near))
+
+    @property
+    def df(self) -> float:
+        """Degrees of freedom at known sites."""
+        return float(self.chosen[0])
+
+    @property
+    def n_near(self) -> int | None:
+        """How many columns a value is predicted from."""
+        return int(self.chosen[1])
 
     def _new(self, elements: FieldElements, places: Int64[Tensor, "places"]) -> OfBlocks:
         """New columns by the kernel from those of the nearest known site.
