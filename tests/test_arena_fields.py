@@ -98,6 +98,17 @@ def test_gaps_are_shares_of_the_values_and_never_shown():
     assert not data.train.hidden_share.any()
 
 
+def test_heights_are_a_covariate_where_there_are_some():
+    data = DATA["new sites"]
+    height = np.random.default_rng(0).normal(size=(data.n_items, 1))
+    high = replace(data, coordinates=np.c_[data.coordinates, height], metric="euclidean")
+    contender = ours.CONTENDERS["field-gaussian-height"]
+    assert contender.unsuited(high) is None and "no height" in contender.unsuited(data)
+    groups = ours.with_heights(high.test, high)
+    np.testing.assert_array_equal(groups.attributes["covariates"], height[groups.item])
+    assert np.isfinite(contender.fit(high, 0).predict(high.test).log_prob(high.test.truth)).all()
+
+
 @pytest.mark.parametrize("task", DATA)
 def test_groups_hold_what_is_shown(task):
     data = DATA[task]

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from benchmarks.arena.contenders.fields.rules import at_known_sites
+from benchmarks.arena.contenders.fields.rules import at_known_sites, without_height
 from benchmarks.arena.fields.data import FieldData, Maps
 from benchmarks.arena.fields.judge import best_on_validation
 from benchmarks.arena.fields.normals import KINDS
@@ -49,15 +49,28 @@ def default(name: str, **options: Any) -> Callable[[FieldData, int], Fitted]:
     return fit
 
 
-def _fitted(name: str, data: FieldData, options: dict[str, Any]) -> Fitted:
+def by_height(data: FieldData, seed: int) -> Fitted:
+    """FieldGaussian with heights for a covariate of sites, not for a coordinate."""
+    fitted = _fitted("FieldGaussian", data.with_train(data.both), {}, grouped=with_heights)
+    return replace(fitted, refit=None)
+
+
+def _fitted(
+    name: str,
+    data: FieldData,
+    options: dict[str, Any],
+    *,
+    grouped: Callable[[Maps, FieldData], Groups] | None = None,
+) -> Fitted:
+    grouped = grouped or groups_of
     estimator = getattr(exfam.fields, name)
     has_lags = "lags" in estimator().get_params(deep=False)
     lagged = {"lags": data.lags, "step": 1.0} if has_lags else {}
     model = estimator(metric=data.metric, period=data.period, **lagged, **options)
-    model.fit(groups_of(data.train, data))
+    model.fit(grouped(data.train, data))
 
     def predict(maps: Maps) -> Any:
-        mixture = model.predict_dist(groups_of(maps, data)).mixture
+        mixture = model.predict_dist(grouped(maps, data)).mixture
         # Elements are of values that are shown or to be predicted.
         eta = mixture.eta[:, maps.target[maps.shown | maps.target]].double()
         return OfMixture(Mixture(mixture.family, eta), "real")
@@ -97,8 +110,22 @@ def groups_of(maps: Maps, data: FieldData) -> Groups:
     )
 
 
+def with_heights(maps: Maps, data: FieldData) -> Groups:
+    """The same groups, the last coordinate a covariate."""
+    groups = groups_of(maps, data)
+    places = groups.attributes["coordinates"]
+    flat, height = places[:, :-1], places[:, -1:]
+    return groups.with_(attributes={"coordinates": flat, "covariates": height}, position=flat)
+
+
 CONTENDERS = {
     "field-gaussian": Contender(label="FieldGaussian()", fit=default("FieldGaussian"), ours=True),
+    "field-gaussian-height": Contender(
+        label="FieldGaussian(covariates=height)",
+        fit=by_height,
+        ours=True,
+        unsuited=without_height,
+    ),
     "field-efa": Contender(label="FieldEFA()", fit=default("FieldEFA"), ours=True, is_random=True),
     "field-efa-network": Contender(
         label="FieldEFA(base='none')",

@@ -2,6 +2,14 @@
 
 from benchmarks.arena.fields.data import FieldData
 
+# North, east and up.
+WITH_HEIGHT = 3
+
+
+def without_height(data: FieldData) -> str | None:
+    """Of contenders that take the height of sites for a covariate."""
+    return None if data.coordinates.shape[1] == WITH_HEIGHT else "sites have no height"
+
 
 def at_known_sites(data: FieldData) -> str | None:
     """Of contenders that have numbers for every site of training."""
