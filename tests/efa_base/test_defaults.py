@@ -14,7 +14,9 @@ COLUMNS = {"group": "user", "item": "movie", "order": "day", "progress": False, 
 OF_THE_PAPER = {
     "embed_dim": 32,
     "head_dim": 16,
+    "n_layers": 2,
     "feed_forward_dim": 0,
+    "context_hidden_dim": 0,
     "tie": "none",
     "learning_rate": 0.005,
     "weight_decay": 0.1,
@@ -57,7 +59,7 @@ def test_what_is_given_is_taken(name, kind):
     ("kind", "sizes"),
     [
         ("sequences", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
-        ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 20}),
+        ("sets", {100: 60, 40_000: 40, 80_000: 20, 10**8: 14}),
         ("values", {100: 30, 20_000: 15, 80_000: 3, 10**8: 3}),
         ("otherwise", {100: 60, 10**8: 60}),
     ],
@@ -71,6 +73,7 @@ def test_large_catalogs_take_fewer_epochs_and_the_usual_rate():
     few, many = (resolved(EFA(), kind="sets", size=DataSize(10**6, n)) for n in (2_000, 2_001))
     assert (few["max_epochs"], many["max_epochs"]) == (20, 12)
     assert (few["learning_rate"], many["learning_rate"]) == (0.01, 0.005)
+    assert (few["embed_dim"], many["embed_dim"]) == (64, 32)
 
 
 def test_many_sets_are_learned_faster_and_held_less_firmly():
@@ -83,6 +86,18 @@ def test_many_sets_are_learned_faster_and_held_less_firmly():
     assert (
         schedules == ["descending", "cosine"] and schedule_of("otherwise", DataSize()) == "cosine"
     )
+
+
+def test_very_many_sets_of_few_items_have_two_members_in_fewer_epochs():
+    for kind, n_elements, n_items, expected in [
+        ("sets", 150_000, 100, (2, 14)),
+        ("sets", 10**8, 100, (2, 14)),
+        ("sets", 149_999, 100, (1, 20)),
+        ("sets", 150_000, 101, (1, 20)),
+        ("sequences", 150_000, 100, (1, 20)),
+    ]:
+        values = resolved(EFA(), kind=kind, size=DataSize(n_elements, n_items))
+        assert (values["ensemble"], values["max_epochs"]) == expected
 
 
 @pytest.mark.parametrize("kind", ByKind._fields)

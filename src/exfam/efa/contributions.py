@@ -120,10 +120,10 @@ def contributions(
     # Of no groups there are no batches.
     pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 7]
     with torch.inference_mode():
-        for batch in evaluation_batches(groups, [first.eval()]):
-            on_device = batch.to(part.gate.device), *_candidates(batch, code)
-            pieces.append([*_of_base(part, *on_device), *_probabilities(members, *on_device)])
-    columns = map(np.concatenate, zip(*pieces, strict=True))
+        for batch in evaluation_batches(groups, [member.eval() for member in members]):
+            chosen = _candidates(batch.to(part.gate.device), code)
+            pieces.append([*_of_base(part, *chosen), *_probabilities(members, *chosen)])
+    columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
     element, item, entry, context, lag, added, *numbers = columns
     order = np.argsort(element)
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
@@ -147,11 +147,11 @@ def contributions(
     )
 
 
-def _candidates(batch: Batch, code: np.ndarray) -> tuple[Where, Int64[Tensor, "rows"]]:
-    """Targets with a known candidate, and their candidates."""
-    of_batch = torch.from_numpy(code.astype(np.int64))[batch.element]
+def _candidates(batch: Batch, code: np.ndarray) -> tuple[Batch, Where, Int64[Tensor, "rows"]]:
+    """A batch, its targets with a known candidate, and their candidates."""
+    of_batch = torch.from_numpy(code.astype(np.int64)).to(batch.element.device)[batch.element]
     row, position = (batch.target & (of_batch >= 0)).nonzero(as_tuple=True)
-    return (row, position), of_batch[row, position]
+    return batch, (row, position), of_batch[row, position]
 
 
 def _of_base(

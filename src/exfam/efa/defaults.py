@@ -22,9 +22,11 @@ class ByKind(NamedTuple):
 
 
 DEFAULTS = {
-    "embed_dim": ByKind(32, 32, 64, 32),
+    "embed_dim": ByKind(32, 64, 64, 32),
+    "n_layers": ByKind(2, 1, 2, 2),
     "head_dim": ByKind(16, 16, 32, 16),
     "feed_forward_dim": ByKind(0, 0, 128, 0),
+    "context_hidden_dim": ByKind(0, 128, 0, 0),
     "tie": ByKind("none", "none", "same", "none"),
     "learning_rate": ByKind(0.005, 0.005, 0.003, 0.003),
     "weight_decay": ByKind(0.1, 0.1, 1.0, 0.1),
@@ -44,6 +46,10 @@ MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 # With a base, fewer data are gone through by several members, each of which holds out other groups,
 # if these are not too few to weigh it by.
 MANY_ELEMENTS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
+# Of sets from such a catalog, longer vectors cost more than they gain.
+EMBED_DIM_OF_SAMPLED = 32
+# Very many sets of few items, whose outputs cost little, have two members, in fewer epochs.
+VERY_MANY_ELEMENTS, FEW_ITEMS, EPOCHS_OF_TWO = 150_000, 100, 14
 # Of many sets with a base: a faster rate, if all items are summed over, and a decay of this times
 # sqrt(items) / elements.
 RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
@@ -52,9 +58,10 @@ RATE_OF_MANY, DECAY_OF_MANY = 0.01, 1_200.0
 def by_kind(name: str) -> str:
     """What None means, for the line that documents the parameter."""
     otherwise, sets, sequences, values = DEFAULTS[name]
-    kinds = "sequences" if sets == otherwise else "groups"
+    kinds = "sequences" if sets == otherwise else "sets" if sequences == otherwise else "groups"
     of_values = "" if values == otherwise else f" and {values!r} for values with one"
-    return f"None is {otherwise!r}, or {sequences!r} for {kinds} of items with a base{of_values}"
+    default = sets if kinds == "sets" else sequences
+    return f"None is {otherwise!r}, or {default!r} for {kinds} of items with a base{of_values}"
 
 
 class DataSize(NamedTuple):
@@ -95,8 +102,12 @@ def _of_size(kind: str, size: DataSize, *, most_epochs: int) -> dict[str, Any]:
     chosen: dict[str, Any] = {"max_epochs": min(most_epochs, enough)}
     if samples:
         chosen["n_sampled_items"] = N_SAMPLED_ITEMS
+        if kind == "sets":
+            chosen["embed_dim"] = EMBED_DIM_OF_SAMPLED
     if size.n_held_out >= LEAST_HELD_OUT:
         chosen["ensemble"] = min(MOST_MEMBERS, max(1, MANY_ELEMENTS // n_elements))
+    if kind == "sets" and n_elements >= VERY_MANY_ELEMENTS and size.n_items <= FEW_ITEMS:
+        chosen |= {"ensemble": 2, "max_epochs": min(most_epochs, EPOCHS_OF_TWO)}
     if kind == "sets" and n_elements >= MANY_ELEMENTS:
         chosen["weight_decay"] = DECAY_OF_MANY * math.sqrt(size.n_items) / n_elements
         if not samples:

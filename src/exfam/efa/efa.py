@@ -79,7 +79,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
     embed_dim: int | None = parameter(
         OrNone(Whole()),
         "length of item, value and attribute vectors; "
-        "None is 32, or 64 for sequences of items with a base",
+        "None is 32, or 64 for groups of items with a base, 32 of more than 2,000 in sets",
         default=None,
     )
     n_heads: int = parameter(Whole(), "attention heads", default=2)
@@ -89,7 +89,11 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         "None is 16, or 32 for sequences of items with a base",
         default=None,
     )
-    n_layers: int = parameter(Whole(), "attention layers", default=2)
+    n_layers: int | None = parameter(
+        OrNone(Whole()),
+        "attention layers; None is 2, or 1 for sets of items with a base",
+        default=None,
+    )
     feed_forward_dim: int | None = parameter(
         OrNone(Whole(least=0)),
         "hidden units after each attention layer, 0 for none; "
@@ -154,6 +158,13 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         '"table" (finite families), "network", "raw", or "auto"',
         default="auto",
     )
+    context_hidden_dim: int | None = parameter(
+        OrNone(Whole(least=0)),
+        "hidden units of a network beside attention that sees the sum of a set's context, 0 for "
+        "none; of items with a base alone; "
+        "None is 0, or 128 for sets of items with a base",
+        default=None,
+    )
     head_hidden_dim: int = parameter(
         Whole(least=0), "hidden units of the value head, 0 for a linear one", default=32
     )
@@ -203,13 +214,15 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         "models whose initial weights and batches have the seeds `seed`, `seed` + 1 …, and "
         "whose probabilities are averaged; with a base of items each holds out other groups for "
         "validation, else all share those of `seed`; "
-        "None is 1, or up to 5 with a base of items for fewer than 75,000 elements",
+        "None is 1, or up to 5 with a base of items for fewer than 75,000 elements, and 2 for sets "
+        "of at least 150,000 with at most 100 items",
         default=None,
     )
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or with a base of items as few as go "
-        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items), and with one of "
+        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items, 14 for two members "
+        "of very many sets), and with one of "
         "values 300,000, 3 at least and 30 at most",
         default=None,
     )

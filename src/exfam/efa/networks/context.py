@@ -6,12 +6,14 @@ from collections.abc import Mapping
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import gelu
 
 from exfam.checks import check_positive
 from exfam.efa.networks.efa_network import ItemBias
 from exfam.embeddings import ItemEmbedding
 from exfam.families import Family
 from exfam.groups import Batch
+from exfam.layers import Dropout, linear
 
 Vectors = Float[Tensor, "batch length dim"]
 
@@ -71,6 +73,46 @@ class ContextMean(nn.Module):
         """One vector an element."""
         vectors, direction = self.items(batch), self.direction
         return pooled_context(vectors, batch.present, direction=direction, pooling="mean")
+
+
+class DeepContext(nn.Module):
+    """The mean of the context items' vectors, and what a network of two hidden layers adds to it.
+
+    The network sees their sum, divided by the root of how many there are, and that number: of
+    items that call for others together only, which products of pairs of vectors cannot say. While
+    it is trained, a share of all elements is `hidden` from it.
+    """
+
+    def __init__(
+        self,
+        items: ItemEmbedding,
+        *,
+        direction: str,
+        width: int,
+        hidden: float,
+        generator: torch.Generator,
+    ) -> None:
+        super().__init__()
+        self.items, self.direction, self.dropout = items, direction, Dropout(hidden)
+        self.first = linear(items.dim, width, generator=generator, bias=False)
+        self.size = linear(2, width, generator=generator)
+        self.second = linear(width, width, generator=generator)
+        self.last = linear(width, items.dim, generator=generator)
+
+    def forward(self, batch: Batch) -> Vectors:
+        """One vector an element."""
+        vectors, here = self.items(batch), batch.present
+        is_shown = here[..., None].to(vectors.dtype)
+        number = visible_sum(is_shown, here, self.direction)
+        root = number.clamp_min(1.0).sqrt()
+        total = visible_sum(vectors, here, self.direction) / root
+        seen = total
+        if self.training and self.dropout.p:
+            left = vectors * self.dropout(is_shown)
+            seen = visible_sum(left, here, self.direction) / root
+        size = torch.cat([root.log(), (number == 0).to(root.dtype)], dim=-1)
+        state = gelu(self.first(seen) + self.size(size))
+        return total / root + self.last(gelu(self.second(state)))
 
 
 class GroupOffset(nn.Module):
