@@ -71,7 +71,9 @@ def test_epochs_go_with_the_number_of_elements(kind, sizes):
 
 def test_large_catalogs_take_fewer_epochs_and_the_usual_rate():
     few, many = (resolved(EFA(), kind="sets", size=DataSize(10**6, n)) for n in (2_000, 2_001))
-    assert (few["max_epochs"], many["max_epochs"]) == (20, 12)
+    assert (few["max_epochs"], many["max_epochs"]) == (20, 10)
+    fewer = resolved(EFA(), kind="sets", size=DataSize(149_999, 2_001))
+    assert (fewer["max_epochs"], fewer["n_sampled_items"]) == (12, defaults.N_SAMPLED_OF_SETS)
     assert (few["learning_rate"], many["learning_rate"]) == (0.01, 0.005)
     assert (few["embed_dim"], many["embed_dim"]) == (64, 32)
 
@@ -109,6 +111,8 @@ def test_members_and_sampled_items_go_with_the_size_of_the_data(kind):
         sizes[DataSize(n, n_items + 1, enough - 1)] = (1, n_sampled)
         for size, expected in sizes.items():
             values = resolved(EFA(), kind=kind, size=size)
+            if kind == "sets" and expected[1]:
+                expected = (expected[0], defaults.N_SAMPLED_OF_SETS)
             expected = (1, 0) if kind in ("otherwise", "values") else expected
             assert (values["ensemble"], values["n_sampled_items"]) == expected
 

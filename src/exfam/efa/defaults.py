@@ -46,9 +46,10 @@ MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 # With a base, fewer data are gone through by several members, each of which holds out other groups,
 # if these are not too few to weigh it by.
 MANY_ELEMENTS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
-# Of sets from such a catalog, longer vectors cost more than they gain.
-EMBED_DIM_OF_SAMPLED = 32
-# Very many sets of few items, whose outputs cost little, have two members, in fewer epochs.
+# Of sets whose steps sum over samples, longer vectors cost more than they gain, fewer samples do as
+# well, and very many are learned in fewer epochs.
+EMBED_DIM_OF_SAMPLED, N_SAMPLED_OF_SETS, LEAST_EPOCHS_OF_SETS = 32, 800, 10
+# Very many sets; those of few items, whose outputs cost little, have two members, in fewer epochs.
 VERY_MANY_ELEMENTS, FEW_ITEMS, EPOCHS_OF_TWO = 150_000, 100, 14
 # Of many sets with a base: a faster rate, if all items are summed over, and a decay of this times
 # sqrt(items) / elements.
@@ -97,16 +98,18 @@ def resolved(estimator: Any, *, kind: str, size: DataSize = _SMALL) -> dict[str,
 def _of_size(kind: str, size: DataSize, *, most_epochs: int) -> dict[str, Any]:
     """What depends on how many data there are, with a base."""
     n_elements, samples = max(1, size.n_elements), size.n_items > MOST_ITEMS
+    is_large = kind == "sets" and n_elements >= VERY_MANY_ELEMENTS
     least = LEAST_SAMPLED_EPOCHS if samples else LEAST_EPOCHS
+    least = LEAST_EPOCHS_OF_SETS if samples and is_large else least
     enough = max(least, ELEMENTS_IN_ALL // n_elements)
     chosen: dict[str, Any] = {"max_epochs": min(most_epochs, enough)}
     if samples:
         chosen["n_sampled_items"] = N_SAMPLED_ITEMS
         if kind == "sets":
-            chosen["embed_dim"] = EMBED_DIM_OF_SAMPLED
+            chosen |= {"embed_dim": EMBED_DIM_OF_SAMPLED, "n_sampled_items": N_SAMPLED_OF_SETS}
     if size.n_held_out >= LEAST_HELD_OUT:
         chosen["ensemble"] = min(MOST_MEMBERS, max(1, MANY_ELEMENTS // n_elements))
-    if kind == "sets" and n_elements >= VERY_MANY_ELEMENTS and size.n_items <= FEW_ITEMS:
+    if is_large and size.n_items <= FEW_ITEMS:
         chosen |= {"ensemble": 2, "max_epochs": min(most_epochs, EPOCHS_OF_TWO)}
     if kind == "sets" and n_elements >= MANY_ELEMENTS:
         chosen["weight_decay"] = DECAY_OF_MANY * math.sqrt(size.n_items) / n_elements

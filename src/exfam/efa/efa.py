@@ -206,7 +206,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         "items that a training step sums over in place of the whole catalog, drawn anew and "
         "the more often the more frequent they are; 0 sums over all. Validation and scores "
         "are exact always; "
-        "None is 0, or 1000 with a base of more than 2000 items",
+        "None is 0, or 1000 with a base of more than 2000 items, 800 in sets",
         default=None,
     )
     ensemble: int | None = parameter(  # type: ignore[assignment]
@@ -221,8 +221,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
     max_epochs: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "passes over the training groups at most; None is 60, or with a base of items as few as go "
-        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items, 14 for two members "
-        "of very many sets), and with one of "
+        "through 1,600,000 elements, 20 at least (12 of more than 2,000 items; of sets of "
+        "150,000 elements 10 of these, and 14 of at most 100 items), and with one of "
         "values 300,000, 3 at least and 30 at most",
         default=None,
     )

@@ -75,6 +75,11 @@ class ContextMean(nn.Module):
         return pooled_context(vectors, batch.present, direction=direction, pooling="mean")
 
 
+# Vectors of items start small. Units that see this many times as much from the start bend sooner:
+# worth 0.003 nats of 63 products.
+_FIRST = 5.0
+
+
 class DeepContext(nn.Module):
     """The mean of the context items' vectors, and what a network of two hidden layers adds to it.
 
@@ -95,6 +100,8 @@ class DeepContext(nn.Module):
         super().__init__()
         self.items, self.direction, self.dropout = items, direction, Dropout(hidden)
         self.first = linear(items.dim, width, generator=generator, bias=False)
+        with torch.no_grad():
+            self.first.weight.mul_(_FIRST)
         self.size = linear(2, width, generator=generator)
         self.second = linear(width, width, generator=generator)
         self.last = linear(width, items.dim, generator=generator)
