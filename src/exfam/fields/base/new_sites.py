@@ -172,7 +172,7 @@ def calibrate(
     normal = surfaces.of_others(some)
     values = maps.without_effects(courses.effects, new=True)
     at_limit = maps.at_limit().without_effects(courses.effects, new=True)
-    left_out, errors = list[LeftOut](), []
+    left_out, errors = list[LeftOutValues](), []
     for k, site in enumerate(some.tolist()):
         there = shown[:, site].nonzero()[:, 0]
         if not len(there):
@@ -184,15 +184,15 @@ def calibrate(
         under = torch.zeros_like(there, dtype=torch.bool)
         under = under if censored is None else censored[there, site]
         limit = at_limit[index[there], site]
-        left_out.append(LeftOut(value, torch.stack(found, 1), under, limit))
+        left_out.append(LeftOutValues(value, torch.stack(found, 1), under, limit))
         errors.append(((value - found[0][:, 0]) / found[0][:, 1].exp()).square().mean())
     stretch = (torch.stack(errors).sum() + USUAL_SITES) / (len(errors) + USUAL_SITES)
-    every = LeftOut(*(torch.cat(part) for part in zip(*left_out, strict=True)))
+    every = LeftOutValues(*(torch.cat(part) for part in zip(*left_out, strict=True)))
     able = [Calibration(df, float(stretch), tails) for df in DEGREES for tails in TAILS]
     return max(able, key=every.nats)
 
 
-class LeftOut(NamedTuple):
+class LeftOutValues(NamedTuple):
     """Values of sites left out, and their conditionals by `DEGREES`.
 
     `censored`: of which no more is known than that they are at most `limit`
