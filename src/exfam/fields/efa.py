@@ -25,7 +25,7 @@ from exfam.fields.declarations import (
 )
 from exfam.fields.explanations import FieldExplanation, explained_base, explained_network
 from exfam.fields.field_base import (
-    empty_base,
+    empty_field_base,
     fit_corrected_field,
     fit_field_base,
     with_chosen_lags,
@@ -197,7 +197,9 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     def _restored_member(self, config: Any) -> TwoPartModel:
         if not config.get("has_base"):
             return super()._restored_member(config)
-        base = empty_base(self.shape_, period=float(self.period), limit=limit_of(self.family_))
+        base = empty_field_base(
+            self.shape_, period=float(self.period), limit=limit_of(self.family_)
+        )
         n_members = int(config["n_corrections"])
         part = CorrectedFieldPart(base, n_members=n_members) if n_members else base
         return self._member(part)

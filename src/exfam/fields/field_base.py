@@ -39,7 +39,7 @@ def is_local(shape: FieldShape) -> bool:
     return shape.n_sites * (shape.lags + 1) > MOST_COLUMNS
 
 
-def empty_base(
+def empty_field_base(
     shape: FieldShape, *, period: float, limit: float | None
 ) -> FieldBasePart | LocalBasePart:
     """A base of this shape, its numbers to be loaded."""

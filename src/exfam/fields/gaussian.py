@@ -10,7 +10,7 @@ from exfam.families import Family
 from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.declarations import ChosenLags, CovariateColumns
 from exfam.fields.explanations import FieldExplanation, explained_base
-from exfam.fields.field_base import empty_base, fit_field_base, with_chosen_lags
+from exfam.fields.field_base import empty_field_base, fit_field_base, with_chosen_lags
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.fields.latents import limit_of
 from exfam.fields.networks.climate import Climate
@@ -78,4 +78,6 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
         ]
 
     def _empty_part(self, climate: Climate) -> nn.Module:
-        return empty_base(self.shape_, period=float(self.period), limit=limit_of(self.family_))
+        return empty_field_base(
+            self.shape_, period=float(self.period), limit=limit_of(self.family_)
+        )

@@ -182,7 +182,9 @@ class NormalPart(nn.Module):
         return Surfaces(self.points, value, self.weights, self.n_flat, here).at(points, more)
 
 
-def rows_of(elements: FieldElements, column: Int64[Tensor, "batch length"], n: int) -> Evidence:
+def anomaly_rows(
+    elements: FieldElements, column: Int64[Tensor, "batch length"], n: int
+) -> Evidence:
     """Anomalies of each map by column, of which there are `n`, and what of them is shown."""
     seen = torch.where(elements.shown, column, n)
 
@@ -199,6 +201,6 @@ def known_rows_of(elements: FieldElements, n_sites: int, n_lags: int) -> KnownRo
     nowhere = n_sites * (n_lags + 1)
     there = (elements.site >= 0) & (elements.lag <= n_lags)
     column = torch.where(there, elements.lag * n_sites + elements.site, nowhere)
-    seen = rows_of(elements, column, nowhere)
+    seen = anomaly_rows(elements, column, nowhere)
     own = (elements.lag == 0) & (elements.site >= 0)
     return KnownRows(seen.values, seen.shown, own, elements.site, column)

@@ -243,11 +243,11 @@ def held_out_folds(
         products = maps.products(courses, prior, ~held, most=most)
         row = held.nonzero()[:, 0]
         fold = HeldOutMaps(evidence, products, courses.scale.log(), row)
-        out.append(thinned(fold))
+        out.append(with_fewer_rows(fold))
     return out
 
 
-def thinned(fold: HeldOutMaps) -> HeldOutMaps:
+def with_fewer_rows(fold: HeldOutMaps) -> HeldOutMaps:
     """Evenly taken rows where what is shown differs from row to row and rows are many."""
     shown, noise = fold.evidence.shown, fold.evidence.noise
     n_rows = len(shown)

@@ -14,8 +14,8 @@ from exfam.fields.base.elements import (
     KnownRows,
     NearSites,
     NormalPart,
+    anomaly_rows,
     known_rows_of,
-    rows_of,
 )
 from exfam.fields.base.fit import FieldBase, sites_of
 from exfam.fields.base.folds import (
@@ -140,7 +140,7 @@ class FieldBasePart(nn.Module):
             return eta
         both = self._extended(known, elements, places)
         column, n = self._columns(elements, places), len(both.covariance)
-        seen = rows_of(elements, column, n)
+        seen = anomaly_rows(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
         n_near = known.joint.n_near
         if bool((elements.place[wanted] >= 0).any()):

@@ -16,7 +16,7 @@ from exfam.fields.base.folds import (
     Maps,
     blocks,
     nats_by_df,
-    thinned,
+    with_fewer_rows,
 )
 from exfam.fields.base.kernel import MovingKernel, fit_kernel
 from exfam.fields.base.limits import Evidence
@@ -120,7 +120,7 @@ class LocalTrials:
             rows, shown = some.rows(of_others)
             products, log_scale = some.products(of_others, ~held), some.log_scale(of_others)
             fold = HeldOutMaps(Evidence(rows[held], shown[held]), products, log_scale)
-            self.folds.append(thinned(fold))
+            self.folds.append(with_fewer_rows(fold))
 
     def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
         """Nats of all held-out values by degrees of freedom."""
