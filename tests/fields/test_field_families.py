@@ -31,7 +31,7 @@ FAMILIES = {
 every_family = pytest.mark.parametrize("name", FAMILIES)
 
 
-def rain(*, n_days=150, dry=0.4, seed=0):
+def rain(*, n_days=90, dry=0.4, seed=0):
     """Squares of a field, 0 where it is below its quantile of level `dry`; a few gaps."""
     random = np.random.default_rng(seed)
     apart = np.linalg.norm(PLACES[:, None] - PLACES[None], axis=-1)
