@@ -48,7 +48,7 @@ MOST_ITEMS, N_SAMPLED_ITEMS, LEAST_SAMPLED_EPOCHS = 2_000, 1_000, 12
 MANY_ELEMENTS, MOST_MEMBERS, LEAST_HELD_OUT = 75_000, 5, 20
 # Of sets whose steps sum over samples, longer vectors cost more than they gain, fewer samples do as
 # well, and very many are learned in fewer epochs.
-EMBED_DIM_OF_SAMPLED, N_SAMPLED_OF_SETS, LEAST_EPOCHS_OF_SETS = 32, 800, 10
+EMBED_DIM_OF_SAMPLED, N_SAMPLED_OF_SETS, LEAST_EPOCHS_OF_SETS = 32, 700, 10
 # Very many sets; those of few items, whose outputs cost little, have two members, in fewer epochs.
 VERY_MANY_ELEMENTS, FEW_ITEMS, EPOCHS_OF_TWO = 150_000, 100, 14
 # Of many sets with a base: a faster rate, if all items are summed over, and a decay of this times

@@ -206,7 +206,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         "items that a training step sums over in place of the whole catalog, drawn anew and "
         "the more often the more frequent they are; 0 sums over all. Validation and scores "
         "are exact always; "
-        "None is 0, or 1000 with a base of more than 2000 items, 800 in sets",
+        "None is 0, or 1000 with a base of more than 2000 items, 700 in sets",
         default=None,
     )
     ensemble: int | None = parameter(  # type: ignore[assignment]
