@@ -217,6 +217,17 @@ def test_choices_are_among_what_is_offered_and_beat_the_kernel_alone(missing):
     assert torch.linalg.eigvalsh(base.products).min() > 0
 
 
+def test_a_season_is_normal_even_where_neighbors_say_all_of_it():
+    maps = field_maps(n_maps=160, n_lags=0)._replace(clock=Clock(20.0, 1.0))
+    season = 5 * torch.cos(2 * torch.pi * maps.panel.time / 20)[:, None]
+    values = torch.where(maps.panel.shown, maps.panel.values + season, 0.0)
+    warm = maps._replace(panel=maps.panel._replace(values=values))
+    assert choose(warm).courses.n_harmonics > 0
+    # A tenth of a cycle has no wave: one would be a trend that turns.
+    short = warm._replace(clock=Clock(1600.0, 1.0))
+    assert choose(short).courses.n_harmonics == 0
+
+
 def test_a_single_map_is_enough():
     assert choose(field_maps(n_maps=1)).courses == CourseChoice(0, 1.0)
 

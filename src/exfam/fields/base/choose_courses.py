@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from exfam.fields.base.compare import MapNats, map_nats
+from exfam.fields.base.compare import MapNats, map_nats, nats_alone
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.effects import SHARES, EffectChoice
-from exfam.fields.base.folds import Maps, blocks
+from exfam.fields.base.folds import Covariance, Maps, blocks
 from exfam.fields.base.trends import SHARES as SHARES_OF_SLOPES
 from exfam.fields.base.trials import Trials, best_settings, prior_of
 
@@ -14,14 +14,17 @@ from exfam.fields.base.trials import Trials, best_settings, prior_of
 FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
 # Multiplications of products where values are missing: there are dozens of trials.
 FEW_MULTIPLICATIONS = 1.5e9
+# Cycles that times must span for waves: in less, a wave is a trend that turns.
+FEWEST_CYCLES = 0.5
 
 
 class Tried(NamedTuple):
-    """Courses, and how likely they make held-out maps."""
+    """Courses, and how likely they make held-out maps; `alone`: values given no other."""
 
     choice: CourseChoice
     nats: float
     of_maps: MapNats
+    alone: float
 
 
 def choose_courses(maps: Maps) -> CourseChoice:
@@ -32,16 +35,23 @@ def choose_courses(maps: Maps) -> CourseChoice:
     if len(maps.panel.time) < 2:
         return CHOICES[0]
     some = maps.of_sites(MOST_SITES).with_lags(0)
-    return _with_trend(some, _with_effects(some, _best(some, CHOICES))).choice
+    choices = CHOICES if _cycles(maps) >= FEWEST_CYCLES else CHOICES[:1]
+    return _with_trend(some, _with_effects(some, _best(some, choices), choices)).choice
 
 
-def _with_effects(maps: Maps, best: Tried) -> Tried:
+def _cycles(maps: Maps) -> float:
+    """How many of their shortest cycles the times span."""
+    time = maps.panel.time
+    return float(time.max() - time.min()) / maps.clock.shortest_cycle
+
+
+def _with_effects(maps: Maps, best: Tried, choices: Sequence[CourseChoice]) -> Tried:
     """With effects of covariates, and more of the sites' own, where these gain."""
     if maps.panel.covariates is None:
         return best
     common, *others = SHARES
     found = [
-        _best(maps, [choice._replace(effects=EffectChoice(common, beside)) for choice in CHOICES])
+        _best(maps, [choice._replace(effects=EffectChoice(common, beside)) for choice in choices])
         for beside in (False, True)
     ]
     tried = max(found, key=lambda tried: tried.nats)
@@ -69,11 +79,20 @@ def _effects(tried: Tried) -> EffectChoice:
 
 
 def _best(maps: Maps, choices: Sequence[CourseChoice]) -> Tried:
-    """The best of some courses, under the kernel of the first."""
-    prior = prior_of(maps, choices[0])
+    """The best of some courses, each under a kernel that fits anomalies from as many waves.
+
+    Where neighbors are shown a course hardly counts: all say the same of the season. Of courses
+    that predict values beside them no worse, by more than chance, than the best, it is the one that
+    predicts values alone best: forecasts and new places have nothing else.
+    """
+    priors: dict[int, Covariance] = {}
     tried = []
     for choice in choices:
-        trials = Trials(maps, choice, prior, most=FEW_MULTIPLICATIONS)
-        tried.append((*best_settings(trials, shrinkages=FEW_SHRINKAGES, near=[None]), trials))
-    nats, settings, trials = max(tried, key=lambda of_choice: of_choice[0])
-    return Tried(settings.courses, nats, map_nats(trials, settings))
+        if choice.n_harmonics not in priors:
+            priors[choice.n_harmonics] = prior_of(maps, choice)
+        trials = Trials(maps, choice, priors[choice.n_harmonics], most=FEW_MULTIPLICATIONS)
+        nats, settings = best_settings(trials, shrinkages=FEW_SHRINKAGES, near=[None])
+        tried.append(Tried(choice, nats, map_nats(trials, settings), nats_alone(trials)))
+    best = max(tried, key=lambda other: other.nats)
+    level = [other for other in tried if best.of_maps.gain_on(other.of_maps).low <= 0]
+    return max(level, key=lambda other: other.alone)

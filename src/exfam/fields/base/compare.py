@@ -7,7 +7,7 @@ from jaxtyping import Float64, Int64
 from torch import Tensor
 
 from exfam.estimator.gain import Gain, gain_of_sums
-from exfam.families import StudentT
+from exfam.families import Gaussian, StudentT
 from exfam.fields.base.folds import given_shown
 from exfam.fields.base.limits import log_mass_below
 from exfam.fields.base.trials import Settings, Trials
@@ -67,3 +67,13 @@ def map_nats(trials: Trials, settings: Settings) -> MapNats:
         assert fold.row is not None
         parts.append((fold.row, torch.where(shown, nats, 0.0).sum(1), shown.double().sum(1)))
     return MapNats(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def nats_alone(trials: Trials) -> float:
+    """Nats of held-out values given no other, as Gaussians of what is normal at their sites."""
+    total = 0.0
+    for fold in trials.folds:
+        own = fold.evidence.first(len(fold.log_scale))
+        nats = Gaussian().log_prob(own.values, torch.zeros(*own.values.shape, 2).double())
+        total += float(torch.where(own.shown, nats - fold.log_scale, 0.0).sum())
+    return total

@@ -52,6 +52,16 @@ class Clock(NamedTuple):
     step: float
 
     @property
+    def has_days(self) -> bool:
+        """Whether maps come often enough to see the course of a day."""
+        return self.step < MOST_STEP_OF_DAYS
+
+    @property
+    def shortest_cycle(self) -> float:
+        """A day where it is seen, else the year."""
+        return DAY if self.has_days else self.period
+
+    @property
     def n_waves(self) -> int:
         """Columns of `waves`."""
         return 2 * MOST_HARMONICS + 2 * DAILY_HARMONICS + 1
@@ -63,7 +73,7 @@ class Clock(NamedTuple):
         year = harmonics(angle(time, self.period), MOST_HARMONICS)
         day = harmonics(angle(time, DAY), DAILY_HARMONICS)
         year = torch.where(torch.arange(year.shape[-1]) < 2 * n_harmonics, year, 0.0)
-        daily = n_harmonics > 0 and self.step < MOST_STEP_OF_DAYS
+        daily = n_harmonics > 0 and self.has_days
         day = day if daily else torch.zeros_like(day)
         return torch.cat([year, day, time[..., None] / self.period], -1)
 
