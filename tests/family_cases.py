@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,7 @@ class Case:
 
     def log_scale(self, value: torch.Tensor) -> torch.Tensor:
         """Of densities of standardized values: probabilities have no unit."""
-        return torch.where(self.has_mass(value), 0.0, np.log(self.scale))
+        return math.log(self.scale) * (~self.has_mass(value)).double()
 
     @property
     def low(self) -> float:

@@ -204,8 +204,9 @@ def _outcome(
 def _n_numbers(estimator: Any, train: Any) -> int:
     """About how many numbers the fitted model will have, all members together.
 
-    Two vectors per item, in each layer four matrices between elements and heads; with a base a
-    third vector per item, and a number for each pair of items.
+    Two vectors per item, in each layer four matrices between elements and heads, three of the
+    network beside attention; with a base a third vector per item, and a number for each pair of
+    items.
     """
     from exfam.efa.defaults import DEFAULTS
 
@@ -228,7 +229,9 @@ def _n_numbers(estimator: Any, train: Any) -> int:
 
         of_pairs = min(n_items, MOST_COVERED) ** 2
     of_layers = 4 * chosen("n_layers", 0) * dim * chosen("n_heads", 1) * chosen("head_dim", 1)
-    return (of_items + of_pairs + of_layers) * chosen("ensemble", 1)
+    width = chosen("context_hidden_dim", 0)
+    of_context = width * (2 * dim + width)
+    return (of_items + of_pairs + of_layers + of_context) * chosen("ensemble", 1)
 
 
 def _interrupted(estimator: Any, say: Callable[..., None]) -> int:

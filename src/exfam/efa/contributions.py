@@ -149,7 +149,9 @@ def contributions(
 
 def _candidates(batch: Batch, code: np.ndarray) -> tuple[Batch, Where, Int64[Tensor, "rows"]]:
     """A batch, its targets with a known candidate, and their candidates."""
-    of_batch = torch.from_numpy(code.astype(np.int64)).to(batch.element.device)[batch.element]
+    # Where nothing is present, an element is the last: -1.
+    known = torch.from_numpy(np.append(code, -1).astype(np.int64))
+    of_batch = known.to(batch.element.device)[batch.element]
     row, position = (batch.target & (of_batch >= 0)).nonzero(as_tuple=True)
     return batch, (row, position), of_batch[row, position]
 

@@ -105,7 +105,7 @@ class CensoredStudentT(OfLatent):
 
     >>> family = CensoredStudentT(root=1)
     >>> family.log_prob(torch.tensor([0.0, 1e-9]), torch.zeros(2, 3))
-    tensor([-0.6931, -1.0008])
+    tensor([-0.6931, -1.0009])
     """
 
     root: int = 2

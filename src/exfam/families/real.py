@@ -225,7 +225,7 @@ class Scaled(base.Family):
         nats = self.of_units.log_prob(unit, eta)
         lowest = max(torch.finfo(eta.dtype).min / 2, _LOWEST)
         nats = torch.where(self.of_units.in_support(unit), nats.clamp(min=lowest), nats)
-        return nats - torch.where(self.of_units.has_mass(unit), 0.0, math.log(self.scale))
+        return torch.where(self.of_units.has_mass(unit), nats, nats - math.log(self.scale))
 
     def unit_log_prob(
         self, unit: base.Values, eta: base.Eta, *, item: base.Items = None

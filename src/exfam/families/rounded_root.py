@@ -42,7 +42,7 @@ class RoundedRootStudentT(OfLatent):
 
     >>> family = RoundedRootStudentT(root=1)
     >>> family.log_prob(torch.tensor([0.0, 1.0]), torch.zeros(2, 3))
-    tensor([-0.3965, -1.4209])
+    tensor([-0.3941, -1.5586])
     """
 
     root: int = 2

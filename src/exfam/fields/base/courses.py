@@ -139,12 +139,17 @@ def site_courses(
     wave = own * ols[:, 1:] + (1 - own) * (terms @ fit)
     moved = torch.where(shown, values - x[:, 1:] @ wave.T, 0.0)
     level = moved.sum(0) / count.clamp_min(1)
-    left = torch.where(shown, moved - level, 0.0).square().sum(0)
-    common = left.sum() / count.sum().clamp_min(1)
-    tiny = torch.finfo(values.dtype).tiny
-    scale = ((left + COMMON_OBSERVATIONS * common) / (count + COMMON_OBSERVATIONS)).sqrt()
-    scale = torch.where(common > tiny, scale, 1.0)
+    scale = site_spreads(torch.where(shown, moved - level, 0.0), shown)
     return Courses(level, wave @ directions.T, scale, center, fit @ directions.T)
+
+
+def site_spreads(left: Values, shown: Shown) -> Float64[Tensor, "sites"]:
+    """Roots of mean squares of what is left of values, drawn to the common one."""
+    count, squares = shown.double().sum(0), left.square().sum(0)
+    common = squares.sum() / count.sum().clamp_min(1)
+    tiny = torch.finfo(left.dtype).tiny
+    scale = ((squares + COMMON_OBSERVATIONS * common) / (count + COMMON_OBSERVATIONS)).sqrt()
+    return torch.where(common > tiny, scale, 1.0)
 
 
 def plane_of(

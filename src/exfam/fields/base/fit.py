@@ -13,6 +13,7 @@ from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
 from exfam.fields.base.folds import Covariance, Maps, Sites, kernel_of
 from exfam.fields.base.frame import Frame
+from exfam.fields.base.gaps import courses_beside
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.moments import mean_products
@@ -53,8 +54,9 @@ def fit_base(maps: Maps) -> FieldBase:
     maps = completed(maps)
     settings = choose(maps)
     courses = maps.courses(settings.courses)
+    kernel = kernel_of(*maps.rows(courses), maps.sites)
+    courses = courses_beside(maps, courses, settings.courses, kernel)
     rows, shown = maps.rows(courses)
-    kernel = kernel_of(rows, shown, maps.sites)
     products = mean_products(rows, shown, kernel.of(maps.sites.columns))
     surfaces = fit_surfaces(courses, maps.sites)
     own = kernel.of(maps.sites.columns.take(maps.sites.own))

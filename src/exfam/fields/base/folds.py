@@ -31,6 +31,8 @@ DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0)
 # Systems that one trial may solve where what is shown differs from row to row.
 MOST_SYSTEMS = 20_000
 FEWEST_ROWS = 5
+# Share of missing values from which kernels are fitted again, how often, and how carefully.
+MANY_MISSING, REFITS, MOST_OF_A_REFIT = 0.15, 2, 4e9
 # Columns that a value may be predicted from, where not all are.
 MOST_CANDIDATES = 256
 
@@ -221,8 +223,25 @@ def _centered(time: Float64[Tensor, "times one"]) -> Float64[Tensor, "times one"
 def kernel_of(rows: Rows, shown: Shown, sites: Sites) -> MovingKernel:
     """The kernel that fits rows of anomalies, of sites evenly taken where there are many."""
     chosen = most_of(len(sites.terms), int(sites.columns.lag.max()))
-    products = pairwise_products(rows[:, chosen], shown[:, chosen])
-    return fit_kernel(products, sites.columns.take(chosen), n_flat=sites.n_flat)
+    columns = sites.columns.take(chosen)
+    return kernel_of_columns(rows[:, chosen], shown[:, chosen], columns, n_flat=sites.n_flat)
+
+
+def kernel_of_columns(
+    rows: Rows, shown: Shown, columns: MapColumns, *, n_flat: int
+) -> MovingKernel:
+    """The kernel that fits rows of these columns.
+
+    Where many values are missing few rows show both of a pair: then fitted again, to what is
+    expected of all rows under the kernel before.
+    """
+    kernel = fit_kernel(pairwise_products(rows, shown), columns, n_flat=n_flat)
+    if float((~shown).double().mean()) < MANY_MISSING:
+        return kernel
+    for _ in range(REFITS):
+        products = mean_products(rows, shown, kernel.of(columns), most=MOST_OF_A_REFIT)
+        kernel = fit_kernel(products, columns, n_flat=n_flat)
+    return kernel
 
 
 def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:

@@ -15,12 +15,12 @@ from exfam.fields.base.folds import (
     HeldOutMaps,
     Maps,
     blocks,
+    kernel_of_columns,
     nats_by_df,
     with_fewer_rows,
 )
-from exfam.fields.base.kernel import MovingKernel, fit_kernel
+from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import Evidence
-from exfam.fields.base.moments import pairwise_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
 from exfam.fields.base.trials import USUAL_NEAR, Settings
 from exfam.fields.local.blocks import (
@@ -102,8 +102,7 @@ def _kernel(maps: Maps, courses: Courses) -> MovingKernel:
     sites = maps.sites
     chosen = clusters(sites.points, int(sites.columns.lag.max()))
     rows, shown = maps.columns(courses, chosen)
-    products = pairwise_products(rows, shown)
-    return fit_kernel(products, sites.columns.take(chosen), n_flat=sites.n_flat)
+    return kernel_of_columns(rows, shown, sites.columns.take(chosen), n_flat=sites.n_flat)
 
 
 class LocalTrials:
