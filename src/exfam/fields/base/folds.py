@@ -159,14 +159,9 @@ class Maps(NamedTuple):
         """Rows of anomalies of all maps or some, earlier maps beside each, and what is shown."""
         return self.panel.stacked(self._anomalies(courses), some=some)
 
-    def columns(
-        self,
-        courses: Courses,
-        chosen: Int64[Tensor, "chosen"],
-        known: Bool[Tensor, "times"] | None = None,
-    ) -> tuple[Rows, Shown]:
-        """Chosen columns of these rows; `known`: maps that may be among them, all if None."""
-        return self.panel.stacked(self._anomalies(courses), known, chosen=chosen)
+    def columns(self, courses: Courses, chosen: Int64[Tensor, "chosen"]) -> tuple[Rows, Shown]:
+        """Chosen columns of these rows."""
+        return self.panel.stacked(self._anomalies(courses), chosen=chosen)
 
     def limits(self, courses: Courses) -> Float64[Tensor, "times sites"]:
         """The limit of censored values, as anomalies."""

@@ -1,12 +1,12 @@
 """Some sites of many, what is near them, and a base of them fitted to fewer maps."""
 
 import torch
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from exfam.fields.base.conditionals import OfBlocks
 from exfam.fields.base.courses import Courses
-from exfam.fields.base.folds import Maps, Rows, Shown
+from exfam.fields.base.folds import Maps, Rows, Shown, some_sites
 from exfam.fields.local.blocks import Blocks, FilledMaps, product_blocks, with_own
 
 
@@ -17,11 +17,8 @@ class SomeTargets:
     """
 
     def __init__(self, maps: Maps, filled: FilledMaps, near: OfBlocks, *, most: int) -> None:
-        n_sites = len(maps.sites.terms)
         self.maps, self._filled = maps, filled
-        self.sites: Int64[Tensor, "targets"] = (
-            torch.linspace(0, n_sites - 1, min(most, n_sites)).round().long()
-        )
+        self.sites = some_sites(len(maps.sites.terms), most)
         of_some = near.columns[self.sites]
         others = of_some.unique()
         self._used = torch.cat([self.sites, others[~torch.isin(others, self.sites)]])
