@@ -1,6 +1,7 @@
 """The arena of benchmarks: its protocol on simulated data, and its command from start to page."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,11 @@ from benchmarks.arena.kind import Fitted
 from benchmarks.arena.kinds import all_kinds
 from benchmarks.arena.protocol import calibrated, context_holds, judge
 from benchmarks.arena.results import fit_and_judge, read_rows
-from benchmarks.arena.tables import describe, difference, standings, table
+from benchmarks.arena.tables import ahead_of_reference, describe, difference, standings, table
 
 from exfam.checks import DataError
-from exfam.groups import Groups
+from exfam.groups import TARGET, Groups
+from exfam.scores.ranking import leave_last_out
 
 KINDS = all_kinds()
 
@@ -147,6 +149,34 @@ def test_the_command_fits_what_is_not_there_and_writes_a_page(tmp_path, monkeypa
     mean, error = difference(base, popular, **ranked)
     assert mean == pytest.approx(base.mean(*ranked.values()) - popular.mean(*ranked.values()))
     assert 0 < error < 1
+
+
+def test_who_is_ahead_of_the_reference_is_named_with_the_cause(tmp_path):
+    kind, dataset = KINDS["sets"], "simulated_sets"
+    for contender in ("efa-base", "popularity"):
+        fit_and_judge(kind, dataset, contender, 0, folder=tmp_path)
+    rows = read_rows(tmp_path)
+    assert ahead_of_reference(rows, kind, dataset) == ""  # the reference did not take part
+    best = replace(kind, reference="efa-base")
+    assert ahead_of_reference(rows, best, dataset) == ""
+    sources = {dataset: replace(kind.sources[dataset], behind="It sees no context.")}
+    worst = replace(kind, reference="popularity", sources=sources)
+    base, popular = standings(rows, kind, dataset)
+    mean, error = difference(popular, base)
+    assert ahead_of_reference(rows, worst, dataset).startswith(
+        "Ahead of popularity by more than a standard error: in nats "
+        f'EFA(attention="none") ({mean:.4f} ± {error:.4f}); in NDCG@10 EFA(attention="none") ('
+    )
+    assert ahead_of_reference(rows, worst, dataset).endswith(" It sees no context.")
+
+
+def test_ranked_ones_of_sequences_are_the_targets_of_leave_last_out():
+    data = KINDS["sequences"].sources["simulated_sequences"].read()
+    groups = leave_last_out(data.test[data.test.lengths > 1])
+    own, is_target = groups.item, groups.role == TARGET
+    knows_targets = Fitted(lambda _: np.eye(data.n_items)[own] * is_target[:, None])
+    found = judge(knows_targets, groups, data).by_group(ranked=data.ranked)
+    assert found["ndcg"] == found["ranked"] == [1.0] * len(groups)
 
 
 def test_a_package_that_is_not_there_is_a_row(tmp_path, monkeypatch):

@@ -95,11 +95,15 @@ class Contender:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a data set comes from: `full` ones take hours and must be named by --full."""
+    """Where a data set comes from: `full` ones take hours and must be named by --full.
+
+    `behind`: why the reference is behind others on it, where that was looked into
+    """
 
     read: Callable[[], Any]
     remark: str = ""
     full: bool = False
+    behind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,14 @@ from pathlib import Path
 import benchmarks.arena
 from benchmarks.arena.kind import Kind
 from benchmarks.arena.results import Row
-from benchmarks.arena.tables import describe, difference, headers, standings, table
+from benchmarks.arena.tables import (
+    ahead_of_reference,
+    describe,
+    difference,
+    headers,
+    standings,
+    table,
+)
 from matplotlib.figure import Figure
 
 from exfam.files import atomic_path, write_atomically
@@ -31,6 +38,8 @@ def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:
             cells = table(rows, kind, dataset)
             if cells:
                 parts += [f"### {dataset}", describe(rows, kind, dataset), _markdown(kind, cells)]
+                ahead = ahead_of_reference(rows, kind, dataset)
+                parts += [ahead] if ahead else []
     write_atomically(path, "\n\n".join(parts) + "\n")
 
 

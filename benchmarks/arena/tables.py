@@ -93,6 +93,32 @@ def describe(rows: Sequence[Row], kind: Kind, dataset: str) -> str:
     return f"{text} Cut or split: {remark}." if remark else text
 
 
+def ahead_of_reference(rows: Sequence[Row], kind: Kind, dataset: str) -> str:
+    """Who is ahead of the reference by more than a standard error, in what, and why; or nothing."""
+    ranked = standings(rows, kind, dataset)
+    reference = next((row for row in ranked if row.contender == kind.reference), None)
+    if reference is None:
+        return ""
+    compared = [measure for measure in kind.judging.measures if measure.compared]
+    found = {measure.header: _ahead(measure, ranked, reference) for measure in compared}
+    parts = [f"in {header} {', '.join(labels)}" for header, labels in found.items() if labels]
+    if not parts:
+        return ""
+    text = f"Ahead of {reference.label} by more than a standard error: {'; '.join(parts)}."
+    return f"{text} {kind.sources[dataset].behind}".rstrip()
+
+
+def _ahead(measure: Measure, ranked: Sequence[Standing], reference: Standing) -> list[str]:
+    """Labels of those ahead in a measure, with by how much."""
+    found = []
+    for standing in ranked:
+        if standing is not reference:
+            mean, error = _differs(measure, standing, reference)
+            if -mean > error:
+                found.append((mean, f"{standing.label} ({-mean:.4f} ± {error:.4f})"))
+    return [text for _, text in sorted(found)]
+
+
 def _of(rows: Sequence[Row], kind: Kind, dataset: str, contender: str) -> list[Row]:
     wanted = (kind.name, dataset, contender)
     return [row for row in rows if (row["kind"], row["dataset"], row["contender"]) == wanted]
@@ -119,5 +145,9 @@ def _compared(measure: Measure, standing: Standing, reference: Standing | None) 
     """The difference to the reference, positive where that is better."""
     if reference is None or reference is standing:
         return ""
+    return "{:+.4f} ± {:.4f}".format(*_differs(measure, standing, reference))
+
+
+def _differs(measure: Measure, standing: Standing, reference: Standing) -> tuple[float, float]:
     pair = (reference, standing) if measure.more_is_better else (standing, reference)
-    return "{:+.4f} ± {:.4f}".format(*difference(*pair, name=measure.name, per=measure.per))
+    return difference(*pair, name=measure.name, per=measure.per)
