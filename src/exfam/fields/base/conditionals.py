@@ -156,13 +156,27 @@ class OfBlocks(NamedTuple):
 
     def take(self, targets: Targets) -> "OfBlocks":
         """Of some of the targets."""
+        if _follow_each_other(targets):
+            first, stop = int(targets[0]), int(targets[-1]) + 1
+            return OfBlocks(self.block[first:stop], self.columns[first:stop])
         return OfBlocks(self.block[targets], self.columns[targets])
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
         """Covariances among some of each target's columns, by where they are in `columns`."""
+        n = first.shape[-1]
+        if len(first) == 1 and bool((first == torch.arange(n)).all()):
+            # The first ones themselves: nothing to copy.
+            return NearCovariances(
+                self.block[None, :, 1 : n + 1, 1 : n + 1], self.block[None, :, 0, 1 : n + 1]
+            )
         at, target = first + 1, torch.arange(len(self.block))[:, None]
         block = self.block[target[..., None], at[..., :, None], at[..., None, :]]
         return NearCovariances(block, self.block[target, 0, at])
+
+
+def _follow_each_other(index: Targets) -> bool:
+    """Whether a view holds them."""
+    return len(index) > 0 and bool((index.diff() == 1).all())
 
 
 def given_near(

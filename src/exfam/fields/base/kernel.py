@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.networks.places import lowest, matern_3_2
+from exfam.fields.networks.places import chord_distances, lowest, matern_3_2
 
 # A large and a small structure, each with half of what is not a site's own.
 N_PARTS = 2
@@ -41,21 +41,21 @@ class MovingKernel:
 
     def between(self, first: MapColumns, second: MapColumns) -> Matrix:
         """Covariances of all pairs, in units of the anomalies' variance."""
-        step = first.lag[..., :, None] - second.lag[..., None, :]
-        way = second.points[..., None, :, :] - first.points[..., :, None, :]
-        parts, (log_own, log_own_memory, log_noise) = self._unpacked(way.shape[-1])
-        total = torch.zeros_like(step)
-        for log_variance, stretch, velocity, log_memory in parts:
-            moved = way - velocity * step[..., None]
-            distance = (moved @ stretch.T).square().sum(-1).clamp_min(1e-24).sqrt()
-            memory = (-step.abs() * (-log_memory).exp()).exp()
-            total = total + log_variance.exp() * matern_3_2(distance, 1.0) * memory
+        step = (first.lag[..., :, None] - second.lag[..., None, :]).abs()
         same: Bool[Tensor, "*shape rows columns"] = (
             first.site[..., :, None] == second.site[..., None, :]
         )
-        own = log_own.exp() * (-step.abs() * (-log_own_memory).exp()).exp()
+        parts, (log_own, log_own_memory, log_noise) = self._unpacked(first.points.shape[-1])
         alone = same & (step == 0)
-        return total + torch.where(same, own, 0.0) + torch.where(alone, log_noise.exp(), 0.0)
+        # A site's own part where it is seen twice; of one map alone nothing is forgotten.
+        own, moving = log_own.exp(), bool((step > 0).any())
+        total = same * (own * _kept(step, log_own_memory) if moving else own)
+        total = total + alone * log_noise.exp()
+        for log_variance, stretch, velocity, log_memory in parts:
+            here, there = (_carried(some, velocity) @ stretch.T for some in (first, second))
+            shared = log_variance.exp() * matern_3_2(chord_distances(here, there), 1.0)
+            total = total + (shared * _kept(step, log_memory) if moving else shared)
+        return total
 
     def of(self, columns: MapColumns) -> Matrix:
         """Covariances of columns with one another."""
@@ -81,6 +81,16 @@ class MovingKernel:
         high = (-log_length.mean()).exp().expand(space - d)
         velocity = torch.nn.functional.pad(velocity, (0, space - d))
         return log_variance, torch.block_diag(flat, torch.diag(high)), velocity, log_memory
+
+
+def _carried(columns: MapColumns, velocity: Tensor) -> Float64[Tensor, "*shape columns space"]:
+    """Where points of earlier maps are by the time of the latest."""
+    return columns.points + velocity * columns.lag[..., None]
+
+
+def _kept(step: Matrix, log_memory: Tensor) -> Matrix:
+    """What is not forgotten after so many steps."""
+    return (-step * (-log_memory).exp()).exp()
 
 
 def most_of(n_sites: int, n_lags: int) -> Int64[Tensor, "chosen"]:

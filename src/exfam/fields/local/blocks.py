@@ -16,6 +16,8 @@ from exfam.fields.local.neighbors import Near, near_columns
 
 # Entries of the arrays that are worked on at once: bounds memory.
 MOST_ENTRIES = 2**22
+# The same of kernels, whose few steps each are faster where what they work on stays at hand.
+MOST_IN_CACHE = 2**17
 
 # Near values that a missing one is filled in from, and sites that are filled in together.
 N_NEAR, SITES_AT_ONCE = 12, 4000
@@ -50,7 +52,7 @@ class FilledMaps(NamedTuple):
 def kernel_blocks(kernel: MovingKernel, columns: MapColumns, chosen: Columns) -> Blocks:
     """The kernel's covariances among the chosen columns of each target."""
     n = chosen.shape[1]
-    parts = chosen.split(max(1, MOST_ENTRIES // n**2))
+    parts = chosen.split(max(1, MOST_IN_CACHE // n**2))
     return torch.cat([kernel.of(columns.take(part)) for part in parts])
 
 
