@@ -2,22 +2,33 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int64, Shaped
+from jaxtyping import Float, Float64, Int64, Shaped
 
 from exfam.checks import check_fraction
 from exfam.estimator.evaluate import value_parameters
 from exfam.families.mixtures import Mixture
 from exfam.fields.data.facts import is_observed
-from exfam.groups import CONTEXT, TARGET, Groups
+from exfam.groups import CONTEXT, TARGET, Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
 Members = Sequence[TwoPartModel]
 Elements = Int64[np.ndarray, "_"]
 Draws = Float[np.ndarray, "draws elements"]
 StepsBySites = Float[np.ndarray, "steps sites"]
+
+
+@runtime_checkable
+class DrawsMaps(Protocol):
+    """A part that draws what is missing on a map together."""
+
+    def joint_levels(
+        self, batch: Batch, *, generator: torch.Generator
+    ) -> Float64[torch.Tensor, "batch length"]:
+        """Probabilities below joint draws, each in its own distribution; else 1/2."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +89,20 @@ def fill_maps(members: Members, groups: Groups, *, n: int, sweeps: int, seed: in
     (values,) = groups.values.values()
     drawn = np.repeat(values[None].astype(np.float64), n, axis=0)
     observed = is_observed(groups).copy()
+    together = len(members) == 1 and isinstance(members[0].value_part, DrawsMaps)
     for g in np.argsort(groups.group_attributes["time"], kind="stable").tolist():
         own = np.arange(groups.start[g], groups.stop[g])
-        missing, seen = own[~observed[own]], observed.copy()
-        for _ in range(sweeps + 1):
+        missing, maps = own[~observed[own]], groups[g]
+        if not len(missing):
+            continue
+        seen, rounds = observed.copy(), sweeps + 1
+        if together:
+            drawn[:, missing] = _drawn_together(members, maps, drawn, seen, missing, generator)
+            seen[missing], rounds = True, sweeps
+        for _ in range(rounds):
             for element in missing.tolist():
                 seen[element] = False
-                mixture = _predicted(members, groups[g], drawn, seen, np.array([element]))
+                mixture = _predicted(members, maps, drawn, seen, np.array([element]))
                 drawn[:, element] = mixture.sample(generator).numpy()
                 seen[element] = True
         observed[missing] = True
@@ -128,14 +146,44 @@ def _reductions(
     return np.stack([reduction, variance])
 
 
+def _drawn_together(
+    members: Members,
+    maps: Groups,
+    values: Draws,
+    observed: np.ndarray,
+    targets: Elements,
+    generator: torch.Generator,
+) -> Float[np.ndarray, "draws targets"]:
+    """Each target's own distribution at the probabilities of one joint draw."""
+    part: Any = members[0].value_part  # nn.Module's attributes have no better type
+    copies, rows = copies_of_map(maps, values, observed, targets=targets)
+    batch = copies.pad(np.arange(len(copies)))
+    levels = torch.zeros(copies.n_rows).double()
+    drawn = part.joint_levels(batch, generator=generator)
+    levels[batch.element[batch.present]] = drawn[batch.present]
+    at = _in_copies(rows, targets, len(values))
+    own = _at(members, copies, at)
+    (eta,) = own.eta
+    return own.family.quantile(levels[at], eta).reshape(len(values), -1).numpy()
+
+
 def _predicted(
     members: Members, maps: Groups, values: Draws, observed: np.ndarray, targets: Elements
 ) -> Mixture:
     copies, rows = copies_of_map(maps, values, observed, targets=targets)
-    (eta,) = value_parameters(members, copies).values()
-    at = np.searchsorted(rows, targets) + len(rows) * np.arange(len(values))[:, None]
+    return _at(members, copies, _in_copies(rows, targets, len(values)))
+
+
+def _in_copies(rows: Elements, targets: Elements, n: int) -> Elements:
+    """Where the targets are among `n` copies of the rows."""
+    return (np.searchsorted(rows, targets) + len(rows) * np.arange(n)[:, None]).ravel()
+
+
+def _at(members: Members, groups: Groups, elements: Elements) -> Mixture:
+    """What is predicted at some elements."""
+    (eta,) = value_parameters(members, groups).values()
     (family,) = members[0].families.values()
-    return Mixture(family, eta[:, at.ravel()].double())
+    return Mixture(family, eta[:, elements].double())
 
 
 def copies_of_map(

@@ -198,10 +198,11 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
     ) -> Float[np.ndarray, "draws rows"]:
         """Joint draws of all missing values given those observed; observed ones stay as they are.
 
-        Map after map: missing values are drawn one after the other, each given the observed and
-        those drawn before it; then, `sweeps` times, each given all others (Gibbs sampling). The
-        conditionals are learned one by one, so that no joint distribution need agree with all of
-        them: without sweeps the draws follow the order of the sites, with many the conditionals.
+        Map after map, earlier ones drawn before. Models with a base draw a map together: each value
+        from its own predicted distribution, values hanging together as in the base (a copula).
+        Others draw values one after the other, each given the observed and those drawn before it.
+        Then, `sweeps` times, each is drawn again given all others (Gibbs sampling). Conditionals
+        are learned one by one, so that no joint distribution need agree with all of them.
         """
         draws = _drawing(n, sweeps, seed)
         inputs = self._inputs(X)

@@ -201,7 +201,7 @@ def given_near(
         at_once = max(1, MOST_ENTRIES // max(1, len(targets) * (n_used + 1) ** 2))
         for known, rows in found:
             for part in rows.split(at_once) if several else (rows,):
-                of_part = _some_near(
+                of_part = some_near(
                     values[part],
                     shown[part] if several else known[None],
                     some,
@@ -213,7 +213,7 @@ def given_near(
     return GivenOthers(*out)
 
 
-def _some_near(
+def some_near(
     values: Float64[Tensor, "some columns"],
     known: Bool[Tensor, "patterns columns"],
     near: NearColumns,

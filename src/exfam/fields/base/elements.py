@@ -35,6 +35,11 @@ class FieldElements(NamedTuple):
     doubt: Float64[Tensor, "places"]
     noise: Float64[Tensor, "batch length"] | None = None
 
+    @property
+    def missing(self) -> Bool[Tensor, "batch length"]:
+        """Which elements of the maps themselves have no value."""
+        return (self.lag == 0) & ((self.site >= 0) | (self.place >= 0)) & ~self.shown
+
     def placed(self, eta: Float64[Tensor, "batch length 3"]) -> Float64[Tensor, "batch length 3"]:
         """Parameters of values from those of anomalies; 0 for elements that are none."""
         location = self.location + self.scale * eta[..., 0]

@@ -26,6 +26,7 @@ from exfam.fields.base.folds import (
     given_shown,
 )
 from exfam.fields.base.frame import Frame
+from exfam.fields.base.joint_draws import Wanted, joint_levels
 from exfam.fields.base.kernel import MovingKernel, n_numbers
 from exfam.fields.base.new_sites import Calibration, Extended, extend
 from exfam.fields.networks.assemble import FieldShape
@@ -97,6 +98,23 @@ class FieldBasePart(nn.Module):
                 eta = self._of_targets(eta, elements, known, places, new, df=calibration.df)
                 eta = torch.where(new[..., None], calibration.of(eta), eta)
         return elements.placed(eta)
+
+    @torch.no_grad()
+    def joint_levels(
+        self, batch: Batch, *, generator: torch.Generator
+    ) -> Float64[Tensor, "batch length"]:
+        """Probabilities below joint draws of what is missing on the maps themselves; else 1/2."""
+        elements = self.normal.elements(batch)
+        missing = elements.missing
+        of_use = elements.place[(elements.shown | missing) & (elements.place >= 0)].unique()
+        both = self._extended(self.known(), elements, of_use)
+        column, n = self._columns(elements, of_use), len(both.covariance)
+        seen = anomaly_rows(elements, column, n)
+        drawn = torch.zeros(len(column), n + 1, dtype=torch.bool)
+        drawn.scatter_(1, torch.where(missing, column, n), True)
+        wanted = Wanted(seen.shown, drawn[:, :n], seen.noise)
+        levels = joint_levels(wanted, both.covariance, self.df, generator=generator)
+        return nn.functional.pad(levels, (0, 1), value=0.5).gather(1, column)
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""

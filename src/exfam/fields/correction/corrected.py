@@ -69,6 +69,12 @@ class CorrectedFieldPart(nn.Module):
             out[mine] += nn.functional.pad(moves[row, at], (0, 1))
         return out
 
+    def joint_levels(
+        self, batch: Batch, *, generator: torch.Generator
+    ) -> Float64[Tensor, "batch length"]:
+        """Probabilities below joint draws of what is missing, hanging together as in the base."""
+        return self.base.joint_levels(batch, generator=generator)
+
     def shifts(self, examples: Examples, pairs: NearPairs) -> Float[Tensor, "rows targets 2"]:
         """What is added to locations, in standard deviations, and to log scales."""
         members = [member(examples.tokens, pairs) for member in self.members]

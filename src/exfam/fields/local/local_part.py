@@ -17,9 +17,11 @@ from exfam.fields.base.elements import (
     known_rows_of,
 )
 from exfam.fields.base.frame import Frame
+from exfam.fields.base.joint_draws import LEAST, Wanted
 from exfam.fields.base.kernel import JITTER, MovingKernel, n_numbers
 from exfam.fields.base.new_sites import Calibration
 from exfam.fields.local.blocks import kernel_blocks, with_own
+from exfam.fields.local.draws_in_turn import levels_in_turn
 from exfam.fields.local.local_fit import MOST_NEAR, LocalBase
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
@@ -84,6 +86,32 @@ class LocalBasePart(nn.Module):
                 found = calibration.of(given.student_t(calibration.df))
                 eta[new] = found[new.nonzero()[:, 0], elements.place[new] - places[0]]
         return elements.placed(eta)
+
+    @torch.no_grad()
+    def joint_levels(
+        self, batch: Batch, *, generator: torch.Generator
+    ) -> Float64[Tensor, "batch length"]:
+        """Probabilities below joint draws of what is missing on the maps themselves; else 1/2.
+
+        Values at new places, which others do not read, are drawn independently of others.
+        """
+        elements = self.normal.elements(batch)
+        rows, shown, _, site, column = known_rows_of(elements, self.n_sites, self.n_lags)
+        known = elements.missing & (site >= 0)
+        nowhere = rows.shape[1]
+        drawn = torch.zeros(len(rows), nowhere + 1, dtype=torch.bool)
+        drawn.scatter_(1, torch.where(known, column, nowhere), True)
+        levels = levels_in_turn(
+            rows,
+            Wanted(shown, drawn[:, :nowhere]),
+            OfBlocks(self.covariance, self.near),
+            self.df,
+            n_used=self.n_near or MOST_NEAR,
+            generator=generator,
+        )
+        levels = nn.functional.pad(levels, (0, 1), value=0.5).gather(1, column)
+        alone = torch.rand(column.shape, generator=generator).double().clamp(LEAST, 1 - LEAST)
+        return torch.where(elements.missing & ~known, alone, levels)
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""
