@@ -10,6 +10,7 @@ from exfam import ExfamError, Groups
 from exfam.efa import corrected
 from exfam.efa import held_out as module
 from exfam.efa.held_out import held_out_order, hold_out_groups, some_to_validate
+from exfam.efa.plan import plan_fit
 from exfam.encodings import ENCODINGS
 from exfam.families import Poisson
 
@@ -149,6 +150,18 @@ class TestValidation:
             assert (np.diff(order[first : first + 5]) == 1).all()
         assert (order != np.arange(100)).any()
         assert sorted(held_out_order(3, 2, seed=0, in_runs=True).tolist()) == [0, 1, 2]
+
+    @pytest.mark.parametrize(("base", "in_runs"), [("auto", True), ("none", False)])
+    def test_without_a_base_groups_of_values_are_held_out_at_random(self, base, in_runs):
+        groups = Groups.from_frame(FRAME, **COLUMNS)
+        options = {"parts": "values", "base": base, "validation_fraction": 0.5, "seed": 1}
+        nothing = dict.fromkeys(("validation", "sample_weight", "checkpoint"))
+        plan = plan_fit(make("efa", **options), FRAME, **nothing)
+        size, n = len(plan.validation), len(groups)
+        order = held_out_order(n, size, seed=1, in_runs=in_runs)
+        assert set(plan.validation.group_names) == set(groups.group_names[order[:size]])
+        other = held_out_order(n, size, seed=1, in_runs=not in_runs)
+        assert set(order[:size]) != set(other[:size])
 
     @every_trained
     @pytest.mark.parametrize("as_groups", [False, True])

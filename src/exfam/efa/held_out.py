@@ -1,5 +1,7 @@
 """Which groups a fit holds out to choose by."""
 
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Int64
 
@@ -9,7 +11,7 @@ from exfam.groups import Groups
 MOST_HELD_OUT = 2_000_000_000
 # Outputs that are computed after every epoch, if these are of so many elements at least.
 MOST_VALIDATED, LEAST_VALIDATED = 250_000_000, 5_000
-# Where values alone are modeled, groups are held out in about this many runs.
+# Runs that groups are held out in, about.
 _N_RUNS = 2
 
 
@@ -28,6 +30,15 @@ def held_out_order(
     return np.concatenate([runs[number] for number in rng.permutation(len(runs))])
 
 
+def runs_suit(estimator: Any, *, items: bool) -> bool:
+    """Whether groups are to be held out in runs: of values alone, that have a base.
+
+    Data often come in an order of time, in which groups that are near each other are alike in what
+    new groups will not be. Without a base the split is that of the paper, at random.
+    """
+    return not items and getattr(estimator, "base", "none") != "none"
+
+
 def hold_out_groups(
     groups: Groups,
     has_target: Bool[np.ndarray, "groups"],
@@ -35,13 +46,12 @@ def hold_out_groups(
     fraction: float,
     seed: int,
     items: bool,
+    in_runs: bool = False,
 ) -> tuple[Groups, Groups | None]:
     """Groups to train on, and a random share of those with a target to choose the epoch by.
 
     `items`: whether items are modeled. Then fewer groups of large catalogs are held out: each
-    held-out element has outputs of all items after every epoch. Where values alone are, groups are
-    held out in runs: data often come in an order of time, in which groups that are near each other
-    are alike in what new groups will not be.
+    held-out element has outputs of all items after every epoch. `in_runs`: see `runs_suit`.
     None are held out where the share is less than one group.
     """
     able = groups if has_target.all() else groups[has_target]
@@ -50,7 +60,7 @@ def hold_out_groups(
     share = min(share, max(MOST_HELD_OUT / outputs, 1.01 / len(able)))
     if len(able) * share < 1:
         return able, None
-    if items:
+    if not in_runs:
         train, held_out = able.split([1 - share, share], seed=seed)
         return train, held_out
     size = int(len(able) * share)

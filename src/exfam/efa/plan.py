@@ -14,7 +14,7 @@ from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError, ExfamWarning, check_choice, check_positive
 from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
 from exfam.efa.defaults import DataSize
-from exfam.efa.held_out import held_out_order, hold_out_groups
+from exfam.efa.held_out import held_out_order, hold_out_groups, runs_suit
 from exfam.efa.inputs import check_no_repeats
 from exfam.efa.values.auto_family import auto_family
 from exfam.efa.values.values_base import ValueOptions
@@ -107,8 +107,9 @@ def plan_fit(
     train, held_out = groups, _read_validation(estimator, validation, vocabulary, families)
     if held_out is None:
         fraction, seed = float(estimator.validation_fraction), int(estimator.seed)
+        in_runs = runs_suit(estimator, items=items)
         train, held_out = hold_out_groups(
-            groups, has_target, fraction=fraction, seed=seed, items=items
+            groups, has_target, fraction=fraction, seed=seed, items=items, in_runs=in_runs
         )
     schema = Schema.of(
         train,

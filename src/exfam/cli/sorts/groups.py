@@ -12,7 +12,7 @@ from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedF
 from exfam.cli.sorts.group_answers import explanation_rows, predict_groups, recommend_items
 from exfam.cli.sources import describe_rows, file_rows, read_source, reading_options
 from exfam.efa.baselines import Marginal
-from exfam.efa.held_out import hold_out_groups
+from exfam.efa.held_out import hold_out_groups, runs_suit
 from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.plan import choose_parts
 from exfam.estimator.evaluate import total_nats
@@ -40,12 +40,14 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
     columns, reading = estimator._columns(), reading_options(chosen)
     groups, facts = read_source(chosen.file, columns, options=reading)
     if chosen.validation is None:
+        items = choose_parts(estimator.parts, groups)[0]
         train, held_out = hold_out_groups(
             groups,
             groups.stop > groups.start,
             fraction=float(estimator.validation_fraction),
             seed=int(estimator.seed),
-            items=choose_parts(estimator.parts, groups)[0],
+            items=items,
+            in_runs=runs_suit(estimator, items=items),
         )
     else:
         train = groups
