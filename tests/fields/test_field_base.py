@@ -12,9 +12,10 @@ from exfam.fields.base.columns import map_columns
 from exfam.fields.base.conditionals import OfMatrix, given_all, given_near, nearest_columns
 from exfam.fields.base.courses import CHOICES, Clock, CourseChoice, plane_terms, site_courses
 from exfam.fields.base.fit import fit_base, sites_of
+from exfam.fields.base.fit_kernel import RIDGE, KernelSearch, fit_kernel
 from exfam.fields.base.folds import DEGREES, HeldOutMaps, Maps, blocks, nats_by_df
 from exfam.fields.base.frame import fit_frame
-from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of, n_numbers, start_numbers
+from exfam.fields.base.kernel import JITTER, MovingKernel, most_of, n_numbers, start_numbers
 from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.limits import Evidence
 from exfam.fields.base.moments import mean_products, pairwise_products
@@ -121,6 +122,29 @@ def test_a_kernel_in_a_plane_has_seventeen_numbers_and_depends_on_ways_alone():
     kernel = random_kernel(2)
     moved = kernel.of(map_columns(points + torch.tensor([3.0, -1.0]), 1))
     assert_allclose(moved, kernel.of(map_columns(points, 1)), atol=1e-9)
+
+
+@pytest.mark.parametrize(("space", "n_flat"), [(1, 1), (3, 2), (3, 3)])
+@pytest.mark.parametrize("n_lags", [0, 2])
+def test_slopes_of_a_search_are_those_of_automatic_differentiation(space, n_flat, n_lags):
+    points = torch.from_numpy(np.random.default_rng(0).normal(size=(5, space)))
+    columns, numbers = map_columns(points, n_lags), random_kernel(n_flat).numbers
+    moments = random_covariance(len(columns.lag))
+
+    def nats(free, some):
+        covariance = MovingKernel(free, n_flat).of(columns)[some][:, some]
+        covariance = covariance + JITTER * torch.eye(len(covariance))
+        solved = torch.linalg.solve(covariance, moments[some][:, some])
+        return 0.5 * solved.trace() + 0.5 * covariance.logdet()
+
+    def loss(free):
+        ridge = RIDGE * (free - start_numbers(n_flat)).square().sum()
+        return (nats(free, columns.lag >= 0) - nats(free, columns.lag > 0)) / 5 + ridge
+
+    found = KernelSearch(moments, columns, n_flat=n_flat).of(numbers)
+    assert found.nats == pytest.approx(float(loss(numbers)))
+    assert_allclose(found.slope, torch.func.grad(loss)(numbers), rtol=1e-6, atol=1e-9)
+    assert found.slope.abs().min() > 1e-6 or not n_lags
 
 
 def test_a_field_carried_along_is_found_to_move():

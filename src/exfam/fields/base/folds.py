@@ -11,6 +11,7 @@ from exfam.fields.base.columns import MapColumns, map_columns
 from exfam.fields.base.conditionals import (
     LEAST_VARIANCE,
     MOST_DF,
+    MOST_ENTRIES,
     GivenOthers,
     OfMatrix,
     given_all,
@@ -20,7 +21,8 @@ from exfam.fields.base.conditionals import (
 )
 from exfam.fields.base.courses import Clock, CourseChoice, Courses, design, site_courses
 from exfam.fields.base.effects import Effects, site_effects, without_effects
-from exfam.fields.base.kernel import MovingKernel, fit_kernel, most_of
+from exfam.fields.base.fit_kernel import fit_kernel
+from exfam.fields.base.kernel import MovingKernel, most_of
 from exfam.fields.base.limits import Evidence, log_mass_below, observation_below
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS, mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
@@ -39,6 +41,7 @@ MOST_CANDIDATES = 256
 Rows = Float64[Tensor, "rows columns"]
 Shown = Bool[Tensor, "rows columns"]
 Covariance = Float64[Tensor, "columns columns"]
+Numbers = Float64[Tensor, "values"]
 
 
 class Sites(NamedTuple):
@@ -301,21 +304,26 @@ def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degree
     square = (own.values - found.mean).square()[known]
     variance, squares, number = (part[known] for part in found[1:])
     scales = fold.log_scale.expand_as(known)[known].sum()
-    nats = [_t_nats(square, variance, squares, number, df) for df in DEGREES]
+    some = max(1, MOST_ENTRIES // len(DEGREES))
+    parts = (part.split(some) for part in (square, variance, squares, number))
+    nats = sum((_t_nats(*part) for part in zip(*parts, strict=True)), -scales)
     if own.censored is not None and own.limit is not None:
         under = GivenOthers(*(part[own.censored] for part in found))
         masses = [log_mass_below(own.limit[own.censored], under, df).sum() for df in DEGREES]
-        nats = [a + b for a, b in zip(nats, masses, strict=True)]
-    return torch.stack(nats) - scales
+        nats = nats + torch.stack(masses)
+    return nats
 
 
-def _t_nats(square: Tensor, variance: Tensor, squares: Tensor, number: Tensor, df: float) -> Tensor:
-    """Sum of the log densities of `GivenOthers.student_t`, of many degrees a hundred times."""
+def _t_nats(
+    square: Numbers, variance: Numbers, squares: Numbers, number: Numbers
+) -> Float64[Tensor, "degrees"]:
+    """Sums of the log densities of `GivenOthers.student_t`, of all degrees."""
+    df = square.new_tensor(DEGREES)[:, None]
     total = df + number
     scale = variance.clamp_min(LEAST_VARIANCE) * ((df - 2) + squares) / total
     # There are few numbers of others.
     counts, index = number.unique(return_inverse=True)
     half = (df + counts) / 2
     height = (half + 0.5).lgamma() - half.lgamma() - 0.5 * (2 * torch.pi * half).log()
-    nats = height[index] - 0.5 * scale.log() - (total + 1) / 2 * (square / scale / total).log1p()
-    return nats.sum()
+    wild = (total + 1) / 2 * (square / scale / total).log1p()
+    return (height[:, index] - 0.5 * scale.log() - wild).sum(1)

@@ -7,15 +7,12 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.networks.places import chord_distances, lowest, matern_3_2
+from exfam.fields.networks.places import chord_distances, matern_3_2
 
 # A large and a small structure, each with half of what is not a site's own.
 N_PARTS = 2
 START_VARIANCE, START_LOG_LENGTHS = 0.4, (1.0, -0.5)
 START_LOG_MEMORY, START_LOG_OWN, START_LOG_NOISE = 0.5, -3.0, -3.0
-# How far numbers may go, from where they start, and what that costs.
-FARTHEST, RIDGE = 8.0, 1e-3
-MOST_ROUNDS = 150
 # Columns that a search looks at, which factorizes their covariance a hundred times.
 MOST_COLUMNS = 400
 JITTER = 1e-9
@@ -116,33 +113,3 @@ def start_numbers(n_flat: int) -> Float64[Tensor, "numbers"]:
         parts.append(part)
     ends = torch.tensor([START_LOG_OWN, START_LOG_MEMORY, START_LOG_NOISE]).double()
     return torch.cat([*parts, ends])
-
-
-def fit_kernel(
-    moments: Float64[Tensor, "columns columns"], columns: MapColumns, *, n_flat: int
-) -> MovingKernel:
-    """The kernel under which maps are likeliest given those before them.
-
-    `moments`: mean outer products of the rows' anomalies. Minimized, by L-BFGS, is 1/2 tr(K^-1 S) +
-    1/2 log|K| less the same of the earlier maps' columns, per own column, and a small ridge.
-    """
-    start = start_numbers(n_flat)
-    before = columns.lag > 0
-    n_own = max(1, int((~before).sum()))
-
-    def loss(numbers: Tensor) -> Tensor:
-        covariance = MovingKernel(numbers, n_flat).of(columns)
-        covariance = covariance + JITTER * torch.eye(len(covariance)).to(covariance)
-        nats = _nats(covariance, moments)
-        if before.any():
-            nats = nats - _nats(covariance[before][:, before], moments[before][:, before])
-        return nats / n_own + RIDGE * (numbers - start).square().sum()
-
-    bounds = [(float(x) - FARTHEST, float(x) + FARTHEST) for x in start]
-    return MovingKernel(lowest(loss, start.tolist(), bounds, most_rounds=MOST_ROUNDS), n_flat)
-
-
-def _nats(covariance: Matrix, moments: Matrix) -> Tensor:
-    factor = torch.linalg.cholesky(covariance)
-    squares = torch.cholesky_solve(moments, factor).diagonal().sum()
-    return 0.5 * squares + factor.diagonal().log().sum()

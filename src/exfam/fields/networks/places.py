@@ -111,27 +111,40 @@ def lowest(
     nats: Callable[[Tensor], Tensor],
     start: Sequence[float],
     bounds: Sequence[tuple[float, float]],
-    *,
-    most_rounds: int = 15_000,
 ) -> Float64[Tensor, "parameters"]:
-    """Where `nats` are lowest, by at most so many rounds of L-BFGS with torch's gradients."""
+    """Where `nats` are lowest, by L-BFGS with torch's gradients."""
 
-    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
-        free = torch.tensor(point, requires_grad=True)
-        value = nats(free)
+    def with_slope(free: Tensor) -> tuple[float, Tensor]:
+        value = nats(free.requires_grad_())
         value.backward()
         assert free.grad is not None
-        return float(value.detach()), free.grad.numpy()
+        return float(value.detach()), free.grad
 
     with torch.enable_grad():
-        fit = scipy.optimize.minimize(
-            loss,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=bounds,
-            options={"maxiter": most_rounds},
-        )
+        return lowest_by_slope(with_slope, start, bounds, most_rounds=15_000)
+
+
+def lowest_by_slope(
+    with_slope: Callable[[Tensor], tuple[float, Tensor]],
+    start: Sequence[float],
+    bounds: Sequence[tuple[float, float]],
+    *,
+    most_rounds: int,
+) -> Float64[Tensor, "parameters"]:
+    """Where a number that comes with its derivatives is lowest, by at most so many rounds."""
+
+    def loss(point: np.ndarray) -> tuple[float, np.ndarray]:
+        value, slope = with_slope(torch.tensor(point))
+        return value, slope.numpy()
+
+    fit = scipy.optimize.minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"maxiter": most_rounds},
+    )
     return torch.from_numpy(fit.x)
 
 
