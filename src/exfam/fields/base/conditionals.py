@@ -9,6 +9,8 @@ from torch import Tensor
 
 # Entries of the matrices that are worked on at once: bounds memory.
 MOST_ENTRIES = 2**22
+# Columns up to which a factorization takes less time than what it takes to call for it.
+FEW_COLUMNS = 64
 # Beyond, a t is a Gaussian.
 MOST_DF = 1e6
 # Of an anomaly: what rounding leaves where one value is a function of others.
@@ -69,29 +71,55 @@ def given_all(
     """
     out = [torch.zeros(len(values), len(targets)).to(values) for _ in range(4)]
     values = torch.where(shown, values, 0.0)
-    shared = covariance[targets]
-    diagonal = covariance.diagonal()[targets]
-    eye = torch.eye(len(covariance)).to(values)
-    for known, rows in patterns(shown, noise):
-        both = known[:, None] & known[None]
-        off = torch.zeros(len(known)).to(values) if noise is None else noise[rows[0]]
-        factor = torch.linalg.cholesky(torch.where(both, covariance + torch.diag(off), eye))
-        inverse = torch.where(both, torch.cholesky_inverse(factor), 0.0)
-        x, is_shown = values[rows], known[targets]
-        solved = x @ inverse
-        total = (solved * x).sum(-1, keepdim=True)
-        pivot = torch.where(is_shown, inverse.diagonal()[targets], 1.0)
-        rest = solved[:, targets] / pivot
-        weights = shared @ inverse
-        left = diagonal - (weights * shared).sum(-1)
-        # A value's own weight is 0, not what rounding leaves of it.
-        others = (-inverse[targets] / pivot[:, None]).scatter(1, targets[:, None], 0.0)
-        out[0][rows] = x @ torch.where(is_shown[:, None], others, weights).T
-        out[1][rows] = torch.where(is_shown, 1 / pivot - off[targets], left)
-        out[2][rows] = total - torch.where(is_shown, rest.square() * pivot, 0.0)
-        count = torch.where(known, 1 / (1 + off), 0.0)
-        out[3][rows] = count.sum() - count[targets]
+    for known, rows in pattern_parts(shown, noise):
+        off = None if noise is None else noise[rows[: len(known)]]
+        found = _some_all(values[rows], known, covariance, targets, off)
+        for whole, part in zip(out, found, strict=True):
+            whole[rows] = part
     return GivenOthers(*out)
+
+
+def _some_all(
+    values: Float64[Tensor, "some columns"],
+    known: Bool[Tensor, "patterns columns"],
+    covariance: Covariance,
+    targets: Targets,
+    noise: Float64[Tensor, "patterns columns"] | None,
+) -> GivenOthers:
+    """Of rows of one pattern, or of as many patterns as rows."""
+    x, is_shown = values.view(len(known), -1, values.shape[1]), known[:, targets]
+    off = torch.zeros_like(known, dtype=values.dtype) if noise is None else noise
+    inverse = inverse_of_known(covariance, known, off)
+    shared, solved = covariance[targets], x @ inverse
+    total = (solved * x).sum(-1, keepdim=True)
+    pivot = torch.where(is_shown, inverse.diagonal(dim1=1, dim2=2)[:, targets], 1.0)
+    weights = shared @ inverse
+    left = covariance.diagonal()[targets] - (weights * shared).sum(-1)
+    # A value's own weight is 0, not what rounding leaves of it.
+    others = -inverse[:, targets] / pivot[..., None]
+    others[:, torch.arange(len(targets)), targets] = 0.0
+    mean = x @ torch.where(is_shown[..., None], others, weights).mT
+    of_target = solved[..., targets].square() / pivot[:, None]
+    squares = total - torch.where(is_shown[:, None], of_target, 0.0)
+    variance = torch.where(is_shown, 1 / pivot - off[:, targets], left)
+    count = torch.where(known, 1 / (1 + off), 0.0)
+    number = count.sum(1, keepdim=True) - count[:, targets]
+    alike = (part[:, None].expand_as(mean) for part in (variance, number))
+    variance, number = (part.flatten(0, 1) for part in alike)
+    return GivenOthers(mean.flatten(0, 1), variance, squares.flatten(0, 1), number)
+
+
+def inverse_of_known(
+    covariance: Covariance,
+    known: Bool[Tensor, "patterns columns"],
+    noise: Float64[Tensor, "patterns columns"] | None = None,
+) -> Float64[Tensor, "patterns columns columns"]:
+    """The inverse of the known columns' covariances of each pattern, 0 in all others."""
+    both = known[:, :, None] & known[:, None]
+    total = covariance if noise is None else covariance + torch.diag_embed(noise)
+    eye = torch.eye(len(covariance)).to(covariance)
+    factor = torch.linalg.cholesky(torch.where(both, total, eye))
+    return torch.where(both, torch.cholesky_inverse(factor), 0.0)
 
 
 class NearCovariances(NamedTuple):
@@ -270,3 +298,14 @@ def patterns(
     kind, count = torch.unique(kinds, dim=0, return_inverse=True, return_counts=True)[1:]
     rows = torch.argsort(kind, stable=True).split(count.tolist())
     return ((shown[part[0]], part) for part in rows)
+
+
+def pattern_parts(
+    shown: Shown, noise: Rows | None = None
+) -> list[tuple[Bool[Tensor, "patterns columns"], Int64[Tensor, "_"]]]:
+    """Rows of one pattern together; where most of few columns differ, many with a pattern each."""
+    found, n_columns = list(patterns(shown, noise)), shown.shape[1]
+    if n_columns > FEW_COLUMNS or len(found) <= max(1, len(shown) // 4):
+        return [(known[None], rows) for known, rows in found]
+    parts = torch.arange(len(shown)).split(MOST_ENTRIES // n_columns**2)
+    return [(shown[rows], rows) for rows in parts]

@@ -4,7 +4,13 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from exfam.fields.base.conditionals import OfMatrix, given_near, nearest_columns, patterns
+from exfam.fields.base.conditionals import (
+    OfMatrix,
+    given_near,
+    inverse_of_known,
+    nearest_columns,
+    pattern_parts,
+)
 
 # Multiplications that a step of expectation-maximization may take, and what each way of showing
 # rows costs beside. Beyond, rows are taken evenly; where those were too few, what is missing is
@@ -45,16 +51,14 @@ def mean_products(
 
 
 def _expected(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
-    eye = torch.eye(len(covariance)).to(covariance)
     total = torch.zeros_like(covariance)
-    for known, rows in patterns(shown):
-        both = known[:, None] & known[None]
-        factor = torch.linalg.cholesky(torch.where(both, covariance, eye))
-        inverse = torch.where(both, torch.cholesky_inverse(factor), 0.0)
-        filled = torch.where(known, values[rows], values[rows] @ inverse @ covariance)
-        left = covariance - covariance @ inverse @ covariance
-        hidden = ~known[:, None] & ~known[None]
-        total += filled.T @ filled + len(rows) * torch.where(hidden, left, 0.0)
+    for known, rows in pattern_parts(shown):
+        x = values[rows].view(len(known), -1, values.shape[1])
+        weights = inverse_of_known(covariance, known) @ covariance
+        filled = torch.where(known[:, None], x, x @ weights).flatten(0, 1)
+        hidden = ~known[:, :, None] & ~known[:, None]
+        left = torch.where(hidden, covariance - covariance @ weights, 0.0).sum(0)
+        total += filled.T @ filled + len(rows) / len(known) * left
     return total / len(values)
 
 
