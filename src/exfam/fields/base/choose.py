@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from exfam.fields.base.choose_courses import choose_courses
+from exfam.fields.base.choose_tails import choose_tails
 from exfam.fields.base.folds import DEGREES, Maps
 from exfam.fields.base.trials import (
     USUAL_NEAR,
@@ -21,14 +22,15 @@ NEAR = (8, 15, USUAL_NEAR, 32)
 
 
 def choose(maps: Maps) -> Settings:
-    """Courses first, then shrinkage, columns and degrees of freedom together.
+    """Courses first, then shrinkage, columns and degrees of freedom together, then tails.
 
     What is chosen makes values of held-out blocks likeliest.
     """
     courses = choose_courses(maps)
     if len(maps.panel.time) < 2:
         return Settings(courses, 1.0, DEGREES[0], USUAL_NEAR)
-    return choose_rest(Trials(maps, courses, prior_of(maps, courses)), (*NEAR, None))
+    trials = Trials(maps, courses, prior_of(maps, courses))
+    return choose_tails(trials, choose_rest(trials, (*NEAR, None)))
 
 
 def choose_rest(trials: HeldOutTrials, near: Sequence[int | None]) -> Settings:

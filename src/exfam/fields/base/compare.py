@@ -60,9 +60,10 @@ def map_nats(trials: Trials, settings: Settings) -> MapNats:
         )
         own = fold.evidence.first(n_sites)
         shown = own.shown
-        nats = StudentT().log_prob(own.values, given.student_t(joint.df)) - fold.log_scale
+        eta = given.student_t(joint.df, joint.tails)
+        nats = StudentT().log_prob(own.values, eta) - fold.log_scale
         if own.censored is not None and own.limit is not None:
-            masses = log_mass_below(own.limit, given, joint.df)
+            masses = log_mass_below(own.limit, given, joint.df, joint.tails)
             nats = torch.where(own.censored, masses, nats)
         assert fold.row is not None
         parts.append((fold.row, torch.where(shown, nats, 0.0).sum(1), shown.double().sum(1)))

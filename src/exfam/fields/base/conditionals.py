@@ -35,16 +35,25 @@ class GivenOthers(NamedTuple):
     squares: OfTargets
     number: OfTargets
 
-    def student_t(self, df: float) -> Float64[Tensor, "rows targets 3"]:
+    def student_t(self, df: float, tails: float | None = None) -> Float64[Tensor, "*shape 3"]:
         """Parameters of Student t distributions where all are multivariate t with `df`.
 
         scale^2 = v (df - 2 + squares) / (df + number), with df + number degrees of freedom: what is
-        given says how wild the row is.
+        given says how wild the row is. `tails`: degrees of freedom instead, of the same variance
         """
         total = df + self.number
         stretch = ((df - 2) + self.squares) / total
         log_scale = 0.5 * (self.variance.clamp_min(LEAST_VARIANCE) * stretch).log()
-        return torch.stack([self.mean, log_scale, (total - 2).log()], -1)
+        eta = torch.stack([self.mean, log_scale, (total - 2).log()], -1)
+        return eta if tails is None else with_tails(eta, tails)
+
+
+def with_tails(eta: Float64[Tensor, "*shape 3"], tails: float) -> Float64[Tensor, "*shape 3"]:
+    """Student t distributions of the same mean and variance with other degrees of freedom."""
+    location, log_scale, log_excess = eta.unbind(-1)
+    excess = torch.full_like(log_excess, tails - 2)
+    wider = (2 / log_excess.exp()).log1p() - (2 / excess).log1p()
+    return torch.stack([location, log_scale + 0.5 * wider, excess.log()], -1)
 
 
 def nearest_columns(

@@ -187,6 +187,16 @@ class NormalPart(nn.Module):
         return Surfaces(self.points, value, self.weights, self.n_flat, here).at(points, more)
 
 
+def without_own_tails(
+    module: nn.Module, state: dict[str, Tensor], prefix: str, *rest: object
+) -> None:
+    """Bases stored before there were tails of known sites have those of a multivariate t."""
+    name, n_missing = f"{prefix}chosen", 1
+    stored = state.get(name)
+    if stored is not None and len(stored) + n_missing == len(module.get_buffer("chosen")):
+        state[name] = nn.functional.pad(stored, (0, n_missing))
+
+
 def anomaly_rows(
     elements: FieldElements, column: Int64[Tensor, "batch length"], n: int
 ) -> Evidence:

@@ -29,7 +29,9 @@ from exfam.fields.base.panel import Panel
 from exfam.fields.base.trends import site_slopes
 
 N_FOLDS = 5
-DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0)
+DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0, 4.0, 3.0, 2.5, 2.2)
+# Where zeros are censored, fewer would leave some values without a variance.
+FEWEST_DEGREES_OF_CENSORED = 5.0
 # Systems that one trial may solve where what is shown differs from row to row.
 MOST_SYSTEMS = 20_000
 FEWEST_ROWS = 5
@@ -73,11 +75,15 @@ class Sites(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """Rows are a multivariate t of mean 0; `n_near`: columns that a value is predicted from."""
+    """Rows are a multivariate t of mean 0; `n_near`: columns that a value is predicted from.
+
+    `tails`: degrees of freedom of predicted values; None for those of the multivariate t
+    """
 
     covariance: Covariance
     df: float
     n_near: int | None
+    tails: float | None = None
 
 
 class HeldOutMaps(NamedTuple):
@@ -311,6 +317,8 @@ def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degree
         under = GivenOthers(*(part[own.censored] for part in found))
         masses = [log_mass_below(own.limit[own.censored], under, df).sum() for df in DEGREES]
         nats = nats + torch.stack(masses)
+        few = nats.new_tensor(DEGREES) < FEWEST_DEGREES_OF_CENSORED
+        nats = nats.masked_fill(few, -torch.inf)
     return nats
 
 

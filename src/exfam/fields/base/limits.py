@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
-from exfam.fields.base.conditionals import LEAST_VARIANCE, GivenOthers
+from exfam.families import StudentT
+from exfam.fields.base.conditionals import GivenOthers
 
 # Limits beyond, in standard deviations, count as this far off.
 FARTHEST = 12.0
@@ -77,12 +78,12 @@ def observation_below(limit: Numbers) -> Observation:
     return Observation(mean / variance / precision, 1 / precision)
 
 
-def log_mass_below(limit: Numbers, given: GivenOthers, df: float) -> Numbers:
+def log_mass_below(
+    limit: Numbers, given: GivenOthers, df: float, tails: float | None = None
+) -> Numbers:
     """log P(anomaly <= limit) of the Student t distributions of `GivenOthers.student_t`."""
-    total = df + given.number
-    scale = (given.variance.clamp_min(LEAST_VARIANCE) * (df - 2 + given.squares) / total).sqrt()
-    at = (limit - given.mean) / scale
-    return log_cdf(at, total)
+    location, scale, total = StudentT().parameters(given.student_t(df, tails))
+    return log_cdf((limit - location) / scale, total)
 
 
 def log_cdf(at: Numbers, df: Float64[Tensor, "*#shape"]) -> Numbers:

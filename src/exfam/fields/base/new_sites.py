@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.base.conditionals import MOST_DF, GivenOthers
+from exfam.fields.base.conditionals import MOST_DF, GivenOthers, with_tails
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.folds import Covariance, Maps, Sites
 from exfam.fields.base.kernel import JITTER, MovingKernel
@@ -20,7 +20,9 @@ from exfam.fields.base.limits import Evidence, log_cdf
 # Sites left out one by one, and rows that each is predicted on.
 MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9
 FEWEST_SITES, FEWEST_ROWS = 3, 10
-DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0)
+DEGREES = (MOST_DF, 80.0, 30.0, 14.0, 7.0, 5.0, 3.0, 2.2)
+# Where zeros are censored, fewer would leave some values without a variance.
+FEWEST_DEGREES_OF_CENSORED = 7.0
 TAILS = (MOST_DF, 80.0, 30.0, 20.0, 14.0, 10.0, 8.0, 6.0, 5.0, 4.0)
 # Of the squared standardized error, in sites: what a few sites say is drawn to 1.
 USUAL_SITES = 5.0
@@ -143,10 +145,8 @@ class Calibration(NamedTuple):
 
     def of(self, eta: Float64[Tensor, "*shape 3"]) -> Float64[Tensor, "*shape 3"]:
         """Parameters at new sites, from those of a conditional with these degrees of freedom."""
-        location, log_scale, log_excess = eta.unbind(-1)
-        excess = torch.full_like(log_excess, self.tails - 2)
-        wider = math.log(self.stretch) + (2 / log_excess.exp()).log1p() - (2 / excess).log1p()
-        return torch.stack([location, log_scale + 0.5 * wider, excess.log()], -1)
+        stretched = eta + eta.new_tensor([0.0, 0.5 * math.log(self.stretch), 0.0])
+        return with_tails(stretched, self.tails)
 
 
 def calibrate(
@@ -188,7 +188,9 @@ def calibrate(
         errors.append(((value - found[0][:, 0]) / found[0][:, 1].exp()).square().mean())
     stretch = (torch.stack(errors).sum() + USUAL_SITES) / (len(errors) + USUAL_SITES)
     every = LeftOutValues(*(torch.cat(part) for part in zip(*left_out, strict=True)))
-    able = [Calibration(df, float(stretch), tails) for df in DEGREES for tails in TAILS]
+    least = 0.0 if censored is None else FEWEST_DEGREES_OF_CENSORED
+    degrees = [df for df in DEGREES if df >= least]
+    able = [Calibration(df, float(stretch), tails) for df in degrees for tails in TAILS]
     return max(able, key=every.nats)
 
 

@@ -16,6 +16,7 @@ from exfam.fields.base.elements import (
     NormalPart,
     anomaly_rows,
     known_rows_of,
+    without_own_tails,
 )
 from exfam.fields.base.fit import FieldBase, sites_of
 from exfam.fields.base.folds import (
@@ -61,8 +62,11 @@ class FieldBasePart(nn.Module):
         self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
         n = shape.n_sites
         self.products = nn.Buffer(torch.eye(n * (shape.lags + 1)).double())
-        # Shrinkage, degrees of freedom, columns (0 for all); of new sites: degrees, stretch, tails.
-        self.chosen = nn.Buffer(torch.tensor([1.0, MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF]).double())
+        # Shrinkage, degrees of freedom, columns (0 for all); of new sites: degrees, stretch, tails;
+        # tails of known ones (0 for those of the multivariate t).
+        numbers = [1.0, MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0]
+        self.chosen = nn.Buffer(torch.tensor(numbers).double())
+        self.register_load_state_dict_pre_hook(without_own_tails)
         self._known: Known | None = None
 
     def take(self, base: FieldBase, frame: Frame) -> "FieldBasePart":
@@ -72,6 +76,7 @@ class FieldBasePart(nn.Module):
         self.kernel.copy_(base.kernel.numbers)
         self.products.copy_(base.products)
         numbers = [settings.shrinkage, settings.df, float(settings.n_near or 0), *base.calibration]
+        numbers.append(settings.tails or 0.0)
         self.chosen.copy_(torch.tensor(numbers, dtype=torch.float64))
         return self
 
@@ -84,13 +89,13 @@ class FieldBasePart(nn.Module):
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
         known = self.known()
-        df, calibration = float(self.chosen[1]), Calibration(*self.chosen[3:].tolist())
+        calibration = Calibration(*self.chosen[3:6].tolist())
         used = torch.zeros(len(elements.points), dtype=torch.bool)
         used[elements.place[elements.shown & (elements.place >= 0)]] = True
         eta = torch.zeros(*elements.shown.shape, 3).double()
         observed = used.nonzero()[:, 0]
         own = (elements.lag == 0) & (elements.site >= 0)
-        eta = self._of_targets(eta, elements, known, observed, own, df=df)
+        eta = self._of_targets(eta, elements, known, observed, own, df=self.df, tails=self.tails)
         for some in [observed, *(~used).nonzero()[:, 0].split(PLACES_AT_ONCE)]:
             new = (elements.lag == 0) & torch.isin(elements.place, some) & (elements.place >= 0)
             if new.any():
@@ -135,6 +140,11 @@ class FieldBasePart(nn.Module):
         return float(self.chosen[1])
 
     @property
+    def tails(self) -> float | None:
+        """Those of predictions at known sites; None for those of the multivariate t."""
+        return float(self.chosen[6]) or None
+
+    @property
     def n_near(self) -> int | None:
         """How many columns a value is predicted from; None for all."""
         return int(self.chosen[2]) or None
@@ -152,6 +162,7 @@ class FieldBasePart(nn.Module):
         wanted: Bool[Tensor, "batch length"],
         *,
         df: float,
+        tails: float | None = None,
     ) -> Float64[Tensor, "batch length 3"]:
         """Parameters of anomalies where wanted, given all columns of known sites and places."""
         if not wanted.any():
@@ -167,7 +178,7 @@ class FieldBasePart(nn.Module):
         given = given_shown(seen, both.covariance, targets, near, n_near=n_near)
         row = torch.arange(len(column))[:, None].expand_as(column)[wanted]
         out = eta.clone()
-        out[wanted] = given.student_t(df)[row, back]
+        out[wanted] = given.student_t(df, tails)[row, back]
         return out
 
     def _columns(
@@ -204,6 +215,6 @@ class FieldBasePart(nn.Module):
             kernel = MovingKernel(self.kernel, self.normal.n_flat)
             prior, share = kernel.of(sites.columns), float(self.chosen[0])
             covariance: Covariance = (1 - share) * self.products + share * prior
-            joint = Joint(covariance, float(self.chosen[1]), int(self.chosen[2]) or None)
+            joint = Joint(covariance, self.df, self.n_near, self.tails)
             self._known = Known(sites, kernel, Extended(covariance, prior), joint)
         return self._known

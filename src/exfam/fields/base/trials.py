@@ -1,16 +1,18 @@
 """What settings of a base are tried on: blocks of time held out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
+from exfam.fields.base.conditionals import GivenOthers
 from exfam.fields.base.courses import CourseChoice
 from exfam.fields.base.folds import (
     DEGREES,
     Covariance,
+    HeldOutMaps,
     Joint,
     Maps,
     candidates,
@@ -26,17 +28,22 @@ USUAL_NEAR = 22
 
 
 class Settings(NamedTuple):
-    """What was chosen. `shrinkage`: weight of the kernel; `n_near`: None for all columns."""
+    """What was chosen. `shrinkage`: weight of the kernel; `n_near`: None for all columns.
+
+    `tails`: degrees of freedom of predicted values; None for those of the multivariate t
+    """
 
     courses: CourseChoice
     shrinkage: float
     df: float
     n_near: int | None
+    tails: float | None = None
 
     def joint(self, products: Covariance, prior: Covariance) -> Joint:
         """The distribution of rows of anomalies: mean products shrunk to the kernel's."""
         share = self.shrinkage
-        return Joint((1 - share) * products + share * prior, self.df, self.n_near)
+        covariance = (1 - share) * products + share * prior
+        return Joint(covariance, self.df, self.n_near, self.tails)
 
 
 @runtime_checkable
@@ -45,8 +52,20 @@ class HeldOutTrials(Protocol):
 
     courses: CourseChoice
 
-    def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
-        """Nats of all held-out values by degrees of freedom."""
+    def given(
+        self, shrinkage: float, n_near: int | None
+    ) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
+        """The blocks held out, and their values given others."""
+
+
+def nats_of(
+    trials: HeldOutTrials, shrinkage: float, n_near: int | None
+) -> Float64[Tensor, "degrees"]:
+    """Nats of all held-out values by degrees of freedom."""
+    total = torch.zeros(len(DEGREES)).double()
+    for fold, given in trials.given(shrinkage, n_near):
+        total += nats_by_df(fold, given)
+    return total
 
 
 def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
@@ -69,14 +88,16 @@ class Trials:
         self.folds = held_out_folds(maps, courses, prior, most=most)
         self.near = candidates(prior, self.targets)
 
-    def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
-        """Nats of all held-out values by degrees of freedom."""
-        total = torch.zeros(len(DEGREES)).double()
+    def given(
+        self, shrinkage: float, n_near: int | None
+    ) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
+        """The blocks held out, and their values given others."""
         for fold in self.folds:
             covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
-            given = given_shown(fold.evidence, covariance, self.targets, self.near, n_near=n_near)
-            total += nats_by_df(fold, given)
-        return total
+            yield (
+                fold,
+                given_shown(fold.evidence, covariance, self.targets, self.near, n_near=n_near),
+            )
 
 
 def best_settings(
@@ -86,7 +107,7 @@ def best_settings(
     best = (-torch.inf, Settings(trials.courses, 1.0, DEGREES[0], USUAL_NEAR))
     for shrinkage in shrinkages:
         for n_near in near:
-            nats = trials.nats(shrinkage, n_near)
+            nats = nats_of(trials, shrinkage, n_near)
             if float(nats.max()) > best[0]:
                 df = DEGREES[int(nats.argmax())]
                 best = (float(nats.max()), Settings(trials.courses, shrinkage, df, n_near))

@@ -88,6 +88,6 @@ class CorrectedFieldPart(nn.Module):
         for sites, covariance, prior in base.near_sites():
             pairs = pairs_of(known.shown, prior, columns, sites, n_near=base.n_near)
             around = around_of(time, normal.clock, normal.points[sites, : normal.n_flat])
-            joint = JointNear(covariance, base.df, base.n_near)
+            joint = JointNear(covariance, base.df, base.n_near, base.tails)
             examples = examples_of(known.rows, known.shown, joint, sites, pairs, around=around)
             yield SeenMaps(sites, examples, pairs)

@@ -92,11 +92,15 @@ class Crossing(NamedTuple):
 
 
 class JointNear(NamedTuple):
-    """Rows are a multivariate t of mean 0: targets are predicted from `n_near` columns, or all."""
+    """Rows are a multivariate t of mean 0: targets are predicted from `n_near` columns, or all.
+
+    `tails`: of their predictions; None for those of the multivariate t
+    """
 
     near: NearColumns
     df: float
     n_near: int | None
+    tails: float | None
 
     def given(self, rows: Rows, shown: Shown) -> GivenOthers:
         """Each target given others."""
@@ -125,7 +129,8 @@ def cross(view: BaseView) -> Crossing:
         left = ~(folds[j] | folds[k])
         courses = maps.take(left).courses(settings.courses)
         rows, _ = view.rows(courses)
-        joint = JointNear(view.without(courses, left), settings.df, settings.n_near)
+        near = view.without(courses, left)
+        joint = JointNear(near, settings.df, settings.n_near, settings.tails)
         examples[j, k] = examples_of(rows[index], shown, joint, own, pairs, around=around)
     return Crossing(index, fold, pairs, examples)
 
@@ -144,7 +149,7 @@ def examples_of(
     tokens = tokens_of(rows, pairs, joint.near, given, joint.df, around=around)
     return Examples(
         tokens,
-        given.student_t(joint.df).float(),
+        given.student_t(joint.df, joint.tails).float(),
         log_sd_of(given).float(),
         rows[:, targets].float(),
         shown[:, targets],

@@ -1,13 +1,15 @@
 """A base fitted to maps of many sites: choices on some of them, blocks of columns for all."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 from torch import Tensor
 
 from exfam.fields.base.choose import NEAR, choose_rest
 from exfam.fields.base.choose_courses import choose_courses
+from exfam.fields.base.choose_tails import choose_tails
 from exfam.fields.base.conditionals import GivenOthers, OfBlocks, given_near
 from exfam.fields.base.courses import CourseChoice, Courses
 from exfam.fields.base.folds import (
@@ -16,7 +18,6 @@ from exfam.fields.base.folds import (
     Maps,
     blocks,
     kernel_of_columns,
-    nats_by_df,
     with_fewer_rows,
 )
 from exfam.fields.base.kernel import MovingKernel
@@ -74,7 +75,8 @@ def fit_local_base(maps: Maps) -> LocalBase:
     filled = filled_maps(maps, courses, OfBlocks(prior, near))
     settings = Settings(choice, 1.0, DEGREES[0], USUAL_NEAR)
     if len(maps.panel.time) > 1:
-        settings = choose_rest(LocalTrials(maps, filled, choice, OfBlocks(prior, near)), NEAR)
+        trials = LocalTrials(maps, filled, choice, OfBlocks(prior, near))
+        settings = choose_tails(trials, choose_rest(trials, NEAR))
     some = _evenly(len(maps.panel.time), MOST_PRODUCTS / chosen.numel() / chosen.shape[1])
     products = product_blocks(filled, courses, chosen, some)
     if not bool(maps.panel.shown.all()):  # a second step of expectation-maximization
@@ -121,12 +123,11 @@ class LocalTrials:
             fold = HeldOutMaps(Evidence(rows[held], shown[held]), products, log_scale)
             self.folds.append(with_fewer_rows(fold))
 
-    def nats(self, shrinkage: float, n_near: int | None) -> Float64[Tensor, "degrees"]:
-        """Nats of all held-out values by degrees of freedom."""
-        total = torch.zeros(len(DEGREES)).double()
+    def given(
+        self, shrinkage: float, n_near: int | None
+    ) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
+        """The blocks held out, and their values given others."""
         for fold in self.folds:
             covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior.block
             near = OfBlocks(covariance, self.prior.columns)
-            given = given_near(*fold.evidence[:2], near, n_used=n_near or MOST_NEAR)
-            total += nats_by_df(fold, given)
-        return total
+            yield fold, given_near(*fold.evidence[:2], near, n_used=n_near or MOST_NEAR)

@@ -15,6 +15,7 @@ from exfam.fields.base.elements import (
     NearSites,
     NormalPart,
     known_rows_of,
+    without_own_tails,
 )
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.joint_draws import LEAST, Wanted
@@ -48,8 +49,10 @@ class LocalBasePart(nn.Module):
         self.near = nn.Buffer(torch.zeros(shape.n_sites, n_near, dtype=torch.int64))
         eye = torch.eye(1 + n_near).double()
         self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
-        # Degrees of freedom, columns; of new sites: degrees, stretch and tails.
-        self.chosen = nn.Buffer(torch.tensor([MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF]).double())
+        # Degrees of freedom, columns; of new sites: degrees, stretch, tails; tails of known ones.
+        numbers = [MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0]
+        self.chosen = nn.Buffer(torch.tensor(numbers).double())
+        self.register_load_state_dict_pre_hook(without_own_tails)
 
     def take(self, base: LocalBase, frame: Frame) -> "LocalBasePart":
         """The part with what a base has learned."""
@@ -58,7 +61,7 @@ class LocalBasePart(nn.Module):
         self.near.copy_(base.near)
         self.covariance.copy_(base.covariance)
         n_near = float(base.settings.n_near or MOST_NEAR)
-        numbers = [base.settings.df, n_near, *base.calibration]
+        numbers = [base.settings.df, n_near, *base.calibration, base.settings.tails or 0.0]
         self.chosen.copy_(torch.tensor(numbers, dtype=torch.float64))
         return self
 
@@ -72,13 +75,12 @@ class LocalBasePart(nn.Module):
         """The same, of elements whose anomalies are known."""
         rows, shown, own = known_rows_of(elements, self.n_sites, self.n_lags)[:3]
         eta = torch.zeros(*elements.shown.shape, 3).double()
-        df, n_near, *of_new = self.chosen.tolist()
-        calibration = Calibration(*of_new)
+        calibration = Calibration(*self.chosen[2:5].tolist())
         if own.any():
             targets, back = elements.site[own].unique(return_inverse=True)
             near = OfBlocks(self.covariance, self.near).take(targets)
-            given = given_near(rows, shown, near, n_used=int(n_near))
-            eta[own] = given.student_t(df)[own.nonzero()[:, 0], back]
+            given = given_near(rows, shown, near, n_used=self.n_near)
+            eta[own] = given.student_t(self.df, self.tails)[own.nonzero()[:, 0], back]
         for places in torch.arange(len(elements.points)).split(PLACES_AT_ONCE):
             new = (elements.lag == 0) & torch.isin(elements.place, places)
             if new.any():
@@ -133,7 +135,12 @@ class LocalBasePart(nn.Module):
         return float(self.chosen[0])
 
     @property
-    def n_near(self) -> int | None:
+    def tails(self) -> float | None:
+        """Those of predictions at known sites; None for those of the multivariate t."""
+        return float(self.chosen[5]) or None
+
+    @property
+    def n_near(self) -> int:
         """How many columns a value is predicted from."""
         return int(self.chosen[1])
 

@@ -1,0 +1,90 @@
+"""Laws of tails: as heavy as single values are wild, and of the variance that others leave."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+from exfam.families import StudentT
+from exfam.fields.base.choose import choose_rest
+from exfam.fields.base.choose_tails import FEWEST_TAILS_OF_CENSORED, TAILS, choose_tails
+from exfam.fields.base.conditionals import given_all, with_tails
+from exfam.fields.base.courses import CHOICES
+from exfam.fields.base.folds import FEWEST_DEGREES_OF_CENSORED
+from exfam.fields.base.limits import log_mass_below
+from exfam.fields.base.part import FieldBasePart
+from exfam.fields.base.trials import Trials, prior_of
+from exfam.fields.local.local_fit import fit_local_base
+from exfam.fields.local.local_part import LocalBasePart
+from exfam.fields.networks.assemble import FieldShape
+from fields.test_field_base import field_maps, random_covariance, rows
+from fields.test_field_local import maps_of
+
+FIELD = field_maps(n_maps=300, n_lags=0)
+
+
+def with_slips(maps, *, df, seed=0):
+    """The maps with an error of each value, of the same variance whatever its degrees."""
+    random, size = np.random.default_rng(seed), maps.panel.values.shape
+    error = random.standard_t(df, size=size) * ((df - 2) / df) ** 0.5
+    return maps.with_values(maps.panel.values + torch.from_numpy(error))
+
+
+def chosen(maps):
+    trials = Trials(maps, CHOICES[0], prior_of(maps, CHOICES[0]))
+    return choose_tails(trials, choose_rest(trials, [8]))
+
+
+def test_other_tails_leave_mean_and_variance():
+    eta = torch.randn(9, 3, generator=torch.Generator().manual_seed(0)).double()
+    found, family = with_tails(eta, 4.5), StudentT()
+    assert_allclose(family.variance(found), family.variance(eta))
+    assert_allclose(found[:, 0], eta[:, 0])
+    assert_allclose(family.parameters(found)[2], 4.5)
+
+
+def test_what_is_below_a_limit_has_the_mass_of_these_tails():
+    covariance, (values, shown) = random_covariance(5), rows(30, 5, missing=0.3)
+    given = given_all(values, shown, covariance, torch.arange(5))
+    found = log_mass_below(torch.full_like(given.mean, 0.3), given, 7.0, 9.0).exp()
+    wanted = StudentT().cdf(torch.full_like(found, 0.3), given.student_t(7.0, 9.0))
+    assert_allclose(found, wanted, atol=2e-3)
+
+
+def test_tails_are_chosen_where_single_values_are_wild():
+    assert chosen(with_slips(FIELD, df=3)).tails in TAILS[-4:]
+    assert chosen(with_slips(FIELD, df=1e6)).tails in (None, *TAILS[:2])
+    # Of a map that is wild as a whole, the values around say so.
+    wild = torch.from_numpy(np.random.default_rng(1).standard_t(3, size=(300, 1))).abs()
+    assert chosen(FIELD.with_values(FIELD.panel.values * wild)).tails in (None, *TAILS[:4])
+    assert chosen(with_slips(FIELD, df=3).take(torch.arange(19))).tails is None
+
+
+def test_many_sites_have_tails_too():
+    assert fit_local_base(with_slips(maps_of(n_times=160, n_lags=0), df=3)).settings.tails in TAILS
+
+
+def test_amounts_with_zeros_keep_a_variance():
+    maps = with_slips(field_maps(n_maps=40, n_lags=0), df=3)
+    values = maps.panel.values.clamp_min(0)
+    panel = maps.panel._replace(values=values, censored=values == 0)
+    settings = chosen(maps._replace(panel=panel))
+    assert settings.df >= FEWEST_DEGREES_OF_CENSORED
+    assert settings.tails is None or settings.tails >= FEWEST_TAILS_OF_CENSORED
+
+
+@pytest.mark.parametrize("kind", [FieldBasePart, LocalBasePart])
+def test_bases_stored_without_tails_are_loaded(kind):
+    shape = FieldShape(
+        "v", 3, lags=0, step=1.0, metric="euclidean", center=(0.0, 0.0), spread=(1.0, 1.0), unit=1.0
+    )
+    part = kind(shape, period=365.25)
+    with torch.no_grad():
+        part.chosen.fill_(8.0)
+    state = copy.deepcopy(part.state_dict())
+    part.load_state_dict(state)
+    assert part.tails == 8.0
+    part.load_state_dict({**state, "chosen": state["chosen"][:-1]})
+    assert part.tails is None and part.df == 8.0
