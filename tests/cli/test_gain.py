@@ -88,6 +88,20 @@ def test_commands_say_it(run, tmp_path):
     assert sentence in run("info", tmp_path / "model", "--format", "json")[1]
 
 
+def test_items_and_values_have_a_sentence_each(run, tmp_path):
+    FRAME.to_csv(tmp_path / "ratings.csv", index=False)
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in ITEMS.items()]
+    words = [*options, "--value", "stars", "-o", tmp_path / "model"]
+    err = run("fit", tmp_path / "ratings.csv", *words)[2]
+    model = exfam.load(tmp_path / "model")
+    sentences = [f"Items: {model.gain_}", f"Values: {model.value_gain_}"]
+    assert model.gain_sentences() == sentences and repr(model).splitlines()[1:] == sentences
+    assert [line for line in err.splitlines() if line in sentences] == sentences
+    page = write_report(model, FRAME, path=tmp_path / "page.html").read_text()
+    assert all(sentence in page for sentence in sentences)
+    assert " ".join(sentences) in run("info", tmp_path / "model", "--format", "json")[1]
+
+
 def test_a_base_is_explained_context_by_context(run, results, model, tmp_path):
     FRAME.to_csv(tmp_path / "ratings.csv", index=False)
     model.save(tmp_path / "model")

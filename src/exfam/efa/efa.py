@@ -229,10 +229,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
 
     def __repr__(self) -> str:
         """The parameters, and once fitted what attention added to its base."""
-        return "\n".join([super().__repr__(), *self._gains()])
+        return "\n".join([super().__repr__(), *self.gain_sentences()])
 
-    def _gains(self) -> list[str]:
-        """What attention added, a sentence for each part that has a base."""
+    def gain_sentences(self) -> list[str]:
+        """What attention added in the last fit, a sentence for each part that has a base."""
         gain, of_values = (getattr(self, name, None) for name in ("gain_", "value_gain_"))
         if gain is not None and of_values is not None:
             return [f"Items: {gain}", f"Values: {of_values}"]
@@ -275,7 +275,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
             self.members_, histories = train(self, plan, settings, **training)
         if histories:  # a closed form has none
             self.histories_ = histories
-        for sentence in self._gains():
+        for sentence in self.gain_sentences():
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(sentence)
 

@@ -81,7 +81,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "items": model.schema_.n_items,
         "families": {name: family_to_config(family) for name, family in families.items()},
         "support": model.support_,
-        **({"gain": gain[0]} if gain else {}),
+        **({"gain": " ".join(gain)} if gain else {}),
         **sizes(model),
     }
 
@@ -146,9 +146,8 @@ def _impossible(parts: dict[str, np.ndarray], groups: Groups) -> list[str]:
 
 
 def _gain(model: Any) -> list[str]:
-    """What attention added to the base of its fit, if it has one."""
-    gain = getattr(model, "gain_", None)
-    return [] if gain is None else [str(gain)]
+    """What attention added to the bases of its fit, if it has any."""
+    return model.gain_sentences() if hasattr(model, "gain_sentences") else []
 
 
 def _notes(model: Any, train: Groups) -> list[str]:

@@ -30,9 +30,10 @@ def model_section(material: Material) -> Section:
     if curve is None:
         name = type(model).__name__
         text.append(f"{name} is fitted in closed form or nearly so: there is no learning curve.")
-    gain = getattr(model, "gain_", None)
-    if gain is not None:
-        text.append(f"{gain} These groups also chose the epoch: new data gain a little less.")
+    gains = model.gain_sentences() if hasattr(model, "gain_sentences") else []
+    if gains:
+        also = "These groups also chose the epoch: new data gain a little less."
+        text.append(" ".join([*gains, also]))
     if not table.rows:
         text.append("All parameters have their default values.")
     inside = ([table] if table.rows else []) + ([] if curve is None else [curve])
