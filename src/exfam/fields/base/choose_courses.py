@@ -63,12 +63,16 @@ def _with_effects(maps: Maps, best: Tried, choices: Sequence[CourseChoice]) -> T
 
 
 def _with_trend(maps: Maps, best: Tried) -> Tried:
-    """With slopes in time where these gain, in the last block too, which is ahead of the others."""
+    """With slopes in time where these gain, in the last block too, which is ahead of the others.
+
+    They must help values that are given no other as well: forecasts have nothing else.
+    """
     last = blocks(len(maps.panel.time))[-1].nonzero()[0, 0]
     found = [_best(maps, [best.choice._replace(trend=share)]) for share in SHARES_OF_SLOPES]
     for tried in sorted(found, key=lambda tried: -tried.nats):
         ahead = tried.of_maps.since(last).gain_on(best.of_maps)
-        if min(tried.of_maps.gain_on(best.of_maps).low, ahead.nats) > 0:
+        gains = tried.of_maps.gain_on(best.of_maps).low, ahead.nats, tried.alone - best.alone
+        if min(gains) > 0:
             return tried
     return best
 
