@@ -16,12 +16,14 @@ def levels_in_turn(
     df: float,
     *,
     n_used: int,
+    tails: float | None = None,
     generator: torch.Generator,
 ) -> Float64[Tensor, "rows columns"]:
     """Probabilities below joint draws of what is missing in the targets' own columns; else 1/2.
 
     The approximation of Vecchia (1988), Estimation and model identification for continuous spatial
     processes: values are drawn in random order, each given the nearest of those shown and drawn.
+    `tails`: of predicted values, as in `GivenOthers.student_t`
     """
     levels = torch.full(rows.shape, 0.5, dtype=torch.float64)
     for pattern, part in patterns(torch.cat([wanted.shown, wanted.missing], 1)):
@@ -31,7 +33,7 @@ def levels_in_turn(
         alone = given_near(x, shown.expand(len(x), -1), near.take(targets), n_used=n_used)
         for target in targets[torch.randperm(len(targets), generator=generator)]:
             given = some_near(x, shown[None], near.take(target[None]), n_used=n_used)
-            x[:, target] = StudentT().sample(given.student_t(df)[:, 0], generator=generator)
+            x[:, target] = StudentT().sample(given.student_t(df, tails)[:, 0], generator=generator)
             shown[target] = True
-        levels[part[:, None], targets] = levels_of(x[:, targets], alone.student_t(df))
+        levels[part[:, None], targets] = levels_of(x[:, targets], alone.student_t(df, tails))
     return levels

@@ -109,6 +109,7 @@ class LocalBasePart(nn.Module):
             OfBlocks(self.covariance, self.near),
             self.df,
             n_used=self.n_near or MOST_NEAR,
+            tails=self.tails,
             generator=generator,
         )
         levels = nn.functional.pad(levels, (0, 1), value=0.5).gather(1, column)
