@@ -12,7 +12,6 @@ import exfam
 from estimator_cases import same_bits
 from exfam import (
     CensoredStudentT,
-    FieldEFA,
     FieldGaussian,
     LogStudentT,
     RoundedRootStudentT,
@@ -203,15 +202,6 @@ def test_what_values_look_like_chooses_the_family():
     chosen = FieldGaussian(**COLUMNS).fit(skewed).family_.family
     assert chosen == LogStudentT()
     assert FieldGaussian(**COLUMNS).fit(skewed[:12]).family_.family == StudentT()
-
-
-def test_attention_corrects_logarithms_and_leaves_zeros_to_the_base():
-    settings = {"progress": False, "max_epochs": 2}
-    dry = FieldEFA(**COLUMNS, family="censored-student-t", **settings).fit(RAIN)
-    assert dry.gain_ is None
-    assert_allclose(dry.log_prob(RAIN), fitted("roots").log_prob(RAIN))
-    logs = FieldEFA(**COLUMNS, family="log-student-t", **settings).fit(AMOUNTS)
-    assert logs.gain_ is not None and np.isfinite(logs.score(AMOUNTS))
 
 
 def test_new_places_have_rain_too():

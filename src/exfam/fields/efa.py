@@ -51,7 +51,8 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
 
     Inside is the base that `FieldGaussian` fits: a covariance shrunk to a moving kernel. Attention
     corrects its locations and scales at known sites, from zero, by what it did not expect of the
-    values around; blocks of time held out decide how much of that is kept. All maps are learned
+    values around, of amounts and counts those of latent numbers; blocks of time held out decide how
+    much of that is kept. All maps are learned
     from and none are held out, so that `fit` has no use for `validation` (whose maps are left
     alone) and `checkpoint`. With `base="none"`, or a family that the base has not, it is the
     network of the paper alone, to which the parameters of networks and training belong.
@@ -183,8 +184,10 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
         part, gain = self.members_[0].value_part, getattr(self, "gain_", None)
-        n_members = len(part.members) if isinstance(part, CorrectedFieldPart) else 0
-        inside = {"has_base": not isinstance(part, FieldNetwork), "n_corrections": n_members}
+        members = list(part.members) if isinstance(part, CorrectedFieldPart) else []
+        inside = {"has_base": not isinstance(part, FieldNetwork), "n_corrections": len(members)}
+        if members:
+            inside["n_reads"] = members[0].n_reads
         return config | inside | {"gain": None if gain is None else asdict(gain)}, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
@@ -201,8 +204,10 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
             self.shape_, period=float(self.period), limit=limit_of(self.family_)
         )
         n_members = int(config["n_corrections"])
-        part = CorrectedFieldPart(base, n_members=n_members) if n_members else base
-        return self._member(part)
+        if not n_members:
+            return self._member(base)
+        n_reads = int(config.get("n_reads", 2))  # older versions corrected no censored values
+        return self._member(CorrectedFieldPart(base, n_members=n_members, n_reads=n_reads))
 
     def _empty_part(self, climate: Climate) -> nn.Module:
         start, generator = torch.zeros(self.family_.n_params), torch.Generator().manual_seed(0)

@@ -109,8 +109,7 @@ def fit_corrected_field(
 ) -> tuple[CorrectedFieldPart | FieldBasePart | LocalBasePart, Gain | None]:
     """The base with attention on its innovations, and what attention added.
 
-    Of fewer than 10 maps the base alone: held-out blocks would say nothing. The same of values with
-    many zeros: attention reads innovations, which values below a limit have none of.
+    Of fewer than 10 maps the base alone: held-out blocks would say nothing.
     """
     part: FieldBasePart | LocalBasePart
     view: BaseView
@@ -121,8 +120,8 @@ def fit_corrected_field(
         view = LocalView(maps, local)
     else:
         base = fit_base(maps)
-        part, view = _part_of(plan, base, frame, period=period), WholeView(maps, base)
-    if len(maps.panel.time) < FEWEST_MAPS or plan.limit is not None:
+        part, view = _part_of(plan, base, frame, period=period), WholeView(base.maps, base)
+    if len(maps.panel.time) < FEWEST_MAPS:
         return part, None
     members, gates, gain = fit_corrections(
         cross(view), seeds=seeds, most_epochs=most_epochs, progress=progress

@@ -50,7 +50,8 @@ class FieldElements(NamedTuple):
 class KnownRows(NamedTuple):
     """Maps as rows of known sites' anomalies; which elements are targets, and of which site.
 
-    `column`: of each element in the rows, as many as there are where it has none
+    `column`: of each element in the rows, as many as there are where it has none; `noise`: variance
+    by which an anomaly may be off, None if all are known
     """
 
     rows: Float64[Tensor, "batch columns"]
@@ -58,6 +59,12 @@ class KnownRows(NamedTuple):
     own: Bool[Tensor, "batch length"]
     site: Int64[Tensor, "batch length"]
     column: Int64[Tensor, "batch length"]
+    noise: Float64[Tensor, "batch columns"] | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """The rows as others are predicted from them."""
+        return Evidence(self.rows, self.shown, self.noise)
 
 
 class NearSites(NamedTuple):
@@ -218,4 +225,4 @@ def known_rows_of(elements: FieldElements, n_sites: int, n_lags: int) -> KnownRo
     column = torch.where(there, elements.lag * n_sites + elements.site, nowhere)
     seen = anomaly_rows(elements, column, nowhere)
     own = (elements.lag == 0) & (elements.site >= 0)
-    return KnownRows(seen.values, seen.shown, own, elements.site, column)
+    return KnownRows(seen.values, seen.shown, own, elements.site, column, seen.noise)

@@ -25,7 +25,8 @@ from exfam.fields.base.trials import Settings
 class FieldBase:
     """All that a base has learned.
 
-    `products`: mean outer products of rows of anomalies; `calibration`: of new sites
+    `products`: mean outer products of rows of anomalies; `calibration`: of new sites; `maps`: those
+    that it was fitted to, draws in place of what is censored
     """
 
     settings: Settings
@@ -34,6 +35,7 @@ class FieldBase:
     products: Covariance
     surfaces: Surfaces
     calibration: Calibration
+    maps: Maps
 
 
 def sites_of(
@@ -65,4 +67,4 @@ def fit_base(maps: Maps) -> FieldBase:
         return given_all(evidence.values, evidence.shown, own, some, noise=evidence.noise)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
-    return FieldBase(settings, courses, kernel, products, surfaces, calibration)
+    return FieldBase(settings, courses, kernel, products, surfaces, calibration, maps)

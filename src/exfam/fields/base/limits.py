@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float64
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from exfam.families import StudentT
@@ -12,7 +12,7 @@ from exfam.fields.base.conditionals import GivenOthers
 
 # Limits beyond, in standard deviations, count as this far off.
 FARTHEST = 12.0
-LEAST_PRECISION = 1e-6
+LEAST_PRECISION, TINY = 1e-6, 1e-30
 # Degrees of freedom beyond which a t is a Gaussian here.
 GAUSSIAN = 1e3
 
@@ -86,10 +86,12 @@ def log_mass_below(
     return log_cdf((limit - location) / scale, total)
 
 
-def log_cdf(at: Numbers, df: Float64[Tensor, "*#shape"]) -> Numbers:
+def log_cdf(at: Float[Tensor, "*shape"], df: Float[Tensor, "*#shape"]) -> Float[Tensor, "*shape"]:
     """Log of the cdf of Student's t, by the Gaussian of the same probability to third order.
 
     Wallace (1959), Bounds on normal approximations: exact to 1e-3 from 8 degrees of freedom on.
     """
     shrunk = (8 * df + 1) / (8 * df + 3)
-    return torch.special.log_ndtr(at.sign() * shrunk * (df * (at.square() / df).log1p()).sqrt())
+    # A root has no slope at 0.
+    size = (df * (at.square() / df).log1p() + TINY).sqrt()
+    return torch.special.log_ndtr(at.sign() * shrunk * size)

@@ -37,13 +37,16 @@ class CorrectedFieldPart(nn.Module):
 
     direction = "bidirectional"
 
-    def __init__(self, base: FieldBasePart | LocalBasePart, *, n_members: int) -> None:
+    def __init__(
+        self, base: FieldBasePart | LocalBasePart, *, n_members: int, n_reads: int = 2
+    ) -> None:
         super().__init__()
         self.base = base
         n_pair, n_context = n_pair_features(base.n_lags), _N_CONTEXT + base.normal.n_flat
         generator = torch.Generator().manual_seed(0)
         self.members = nn.ModuleList(
-            PairAttention(n_pair, n_context, generator=generator) for _ in range(n_members)
+            PairAttention(n_pair, n_context, n_reads=n_reads, generator=generator)
+            for _ in range(n_members)
         )
         self.gates = nn.Buffer(torch.tensor(CLOSED))
 
@@ -89,5 +92,5 @@ class CorrectedFieldPart(nn.Module):
             pairs = pairs_of(known.shown, prior, columns, sites, n_near=base.n_near)
             around = around_of(time, normal.clock, normal.points[sites, : normal.n_flat])
             joint = JointNear(covariance, base.df, base.n_near, base.tails)
-            examples = examples_of(known.rows, known.shown, joint, sites, pairs, around=around)
+            examples = examples_of(known.evidence, joint, sites, pairs, around=around)
             yield SeenMaps(sites, examples, pairs)

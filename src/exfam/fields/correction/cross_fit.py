@@ -1,7 +1,8 @@
 """What corrections are trained on: bases that saw neither a row's block nor the stopping one."""
 
+from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float, Float64, Int64
@@ -10,11 +11,8 @@ from torch import Tensor
 from exfam.families import StudentT
 from exfam.fields.base.conditionals import GivenOthers, NearColumns, OfMatrix, given_all, given_near
 from exfam.fields.base.courses import Clock
-from exfam.fields.base.folds import (
-    Rows,
-    Shown,
-    blocks,
-)
+from exfam.fields.base.folds import blocks
+from exfam.fields.base.limits import Evidence, log_cdf
 from exfam.fields.correction.tokens import Innovations, NearPairs, pairs_of, tokens_of
 from exfam.fields.correction.views import BaseView
 
@@ -26,7 +24,9 @@ FEWEST_MAPS = 50
 class Examples(NamedTuple):
     """Rows with what attention sees of them and their values, in units of anomalies.
 
-    `eta`: the base's Student t parameters; `log_sd`: of the unit of shifts of locations
+    `eta`: the base's Student t parameters; `log_sd`: of the unit of shifts of locations; `limit`:
+    where no more is known of a value than that it is at most this, else infinite; None if all are
+    known
     """
 
     tokens: Innovations
@@ -34,15 +34,23 @@ class Examples(NamedTuple):
     log_sd: Float[Tensor, "rows targets"]
     value: Float[Tensor, "rows targets"]
     shown: Bool[Tensor, "rows targets"]
+    limit: Float[Tensor, "rows targets"] | None = None
 
     def take(self, index: Tensor) -> "Examples":
         """Some of the rows."""
-        tokens = Innovations(*(part[index] for part in self.tokens))
-        return Examples(tokens, *(part[index] for part in self[1:]))
+        rest = (None if part is None else part[index] for part in self[1:])
+        return Examples(self.tokens.take(index), *rest)
 
     def nats(self, shifts: Float[Tensor, "rows targets 2"]) -> Float[Tensor, "rows targets"]:
-        """Log densities with shifted parameters, 0 where nothing is shown."""
-        nats = StudentT().log_prob(self.value, shifted(self.eta, self.log_sd, shifts))
+        """Log densities with shifted parameters, log masses of what is censored; else 0."""
+        eta = shifted(self.eta, self.log_sd, shifts)
+        nats = StudentT().log_prob(self.value, eta)
+        if self.limit is not None:
+            censored = self.limit < torch.inf
+            location, scale, df = StudentT().parameters(eta)
+            # An infinite limit has no slope, not even one times 0.
+            limit = torch.where(censored, self.limit, 0.0)
+            nats = torch.where(censored, log_cdf((limit - location) / scale, df), nats)
         return torch.where(self.shown, nats, 0.0)
 
 
@@ -102,13 +110,13 @@ class JointNear(NamedTuple):
     n_near: int | None
     tails: float | None
 
-    def given(self, rows: Rows, shown: Shown) -> GivenOthers:
+    def given(self, evidence: Evidence) -> GivenOthers:
         """Each target given others."""
-        near = self.near
+        near, (rows, shown, noise) = self.near, evidence[:3]
         if self.n_near is None:
             assert isinstance(near, OfMatrix)
-            return given_all(rows, shown, near.covariance, near.targets)
-        return given_near(rows, shown, near, n_used=self.n_near)
+            return given_all(rows, shown, near.covariance, near.targets, noise=noise)
+        return given_near(rows, shown, near, n_used=self.n_near, noise=noise)
 
 
 def cross(view: BaseView) -> Crossing:
@@ -119,7 +127,7 @@ def cross(view: BaseView) -> Crossing:
     index = torch.linspace(0, n_maps - 1, most).round().long()
     folds = blocks(n_maps)
     fold = torch.stack(folds).long().argmax(0)[index]
-    shown = view.rows(view.courses)[1][index]
+    shown = view.evidence(view.courses).shown[index]
     own = torch.arange(n_targets)
     pairs = pairs_of(shown, view.prior, view.columns, own, n_near=settings.n_near)
     flat = view.columns.points[:n_targets, : maps.sites.n_flat]
@@ -128,16 +136,15 @@ def cross(view: BaseView) -> Crossing:
     for j, k in [*combinations(range(len(folds)), 2), *((k, k) for k in range(len(folds)))]:
         left = ~(folds[j] | folds[k])
         courses = maps.take(left).courses(settings.courses)
-        rows, _ = view.rows(courses)
+        evidence = view.evidence(courses).take(index)
         near = view.without(courses, left)
         joint = JointNear(near, settings.df, settings.n_near, settings.tails)
-        examples[j, k] = examples_of(rows[index], shown, joint, own, pairs, around=around)
+        examples[j, k] = examples_of(evidence, joint, own, pairs, around=around)
     return Crossing(index, fold, pairs, examples)
 
 
 def examples_of(
-    rows: Rows,
-    shown: Shown,
+    evidence: Evidence,
     joint: JointNear,
     targets: Int64[Tensor, "targets"],
     pairs: NearPairs,
@@ -145,15 +152,25 @@ def examples_of(
     around: Float64[Tensor, "rows targets around"],
 ) -> Examples:
     """What attention sees of rows of anomalies; `targets`: their own columns."""
-    given = joint.given(rows, shown)
-    tokens = tokens_of(rows, pairs, joint.near, given, joint.df, around=around)
+    given = joint.given(evidence)
+    tokens = tokens_of(evidence, pairs, joint.near, given, joint.df, around=around)
     return Examples(
         tokens,
         given.student_t(joint.df, joint.tails).float(),
         log_sd_of(given).float(),
-        rows[:, targets].float(),
-        shown[:, targets],
+        evidence.values[:, targets].float(),
+        evidence.shown[:, targets],
+        _limit(evidence, targets),
     )
+
+
+def _limit(
+    evidence: Evidence, targets: Int64[Tensor, "targets"]
+) -> Float[Tensor, "rows targets"] | None:
+    if evidence.censored is None or evidence.limit is None:
+        return None
+    limit = torch.where(evidence.censored, evidence.limit, torch.inf)
+    return limit[:, targets].float()
 
 
 def log_sd_of(given: GivenOthers) -> Float64[Tensor, "rows targets"]:
@@ -162,8 +179,12 @@ def log_sd_of(given: GivenOthers) -> Float64[Tensor, "rows targets"]:
 
 
 def _joined(parts: list[Examples]) -> Examples:
-    tokens = Innovations(
-        *(torch.cat(part) for part in zip(*(part.tokens for part in parts), strict=True))
-    )
-    rest = (torch.cat(part) for part in zip(*(part[1:] for part in parts), strict=True))
+    tokens = Innovations(*(_cat(part) for part in zip(*(p.tokens for p in parts), strict=True)))
+    rest = (_cat(part) for part in zip(*(part[1:] for part in parts), strict=True))
     return Examples(tokens, *rest)
+
+
+def _cat(parts: Sequence[Tensor | None]) -> Any:
+    """Parts one after the other, None if they are."""
+    some = [part for part in parts if part is not None]
+    return torch.cat(some) if some else None

@@ -18,13 +18,17 @@ class PairAttention(nn.Module):
     """(shift of the location in standard deviations, shift of the log scale) of each target.
 
     Weights over the columns near a target come from the pair's features alone; read are their
-    innovations and the sizes of these. The last layer is zero at the start.
+    innovations, the sizes of these and, with three reads, whether they are censored. The last layer
+    is zero at the start.
     """
 
-    def __init__(self, n_pair: int, n_context: int, *, generator: torch.Generator) -> None:
+    def __init__(
+        self, n_pair: int, n_context: int, *, n_reads: int = 2, generator: torch.Generator
+    ) -> None:
         super().__init__()
+        self.n_reads = n_reads
         self.scores = mlp([n_pair, HIDDEN, N_HEADS], generator=generator)
-        self.first = mlp([2 * N_HEADS + n_context, HIDDEN], generator=generator)
+        self.first = mlp([n_reads * N_HEADS + n_context, HIDDEN], generator=generator)
         self.dropout = Dropout(DROPOUT)
         self.last = linear(HIDDEN, 2, generator=generator)
         nn.init.zeros_(self.last.weight)
@@ -41,8 +45,9 @@ class PairAttention(nn.Module):
     def forward(self, tokens: Innovations, pairs: NearPairs) -> Shifts:
         """The shifts of all targets of some rows."""
         weights, u = self.weights(pairs), tokens.innovation
-        read = [
-            torch.einsum("...jh,...j->...h", weights, value) for value in (u, u.abs() - USUAL_SIZE)
-        ]
+        values = [u, u.abs() - USUAL_SIZE]
+        if self.n_reads > len(values):
+            values.append(torch.zeros_like(u) if tokens.censored is None else tokens.censored)
+        read = [torch.einsum("...jh,...j->...h", weights, value) for value in values]
         hidden = self.first(torch.cat([*read, tokens.context], -1))
         return self.last(self.dropout(nn.functional.gelu(hidden)))

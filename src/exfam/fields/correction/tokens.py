@@ -7,7 +7,8 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns
-from exfam.fields.base.conditionals import GivenOthers, NearColumns, first_shown
+from exfam.fields.base.conditionals import MOST_ENTRIES, GivenOthers, NearColumns, first_shown
+from exfam.fields.base.limits import Evidence
 
 # Innovations beyond count as this many standard deviations.
 FARTHEST = 4.0
@@ -40,10 +41,19 @@ class NearPairs(NamedTuple):
 
 
 class Innovations(NamedTuple):
-    """Rows as attention sees them: innovations, and what is known of each target beside."""
+    """Rows as attention sees them: innovations, and what is known of each target beside.
+
+    `censored`: 1 for values of which no more is known than that they are at most a limit, 0 for
+    others; None if there are none
+    """
 
     innovation: Float[Tensor, "rows targets near"]
     context: Float[Tensor, "rows targets context"]
+    censored: Float[Tensor, "rows targets near"] | None = None
+
+    def take(self, index: Tensor) -> "Innovations":
+        """Of some of the rows."""
+        return Innovations(*(None if part is None else part[index] for part in self))
 
 
 def pairs_of(
@@ -90,7 +100,7 @@ def n_pair_features(n_lags: int) -> int:
 
 
 def tokens_of(
-    rows: Float64[Tensor, "rows columns"],
+    evidence: Evidence,
     pairs: NearPairs,
     covariance: NearColumns,
     given: GivenOthers,
@@ -100,21 +110,57 @@ def tokens_of(
 ) -> Innovations:
     """Innovations (C_JJ^-1 z_J)_c / sqrt((C_JJ^-1)_cc) of the columns J near each target.
 
-    That of a column given all others of J, of unit variance; the target is not among J. `around`:
-    what else is known of each target
+    That of a column given all others of J, of unit variance; the target is not among J. Values that
+    may be off by some noise have it added to their variances. `around`: what else is known of each
+    target
     """
-    inverse = torch.cholesky_inverse(_factor(covariance.among(pairs.first).block, pairs.used))
-    inverse = inverse[pairs.pattern]
-    used = pairs.used[pairs.pattern]
-    z = rows[torch.arange(len(rows))[:, None, None], pairs.column[pairs.pattern]]
-    z = torch.where(used, z, 0.0)
-    unit = inverse.diagonal(dim1=-2, dim2=-1).sqrt()
-    innovation = torch.einsum("...jk,...k->...j", inverse, z) / unit
+    block, used = covariance.among(pairs.first).block, pairs.used[pairs.pattern]
+    z = _near(evidence.values, pairs)
+    if evidence.noise is None:
+        inverse = torch.cholesky_inverse(_factor(block, pairs.used))
+        innovation, noise = _innovation(inverse[pairs.pattern], z), None
+    else:
+        noise = _near(evidence.noise, pairs)
+        at_once = max(1, MOST_ENTRIES // (block.shape[1] * block.shape[2] ** 2))
+        innovation = torch.cat(
+            [
+                _noisy_innovation(block[pairs.pattern[some]], noise[some], used[some], z[some])
+                for some in torch.arange(len(z)).split(at_once)
+            ]
+        )
+        z = z / (1 + noise)  # what is expected of the anomaly, whose variance is 1
     innovation = torch.where(used, innovation, 0.0).clamp(-FARTHEST, FARTHEST)
     mean_of_others = z.sum(-1) / used.sum(-1).clamp_min(1)
     stretch = ((df - 2 + given.squares) / (df + given.number)).log()
-    context = torch.stack([given.mean, stretch, mean_of_others], -1)
-    return Innovations(innovation.float(), torch.cat([context, around], -1).float())
+    context = torch.cat([torch.stack([given.mean, stretch, mean_of_others], -1), around], -1)
+    censored = None if noise is None else (noise > 0).float()
+    return Innovations(innovation.float(), context.float(), censored)
+
+
+def _near(
+    numbers: Float64[Tensor, "rows columns"], pairs: NearPairs
+) -> Float64[Tensor, "rows targets near"]:
+    """Of the columns near each target, 0 where there is none."""
+    row = torch.arange(len(numbers))[:, None, None]
+    near = numbers[row, pairs.column[pairs.pattern]]
+    return torch.where(pairs.used[pairs.pattern], near, 0.0)
+
+
+def _innovation(
+    inverse: Float64[Tensor, "rows targets near near"], z: Float64[Tensor, "rows targets near"]
+) -> Float64[Tensor, "rows targets near"]:
+    unit = inverse.diagonal(dim1=-2, dim2=-1).sqrt()
+    return torch.einsum("...jk,...k->...j", inverse, z) / unit
+
+
+def _noisy_innovation(
+    block: Float64[Tensor, "rows targets near near"],
+    noise: Float64[Tensor, "rows targets near"],
+    used: Bool[Tensor, "rows targets near"],
+    z: Float64[Tensor, "rows targets near"],
+) -> Float64[Tensor, "rows targets near"]:
+    factor = _factor(block + torch.diag_embed(noise), used)
+    return _innovation(torch.cholesky_inverse(factor), z)
 
 
 def _factor(

@@ -73,7 +73,10 @@ def _train(
     stop, stop_rows = crossing.stopping(k)
     pairs, n = crossing.pairs, len(rows)
     network = PairAttention(
-        pairs.features.shape[-1], train.tokens.context.shape[-1], generator=generator
+        pairs.features.shape[-1],
+        train.tokens.context.shape[-1],
+        n_reads=2 if train.tokens.censored is None else 3,
+        generator=generator,
     )
     average = copy.deepcopy(network).eval()
     optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)

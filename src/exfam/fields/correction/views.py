@@ -9,7 +9,8 @@ from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import NearColumns, OfBlocks, OfMatrix
 from exfam.fields.base.courses import Courses
 from exfam.fields.base.fit import FieldBase
-from exfam.fields.base.folds import Maps, Rows, Shown, candidates
+from exfam.fields.base.folds import Maps, candidates
+from exfam.fields.base.limits import Evidence
 from exfam.fields.base.trials import Settings
 from exfam.fields.local.local_fit import LocalBase
 from exfam.fields.local.targets import SomeTargets
@@ -31,15 +32,18 @@ class BaseView(Protocol):
     columns: MapColumns
     prior: NearColumns
 
-    def rows(self, courses: Courses) -> tuple[Rows, Shown]:
-        """Rows of anomalies, and what of them is shown."""
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows of anomalies as others are predicted from them."""
 
     def without(self, courses: Courses, left: Bool[Tensor, "times"]) -> NearColumns:
         """Near each target, of a base fitted to the maps that are left."""
 
 
 class WholeView:
-    """A base that holds the covariance of all columns; all sites are targets."""
+    """A base that holds the covariance of all columns; all sites are targets.
+
+    `maps`: with draws in place of what is censored
+    """
 
     def __init__(self, maps: Maps, base: FieldBase) -> None:
         self.maps, self.settings, self.courses = maps, base.settings, base.courses
@@ -49,9 +53,9 @@ class WholeView:
         self._near = candidates(self._kernel, own)
         self.prior: NearColumns = OfMatrix(self._kernel, own, self._near)
 
-    def rows(self, courses: Courses) -> tuple[Rows, Shown]:
-        """Rows of anomalies, and what of them is shown."""
-        return self.maps.rows(courses)
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows of anomalies as others are predicted from them."""
+        return self.maps.evidence(courses)
 
     def without(self, courses: Courses, left: Bool[Tensor, "times"]) -> OfMatrix:
         """Near each target, of a base fitted to the maps that are left."""
@@ -70,9 +74,9 @@ class LocalView:
         self.columns = self._some.columns
         self.prior: NearColumns = self._some.prior
 
-    def rows(self, courses: Courses) -> tuple[Rows, Shown]:
-        """Rows of anomalies, and what of them is shown."""
-        return self._some.rows(courses)
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows of anomalies as others are predicted from them."""
+        return Evidence(*self._some.rows(courses))
 
     def without(self, courses: Courses, left: Bool[Tensor, "times"]) -> OfBlocks:
         """Near each target, of a base fitted to the maps that are left."""

@@ -98,7 +98,7 @@ class LocalBasePart(nn.Module):
         Values at new places, which others do not read, are drawn independently of others.
         """
         elements = self.normal.elements(batch)
-        rows, shown, _, site, column = known_rows_of(elements, self.n_sites, self.n_lags)
+        rows, shown, _, site, column = known_rows_of(elements, self.n_sites, self.n_lags)[:5]
         known = elements.missing & (site >= 0)
         nowhere = rows.shape[1]
         drawn = torch.zeros(len(rows), nowhere + 1, dtype=torch.bool)
