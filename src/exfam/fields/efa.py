@@ -52,10 +52,10 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     Inside is the base that `FieldGaussian` fits: a covariance shrunk to a moving kernel. Attention
     corrects its locations and scales at known sites, from zero, by what it did not expect of the
     values around, of amounts and counts those of latent numbers; blocks of time held out decide how
-    much of that is kept. All maps are learned
-    from and none are held out, so that `fit` has no use for `validation` (whose maps are left
-    alone) and `checkpoint`. With `base="none"`, or a family that the base has not, it is the
-    network of the paper alone, to which the parameters of networks and training belong.
+    much of that is kept. All maps are learned from and none are held out, so that `fit` has no use
+    for `validation` (whose maps are left alone) and `checkpoint`. With `base="none"`, or a family
+    that the base has not, it is the network of the paper alone, to which the parameters of networks
+    and training belong.
 
     {parameters}
 
@@ -184,10 +184,10 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
         part, gain = self.members_[0].value_part, getattr(self, "gain_", None)
-        members = list(part.members) if isinstance(part, CorrectedFieldPart) else []
+        members: list[Any] = list(part.members) if isinstance(part, CorrectedFieldPart) else []
         inside = {"has_base": not isinstance(part, FieldNetwork), "n_corrections": len(members)}
         if members:
-            inside["n_reads"] = members[0].n_reads
+            inside["n_reads"] = int(members[0].n_reads)
         return config | inside | {"gain": None if gain is None else asdict(gain)}, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:

@@ -38,8 +38,9 @@ class Examples(NamedTuple):
 
     def take(self, index: Tensor) -> "Examples":
         """Some of the rows."""
-        rest = (None if part is None else part[index] for part in self[1:])
-        return Examples(self.tokens.take(index), *rest)
+        rest = (part[index] for part in (self.eta, self.log_sd, self.value, self.shown))
+        limit = None if self.limit is None else self.limit[index]
+        return Examples(self.tokens.take(index), *rest, limit)
 
     def nats(self, shifts: Float[Tensor, "rows targets 2"]) -> Float[Tensor, "rows targets"]:
         """Log densities with shifted parameters, log masses of what is censored; else 0."""

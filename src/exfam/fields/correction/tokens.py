@@ -53,7 +53,8 @@ class Innovations(NamedTuple):
 
     def take(self, index: Tensor) -> "Innovations":
         """Of some of the rows."""
-        return Innovations(*(None if part is None else part[index] for part in self))
+        censored = None if self.censored is None else self.censored[index]
+        return Innovations(self.innovation[index], self.context[index], censored)
 
 
 def pairs_of(
