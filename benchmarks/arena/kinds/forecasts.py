@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.arena.contenders.forecasts import autoregressions, ours, rules
+from benchmarks.arena.contenders.forecasts import autoregressions, ours, rules, state_spaces
 from benchmarks.arena.fields.read import october, suite_field
 from benchmarks.arena.fields.tasks import Field
 from benchmarks.arena.forecasts.data import ForecastData, ahead
@@ -12,7 +12,12 @@ from benchmarks.arena.forecasts.judge import judging
 from benchmarks.arena.kind import Kind, Source
 from benchmarks.arena.kinds.fields import NOAA, PM10, SST, log1p, simulated
 
-CONTENDERS = {**ours.CONTENDERS, **autoregressions.CONTENDERS, **rules.CONTENDERS}
+CONTENDERS = {
+    **ours.CONTENDERS,
+    **autoregressions.CONTENDERS,
+    **state_spaces.CONTENDERS,
+    **rules.CONTENDERS,
+}
 REFERENCE = "field-gaussian-1"
 
 
