@@ -38,9 +38,14 @@ class Examples(NamedTuple):
 
     def take(self, index: Tensor) -> "Examples":
         """Some of the rows."""
-        rest = (part[index] for part in (self.eta, self.log_sd, self.value, self.shown))
-        limit = None if self.limit is None else self.limit[index]
-        return Examples(self.tokens.take(index), *rest, limit)
+        return Examples(
+            self.tokens.take(index),
+            self.eta[index],
+            self.log_sd[index],
+            self.value[index],
+            self.shown[index],
+            None if self.limit is None else self.limit[index],
+        )
 
     def nats(self, shifts: Float[Tensor, "rows targets 2"]) -> Float[Tensor, "rows targets"]:
         """Log densities with shifted parameters, log masses of what is censored; else 0."""
