@@ -1,16 +1,16 @@
 """What checks shapes and types of exfam while its tests run.
 
-Functions are decorated as their modules are imported. jaxtyping's own import hook does the same
-at twice the price: it checks arguments and what is returned with a function each, and binds the
-arguments of every call, also where no shape is given. Arguments and a result of types, shapes and
-numbers' types that have passed together are not looked at again, which takes a third off the time
-of the tests.
+Functions are decorated as their modules are imported; what checks one is written when it is first
+called, since most processes call few of all. jaxtyping's own import hook does the same at twice the
+price: it checks arguments and what is returned with a function each, and binds the arguments of
+every call, also where no shape is given. Arguments and a result of types, shapes and numbers' types
+that have passed together are not looked at again, which takes a third off the time of the tests.
 """
 
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -27,41 +27,62 @@ _state = {"on": True}
 
 def checked(function):
     """The function, its arguments and what it returns checked; a size has one value in a call."""
-    hints = function.__annotations__
-    # Types named in quotes are the class at hand, or imported for readers of types alone.
-    left_out = {k for k, hint in hints.items() if isinstance(hint, str)}
-    if inspect.isgeneratorfunction(function):  # else it would be checked when it starts
-        left_out.add("return")
-    function.__annotations__ = {k: hint for k, hint in hints.items() if k not in left_out}
-    has_shapes = any(map(_has_shape, function.__annotations__.values()))
+    if any(map(_has_shape, function.__annotations__.values())):
+        return _checked_with_shapes(function)
+    typed = None
+
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        nonlocal typed
+        if typed is None:
+            typed = _checker(function, function)
+        return typed(*args, **kwargs)
+
+    return call
+
+
+def _checked_with_shapes(function):
     results: list = []
+    passed: set = set()
+    typed = None
 
     @functools.wraps(function)
     def result_of(*args, **kwargs):
         return results.pop() if results else function(*args, **kwargs)
 
-    typed = _typed(result_of if has_shapes else function)
-    function.__annotations__ = hints
-    if not has_shapes:
-        return typed
-    passed: set = set()
-
     @functools.wraps(function)
     def call(*args, **kwargs):
+        nonlocal typed
         if not _state["on"]:
             return function(*args, **kwargs)
-        given = (_outline(args), _outline(kwargs))
+        given = (_outlines(args), (*kwargs, *_outlines(kwargs.values())) if kwargs else None)
         if given in passed:
             result = function(*args, **kwargs)
             if (given, _outline(result)) in passed:
                 return result
             results.append(result)
+        if typed is None:
+            typed = _checker(function, result_of)
         with jaxtyped("context"):
             result = typed(*args, **kwargs)
         passed.update((given, (given, _outline(result))))
         return result
 
     return call
+
+
+def _checker(function, stand_in):
+    """What checks the types of a function's arguments and result, and calls its stand-in."""
+    hints = function.__annotations__
+    # Types named in quotes are the class at hand, or imported for readers of types alone.
+    left_out = {k for k, hint in hints.items() if isinstance(hint, str)}
+    if inspect.isgeneratorfunction(function):  # else it would be checked when it starts
+        left_out.add("return")
+    stand_in.__annotations__ = {k: hint for k, hint in hints.items() if k not in left_out}
+    try:
+        return _typed(stand_in)
+    finally:
+        stand_in.__annotations__ = hints
 
 
 def _outline(value: Any) -> Hashable:
@@ -73,13 +94,19 @@ def _outline(value: Any) -> Hashable:
     return outline(value)
 
 
+def _outlines(values: Iterable[Any]) -> tuple[Hashable, ...]:
+    """Of all of them, in as few calls as can be: every call of every function takes this."""
+    known = _OUTLINES
+    return tuple([known[type(v)](v) if type(v) in known else _outline(v) for v in values])
+
+
 def _outline_of(kind: type) -> Callable[[Any], Hashable]:
     if issubclass(kind, Tensor | np.ndarray):
         return lambda value: (kind, value.dtype, value.shape)
     if issubclass(kind, tuple | list):
-        return lambda value: (kind, *map(_outline, value))
+        return lambda value: (kind, _outlines(value))
     if issubclass(kind, dict):
-        return lambda value: (kind, *value, *map(_outline, value.values()))
+        return lambda value: (kind, *value, *_outlines(value.values()))
     if issubclass(kind, str | bool):
         return lambda value: (kind, value)
     if issubclass(kind, Mapping | Set):
