@@ -93,6 +93,12 @@ def fit(estimator: Any, sample: Sample) -> Any:
     return estimator.fit(sample.X, sample.y, **sample.more)
 
 
+@functools.cache
+def fitted(kind: str) -> Any:
+    """The small estimator of a kind fitted to its data, once for all that starts from it."""
+    return fit(make(kind), sample_of(kind))
+
+
 def use(estimator: Any, sample: Sample) -> None:
     """Score and predict; NonFinite for a number that is none, also in the fitted network."""
     for number, member in enumerate(getattr(estimator, "members_", [])):

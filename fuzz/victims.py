@@ -1,6 +1,7 @@
 """What is killed: fits with checkpoints of every engine, saves, preparing, `exfam fit -o`."""
 
 import contextlib
+import functools
 import hashlib
 import inspect
 import os
@@ -100,8 +101,14 @@ def _bits(estimator: Any) -> str:
     return digest.hexdigest()
 
 
+@functools.cache
+def _fitted(seed: int) -> Any:
+    """Fitted before processes are forked: kills are to meet the save."""
+    return fit(make("efa", seed=seed), sample_of("efa"))
+
+
 def _saved(seed: int, path: Path) -> None:
-    fit(make("efa", seed=seed), sample_of("efa")).save(path, overwrite=True)
+    _fitted(seed).save(path, overwrite=True)
 
 
 def _save_again(folder: Path) -> None:

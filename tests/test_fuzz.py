@@ -45,7 +45,7 @@ results = Results(["planted"], seed=0)
 run_campaign(
     [Attack("planted", lambda folder: shared, planted)], results, seconds=3600, n_processes=1,
     folder=Path(sys.argv[1]), n_inputs=len(order),
-    limits=Limits(cpu_seconds=2, bytes=in_use + (400 << 20), chunk=len(order)),
+    limits=Limits(cpu_seconds=1, bytes=in_use + (400 << 20), chunk=len(order)),
 )
 results.write(Path(sys.argv[1], "results.json"))
 """

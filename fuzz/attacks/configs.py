@@ -8,14 +8,14 @@ import numpy as np
 import exfam
 from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.attacks.manifests import craft
-from fuzz.samples import fit, make, sample_of, use
+from fuzz.samples import fitted, sample_of, use
 from fuzz.values import pick
 
 
 def prepare(folder: Path) -> Path:
     """A saved model of every kind."""
     for kind in KINDS:
-        fit(make(kind), sample_of(kind)).save(folder / kind)
+        fitted(kind).save(folder / kind)
     return folder
 
 

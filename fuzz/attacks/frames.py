@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from exfam.estimator.registry import REGISTRY as KINDS
-from fuzz.samples import Sample, fit, make, sample_of, use
+from fuzz.samples import Sample, fit, fitted, make, sample_of, use
 from fuzz.spoiling import spoiled_data, spoiled_frame
 from fuzz.values import odd_value, pick
 
@@ -14,7 +14,7 @@ from fuzz.values import odd_value, pick
 def prepare(folder: Path) -> list[str]:
     """All kinds; each is fitted once, for all processes."""
     for kind in KINDS:
-        use(fit(make(kind), sample_of(kind)), sample_of(kind))
+        use(fitted(kind), sample_of(kind))
     return [*KINDS]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from exfam.estimator.registry import REGISTRY as KINDS
-from fuzz.samples import class_of, fit, make, sample_of, use
+from fuzz.samples import class_of, fit, fitted, make, sample_of, use
 from fuzz.values import odd_value, pick
 
 # A million epochs are no mistake, and a network of a billion numbers may be meant: beyond these,
@@ -19,7 +19,7 @@ _IMPOSSIBLE = 2**62
 def prepare(folder: Path) -> dict[str, list[str]]:
     """Kind -> its parameters; every kind is fitted once, for all processes."""
     for kind in KINDS:
-        use(fit(make(kind), sample_of(kind)), sample_of(kind))
+        use(fitted(kind), sample_of(kind))
     return {kind: [*inspect.signature(class_of(kind)).parameters] for kind in KINDS}
 
 

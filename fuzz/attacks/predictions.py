@@ -9,7 +9,7 @@ import numpy as np
 
 from exfam.estimator.registry import REGISTRY as KINDS
 from fuzz.attacks.parameters import is_affordable
-from fuzz.samples import fit, make, sample_of
+from fuzz.samples import fitted, sample_of
 from fuzz.spoiling import spoiled_data
 from fuzz.values import odd_value, pick
 from fuzz.verdicts import check_finite
@@ -22,7 +22,7 @@ _FINITE = ("score", "predict", "predict_proba", "perplexity", "recommend")
 
 def prepare(folder: Path) -> dict[str, Any]:
     """A fitted estimator of every kind."""
-    return {kind: fit(make(kind), sample_of(kind)) for kind in KINDS}
+    return {kind: fitted(kind) for kind in KINDS}
 
 
 def attack(random: np.random.Generator, shared: dict[str, Any], folder: Path) -> None:
