@@ -36,6 +36,11 @@ def trained():
     return FieldEFA(**QUICK, lags=1).fit(FULL)
 
 
+@pytest.fixture(scope="module")
+def base():
+    return FieldGaussian(**COLUMNS, lags=1).fit(FULL)
+
+
 @pytest.fixture
 def opened(trained):
     """The same with gates that are open and attention that is anything."""
@@ -55,8 +60,7 @@ def closed(estimator):
     return estimator
 
 
-def test_closed_gates_are_the_base_bit_for_bit(opened):
-    base = FieldGaussian(**COLUMNS, lags=1).fit(FULL)
+def test_closed_gates_are_the_base_bit_for_bit(opened, base):
     alone = FieldEFA(**QUICK, lags=1, attention="none").fit(FULL)
     for other in (closed(opened), alone):
         assert_array_equal(other.log_prob(FRAME), base.log_prob(FRAME))
@@ -184,10 +188,8 @@ def test_all_maps_are_learned_from_with_a_base():
 
 
 @pytest.mark.parametrize("attention", ["softmax", "none"])
-def test_means_are_exactly_the_sum_of_what_explains_them(attention, opened):
-    estimator = opened
-    if attention == "none":
-        estimator = FieldGaussian(**COLUMNS, lags=1).fit(FULL)
+def test_means_are_exactly_the_sum_of_what_explains_them(attention, opened, base):
+    estimator = base if attention == "none" else opened
     new = pd.DataFrame({"day": [FRAME.day.max()], "site": "new", "x": 0.5, "y": 0.2, "v": 11.0})
     frame = pd.concat([FRAME, new], ignore_index=True)
     explained, mean = estimator.explain(frame), estimator.predict(frame)
