@@ -38,6 +38,11 @@ def _last_events(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[frame.groupby("subject_id").cumcount(ascending=False) < MIMIC_EVENTS]
 
 
+_SEPSIS = (
+    "Last elements alone are ranked: two fifths of them are one kind of release, which is 5 % of "
+    "all elements and to which the base gives 7 % of its probability everywhere. Over all "
+    "elements NDCG@10 of the base is 0.798."
+)
 _suite = partial(partial, read_suite, kind="sequences")
 _grocery = _suite("sequences/amazon_grocery_train.csv.gz", keep=_five_or_more, split=RANDOM)
 _mimic = _suite("sequences/mimic_iv_demo_meds_events.parquet", keep=_last_events)
@@ -46,7 +51,7 @@ KIND = Kind(
     name="sequences",
     judging=JUDGING,
     sources={
-        "sepsis": Source(read=_suite("sequences/sepsis_cases.csv.gz")),
+        "sepsis": Source(read=_suite("sequences/sepsis_cases.csv.gz"), behind=_SEPSIS),
         "hospital": Source(read=_suite("sequences/hospital_bpi2011.csv.gz")),
         "badges": Source(read=_suite("sequences/stackoverflow_badges.csv.gz")),
         "movielens_100k": Source(read=movielens, remark="80/10/10 % of users, seed 0"),

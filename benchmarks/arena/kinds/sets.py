@@ -46,6 +46,10 @@ def _pairs_or_more(frame: pd.DataFrame) -> pd.DataFrame:
 _suite = partial(partial, read_suite, kind="baskets")
 _retail = partial(_suite, "baskets/online_retail.csv.gz", keep=_goods)
 _belgian = partial(_suite, "baskets/belgian_retail.csv.gz")
+_RETAIL = (
+    "Attention gains nats, but nothing among the first ten items: validation mixes in as much of "
+    "the base as keeps NDCG@10 within a standard error of the base's there, of 4,000 elements."
+)
 _CUT = "{:,} training, {:,} validation and {:,} test groups, drawn with seed 0".format(*CUT)
 
 KIND = Kind(
@@ -56,7 +60,7 @@ KIND = Kind(
         "instacart_63": Source(read=instacart, remark="the split of the paper's notebooks"),
         "msweb": Source(read=_suite("baskets/msweb.csv.gz")),
         "epub": Source(read=_suite("baskets/epub.csv.gz", keep=_pairs_or_more)),
-        "online_retail_5000": Source(read=_retail(cut=CUT), remark=_CUT),
+        "online_retail_5000": Source(read=_retail(cut=CUT), remark=_CUT, behind=_RETAIL),
         "belgian_retail_5000": Source(read=_belgian(cut=CUT), remark=_CUT),
         "online_retail": Source(read=_retail(), full=True),
         "belgian_retail": Source(read=_belgian(), full=True),
