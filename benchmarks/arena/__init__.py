@@ -39,8 +39,9 @@ map given all others of it; `X_lag` also given all of the map one step before; `
 site once as new, in nine folds: no value of its sites is in training, and they are predicted from
 the others of the map; `X_gaps` hides 30 % and then 60 % of every test map, and hidden values are
 predicted from those shown. Nats are those of the exact log density of the values, or of the
-logarithms that remarks name. Standard errors are by blocks of consecutive times, the same for all
-contenders and folds.
+logarithms that remarks name; fewer are better. Contenders "of amounts" see the amounts themselves,
+zeros among them, and have the exact density of the same logarithms. Standard errors are by blocks
+of consecutive times, the same for all contenders and folds.
 
 Forecasts: of a field X, `X_ahead` is all maps of several steps to come, from starts in the test
 part, given all values up to a start. exfam draws a hundred futures, each map given those drawn

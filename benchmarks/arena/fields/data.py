@@ -59,6 +59,8 @@ class FieldData:
     `unit`: of times, "day" or "month"; `period`: of a year, and `block` of standard errors, in it
     `new_sites`: whether targets are at sites that training lacks; `lags`: earlier maps shown
     `hide`: shares of the values that maps hide; `pattern`: how those of a panel are hidden
+    `offset`: values are log(offset + y) of amounts y from 0 on, None if they are none
+    `resolution`: amounts below it are zeros
     """
 
     train: Maps
@@ -74,6 +76,8 @@ class FieldData:
     new_sites: bool = False
     hide: tuple[float, ...] = ()
     pattern: str = ""
+    offset: float | None = None
+    resolution: float = 0.0
 
     @property
     def n_items(self) -> int:

@@ -1,6 +1,7 @@
 """Fields of the suite, and cities in October: frames as matrices of values at times and sites."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,13 +39,14 @@ def suite_field(
     first: str = "",
     transform: Transform | None = None,
     resolution: float = 0.0,
+    offset: float | None = None,
 ) -> Field:
     """A value of a file of the suite, split by time as its table says.
 
     `block`: of standard errors, in days or months; `first`: time before which rows are left out
     `every`: one of so many sites is kept, in the order of their coordinates
     `resolution`: values stand for an interval of that width, in which each is drawn with seed 0
-    `transform`: of values then
+    `transform`: of values then; `offset`: values are log(offset + y) instead
     """
     rows = suite_rows()
     row = next(row for row in rows if row["file"] == file and row.get("value") == value)
@@ -58,6 +60,8 @@ def suite_field(
     if resolution:
         numbers = numbers + resolution * np.random.default_rng(0).random(len(numbers))
     days = pd.to_datetime(frame[when])
+    if offset is not None:
+        numbers = np.log(numbers + offset)
     frame = frame.assign(time=days, value=numbers if transform is None else transform(numbers))
     split = row["split"]
     ends = pd.to_datetime([split["train_below"], split["test_from"]])
@@ -65,7 +69,8 @@ def suite_field(
     part = pd.Series(np.searchsorted(ends, times, side="right"), index=times)
     is_monthly = times.day.max() == 1
     unit = "month" if is_monthly else "day"
-    return _as_field(frame, part=part, places=places, unit=unit, block=block)
+    field = _as_field(frame, part=part, places=places, unit=unit, block=block)
+    return field if offset is None else replace(field, offset=offset, resolution=resolution)
 
 
 def _read(file: str, site: list[str]) -> pd.DataFrame:

@@ -22,6 +22,7 @@ class Field:
     `time`: whole numbers of the unit, "day" or "month", increasing
     `part`: of each time, 0 for training, 1 for validation, 2 for test
     `block`: length of the blocks that standard errors are made of, in the unit
+    `offset`, `resolution`: of amounts whose logarithms the values are, as of `FieldData`
     """
 
     time: Float[np.ndarray, "times"]
@@ -31,6 +32,8 @@ class Field:
     metric: str
     unit: str
     block: float
+    offset: float | None = None
+    resolution: float = 0.0
 
     @property
     def period(self) -> float:
@@ -107,6 +110,8 @@ def _data(
         unit=field.unit,
         period=field.period,
         block=field.block,
+        offset=field.offset,
+        resolution=field.resolution,
         **task,
     )
 

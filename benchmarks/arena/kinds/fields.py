@@ -13,6 +13,7 @@ from benchmarks.arena.contenders.fields import (
     gaussian,
     inverse_distances,
     local_processes,
+    of_amounts,
     ours,
     trees,
 )
@@ -25,6 +26,7 @@ from exfam.simulators import simulate_field
 
 CONTENDERS = {
     **ours.CONTENDERS,
+    **of_amounts.CONTENDERS,
     **gaussian.CONTENDERS,
     **trees.CONTENDERS,
     **inverse_distances.CONTENDERS,
@@ -92,10 +94,6 @@ def log1p(value: np.ndarray) -> np.ndarray:
     return np.log1p(np.maximum(value, 0))
 
 
-def _log_of_rain(value: np.ndarray) -> np.ndarray:
-    return np.log(value + 0.1)
-
-
 _NOAA: dict[str, Any] = {"every": 2, "block": 10}
 _COLORADO: dict[str, Any] = {"every": 3, "block": 3}
 _BY_TIME = "by time, as the suite's table says"
@@ -135,7 +133,7 @@ KIND = Kind(
             "colorado_rain",
             COLORADO,
             "ppt",
-            transform=_log_of_rain,
+            offset=0.1,
             resolution=0.1,
             remark=f"{_BY_TIME}; {_HEIGHT}; values are log(0.1 + y), y drawn from its tenth of a "
             "centimeter",
@@ -147,7 +145,7 @@ KIND = Kind(
             "noaa_rain",
             NOAA,
             "precip_in",
-            transform=_log_of_rain,
+            offset=0.1,
             resolution=0.01,
             remark=f"{_BY_TIME}; values are log(0.1 + y), y drawn from its hundredth of an inch, "
             "so that days without rain are no atom",
