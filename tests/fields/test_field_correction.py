@@ -11,9 +11,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from exfam import FieldEFA, FieldGaussian, load
 from exfam.checks import ExfamError
 from exfam.fields.base.fit import fit_base
-from exfam.fields.correction.cross_fit import cross
+from exfam.fields.correction.cross_fit import Examples, cross
 from exfam.fields.correction.pair_attention import PairAttention
-from exfam.fields.correction.train import CLOSED, fit_corrections
+from exfam.fields.correction.tokens import Innovations
+from exfam.fields.correction.train import CLOSED, choose_gates, fit_corrections
 from exfam.fields.correction.views import WholeView
 from exfam.layers import lend_generator
 from fields.field_cases import (
@@ -78,6 +79,26 @@ def test_attention_starts_from_nothing():
     assert not shifts.any()
     members, gates, gain = fit_corrections(crossing, seeds=[0], most_epochs=0, progress=False)
     assert len(members) == 5 and gates == CLOSED and gain.nats == gain.low == 0.0
+
+
+def held_out(value):
+    """Values of maps held out, and the base's Student t of location 0 for all of them."""
+    nothing = torch.zeros(*value.shape, 1)
+    eta = torch.tensor([0.0, 0.0, 2.0]).expand(*value.shape, 3)
+    return Examples(
+        Innovations(nothing, nothing), eta, torch.zeros_like(value), value, value > -torch.inf
+    )
+
+
+def test_gates_open_where_all_blocks_gain_and_stay_closed_where_one_does():
+    value = torch.randn(100, 5, generator=torch.Generator().manual_seed(0))
+    shifts = torch.tensor([1.0, 0.0]).expand(100, 5, 2)
+    gates, gain = choose_gates([held_out(value + 1)], [shifts])
+    assert gates.location > 0 and gain.low > 0
+    # Ten maps in a row gain more than all others lose, which may be chance.
+    runs = (torch.arange(100) < 10)[:, None].float()
+    gates, gain = choose_gates([held_out(value + 6 * runs)], [shifts])
+    assert gates == CLOSED and gain.nats == 0
 
 
 @pytest.mark.parametrize("moved", [2, 4])

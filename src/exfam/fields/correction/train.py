@@ -56,7 +56,7 @@ def fit_corrections(
                     of_seeds.append(member(stop.tokens, crossing.pairs.take(rows)))
             stops.append(stop)
             shifts.append(torch.stack(of_seeds).mean(0))
-    gates, gain = _gates(stops, shifts)
+    gates, gain = choose_gates(stops, shifts)
     return members, gates, gain
 
 
@@ -122,7 +122,7 @@ def _mean_nats(network: PairAttention, examples: Examples, pairs: NearPairs) -> 
 
 
 @torch.no_grad()
-def _gates(
+def choose_gates(
     stops: list[Examples], shifts: list[Float[Tensor, "rows targets 2"]]
 ) -> tuple[Gates, Gain]:
     """The gates under which held-out values are likeliest; closed where the gain may be chance."""
