@@ -101,6 +101,19 @@ def test_gates_open_where_all_blocks_gain_and_stay_closed_where_one_does():
     assert gates == CLOSED and gain.nats == 0
 
 
+def test_locations_are_not_moved_where_means_become_worse():
+    random = torch.Generator().manual_seed(0)
+    # Four values in five are in a narrow heap, whose distance from the others no neighbor knows.
+    far = (torch.rand(100, 5, generator=random) < 0.2).float()
+    value = 0.05 * torch.randn(100, 5, generator=random) + 3 * far - 0.6
+    to_the_heap = torch.tensor([-0.6, -1.0]).expand(100, 5, 2)
+    gates, gain = choose_gates([held_out(value)], [to_the_heap])
+    assert gates.location == 0
+    # Not so where values are cut off: locations are no means there.
+    cut = held_out(value)._replace(limit=torch.full_like(value, torch.inf))
+    assert choose_gates([cut], [to_the_heap])[0].location > 0
+
+
 @pytest.mark.parametrize("moved", [2, 4])
 def test_examples_come_from_bases_that_saw_neither_their_block_nor_the_stopping_one(moved):
     maps = field_maps(n_maps=25, n_sites=5)

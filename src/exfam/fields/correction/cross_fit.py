@@ -59,6 +59,11 @@ class Examples(NamedTuple):
             nats = torch.where(censored, log_cdf((limit - location) / scale, df), nats)
         return torch.where(self.shown, nats, 0.0)
 
+    def squares(self, shifts: Float[Tensor, "rows targets 2"]) -> Float[Tensor, "rows targets"]:
+        """Squared errors of shifted locations, 0 where nothing is shown."""
+        location = shifted(self.eta, self.log_sd, shifts)[..., 0]
+        return torch.where(self.shown, (self.value - location).square(), 0.0)
+
 
 def shifted(
     eta: Float[Tensor, "*shape 3"],

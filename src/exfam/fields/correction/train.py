@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Float64, Int64
 from rich.progress import Progress
 from torch import Tensor
 
@@ -125,12 +125,17 @@ def _mean_nats(network: PairAttention, examples: Examples, pairs: NearPairs) -> 
 def choose_gates(
     stops: list[Examples], shifts: list[Float[Tensor, "rows targets 2"]]
 ) -> tuple[Gates, Gain]:
-    """The gates under which held-out values are likeliest; closed where the gain may be chance."""
+    """The gates under which held-out values are likeliest; closed where the gain may be chance.
+
+    Locations are not moved so far that squared errors clearly grow: where values lie in two heaps,
+    the likeliest location is in one of them, and the best mean between both.
+    """
     values = torch.cat([stop.shown.sum(1) for stop in stops]).double()
     alone = _row_nats(stops, shifts, CLOSED)
     tried = {
         Gates(location, scale): _row_nats(stops, shifts, Gates(location, scale))
         for location in GATES
+        if not _is_worse(stops, shifts, values, location)
         for scale in GATES
     }
     best = max(tried, key=lambda gates: float(tried[gates].sum()))
@@ -140,7 +145,25 @@ def choose_gates(
     return CLOSED, _gain(0 * alone, values, alone, gate=0.0)
 
 
-def _gain(added: Tensor, values: Tensor, base: Tensor, *, gate: float) -> Gain:
+def _is_worse(
+    stops: list[Examples], shifts: list[Tensor], values: Float64[Tensor, "rows"], gate: float
+) -> bool:
+    """Whether squared errors grow by more than chance; never of locations that are no means."""
+    if not gate or any(stop.limit is not None for stop in stops):
+        return False
+    pairs = zip(stops, shifts, strict=True)
+    rows = [stop.squares(0 * shift) - stop.squares(gate * shift) for stop, shift in pairs]
+    saved = torch.cat([row.double().sum(1) for row in rows])
+    return _gain(saved, values, saved, gate=1.0).high < 0
+
+
+def _gain(
+    added: Float64[Tensor, "rows"],
+    values: Float64[Tensor, "rows"],
+    base: Float64[Tensor, "rows"],
+    *,
+    gate: float,
+) -> Gain:
     """By blocks of maps that follow each other, which are alike."""
     block = torch.arange(len(added)) // MAPS_OF_A_BLOCK
     zeros = torch.zeros(int(block[-1]) + 1).double()
