@@ -7,7 +7,11 @@ from efa_values.simulated_values import drawn_cells, drawn_model
 from exfam.efa.values import cross_fit
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.cross_fit import (
+    FEW_CELLS,
+    FOLDS_OF_FEW,
     LEAST_GAIN,
+    LEAST_OF_LEVELS,
+    N_FOLDS,
     PRIOR_ITEMS,
     RankChoice,
     choose_rank,
@@ -53,13 +57,37 @@ def test_the_covariance_of_items_is_recovered():
     np.testing.assert_allclose(model.mu + model.level[:-1], level, atol=0.15)
 
 
-@pytest.mark.parametrize(("rank", "chosen"), [(0, {0}), (3, {4, 8}), (7, {8, 16})])
+@pytest.mark.parametrize(("rank", "chosen"), [(3, {4, 8}), (7, {8, 16})])
 def test_the_rank_is_found(rank, chosen):
     cells = standardized(drawn_cells(n_groups=400, n_items=30, rank=rank, share=0.8))
     folds = folds_of(cells, seed=0)
     choice = choose_rank(cells, 30, folds, causal=False)
     assert choice.rank in chosen
     assert choice.scores[choice.rank] > max(choice.scores.values()) - LEAST_GAIN
+
+
+@pytest.mark.parametrize("n_groups", [30, 400])
+def test_where_levels_are_all_there_is_factors_die(n_groups):
+    cells = standardized(drawn_cells(n_groups=n_groups, n_items=30, rank=0, share=0.8))
+    choice = choose_rank(cells, 30, folds_of(cells, seed=0), causal=False)
+    assert choice.scores[choice.rank] > choice.scores[0] - LEAST_OF_LEVELS
+    found, levels = (
+        given_others(fit_factors(cells, 30, rank=rank).model, cells).mean
+        for rank in (choice.rank, 0)
+    )
+    np.testing.assert_allclose(found, levels, atol=0.1)
+
+
+def test_levels_alone_must_be_clearly_ahead(monkeypatch):
+    """A little better may be chance."""
+    for ahead, rank in ((0.9, 4), (1.1, 0)):
+        scores = {0: ahead * LEAST_OF_LEVELS}
+
+        def scored(*given, rank, prior_items, scores=scores, **options):
+            return RankChoice(rank, {rank: scores.get(rank, 0.0)}, {0: drawn_model()}, prior_items)
+
+        monkeypatch.setattr(cross_fit, "_scored", scored)
+        assert choose_rank(CELLS, 100, folds_of(CELLS, seed=0), causal=False).rank == rank
 
 
 def weak_factors(n_groups, *, seed=0):
@@ -136,10 +164,12 @@ def test_predictions_are_calibrated_where_the_model_is_true():
 
 
 def test_folds_are_of_groups_and_hold_out_all():
-    folds = folds_of(CELLS, seed=1)
-    held_out = np.concatenate([fold.held_out for fold in folds])
-    assert sorted(held_out) == list(range(CELLS.n_groups)) and len(folds) == 4
-    assert all(len(np.intersect1d(fold.held_out, fold.rest)) == 0 for fold in folds)
+    many = drawn_cells(n_groups=FEW_CELLS // 8 + 200)
+    for cells, n_folds in ((CELLS, FOLDS_OF_FEW), (many, N_FOLDS)):
+        folds = folds_of(cells, seed=1)
+        held_out = np.concatenate([fold.held_out for fold in folds])
+        assert sorted(held_out) == list(range(cells.n_groups)) and len(folds) == n_folds
+        assert all(len(np.intersect1d(fold.held_out, fold.rest)) == 0 for fold in folds)
 
 
 def test_one_group_without_items_is_fitted():

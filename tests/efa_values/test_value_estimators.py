@@ -8,8 +8,16 @@ import torch
 import exfam
 from exfam import EFA, ExfamError, ExfamWarning
 from exfam.efa.networks.based_values import BasedValues
-from exfam.efa.value_fits import set_value_gate
-from exfam.families import Categorical, Ordinal, Poisson, RoundedStudentT, Scaled, StudentT
+from exfam.efa.value_fits import LEAST_GROUPS, set_value_gate
+from exfam.families import (
+    Categorical,
+    Ordinal,
+    PerItem,
+    Poisson,
+    RoundedStudentT,
+    Scaled,
+    StudentT,
+)
 from exfam.groups import Groups
 
 COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
@@ -83,18 +91,48 @@ def test_what_spoils_the_base_is_switched_off():
     assert gain.gate == float(part.gate) == 0 and "switched off" in str(gain)
 
 
-def test_what_the_base_lacks_is_learned_and_kept():
+def twins(n_users, *, seed=0):
     """Items come in twins whose values are a product: no factor model knows that."""
-    draw = np.random.default_rng(0)
-    sign = draw.choice([-1.0, 1.0], size=(400, 2))
-    noise = 0.1 * draw.normal(size=(400, 3))
+    draw = np.random.default_rng(seed)
+    sign = draw.choice([-1.0, 1.0], size=(n_users, 2))
+    noise = 0.1 * draw.normal(size=(n_users, 3))
     value = np.column_stack([sign[:, 0], sign[:, 1], sign.prod(1)]) + noise
-    frame = pd.DataFrame({"user": np.repeat(np.arange(400), 3), "movie": np.tile([0, 1, 2], 400)})
-    frame["stars"] = value.ravel()
-    model = fit(frame, family="gaussian", max_epochs=60, learning_rate=0.01, n_layers=2)
+    user, movie = np.repeat(np.arange(n_users), 3), np.tile([0, 1, 2], n_users)
+    return pd.DataFrame({"user": user, "movie": movie, "stars": value.ravel()})
+
+
+def test_what_the_base_lacks_is_learned_and_kept_if_groups_enough_show_it():
+    model = fit(twins(400), family="gaussian", max_epochs=60, learning_rate=0.01, n_layers=2)
     gain = model.gain_
     assert gain.low > 0.05 and gain.gate > 0
     assert f"added {gain.nats:.3f} nats an element to its base" in repr(model)
+    for n_groups in (LEAST_GROUPS - 1, LEAST_GROUPS):
+        held_out = Groups.from_frame(twins(n_groups, seed=1), **COLUMNS).with_(vocabulary={})
+        gain = set_value_gate([(model.members_, held_out)])
+        assert (gain.gate > 0) == (n_groups == LEAST_GROUPS)
+
+
+@pytest.mark.parametrize("factor", [1e-3, 1e3])
+def test_the_size_of_weights_does_not_matter(factor):
+    weight = np.random.default_rng(0).choice([0.0, 0.5, 1.0, 3.0], len(FRAME))
+    models = [
+        EFA(**COLUMNS, **SMALL, parts="values", max_epochs=3).fit(FRAME, sample_weight=some)
+        for some in (weight, factor * weight)
+    ]
+    for model in models:
+        model.members_[0].value_part.gate.fill_(1.0)
+    nats = [model.log_prob(OTHER) for model in models]
+    np.testing.assert_allclose(nats[1], nats[0], rtol=0, atol=1e-6)
+
+
+def test_values_in_single_precision_are_the_same_and_gaps_are_predicted():
+    single = FRAME.assign(stars=FRAME.z.astype(np.float32))
+    both = [fit(single, max_epochs=2), fit(single.astype({"stars": float}), max_epochs=2)]
+    np.testing.assert_array_equal(*[model.log_prob(single) for model in both])
+    gaps = FRAME.assign(stars=FRAME.stars.where(np.arange(len(FRAME)) % 7 > 0))
+    model = fit(gaps, max_epochs=2)
+    np.testing.assert_array_equal(np.isnan(model.log_prob(gaps)), gaps.stars.isna())
+    assert np.isfinite(model.predict(gaps)).all()
 
 
 @pytest.mark.parametrize("attention", ["none", "softmax"])
@@ -120,10 +158,12 @@ def test_a_base_that_is_alone_knows_validation_groups():
 
 
 def test_values_without_a_base_have_the_network_alone():
-    model = fit(family=Poisson(link="one-plus-exp"), max_epochs=1)
-    assert not isinstance(model.members_[0].value_part, BasedValues)
-    with pytest.raises(ExfamError, match="`attention` must not be 'none' without a base"):
-        fit(family=Poisson(link="one-plus-exp"), attention="none")
+    of_items = PerItem({"m0": Poisson()}, default=Ordinal(5, start=1))
+    for family in (of_items, Ordinal(65)):
+        model = fit(family=family, max_epochs=1)
+        assert not isinstance(model.members_[0].value_part, BasedValues)
+        with pytest.raises(ExfamError, match="`attention` must not be 'none' without a base"):
+            fit(family=family, attention="none")
 
 
 def test_items_and_values_have_gains_of_their_own():

@@ -27,6 +27,7 @@ from exfam.families import (
     Bernoulli,
     Binomial,
     Categorical,
+    Exponential,
     Gamma,
     Gaussian,
     Histogram,
@@ -47,7 +48,9 @@ FAMILIES = {
     "student-t-of-4": StudentT(df=4.0),
     "histogram": Histogram((-1.0, -0.4, 0.1, 0.7, 1.5)),
     "gamma": Gamma(),
+    "exponential": Exponential(),
     "poisson": Poisson(),
+    "poisson-above-1": Poisson(link="one-plus-exp"),
     "poisson-from-1": Poisson(shift=1),
     "negative-binomial": NegativeBinomial(),
     "rounded-student-t": RoundedStudentT(),
@@ -73,6 +76,8 @@ def values_for(name, cells):
         return np.floor(np.exp(0.7 * z + 1.0)) + name.endswith("from-1")
     if name == "beta":
         return 1 / (1 + np.exp(-z))
+    if name == "exponential":  # with zeros
+        return np.where(z < z.min() + 0.3, 0.0, np.exp(z))
     return np.exp(z) if name.startswith(("log", "gamma")) else z
 
 
@@ -229,11 +234,11 @@ def test_values_outside_the_support_are_refused(name, value, rule):
 
 
 def test_families_that_no_head_knows_are_refused():
-    unknown = [PerItem({0: Gaussian()}, default=Poisson()), Poisson(link="one-plus-exp")]
-    for family in [*unknown, Categorical(65), Histogram(tuple(map(float, range(70))))]:
+    of_items = PerItem({0: Gaussian()}, default=Poisson())
+    for family in [of_items, Categorical(65), Histogram(tuple(map(float, range(70))))]:
         assert head_of(family) is None
     with pytest.raises(ExfamError, match="`family` must be one that a base of values knows, got"):
-        fit_values(drawn_cells(), N_ITEMS, unknown[1], ValueOptions())
+        fit_values(drawn_cells(), N_ITEMS, of_items, ValueOptions())
 
 
 @pytest.mark.parametrize("name", ["student-t", "rounded-student-t", "poisson"])

@@ -23,6 +23,8 @@ from exfam.likelihoods.two_part import TwoPartModel
 
 # Shares of a correction that validation chooses from.
 _GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# All of n groups gain by chance with a probability of 2^-n: from so many on it is below 2.5 %.
+LEAST_GROUPS = 6
 _LEAST_SPREAD = 1e-8
 
 
@@ -110,7 +112,8 @@ def set_value_gate(held_out: Sequence[HeldOut]) -> Gain:
     """Weigh the members' corrections of values against their bases.
 
     Members that held out groups of their own are weighed by all of these together. A gain that may
-    be chance, since its interval reaches 0, is switched off.
+    be chance, since its interval reaches 0 or groups are fewer than `LEAST_GROUPS`, is switched
+    off.
     """
     parts: list[Any] = [member.value_part for members, _ in held_out for member in members]
 
@@ -129,7 +132,7 @@ def set_value_gate(held_out: Sequence[HeldOut]) -> Gain:
             best = gate
             break
     gain = gain_by_groups(found[best], found[0.0], groups, gate=best)
-    if best and gain.low <= 0:
+    if best and (gain.low <= 0 or gain.n_groups < LEAST_GROUPS):
         best, gain = 0.0, gain_by_groups(found[0.0], found[0.0], groups, gate=0.0)
     for part in parts:
         part.gate.fill_(best)

@@ -11,15 +11,17 @@ from exfam.efa.values.factor_em import FactorModel, fit_factors
 from exfam.efa.values.features import ValueFeatures, factor_features, joined
 
 RANKS = (0, 4, 8, 16)
-N_FOLDS = 4
+# Of few cells a fit without a quarter of them lacks too much.
+N_FOLDS, FOLDS_OF_FEW = 4, 8
 # With more cells, one part of this many is held out once instead of all in folds.
 MOST_IN_FOLDS, HELD_OUT = 500_000, 300_000
-# The rank is chosen on groups with about this many cells.
-MOST_FOR_RANK, MOST_FOR_ALL_FOLDS = 1_000_000, 30_000
+# The rank is chosen on groups with about this many cells; by all folds if they are few.
+MOST_FOR_RANK, FEW_CELLS = 1_000_000, 30_000
 # How many items the prior of the variance of loadings may count as; see `fit_factors`.
 PRIOR_ITEMS = (0.0, 100.0)
-# A higher rank must gain this, in nats.
-LEAST_GAIN = 1e-4
+# A higher rank must gain this, in nats; levels alone must be ahead of factors by that, since those
+# that are not needed die, and cost less than a choice by chance.
+LEAST_GAIN, LEAST_OF_LEVELS = 1e-4, 5e-3
 # Of equal values there is no error at all.
 _LEAST_SCALE = 1e-12
 _CONTEXT_SCALES = (3.0, 10.0, 30.0, 100.0)
@@ -34,10 +36,14 @@ class Fold:
 
 
 def folds_of(cells: ValueCells, *, seed: int) -> list[Fold]:
-    """Four parts of the groups; of many cells one part only. One group is a fold of its own."""
+    """Four parts of the groups, or eight of few cells; of many cells one part only.
+
+    One group is a fold of its own.
+    """
     order = np.random.default_rng(seed).permutation(cells.n_groups)
     if cells.n_cells <= MOST_IN_FOLDS:
-        n_folds = max(min(N_FOLDS, cells.n_groups), 1)
+        wanted = FOLDS_OF_FEW if cells.n_cells <= FEW_CELLS else N_FOLDS
+        n_folds = max(min(wanted, cells.n_groups), 1)
         parts = [order[k::n_folds] for k in range(n_folds)]
     else:
         parts = [order[: max(cells.n_groups * HELD_OUT // cells.n_cells, 1)]]
@@ -92,15 +98,16 @@ def choose_rank(
 ) -> RankChoice:
     """The rank of the best cross-fitted score; without a gain no higher one is tried.
 
-    The lowest rank above 0 chooses the items that the prior counts as, for all ranks.
-    Of many cells two folds are scored, of very many those of a sample of the groups.
+    Rank 0 must be ahead of the next one by `LEAST_OF_LEVELS`. The lowest rank above 0 chooses the
+    items that the prior counts as, for all ranks. Of many cells two folds are scored, of very many
+    those of a sample of the groups.
     """
     sampled = cells.n_cells > MOST_FOR_RANK
     if sampled:
         order = np.random.default_rng(seed).permutation(cells.n_groups)
         cells = cells.take(np.sort(order[: cells.n_groups * MOST_FOR_RANK // cells.n_cells + 1]))
         folds = folds_of(cells, seed=seed)
-    tried = folds if cells.n_cells <= MOST_FOR_ALL_FOLDS else folds[:2]
+    tried = folds if cells.n_cells <= FEW_CELLS else folds[:2]
     best = RankChoice(0, {}, {})
     scores: dict[int, float] = {}
     priors: tuple[float, ...] = PRIOR_ITEMS
@@ -115,11 +122,11 @@ def choose_rank(
         scores |= choice.scores
         if rank > 0:
             priors = (choice.prior_items,)
-        if best.models and scores[rank] < scores[best.rank] + LEAST_GAIN:
-            if best.rank > 0:
-                break
-        else:
+        least = LEAST_GAIN if best.rank > 0 else -LEAST_OF_LEVELS
+        if not best.models or scores[rank] >= scores[best.rank] + least:
             best = choice
+        elif best.rank > 0:
+            break
     return replace(best, scores=scores, models={} if sampled else best.models)
 
 

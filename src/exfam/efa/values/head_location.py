@@ -106,6 +106,10 @@ def _one(eta: Tensor) -> Tensor:
     return torch.ones_like(eta[..., 0])
 
 
+# What is added to amounts that may be 0, in units of their median.
+_OF_ZERO = 0.1
+
+
 def _half(family: Family) -> float:
     """Counts from the family's own start are moved by a half: their least has a logarithm."""
     return 0.5 - float(getattr(family, "shift", 0))
@@ -119,6 +123,7 @@ LINKS = {
     "poisson": Link("log", _log_means, _one, shift=_half),
     "negative-binomial": Link("log", _dispersed, _by_shape, -2.0, shift=_half),
     "gamma": Link("log", _dispersed, _by_shape, -2.0),
+    "exponential": Link("log", _log_means, _one, shift=lambda family: _OF_ZERO),
     "binomial": Link("identity", _log_odds, _one),
     "beta": Link("logit", _shares, _one, -2.0),
 }

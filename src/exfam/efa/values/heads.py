@@ -37,9 +37,7 @@ def head_of(family: Family) -> Head | None:
         return CountHead(family)
     # A subclass may have changed what parameters mean.
     is_ours = type(family).__module__.startswith("exfam.families.")
-    if not is_ours or family.name not in LINKS or getattr(family, "link", "log") != "log":
-        return None
-    return LocationHead(family)
+    return LocationHead(family) if is_ours and family.name in LINKS else None
 
 
 def settled_head(family: Family, value: Float64[np.ndarray, "cells"]) -> Head | None:
