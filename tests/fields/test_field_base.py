@@ -246,14 +246,14 @@ def test_a_season_is_normal_even_where_neighbors_say_all_of_it():
     season = 5 * torch.cos(2 * torch.pi * maps.panel.time / 20)[:, None]
     values = torch.where(maps.panel.shown, maps.panel.values + season, 0.0)
     warm = maps._replace(panel=maps.panel._replace(values=values))
-    assert choose(warm).courses.n_harmonics > 0
+    assert choose(warm).settings.courses.n_harmonics > 0
     # A tenth of a cycle has no wave: one would be a trend that turns.
     short = warm._replace(clock=Clock(1600.0, 1.0))
-    assert choose(short).courses.n_harmonics == 0
+    assert choose(short).settings.courses.n_harmonics == 0
 
 
 def test_a_single_map_is_enough():
-    assert choose(field_maps(n_maps=1)).courses == CourseChoice(0, 1.0)
+    assert choose(field_maps(n_maps=1)).settings.courses == CourseChoice(0, 1.0)
 
 
 def test_blocks_of_time_hold_out_each_row_once():

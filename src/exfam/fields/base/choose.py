@@ -1,17 +1,19 @@
 """Choices of a base by cross-validation over blocks of time: courses, shrinkage, columns, tails."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from exfam.fields.base.choose_courses import choose_courses
 from exfam.fields.base.choose_tails import choose_tails
-from exfam.fields.base.folds import DEGREES, Maps
+from exfam.fields.base.courses import Courses
+from exfam.fields.base.folds import DEGREES, Maps, kernel_of
+from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.trials import (
     USUAL_NEAR,
     HeldOutTrials,
     Settings,
     Trials,
     best_settings,
-    prior_of,
 )
 
 SHRINKAGES = (0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -21,16 +23,27 @@ STRIDE = 3
 NEAR = (8, 15, USUAL_NEAR, 32)
 
 
-def choose(maps: Maps) -> Settings:
+class Chosen(NamedTuple):
+    """What was chosen, and the courses and the kernel that all maps have under it."""
+
+    settings: Settings
+    courses: Courses
+    kernel: MovingKernel
+
+
+def choose(maps: Maps) -> Chosen:
     """Courses first, then shrinkage, columns and degrees of freedom together, then tails.
 
     What is chosen makes values of held-out blocks likeliest.
     """
-    courses = choose_courses(maps)
+    choice = choose_courses(maps)
+    courses = maps.courses(choice)
+    kernel = kernel_of(*maps.rows(courses), maps.sites)
     if len(maps.panel.time) < 2:
-        return Settings(courses, 1.0, DEGREES[0], USUAL_NEAR)
-    trials = Trials(maps, courses, prior_of(maps, courses))
-    return choose_tails(trials, choose_rest(trials, (*NEAR, None)))
+        return Chosen(Settings(choice, 1.0, DEGREES[0], USUAL_NEAR), courses, kernel)
+    trials = Trials(maps, choice, kernel.of(maps.sites.columns))
+    settings = choose_tails(trials, choose_rest(trials, (*NEAR, None)))
+    return Chosen(settings, courses, kernel)
 
 
 def choose_rest(trials: HeldOutTrials, near: Sequence[int | None]) -> Settings:

@@ -11,7 +11,7 @@ from exfam.fields.base.columns import map_columns
 from exfam.fields.base.complete import completed
 from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
-from exfam.fields.base.folds import Covariance, Maps, Sites, kernel_of
+from exfam.fields.base.folds import Covariance, Maps, Sites
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.gaps import courses_beside
 from exfam.fields.base.kernel import MovingKernel
@@ -54,9 +54,7 @@ def sites_of(
 def fit_base(maps: Maps) -> FieldBase:
     """The base of these maps, whose choices are made by blocks of time held out."""
     maps = completed(maps)
-    settings = choose(maps)
-    courses = maps.courses(settings.courses)
-    kernel = kernel_of(*maps.rows(courses), maps.sites)
+    settings, courses, kernel = choose(maps)
     courses = courses_beside(maps, courses, settings.courses, kernel)
     rows, shown = maps.rows(courses)
     products = mean_products(rows, shown, kernel.of(maps.sites.columns))
