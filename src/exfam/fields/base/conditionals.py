@@ -309,12 +309,17 @@ def patterns(
     return ((shown[part[0]], part) for part in rows)
 
 
-def pattern_parts(
-    shown: Shown, noise: Rows | None = None
-) -> list[tuple[Bool[Tensor, "patterns columns"], Int64[Tensor, "_"]]]:
+class PatternPart(NamedTuple):
+    """Some rows, and the one way in which all show values, or the way of each."""
+
+    known: Bool[Tensor, "patterns columns"]
+    rows: Int64[Tensor, "some"]
+
+
+def pattern_parts(shown: Shown, noise: Rows | None = None) -> list[PatternPart]:
     """Rows of one pattern together; where most of few columns differ, many with a pattern each."""
     found, n_columns = list(patterns(shown, noise)), shown.shape[1]
     if n_columns > FEW_COLUMNS or len(found) <= max(1, len(shown) // 4):
-        return [(known[None], rows) for known, rows in found]
+        return [PatternPart(known[None], rows) for known, rows in found]
     parts = torch.arange(len(shown)).split(MOST_ENTRIES // n_columns**2)
-    return [(shown[rows], rows) for rows in parts]
+    return [PatternPart(shown[rows], rows) for rows in parts]

@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
+from exfam.fields.base.columns import columns_of, in_columns
 from exfam.fields.base.conditionals import NearColumns
 from exfam.fields.base.courses import Clock, Courses, plane_terms
 from exfam.fields.base.frame import Frame
@@ -209,20 +210,14 @@ def anomaly_rows(
 ) -> Evidence:
     """Anomalies of each map by column, of which there are `n`, and what of them is shown."""
     seen = torch.where(elements.shown, column, n)
-
-    def by_column(numbers: Float64[Tensor, "batch length"]) -> Float64[Tensor, "batch n"]:
-        return torch.zeros(len(seen), n + 1).double().scatter(1, seen, numbers)[:, :n]
-
-    shown = torch.zeros(len(seen), n + 1, dtype=torch.bool).scatter(1, seen, True)
-    noise = None if elements.noise is None else by_column(elements.noise)
-    return Evidence(by_column(elements.anomaly), shown[:, :n], noise)
+    values, noise = in_columns(elements.anomaly, seen, n), elements.noise
+    shown = in_columns(torch.ones_like(elements.shown), seen, n)
+    return Evidence(values, shown, None if noise is None else in_columns(noise, seen, n))
 
 
 def known_rows_of(elements: FieldElements, n_sites: int, n_lags: int) -> KnownRows:
     """Elements as rows of known sites; values at new places are not among them."""
-    nowhere = n_sites * (n_lags + 1)
-    there = (elements.site >= 0) & (elements.lag <= n_lags)
-    column = torch.where(there, elements.lag * n_sites + elements.site, nowhere)
-    seen = anomaly_rows(elements, column, nowhere)
+    column = columns_of(elements.site, elements.lag, n_sites=n_sites, n_lags=n_lags)
+    seen = anomaly_rows(elements, column, n_sites * (n_lags + 1))
     own = (elements.lag == 0) & (elements.site >= 0)
     return KnownRows(seen.values, seen.shown, own, elements.site, column, seen.noise)

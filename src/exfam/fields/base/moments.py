@@ -1,11 +1,15 @@
 """Mean outer products of rows of anomalies, some of which are missing."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from exfam.fields.base.conditionals import (
     OfMatrix,
+    PatternPart,
     given_near,
     inverse_of_known,
     nearest_columns,
@@ -50,16 +54,29 @@ def mean_products(
     return products
 
 
-def _expected(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
-    total = torch.zeros_like(covariance)
-    for known, rows in pattern_parts(shown):
+class FilledRows(NamedTuple):
+    """Rows of mean 0 with what is expected of missing numbers; `left`: sum of their covariances."""
+
+    rows: Rows
+    left: Matrix
+
+
+def filled_rows(values: Rows, parts: Sequence[PatternPart], covariance: Matrix) -> FilledRows:
+    """The rows under a covariance; `parts` says what they show (see `pattern_parts`)."""
+    filled, total = torch.empty_like(values), torch.zeros_like(covariance)
+    for known, rows in parts:
         x = values[rows].view(len(known), -1, values.shape[1])
         weights = inverse_of_known(covariance, known) @ covariance
-        filled = torch.where(known[:, None], x, x @ weights).flatten(0, 1)
+        filled[rows] = torch.where(known[:, None], x, x @ weights).flatten(0, 1)
         hidden = ~known[:, :, None] & ~known[:, None]
         left = torch.where(hidden, covariance - covariance @ weights, 0.0).sum(0)
-        total += filled.T @ filled + len(rows) / len(known) * left
-    return total / len(values)
+        total += len(rows) / len(known) * left
+    return FilledRows(filled, total)
+
+
+def _expected(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:
+    filled, left = filled_rows(values, pattern_parts(shown), covariance)
+    return (filled.T @ filled + left) / len(values)
 
 
 def _filled(values: Rows, shown: Tensor, covariance: Matrix) -> Matrix:

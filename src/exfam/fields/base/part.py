@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.fields.base.columns import MapColumns
+from exfam.fields.base.columns import MapColumns, at_columns, in_columns
 from exfam.fields.base.conditionals import MOST_DF, OfMatrix
 from exfam.fields.base.elements import (
     FieldElements,
@@ -115,11 +115,10 @@ class FieldBasePart(nn.Module):
         both = self._extended(self.known(), elements, of_use)
         column, n = self._columns(elements, of_use), len(both.covariance)
         seen = anomaly_rows(elements, column, n)
-        drawn = torch.zeros(len(column), n + 1, dtype=torch.bool)
-        drawn.scatter_(1, torch.where(missing, column, n), True)
-        wanted = Wanted(seen.shown, drawn[:, :n], seen.noise)
+        drawn = in_columns(missing, torch.where(missing, column, n), n)
+        wanted = Wanted(seen.shown, drawn, seen.noise)
         levels = joint_levels(wanted, both.covariance, self.df, generator=generator)
-        return nn.functional.pad(levels, (0, 1), value=0.5).gather(1, column)
+        return at_columns(levels, column, missing=0.5)
 
     def known_rows(self, batch: Batch) -> KnownRows:
         """The batch as rows of known sites; values at new places are not among them."""

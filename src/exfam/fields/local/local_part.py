@@ -7,7 +7,7 @@ from jaxtyping import Float, Float64, Int64
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
-from exfam.fields.base.columns import MapColumns, map_columns
+from exfam.fields.base.columns import MapColumns, at_columns, in_columns, map_columns
 from exfam.fields.base.conditionals import MOST_DF, OfBlocks, given_near
 from exfam.fields.base.elements import (
     FieldElements,
@@ -100,19 +100,18 @@ class LocalBasePart(nn.Module):
         elements = self.normal.elements(batch)
         rows, shown, _, site, column = known_rows_of(elements, self.n_sites, self.n_lags)[:5]
         known = elements.missing & (site >= 0)
-        nowhere = rows.shape[1]
-        drawn = torch.zeros(len(rows), nowhere + 1, dtype=torch.bool)
-        drawn.scatter_(1, torch.where(known, column, nowhere), True)
+        n_columns = rows.shape[1]
+        drawn = in_columns(known, torch.where(known, column, n_columns), n_columns)
         levels = levels_in_turn(
             rows,
-            Wanted(shown, drawn[:, :nowhere]),
+            Wanted(shown, drawn),
             OfBlocks(self.covariance, self.near),
             self.df,
             n_used=self.n_near or MOST_NEAR,
             tails=self.tails,
             generator=generator,
         )
-        levels = nn.functional.pad(levels, (0, 1), value=0.5).gather(1, column)
+        levels = at_columns(levels, column, missing=0.5)
         alone = torch.rand(column.shape, generator=generator).double().clamp(LEAST, 1 - LEAST)
         return torch.where(elements.missing & ~known, alone, levels)
 

@@ -1,11 +1,14 @@
 """Gaussian vectors, partly known: conditionals, and moments of incomplete rows."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Float64, Int, Int64
+from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
+
+from exfam.fields.base.conditionals import PatternPart, given_all, pattern_parts
+from exfam.fields.base.moments import filled_rows
 
 # EM stops when no entry of the covariance moves by more than this share of the largest variance.
 TOLERANCE = 1e-4
@@ -102,27 +105,15 @@ class JointNormal(NamedTuple):
     covariance: Float[Tensor, "slots slots"]
 
 
-class _Part(NamedTuple):
-    row: slice
-    kinds: Bool[Tensor, "kinds slots"]
-    kind: Int[Tensor, "some"]
-    precision: Float[Tensor, "kinds slots slots"]
-
-
 def leave_one_out(normal: JointNormal, rows: SlotRows) -> tuple[Slots, Slots]:
     """Mean and variance of every slot given the known others of its row.
 
     With P the precision of the known slots the mean of one of them is z_i - (P z)_i / P_ii and its
     variance 1 / P_ii.
     """
-    z = torch.where(rows.known, rows.value - normal.mean, 0.0)
-    mean, variance = conditionals(
-        z,
-        rows.known,
-        signature=rows.known.double(),
-        covariance=lambda some: normal.covariance.expand(len(some), -1, -1),
-    )
-    return normal.mean + mean, variance
+    z, slots = rows.value - normal.mean, torch.arange(rows.value.shape[1])
+    given = given_all(z, rows.known, normal.covariance, slots)
+    return normal.mean + given.mean, given.variance
 
 
 def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None) -> JointNormal:
@@ -139,53 +130,29 @@ def fit_normal(rows: SlotRows, *, ridge: float, start: JointNormal | None = None
         variance = (torch.where(rows.known, rows.value - mean, 0.0) ** 2).sum(0) / count
         variance = torch.where(rows.known.any(0), variance, 1.0) + ridge
         normal = JointNormal(mean, torch.diag(variance))
-    seen = rows.known.any(0)
+    seen, parts = rows.known.any(0), pattern_parts(rows.known)
     complete = bool((rows.known | ~seen).all())
     for _ in range(1 if complete else MAX_STEPS):
-        previous, normal = normal, _step(normal, rows, ridge=ridge, seen=seen)
+        previous, normal = normal, _step(normal, rows, parts, ridge=ridge, seen=seen)
         moved = (normal.covariance - previous.covariance).abs().max()
         if moved <= TOLERANCE * normal.covariance.diagonal().max():
             break
     return normal
 
 
-def _parts(normal: JointNormal, known: Bool[Tensor, "rows slots"]) -> Iterator[_Part]:
-    """The rows in parts whose matrices fit into memory."""
-    n_slots = known.shape[1]
-    size = max(1, MOST_ENTRIES // n_slots**2)
-    eye = torch.eye(n_slots, dtype=normal.covariance.dtype, device=normal.covariance.device)
-    for first in range(0, len(known), size):
-        row = slice(first, first + size)
-        kinds, kind = torch.unique(known[row], dim=0, return_inverse=True)
-        both = kinds[:, :, None] & kinds[:, None, :]
-        factor = torch.linalg.cholesky(torch.where(both, normal.covariance, eye))
-        precision = torch.where(both, torch.cholesky_inverse(factor), 0.0)
-        yield _Part(row, kinds, kind, precision)
-
-
-def _weights(normal: JointNormal, rows: SlotRows, part: _Part) -> Float[Tensor, "some slots"]:
-    """P z of each row: the other slots' means are the normal's own plus S P z."""
-    z = torch.where(rows.known[part.row], rows.value[part.row] - normal.mean, 0.0)
-    order = torch.argsort(part.kind, stable=True)
-    count = torch.bincount(part.kind, minlength=len(part.kinds)).tolist()
-    pairs = zip(z[order].split(count), part.precision, strict=True)
-    return torch.cat([some @ precision for some, precision in pairs])[torch.argsort(order)]
-
-
 def _step(
-    normal: JointNormal, rows: SlotRows, *, ridge: float, seen: Bool[Tensor, "slots"]
+    normal: JointNormal,
+    rows: SlotRows,
+    parts: Sequence[PatternPart],
+    *,
+    ridge: float,
+    seen: Bool[Tensor, "slots"],
 ) -> JointNormal:
-    fills, doubt = [], torch.zeros_like(normal.covariance)
-    for part in _parts(normal, rows.known):
-        given = normal.mean + _weights(normal, rows, part) @ normal.covariance
-        fills.append(torch.where(rows.known[part.row], rows.value[part.row], given))
-        left = normal.covariance - normal.covariance @ part.precision @ normal.covariance
-        hidden = ~part.kinds[:, :, None] & ~part.kinds[:, None, :]
-        count = torch.bincount(part.kind, minlength=len(part.kinds)).to(left.dtype)
-        doubt += torch.einsum("k,kst->st", count, torch.where(hidden, left, 0.0))
-    filled = torch.cat(fills)
-    mean = filled.mean(0)
-    centered = filled - mean
-    second = (centered.T @ centered + doubt) / len(filled)
+    z = torch.where(rows.known, rows.value - normal.mean, 0.0)
+    filled, left = filled_rows(z, parts, normal.covariance)
+    shift = filled.mean(0)
+    centered = filled - shift
+    second = (centered.T @ centered + left) / len(filled)
     own = torch.where(seen, second.diagonal(), 1.0) + ridge
-    return JointNormal(mean, second - torch.diag(second.diagonal()) + torch.diag(own))
+    covariance = second - torch.diag(second.diagonal()) + torch.diag(own)
+    return JointNormal(normal.mean + shift, covariance)

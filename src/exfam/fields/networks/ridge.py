@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from exfam.checks import DataError, ExfamError
+from exfam.fields.base.columns import at_columns, columns_of, in_columns
 from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal, leave_one_out
 from exfam.groups import Batch, Groups
 
@@ -45,10 +46,9 @@ class SlottedBatch(NamedTuple):
     scale: Elements
     doubt: Elements
 
-    def read(self, row: Float[Tensor, "batch slots"], *, missing: float) -> Elements:
+    def read(self, row: Float64[Tensor, "batch slots"], *, missing: float) -> Elements:
         """Each element's entry of the rows; `missing` where it has no slot."""
-        padded = nn.functional.pad(row, (0, 1), value=missing)
-        return padded.gather(1, self.slot.clamp_max(row.shape[1]))
+        return at_columns(row, self.slot, missing=missing)
 
 
 class RidgePart(nn.Module, ABC):
@@ -98,13 +98,13 @@ class RidgePart(nn.Module, ABC):
         location, scale, doubt = (part.double() for part in self.climate(batch))
         (value,) = batch.values.values()
         anomaly = (torch.where(batch.observed, value, 0.0).double() - location) / scale
-        n_slots = len(self.mean)
-        has_slot = batch.present & (batch.item >= 0) & (batch.steps_back <= self.n_lags)
-        slot = torch.where(has_slot, batch.steps_back * self.n_sites + batch.item, n_slots)
-        shown = torch.where(has_slot & batch.observed, slot, n_slots)
-        row = anomaly.new_zeros(len(slot), n_slots + 1).scatter(1, shown, anomaly)
-        known = torch.zeros_like(row, dtype=torch.bool).scatter(1, shown, True)
-        return SlottedBatch(SlotRows(row[:, :-1], known[:, :-1]), slot, location, scale, doubt)
+        site = torch.where(batch.present, batch.item.long(), -1)
+        lag, n_slots = batch.steps_back.long(), len(self.mean)
+        slot = columns_of(site, lag, n_sites=self.n_sites, n_lags=self.n_lags)
+        shown = torch.where(batch.observed, slot, n_slots)
+        known = in_columns(torch.ones_like(batch.observed), shown, n_slots)
+        rows = SlotRows(in_columns(anomaly, shown, n_slots), known)
+        return SlottedBatch(rows, slot, location, scale, doubt)
 
     def table(self, groups: Groups) -> SlotRows:
         """All maps of the groups as rows of anomalies."""
