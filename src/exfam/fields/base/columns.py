@@ -31,7 +31,7 @@ def map_columns(points: Float64[Tensor, "sites space"], n_lags: int) -> MapColum
     return MapColumns(points.repeat(n_lags + 1, 1), lag.double(), site)
 
 
-def columns_of(
+def columns_of_elements(
     site: Int64[Tensor, "batch length"],
     lag: Int64[Tensor, "batch length"],
     *,

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float64, Int64
 from torch import Tensor, nn
 
-from exfam.fields.base.columns import columns_of, in_columns
+from exfam.fields.base.columns import columns_of_elements, in_columns
 from exfam.fields.base.conditionals import NearColumns
 from exfam.fields.base.courses import Clock, Courses, plane_terms
 from exfam.fields.base.frame import Frame
@@ -195,16 +195,6 @@ class NormalPart(nn.Module):
         return Surfaces(self.points, value, self.weights, self.n_flat, here).at(points, more)
 
 
-def without_own_tails(
-    module: nn.Module, state: dict[str, Tensor], prefix: str, *rest: object
-) -> None:
-    """Bases stored before there were tails of known sites have those of a multivariate t."""
-    name, n_missing = f"{prefix}chosen", 1
-    stored = state.get(name)
-    if stored is not None and len(stored) + n_missing == len(module.get_buffer("chosen")):
-        state[name] = nn.functional.pad(stored, (0, n_missing))
-
-
 def anomaly_rows(
     elements: FieldElements, column: Int64[Tensor, "batch length"], n: int
 ) -> Evidence:
@@ -217,7 +207,7 @@ def anomaly_rows(
 
 def known_rows_of(elements: FieldElements, n_sites: int, n_lags: int) -> KnownRows:
     """Elements as rows of known sites; values at new places are not among them."""
-    column = columns_of(elements.site, elements.lag, n_sites=n_sites, n_lags=n_lags)
+    column = columns_of_elements(elements.site, elements.lag, n_sites=n_sites, n_lags=n_lags)
     seen = anomaly_rows(elements, column, n_sites * (n_lags + 1))
     own = (elements.lag == 0) & (elements.site >= 0)
     return KnownRows(seen.values, seen.shown, own, elements.site, column, seen.noise)

@@ -48,7 +48,7 @@ class KernelSearch:
         self.row, self.column = torch.tril_indices(len(moments), len(moments))
         row, column = columns.take(self.row), columns.take(self.column)
         way, same = column.points - row.points, row.site == column.site
-        self.pairs = Pairs(way, row.lag - column.lag, same)
+        self.pairs = ColumnPairs(way, row.lag - column.lag, same)
         self.layout = layout_of(n_flat, way.shape[1])
         # Covariances above the diagonal are those below it.
         self.weight = torch.where(self.row == self.column, 1.0, 2.0).double() / self.n_own
@@ -78,7 +78,7 @@ def _nats(covariance: Matrix, moments: Matrix) -> NatsAndSlope:
     return NatsAndSlope(float(nats), 0.5 * slope)
 
 
-class Pairs(NamedTuple):
+class ColumnPairs(NamedTuple):
     """From one column to another: the way, the steps, and whether they are of the same site."""
 
     way: Float64[Tensor, "pairs space"]
@@ -135,7 +135,7 @@ class KernelTerms(NamedTuple):
         return self.smooth.sum(0) + self.own + self.noise
 
 
-def terms_of(numbers: Numbers, pairs: Pairs, layout: Layout) -> KernelTerms:
+def terms_of(numbers: Numbers, pairs: ColumnPairs, layout: Layout) -> KernelTerms:
     """The terms of all pairs in the kernel of these numbers."""
     (d, space), steps = layout.space.shape, pairs.step.abs()
     of_parts = numbers[:-3].view(N_PARTS, -1).split([1, 1, d, d, len(layout.below)], 1)
@@ -153,7 +153,7 @@ def terms_of(numbers: Numbers, pairs: Pairs, layout: Layout) -> KernelTerms:
 
 
 def slope_of(
-    terms: KernelTerms, pairs: Pairs, layout: Layout, slope: Float64[Tensor, "pairs"]
+    terms: KernelTerms, pairs: ColumnPairs, layout: Layout, slope: Float64[Tensor, "pairs"]
 ) -> Numbers:
     """Derivatives by a kernel's numbers of what has these derivatives by covariances of pairs.
 

@@ -7,16 +7,13 @@ import torch
 from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor, nn
 
+from exfam.fields.base.base_part import BasePart
 from exfam.fields.base.columns import MapColumns, at_columns, in_columns
-from exfam.fields.base.conditionals import MOST_DF, OfMatrix
+from exfam.fields.base.conditionals import OfMatrix
 from exfam.fields.base.elements import (
     FieldElements,
-    KnownRows,
     NearSites,
-    NormalPart,
     anomaly_rows,
-    known_rows_of,
-    without_own_tails,
 )
 from exfam.fields.base.fit import FieldBase, sites_of
 from exfam.fields.base.folds import (
@@ -28,8 +25,8 @@ from exfam.fields.base.folds import (
 )
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.joint_draws import Wanted, joint_levels
-from exfam.fields.base.kernel import MovingKernel, n_numbers
-from exfam.fields.base.new_sites import Calibration, Extended, extend
+from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.new_sites import Extended, extend
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
@@ -46,50 +43,33 @@ class Known(NamedTuple):
     joint: Joint
 
 
-class FieldBasePart(nn.Module):
+class FieldBasePart(BasePart):
     """p(value | the others shown of its map and of those before it); buffers alone.
 
     Known sites have their own courses and the empirical covariance shrunk to the kernel; new places
     are between them: surfaces for what is normal, the kernel for anomalies.
     """
 
-    direction = "bidirectional"
-
     def __init__(self, shape: FieldShape, *, period: float, limit: float | None = None) -> None:
-        super().__init__()
-        self.n_sites, self.n_lags = shape.n_sites, shape.lags
-        self.normal = NormalPart(shape, period=period, limit=limit)
-        self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
-        n = shape.n_sites
-        self.products = nn.Buffer(torch.eye(n * (shape.lags + 1)).double())
-        # Shrinkage, degrees of freedom, columns (0 for all); of new sites: degrees, stretch, tails;
-        # tails of known ones (0 for those of the multivariate t).
-        numbers = [1.0, MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0]
-        self.chosen = nn.Buffer(torch.tensor(numbers).double())
-        self.register_load_state_dict_pre_hook(without_own_tails)
+        # The weight of the kernel comes first among what is chosen.
+        super().__init__(shape, period=period, limit=limit, more=(1.0,))
+        n_columns = shape.n_sites * (shape.lags + 1)
+        self.products = nn.Buffer(torch.eye(n_columns).double())
         self._known: Known | None = None
 
     def take(self, base: FieldBase, frame: Frame) -> "FieldBasePart":
         """The part with what a base has learned."""
-        settings = base.settings
-        self.normal.take(base.courses, base.surfaces, frame)
-        self.kernel.copy_(base.kernel.numbers)
+        learned = (base.courses, base.surfaces, base.kernel, base.settings, base.calibration)
+        self._take(frame, *learned)
         self.products.copy_(base.products)
-        numbers = [settings.shrinkage, settings.df, float(settings.n_near or 0), *base.calibration]
-        numbers.append(settings.tails or 0.0)
-        self.chosen.copy_(torch.tensor(numbers, dtype=torch.float64))
+        self.chosen[0] = base.settings.shrinkage
         return self
-
-    @torch.no_grad()
-    def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
-        """Location, log scale and log(df - 2) of every element of the maps themselves."""
-        return self.of_elements(self.normal.elements(batch))
 
     @torch.no_grad()
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
         known = self.known()
-        calibration = Calibration(*self.chosen[3:6].tolist())
+        calibration = self.calibration
         used = torch.zeros(len(elements.points), dtype=torch.bool)
         used[elements.place[elements.shown & (elements.place >= 0)]] = True
         eta = torch.zeros(*elements.shown.shape, 3).double()
@@ -120,10 +100,6 @@ class FieldBasePart(nn.Module):
         levels = joint_levels(wanted, both.covariance, self.df, generator=generator)
         return at_columns(levels, column, missing=0.5)
 
-    def known_rows(self, batch: Batch) -> KnownRows:
-        """The batch as rows of known sites; values at new places are not among them."""
-        return known_rows_of(self.normal.elements(batch), self.n_sites, self.n_lags)
-
     def near_sites(self) -> Iterator[NearSites]:
         """All known sites at once."""
         known = self.known()
@@ -132,25 +108,6 @@ class FieldBasePart(nn.Module):
         yield NearSites(
             own, OfMatrix(both.covariance, own, columns), OfMatrix(both.prior, own, columns)
         )
-
-    @property
-    def df(self) -> float:
-        """Degrees of freedom at known sites."""
-        return float(self.chosen[1])
-
-    @property
-    def tails(self) -> float | None:
-        """Those of predictions at known sites; None for those of the multivariate t."""
-        return float(self.chosen[6]) or None
-
-    @property
-    def n_near(self) -> int | None:
-        """How many columns a value is predicted from; None for all."""
-        return int(self.chosen[2]) or None
-
-    def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
-        """What is normal at each element's site and time."""
-        return self.normal.elements(batch).location
 
     def _of_targets(
         self,
@@ -211,8 +168,8 @@ class FieldBasePart(nn.Module):
         """Covariances of known columns, computed once."""
         if self._known is None:
             sites = sites_of(self.normal.points, self.normal.frame, n_lags=self.n_lags)
-            kernel = MovingKernel(self.kernel, self.normal.n_flat)
-            prior, share = kernel.of(sites.columns), float(self.chosen[0])
+            kernel, share = self.moving_kernel, float(self.chosen[0])
+            prior = kernel.of(sites.columns)
             covariance: Covariance = (1 - share) * self.products + share * prior
             joint = Joint(covariance, self.df, self.n_near, self.tails)
             self._known = Known(sites, kernel, Extended(covariance, prior), joint)

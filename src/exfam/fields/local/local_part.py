@@ -7,20 +7,17 @@ from jaxtyping import Float, Float64, Int64
 from scipy.spatial import cKDTree
 from torch import Tensor, nn
 
+from exfam.fields.base.base_part import BasePart
 from exfam.fields.base.columns import MapColumns, at_columns, in_columns, map_columns
-from exfam.fields.base.conditionals import MOST_DF, OfBlocks, given_near
+from exfam.fields.base.conditionals import OfBlocks, given_near
 from exfam.fields.base.elements import (
     FieldElements,
-    KnownRows,
     NearSites,
-    NormalPart,
     known_rows_of,
-    without_own_tails,
 )
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.joint_draws import LEAST, Wanted
-from exfam.fields.base.kernel import JITTER, MovingKernel, n_numbers
-from exfam.fields.base.new_sites import Calibration
+from exfam.fields.base.kernel import JITTER
 from exfam.fields.local.blocks import kernel_blocks, with_own
 from exfam.fields.local.draws_in_turn import levels_in_turn
 from exfam.fields.local.local_fit import MOST_NEAR, LocalBase
@@ -31,55 +28,38 @@ from exfam.groups import Batch
 PLACES_AT_ONCE, SITES_AT_ONCE = 2000, 1000
 
 
-class LocalBasePart(nn.Module):
+class LocalBasePart(BasePart):
     """p(value | the nearest others shown of its map and of those before it); buffers alone.
 
     New places read the columns that the known site nearest to them reads; values at new places are
     not read.
     """
 
-    direction = "bidirectional"
-
     def __init__(self, shape: FieldShape, *, period: float) -> None:
-        super().__init__()
-        self.n_sites, self.n_lags = shape.n_sites, shape.lags
-        self.normal = NormalPart(shape, period=period)
-        self.kernel = nn.Buffer(torch.zeros(n_numbers(self.normal.n_flat)).double())
+        super().__init__(shape, period=period)
         n_near = min(MOST_NEAR, shape.n_sites * (shape.lags + 1) - 1)
         self.near = nn.Buffer(torch.zeros(shape.n_sites, n_near, dtype=torch.int64))
         eye = torch.eye(1 + n_near).double()
         self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
-        # Degrees of freedom, columns; of new sites: degrees, stretch, tails; tails of known ones.
-        numbers = [MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0]
-        self.chosen = nn.Buffer(torch.tensor(numbers).double())
-        self.register_load_state_dict_pre_hook(without_own_tails)
 
     def take(self, base: LocalBase, frame: Frame) -> "LocalBasePart":
         """The part with what a base has learned."""
-        self.normal.take(base.courses, base.surfaces, frame)
-        self.kernel.copy_(base.kernel.numbers)
+        learned = (base.courses, base.surfaces, base.kernel, base.settings, base.calibration)
+        self._take(frame, *learned)
         self.near.copy_(base.near)
         self.covariance.copy_(base.covariance)
-        n_near = float(base.settings.n_near or MOST_NEAR)
-        numbers = [base.settings.df, n_near, *base.calibration, base.settings.tails or 0.0]
-        self.chosen.copy_(torch.tensor(numbers, dtype=torch.float64))
         return self
-
-    @torch.no_grad()
-    def eta(self, batch: Batch) -> Float[Tensor, "batch length 3"]:
-        """Location, log scale and log(df - 2) of every element of the maps themselves."""
-        return self.of_elements(self.normal.elements(batch))
 
     @torch.no_grad()
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
         rows, shown, own = known_rows_of(elements, self.n_sites, self.n_lags)[:3]
         eta = torch.zeros(*elements.shown.shape, 3).double()
-        calibration = Calibration(*self.chosen[2:5].tolist())
+        calibration, n_used = self.calibration, self.n_near or MOST_NEAR
         if own.any():
             targets, back = elements.site[own].unique(return_inverse=True)
             near = OfBlocks(self.covariance, self.near).take(targets)
-            given = given_near(rows, shown, near, n_used=self.n_near)
+            given = given_near(rows, shown, near, n_used=n_used)
             eta[own] = given.student_t(self.df, self.tails)[own.nonzero()[:, 0], back]
         for places in torch.arange(len(elements.points)).split(PLACES_AT_ONCE):
             new = (elements.lag == 0) & torch.isin(elements.place, places)
@@ -115,13 +95,9 @@ class LocalBasePart(nn.Module):
         alone = torch.rand(column.shape, generator=generator).double().clamp(LEAST, 1 - LEAST)
         return torch.where(elements.missing & ~known, alone, levels)
 
-    def known_rows(self, batch: Batch) -> KnownRows:
-        """The batch as rows of known sites; values at new places are not among them."""
-        return known_rows_of(self.normal.elements(batch), self.n_sites, self.n_lags)
-
     def near_sites(self) -> Iterator[NearSites]:
         """Known sites, a thousand at a time."""
-        kernel = MovingKernel(self.kernel, self.normal.n_flat)
+        kernel = self.moving_kernel
         columns = map_columns(self.normal.points, self.n_lags)
         for sites in torch.arange(self.n_sites).split(SITES_AT_ONCE):
             near = self.near[sites]
@@ -129,28 +105,13 @@ class LocalBasePart(nn.Module):
             of_base = OfBlocks(self.covariance, self.near).take(sites)
             yield NearSites(sites, of_base, OfBlocks(prior, near))
 
-    @property
-    def df(self) -> float:
-        """Degrees of freedom at known sites."""
-        return float(self.chosen[0])
-
-    @property
-    def tails(self) -> float | None:
-        """Those of predictions at known sites; None for those of the multivariate t."""
-        return float(self.chosen[5]) or None
-
-    @property
-    def n_near(self) -> int:
-        """How many columns a value is predicted from."""
-        return int(self.chosen[1])
-
     def _new(self, elements: FieldElements, places: Int64[Tensor, "places"]) -> OfBlocks:
         """New columns by the kernel from those of the nearest known site.
 
         With W = K_oo^-1 K_on: C_on = C_oo W and C_nn = W' C_oo W + K_nn - W' K_on.
         """
         points, known = elements.points[places], self.normal.points
-        kernel = MovingKernel(self.kernel, self.normal.n_flat)
+        kernel = self.moving_kernel
         nearest = torch.from_numpy(cKDTree(known.numpy()).query(points.numpy())[1])
         index = torch.cat([nearest[:, None], self.near[nearest]], 1)
         columns = map_columns(known, self.n_lags).take(index)
@@ -164,7 +125,3 @@ class LocalBasePart(nn.Module):
         variance = weights.mT @ shared + own - weights.mT @ between + doubt
         top, below = torch.cat([variance, shared.mT], 2), torch.cat([shared, old], 2)
         return OfBlocks(torch.cat([top, below], 1), index)
-
-    def location(self, batch: Batch) -> Float64[Tensor, "batch length"]:
-        """What is normal at each element's site and time."""
-        return self.normal.elements(batch).location

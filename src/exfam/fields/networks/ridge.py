@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Float64, Int
 from torch import Tensor, nn
 
 from exfam.checks import DataError, ExfamError
-from exfam.fields.base.columns import at_columns, columns_of, in_columns
+from exfam.fields.base.columns import at_columns, columns_of_elements, in_columns
 from exfam.fields.networks.joint_normal import JointNormal, SlotRows, fit_normal, leave_one_out
 from exfam.groups import Batch, Groups
 
@@ -100,7 +100,7 @@ class RidgePart(nn.Module, ABC):
         anomaly = (torch.where(batch.observed, value, 0.0).double() - location) / scale
         site = torch.where(batch.present, batch.item.long(), -1)
         lag, n_slots = batch.steps_back.long(), len(self.mean)
-        slot = columns_of(site, lag, n_sites=self.n_sites, n_lags=self.n_lags)
+        slot = columns_of_elements(site, lag, n_sites=self.n_sites, n_lags=self.n_lags)
         shown = torch.where(batch.observed, slot, n_slots)
         known = in_columns(torch.ones_like(batch.observed), shown, n_slots)
         rows = SlotRows(in_columns(anomaly, shown, n_slots), known)
