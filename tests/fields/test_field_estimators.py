@@ -174,6 +174,18 @@ def test_places_are_predicted_one_row_a_time_and_place(kind):
     assert_near(among, dist.mean.reshape(N_DAYS, 3))
 
 
+AT_PLACES = [(kind, {}) for kind in KINDS if kind not in BOUND] + [("field-efa", {"base": "auto"})]
+
+
+@pytest.mark.parametrize(("kind", "more"), AT_PLACES)
+def test_places_are_read_from_the_values_around_them(kind, more):
+    estimator, at = fitted(kind, noise=False, **more), [[0.7, 0.3], [2.2, 0.1]]
+    warmer = FRAME.assign(v=FRAME.v + 3)
+    moved = estimator.predict(warmer, at=at) - estimator.predict(FRAME, at=at)
+    mean = moved.reshape(N_DAYS, 2).mean(0)
+    assert (mean > 1).all() if kind != "field-climatology" else not moved.any()
+
+
 @pytest.mark.parametrize("kind", BOUND)
 def test_a_kind_that_knows_the_sites_of_training_alone(kind):
     estimator = fitted(kind)
