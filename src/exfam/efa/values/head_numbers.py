@@ -22,7 +22,11 @@ MOST_STEPS = 150
 LOG_NU, LOG_DF = (-1.0, 5.0), (-2.0, 5.0)
 # Conditional means are cut there, in standard deviations of all values.
 _MOST_MEAN = 30.0
+# In the scale they are cut here, and have a tighter prior: a parabola of few cells would make
+# others that lie farther out all but certain.
+_MOST_IN_SCALE, _STIFF = 2.5, 100.0
 N_LOCATION, N_SCALE = 5, 7
+_BENT = slice(N_LOCATION + 2, N_LOCATION + 4)
 
 Numbers = Float64[Tensor, "numbers"]
 
@@ -42,10 +46,10 @@ def head_inputs(features: ValueFeatures) -> HeadInputs:
     m, one = features.mean.clip(-_MOST_MEAN, _MOST_MEAN), np.ones(len(features.mean))
     near = features.neighbors if features.neighbors.shape[1] else np.zeros((len(m), 2))
     half_log = 0.5 * np.log(features.variance)
-    few = 1 / np.sqrt(1 + features.n_context)
+    few, bent = 1 / np.sqrt(1 + features.n_context), m.clip(-_MOST_IN_SCALE, _MOST_IN_SCALE)
     return HeadInputs(
         torch.from_numpy(np.column_stack([one, m, features.level, near])),
-        torch.from_numpy(np.column_stack([one, half_log, m, m * m, few])),
+        torch.from_numpy(np.column_stack([one, half_log, bent, bent * bent, few])),
         torch.from_numpy(features.chi_square),
         torch.from_numpy(features.n_context),
     )
@@ -75,13 +79,17 @@ def location_and_log_scale(
 def fit_head_numbers(
     nats: Callable[[Numbers], Tensor], start: list[float], n_cells: int
 ) -> Float64[np.ndarray, "numbers"]:
-    """The numbers of the least mean nats, ridged to their start, by L-BFGS."""
-    first = np.array(start)
+    """The numbers of the least mean nats, ridged to their start, by L-BFGS.
+
+    The first are those of `location_and_log_scale`, of which c3 and c4 are held most firmly.
+    """
+    first, stiff = np.array(start), torch.ones(len(start), dtype=torch.float64)
+    stiff[_BENT] = _STIFF
 
     def loss(numbers: np.ndarray) -> tuple[float, np.ndarray]:
         at = torch.from_numpy(numbers).requires_grad_()
         change = at - torch.from_numpy(first)
-        total = nats(at).mean() + change.square().sum() / (2 * n_cells)
+        total = nats(at).mean() + (stiff * change.square()).sum() / (2 * n_cells)
         total.backward()
         assert at.grad is not None
         return float(total.detach()), at.grad.numpy()
