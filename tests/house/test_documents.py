@@ -24,7 +24,7 @@ DOTTED = re.compile(r"\bexfam(?:_studies)?(?:\.[A-Za-z_]\w*)+")
 MODULE = re.compile(r"automodule:: (\S+)")
 LISTED = re.compile(r"^   ~?([A-Za-z_][\w.]*)$", re.MULTILINE)
 # How long fits of the documents go on makes their numbers, which nobody looks at here.
-EPOCHS = re.compile(r"\b(max_epochs|epochs)=\d+")
+EPOCHS = re.compile(r'\b((?:max_epochs|epochs)"?(?:=|: ))\d+')
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 
@@ -47,7 +47,7 @@ def shell_lines(text: str) -> list[list[str]]:
 
 def run(block: str, path: Path, line: int, namespace: dict[str, object]) -> None:
     """Execute a block; blank lines above it make an error show the document's line number."""
-    shortened = EPOCHS.sub(r"\1=2", block)
+    shortened = EPOCHS.sub(r"\g<1>2", block)
     exec(compile("\n" * line + shortened, str(path), "exec"), namespace)
 
 
