@@ -61,7 +61,7 @@ def test_the_table_has_the_scores_of_model_and_baselines_on_the_held_out_groups(
 
 
 def test_a_baseline_that_cannot_be_is_left_out_and_reported(run, folder, tmp_path):
-    stars = ["--value", "stars", "--family", "exponential"]
+    stars = ["--value", "stars", "--family", "Ordinal(65)"]
     words = [*COLUMNS, *stars, *QUICK, "-o", tmp_path / "n", "--format", "csv"]
     _, out, err = run("fit", folder / "ratings.csv", *words)
     assert [row["model"] for row in table(out)] == ["EFA", "Marginal", "Marginal by item"]
