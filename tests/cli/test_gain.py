@@ -9,6 +9,7 @@ import pytest
 import exfam
 from estimator_cases import ratings
 from exfam import EFA
+from exfam.estimator.gain import gain_sentences
 from exfam.report import write_report
 from exfam.report.words import figure
 
@@ -95,7 +96,7 @@ def test_items_and_values_have_a_sentence_each(run, tmp_path):
     err = run("fit", tmp_path / "ratings.csv", *words)[2]
     model = exfam.load(tmp_path / "model")
     sentences = [f"Items: {model.gain_}", f"Values: {model.value_gain_}"]
-    assert model.gain_sentences() == sentences and repr(model).splitlines()[1:] == sentences
+    assert gain_sentences(model) == sentences and repr(model).splitlines()[1:] == sentences
     assert [line for line in err.splitlines() if line in sentences] == sentences
     page = write_report(model, FRAME, path=tmp_path / "page.html").read_text()
     assert all(sentence in page for sentence in sentences)

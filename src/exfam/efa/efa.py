@@ -26,7 +26,7 @@ from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
 from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
-from exfam.estimator.gain import Gain
+from exfam.estimator.gain import Gain, gain_sentences
 from exfam.estimator.rules import (
     ANY_NUMBER,
     Choice,
@@ -229,14 +229,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
 
     def __repr__(self) -> str:
         """The parameters, and once fitted what attention added to its base."""
-        return "\n".join([super().__repr__(), *self.gain_sentences()])
-
-    def gain_sentences(self) -> list[str]:
-        """What attention added in the last fit, a sentence for each part that has a base."""
-        gain, of_values = (getattr(self, name, None) for name in ("gain_", "value_gain_"))
-        if gain is not None and of_values is not None:
-            return [f"Items: {gain}", f"Values: {of_values}"]
-        return [] if gain is None else [str(gain)]
+        return "\n".join([super().__repr__(), *gain_sentences(self)])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -275,7 +268,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
             self.members_, histories = train(self, plan, settings, **training)
         if histories:  # a closed form has none
             self.histories_ = histories
-        for sentence in self.gain_sentences():
+        for sentence in gain_sentences(self):
             shown = bool(self.progress) and is_main_rank()
             EpochProgress(shown=shown, max_epochs=0).say(sentence)
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -54,3 +55,11 @@ def gain_of_sums(added: Sums, size: Sums, base: float, *, weights: tuple[float, 
     half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
     half = half if weights[1] else 0.0
     return Gain(base / n, mean, mean - half, mean + half, n_groups, *weights)
+
+
+def gain_sentences(model: Any) -> list[str]:
+    """What attention added in a model's fit, a sentence for each part that has a base."""
+    gain, of_values = (getattr(model, name, None) for name in ("gain_", "value_gain_"))
+    if gain is not None and of_values is not None:
+        return [f"Items: {gain}", f"Values: {of_values}"]
+    return [] if gain is None else [str(gain)]

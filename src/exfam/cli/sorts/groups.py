@@ -16,6 +16,7 @@ from exfam.efa.held_out import hold_out_groups, runs_suit
 from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.plan import choose_parts
 from exfam.estimator.evaluate import total_nats
+from exfam.estimator.gain import gain_sentences
 from exfam.families import family_to_config
 from exfam.groups import Groups
 from exfam.reading.folders import is_prepared
@@ -75,7 +76,7 @@ def _complete_columns(estimator: Any, chosen: Any) -> None:
 
 
 def _facts(model: Any) -> dict[str, Any]:
-    families, first, gain = model.schema_.families, model.members_[0], _gain(model)
+    families, first, gain = model.schema_.families, model.members_[0], gain_sentences(model)
     return {
         "parts": [name for name in ("item", "value") if getattr(first, f"{name}_part")],
         "items": model.schema_.n_items,
@@ -105,7 +106,7 @@ def _shown_part(part: str) -> str:
 
 def _score(model: Any, groups: Groups, chosen: Any) -> Answer:
     parts = model.log_prob_parts(groups)
-    notes = _impossible(parts, groups) + _gain(model)
+    notes = _impossible(parts, groups) + gain_sentences(model)
     if not chosen.per_row:
         return _means(parts), notes
     rows, nats = file_rows(model, groups, chosen), {"nats": total_nats(parts)}
@@ -145,13 +146,8 @@ def _impossible(parts: dict[str, np.ndarray], groups: Groups) -> list[str]:
     ]
 
 
-def _gain(model: Any) -> list[str]:
-    """What attention added to the bases of its fit, if it has any."""
-    return model.gain_sentences() if hasattr(model, "gain_sentences") else []
-
-
 def _notes(model: Any, train: Groups) -> list[str]:
-    gain = _gain(model)
+    gain = gain_sentences(model)
     # On a terminal the fit itself has shown it.
     return [] if gain and model.progress and sys.stderr.isatty() else gain
 

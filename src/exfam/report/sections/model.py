@@ -3,6 +3,7 @@
 import inspect
 from typing import Any
 
+from exfam.estimator.gain import gain_sentences
 from exfam.plots import learning_curve
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData
@@ -30,7 +31,7 @@ def model_section(material: Material) -> Section:
     if curve is None:
         name = type(model).__name__
         text.append(f"{name} is fitted in closed form or nearly so: there is no learning curve.")
-    gains = model.gain_sentences() if hasattr(model, "gain_sentences") else []
+    gains = gain_sentences(model)
     if gains:
         also = "These groups also chose the epoch: new data gain a little less."
         text.append(" ".join([*gains, also]))
