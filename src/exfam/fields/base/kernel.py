@@ -43,11 +43,11 @@ class MovingKernel:
             first.site[..., :, None] == second.site[..., None, :]
         )
         parts, (log_own, log_own_memory, log_noise) = self._unpacked(first.points.shape[-1])
-        alone = same & (step == 0)
         # A site's own part where it is seen twice; of one map alone nothing is forgotten.
-        own, moving = log_own.exp(), bool((step > 0).any())
-        total = same * (own * _kept(step, log_own_memory) if moving else own)
-        total = total + alone * log_noise.exp()
+        own, noise, moving = log_own.exp(), log_noise.exp(), bool((step > 0).any())
+        total = same * (own + noise)
+        if moving:
+            total = same * (own * _kept(step, log_own_memory) + (step == 0) * noise)
         for log_variance, stretch, velocity, log_memory in parts:
             here, there = (_carried(some, velocity) @ stretch.T for some in (first, second))
             shared = log_variance.exp() * matern_3_2(chord_distances(here, there), 1.0)

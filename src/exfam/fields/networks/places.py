@@ -61,7 +61,7 @@ def great_circle(chord: Distances) -> Distances:
 
 def matern_3_2(distance: Distances, length: float | Tensor) -> Distances:
     """The Matern 3/2 correlation at a distance: (1 + r) exp(-r), r = sqrt(3) distance / length."""
-    r = 3**0.5 * distance / length
+    r = distance * (3**0.5 / length)
     return (1 + r) * (-r).exp()
 
 
