@@ -1,1 +1,1 @@
-"""Compiled inner loops: counting words that occur together, updates of word vectors."""
+"""Compiled inner loops: word pairs counted, word vectors updated, rows sent through trees."""

@@ -1,0 +1,1 @@
+"""Simple models of a table's columns: what attention corrects."""
