@@ -1,0 +1,1 @@
+"""Contenders of tables, a module for each sort of model."""
