@@ -17,6 +17,7 @@ from exfam.families import (
     Scaled,
 )
 from exfam.families.mixtures import Mixture
+from exfam.scores.crps import crps
 
 LEVELS = (0.03, 0.25, 0.5, 0.75, 0.97)
 ITEM = torch.tensor([0, 1, 0, 1, 0, 1])
@@ -66,6 +67,46 @@ class TestMixtures:
         error = (mixture.variance() / len(first)).sqrt()
         assert ((first.mean(0) - mixture.mean()).abs() < 5 * error).all()
         torch.testing.assert_close(first.var(0), mixture.variance(), rtol=0.25, atol=0.05)
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, Scaled(Gaussian(), 1.0, 3.0)], ids=str)
+class TestWeights:
+    def test_a_member_of_twice_the_weight_is_as_good_as_two(self, family):
+        alike = random_mixture(family)
+        weight = torch.tensor([[0.5, 0.25, 0.25]]).T.repeat(1, 6)
+        weighted = Mixture(family, alike.eta, ITEM, weight)
+        four = Mixture(family, alike.eta[[0, 0, 1, 2]], ITEM)
+        value, more = four.quantile(0.3), torch.linspace(0.2, 0.9, 6)
+
+        def measures(own):
+            some = own[torch.tensor([4, 1])].double()
+            moments = own.mean(), own.variance(), some.mean()
+            return *moments, own.log_prob(value), own.cdf(value), crps(own, value)
+
+        for result, expected, other in zip(*map(measures, (weighted, four, alike)), strict=True):
+            torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
+            assert not torch.allclose(result, other, rtol=1e-3)
+        torch.testing.assert_close(weighted.quantile(more), four.quantile(more))
+
+    def test_a_member_without_weight_is_never_drawn(self, family):
+        alike = random_mixture(family)
+        weight = torch.zeros(3, 6)
+        weight[ITEM, torch.arange(6)] = 1.0
+        own = alike.eta[ITEM, torch.arange(6)][None]
+        single = Mixture(family, own, ITEM)
+        weighted = Mixture(family, alike.eta, ITEM, weight)
+        torch.testing.assert_close(weighted.mean(), single.mean())
+        rows = torch.arange(6).repeat(4000)
+        drawn = weighted[rows].sample(torch.Generator().manual_seed(0)).reshape(4000, 6)
+        error = (single.variance() / 4000).sqrt()
+        assert ((drawn.mean(0) - single.mean()).abs() < 5 * error).all()
+
+
+def test_probabilities_are_weighted():
+    mixture, weight = random_mixture(Categorical(4)), torch.tensor([[0.7, 0.2, 0.1]]).T.repeat(1, 6)
+    members = torch.stack([mixture.family.probs(eta) for eta in mixture.eta])
+    weighted = Mixture(mixture.family, mixture.eta, weight=weight)
+    torch.testing.assert_close(weighted.probs(), (weight[..., None] * members).sum(0))
 
 
 @pytest.mark.parametrize("family", [Gaussian(), BY_ITEM], ids=str)

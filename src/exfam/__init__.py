@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "Bernoulli": "exfam.families",
     "Beta": "exfam.families",
+    "Between": "exfam.tables",
     "Binomial": "exfam.families",
     "CBOW": "exfam.words",
     "Categorical": "exfam.families",
@@ -49,6 +50,7 @@ _HOMES = {
     "ModelFileError": "exfam.checks",
     "NegativeBinomial": "exfam.families",
     "Ordinal": "exfam.families",
+    "OneOf": "exfam.tables",
     "PMIFactorization": "exfam.words",
     "PerItem": "exfam.families",
     "PlainFamily": "exfam.families",

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 from exfam.checks import DataError, ExfamError
 from exfam.families import Categorical, Gaussian, Poisson
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.conditional import conditional, sample_rows
+from exfam.tables.answers.conditional import GivenCells, conditional, sample_rows
 from exfam.tables.answers.disagreement import order_disagreement
 from exfam.tables.answers.distributions import (
     IndependentColumns,
@@ -167,7 +167,7 @@ GAUSSIAN, DISCRETE = gaussian_joint(), discrete_joint()
 
 
 def conditions(model, given, of, **options):
-    return conditional(model, given, of=of, unknown="unk", **options)
+    return conditional(model, GivenCells(given), of=of, unknown="unk", **options)
 
 
 @pytest.mark.parametrize("order", [None, ["c", "a", "b"]])

@@ -15,18 +15,46 @@ _BISECTIONS = 60
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """The equally weighted mixture of one family at several members' parameters."""
+    """The mixture of one family at several members' parameters.
+
+    `weight`: of every member in every row, at least 0 and summing to 1; None: all members alike
+    """
 
     family: Family
     eta: Float[Tensor, "members rows params"]
     item: Int[Tensor, "rows"] | None = None
+    weight: Float[Tensor, "members rows"] | None = None
+
+    def __getitem__(self, rows: Tensor | slice) -> "Mixture":
+        """The distributions of some rows, by their index or a mask."""
+        item = None if self.item is None else self.item[rows]
+        weight = None if self.weight is None else self.weight[:, rows]
+        return Mixture(self.family, self.eta[:, rows], item, weight)
+
+    def double(self, device: str | None = None) -> "Mixture":
+        """The same distributions in double precision, without gradients, on `device` if given."""
+
+        def moved(numbers: Tensor) -> Tensor:
+            return numbers.detach().to(device, torch.float64)
+
+        item = None if self.item is None else self.item.to(device)
+        weight = None if self.weight is None else moved(self.weight)
+        return Mixture(self.family, moved(self.eta), item, weight)
+
+    def average(self, numbers: Float[Tensor, "members rows *more"]) -> Float[Tensor, "rows *more"]:
+        """The mean over members, by their weights."""
+        if self.weight is None:
+            return numbers.mean(0)
+        weight = self.weight.reshape(*self.weight.shape, *[1] * (numbers.dim() - 2))
+        # A member without weight counts for nothing, also where its number is infinite.
+        return torch.where(weight > 0, weight * numbers, 0.0).sum(0)
 
     def _items(self) -> Int[Tensor, "members rows"] | None:
         return None if self.item is None else self.item.expand(self.eta.shape[0], -1)
 
     def mean(self) -> Float[Tensor, "rows"]:
         """Expected value."""
-        return self.family.mean(self.eta, item=self._items()).mean(0)
+        return self.average(self.family.mean(self.eta, item=self._items()))
 
     def center(self) -> Float[Tensor, "rows"]:
         """Means, or medians of families without a mean."""
@@ -35,36 +63,42 @@ class Mixture:
             return center
         # Of families by item, some may have a mean.
         rows = center.isposinf()
-        item = None if self.item is None else self.item[rows]
-        center[rows] = Mixture(self.family, self.eta[:, rows], item).quantile(0.5)
+        center[rows] = self[rows].quantile(0.5)
         return center
 
     def variance(self) -> Float[Tensor, "rows"]:
         """The members' mean variance plus the variance of their means; infinite without a mean."""
         mean = self.family.mean(self.eta, item=self._items())
-        within = self.family.variance(self.eta, item=self._items()).mean(0)
+        within = self.average(self.family.variance(self.eta, item=self._items()))
+        between = self.average((mean - self.average(mean)) ** 2)
         # Infinite means would have no variance.
-        return torch.where(within.isinf(), within, within + mean.var(0, correction=0))
+        return torch.where(within.isinf(), within, within + between)
 
     def log_prob(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """Log of the members' mean probability or density, in nats; -inf outside the support."""
         values = value.expand(self.eta.shape[0], -1)
         nats = self.family.log_prob(values, self.eta, item=self._items())
-        return nats.logsumexp(0) - math.log(len(nats))
+        if self.weight is None:
+            return nats.logsumexp(0) - math.log(len(nats))
+        return (nats + self.weight.log()).logsumexp(0)
 
     def cdf(self, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """Probability of at most `value`."""
         values = value.expand(self.eta.shape[0], -1)
-        return self.family.cdf(values, self.eta, item=self._items()).mean(0)
+        return self.average(self.family.cdf(values, self.eta, item=self._items()))
 
-    def quantile(self, p: float) -> Float[Tensor, "rows"]:
-        """Smallest value whose cdf is at least `p`.
+    def quantile(self, p: float | Float[Tensor, "rows"]) -> Float[Tensor, "rows"]:
+        """Smallest value whose cdf is at least `p`, one level or one for each row.
 
         Raises ExfamError unless 0 < p < 1.
         """
-        if not 0 < p < 1:
-            raise ExfamError(f"`quantiles` must be numbers strictly between 0 and 1, got {p!r}.")
         level = torch.as_tensor(p, dtype=self.eta.dtype)
+        outside = ~((level > 0) & (level < 1))
+        if outside.any():
+            wrong = p if isinstance(p, float) else level[outside].flatten()[0].item()
+            raise ExfamError(
+                f"`quantiles` must be numbers strictly between 0 and 1, got {wrong!r}."
+            )
         quantiles = self.family.quantile(level, self.eta, item=self._items())
         # The mixture's quantile lies between its members': bisect where they differ.
         low, high = quantiles.amin(0), quantiles.amax(0)
@@ -74,7 +108,7 @@ class Mixture:
                 break
             middle = (low + high) / 2
             middle = torch.where(whole, middle.floor(), middle)
-            enough = self.cdf(middle) >= p
+            enough = self.cdf(middle) >= level
             above = torch.where(whole, middle + 1, middle)
             low = torch.where(enough | (low >= high), low, above)
             high = torch.where(enough, middle, high)
@@ -88,11 +122,14 @@ class Mixture:
 
     def probs(self) -> Float[Tensor, "rows categories"]:
         """Probabilities of a finite family's categories."""
-        return self.family.probs(self.eta, item=self._items()).mean(0)
+        return self.average(self.family.probs(self.eta, item=self._items()))
 
     def sample(self, generator: torch.Generator) -> Float[Tensor, "rows"]:
         """One draw a row: a member at random, then a value from it."""
         members, rows = self.eta.shape[:2]
-        chosen = torch.randint(members, (rows,), generator=generator)
+        if self.weight is None:
+            chosen = torch.randint(members, (rows,), generator=generator)
+        else:
+            chosen = torch.multinomial(self.weight.T, 1, generator=generator)[:, 0]
         eta = self.eta[chosen, torch.arange(rows)]
         return self.family.sample(eta, generator=generator, item=self.item)

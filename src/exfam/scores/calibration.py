@@ -185,8 +185,7 @@ def _spreads(
     rows = rows[:: max(1, -(-whole_numbers // _MOST_SEARCHED))]
     square = np.repeat(probability[:, None], len(rows), axis=1)
     if len(rows):
-        item = None if mixture.item is None else mixture.item[rows]
-        part = Mixture(mixture.family, mixture.eta[:, rows], item)
+        part = mixture[rows]
         below, at_most = (np.zeros((len(edges), len(rows))) for _ in range(2))
         at_most[-1] = below[-1] = 1.0
         for number, edge in enumerate(edges[1:-1], start=1):

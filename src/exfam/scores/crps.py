@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -40,10 +41,10 @@ def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"
     >>> crps(mixture, torch.tensor([0.0, 3.0]))
     tensor([0.2337, 2.4366])
     """
-    double = Mixture(mixture.family, mixture.eta.detach().double(), mixture.item)
+    double = mixture.double()
     exact = value.double()
     if isinstance(double.family, Scaled):
-        unit = Mixture(double.family.of_units, double.eta, double.item)
+        unit = replace(double, family=double.family.of_units)
         scores = double.family.scale * crps(unit, double.family.to_units(exact))
         return scores.to(mixture.eta.dtype)
     endless = exact.isinf()
@@ -54,9 +55,9 @@ def crps(mixture: Mixture, value: Float[Tensor, "rows"]) -> Float[Tensor, "rows"
     jumps = double.has_jumps(exact)
     whole, smooth = (torch.nonzero(ready & kind)[:, 0] for kind in (jumps, ~jumps))
     if len(whole):
-        out[whole] = _of_whole_numbers(_rows(double, whole), exact[whole])
+        out[whole] = _of_whole_numbers(double[whole], exact[whole])
     if len(smooth):
-        out[smooth] = _of_real_numbers(_rows(double, smooth), exact[smooth])
+        out[smooth] = _of_real_numbers(double[smooth], exact[smooth])
     return out.to(mixture.eta.dtype)
 
 
@@ -83,7 +84,7 @@ def _of_whole_numbers(mixture: Mixture, value: Tensor) -> Tensor:
     wide = width > _WIDEST
     if wide.any():
         entries = min(2, len(mixture.eta)) * len(_LEVELS) * _PIECES * len(mixture.eta)
-        out[wide] = _in_chunks(_many_steps, _rows(mixture, wide), value[wide], entries)
+        out[wide] = _in_chunks(_many_steps, mixture[wide], value[wide], entries)
     # Rows of like widths together: a chunk sums as many numbers as its widest row needs.
     order = torch.nonzero(~wide)[:, 0]
     order = order[width[order].argsort()]
@@ -92,15 +93,9 @@ def _of_whole_numbers(mixture: Mixture, value: Tensor) -> Tensor:
         size = max(1, _ENTRIES_AT_ONCE // (len(ends) * len(mixture.eta)))
         chosen, order = order[-size:], order[:-size]
         ends = low[chosen, None] + ends
-        part = _rows(mixture, chosen)
+        part = mixture[chosen]
         out[chosen] = _steps(value[chosen], ends, _cdf(part, ends))
     return out
-
-
-def _rows(mixture: Mixture, rows: Tensor) -> Mixture:
-    return Mixture(
-        mixture.family, mixture.eta[:, rows], None if mixture.item is None else mixture.item[rows]
-    )
 
 
 def _in_chunks(
@@ -109,13 +104,13 @@ def _in_chunks(
     """`score` of some rows at a time, as memory for `entries` numbers a row allows."""
     size = max(1, _ENTRIES_AT_ONCE // entries)
     chunks = torch.arange(len(value)).split(size)
-    return torch.cat([score(_rows(mixture, rows), value[rows]) for rows in chunks])
+    return torch.cat([score(mixture[rows], value[rows]) for rows in chunks])
 
 
 def _cdf(mixture: Mixture, at: Tensor) -> Tensor:
     """P(Y <= at), for several numbers a row."""
     item = None if mixture.item is None else mixture.item[:, None]
-    return mixture.family.cdf(at, mixture.eta.unsqueeze(-2), item=item).mean(0)
+    return mixture.average(mixture.family.cdf(at, mixture.eta.unsqueeze(-2), item=item))
 
 
 def _quantiles(mixture: Mixture, levels: list[float]) -> Tensor:
@@ -188,10 +183,11 @@ def _mean_distance(center: Tensor, sd: Tensor) -> Tensor:
 def _gaussians(mixture: Mixture, value: Tensor) -> Tensor:
     """E |Y - value| - E |Y - Y'| / 2, pair of members by pair."""
     mean, variance = mixture.family.mean(mixture.eta), mixture.family.variance(mixture.eta)
-    score = _mean_distance(value - mean, variance.sqrt()).mean(0)
+    score = mixture.average(_mean_distance(value - mean, variance.sqrt()))
     for k in range(len(mean)):
         apart = _mean_distance(mean[k] - mean, (variance[k] + variance).sqrt())
-        score = score - 0.5 * apart.mean(0) / len(mean)
+        share = 1 / len(mean) if mixture.weight is None else mixture.weight[k]
+        score = score - 0.5 * share * mixture.average(apart)
     return score
 
 

@@ -165,19 +165,14 @@ class Prediction:
         at_once = max(1, _ENTRIES_AT_ONCE // max(1, mixture.eta.numel()))
         for first in range(0, n, at_once):
             times = min(at_once, n - first)
-            item = None if mixture.item is None else mixture.item.repeat(times)
-            several = Mixture(mixture.family, mixture.eta.repeat(1, times, 1), item).sample(
-                generator
-            )
+            several = mixture[torch.arange(len(self.rows)).repeat(times)].sample(generator)
             drawn[first : first + times, self.rows] = several.reshape(times, -1).numpy()
         return drawn
 
     @cached_property
     def _double(self) -> Mixture:
         """The mixture in double precision, on the CPU."""
-        item = self.mixture.item
-        eta = self.mixture.eta.detach().to("cpu", torch.float64)
-        return Mixture(self.mixture.family, eta, None if item is None else item.cpu())
+        return self.mixture.double("cpu")
 
     def _placed(self, numbers: Tensor) -> np.ndarray:
         out = np.full(self.n_rows, np.nan)

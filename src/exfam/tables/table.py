@@ -1,6 +1,7 @@
 """The joint model of tables."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,26 @@ from jaxtyping import Float64
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 
-from exfam.checks import DataError, ExfamError
+from exfam.checks import DataError, ExfamError, check_whole
 from exfam.positions import PositionAttention
-from exfam.tables.answers.conditional import TableConditional, conditional, sample_rows
+from exfam.tables.answers.conditional import (
+    GivenCells,
+    TableConditional,
+    conditional,
+    given_cells,
+    sample_rows,
+)
 from exfam.tables.answers.disagreement import OrderDisagreement, order_disagreement
 from exfam.tables.answers.distributions import (
     TableModel,
-    chain_log_prob,
     checked_columns,
     independent_columns,
     pseudo_terms,
 )
 from exfam.tables.answers.imputation import TableImputation, impute, imputed_table
+from exfam.tables.answers.orders import row_log_prob
 from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
-from exfam.tables.data import Cells, decode_all, encode_given, read_table
+from exfam.tables.data import Cells, decode_all, read_table
 from exfam.tables.estimator.base import TableEstimator
 from exfam.tables.estimator.given import read_given, read_weight
 from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness
@@ -64,34 +71,62 @@ class JointTable(TableEstimator):
         by_name = dict(zip(table.names, own, strict=True))
         return imputed_table(X, table, by_name, self.schema_, imputed)
 
-    def conditional(self, of: Any, *, given: Any = None, order: Any = None) -> TableConditional:
-        """The distribution of some columns given any others, in one pass of the model.
+    def conditional(
+        self, of: Any, *, given: Any = None, order: Any = None, seed: int = 0
+    ) -> TableConditional:
+        """The distribution of some columns given any others.
 
         `given`: a mapping of column to one value, or a table of rows; cells of the columns `of` in
-            it are ignored; None is a row of which nothing is known
-        `order`: of the columns `of` in the chain rule of their joint distribution
-        """
-        cells = self._given(given)
-        return conditional(self.model_, cells, of=of, order=order, unknown=self.unknown)
+            it are ignored; None is a row of which nothing is known. In a mapping, `Between(low,
+            high)` and `OneOf(labels)` are conditions on a column whose value is not known
+        `order`: of the columns `of` in the chain rule of their joint distribution, None for the
+            mean over random orders
+        `seed`: of the draws that many conditions at once need
 
-    def sample(self, n: int = 1, *, given: Any = None, seed: int = 0) -> dict[str, np.ndarray]:
-        """`n` rows drawn by the chain rule in the order of the columns; one array per column.
-
-        `given`: cells that are known, as in `conditional`; `n` draws for each of its rows, all rows
-            of the first draw first
+        Conditions hold one after another, in their order in `given`, each given those before it.
+        Sets of labels are summed over exactly, ranges by 32 nodes each. Where that would be more
+        than 1,024 combinations, values of further conditions are drawn, and errors are those of
+        means over about as many draws.
         """
-        draws = sample_rows(self.model_, self._given(given), n=n, seed=seed)
+        known = self._given(given)
+        unknown = self.unknown
+        return conditional(self.model_, known, of=of, order=order, unknown=unknown, seed=seed)
+
+    def sample(
+        self, n: int = 1, *, given: Any = None, order: Any = None, seed: int = 0
+    ) -> dict[str, np.ndarray]:
+        """`n` rows drawn by the chain rule; one array per column.
+
+        `given`: cells that are known and conditions, as in `conditional`; `n` draws for each of its
+            rows, all rows of the first draw first. Of several conditions, one of 32 candidates is
+            drawn by its weight, which is close to their joint distribution; of one, exactly it
+        `order`: of the columns, the same for all draws; None is a random order for every draw
+        """
+        known = self._given(given)
+        check_whole("n", n)
+        if known.conditions:
+            repeated = replace(known, cells=known.cells[np.tile(np.arange(len(known.cells)), n)])
+            rows = repeated.particles(self.model_, seed=seed, drawn=True).drawn(1, seed=int(seed))
+            draws = sample_rows(self.model_, rows, n=1, seed=seed, order=order)
+        else:
+            draws = sample_rows(self.model_, known.cells, n=n, seed=seed, order=order)
         return decode_all(self.schema_, draws)
 
-    def log_prob(self, X: Any, *, order: Any = None) -> Float64[np.ndarray, "rows"]:
+    def log_prob(
+        self, X: Any, *, order: Any = None, n_orders: int | None = None, seed: int = 0
+    ) -> Float64[np.ndarray, "rows"]:
         """log p(row) in nats, by the chain rule: each cell given those before it.
 
-        `order`: names of columns, others being left out of the row; None is all columns
+        `order`: names of columns, others being left out of the row; None is all columns in several
+            orders, of whose probabilities the mean is taken
+        `n_orders`, `seed`: how many random orders, None for 8; 1 is the columns' own order
 
-        A missing cell is no term. A proper log-probability in every order; orders differ as far as
-        the model's conditionals are not those of one joint distribution, see `order_disagreement`.
+        A missing cell is no term. Each order gives a distribution of rows and so does their mean,
+        which is never below the mean of their log-probabilities. Orders differ as far as the
+        model's conditionals are not those of one joint distribution, see `order_disagreement`.
         """
-        return chain_log_prob(self.model_, self._cells(X), order=order)
+        cells = self._cells(X)
+        return row_log_prob(self.model_, cells, order=order, n_orders=n_orders, seed=seed)
 
     def pseudo_log_likelihood(self, X: Any) -> Float64[np.ndarray, "rows"]:
         """Sum over the cells of a row of log p(cell | all other cells), in nats.
@@ -187,9 +222,9 @@ class JointTable(TableEstimator):
         importances = {"experts": expert_importance(model, cells, name)}
         return faithfulness(model, cells, name, importances=importances, seed=seed)
 
-    def _given(self, given: Any) -> Cells:
+    def _given(self, given: Any) -> GivenCells:
         self._check_fitted()
-        return encode_given(self.schema_, given, unknown=self.unknown)
+        return given_cells(self.schema_, given, unknown=self.unknown)
 
     def _targets(self, targets: Any) -> tuple[str, ...]:
         if targets is None and self.response_ is not None:

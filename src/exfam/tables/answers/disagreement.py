@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
+from scipy.special import logsumexp
 
 from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.tables.answers.distributions import TableModel, cell_log_prob, chain_log_prob
+from exfam.tables.answers.orders import random_orders
 from exfam.tables.data import Cells
 
 
@@ -37,6 +39,14 @@ class OrderDisagreement:
         return self.log_prob.mean(axis=0)
 
     @property
+    def mixed(self) -> Float64[np.ndarray, "rows"]:
+        """log p(row) of the mean over the orders, a distribution as each of them is, in nats.
+
+        Never less than the mean of the row's log p over the orders.
+        """
+        return logsumexp(self.log_prob, axis=1) - math.log(len(self.orders))
+
+    @property
     def row_sd(self) -> Float64[np.ndarray, "rows"]:
         """Standard deviation of each row's log p over the orders, in nats."""
         return self.log_prob.std(axis=1, ddof=1)
@@ -58,10 +68,7 @@ def order_disagreement(
     names = model.schema.targets
     if len(names) < 2:
         raise ExfamError(f"`X` must have columns of several orders, got {names[0]!r} alone.")
-    rng = np.random.default_rng(int(seed))
-    drawn: dict[tuple[str, ...], None] = {}
-    while len(drawn) < min(n_orders, math.factorial(len(names))):
-        drawn[tuple(names[k] for k in rng.permutation(len(names)))] = None
+    drawn = random_orders(names, n_orders=int(n_orders), seed=int(seed))
     log_prob = np.stack([chain_log_prob(model, cells, order=order) for order in drawn], axis=1)
     full = cell_log_prob(model, cells, names)
     gaps = np.full((len(names), len(names)), np.nan)

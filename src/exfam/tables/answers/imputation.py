@@ -9,7 +9,6 @@ from jaxtyping import Bool, Float64, Shaped
 
 from exfam.checks import ExfamError, check_choice, check_inside
 from exfam.families.mixtures import Mixture
-from exfam.tables.answers.conditional import put_values
 from exfam.tables.answers.distributions import TableModel, distribution_blocks
 from exfam.tables.data import (
     LABEL_KINDS,
@@ -19,6 +18,7 @@ from exfam.tables.data import (
     TableSchema,
     as_frame_like,
     decode,
+    put_values,
 )
 
 DECISIONS = ("argmax", "mean", "median")

@@ -9,6 +9,7 @@ from exfam.tables.data.cells import (
     encode_given,
     encode_table,
     encode_values,
+    put_values,
 )
 from exfam.tables.data.frames import RawColumn, RawTable, as_frame_like, has_names, read_table
 from exfam.tables.data.learn import NUMERIC, learn_schema
@@ -34,5 +35,6 @@ __all__ = [
     "has_names",
     "label_array",
     "learn_schema",
+    "put_values",
     "read_table",
 ]

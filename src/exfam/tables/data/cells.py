@@ -161,6 +161,21 @@ def encode_values(
     return code.astype(np.int32), fraction
 
 
+def put_values(
+    cells: Cells,
+    rows: Int64[np.ndarray, " some"],
+    *,
+    schema: TableSchema,
+    column: int,
+    values: Float64[np.ndarray, " some"],
+) -> Cells:
+    """The cells with `values` in some rows of the column of this index, encoded as its tokens."""
+    code, fraction, value = cells.code.copy(), cells.fraction.copy(), cells.value.copy()
+    code[rows, column], fraction[rows, column] = encode_values(schema.columns[column], values)
+    value[rows, column] = values
+    return Cells(code, fraction, value)
+
+
 def decode_all(schema: TableSchema, cells: Cells) -> dict[str, np.ndarray]:
     """All cells as labels and numbers, by column; without the parts of dates."""
     return {
