@@ -6,6 +6,7 @@
     python -m benchmarks.arena --only october october_new   # fields
     python -m benchmarks.arena --only october_ahead         # forecasts of fields
     python -m benchmarks.arena --only october_impute        # imputation of fields
+    python -m benchmarks.arena --only penguins wine         # tables
     python -m benchmarks.arena --contenders efa ease popularity
     python -m benchmarks.arena --page out/arena/arena.md    # tables and a plot of what is there
 
@@ -54,4 +55,18 @@ and whose hidden values they fill in: a tenth, two fifths and four fifths of the
 two fifths of every site's runs of ten times, and of every site one outage of two fifths of the
 time. Settings, and the spread of contenders that give scores only, are learned from a tenth of the
 shown values, hidden in the same way. Tables are in the order of CRPS.
+
+Tables: a label or a number of a row, predicted from its other cells, by a random fifth of the rows
+as test unless remarks say otherwise. Each contender is judged on the same test rows five times:
+complete, with 10, 30 and 50 % of their cells missing at random, and without a third of the columns;
+which are missing is drawn once. Nats are those of the exact probability of the label, or log
+density of the number in its own unit; "error" is the share of wrong labels, of numbers the squared
+error of the mean in units of that of the training mean. exfam has one fit for all five. Rivals
+choose settings, the scale of a number (itself, its square root or logarithm), the temperature of
+labels and a Student t about numbers on a fifth of the training rows, of at most 1,000 rows on each
+fifth in turn, and are then fitted to all. For missing cells they are also fitted to rows with cells
+dropped, and for missing columns to the other columns alone: for each of the five, held-out rows
+with the same cells missing choose the fit and the spread. Missing cells are left to packages that
+take them, else they are filled in by the mean beside a column that marks them. TabPFN and TabICL
+are not among the rivals: their weights are not at hand.
 """

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from exfam.files import atomic_path, write_atomically
 
 # Paragraphs of the arena's text that say how contenders are judged.
-_PROTOCOL = 6
+_PROTOCOL = 7
 
 
 def write_page(path: Path, kinds: Iterable[Kind], rows: Sequence[Row]) -> None:

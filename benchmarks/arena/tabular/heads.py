@@ -2,7 +2,8 @@
 
 Labels have a temperature, and a share of the class frequencies mixed in. Of numbers, about a
 location linear in the output stands a normal distribution or a Student t, whichever has the fewest
-nats; the logarithm of its scale is linear in the output as well.
+nats; the logarithm of its scale is linear in the output as well, and in the logarithm of a spread
+where the outputs have a second column with one.
 """
 
 from dataclasses import dataclass
@@ -75,15 +76,15 @@ class Numbers:
 class NumberHead:
     """Location and logarithm of the scale, linear in standardized outputs, and degrees."""
 
-    line: Float[np.ndarray, "4"]
+    line: Float[np.ndarray, "5"]
     df: float
-    unit: tuple[float, float]
+    unit: tuple[np.ndarray, np.ndarray]
     scale: Scale
     residuals: Float[np.ndarray, "residuals"]
     nats: float = np.nan
 
-    def distribution(self, outputs: Float[np.ndarray, "rows"]) -> Numbers:
-        on_scale = _student(self.line, (outputs - self.unit[0]) / self.unit[1], self.df)
+    def distribution(self, outputs: Outputs) -> Numbers:
+        on_scale = _student(self.line, (_two(outputs) - self.unit[0]) / self.unit[1], self.df)
         return Numbers(on_scale, self.scale, self.residuals)
 
     def described(self) -> dict[str, Any]:
@@ -117,19 +118,16 @@ def fit_label_head(
 
 
 def fit_number_head(
-    outputs: Float[np.ndarray, "rows"], response: Float[np.ndarray, "rows"], scale: Scale
+    outputs: Outputs, response: Float[np.ndarray, "rows"], scale: Scale
 ) -> NumberHead:
     """The least nats on these rows; slopes are as if normal about a constant scale."""
-    aim = scale.to(response)
-    step = max(1, len(aim) // _MOST_ROWS)
-    unit = float(outputs.mean()), max(float(outputs.std()), 1e-9)
+    aim, outputs = scale.to(response), _two(outputs)
+    unit = outputs.mean(0), np.maximum(outputs.std(0), 1e-9)
     own = (outputs - unit[0]) / unit[1]
-    slope = float((own * (aim - aim.mean())).mean()) if outputs.std() > 1e-9 else 0.0
-    rest = max(float((aim - aim.mean() - slope * own).std()), 1e-6)
-    start = np.array([aim.mean(), slope, np.log(rest), 0.0])
-    prior = np.array([rest, rest, 1.0, 0.3])
+    start, prior = _start(aim, own[:, 0])
+    step = max(1, len(aim) // _MOST_ROWS)
 
-    def loss(line: Float[np.ndarray, "4"], df: float) -> float:
+    def loss(line: Float[np.ndarray, "5"], df: float) -> float:
         nats = -_student(line, own[::step], df).log_prob(aim[::step]).mean()
         return float(nats + np.square((line - start) / prior).sum() / 2 / len(own[::step]))
 
@@ -144,6 +142,21 @@ def fit_number_head(
     return NumberHead(best.x, df, unit, scale, np.quantile(residuals, ranks), float(nats))
 
 
-def _student(line: np.ndarray, own: np.ndarray, df: float) -> StudentT:
-    spread = np.exp(np.clip(line[2] + line[3] * np.clip(own, -4, 4), -30, 30))
-    return StudentT(line[0] + line[1] * own, spread, df)
+def _start(
+    aim: Float[np.ndarray, "rows"], own: Float[np.ndarray, "rows"]
+) -> tuple[Float[np.ndarray, "5"], Float[np.ndarray, "5"]]:
+    """The least squares line and its residuals' spread, and how far from there numbers may be."""
+    slope = float((own * (aim - aim.mean())).mean())
+    rest = max(float((aim - aim.mean() - slope * own).std()), 1e-6)
+    start = np.array([aim.mean(), slope, np.log(rest), 0.0, 0.0])
+    return start, np.array([rest, rest, 1.0, 0.3, 0.3])
+
+
+def _two(outputs: Outputs) -> Float[np.ndarray, "rows 2"]:
+    """Locations and logarithms of spreads, which are equal where there are none."""
+    return outputs if outputs.ndim == 2 else np.stack([outputs, np.zeros_like(outputs)], axis=1)
+
+
+def _student(line: Float[np.ndarray, "5"], own: Float[np.ndarray, "rows 2"], df: float) -> StudentT:
+    log_spread = line[2] + np.clip(own, -4, 4) @ line[3:]
+    return StudentT(line[0] + line[1] * own[:, 0], np.exp(np.clip(log_spread, -30, 30)), df)

@@ -9,7 +9,7 @@ from benchmarks.arena.tabular.choosing import Learned, Learning, fitting
 from benchmarks.arena.tabular.coding import learn_coder
 from benchmarks.arena.tabular.data import Rows
 
-MOST_TREES, PATIENCE = 1_000, 30
+MOST_TREES, PATIENCE = 1_500, 30
 RATE = 0.06
 # What a probability is at least before its logarithm.
 _LEAST = 1e-12
@@ -91,6 +91,15 @@ def learn_xgboost(rows: Rows, given: Learning) -> Learned:
 
 
 def learn_catboost(rows: Rows, given: Learning) -> Learned:
+    return _catboost(rows, given, _CATBOOST_LOSS.get(given.n_labels, "MultiClass"))
+
+
+def learn_catboost_normal(rows: Rows, given: Learning) -> Learned:
+    """Location and logarithm of the spread of a normal distribution."""
+    return _catboost(rows, given, "RMSEWithUncertainty")
+
+
+def _catboost(rows: Rows, given: Learning, loss: str) -> Learned:
     import catboost
 
     texts = learn_coder(rows.cells).texts
@@ -105,7 +114,7 @@ def learn_catboost(rows: Rows, given: Learning) -> Learned:
         **given.settings,
         iterations=given.size or most_trees(given),
         learning_rate=RATE,
-        loss_function=_CATBOOST_LOSS.get(given.n_labels, "MultiClass"),
+        loss_function=loss,
         random_seed=given.seed,
         thread_count=1,
         verbose=False,
@@ -165,6 +174,11 @@ def _of_margins(raw: np.ndarray, given: Learning) -> np.ndarray:
     return np.stack([np.zeros_like(raw), raw], axis=1) if given.n_labels == 2 else raw
 
 
+def _with_labels(data: Any) -> str | None:
+    """Why the data cannot have a spread, if so."""
+    return None if data.labels is None else "labels have no spread"
+
+
 _CATBOOST_LOSS = {None: "RMSE", 2: "Logloss"}
 LIGHTGBM = (
     {"num_leaves": 7, "min_data_in_leaf": 10, "feature_fraction": 0.8},
@@ -191,6 +205,13 @@ CONTENDERS = {
     ),
     "catboost": Contender(
         label="CatBoost", fit=fitting(learn_catboost, CATBOOST), is_random=True, needs="catboost"
+    ),
+    "catboost-normal": Contender(
+        label="CatBoost with spread",
+        fit=fitting(learn_catboost_normal, CATBOOST),
+        is_random=True,
+        needs="catboost",
+        unsuited=_with_labels,
     ),
     "histogram-trees": Contender(
         label="HistGradientBoosting", fit=fitting(learn_histograms, HISTOGRAMS), is_random=True
