@@ -65,7 +65,7 @@ def test_equal_groups_are_in_one_part_and_new_labels_are_left_out():
     names = pd.DataFrame({"x": [1.0, 2, 3, 4], "y": ["a", "b", "a", "c"]})
     by_x = split_table(Table(names, "y", labels=True), test=lambda frame: frame.x > 2)
     assert by_x.labels.tolist() == ["a", "b"] and by_x.test.response.tolist() == [0]
-    assert by_x.left_out == {"test": 1}
+    assert by_x.left_out == 1
 
 
 def test_large_tables_are_cut():
@@ -215,4 +215,7 @@ def test_tables_have_columns_for_each_task(tmp_path, monkeypatch):
     assert all(task in names for task in TASKS if task != COMPLETE)
     cells = table(rows, kind, "simulated_tables")
     assert all(len(row) == len(names) for row in cells)
-    assert "one of 3 labels" in describe(rows, kind, "simulated_tables")
+    text = describe(rows, kind, "simulated_tables")
+    assert "one of 3 labels" in text and "Left out" not in text
+    rows[0]["data"]["new_labels"] = 5
+    assert "5 test rows with labels" in describe(rows, kind, "simulated_tables")

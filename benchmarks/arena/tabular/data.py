@@ -1,7 +1,6 @@
 """Tables with a response, and the cells of rows that tasks hide."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,14 +48,14 @@ class TableData:
     """A table, split. `labels`: of the response's codes, None where it is a number.
 
     `ordered`: whether labels are numbers in order
-    `left_out`: rows of the test part whose label training lacks
+    `left_out`: how many test rows are left out since training lacks their labels
     """
 
     train: Rows
     test: Rows
     labels: Shaped[np.ndarray, "labels"] | None = None
     ordered: bool = False
-    left_out: Mapping[str, int] = field(default_factory=dict)
+    left_out: int = 0
 
     @property
     def n_items(self) -> int:
@@ -78,7 +77,8 @@ class TableData:
             "n_items": self.n_items,
             "groups": {name: len(part) for name, part in parts.items()},
             "elements": {name: int(part.cells.count().sum()) for name, part in parts.items()},
-            "left_out": dict(self.left_out),
+            "left_out": {},
+            "new_labels": self.left_out,
             "n_labels": self.n_labels,
             "ordered": self.ordered,
             "missing_columns": self.missing,

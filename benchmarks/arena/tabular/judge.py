@@ -38,9 +38,11 @@ def _describe(data: Mapping[str, Any]) -> str:
     response = f"one of {n_labels} labels" if n_labels else "a number"
     in_order = " in order" if data["ordered"] else ""
     gone = ", ".join(data["missing_columns"])
+    n_new = data["new_labels"]
+    left_out = f" Left out are {n_new} test rows with labels that training lacks." if n_new else ""
     return (
         f"Items are columns, groups rows, elements cells that are there; the response is "
-        f"{response}{in_order}. Columns missing in the last task: {gone}."
+        f"{response}{in_order}. Columns missing in the last task: {gone}.{left_out}"
     )
 
 

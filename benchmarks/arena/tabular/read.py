@@ -85,7 +85,7 @@ def as_table_data(
         test=Rows(cells[1][is_old], codes[1]),
         labels=labels,
         ordered=labels.dtype.kind in "if" and len(labels) > 2,
-        left_out={"test": int((~is_old).sum())},
+        left_out=int((~is_old).sum()),
     )
 
 
