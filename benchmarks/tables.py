@@ -105,7 +105,7 @@ def masked_table(threads: int, seed: int) -> Any:
     from exfam import MaskedTableClassifier
 
     torch.set_num_threads(threads)
-    return MaskedTableClassifier(seed=seed, progress=False)
+    return MaskedTableClassifier(base="none", seed=seed, progress=False)
 
 
 def lightgbm(threads: int, seed: int) -> Any:

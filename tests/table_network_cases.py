@@ -113,7 +113,7 @@ def parameters(**changes):
     """A small estimator whose recipe is open."""
     sizes = {"embed_dim": 8, "n_heads": 2, "n_layers": 1, "feed_forward_dim": 6, "dropout": 0.0}
     steps = {"learning_rate": 1e-2, "weight_decay": 0.0, "batch_size": 32, "max_epochs": 4}
-    given = {"response_share": None, "progress": False, **sizes, **steps}
+    given = {"base": "none", "response_share": None, "progress": False, **sizes, **steps}
     return MaskedTableClassifier(**{**given, **changes})
 
 

@@ -66,7 +66,7 @@ def test_tables_decide_by_the_median():
     random = np.random.default_rng(0)
     table = pd.DataFrame({"x": random.normal(size=60)})
     price = np.exp(table["x"].to_numpy() + random.standard_t(4, 60))
-    model = MaskedTableRegressor(max_epochs=2, family="log-student-t", progress=False)
+    model = MaskedTableRegressor(base="none", max_epochs=2, family="log-student-t", progress=False)
     predicted = model.fit(table, price).predict(table)
     np.testing.assert_allclose(predicted, model.predict_dist(table).quantile(0.5))
     assert np.isfinite(model.score(table, price)) and np.isfinite(model.log_score(table, price))

@@ -39,7 +39,12 @@ new, truth = simulate_cars(1000, seed=1)
 # whole rows, and one to rows of which half the cells are hidden.
 
 model = MaskedTableClassifier(
-    kinds={"condition": LABELS}, ordinal=True, extra_masking=1.0, max_epochs=15, progress=False
+    base="none",
+    kinds={"condition": LABELS},
+    ordinal=True,
+    extra_masking=1.0,
+    max_epochs=15,
+    progress=False,
 ).fit(cars, pd.Series(condition, name="condition"))
 random = np.random.default_rng(0)
 trees = {

@@ -19,10 +19,11 @@ from exfam.tables.estimator.plan import split_rows
 
 HEADER = ("age", "km", "fuel", "price", "sold")
 TINY = (
-    "--embed-dim", "4", "--n-heads", "2", "--head-dim", "2", "--ordinal", "true",
-    "--extra-masking", "0.5", "--max-epochs", "2",
+    "--base", "none", "--embed-dim", "4", "--n-heads", "2", "--head-dim", "2", "--ordinal",
+    "true", "--extra-masking", "0.5", "--max-epochs", "2",
 )  # fmt: skip
 LEAN = {
+    "base": "none",
     "embed_dim": 4, "n_heads": 2, "head_dim": 2, "ordinal": True, "extra_masking": 0.5,
     "max_epochs": 2, "progress": True,
 }  # fmt: skip
@@ -142,7 +143,7 @@ def test_scores_of_training_rows_are_called_so(run, folder, tmp_path):
 def test_trials_and_columns_of_names_are_reported(run, tmp_path):
     rows = [[*row, f"car {k}"] for k, row in enumerate(cars(60, 2))]
     file = write_csv(tmp_path / "r.csv", rows, (*HEADER, "name"))
-    quick = [*TINY[:6], "--extra-masking", "0", "--max-epochs", "1", "--target", "ordinal"]
+    quick = [*TINY[:8], "--extra-masking", "0", "--max-epochs", "1", "--target", "ordinal"]
     kinds = ["--kinds", "{sold: [no, yes], fuel: [diesel, petrol, electric]}"]
     status, _, err = run("fit", file, *CLASSIFIER, *kinds, *quick, "-o", tmp_path / "m")
     assert status == 0, err

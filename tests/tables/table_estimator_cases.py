@@ -16,6 +16,7 @@ EVERY = pytest.mark.parametrize("kind", KINDS)
 WITH_RESPONSE = pytest.mark.parametrize("kind", SUPERVISED)
 # Small and fixed: nothing is chosen by validation.
 SMALL = {
+    "base": "none",
     "ordinal": True,
     "extra_masking": 0.0,
     "embed_dim": 8,

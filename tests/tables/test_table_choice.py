@@ -212,7 +212,8 @@ X, Y = noisy_rows(60, 0)
 
 
 def regressor(y=Y, max_epochs=2, **parameters):
-    return MaskedTableRegressor(max_epochs=max_epochs, progress=False, **parameters).fit(X, y)
+    given = {"base": "none", "max_epochs": max_epochs, "progress": False, **parameters}
+    return MaskedTableRegressor(**given).fit(X, y)
 
 
 def test_an_overfitted_distribution_is_widened():

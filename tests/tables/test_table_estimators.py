@@ -235,7 +235,7 @@ def test_fits_find_what_is_there():
     """Seeded: better than the marginal distribution on rows that were not fitted."""
     frame, hidden = table_frame(n=300, seed=2)
     new, hidden_new = table_frame(n=200, seed=3)
-    quick = {"kinds": {"visits": "count"}, "ordinal": True, "extra_masking": 0.0}
+    quick = {"base": "none", "kinds": {"visits": "count"}, "ordinal": True, "extra_masking": 0.0}
     quick |= {"max_epochs": 15, "progress": False}
     classifier = MaskedTableClassifier(**quick).fit(frame, hidden > 0)
     assert classifier.score(new, hidden_new > 0) > 0.75

@@ -149,7 +149,7 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
 
     >>> table = {"sky": ["clear", "clouds"] * 10, "hour": [6.0, 18.0, 12.0, 9.0] * 5}
     >>> wet = ["dry", "wet"] * 10
-    >>> model = MaskedTableClassifier(max_epochs=5, progress=False).fit(table, wet)
+    >>> model = MaskedTableClassifier(progress=False).fit(table, wet)
     >>> model.predict({"sky": ["clouds", None], "hour": [12.0, 6.0]})[0]
     'wet'
     """
@@ -253,7 +253,7 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
 
     >>> table = {"rooms": [1, 2, 3, 4] * 5, "garden": [True, False] * 10}
     >>> price = [100.0, 150.0, 210.0, 240.0] * 5
-    >>> model = MaskedTableRegressor(max_epochs=5, progress=False).fit(table, price)
+    >>> model = MaskedTableRegressor(progress=False).fit(table, price)
     >>> model.predict_dist({"rooms": [2, None], "garden": [None, True]}).interval(0.9)[0].shape
     (2,)
     """

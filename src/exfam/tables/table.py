@@ -22,7 +22,6 @@ from exfam.tables.answers.conditional import (
 )
 from exfam.tables.answers.disagreement import OrderDisagreement, order_disagreement
 from exfam.tables.answers.distributions import (
-    TableModel,
     checked_columns,
     independent_columns,
     pseudo_terms,
@@ -30,6 +29,13 @@ from exfam.tables.answers.distributions import (
 from exfam.tables.answers.imputation import TableImputation, impute, imputed_table
 from exfam.tables.answers.orders import row_log_prob
 from exfam.tables.answers.similarity import ColumnSimilarity, column_similarity
+from exfam.tables.base.contributions import (
+    ContributionSummary,
+    TableContributions,
+    cell_contributions,
+    importance,
+    summarize,
+)
 from exfam.tables.data import Cells, decode_all, read_table
 from exfam.tables.estimator.base import TableEstimator
 from exfam.tables.estimator.given import read_given, read_weight
@@ -43,6 +49,7 @@ from exfam.tables.experts.table_attention import (
     table_attention,
 )
 from exfam.tables.networks.linear import LinearTableNetwork
+from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.shift.report import ShiftReport, shift_report
 
 
@@ -152,14 +159,15 @@ class JointTable(TableEstimator):
         Expert weights are those of a linear network alone. Columns' own distributions are those
         that fit the training rows, or the model's own if it was fitted with extra_masking=1.0.
         """
-        model = self.model_
         name = self.response_ if target is None else target
         weights: Callable[[Cells], np.ndarray] | None = None
-        if name is not None and isinstance(model.network, LinearTableNetwork):
-            weights = partial(model.expert_weights, target=self.schema_.index(name))
+        attention = self.members_[0] if self.members_ else None
+        if name is not None and attention and isinstance(attention.network, LinearTableNetwork):
+            weights = partial(attention.expert_weights, target=self.schema_.index(name))
         before, after = (self._cells(table) for table in (train, new))
-        marginals: TableModel = model
-        if self.recipe_.extra_masking != 1.0 and before.present.any(0).all():
+        model = marginals = self.model_
+        hides = self.recipe_ is None or self.recipe_.extra_masking == 1.0
+        if not hides and before.present.any(0).all():
             marginals = independent_columns(before, schema=self.schema_, families=self.families_)
         return shift_report(
             model, before, after, target=name, weights=weights, marginals=marginals, level=level
@@ -170,7 +178,13 @@ class JointTable(TableEstimator):
 
         Raises ExfamError for an encoding without vectors.
         """
-        vectors = self.model_.network.tokens.positions.detach().double().cpu().numpy()
+        vectors = (
+            self._attention("vectors of columns")
+            .network.tokens.positions.detach()
+            .double()
+            .cpu()
+            .numpy()
+        )
         if not vectors.any():
             raise ExfamError(
                 "`encoding` must give columns vectors to compare, 'learned' or 'sinusoidal', got "
@@ -187,22 +201,36 @@ class JointTable(TableEstimator):
 
         In its own column a target sees its MASK token; absent cells have weight 0.
         """
-        return table_attention(self.model_, self._cells(X), term=term, member=member)
+        attention = self._attention("attention between columns")
+        return table_attention(attention, self._cells(X), term=term, member=member)
 
-    def experts(self, X: Any, targets: Any = None, *, member: Any = 0) -> TableExperts:
-        """The weight and contribution of each cell to the outputs of each target, exactly.
+    def experts(
+        self, X: Any, targets: Any = None, *, member: Any = 0
+    ) -> TableExperts | TableContributions:
+        """What each cell adds to the outputs of each target, exactly.
+
+        Of a base, `TableContributions`; of the attention network of base="none", the weight and the
+        contribution of each expert, of one `member` of an ensemble.
 
         `targets`: names of columns; None is the response, or all columns without one
 
         All rows at once: give some hundreds. Raises ExfamError for a deep network.
         """
-        attention = attention_of_table(self.model_, member=member)
-        return attention.explained(self._cells(X), self._targets(targets))
+        cells, names = self._cells(X), self._targets(targets)
+        if self.base_ is not None:
+            return cell_contributions(self.base_, cells, names)
+        return attention_of_table(self.model_, member=member).explained(cells, names)
 
-    def explain(self, X: Any, targets: Any = None, *, member: Any = 0) -> ExpertSummary:
-        """Means over the rows of `X` of what each column's expert does, as in `experts`."""
-        attention = attention_of_table(self.model_, member=member)
-        return summarize_experts(attention, self._cells(X), self._targets(targets))
+    def explain(
+        self, X: Any, targets: Any = None, *, member: Any = 0
+    ) -> ExpertSummary | ContributionSummary:
+        """Means over the rows of `X` of what each column adds, as in `experts`."""
+        cells, names = self._cells(X), self._targets(targets)
+        if not len(cells):
+            raise DataError("`X` must have at least one row, got none.")
+        if self.base_ is not None:
+            return summarize(self.base_, cells, names)
+        return summarize_experts(attention_of_table(self.model_, member=member), cells, names)
 
     def faithfulness(
         self, X: Any, y: Any = None, *, target: str | None = None, seed: int = 0
@@ -219,8 +247,20 @@ class JointTable(TableEstimator):
         if name is None:
             raise ExfamError("`target` must name a column where there is no response, got None.")
         cells = self._cells(X, y)
-        importances = {"experts": expert_importance(model, cells, name)}
+        if self.base_ is not None:
+            importances = {"experts": importance(self.base_, cells, name)}
+        else:
+            importances = {"experts": expert_importance(model, cells, name)}
         return faithfulness(model, cells, name, importances=importances, seed=seed)
+
+    def _attention(self, what: str) -> MaskedTableModel:
+        self._check_fitted()
+        if not self.members_:
+            raise ExfamError(
+                f"`base` must be 'none' for {what}, got a model with a base, which has no "
+                "attention network. Fit with base='none'."
+            )
+        return self.members_[0]
 
     def _given(self, given: Any) -> GivenCells:
         self._check_fitted()
@@ -245,7 +285,7 @@ class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
     Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
 
     >>> table = {"sky": ["clear", "clouds"] * 10, "celsius": [21.0, 12.0, 25.0, 14.0] * 5}
-    >>> model = MaskedTable(max_epochs=5, progress=False).fit(table)
+    >>> model = MaskedTable(progress=False).fit(table)
     >>> model.conditional(["sky"], given={"celsius": 13.0}).probs("sky").shape
     (1, 2)
     """

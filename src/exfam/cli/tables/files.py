@@ -170,5 +170,5 @@ def table_facts(model: Any) -> dict[str, Any]:
             for column, family in columns
             if column.labels is None and not column.binned
         },
-        "recipe": asdict(model.recipe_),
+        "recipe": None if model.recipe_ is None else asdict(model.recipe_),
     }

@@ -20,12 +20,18 @@ from exfam.estimator.seen import Overlap, Seen, overlap
 from exfam.families import Family, family_from_config, family_to_config
 from exfam.groups.arrange import row_hashes
 from exfam.tables import data
+from exfam.tables.answers.distributions import TableModel
+from exfam.tables.base.stored import within
+from exfam.tables.base.table_base import TableBase
 from exfam.tables.estimator.choice import Trial, best_recipe, fit_table, recipes_of
 from exfam.tables.estimator.declarations import (
+    TableBaseParameters,
     TableColumnKinds,
+    TableFit,
     TableModelParameters,
     TableTraining,
 )
+from exfam.tables.estimator.fit_base import base_fits, fit_table_base
 from exfam.tables.estimator.given import (
     GivenTables,
     is_several,
@@ -53,21 +59,29 @@ from exfam.training.history import History
 
 
 class TableEstimator(
-    TableColumnKinds, TableModelParameters, TableTraining, Estimator, BaseEstimator, ABC
+    TableColumnKinds,
+    TableModelParameters,
+    TableBaseParameters,
+    TableTraining,
+    TableFit,
+    Estimator,
+    BaseEstimator,
+    ABC,
 ):
     """Estimators of p(cell | the other cells of its row that are there)."""
 
     unlabeled: str = attribute()
     response_share: float | None = attribute()
 
+    base_: TableBase | None = attribute()
     members_: list[MaskedTableModel] = attribute()
     schema_: data.TableSchema = attribute()
     families_: tuple[Family, ...] = attribute()
-    settings_: TableSettings = attribute()
+    settings_: TableSettings | None = attribute()
     response_: str | None = attribute()
     tables_: tuple[tuple[str, ...], ...] = attribute()
     histories_: list[History] = attribute()
-    recipe_: Recipe = attribute()
+    recipe_: Recipe | None = attribute()
     missing_share_: float = attribute()
     most_missing_: float = attribute()
     trials_: tuple[Trial, ...] = attribute()
@@ -80,10 +94,10 @@ class TableEstimator(
         return tags
 
     @property
-    def model_(self) -> MaskedTableModel:
-        """The fitted model: all members of the ensemble."""
+    def model_(self) -> TableModel:
+        """The fitted model: the base, or all members of an ensemble of attention networks."""
         self._check_fitted()
-        return self.members_[0]
+        return self.members_[0] if self.base_ is None else self.base_
 
     @property
     def vocabulary_(self) -> dict[str, np.ndarray]:
@@ -127,14 +141,26 @@ class TableEstimator(
         plan = self._plan(given, response, schema, validation, checkpoint)
         # A fit that fails must not leave the last one's members beside this one's schema.
         self.__dict__.pop("members_", None)
-        model, history, self.trials_ = fit_table(self, plan)
-        self.recipe_ = best_recipe(self.trials_) if self.trials_ else recipes_of(self, plan)[0]
-        self.schema_, self.families_, self.settings_ = schema, plan.families, model.network.settings
+        members = self._fit_base(plan) if base_fits(self, plan) else self._fit_attention(plan)
+        self.schema_ = schema
         self.response_ = None if response is None else response.name
         self.tables_ = tuple(table.names for table in given.tables)
         missing = missing_shares(given.tables, self.features_)
         self.missing_share_, self.most_missing_ = float(missing.mean()), float(missing.max())
-        self.histories_, self.members_ = [history], [model]
+        self.members_ = members
+
+    def _fit_base(self, plan: TablePlan) -> list[MaskedTableModel]:
+        self.base_ = fit_table_base(self, plan)
+        self.families_, self.settings_, self.recipe_ = self.base_.families, None, None
+        self.histories_, self.trials_ = [], ()
+        return []
+
+    def _fit_attention(self, plan: TablePlan) -> list[MaskedTableModel]:
+        model, history, self.trials_ = fit_table(self, plan)
+        self.recipe_ = best_recipe(self.trials_) if self.trials_ else recipes_of(self, plan)[0]
+        self.families_, self.settings_ = plan.families, model.network.settings
+        self.base_, self.histories_ = None, [history]
+        return [model]
 
     def _plan(
         self,
@@ -235,29 +261,32 @@ class TableEstimator(
             "columns": [column | {"labels": None} for column in schema["columns"]],
             "dates": schema["dates"],
             "families": [family_to_config(family) for family in self.families_],
-            "settings": asdict(self.settings_),
+            "settings": None if self.settings_ is None else asdict(self.settings_),
             "response": self.response_,
             "tables": [list(names) for names in self.tables_],
             "feature_names": getattr(self, "feature_names_in_", np.array([])).tolist(),
             "missing_share": self.missing_share_,
             "most_missing": self.most_missing_,
-            "recipe": asdict(self.recipe_),
+            "recipe": None if self.recipe_ is None else asdict(self.recipe_),
             "trials": [asdict(trial) for trial in self.trials_],
+            "base": None,
         }
-        return config, {}
+        if self.base_ is None:
+            return config, {}
+        config["base"], arrays = self.base_.to_state()
+        return config, {f"base.{name}": torch.from_numpy(a) for name, a in arrays.items()}
 
     def _restore(self, config: Any, tensors: Any, vocabulary: Any) -> None:
         columns = [c | {"labels": vocabulary.get(c["name"])} for c in config["columns"]]
         self.schema_ = data.TableSchema.from_config({**config, "columns": columns})
         self.families_ = tuple(family_from_config(family) for family in config["families"])
         check_label_families(self.schema_, self.families_)
-        self.settings_ = with_types(TableSettings(**from_plain(config["settings"])))
         self.response_ = config["response"]
         self.tables_ = tuple(tuple(names) for names in config["tables"])
         # Older files lack them; then nothing is far more.
         self.missing_share_ = float(config.get("missing_share", 1.0))
         self.most_missing_ = float(config.get("most_missing", 1.0))
-        self.recipe_ = with_types(Recipe(**config["recipe"]))
+        self._restore_model(config, tensors)
         self.trials_ = tuple(
             Trial(**{**trial, "recipe": Recipe(**trial["recipe"])}) for trial in config["trials"]
         )
@@ -265,6 +294,20 @@ class TableEstimator(
         if config["feature_names"]:
             self.feature_names_in_ = np.array([str(n) for n in config["feature_names"]], object)
 
+    def _restore_model(self, config: Any, tensors: Any) -> None:
+        if "base" not in config:  # older versions had none
+            self.base = self.parameters_["base"] = "none"
+        self.base_, self.settings_, self.recipe_ = None, None, None
+        if (base := config.get("base")) is not None:
+            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+            own = within(arrays, "base.")
+            self.base_ = TableBase.from_state(self.schema_, self.families_, base, own)
+            self.members_, self.histories_ = [], []
+            return
+        self.settings_ = with_types(TableSettings(**from_plain(config["settings"])))
+        self.recipe_ = with_types(Recipe(**config["recipe"]))
+
     def _restored_member(self, config: Any) -> MaskedTableModel:
+        assert self.settings_ is not None
         own, generator = (self.schema_, self.settings_), torch.Generator().manual_seed(0)
         return build_masked_table(*own, families=self.families_, cells=None, generator=generator)

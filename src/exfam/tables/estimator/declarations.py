@@ -76,7 +76,29 @@ class TableColumnKinds(Declared, section="Columns of a table"):
     )
 
 
-class TableModelParameters(Declared, section="Model"):
+class TableBaseParameters(Declared, section="Model"):
+    """What a column is predicted by."""
+
+    base: str = parameter(
+        Choice(("auto", "none")),
+        '"auto": penalised linear predictors of all other cells, of which any may be missing, a '
+        "network that corrects them from zero, and boosted trees, pooled as held-out rows say; "
+        '"none": the attention network of the paper, which is what there is with `families`, '
+        'numeric="binned" or a response of another family than Student\'s t as well',
+        default="auto",
+    )
+    fast: bool = parameter(
+        Flag(), "leaves out the network of the base: linear predictors and trees", default=False
+    )
+    in_order: bool = parameter(
+        Flag(),
+        "whether rows are in the order of time: whole stretches of them are then held out, so "
+        "that the base is as sure of itself as later rows allow. Rows with dates always are",
+        default=False,
+    )
+
+
+class TableModelParameters(Declared, section='Model: the attention network, with base="none"'):
     """The network, and what it hides in training."""
 
     network: str = parameter(
@@ -124,7 +146,7 @@ class TableModelParameters(Declared, section="Model"):
     )
 
 
-class TableTraining(Declared, section="Training"):
+class TableTraining(Declared, section='Training: of the attention network, with base="none"'):
     """Training by AdamW."""
 
     learning_rate: float | str = parameter(
@@ -161,30 +183,35 @@ class TableTraining(Declared, section="Training"):
         "deep network 2",
         default="auto",
     )
-    validation_fraction: float = parameter(
-        Fraction(),
-        "share of the rows held out to choose the best epoch; without any, all steps are taken",
-        default=0.0,
-    )
     ensemble: int = parameter(
         Whole(), "networks side by side, whose probabilities are averaged", default=1
+    )
+
+
+class TableFit(Declared, section="Training"):
+    """What every fit takes."""
+
+    validation_fraction: float = parameter(
+        Fraction(),
+        "share of the rows held out to choose by; 0: the base holds out folds, and the attention "
+        "network takes all steps",
+        default=0.0,
     )
     seed: int = parameter(
         SEED, "of the initial weights, the batches and what is held out", default=0
     )
-    device: str = parameter(Text(), '"cpu", "cuda", or "auto": CUDA if present', default="cpu")
+    device: str = parameter(
+        Text(),
+        'where an attention network is fitted: "cpu", "cuda", or "auto": CUDA if present',
+        default="cpu",
+    )
     progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)
 
 
-class ResponseParameters(Declared):
+class ResponseParameters(Declared, section='Model: the attention network, with base="none"'):
     """The response beside the other columns."""
 
     extra_masking: float | str = parameter(default="auto")
-    validation_fraction: float = parameter(
-        text="share of the rows with a response held out to choose the best epoch; without any, "
-        "all steps are taken",
-        default=0.0,
-    )
     response_share: float | None = parameter(
         OrNone(Fraction()),
         "of the weight of a training row's targets, the response's; None weighs all targets alike",

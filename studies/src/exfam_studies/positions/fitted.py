@@ -104,7 +104,7 @@ def run(options: Options) -> list[Row]:
 def parameters(row: Row, options: Options) -> Mapping[str, Any]:
     """The settings of a row's model that differ from the defaults."""
     kind, _, direction = row.task.partition("-")
-    model: Any = MaskedTableClassifier(**TABLE_SETTINGS)
+    model: Any = MaskedTableClassifier(base="none", **TABLE_SETTINGS)
     if kind in GROUPS:
         model = EFA(**_group_parameters(kind, direction))
     return {**changed_parameters(model), "encoding": str(row.settings["encoding"])}
@@ -208,7 +208,9 @@ def _table_task(options: Options) -> _Task:
     kinds = {column: cars.levels[column] for column in cars.train}
 
     def fit(encoding: str, seed: int) -> Measured:
-        model = MaskedTableClassifier(**training, kinds=kinds, encoding=encoding, seed=seed)
+        model = MaskedTableClassifier(
+            base="none", **training, kinds=kinds, encoding=encoding, seed=seed
+        )
         model.fit(x, y, validation=(own_x, own_y))
         attention = model.position_attention({**own_x, str(model.response_): own_y}).mean
         test, validation = model.log_score(cars.test, cars.test_y), model.log_score(own_x, own_y)
@@ -216,6 +218,6 @@ def _table_task(options: Options) -> _Task:
         steps = {"steps": history.steps}
         return Measured(nats, {"attention": attention}, steps, history.cpu_seconds)
 
-    model, n = MaskedTableClassifier(**training), len(cars.train) + 1
+    model, n = MaskedTableClassifier(base="none", **training), len(cars.train) + 1
     weights = encoding_weights
     return _Task(default=model.encoding, fit=fit, model=model, n_positions=n, weights=weights)

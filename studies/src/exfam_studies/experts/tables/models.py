@@ -57,7 +57,7 @@ def fit_masked(
         # Only labels in order can be declared before they are seen.
         kinds["y"] = levels
     estimator = MaskedTableClassifier if classes else MaskedTableRegressor
-    model: Any = estimator(kinds=kinds, seed=seed, progress=False, **settings)
+    model: Any = estimator(base="none", kinds=kinds, seed=seed, progress=False, **settings)
     model.fit(dict(table.train), table.train_y if classes else table.y_numbers)
 
     def predict(columns: Columns) -> Predicted:

@@ -1,0 +1,192 @@
+"""Cells as numbers: robust units, steps between quantiles, one indicator per label."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from exfam.tables.data import Cells, TableSchema
+
+# From the 10th to the 90th percentile a Gaussian has 2.56 standard deviations.
+_SPREADS_BETWEEN = 2.56
+# Beyond so many spreads numbers grow as their logarithm.
+_FAR = 2.0
+# All of so few distinct values are edges; of more, those that hold a share of the rows are.
+_FEW_VALUES, _SPIKE = 13, 1 / 12
+_MOST_BINS, _ROWS_PER_BIN = 12, 25
+# Labels beyond so many share one indicator.
+_MOST_LABELS = 40
+
+Rows = Float64[np.ndarray, "rows"]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCode:
+    """How the cells of one column become numbers, learned from training rows.
+
+    `labels`: of labels, the codes that have an indicator of their own; all others share the last
+    `center`, `spread`: of numbers, the median and a robust standard deviation
+    `edges`: of numbers, where the effect of a column may bend, in that unit
+    """
+
+    labels: Int64[np.ndarray, " labels"] | None
+    center: float = 0.0
+    spread: float = 1.0
+    edges: Float64[np.ndarray, " edges"] | None = None
+
+    @property
+    def n_numbers(self) -> int:
+        return 1 if self.labels is None else len(self.labels) + 1
+
+    @property
+    def n_features(self) -> int:
+        """Those of `features`: numbers, steps between edges, and whether the cell is missing."""
+        return self.n_numbers + 1 + (0 if self.edges is None else max(0, len(self.edges) - 1))
+
+    def numbers(self, value: Rows) -> Float64[np.ndarray, "rows numbers"]:
+        """The cells as numbers, NaN where missing."""
+        if self.labels is None:
+            return squashed((value - self.center) / self.spread)[:, None]
+        indicators = np.column_stack([value == label for label in self.labels]).astype(float)
+        indicators = np.column_stack([indicators, 1.0 - indicators.sum(1)])
+        return np.where(np.isnan(value)[:, None], np.nan, indicators)
+
+    def steps(self, number: Rows) -> Float64[np.ndarray, "rows steps"]:
+        """How far each step between two edges has been taken, less one half."""
+        edges = self.edges
+        if edges is None or len(edges) < 2:
+            return np.empty((len(number), 0))
+        share = (number[:, None] - edges[:-1]) / np.diff(edges)
+        return np.clip(share, 0.0, 1.0) - 0.5
+
+
+def squashed(unit: np.ndarray) -> np.ndarray:
+    """Numbers in units of their spread; beyond 2, 2 plus the logarithm of 1 + what is beyond."""
+    beyond = np.log1p(np.maximum(np.abs(unit) - _FAR, 0.0))
+    return np.sign(unit) * (np.minimum(np.abs(unit), _FAR) + beyond)
+
+
+def learn_column(value: Rows, *, is_label: bool) -> ColumnCode:
+    """The code of one column from training cells, NaN where missing."""
+    seen = value[~np.isnan(value)]
+    if is_label:
+        labels, counts = np.unique(seen.astype(np.int64), return_counts=True)
+        most = np.argsort(-counts, kind="stable")[:_MOST_LABELS]
+        return ColumnCode(np.sort(labels[most]))
+    if not len(seen):
+        return ColumnCode(None, edges=np.zeros(0))
+    low, center, high = np.quantile(seen, [0.1, 0.5, 0.9])
+    spread = (high - low) / _SPREADS_BETWEEN
+    if not spread > 0:
+        spread = float(np.std(seen)) or 1.0
+    code = ColumnCode(None, float(center), float(spread))
+    edges = _edges(code.numbers(seen)[:, 0])
+    return ColumnCode(None, float(center), float(spread), edges)
+
+
+def _edges(number: Rows) -> Float64[np.ndarray, " edges"]:
+    """Every value where they are few; else values of many rows, and quantiles of the others."""
+    values, counts = np.unique(number, return_counts=True)
+    if len(values) <= _FEW_VALUES:
+        return values
+    is_spike = counts > _SPIKE * len(number)
+    spikes = values[is_spike]
+    others = number[~np.isin(number, spikes)]
+    n_bins = int(np.clip(len(others) // _ROWS_PER_BIN, 1, _MOST_BINS - min(len(spikes), 6)))
+    quantiles = np.quantile(others, np.linspace(0.0, 1.0, n_bins + 1)) if len(others) else []
+    return np.unique(np.concatenate([spikes, quantiles]))
+
+
+@dataclass(frozen=True, eq=False)
+class TableCode:
+    """The codes of some columns of a table, by their index in the schema."""
+
+    columns: tuple[int, ...]
+    codes: tuple[ColumnCode, ...]
+
+    @property
+    def column_of_number(self) -> Int64[np.ndarray, " numbers"]:
+        """The index in `columns` that each number is of."""
+        return np.repeat(np.arange(len(self.codes)), [code.n_numbers for code in self.codes])
+
+    @property
+    def column_of_feature(self) -> Int64[np.ndarray, " features"]:
+        """The index in `columns` that each feature is of."""
+        return np.repeat(np.arange(len(self.codes)), [code.n_features for code in self.codes])
+
+    def missing(self, cells: Cells) -> Bool[np.ndarray, "rows columns"]:
+        return np.isnan(cells.value[:, list(self.columns)])
+
+    def numbers(self, cells: Cells) -> Float64[np.ndarray, "rows numbers"]:
+        """All cells as numbers, NaN where missing."""
+        if not self.columns:
+            return np.empty((len(cells), 0))
+        parts = zip(self.codes, self.columns, strict=True)
+        return np.hstack([code.numbers(cells.value[:, k]) for code, k in parts])
+
+    def features(
+        self,
+        filled: Float64[np.ndarray, "rows numbers"],
+        missing: Bool[np.ndarray, "rows columns"],
+    ) -> Float64[np.ndarray, "rows features"]:
+        """What linear predictors see, column by column: numbers, steps, and what is missing."""
+        parts, first = [np.empty((len(filled), 0))], 0
+        for k, code in enumerate(self.codes):
+            own = filled[:, first : first + code.n_numbers]
+            first += code.n_numbers
+            parts += [own, code.steps(own[:, 0]), missing[:, k : k + 1]]
+        return np.hstack(parts)
+
+    def for_trees(
+        self,
+        filled: Float64[np.ndarray, "rows numbers"],
+        cells: Cells,
+    ) -> Float64[np.ndarray, "rows columns_and_count"]:
+        """One number per column: filled in, of labels their code or NaN; and how many miss."""
+        value = cells.value[:, list(self.columns)].copy()
+        first = 0
+        for k, code in enumerate(self.codes):
+            if code.labels is None:
+                value[:, k] = filled[:, first]
+            first += code.n_numbers
+        return np.column_stack([value, self.missing(cells).sum(1)])
+
+    def without(self, column: int) -> "TableCode":
+        """The codes of all other columns."""
+        kept = [k for k, own in enumerate(self.columns) if own != column]
+        return TableCode(tuple(self.columns[k] for k in kept), tuple(self.codes[k] for k in kept))
+
+    @property
+    def is_label(self) -> Bool[np.ndarray, "columns"]:
+        return np.array([code.labels is not None for code in self.codes], dtype=bool)
+
+    def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        config = [[k, code.center, code.spread] for k, code in self._pairs()]
+        arrays = {}
+        for k, code in self._pairs():
+            name, array = ("edges", code.edges) if code.labels is None else ("labels", code.labels)
+            arrays[f"{name}.{k}"] = np.asarray(array)
+        return {"columns": config}, arrays
+
+    @classmethod
+    def from_state(cls, config: Any, arrays: Any) -> "TableCode":
+        columns, codes = [], []
+        for k, center, spread in config["columns"]:
+            labels, edges = arrays.get(f"labels.{k}"), arrays.get(f"edges.{k}")
+            columns.append(int(k))
+            codes.append(ColumnCode(labels, float(center), float(spread), edges))
+        return cls(tuple(columns), tuple(codes))
+
+    def _pairs(self) -> list[tuple[int, ColumnCode]]:
+        return list(zip(self.columns, self.codes, strict=True))
+
+
+def learn_code(cells: Cells, schema: TableSchema, columns: Sequence[int]) -> TableCode:
+    """The codes of these columns, learned from training rows."""
+    codes = [
+        learn_column(cells.value[:, k], is_label=schema.columns[k].labels is not None)
+        for k in columns
+    ]
+    return TableCode(tuple(columns), tuple(codes))

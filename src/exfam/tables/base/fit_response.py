@@ -1,0 +1,256 @@
+"""Fit of one column's model: folds, members, and how they are pooled."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float64
+
+from exfam.tables.base.encode import TableCode
+from exfam.tables.base.fill import GaussianFill
+from exfam.tables.base.forest import Forest, ForestRows, fit_forest
+from exfam.tables.base.linear_heads import (
+    Head,
+    HeadRows,
+    LinearHead,
+    OrderedHead,
+    SoftmaxHead,
+    StudentHead,
+    fit_head,
+)
+from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
+from exfam.tables.base.residual_network import Course, Loss, as_views, fit_network
+from exfam.tables.base.response import (
+    FoldMembers,
+    ResponseModel,
+    Unit,
+    label_log_probs,
+    number_outputs,
+)
+from exfam.tables.base.views import View, held_views, training_views
+from exfam.tables.data import Cells
+
+_DF_OF_BASE = 5.0
+# Views of training that linear predictors, and the second forest, are fitted to.
+_LINEAR_VIEWS, _TREE_VIEWS = 2, 3
+_FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 100
+_SPREADS_BETWEEN = 2.56
+# The standard deviation of a number that is rounded, in units of the gap between two.
+_OF_GAP = 12**-0.5
+
+
+@dataclass(frozen=True)
+class Members:
+    """Which members a model has beside its linear predictors."""
+
+    network: bool = True
+    trees: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseTask:
+    """What one column's model is fitted to: rows that have a response.
+
+    `n_labels`: of labels; `ordered`: whether they have an order
+    `held`: which rows each fold holds out; a fold that holds all is fitted to all
+    `scales`: on which of `response.SCALES` numbers may be known
+    """
+
+    code: TableCode
+    fill: GaussianFill
+    cells: Cells
+    y: Float64[np.ndarray, "rows"]
+    weight: Float64[np.ndarray, "rows"]
+    n_labels: int | None
+    held: Bool[np.ndarray, "folds rows"]
+    ordered: bool = False
+    scales: tuple[str, ...] = ("identity",)
+
+
+def held_by_fold(
+    n_rows: int, *, random: np.random.Generator, in_order: bool = False
+) -> Bool[np.ndarray, "folds rows"]:
+    """Which rows each fold holds out: of few rows each once, of many two fifths or one.
+
+    `in_order`: whole stretches of rows, for rows in the order of time
+    """
+    if n_rows < _FEWEST_ROWS:
+        return np.ones((1, n_rows), dtype=bool)
+    n_parts = min(n_rows, 4 if 1500 <= n_rows < 3000 else 5)
+    part = np.arange(n_rows) * n_parts // n_rows
+    if not in_order:
+        part = random.permutation(part)
+    n_folds = n_parts if n_rows < 3000 else (2 if n_rows < 15_000 else 1)
+    # Of rows in order the last stretches are the nearest to what comes next.
+    return np.stack([part == n_parts - 1 - k for k in range(n_folds)])
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """All views of the rows, those of training first complete, and of held rows by share."""
+
+    train: list[View]
+    held: list[View]
+
+
+def fit_response(task: ResponseTask, members: Members, *, seed: int) -> ResponseModel:
+    """The model of one column."""
+    random = np.random.default_rng(seed)
+    train = training_views(task.code, task.fill, task.cells, random=random)
+    held = [train[0], *held_views(task.code, task.fill, task.cells, random=random)]
+    rows = _Rows(train, held)
+    unit, y = Unit(), task.y
+    if task.n_labels is None:
+        unit = _chosen_unit(task, rows)
+        y = unit.to_unit(task.y)
+    folds = [
+        _fit_fold(task, y, rows, is_held, members=members, seed=seed + k)
+        for k, is_held in enumerate(task.held)
+    ]
+    pool = _pooled(task, y, folds, rows)
+    return ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit)
+
+
+def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
+    """The scale of numbers that the first fold's held rows prefer."""
+    units = [_unit_of(task.y, scale=scale) for scale in task.scales]
+    if len(units) == 1:
+        return units[0]
+    is_held, nats = task.held[0], []
+    for unit in units:
+        y = unit.to_unit(task.y)
+        head = _fit_linear(StudentHead(), y, task.weight, rows, is_held)
+        slope = np.average(unit.log_slope(task.y)[is_held], weights=task.weight[is_held])
+        nats.append(head.validation - slope)
+    return units[int(np.argmin(nats))]
+
+
+def _unit_of(y: Float64[np.ndarray, "rows"], *, scale: str) -> Unit:
+    value = Unit(scale=scale).on_scale(y)
+    low, center, high = np.quantile(value, [0.1, 0.5, 0.9])
+    spread = (high - low) / _SPREADS_BETWEEN
+    if not spread > 0:
+        spread = float(np.std(value)) or 1.0
+    distinct = np.unique(value)
+    gap = float(np.median(np.diff(distinct))) if len(distinct) > 1 else spread
+    return Unit(float(center), float(spread), scale, _OF_GAP * gap / spread)
+
+
+def _fit_linear(
+    head: Head,
+    y: Float64[np.ndarray, "rows"],
+    weight: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+) -> LinearHead:
+    train = _stacked(rows.train[:_LINEAR_VIEWS], y, weight, _trained(is_held))
+    return fit_head(head, train, _stacked(rows.held[:1], y, weight, is_held))
+
+
+def _trained(is_held: Bool[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
+    """The rows that a fold is fitted to: all that are not held out, or all."""
+    return is_held if is_held.all() else ~is_held
+
+
+def _stacked(
+    views: Sequence[View], y: np.ndarray, weight: np.ndarray, rows: Bool[np.ndarray, "rows"]
+) -> HeadRows:
+    features = np.concatenate([view.features[rows] for view in views])
+    return HeadRows(features, np.tile(y[rows], len(views)), np.tile(weight[rows], len(views)))
+
+
+def _fit_fold(
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+    *,
+    members: Members,
+    seed: int,
+) -> FoldMembers:
+    head: Head = StudentHead() if task.n_labels is None else SoftmaxHead(task.n_labels)
+    linear = _fit_linear(head, y, task.weight, rows, is_held)
+    ordered = network = trees = trees_masked = None
+    if task.n_labels is not None and task.ordered and task.n_labels > 2:
+        ordered = _fit_linear(OrderedHead(task.n_labels), y, task.weight, rows, is_held)
+    if members.network:
+        network = fit_network(_course(task, y, rows, is_held, linear), seed=seed)
+    if members.trees and _trained(is_held).sum() >= _FEWEST_ROWS_OF_TREES:
+        trees, trees_masked = (
+            _fit_trees(task, y, rows, is_held, n_views=n_views, seed=seed)
+            for n_views in (1, _TREE_VIEWS)
+        )
+    return FoldMembers(linear, ordered, network, trees, trees_masked)
+
+
+def _fit_trees(
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+    *,
+    n_views: int,
+    seed: int,
+) -> Forest:
+    """Trees of complete rows, or of these and of rows with cells hidden, held rows alike."""
+    kept, views = _trained(is_held), rows.train[:n_views]
+    held = [rows.held[0]] if n_views == 1 else [rows.held[0], rows.held[2]]
+
+    def stacked(views: Sequence[View], own: Bool[np.ndarray, "rows"]) -> ForestRows:
+        x = np.concatenate([view.for_trees[own] for view in views])
+        n = len(views)
+        return ForestRows(x, np.tile(y[own], n), np.tile(task.weight[own], n))
+
+    return fit_forest(
+        stacked(views, kept),
+        stacked(held, is_held),
+        kind="numbers" if task.n_labels is None else "labels",
+        by_label=np.append(task.code.is_label, False),
+        seed=seed,
+    )
+
+
+def _course(
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+    linear: LinearHead,
+) -> Course:
+    def offset(view: View) -> np.ndarray:
+        outputs = linear.outputs(view.features)
+        if task.n_labels is not None:
+            return outputs
+        return np.column_stack([outputs, np.full(len(outputs), linear.shared[0])])
+
+    standardized = [linear.standardized(view.features) for view in rows.train]
+    held = [rows.held[0][is_held], rows.held[2][is_held]]
+    return Course(
+        as_views(standardized, [offset(view) for view in rows.train]),
+        Loss(y, n_labels=task.n_labels, df=_DF_OF_BASE),
+        torch.from_numpy(task.weight.astype(np.float32)),
+        torch.from_numpy(is_held),
+        as_views([linear.standardized(v.features) for v in held], [offset(v) for v in held]),
+    )
+
+
+def _pooled(
+    task: ResponseTask, y: Float64[np.ndarray, "rows"], folds: Sequence[FoldMembers], rows: _Rows
+) -> Pool:
+    """The pool by rows that each fold held out, at each share of missing cells."""
+    own = [np.flatnonzero(is_held) for is_held in task.held]
+    index = np.concatenate(own)
+    if task.n_labels is not None:
+        n_labels = task.n_labels
+        log_probs = [
+            np.concatenate(
+                [label_log_probs(f, v[r], n_labels) for f, r in zip(folds, own, strict=True)], 1
+            )
+            for v in rows.held
+        ]
+        return pool_labels(log_probs, y[index], task.weight[index])
+    pairs = [[number_outputs(f, v[r]) for f, r in zip(folds, own, strict=True)] for v in rows.held]
+    locations = [np.concatenate([own for own, _ in pair], axis=1) for pair in pairs]
+    log_scales = [np.concatenate([own for _, own in pair]) for pair in pairs]
+    return pool_numbers(locations, log_scales, y[index], task.weight[index])

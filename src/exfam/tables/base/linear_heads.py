@@ -1,0 +1,217 @@
+"""Penalised linear predictors of a response: labels, ordered labels, numbers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import scipy.optimize
+from jaxtyping import Float64
+from scipy.special import expit, log_expit, log_softmax
+
+# Penalties on squared weights, from the strictest; each fit starts from the one before.
+PENALTIES = (3.0, 0.6, 0.12, 0.025, 0.005, 0.001)
+_STEPS = 25
+_LEAST_GAP = 1e-3
+_DF = 5.0
+# Features that hardly ever vary are not blown up.
+_LEAST_SPREAD = 0.05
+
+Outputs = Float64[np.ndarray, "rows outputs"]
+Rows = Float64[np.ndarray, "rows"]
+
+
+@runtime_checkable
+class Head(Protocol):
+    """From linear outputs, and some numbers shared by all rows, to nats."""
+
+    @property
+    def n_outputs(self) -> int:
+        """How many linear outputs a row has."""
+
+    def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
+        """Biases of the outputs, and shared numbers, to begin with."""
+
+    def nats(
+        self, outputs: Outputs, shared: np.ndarray, y: Rows
+    ) -> tuple[Rows, Outputs, Float64[np.ndarray, "rows shared"]]:
+        """Of each row the nats, and their derivatives by outputs and by shared numbers."""
+
+
+@dataclass(frozen=True)
+class SoftmaxHead:
+    """Labels without order: one logit each."""
+
+    n_outputs: int
+
+    def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
+        share = np.bincount(y.astype(np.int64), weights=weight, minlength=self.n_outputs) + 0.5
+        logs = np.log(share)
+        return logs - logs.mean(), np.empty(0)
+
+    def nats(
+        self, outputs: Outputs, shared: np.ndarray, y: Rows
+    ) -> tuple[Rows, Outputs, Float64[np.ndarray, "rows shared"]]:
+        log_probs, own = log_softmax(outputs, axis=1), y.astype(np.int64)
+        rows = np.arange(len(y))
+        slope = np.exp(log_probs)
+        slope[rows, own] -= 1.0
+        return -log_probs[rows, own], slope, np.empty((len(y), 0))
+
+
+@dataclass(frozen=True)
+class OrderedHead:
+    """Ordered labels: one score, cut into labels."""
+
+    n_labels: int
+    n_outputs: int = 1
+
+    def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
+        share = np.bincount(y.astype(np.int64), weights=weight, minlength=self.n_labels) + 0.5
+        below = np.cumsum(share / share.sum())[:-1]
+        cuts = np.log(below / (1 - below))
+        gaps = np.maximum(np.diff(cuts) - _LEAST_GAP, 1e-6)
+        return np.zeros(1), np.append(cuts[:1], gaps + np.log(-np.expm1(-gaps)))
+
+    def cuts(self, shared: np.ndarray) -> np.ndarray:
+        gaps = np.logaddexp(0.0, shared[1:]) + _LEAST_GAP
+        return shared[0] + np.append(0.0, np.cumsum(gaps))
+
+    def log_probs(self, score: Rows, shared: np.ndarray) -> Float64[np.ndarray, "rows labels"]:
+        labels = np.arange(self.n_labels, dtype=np.float64)
+        repeated = np.repeat(score, self.n_labels)[:, None]
+        nats, _, _ = self.nats(repeated, shared, np.tile(labels, len(score)))
+        return -nats.reshape(len(score), self.n_labels)
+
+    def nats(
+        self, outputs: Outputs, shared: np.ndarray, y: Rows
+    ) -> tuple[Rows, Outputs, Float64[np.ndarray, "rows shared"]]:
+        own, score = y.astype(np.int64), outputs[:, 0]
+        cuts = np.concatenate([[-np.inf], self.cuts(shared), [np.inf]])
+        high, low = cuts[own + 1] - score, cuts[own] - score
+        # sigma(high) - sigma(low) = sigma(high) sigma(-low) (1 - exp(low - high))
+        with np.errstate(invalid="ignore"):
+            gap = np.where(np.isinf(high) | np.isinf(low), np.inf, high - low)
+        log_prob = log_expit(high) + log_expit(-low) + np.log(-np.expm1(-gap))
+        closing = np.where(np.isinf(gap), 0.0, 1 / np.expm1(np.minimum(gap, 700.0)))
+        by_high, by_low = -(expit(-high) + closing), expit(low) + closing
+        by_cut = np.zeros((len(y), self.n_labels + 1))
+        rows = np.arange(len(y))
+        by_cut[rows, own + 1] += by_high
+        by_cut[rows, own] += by_low
+        by_cut = by_cut[:, 1:-1]
+        above = by_cut[:, ::-1].cumsum(1)[:, ::-1]
+        by_shared = above.copy()
+        by_shared[:, 1:] *= expit(shared[1:])
+        return -log_prob, -(by_high + by_low)[:, None], by_shared
+
+
+@dataclass(frozen=True)
+class StudentHead:
+    """Numbers: a location, and one scale, of Student's t with five degrees of freedom."""
+
+    n_outputs: int = 1
+
+    def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
+        return np.full(1, np.median(y)), np.zeros(1)
+
+    def nats(
+        self, outputs: Outputs, shared: np.ndarray, y: Rows
+    ) -> tuple[Rows, Outputs, Float64[np.ndarray, "rows shared"]]:
+        scale = np.exp(shared[0])
+        z = (y - outputs[:, 0]) / scale
+        nats = (_DF + 1) / 2 * np.log1p(z**2 / _DF) + shared[0] + _LOG_CONSTANT
+        slope = (_DF + 1) * z / (_DF + z**2)
+        return nats, (-slope / scale)[:, None], (1 - slope * z)[:, None]
+
+
+# log of sqrt(5 pi) Gamma(5/2) / Gamma(3)
+_LOG_CONSTANT = float(np.log(np.sqrt(_DF * np.pi) * 1.329340388179137 / 2.0))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearHead:
+    """A fitted predictor: outputs = (features - center) / spread @ weights + bias.
+
+    `penalty`: the chosen one; `validation`: the mean nats there
+    """
+
+    center: Float64[np.ndarray, " features"]
+    spread: Float64[np.ndarray, " features"]
+    weights: Float64[np.ndarray, "features outputs"]
+    bias: Float64[np.ndarray, " outputs"]
+    shared: Float64[np.ndarray, " shared"]
+    penalty: float
+    validation: float
+
+    def standardized(
+        self, features: Float64[np.ndarray, "rows features"]
+    ) -> Float64[np.ndarray, "rows features"]:
+        return (features - self.center) / self.spread
+
+    def outputs(self, features: Float64[np.ndarray, "rows features"]) -> Outputs:
+        return self.standardized(features) @ self.weights + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class HeadRows:
+    """Rows to fit to, or to choose by: features, responses, weights."""
+
+    features: Float64[np.ndarray, "rows features"]
+    y: Rows
+    weight: Rows
+
+
+def fit_head(
+    head: Head, train: HeadRows, held: HeadRows, *, penalties: Sequence[float] = PENALTIES
+) -> LinearHead:
+    """The predictor whose penalty is best on the held rows; stops once they get worse."""
+    center, spread = train.features.mean(0), train.features.std(0)
+    spread = np.maximum(spread, _LEAST_SPREAD)
+    x, x_held = (train.features - center) / spread, (held.features - center) / spread
+    bias, shared = head.start(train.y, train.weight)
+    point = np.concatenate([np.zeros(x.shape[1] * head.n_outputs), bias, shared])
+    objective = _Objective(head, x, train.y, train.weight / train.weight.sum())
+    held_weight = held.weight / held.weight.sum()
+    best, least = (point, penalties[0]), np.inf
+    for penalty in penalties:
+        point = objective.minimized(point, penalty)
+        weights, bias, shared = objective.parts(point)
+        nats = float(held_weight @ head.nats(x_held @ weights + bias, shared, held.y)[0])
+        if nats >= least:
+            break
+        best, least = (point, penalty), nats
+    weights, bias, shared = objective.parts(best[0])
+    return LinearHead(center, spread, weights, bias, shared, float(best[1]), least)
+
+
+@dataclass(frozen=True, eq=False)
+class _Objective:
+    head: Head
+    x: Float64[np.ndarray, "rows features"]
+    y: Rows
+    weight: Rows
+
+    def parts(self, point: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        n_features, n_outputs = self.x.shape[1], self.head.n_outputs
+        weights, bias, shared = np.split(
+            point, [n_features * n_outputs, (n_features + 1) * n_outputs]
+        )
+        return weights.reshape(n_features, n_outputs), bias, shared
+
+    def minimized(self, point: np.ndarray, penalty: float) -> np.ndarray:
+        options = {"maxiter": _STEPS, "maxcor": 10}
+        result = scipy.optimize.minimize(
+            self._value, point, args=(penalty,), jac=True, method="L-BFGS-B", options=options
+        )
+        minimum: np.ndarray = result.x
+        return minimum
+
+    def _value(self, point: np.ndarray, penalty: float) -> tuple[float, np.ndarray]:
+        weights, bias, shared = self.parts(point)
+        nats, slope, by_shared = self.head.nats(self.x @ weights + bias, shared, self.y)
+        slope = slope * self.weight[:, None]
+        by_weights = self.x.T @ slope + penalty * weights
+        gradient = [by_weights.ravel(), slope.sum(0), self.weight @ by_shared]
+        value = float(self.weight @ nats + penalty / 2 * (weights**2).sum())
+        return value, np.concatenate(gradient)

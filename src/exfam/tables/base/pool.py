@@ -1,0 +1,126 @@
+"""Predictions of several members pooled in log space, by the share of cells that are missing."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float64
+from torch import Tensor
+
+# Shares of missing cells at which weights are learned; between them they are interpolated.
+SHARES = (0.0, 0.15, 0.35, 0.65)
+_SHRINKAGE = 0.01
+_STEPS = 60
+DEGREES = (3.0, 4.0, 6.0, 10.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Weights of members at each of SHARES; they sum to 1 times the temperature.
+
+    `scale`: of numbers, an added log scale and the factor of the network's own; `df`: of theirs
+    """
+
+    weights: Float64[np.ndarray, "shares members"]
+    scale: Float64[np.ndarray, "shares 2"]
+    df: float = 4.0
+
+    def at(
+        self, share: Float64[np.ndarray, "rows"]
+    ) -> tuple[Float64[np.ndarray, "rows members"], Float64[np.ndarray, "rows 2"]]:
+        """Weights and scales of rows with these shares of missing cells."""
+        both = np.hstack([self.weights, self.scale])
+        at = np.stack([np.interp(share, SHARES, column) for column in both.T], axis=1)
+        return at[:, : self.weights.shape[1]], at[:, self.weights.shape[1] :]
+
+
+def pool_labels(
+    log_probs: Sequence[Float64[np.ndarray, "members rows labels"]],
+    y: Float64[np.ndarray, "rows"],
+    weight: Float64[np.ndarray, "rows"],
+) -> Pool:
+    """The pool of labels of least nats; `log_probs`: at each of SHARES, of rows held out."""
+    own, share = torch.from_numpy(y.astype(np.int64)), torch.from_numpy(weight / weight.sum())
+    weights = []
+    for at_share in log_probs:
+        outputs = torch.from_numpy(np.asarray(at_share))
+
+        def nats(free: Tensor, outputs: Tensor = outputs) -> Tensor:
+            mixed = torch.einsum("m,mrk->rk", free[:-1].softmax(0) * free[-1].exp(), outputs)
+            log_prob = mixed.log_softmax(-1).gather(-1, own[:, None])[:, 0]
+            return -(share * log_prob).sum() + _SHRINKAGE * free.square().sum()
+
+        free = minimized(nats, torch.zeros(len(outputs) + 1, dtype=torch.float64))
+        weights.append((free[:-1].softmax(0) * free[-1].exp()).numpy())
+    return Pool(np.stack(weights), np.zeros((len(SHARES), 2)))
+
+
+def pool_numbers(
+    locations: Sequence[Float64[np.ndarray, "members rows"]],
+    log_scales: Sequence[Float64[np.ndarray, "rows"]],
+    y: Float64[np.ndarray, "rows"],
+    weight: Float64[np.ndarray, "rows"],
+) -> Pool:
+    """The pool of numbers of least nats, its degrees of freedom by those of complete rows."""
+    pools = [_of_numbers(locations, log_scales, y, weight, df=df) for df in DEGREES]
+    return min(pools, key=lambda pair: pair[1])[0]
+
+
+def _of_numbers(
+    locations: Sequence[Float64[np.ndarray, "members rows"]],
+    log_scales: Sequence[Float64[np.ndarray, "rows"]],
+    y: Float64[np.ndarray, "rows"],
+    weight: Float64[np.ndarray, "rows"],
+    *,
+    df: float,
+) -> tuple[Pool, float]:
+    value, share = torch.from_numpy(y), torch.from_numpy(weight / weight.sum())
+    weights, scales, total = [], [], 0.0
+    for k, at_share in enumerate(locations):
+        location = torch.from_numpy(np.asarray(at_share))
+        log_scale = torch.from_numpy(np.asarray(log_scales[k]))
+        n_members = len(location)
+        nats = _number_nats(location, log_scale, value, share, df=df)
+        start = torch.zeros(n_members + 2, dtype=torch.float64)
+        free = minimized(nats, start)
+        weights.append(free[:n_members].softmax(0).numpy())
+        scales.append([float(free[-2]), float(1 + free[-1])])
+        total += float(nats(free)) if k == 0 else 0.0
+    return Pool(np.stack(weights), np.array(scales), df), total
+
+
+def _number_nats(
+    location: Tensor, log_scale: Tensor, value: Tensor, share: Tensor, *, df: float
+) -> Callable[[Tensor], Tensor]:
+    constant = (
+        torch.lgamma(torch.tensor(df / 2))
+        - torch.lgamma(torch.tensor((df + 1) / 2))
+        + 0.5 * torch.log(torch.tensor(df * torch.pi))
+    )
+
+    def nats(free: Tensor) -> Tensor:
+        mixed = free[:-2].softmax(0) @ location
+        scale = free[-2] + (1 + free[-1]) * log_scale
+        z = (value - mixed) * (-scale).exp()
+        own = (df + 1) / 2 * torch.log1p(z.square() / df) + scale + constant
+        return (share * own).sum() + _SHRINKAGE * (free[:-2].square().sum() + free[-1].square())
+
+    return nats
+
+
+def minimized(
+    value: Callable[[Float[Tensor, " free"]], Float[Tensor, ""]], start: Float[Tensor, " free"]
+) -> Float[Tensor, " free"]:
+    """The minimum of a smooth function of a few numbers."""
+    point = start.clone().requires_grad_()
+    optimizer = torch.optim.LBFGS([point], max_iter=_STEPS, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        total = value(point)
+        total.backward()
+        return total
+
+    optimizer.step(closure)
+    return point.detach()

@@ -1,0 +1,202 @@
+"""The fitted model of one column given any of the others."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import log_softmax
+
+from exfam.checks import check_choice
+from exfam.families import (
+    Categorical,
+    Family,
+    LogStudentT,
+    RoundedRootStudentT,
+    Scaled,
+    StudentT,
+)
+from exfam.tables.base.encode import TableCode
+from exfam.tables.base.fill import GaussianFill
+from exfam.tables.base.forest import Forest
+from exfam.tables.base.linear_heads import LinearHead, OrderedHead
+from exfam.tables.base.pool import Pool
+from exfam.tables.base.residual_network import ResidualNetwork
+from exfam.tables.base.views import View, view_of
+from exfam.tables.data import Cells
+
+_ROWS_AT_ONCE = 8192
+# The log-probability of a label that a forest was never shown.
+_UNSEEN = -7.0
+
+
+SCALES = ("identity", "log", "root")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Numbers as members know them: (y - center) / spread, or of logarithms or of roots.
+
+    `least`: the least scale of a distribution in that unit, which is how finely numbers are
+        recorded: a density that is narrower says nothing about them
+
+    Raises ValueError for a `scale` that is none of SCALES.
+    """
+
+    center: float = 0.0
+    spread: float = 1.0
+    scale: str = "identity"
+    least: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_choice("scale", self.scale, SCALES)
+
+    def on_scale(self, y: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
+        """The numbers, their logarithms, or their roots."""
+        if self.scale == "root":
+            return np.sqrt(y)
+        return np.log(y) if self.scale == "log" else y
+
+    def to_unit(self, y: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
+        return (self.on_scale(y) - self.center) / self.spread
+
+    def log_slope(self, y: Float64[np.ndarray, "rows"]) -> Float64[np.ndarray, "rows"]:
+        """log of the derivative of `to_unit`: what densities in that unit lack."""
+        power = {"identity": 0.0, "root": 0.5, "log": 1.0}[self.scale]
+        slope = np.log(1 - power) if power < 1 else 0.0
+        if power:
+            slope = slope - power * np.log(y)
+        return np.broadcast_to(slope - np.log(self.spread), y.shape)
+
+    @property
+    def family(self) -> Family:
+        """The family of y that `eta` gives the parameters of."""
+        if self.scale == "root":
+            return RoundedRootStudentT(root=2)
+        if self.scale == "log":
+            return Scaled(LogStudentT(), 0.0, float(np.exp(self.center)))
+        return Scaled(StudentT(), self.center, self.spread)
+
+    def eta(
+        self, location: np.ndarray, log_scale: np.ndarray, df: float
+    ) -> Float64[np.ndarray, "rows 3"]:
+        """Parameters of `family`."""
+        log_excess = np.full(len(location), np.log(df - 2))
+        if self.least > 0:
+            log_scale = np.maximum(log_scale, np.log(self.least))
+        if self.scale != "identity":
+            location = location * self.spread + (self.center if self.scale == "root" else 0.0)
+            log_scale = log_scale + np.log(self.spread)
+        return np.column_stack([location, log_scale, log_excess])
+
+
+@dataclass(frozen=True, eq=False)
+class FoldMembers:
+    """What was fitted to the rows of one fold; a member that was not is None."""
+
+    linear: LinearHead
+    ordered: LinearHead | None = None
+    network: ResidualNetwork | None = None
+    trees: Forest | None = None
+    trees_masked: Forest | None = None
+
+    def correction(self, view: View) -> Float64[np.ndarray, "rows outputs"]:
+        """What the network adds to the outputs of the linear predictor."""
+        assert self.network is not None
+        return self.network.correction(self.linear.standardized(view.features))
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseModel:
+    """p(column | any others): members of every fold, pooled by the share of missing cells.
+
+    `n_labels`: of labels, how many; `unit`: of numbers
+    """
+
+    code: TableCode
+    fill: GaussianFill
+    folds: tuple[FoldMembers, ...]
+    pool: Pool
+    n_labels: int | None
+    unit: Unit
+
+    @property
+    def family(self) -> Family:
+        return self.unit.family if self.n_labels is None else Categorical(self.n_labels)
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the members, in the order of the pool's weights."""
+        return members_of(self.folds[0])
+
+    def eta(self, cells: Cells) -> Float64[np.ndarray, "rows params"]:
+        """Parameters of the column's family, by row."""
+        parts = [
+            self.eta_of(view_of(self.code, self.fill, cells[first : first + _ROWS_AT_ONCE]))
+            for first in range(0, len(cells), _ROWS_AT_ONCE)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, self.family.n_params))
+
+    def eta_of(self, view: View) -> Float64[np.ndarray, "rows params"]:
+        """The same, of rows as members see them."""
+        weights, scales = self.pool.at(view.share_missing)
+        if self.n_labels is not None:
+            pooled = sum(
+                np.einsum("rm,mrk->rk", weights, label_log_probs(fold, view, self.n_labels))
+                for fold in self.folds
+            )
+            return log_softmax(pooled / len(self.folds), axis=1)
+        pairs = [number_outputs(fold, view) for fold in self.folds]
+        location = np.mean([np.einsum("rm,mr->r", weights, own) for own, _ in pairs], axis=0)
+        log_scale = np.mean([own for _, own in pairs], axis=0)
+        log_scale = scales[:, 0] + scales[:, 1] * log_scale
+        return self.unit.eta(location, log_scale, self.pool.df)
+
+
+def members_of(fold: FoldMembers) -> tuple[str, ...]:
+    """Names of the members that a fold has."""
+    return tuple(name for name in vars(fold) if getattr(fold, name) is not None)
+
+
+def label_log_probs(
+    fold: FoldMembers, view: View, n_labels: int
+) -> Float64[np.ndarray, "members rows labels"]:
+    """What each member says of each label."""
+    linear = fold.linear.outputs(view.features)
+    outputs = [linear]
+    if fold.ordered is not None:
+        score = fold.ordered.outputs(view.features)[:, 0]
+        outputs.append(OrderedHead(n_labels).log_probs(score, fold.ordered.shared))
+    if fold.network is not None:
+        outputs.append(linear + fold.correction(view))
+    for forest in _forests(fold):
+        outputs.append(_all_labels(forest, forest.log_probs(view.for_trees), n_labels))
+    return log_softmax(np.stack(outputs), axis=2)
+
+
+def number_outputs(
+    fold: FoldMembers, view: View
+) -> tuple[Float64[np.ndarray, "members rows"], Float64[np.ndarray, "rows"]]:
+    """Each member's location, and the log scale by linear predictor and network."""
+    linear = fold.linear.outputs(view.features)[:, 0]
+    locations, log_scale = [linear], np.full(len(linear), fold.linear.shared[0])
+    if fold.network is not None:
+        added = fold.correction(view)
+        locations.append(linear + added[:, 0])
+        log_scale = log_scale + added[:, 1]
+    locations += [forest.raw(view.for_trees)[:, 0] for forest in _forests(fold)]
+    return np.stack(locations), log_scale
+
+
+def _all_labels(
+    forest: Forest, log_probs: Float64[np.ndarray, "rows classes"], n_labels: int
+) -> Float64[np.ndarray, "rows labels"]:
+    """The same with labels that the forest was never shown, as improbable as half a row."""
+    every = np.full((len(log_probs), n_labels), _UNSEEN)
+    every[:, forest.classes] = log_probs
+    return every
+
+
+def _forests(fold: FoldMembers) -> Sequence[Forest]:
+    forests = (fold.trees, fold.trees_masked)
+    return [forest for forest in forests if forest is not None]

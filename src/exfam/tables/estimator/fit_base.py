@@ -1,0 +1,178 @@
+"""The default model of a table, fitted column by column."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float64
+from rich.progress import Progress
+
+from exfam.checks import ExfamError
+from exfam.families import Family, Gaussian, NegativeBinomial, StudentT
+from exfam.tables.base.encode import TableCode, learn_code
+from exfam.tables.base.fill import GaussianFill, learn_fill
+from exfam.tables.base.fit_response import Members, ResponseTask, fit_response, held_by_fold
+from exfam.tables.base.response import ResponseModel
+from exfam.tables.base.table_base import TableBase, without_own
+from exfam.tables.data import Cells, Column
+from exfam.tables.estimator.plan import TablePlan
+
+# Beside a response, other columns are predicted by the linear model of so many rows.
+_ROWS_OF_OTHERS = 5000
+# Folds that each column of a joint model has.
+_FOLDS_OF_JOINT = 2
+
+
+def base_fits(estimator: Any, plan: TablePlan) -> bool:
+    """Whether the parameters leave the model of each column open, so that there is a base.
+
+    Raises ExfamError if they name settings of the attention network as well.
+    """
+    if estimator.base == "none" or estimator.families or estimator.numeric == "binned":
+        return False
+    columns = zip(plan.schema.columns, plan.families, strict=True)
+    fits = all(_has_base(column, family) for column, family in columns if not column.input_only)
+    if fits:
+        _check_others(estimator)
+    return fits
+
+
+def _check_others(estimator: Any) -> None:
+    """Raise ExfamError for a parameter of the attention network that would have no effect."""
+    for name, declaration in estimator.declared.items():
+        given = getattr(estimator, name)
+        is_other = "attention network" in (declaration.section or "")
+        if is_other and given != declaration.default:
+            raise ExfamError(
+                f"`{name}` must be left as it is with base='auto', which has no attention "
+                f"network, got {given!r}. Pass base='none' for the attention network."
+            )
+
+
+def _has_base(column: Column, family: Family) -> bool:
+    if column.labels is not None:
+        return True
+    kinds = (NegativeBinomial,) if column.kind == "count" else (Gaussian, StudentT)
+    return not column.binned and type(family) in kinds
+
+
+@dataclass(frozen=True, eq=False)
+class _Fit:
+    """All rows of a fit, those that validation holds among them, in the order of time or as given.
+
+    `in_order`: whether whole stretches of rows are held out
+    """
+
+    plan: TablePlan
+    cells: Cells
+    weight: Float64[np.ndarray, "rows"]
+    validation: Bool[np.ndarray, "rows"]
+    in_order: bool
+    seed: int
+
+
+def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
+    """A model of every column that can be predicted; of a response with all its members."""
+    fit = _rows_of(estimator, plan)
+    inputs = [k for k in range(len(plan.schema)) if k != plan.response]
+    code = learn_code(fit.cells, plan.schema, inputs)
+    fill = learn_fill(code.numbers(fit.cells))
+    targets = [plan.schema.index(name) for name in plan.schema.targets]
+    columns: dict[int, ResponseModel] = {}
+    families = list(plan.families)
+    with Progress(transient=True, disable=not estimator.progress) as bar:
+        task = bar.add_task("columns", total=len(targets))
+        for k in targets:
+            seen, known = without_own(code, fill, k)
+            own = _task(fit, k, code=seen, fill=known)
+            columns[k] = fit_response(own, _members(estimator, plan, k), seed=fit.seed)
+            families[k] = columns[k].family
+            bar.advance(task)
+    return TableBase(plan.schema, tuple(families), code, fill, columns)
+
+
+def _members(estimator: Any, plan: TablePlan, column: int) -> Members:
+    """All members of the response or, without one, of every column."""
+    if plan.response is not None and column != plan.response:
+        return Members(network=False, trees=False)
+    return Members(network=not estimator.fast)
+
+
+def _rows_of(estimator: Any, plan: TablePlan) -> _Fit:
+    cells, weight = plan.cells, plan.weight
+    weight = np.ones(len(cells)) if weight is None else weight
+    is_held = np.zeros(len(cells), dtype=bool)
+    if plan.validation is not None:
+        held = plan.validation
+        cells = Cells.concatenate([cells, held])
+        weight = np.append(weight, np.ones(len(held)))
+        is_held = np.append(is_held, np.ones(len(held), dtype=bool))
+    order = _order_of_time(plan, cells)
+    in_order = bool(estimator.in_order) or order is not None
+    if order is not None:
+        cells, weight, is_held = cells[order], weight[order], is_held[order]
+    return _Fit(plan, cells, weight, is_held, in_order, int(estimator.seed))
+
+
+def _order_of_time(plan: TablePlan, cells: Cells) -> np.ndarray | None:
+    """The rows by their first column of dates, those without a date first; None without dates."""
+    if not plan.schema.dates:
+        return None
+    date = cells.value[:, plan.schema.index(plan.schema.dates[0].name)]
+    return np.argsort(np.where(np.isnan(date), -np.inf, date), kind="stable")
+
+
+def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> ResponseTask:
+    """What the model of one column is fitted to: the rows in which it is present."""
+    plan, learned = fit.plan, fit.plan.schema.columns[column]
+    random = np.random.default_rng([fit.seed, column])
+    rows = np.flatnonzero(fit.cells.present[:, column])
+    is_other = plan.response is not None and column != plan.response
+    if is_other and len(rows) > _ROWS_OF_OTHERS:
+        rows = np.sort(random.choice(rows, _ROWS_OF_OTHERS, replace=False))
+    n_labels = None if learned.labels is None else len(learned.labels)
+    if not len(rows):
+        return _of_no_rows(len(plan.schema), n_labels, code=code, fill=fill)
+    y = fit.cells.value[rows, column]
+    held = held_by_fold(len(rows), random=random, in_order=fit.in_order)
+    own_held = fit.validation[rows]
+    if own_held.any() and not own_held.all():
+        held = own_held[None]
+    elif plan.response is None:
+        held = held[:_FOLDS_OF_JOINT]
+    elif is_other:
+        held = held[:1]
+    return ResponseTask(
+        code,
+        fill,
+        cells=fit.cells[rows],
+        y=y,
+        weight=fit.weight[rows],
+        n_labels=n_labels,
+        ordered=learned.kind == "ordinal",
+        scales=_scales(learned, y),
+        held=held,
+    )
+
+
+def _scales(column: Column, y: Float64[np.ndarray, "rows"]) -> tuple[str, ...]:
+    if column.kind == "count":
+        return ("root",)
+    is_positive = column.labels is None and bool((y > 0).all())
+    return ("identity", "log") if is_positive else ("identity",)
+
+
+def _of_no_rows(
+    n_columns: int, n_labels: int | None, *, code: TableCode, fill: GaussianFill
+) -> ResponseTask:
+    """Labels that were declared and never seen: as if each had been, in a row of nothing else."""
+    assert n_labels is not None
+    return ResponseTask(
+        code,
+        fill,
+        cells=Cells.absent(n_labels, n_columns),
+        y=np.arange(float(n_labels)),
+        weight=np.ones(n_labels),
+        n_labels=n_labels,
+        held=np.ones((1, n_labels), dtype=bool),
+    )

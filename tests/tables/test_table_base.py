@@ -1,0 +1,165 @@
+"""Parts of the default model of a column: encodings, filling in, predictors, pools."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+import scipy.stats
+import torch
+from scipy.special import log_softmax
+
+from exfam.tables.base.encode import learn_column, squashed
+from exfam.tables.base.fill import learn_fill
+from exfam.tables.base.fit_response import held_by_fold
+from exfam.tables.base.linear_heads import (
+    HeadRows,
+    OrderedHead,
+    SoftmaxHead,
+    StudentHead,
+    _Objective,
+    fit_head,
+)
+from exfam.tables.base.pool import SHARES, pool_labels, pool_numbers
+from exfam.tables.base.residual_network import ResidualNetwork
+from exfam.tables.base.response import Unit
+
+RANDOM = np.random.default_rng
+HEADS = {
+    "softmax": (SoftmaxHead(3), lambda random: random.integers(0, 3, 60)),
+    "ordered": (OrderedHead(4), lambda random: random.integers(0, 4, 60)),
+    "student": (StudentHead(), lambda random: random.normal(size=60)),
+}
+
+
+def test_numbers_far_out_grow_as_their_logarithm():
+    unit = np.array([-1e6, -2.0, -0.5, 0.0, 1.9, 2.0, 50.0])
+    squeezed = squashed(unit)
+    np.testing.assert_array_equal(squeezed[1:6], unit[1:6])
+    assert np.abs(squeezed).max() < 17 and (np.diff(squeezed) > 0).all()
+
+
+def test_encodings_do_not_depend_on_the_unit():
+    value = RANDOM(0).lognormal(size=300)
+    one, other = (learn_column(scale * value, is_label=False) for scale in (1.0, 1e-6))
+    np.testing.assert_allclose(one.numbers(value), other.numbers(1e-6 * value), atol=1e-9)
+    np.testing.assert_allclose(one.edges, other.edges, atol=1e-9)
+
+
+def test_a_value_that_many_rows_hold_is_an_edge():
+    value = np.r_[np.zeros(200), RANDOM(0).normal(5, 1, 100)]
+    code = learn_column(value, is_label=False)
+    assert np.isclose(code.edges, code.numbers(np.zeros(1))[0, 0]).any()
+    steps = code.steps(code.numbers(value)[:, 0])
+    assert steps.min() == -0.5 and steps.max() == 0.5
+
+
+@pytest.mark.parametrize("value", [np.full(20, 3.0), np.full(20, np.nan)])
+def test_columns_that_say_nothing_have_finite_features(value):
+    code = learn_column(value, is_label=False)
+    assert np.isfinite(code.steps(np.zeros(3))).all()
+    assert code.n_features == 2 + code.steps(np.zeros(3)).shape[1]
+
+
+def test_missing_numbers_are_conditional_means():
+    random = RANDOM(0)
+    mixed = random.normal(size=(2000, 4)) @ random.normal(size=(4, 4))
+    numbers = np.where(random.random(mixed.shape) < 0.2, np.nan, mixed)
+    fill = learn_fill(numbers)
+    filled, row = fill(numbers), np.flatnonzero(np.isnan(numbers).sum(1) == 2)[0]
+    seen, missing = ~np.isnan(numbers[row]), np.isnan(numbers[row])
+    z = ((numbers[row] - fill.mean) / fill.spread)[seen]
+    weights = fill.correlation[np.ix_(missing, seen)] @ np.linalg.inv(
+        fill.correlation[np.ix_(seen, seen)]
+    )
+    np.testing.assert_allclose(
+        filled[row, missing], (weights @ z) * fill.spread[missing] + fill.mean[missing]
+    )
+    np.testing.assert_array_equal(filled[~np.isnan(numbers)], numbers[~np.isnan(numbers)])
+    error = np.square(filled - mixed)[np.isnan(numbers)].mean()
+    assert error < 0.7 * np.square(fill.mean - mixed)[np.isnan(numbers)].mean()
+    np.testing.assert_allclose(fill(np.full((1, 4), np.nan))[0], fill.mean)
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_derivatives_of_predictors(name):
+    head, drawn = HEADS[name]
+    random = RANDOM(1)
+    y, x = drawn(random).astype(float), random.normal(size=(60, 3))
+    bias, shared = head.start(y, np.ones(60))
+    point = np.concatenate([random.normal(size=3 * head.n_outputs), bias, shared])
+    objective = _Objective(head, x, y, np.full(60, 1 / 60))
+    value, slope = (lambda p, k=k: objective._value(p, 0.3)[k] for k in (0, 1))
+    assert scipy.optimize.check_grad(value, slope, point) < 1e-5
+
+
+def test_predictors_are_distributions():
+    score = RANDOM(0).normal(size=7) * 4
+    log_probs = OrderedHead(5).log_probs(score, np.array([-1.0, 0.3, -2.0, 1.0]))
+    np.testing.assert_allclose(np.exp(log_probs).sum(1), 1.0)
+    nats, _, _ = StudentHead().nats(np.zeros((3, 1)), np.full(1, 0.4), np.arange(3.0))
+    witness = scipy.stats.t(5, scale=np.exp(0.4)).logpdf(np.arange(3.0))
+    np.testing.assert_allclose(-nats, witness)
+
+
+def test_the_penalty_is_the_best_on_held_rows():
+    random = RANDOM(2)
+    x, noise = random.normal(size=(400, 30)), random.normal(size=400)
+    parts = [HeadRows(x[k::2], (x[:, 0] + noise)[k::2], np.ones(200)) for k in (0, 1)]
+    strict = fit_head(StudentHead(), *parts, penalties=(3.0,))
+    best = fit_head(StudentHead(), *parts)
+    assert best.validation < strict.validation and best.penalty < 3.0
+
+
+def test_a_network_adds_nothing_before_training():
+    network = ResidualNetwork(5, 3, generator=torch.Generator().manual_seed(0))
+    assert not network.correction(RANDOM(0).normal(size=(8, 5))).any()
+
+
+def test_pools_of_labels_prefer_the_member_that_knows():
+    random = RANDOM(3)
+    logits, y = random.normal(size=(800, 3)) * 2, np.empty(800)
+    for row, chances in enumerate(np.exp(log_softmax(logits, axis=1))):
+        y[row] = random.choice(3, p=chances)
+    members = np.stack([log_softmax(logits, axis=1), np.full((800, 3), -np.log(3))])
+    pool = pool_labels([members] * len(SHARES), y, np.ones(800))
+    assert (pool.weights[:, 0] > 0.6).all() and (pool.weights[:, 1] < 0.7).all()
+
+
+def test_pools_of_numbers_know_their_scale_and_tails():
+    random = RANDOM(4)
+    location = random.normal(size=3000)
+    for draw, heavier in (
+        (random.normal(size=3000), False),
+        (random.standard_t(2.5, 3000), True),
+    ):
+        members = np.stack([location, np.zeros(3000)])
+        zero = [np.zeros(3000)] * len(SHARES)
+        pool = pool_numbers([members] * len(SHARES), zero, location + 0.5 * draw, np.ones(3000))
+        assert (pool.df < 5) == heavier and pool.weights[0, 0] > 0.85
+
+
+@pytest.mark.parametrize("scale", ["identity", "log", "root"])
+def test_densities_are_of_the_number_itself(scale):
+    y = RANDOM(0).lognormal(size=20) * 1e3
+    unit = Unit(center=2.0, spread=0.5, scale=scale)
+    z, step = unit.to_unit(y), 1e-6
+    slope = (unit.to_unit(y * (1 + step)) - unit.to_unit(y * (1 - step))) / (2 * step * y)
+    np.testing.assert_allclose(unit.log_slope(y), np.log(slope), atol=1e-5)
+    if scale == "root":
+        return
+    eta = torch.from_numpy(unit.eta(np.zeros(20), np.zeros(20), 4.0))
+    witness = scipy.stats.t(4).logpdf(z) + unit.log_slope(y)
+    np.testing.assert_allclose(unit.family.log_prob(torch.from_numpy(y), eta), witness, rtol=1e-5)
+
+
+@pytest.mark.parametrize("n_rows", [1, 3, 7, 200, 2000, 4000, 20_000])
+def test_folds_hold_out_rows_once_and_train_on_others(n_rows):
+    held = held_by_fold(n_rows, random=RANDOM(0))
+    assert held.sum(0).max() == 1 and (held.any(1)).all()
+    assert n_rows >= 3000 or held.all(0).sum() == (n_rows if n_rows < 4 else 0)
+    stretches = held_by_fold(n_rows, random=RANDOM(0), in_order=True)
+    assert all((np.diff(np.flatnonzero(own)) == 1).all() for own in stretches)
+
+
+def test_a_scale_has_to_be_one_of_three():
+    with pytest.raises(ValueError, match="`scale` must be one of"):
+        Unit(scale="square")

@@ -1,0 +1,159 @@
+"""Estimators of tables with their default model: any cell given any others."""
+
+import numpy as np
+import pytest
+import torch
+
+from exfam import MaskedTableClassifier, MaskedTableRegressor, load
+from exfam.checks import ExfamError
+from exfam.estimator.registry import class_of
+from tables.table_estimator_cases import (
+    CLASSIFIER,
+    COLUMN_KINDS,
+    EVERY,
+    FRAME,
+    JOINT,
+    REGRESSOR,
+    RESPONSES,
+    WITH_RESPONSE,
+    table_frame,
+    whole,
+)
+
+_FITTED = {}
+NEW, HIDDEN_NEW = table_frame(n=120, missing=0.2, seed=9)
+
+
+def fitted(kind):
+    """A model of the frame with its default model, fitted once for all tests."""
+    if kind not in _FITTED:
+        model = class_of(kind)(kinds=COLUMN_KINDS, progress=False)
+        _FITTED[kind] = model.fit(FRAME, RESPONSES[kind])
+    return _FITTED[kind]
+
+
+def etas(model, cells, name):
+    k = model.schema_.index(name)
+    return model.model_.eta(cells, [k])[0][0]
+
+
+@EVERY
+def test_a_cell_does_not_see_itself_and_sees_others(kind):
+    model = fitted(kind)
+    cells = model._cells(whole(kind))
+    for name in model.schema_.targets:
+        k = model.schema_.index(name)
+        hidden = etas(model, cells.hide([k]), name)
+        np.testing.assert_allclose(etas(model, cells, name), hidden, atol=1e-12)
+        others = [j for j in range(len(model.schema_)) if j != k]
+        assert not np.allclose(etas(model, cells.hide(others), name), hidden, atol=1e-3)
+
+
+@EVERY
+def test_rows_do_not_depend_on_other_rows(kind):
+    model = fitted(kind)
+    cells = model._cells(NEW)
+    name = model.response_ or "city"
+    one_by_one = torch.cat([etas(model, cells[k : k + 1], name) for k in range(5)])
+    np.testing.assert_allclose(etas(model, cells, name)[:5], one_by_one, atol=1e-9)
+
+
+@EVERY
+def test_a_saved_model_is_the_same(kind, tmp_path):
+    model = fitted(kind)
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.get_params() == model.get_params() and again.families_ == model.families_
+    cells = model._cells(NEW)
+    for name in model.schema_.targets:
+        assert torch.equal(etas(model, cells, name), etas(again, cells, name))
+
+
+@EVERY
+def test_contributions_add_up(kind):
+    model = fitted(kind)
+    names = model.schema_.targets
+    explained = model.experts(NEW, names)
+    cells = model._cells(NEW)
+    for t, name in enumerate(names):
+        column, eta = model.schema_.column(name), etas(model, cells, name).numpy()
+        outputs = explained.outputs[:, t]
+        if column.labels is not None:
+            centered = eta - eta.mean(1, keepdims=True)
+            np.testing.assert_allclose(outputs[:, : eta.shape[1]], centered, atol=1e-8)
+        elif column.kind == "count":
+            np.testing.assert_allclose(outputs[:, 0], eta[:, 0], atol=1e-8)
+    own = [explained.parts[:, t, model.schema_.index(name)] for t, name in enumerate(names)]
+    assert not np.any(own[0])
+    summary = model.explain(NEW).to_dict()
+    assert len(summary["size"]) == len(summary["column"]) and (summary["size"] >= 0).all()
+
+
+@WITH_RESPONSE
+def test_more_cells_are_better_than_none(kind):
+    model = fitted(kind)
+    new = HIDDEN_NEW
+    y = 10 + 2 * new
+    if kind != REGRESSOR:
+        y = np.where(new > 0.5, "high", np.where(new > -0.5, "mid", "low"))
+    known = model.log_scores(NEW, y)
+    nothing = model.log_scores(NEW.mask(np.ones(NEW.shape, dtype=bool)), y)
+    gain = known - nothing
+    assert gain.mean() > 3 * gain.std() / len(gain) ** 0.5
+
+
+@EVERY
+def test_answers_of_all_sorts(kind):
+    model = fitted(kind)
+    filled = model.impute(NEW).frame
+    assert not filled.isna().to_numpy().any()
+    assert np.isfinite(model.log_prob(NEW.iloc[:10])).all()
+    draws = model.sample(3, given={"city": "Oslo"}, seed=1)
+    assert set(draws["city"]) == {"Oslo"} and len(draws["height"]) == 3
+    assert len(model.shift_report(FRAME, NEW).as_dict())
+
+
+def test_numbers_have_the_unit_of_their_response():
+    y = RESPONSES[REGRESSOR] - 50.0  # below 0, so that no logarithm is better
+    models = [
+        MaskedTableRegressor(progress=False, fast=True).fit(FRAME, scale * y + shift)
+        for scale, shift in ((1.0, 0.0), (1e-6, -3.0))
+    ]
+    one, other = (model.predict(NEW) for model in models)
+    np.testing.assert_allclose(1e-6 * one - 3.0, other, rtol=1e-9)
+    first, second = (
+        model.log_scores(FRAME, s * y + t)
+        for model, (s, t) in zip(models, ((1.0, 0.0), (1e-6, -3.0)), strict=True)
+    )
+    np.testing.assert_allclose(first - np.log(1e-6), second, atol=1e-4)
+
+
+def test_settings_of_the_attention_network_are_refused():
+    with pytest.raises(ExfamError, match="`max_epochs` must be left as it is with base='auto'"):
+        MaskedTableClassifier(max_epochs=3).fit(FRAME, RESPONSES[CLASSIFIER])
+
+
+@pytest.mark.parametrize("method", ["column_similarities", "position_attention"])
+def test_what_needs_attention_says_so(method):
+    model = fitted(JOINT)
+    with pytest.raises(ExfamError, match="`base` must be 'none' for"):
+        getattr(model, method)(*([] if method == "column_similarities" else [NEW]))
+
+
+def test_rows_in_order_are_held_out_in_stretches():
+    """With a drift, a model that knows of it is less sure of itself, and better later."""
+    random = np.random.default_rng(0)
+    level = np.cumsum(random.normal(size=400)) * 0.5
+    x = random.normal(size=400)
+    y = x + level + 0.1 * random.normal(size=400)
+    table = {"x": x, "step": np.arange(400.0)}
+    early, late = (
+        {name: v[rows] for name, v in table.items()} for rows in (slice(0, 300), slice(300, 400))
+    )
+    scores = [
+        MaskedTableRegressor(progress=False, fast=True, in_order=in_order)
+        .fit(early, y[:300])
+        .log_score(late, y[300:])
+        for in_order in (False, True)
+    ]
+    assert scores[1] > scores[0] + 0.1
