@@ -107,7 +107,8 @@ _MIXTURE = (
 )
 _OTHERS = {
     "penguins_by_year": _whole(
-        partial(suite, "penguins", test=_from("year", 2009)), "2007 and 2008, then 2009"
+        partial(suite, "penguins", test=_from("year", 2009), drop=["year"]),
+        "2007 and 2008, then 2009",
     ),
     "concrete": _whole(
         partial(suite, "concrete", options={"groups": _MIXTURE}),

@@ -17,6 +17,8 @@ from benchmarks.arena.values.distributions import StudentT
 from jaxtyping import Float, Int64
 
 DEGREES = (3.0, 4.0, 5.0, 10.0, 30.0, np.inf)
+# Degrees are chosen as if one more row were so many scales away.
+_FAR = np.array(5.0)
 MIXED = (1e-6, 1e-5, 1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3)
 _MOST_RESIDUALS = 200
 # Rows that the head of numbers is fitted to.
@@ -129,7 +131,8 @@ def fit_number_head(
 
     def loss(line: Float[np.ndarray, "5"], df: float) -> float:
         nats = -_student(line, own[::step], df).log_prob(aim[::step]).mean()
-        return float(nats + np.square((line - start) / prior).sum() / 2 / len(own[::step]))
+        unlikely = np.square((line - start) / prior).sum() / 2 - StudentT(0, 1, df).log_prob(_FAR)
+        return float(nats + unlikely / len(own[::step]))
 
     fits = [
         (scipy.optimize.minimize(loss, start, args=(df,), method="L-BFGS-B"), df) for df in DEGREES
