@@ -9,7 +9,7 @@ import scipy.stats
 import torch
 
 from exfam.checks import DataError, ExfamError
-from exfam.families import Categorical, Gaussian
+from exfam.families import Categorical, Gaussian, LogStudentT
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.distributions import chain_log_prob, pseudo_terms
 from exfam.tables.data import TableSchema
@@ -157,6 +157,18 @@ def test_means_without_rows_are_no_numbers_and_equal_ones_have_not_moved():
     distribution = Mixture(Categorical(2), torch.zeros(1, 1, 2))
     assert marginal_shift(distribution, np.zeros(4), np.zeros(5)).p == 1
     assert math.isnan(marginal_shift(distribution, np.zeros(4), np.zeros(0)).p)
+
+
+def test_numbers_without_a_mean_are_compared_by_medians_and_widths():
+    """Of logarithms of a Gaussian the shift is that of a Gaussian, where the spread is small."""
+    z = np.random.default_rng(0).normal(size=(2, 4000))
+    eta = torch.tensor([[[0.0, math.log(0.01), 5.0]]], dtype=torch.float64)
+    distribution = Mixture(LogStudentT(), eta)
+    shift = marginal_shift(distribution, np.exp(0.01 * z[0]), np.exp(0.01 * (2 * z[1] + 1)))
+    assert shift.mean_shift is None and shift.p < 1e-6
+    np.testing.assert_allclose(shift.median_shift, (0, 1), atol=0.1)
+    np.testing.assert_allclose(shift.width_ratio, (1, 2), atol=0.1)
+    assert all(map(math.isnan, marginal_shift(distribution, z[0][:0], z[1][:0]).width_ratio))
 
 
 def test_p_values_are_uniform_where_nothing_moved():

@@ -7,6 +7,7 @@ import torch
 from exfam import MaskedTableClassifier, MaskedTableRegressor, load
 from exfam.checks import ExfamError
 from exfam.estimator.registry import class_of
+from exfam.families import StudentT
 from tables.table_estimator_cases import (
     CLASSIFIER,
     COLUMN_KINDS,
@@ -131,6 +132,13 @@ def test_numbers_have_the_unit_of_their_response():
 def test_settings_of_the_attention_network_are_refused():
     with pytest.raises(ExfamError, match="`max_epochs` must be left as it is with base='auto'"):
         MaskedTableClassifier(max_epochs=3).fit(FRAME, RESPONSES[CLASSIFIER])
+
+
+@pytest.mark.parametrize("family", ["gaussian", StudentT(df=7.0), "gamma", "binned"])
+def test_a_family_that_was_chosen_is_that_of_the_attention_network(family):
+    y = RESPONSES[REGRESSOR] ** 2
+    model = MaskedTableRegressor(family=family, max_epochs=1, extra_masking=0.0, progress=False)
+    assert model.fit(FRAME[["height"]], y).base_ is None and len(model.members_) == 1
 
 
 @pytest.mark.parametrize("method", ["column_similarities", "position_attention"])

@@ -19,6 +19,8 @@ from exfam.tables.estimator.plan import TablePlan
 
 # Beside a response, other columns are predicted by the linear model of so many rows.
 _ROWS_OF_OTHERS = 5000
+# Families of a response that leave open on which scale it is Student's t, and how heavy its tails.
+_FAMILIES_OF_BASE = ("auto", "student-t")
 # Folds that each column of a joint model has.
 _FOLDS_OF_JOINT = 2
 
@@ -29,6 +31,8 @@ def base_fits(estimator: Any, plan: TablePlan) -> bool:
     Raises ExfamError if they name settings of the attention network as well.
     """
     if estimator.base == "none" or estimator.families or estimator.numeric == "binned":
+        return False
+    if getattr(estimator, "family", "auto") not in _FAMILIES_OF_BASE:
         return False
     columns = zip(plan.schema.columns, plan.families, strict=True)
     fits = all(_has_base(column, family) for column, family in columns if not column.input_only)

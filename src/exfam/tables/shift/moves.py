@@ -13,6 +13,9 @@ from exfam.families.mixtures import Mixture
 from exfam.tables.answers.distributions import TableModel, distribution_blocks
 from exfam.tables.data import Cells
 
+# A Gaussian's mean, and one standard deviation to both sides of it.
+_CENTRAL = (0.1587, 0.5, 0.8413)
+
 
 @dataclass(frozen=True)
 class Moved:
@@ -73,12 +76,16 @@ class MarginalShift:
     `kl`: of labels, for both, the Kullback-Leibler divergence from the distribution in nats
     `mean_shift`, `sd_ratio`: of numbers, for both, mean of the cells minus that of the
         distribution, in its standard deviations, and the ratio of these
+    `median_shift`, `width_ratio`: the same where the distribution has no mean, of medians, and of
+        half the widths that hold the central 68 %, as one standard deviation of a Gaussian does
     """
 
     p: float
     kl: tuple[float, float] | None = None
     mean_shift: tuple[float, float] | None = None
     sd_ratio: tuple[float, float] | None = None
+    median_shift: tuple[float, float] | None = None
+    width_ratio: tuple[float, float] | None = None
 
 
 def marginal_shift(
@@ -97,14 +104,35 @@ def marginal_shift(
             float(scipy.stats.entropy(own, probs)) if own.any() else math.nan for own in counts
         )
         return MarginalShift(_independence_p(counts), kl=(before, after))
-    center, spread = float(distribution.center()[0]), float(distribution.variance()[0].sqrt())
     means = moved(train, new)
     spreads = moved((train - means.train) ** 2, (new - means.new) ** 2)
+    p = min(1.0, 2 * min(means.p, spreads.p))
+    if not distribution.family.has_mean:
+        return _quantile_shift(distribution, train, new, p=p)
+    center, spread = float(distribution.center()[0]), float(distribution.variance()[0].sqrt())
     return MarginalShift(
-        p=min(1.0, 2 * min(means.p, spreads.p)),
+        p=p,
         mean_shift=((means.train - center) / spread, (means.new - center) / spread),
         sd_ratio=(math.sqrt(spreads.train) / spread, math.sqrt(spreads.new) / spread),
     )
+
+
+def _quantile_shift(
+    distribution: Mixture,
+    train: Float64[np.ndarray, "train_rows"],
+    new: Float64[np.ndarray, "new_rows"],
+    *,
+    p: float,
+) -> MarginalShift:
+    low, center, high = (float(distribution.quantile(level)[0]) for level in _CENTRAL)
+    width = max((high - low) / 2, np.finfo(np.float64).tiny)
+    both = [
+        np.quantile(cells, _CENTRAL) if len(cells) else np.full(3, math.nan)
+        for cells in (train, new)
+    ]
+    shifts = [float((cells[1] - center) / width) for cells in both]
+    ratios = [float((cells[2] - cells[0]) / 2 / width) for cells in both]
+    return MarginalShift(p, median_shift=(shifts[0], shifts[1]), width_ratio=(ratios[0], ratios[1]))
 
 
 def _independence_p(counts: Int64[np.ndarray, "samples labels"]) -> float:

@@ -60,9 +60,10 @@ def _column(column: Mapping[str, Any], report: Mapping[str, Any]) -> list[str]:
     if "new_kl" in own:
         own_text = f"KL {_arrow(own['train_kl'], own['new_kl'])} nats"
     else:
-        mean = _arrow(own.get("train_mean_shift"), own.get("new_mean_shift"))
-        ratio = _arrow(own.get("train_sd_ratio"), own.get("new_sd_ratio"))
-        own_text = f"mean {mean} sd, sd x {ratio}"
+        center, unit = ("median", "width") if "new_width_ratio" in own else ("mean", "sd")
+        shift = _arrow(own.get(f"train_{center}_shift"), own.get(f"new_{center}_shift"))
+        ratio = _arrow(own.get(f"train_{unit}_ratio"), own.get(f"new_{unit}_ratio"))
+        own_text = f"{center} {shift} {unit}, {unit} x {ratio}"
     return [
         name,
         own_text,
@@ -181,7 +182,7 @@ class ShiftReport:
         plain = _plain(plain | {"target": self.target, "weights": self.weights})
         for column in plain["columns"]:
             marginal = column["marginal"]
-            for key in ("kl", "mean_shift", "sd_ratio"):
+            for key in ("kl", "mean_shift", "sd_ratio", "median_shift", "width_ratio"):
                 if pair := marginal.pop(key):
                     marginal |= {f"train_{key}": pair[0], f"new_{key}": pair[1]}
         return plain
