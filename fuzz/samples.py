@@ -12,12 +12,13 @@ from exfam.estimator.registry import class_of, kinds_of
 from exfam.vectors import WordVectors
 from fuzz.verdicts import check_finite
 
-SLICES = ("groups", "fields", "tables", "texts", "sentences")
+SLICES = ("groups", "fields", "tables", "communities", "texts", "sentences")
 _TRAINED = {"max_epochs": 1, "batch_size": 8, "progress": False}
 _TEXT = {"dim": 4, "min_count": 1, "epochs": 1, "threads": 1, "progress": False}
 _NETWORK = {"embed_dim": 4, "n_heads": 2, "n_layers": 1, "feed_forward_dim": 4, **_TRAINED}
 _GROUPS = {"group": "user", "item": "movie", "value": "stars"}
 _FIELD = {"time": "day", "site": "site", "coordinates": ("lat", "lon"), "value": "degrees"}
+_COMMUNITY = {"species": ["reed", "sedge"]}
 _SMALL: dict[str, dict[str, Any]] = {
     "efa": {**_NETWORK, "head_dim": 2, "head_hidden_dim": 2},
     "latent-factor": {"dim": 2, **_TRAINED},
@@ -50,7 +51,7 @@ def slice_of(kind: str) -> str:
     >>> slice_of("efa")
     'groups'
     """
-    kinds = (kinds_of("groups"), kinds_of("fields"), kinds_of("tables"))
+    kinds = tuple(kinds_of(name) for name in SLICES[:4])
     for name, names in zip(SLICES, kinds, strict=False):
         if kind in names:
             return name
@@ -59,7 +60,8 @@ def slice_of(kind: str) -> str:
 
 def make(kind: str, **changes: Any) -> Any:
     """A small estimator, some of its parameters changed."""
-    columns = {"groups": _GROUPS, "fields": _FIELD}.get(slice_of(kind), {})
+    named = {"groups": _GROUPS, "fields": _FIELD, "communities": _COMMUNITY}
+    columns = named.get(slice_of(kind), {})
     return class_of(kind)(**{**columns, **_SMALL.get(kind, {}), **changes})
 
 
@@ -71,6 +73,8 @@ def sample_of(kind: str) -> Sample:
         return Sample(_ratings())
     if name == "fields":
         return Sample(_maps())
+    if name == "communities":
+        return Sample(_sites())
     if name == "tables":
         frame = _people()
         response = {"masked-table": None, "masked-table-classifier": "city"}.get(kind, "height")
@@ -152,6 +156,16 @@ def _people() -> pd.DataFrame:
         }
     )
     frame.loc[3, "grade"] = np.nan
+    return frame
+
+
+def _sites() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    rain = random.normal(size=24)
+    frame = pd.DataFrame({"rain": rain, "soil": np.where(random.random(24) < 0.5, "clay", "sand")})
+    for name in ("reed", "sedge"):
+        frame[name] = (rain + random.normal(size=24) > 0).astype(float)
+    frame.loc[3, "sedge"] = np.nan
     return frame
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from communities.community_cases import SITES, SPECIES
 from estimator_cases import COLUMNS as GROUP_COLUMNS
 from estimator_cases import TINY as TINY_GROUPS
 from estimator_cases import ratings
@@ -75,6 +76,8 @@ def case_of(kind: str) -> Case:
         response = RESPONSES[kind]
         given = (FRAME,) if response is None else (FRAME, response)
         return Case(kind, {**SMALL, "kinds": {"visits": "count"}, "max_epochs": 1}, given)
+    if KINDS[kind].reads == "communities":
+        return Case(kind, {"species": SPECIES}, (SITES,))
     if kind == "masked-language-model":
         return Case(kind, MASKED, (SENTENCES,))
     if KINDS[kind].reads == "text":
@@ -89,6 +92,8 @@ def case_of(kind: str) -> Case:
 
 def tensors_of(estimator: Any) -> dict[str, np.ndarray]:
     """All that was learned, as arrays."""
+    if hasattr(estimator, "community_"):
+        return estimator.community_.arrays()
     if not getattr(estimator, "members_", None):  # words have vectors alone
         return {"vectors": estimator.vectors_.center, "others": estimator.vectors_.context}
     return {

@@ -19,6 +19,7 @@ _HOMES = {
     "Categorical": "exfam.families",
     "CensoredStudentT": "exfam.families",
     "CheckpointError": "exfam.checks",
+    "Community": "exfam.tables.community",
     "DataError": "exfam.checks",
     "EFA": "exfam.efa.efa",
     "ExfamError": "exfam.checks",

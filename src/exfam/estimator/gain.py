@@ -18,7 +18,7 @@ class Gain:
     `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
     that new data gain a little less. `base_nats`: of the base alone, there. `scale`, `gate`: the
     weights of the base and of the correction; `mix`: the share that probabilities of the base alone
-    have beside.
+    have beside. `part`: what the sentence calls the correction.
     """
 
     base_nats: float
@@ -29,23 +29,26 @@ class Gain:
     scale: float
     gate: float
     mix: float = 0.0
+    part: str = "Attention"
 
     def __str__(self) -> str:
         if not self.gate:
             return (
-                "Attention added nothing that validation could see, and is switched off: "
+                f"{self.part} added nothing that validation could see, and is switched off: "
                 "predictions are those of the base."
             )
         return (
-            f"Attention added {self.nats:.3f} nats an element to its base (95 % interval "
+            f"{self.part} added {self.nats:.3f} nats an element to its base (95 % interval "
             f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
         )
 
 
-def gain_of_sums(added: Sums, size: Sums, base: float, *, weights: tuple[float, ...]) -> Gain:
+def gain_of_sums(
+    added: Sums, size: Sums, base: float, *, weights: tuple[float, ...], part: str = "Attention"
+) -> Gain:
     """The gain of groups: what was added to each, how many targets it has, all nats of the base.
 
-    `weights`: scale, gate and, where there is one, mix
+    `weights`: scale, gate and, where there is one, mix; `part`: what is gated
     """
     n, n_groups = max(1, int(size.sum())), int((size > 0).sum())
     mean = float(added.sum() / n)
@@ -54,7 +57,8 @@ def gain_of_sums(added: Sums, size: Sums, base: float, *, weights: tuple[float, 
     times = float(stdtrit(max(1, n_groups - 1), 0.975))
     half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
     half = half if weights[1] else 0.0
-    return Gain(base / n, mean, mean - half, mean + half, n_groups, *weights)
+    scale, gate, mix = (*weights, 0.0)[:3]
+    return Gain(base / n, mean, mean - half, mean + half, n_groups, scale, gate, mix, part)
 
 
 def gain_sentences(model: Any) -> list[str]:

@@ -13,7 +13,8 @@ from typing import Any
 class Entry:
     """One estimator.
 
-    `reads`: "groups", "fields", "tables", "text" (files, folders or sentences) or "sentences"
+    `reads`: "groups", "fields", "tables", "communities", "text" (files, folders or sentences) or
+        "sentences"
     `command`: its name in `exfam fit --model`, or `exfam fit words --model` if it reads text; None
         if it is fitted in Python alone
     """
@@ -54,6 +55,7 @@ REGISTRY = {
             "tables",
             "table-regressor",
         ),
+        ("community", "tables.community.community", "Community", "communities", None),
         ("skip-gram", "words.word_estimator", "SkipGram", "text"),
         ("cbow", "words.cbow", "CBOW", "text"),
         ("pmi-factorization", "words.pmi", "PMIFactorization", "text", "pmi"),

@@ -1,7 +1,8 @@
-"""Data whose truth is known: ratings, baskets, fields."""
+"""Data whose truth is known: ratings, baskets, communities, fields."""
 
 from exfam.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.simulators.baskets import BasketProcess, BasketSettings, draw_process
+from exfam.simulators.communities import SimulatedCommunity, simulate_community
 from exfam.simulators.fields import (
     FieldProcess,
     FieldSettings,
@@ -24,12 +25,14 @@ __all__ = [
     "FieldProcess",
     "FieldSettings",
     "SimulatedBaskets",
+    "SimulatedCommunity",
     "SimulatedField",
     "draw_field_process",
     "draw_process",
     "ratings_cases",
     "ratings_true_means",
     "simulate_baskets",
+    "simulate_community",
     "simulate_counts",
     "simulate_field",
     "simulate_ratings",

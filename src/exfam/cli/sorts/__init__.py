@@ -16,6 +16,7 @@ SORTS = {
     "groups": "groups:GROUPS",
     "fields": "fields:FIELDS",
     "tables": "tables:TABLES",
+    "communities": "communities:COMMUNITIES",
     "text": "text:WORDS",
     "sentences": "text:SENTENCES",
 }

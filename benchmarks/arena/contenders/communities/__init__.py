@@ -1,0 +1,1 @@
+"""Contenders of communities: presence of each species from covariates and from other species."""

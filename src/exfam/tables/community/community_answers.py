@@ -1,0 +1,183 @@
+"""What a fitted community answers with: distributions of species, explanations, associations."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from exfam.checks import ExfamError, check_inside, check_whole
+from exfam.tables.community.association import Sites, influence
+from exfam.tables.community.community_data import match_known, read_species
+from exfam.tables.community.community_model import FittedCommunity, SiteInputs, values_of_part
+
+# Intervals of correlations are this many standard errors wide on each side, for 95 %.
+_HALF_WIDTH = 1.96
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CommunityPrediction:
+    """The distribution of each species at each site, given covariates and the known others.
+
+    Arrays have a row for each site and a column for each of `species`.
+    """
+
+    model: FittedCommunity
+    etas: tuple[Sites, ...]
+
+    def __repr__(self) -> str:
+        n_sites, n_species = self.etas[0].shape
+        return f"CommunityPrediction({self.model.family}, {n_sites} sites, {n_species} species)"
+
+    @property
+    def species(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.model.species
+
+    @property
+    def presence(self) -> Float[np.ndarray, "sites species"]:
+        """The probability that each species is there."""
+        return self.model.presence(self.etas)
+
+    @property
+    def mean(self) -> Float[np.ndarray, "sites species"]:
+        """Expected values: probabilities, counts or shares of cover."""
+        return self.model.mean(self.etas)
+
+    def log_prob(self, Y: Any) -> Float[np.ndarray, "sites species"]:
+        """log p of each value in nats (of cover above 0, the log of a density); NaN where missing.
+
+        Cover counts as 0.0001 at least where there is any, and as 0.999 at most.
+        """
+        value = match_known(read_species(Y), self.species, len(self.etas[0]))
+        return self.model.log_prob(value, self.etas)
+
+
+@dataclass(frozen=True, eq=False)
+class CommunityExplanation:
+    """What `eta` of a species at a site is made of: exact but for `correction`, which is one term.
+
+    `eta` is `intercept` + the sum of `covariates` + the sum of `others` + `correction`: the logit
+    of a presence, or the log of a mean count. `intercept`: with all covariates at their means.
+    """
+
+    site: int
+    species: str
+    intercept: float
+    covariates: dict[str, float]
+    others: dict[str, float]
+    correction: float
+
+    @property
+    def eta(self) -> float:
+        """The sum of all terms."""
+        parts = (self.intercept, self.correction)
+        return sum(parts) + sum(self.covariates.values()) + sum(self.others.values())
+
+    def strongest(self, n: int = 5) -> list[tuple[str, float]]:
+        """Covariates and other species by the size of what they add."""
+        check_whole("n", n)
+        terms = [*self.covariates.items(), *self.others.items()]
+        return sorted(terms, key=lambda term: -abs(term[1]))[:n]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Associations:
+    """Correlations of what covariates leave unexplained of each pair of species.
+
+    `low`, `high`: 95 % intervals, by draws of sites. They say who occurs with whom where covariates
+    are alike, not why.
+    """
+
+    species: tuple[str, ...]
+    correlation: Float[np.ndarray, "species species"]
+    low: Float[np.ndarray, "species species"]
+    high: Float[np.ndarray, "species species"]
+
+    def __repr__(self) -> str:
+        n = len(self.species)
+        n_clear = int(np.triu(self.is_clear, 1).sum())
+        return f"Associations({n} species, {n_clear} of {n * (n - 1) // 2} pairs clear of 0)"
+
+    @property
+    def is_clear(self) -> np.ndarray:
+        """Whether the interval of a pair does not hold 0."""
+        return (self.low > 0) | (self.high < 0)
+
+    def pairs(self, n: int = 10) -> list[tuple[str, str, float, float, float]]:
+        """The strongest pairs: two species, their correlation, and the ends of its interval."""
+        check_whole("n", n)
+        first, second = np.triu_indices(len(self.species), 1)
+        size = np.abs(self.correlation[first, second])
+        return [
+            (
+                self.species[first[k]],
+                self.species[second[k]],
+                *(float(m[first[k], second[k]]) for m in (self.correlation, self.low, self.high)),
+            )
+            for k in np.argsort(-size, kind="stable")[:n]
+        ]
+
+
+def associations_of(model: FittedCommunity, *, number: int) -> Associations:
+    """Those of one part."""
+    part = model.parts[number]
+    center = part.association.correlation
+    half = _HALF_WIDTH * part.spread
+    low, high = np.maximum(center - half, -1.0), np.minimum(center + half, 1.0)
+    return Associations(model.species, center, low, high)
+
+
+def explained_cells(
+    model: FittedCommunity,
+    inputs: SiteInputs,
+    value: Sites,
+    *,
+    cells: Sequence[tuple[int, int]],
+    number: int,
+) -> list[CommunityExplanation]:
+    """What the `eta`s of some cells, site and species, are made of in one part."""
+    part = model.parts[number]
+    own, there = values_of_part(part.response.name, value)
+    env = model.env(number, inputs)
+    residual = part.residual(own, env, there)
+    _, more = part.corrected(env, residual, there)
+    names, groups = model.terms()
+    coefficients, link = part.environment, part.association
+    result = []
+    for site, s in cells:
+        at_mean = model.center
+        terms = (inputs.design[site] - at_mean) * coefficients.weight[:, s]
+        sums = np.bincount(groups, weights=terms, minlength=len(names))
+        covariates = dict(zip(names, sums.tolist(), strict=True))
+        offset = float(env[site, s] - coefficients.intercept[s]) - float(
+            inputs.design[site] @ coefficients.weight[:, s]
+        )
+        if model.effort is not None:
+            covariates[model.effort] = offset
+        weight = influence(link.correlation, there[site], species=s, ridge=link.ridge)
+        added = link.scale[s] * weight * residual[site]
+        others = {model.species[t]: float(added[t]) for t in np.flatnonzero(there[site]) if t != s}
+        intercept = float(coefficients.intercept[s] + at_mean @ coefficients.weight[:, s])
+        result.append(
+            CommunityExplanation(
+                site, model.species[s], intercept, covariates, others, float(more[site, s])
+            )
+        )
+    return result
+
+
+def species_indices(model: FittedCommunity, names: Any) -> np.ndarray:
+    """Indices of species by their names. Raises ExfamError for others."""
+    listed = [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if name not in model.species:
+            raise ExfamError(f"`of` must name species of the fit, got {name!r}.")
+    return np.array([model.species.index(name) for name in listed], dtype=np.int64)
+
+
+def check_share(name: str, share: Any) -> None:
+    """Raise ExfamError unless a share is 0, 1 or between."""
+    if share not in (0, 1):
+        check_inside(name, share)

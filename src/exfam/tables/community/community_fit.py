@@ -1,0 +1,137 @@
+"""From sites and species to a fitted community."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from exfam.estimator.gain import Gain
+from exfam.tables.community.community_data import (
+    SpeciesTable,
+    family_of,
+    read_effort,
+    read_points,
+    without,
+)
+from exfam.tables.community.community_model import (
+    PARTS,
+    FittedCommunity,
+    takes_effort,
+    values_of_part,
+)
+from exfam.tables.community.community_parts import fit_part
+from exfam.tables.community.environment import CrossFit, cross_fit, site_folds
+from exfam.tables.community.responses import RESPONSES
+from exfam.tables.community.ridge import Observed
+from exfam.tables.community.site_covariates import fit_design
+from exfam.tables.community.site_surface import RANGES, SCALES, SiteSurface, fit_site_surface
+from exfam.tables.data.frames import RawTable
+
+# Species that choose a surface at most.
+_MOST_SPECIES = 32
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CommunityPlan:
+    """What is fitted, and how."""
+
+    table: RawTable
+    species: SpeciesTable
+    coordinates: tuple[str, ...]
+    effort: str | None
+    family: str
+    corrected: bool
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Base:
+    """What all parts share: design, effort, folds."""
+
+    design: Float[np.ndarray, "sites columns"]
+    effort: Float[np.ndarray, "sites 1"]
+    folds: Int64[np.ndarray, "sites"]
+
+    def seen(self, name: str, value: np.ndarray) -> Observed:
+        own, there = values_of_part(name, value)
+        return Observed(own, there, self.effort * takes_effort(name))
+
+    def crossed(self, name: str, value: np.ndarray) -> CrossFit:
+        return cross_fit(RESPONSES[name], self.design, self.seen(name, value), folds=self.folds)
+
+
+def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | None, ...]]:
+    """The community, and what its corrections added."""
+    family = family_of(plan.species, plan.family)
+    value = plan.species.value
+    left_out = [*plan.coordinates, *([] if plan.effort is None else [plan.effort])]
+    rest = without(plan.table, left_out)
+    covariates = fit_design(rest, list(rest.columns))
+    filled, effort = covariates.filled(rest), read_effort(plan.table, plan.effort)
+    base = _Base(covariates.matrix(filled), effort, site_folds(len(value), seed=plan.seed))
+    first = PARTS["count" if family == "auto" else family][0]
+    interactions = surface = None
+    if len(covariates.covariates) > 1:
+        interactions, base = _with_surface(covariates.points(filled), base, first, value)
+    if plan.coordinates:
+        points = read_points(plan.table, plan.coordinates)
+        surface, base = _with_surface(points, base, first, value)
+    family, crossed = _chosen_family(family, base, value)
+    fits = [
+        fit_part(
+            name,
+            base.design,
+            base.seen(name, value),
+            folds=base.folds,
+            corrected=plan.corrected,
+            seed=plan.seed,
+            cross=crossed.get(name),
+        )
+        for name in PARTS[family]
+    ]
+    model = FittedCommunity(
+        species=plan.species.names,
+        family=family,
+        covariates=covariates,
+        interactions=interactions,
+        surface=surface,
+        coordinates=plan.coordinates if surface is not None else (),
+        effort=plan.effort,
+        center=base.design.mean(0),
+        parts=tuple(fit.part for fit in fits),
+    )
+    return model, tuple(fit.gain for fit in fits)
+
+
+def _chosen_family(family: str, base: _Base, value: np.ndarray) -> tuple[str, dict[str, CrossFit]]:
+    """Of counts left to choice, "count" or "hurdle" by held-out nats, with its regressions."""
+    if family != "auto":
+        return family, {}
+    crossed = {name: base.crossed(name, value) for name in ("count", *PARTS["hurdle"])}
+    n_cells = {name: float(base.seen(name, value).there.sum()) for name in crossed}
+    nats = {
+        candidate: sum(crossed[name].nats * n_cells[name] for name in PARTS[candidate])
+        for candidate in ("count", "hurdle")
+    }
+    return min(nats, key=lambda name: nats[name]), crossed
+
+
+def _with_surface(
+    points: np.ndarray, base: _Base, name: str, value: np.ndarray
+) -> tuple[SiteSurface | None, _Base]:
+    """The surface of least held-out nats of some species, and the design with it; or none."""
+    some = value[:, :: max(1, -(-value.shape[1] // _MOST_SPECIES))]
+    without_any = base.crossed(name, some)
+    least = without_any.nats
+    best: tuple[SiteSurface | None, _Base] = (None, base)
+    for reach in RANGES:
+        for scale in SCALES:
+            surface = fit_site_surface(points, reach=reach, scale=scale)
+            if surface is None:
+                return None, base
+            columns = np.column_stack([base.design, surface.columns(points)])
+            tried = replace(base, design=columns)
+            crossed = tried.crossed(name, some)
+            if crossed.nats < least and crossed.beats(without_any):
+                least, best = crossed.nats, (surface, tried)
+    return best

@@ -1,0 +1,235 @@
+"""How networks that correct a base are trained: from exactly zero, one or more for each fold.
+
+A fold's networks learn from the rows that its base was fitted on, with the base's own offsets: with
+offsets of other folds they gain nothing, since these lean against what is held out. The held-out
+rows of all folds choose when to stop and how much of the correction is kept.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from exfam.estimator.gain import Gain, gain_of_sums
+from exfam.layers import Dropout, lend_generator, linear
+from exfam.tables.community.association import Association, Known, Sites, known_at, shifts
+from exfam.tables.community.community_correction import (
+    Correction,
+    added,
+    clipped_env,
+    correction_of,
+)
+from exfam.tables.community.responses import SpeciesResponse
+
+N_HIDDEN = 64
+GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
+_DROPOUT, _RATE, _DECAY = 0.3, 1e-3, 0.3
+# Batches share the species that are known; each fold has a few such views of its rows.
+_BATCH, _N_VIEWS = 32, 6
+_SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# Epochs at most, between two looks at held-out rows, and looks without a gain.
+_MOST_EPOCHS, _EPOCHS_PER_LOOK, _PATIENCE = 60, 4, 3
+# Cells above which a fold has one network, not three.
+_FEW_CELLS = 100_000
+# Standard errors that a gain is less by when gates are chosen.
+_CAUTION = 0.5
+# Sites below which nothing could judge a correction.
+FEWEST_SITES = 50
+
+
+class CommunityNetwork(nn.Module):
+    """What is added to `eta`, for species that are not known."""
+
+    def __init__(self, n_species: int, *, generator: torch.Generator) -> None:
+        super().__init__()
+        self.pairs = nn.Parameter(torch.zeros(n_species, n_species))
+        self.inward = linear(3 * n_species, N_HIDDEN, generator=generator)
+        self.outward = linear(N_HIDDEN, n_species, generator=generator, bias=False)
+        self.dropout = Dropout(_DROPOUT)
+        with torch.no_grad():
+            self.outward.weight.zero_()
+
+    def forward(
+        self,
+        env: Float[Tensor, "sites species"],
+        given: Float[Tensor, "sites species"],
+        known: Float[Tensor, "sites species"],
+    ) -> Float[Tensor, "sites species"]:
+        pairs = self.pairs - torch.diag(torch.diagonal(self.pairs))
+        hidden = self.inward(torch.cat([env, given, known], dim=1)).relu()
+        return given @ pairs.T + self.outward(self.dropout(hidden))
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Rows that a fold leaves out: `eta` and residuals of a regression that has not seen them."""
+
+    env: Sites
+    residual: Sites
+    value: Sites
+    there: Bool[np.ndarray, "sites species"]
+
+
+@dataclass(frozen=True, eq=False)
+class FoldData:
+    """What a fold's network learns from, and the held-out rows that judge it.
+
+    `env` and `residual` of the training rows are those of the regression fitted on these rows.
+    """
+
+    env: Sites
+    residual: Sites
+    value: Sites
+    there: Bool[np.ndarray, "sites species"]
+    held_out: HeldOut
+    association: Association
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Rows with a choice of known species, and `eta` of the base given these."""
+
+    known: Known
+    base: Sites
+
+
+def _view(data: FoldData, env: Sites, residual: Sites, known: Known) -> View:
+    link = data.association
+    shift = shifts(link.correlation, residual, known, ridge=link.ridge)
+    return View(known, env + link.scale * shift)
+
+
+def _training_views(data: FoldData, random: np.random.Generator) -> list[tuple[np.ndarray, View]]:
+    """Batches of rows with the species that are known of each, in several views of all rows."""
+    n, n_species = data.value.shape
+    batches = []
+    for _ in range(_N_VIEWS):
+        order = random.permutation(n)
+        for first in range(0, n, _BATCH):
+            rows = order[first : first + _BATCH]
+            drawn = random.random(n_species) < random.random()
+            known = data.there[rows] & drawn
+            batches.append((rows, _view(data, data.env[rows], data.residual[rows], known)))
+    return batches
+
+
+class FoldTraining:
+    """One fold's network while it is trained, an epoch at a time."""
+
+    def __init__(
+        self, response: SpeciesResponse, data: FoldData, log_size: np.ndarray, seed: int
+    ) -> None:
+        self.response, self.data, self.log_size = response, data, log_size
+        self.random = np.random.default_rng(seed)
+        self.generator = torch.Generator().manual_seed(seed)
+        self.network = CommunityNetwork(data.value.shape[1], generator=self.generator)
+        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=_RATE, weight_decay=_DECAY)
+        self.batches = _training_views(data, self.random)
+        held = data.held_out
+        self.views = [
+            _view(data, held.env, held.residual, known_at(held.there, share, self.random))
+            for share in _SHARES
+        ]
+
+    def epoch(self, number: int) -> None:
+        """Steps through one view of the rows."""
+        per_view = len(self.batches) // _N_VIEWS
+        first = number % _N_VIEWS * per_view
+        self.network.train()
+        with lend_generator(self.generator, self.network):
+            for rows, view in self.batches[first : first + per_view]:
+                self._step(rows, view)
+        self.network.eval()
+
+    def _step(self, rows: np.ndarray, view: View) -> None:
+        data = self.data
+        given = np.where(view.known, data.residual[rows], 0.0)
+        inputs = (clipped_env(data.env[rows]), given, view.known)
+        tensors = [torch.as_tensor(array, dtype=torch.float32) for array in inputs]
+        target = data.there[rows] & ~view.known
+        shift = self.network(*tensors)
+        eta = view.base + shift.detach().double().numpy()
+        score, _ = self.response.score_and_information(data.value[rows], eta, self.log_size)
+        slope = -np.where(target, score, 0.0) / max(int(target.sum()), 1)
+        self.optimizer.zero_grad()
+        shift.backward(torch.as_tensor(slope * data.value.shape[1], dtype=torch.float32))
+        self.optimizer.step()
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """The network as arrays, in double precision."""
+        pairs = self.network.pairs.detach().double().numpy().copy()
+        np.fill_diagonal(pairs, 0.0)
+        inward, outward = self.network.inward, self.network.outward
+        more = (inward.weight, inward.bias, outward.weight)
+        return pairs, *(part.detach().double().numpy().copy() for part in more)
+
+
+def fit_correction(
+    response: SpeciesResponse, folds: Sequence[FoldData], *, log_size: np.ndarray, seed: int
+) -> tuple[Correction | None, Gain]:
+    """The networks of all folds, and what they add on held-out rows; None if that is nothing."""
+    n_members = 3 if folds[0].value.size <= _FEW_CELLS else 1
+    trainings = [
+        [FoldTraining(response, data, log_size, seed + 100 * f + m) for m in range(n_members)]
+        for f, data in enumerate(folds)
+    ]
+    sizes = np.concatenate([data.held_out.there.sum(1) for data in folds]).astype(np.float64)
+    start = _judge(response, trainings, log_size)[0]
+    best, gate, kept, waited = 0.0, 0, trainings_arrays(trainings), 0
+    added_nats = np.zeros_like(start)
+    for epoch in range(_MOST_EPOCHS):
+        for training in sum(trainings, []):
+            training.epoch(epoch)
+        if (epoch + 1) % _EPOCHS_PER_LOOK:
+            continue
+        gains = start - _judge(response, trainings, log_size)
+        safe = [_safe_gain(gain, sizes) for gain in gains]
+        waited += 1
+        if max(safe) > best + 1e-7:
+            best, gate, waited = max(safe), int(np.argmax(safe)), 0
+            kept, added_nats = trainings_arrays(trainings), gains[gate]
+        if waited >= _PATIENCE:
+            break
+    gain = gain_of_sums(
+        added_nats, sizes, float(start.sum()), weights=(1.0, GATES[gate]), part="The correction"
+    )
+    return (correction_of(kept, gate=GATES[gate]) if gate else None), gain
+
+
+def trainings_arrays(trainings: Sequence[Sequence[FoldTraining]]) -> tuple[np.ndarray, ...]:
+    """The arrays of all networks, stacked."""
+    arrays = [training.arrays() for fold in trainings for training in fold]
+    return tuple(np.stack(parts) for parts in zip(*arrays, strict=True))
+
+
+def _judge(
+    response: SpeciesResponse, trainings: Sequence[Sequence[FoldTraining]], log_size: np.ndarray
+) -> Float[np.ndarray, "gates sites"]:
+    """Nats of each held-out row with each gate, means over shares of known species."""
+    return np.concatenate([_judge_fold(response, fold, log_size) for fold in trainings], axis=1)
+
+
+def _judge_fold(
+    response: SpeciesResponse, fold: Sequence[FoldTraining], log_size: np.ndarray
+) -> Float[np.ndarray, "gates held"]:
+    held = fold[0].data.held_out
+    total = np.zeros((len(GATES), len(held.env)))
+    networks = [training.arrays() for training in fold]
+    for view in fold[0].views:
+        parts = [added(network, held.env, held.residual, view.known) for network in networks]
+        shift = np.mean(parts, axis=0)
+        for k, gate in enumerate(GATES):
+            nats = -response.log_prob(held.value, view.base + gate * shift, log_size)
+            total[k] += (nats * held.there).sum(1) / len(fold[0].views)
+    return total
+
+
+def _safe_gain(gain: Float[np.ndarray, "sites"], size: Float[np.ndarray, "sites"]) -> float:
+    """The mean gain of a cell less half a standard error by sites."""
+    n, n_cells = len(gain), max(float(size.sum()), 1.0)
+    mean = float(gain.sum()) / n_cells
+    rest = float(np.square(gain - mean * size).sum()) * n / max(n - 1, 1)
+    return mean - _CAUTION * rest**0.5 / n_cells

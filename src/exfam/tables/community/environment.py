@@ -1,0 +1,159 @@
+"""Ridge regressions of all species on the same covariates, one penalty chosen for each species."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from exfam.tables.community.responses import SpeciesResponse
+from exfam.tables.community.ridge import Basis, Observed, Ridge
+
+PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+N_FOLDS = 5
+# Sizes are drawn to the mean of the community by a normal of this spread.
+_SIZE_SPREAD = 1.0
+_SIZES = np.linspace(-4.0, 6.0, 41)
+
+Sites = Float[np.ndarray, "sites species"]
+Design = Float[np.ndarray, "sites columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficients:
+    """Of all species: `eta = offset + intercept + design @ weight`, and the log of their sizes."""
+
+    intercept: Float[np.ndarray, "species"]
+    weight: Float[np.ndarray, "columns species"]
+    log_size: Float[np.ndarray, "species"]
+
+    def eta(self, design: Design, offset: Float[np.ndarray, "sites 1"]) -> Sites:
+        return offset + self.intercept + design @ self.weight
+
+
+def prevalence_eta(response: SpeciesResponse, seen: Observed) -> Float[np.ndarray, "species"]:
+    """The `eta` of each species without covariates, of half a site more in all."""
+    n = seen.there.sum(0)
+    effort = (seen.there * np.exp(seen.offset)).sum(0)
+    total = (seen.value * seen.there).sum(0)
+    if response.name == "presence":
+        return response.eta_of_mean((total + 0.5) / (n + 1))
+    mean = total.sum() / max(float(effort.sum()), 1e-9)
+    return response.eta_of_mean(np.maximum((total + 0.5 * mean) / (effort + 0.5), 1e-6))
+
+
+def fit_path(
+    response: SpeciesResponse,
+    design: Design,
+    seen: Observed,
+    *,
+    log_size: Float[np.ndarray, "species"],
+    penalties: Sequence[float] = PENALTIES,
+) -> list[Coefficients]:
+    """Coefficients of all species for each penalty, from the largest to the smallest."""
+    basis = Basis.of(design)
+    start = prevalence_eta(response, seen)
+    weight = np.vstack([start, np.zeros((len(basis.variance), len(start)))])
+    path = []
+    for penalty in penalties:
+        ridge = Ridge(response, basis, seen, (penalty, start, log_size))
+        weight = ridge.solve(weight)
+        own = basis.rotation @ weight[1:]
+        path.append(Coefficients(weight[0] - basis.mean @ own, own, log_size))
+    return path
+
+
+def sizes_of(response: SpeciesResponse, seen: Observed, eta: Sites) -> Float[np.ndarray, "species"]:
+    """The log of each species' size by its nats on a grid, drawn to the mean of the community."""
+    n_species = eta.shape[1]
+    if not response.has_size:
+        return np.zeros(n_species)
+    value = safe_value(response, seen)
+    nats = np.stack(
+        [
+            (-response.log_prob(value, eta, np.full(n_species, size)) * seen.there).sum(0)
+            for size in _SIZES
+        ]
+    )
+    mean = float(_SIZES[nats.sum(1).argmin()])
+    for _ in range(3):
+        drawn = nats + 0.5 * np.square((_SIZES[:, None] - mean) / _SIZE_SPREAD)
+        log_size = _SIZES[drawn.argmin(0)]
+        mean = float(log_size.mean())
+    return log_size
+
+
+def site_folds(n: int, *, seed: int) -> Int64[np.ndarray, "sites"]:
+    """The fold of each site: as many of each as can be."""
+    random = np.random.default_rng(seed)
+    return random.permutation(n) % min(N_FOLDS, max(2, n))
+
+
+@dataclass(frozen=True, eq=False)
+class CrossFit:
+    """Regressions of each fold's other sites and of all; `eta` is out of fold."""
+
+    eta: Sites
+    folds: Int64[np.ndarray, "sites"]
+    of_folds: list[Coefficients]
+    of_all: Coefficients
+    site_nats: Float[np.ndarray, "sites"]
+    n_cells: float
+
+    @property
+    def nats(self) -> float:
+        """Held-out nats of a cell."""
+        return float(self.site_nats.sum()) / max(self.n_cells, 1.0)
+
+    def beats(self, other: "CrossFit") -> bool:
+        """Whether its nats are less by more than a standard error by sites."""
+        less = other.site_nats - self.site_nats
+        n = len(less)
+        return float(less.mean()) > float(less.std()) / max(n - 1, 1) ** 0.5
+
+
+def cross_fit(
+    response: SpeciesResponse, design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]
+) -> CrossFit:
+    """Fit on each fold's other sites, choose each species' penalty, and fit on all sites."""
+    log_size = sizes_of(response, seen, seen.offset + prevalence_eta(response, seen))
+    rounds = 2 if response.has_size else 1
+    for _ in range(rounds):
+        paths = [
+            fit_path(response, design[folds != f], seen[folds != f], log_size=log_size)
+            for f in range(folds.max() + 1)
+        ]
+        eta = np.empty((len(PENALTIES), *seen.value.shape))
+        for f, path in enumerate(paths):
+            rows = folds == f
+            for k, fit in enumerate(path):
+                eta[k, rows] = fit.eta(design[rows], seen.offset[rows])
+        chosen = _choose(response, seen, eta, log_size)
+        picked = np.take_along_axis(eta, chosen[None, None], axis=0)[0]
+        log_size = sizes_of(response, seen, picked)
+    of_folds = [_picked(path, chosen, log_size) for path in paths]
+    of_all = _picked(fit_path(response, design, seen, log_size=log_size), chosen, log_size)
+    nats = -response.log_prob(safe_value(response, seen), picked, log_size) * seen.there
+    return CrossFit(picked, folds, of_folds, of_all, nats.sum(1), float(seen.there.sum()))
+
+
+def safe_value(response: SpeciesResponse, seen: Observed) -> Sites:
+    """Values, with ones that are possible where nothing was seen."""
+    return response.safe(seen.value, seen.there)
+
+
+def _choose(
+    response: SpeciesResponse, seen: Observed, eta: np.ndarray, log_size: np.ndarray
+) -> Int64[np.ndarray, "species"]:
+    """The penalty of each species: of least nats, half its own and half those of all species."""
+    value = safe_value(response, seen)
+    nats = np.stack([(-response.log_prob(value, e, log_size) * seen.there).sum(0) for e in eta])
+    own = nats / np.maximum(seen.there.sum(0), 1)
+    return (0.5 * own + 0.5 * own.mean(1, keepdims=True)).argmin(0)
+
+
+def _picked(path: list[Coefficients], chosen: np.ndarray, log_size: np.ndarray) -> Coefficients:
+    intercept = np.stack([fit.intercept for fit in path])
+    weight = np.stack([fit.weight for fit in path])
+    species = np.arange(len(chosen))
+    return Coefficients(intercept[chosen, species], weight[chosen, :, species].T.copy(), log_size)

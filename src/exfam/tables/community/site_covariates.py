@@ -1,0 +1,205 @@
+"""Covariates of sites as columns of a design: units do not matter, nothing missing is an error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Float64
+
+from exfam.checks import DataError
+from exfam.tables.data.frames import RawColumn, RawTable
+
+# Beyond this many standard deviations, numbers grow by logarithms.
+_FAR = 2.0
+# Deciles of a normal are this many standard deviations apart.
+_DECILES = 2.563
+# Sites per bin, and how few and many bins a covariate has.
+_PER_BIN, _FEWEST, _MOST = 40, 3, 10
+# Labels that have a column of their own, the most frequent ones.
+_MOST_LABELS = 100
+
+Numbers = Float[np.ndarray, "sites"]
+Matrix = Float[np.ndarray, "sites columns"]
+
+
+@dataclass(frozen=True, eq=False)
+class Covariate:
+    """A number with its middle, its spread and the edges of its pieces, or labels.
+
+    `labels`: those with a column, none of a number; all others count as missing
+    """
+
+    name: str
+    center: float = 0.0
+    spread: float = 1.0
+    edges: tuple[float, ...] = ()
+    labels: tuple[str, ...] = ()
+
+    @property
+    def n_raw(self) -> int:
+        """Columns before pieces are made: one, or one for each label."""
+        return len(self.labels) or 1
+
+    def raw(self, column: RawColumn | None, n: int) -> Matrix:
+        """Standardized numbers, or 1 for the label that there is; NaN where missing."""
+        if column is None:
+            return np.full((n, self.n_raw), np.nan)
+        if self.labels:
+            codes: dict[str | None, int] = {label: k for k, label in enumerate(self.labels)}
+            code = np.array([codes.get(text, -1) for text in texts_of(column)])
+            hot = (code[:, None] == np.arange(len(self.labels))).astype(np.float64)
+            return np.where((code < 0)[:, None], np.nan, hot)
+        z = (_numbers(column, self.name) - self.center) / self.spread
+        far = np.sign(z) * (_FAR + np.log1p(np.maximum(np.abs(z) - _FAR, 0.0)))
+        return np.where(np.abs(z) > _FAR, far, z)[:, None]
+
+    def columns(self, raw: Matrix) -> Float[np.ndarray, "sites pieces"]:
+        """Of a number z, z^2 / 2 and the pieces of a piecewise linear function."""
+        if self.labels or len(self.edges) <= 2:
+            return raw
+        edges = np.array(self.edges)
+        pieces = np.clip((raw - edges[:-1]) / (edges[1:] - edges[:-1]), 0.0, 1.0) - 0.5
+        return np.column_stack([raw, 0.5 * raw**2, pieces])
+
+    @property
+    def n_columns(self) -> int:
+        if self.labels or len(self.edges) <= 2:
+            return self.n_raw
+        return 1 + len(self.edges)
+
+
+@dataclass(frozen=True, eq=False)
+class SiteDesign:
+    """All covariates, and the mean and covariance by which missing ones are filled in."""
+
+    covariates: tuple[Covariate, ...]
+    mean: Float64[np.ndarray, "raw"]
+    covariance: Float64[np.ndarray, "raw raw"]
+
+    def filled(self, table: RawTable) -> Float64[np.ndarray, "sites raw"]:
+        """Standardized numbers and labels of the rows, missing ones filled in."""
+        return _filled(self._raw(table), self.mean, self.covariance)
+
+    def points(self, filled: Float[np.ndarray, "sites raw"]) -> Float64[np.ndarray, "sites raw"]:
+        """The same with a spread of 1 in every column."""
+        return filled / np.sqrt(np.maximum(np.diag(self.covariance), 1e-6))
+
+    def matrix(
+        self, filled: Float[np.ndarray, "sites raw"]
+    ) -> Float64[np.ndarray, "sites columns"]:
+        """The additive design of rows."""
+        parts, first = [np.zeros((len(filled), 0))], 0
+        for covariate in self.covariates:
+            own = filled[:, first : first + covariate.n_raw]
+            parts.append(covariate.columns(own))
+            first += covariate.n_raw
+        return np.concatenate(parts, axis=1)
+
+    def groups(self) -> np.ndarray:
+        """The number of the covariate that each column is made of."""
+        sizes = [covariate.n_columns for covariate in self.covariates]
+        return np.repeat(np.arange(len(sizes)), sizes)
+
+    def _raw(self, table: RawTable) -> Float64[np.ndarray, "sites raw"]:
+        parts = [c.raw(table.columns.get(c.name), table.n_rows) for c in self.covariates]
+        return np.concatenate([np.zeros((table.n_rows, 0)), *parts], axis=1)
+
+
+def fit_design(table: RawTable, names: Sequence[str]) -> SiteDesign:
+    """The design of these columns of a training table."""
+    covariates = []
+    for name in names:
+        covariate = _covariate(table.columns[name], name)
+        if covariate is not None:
+            covariates.append(covariate)
+    empty = SiteDesign(tuple(covariates), np.zeros(0), np.zeros((0, 0)))
+    raw = empty._raw(table)
+    there = ~np.isnan(raw)
+    n = np.maximum(there.sum(0), 1)
+    mean = np.where(there, raw, 0.0).sum(0) / n
+    apart = np.where(there, raw - mean, 0.0)
+    both = there.T.astype(float) @ there.astype(float)
+    covariance = apart.T @ apart / np.maximum(both, 1.0)
+    shrunk = min(0.5, len(mean) / max(len(raw), 1)) + 0.02
+    variance = np.maximum(np.diag(covariance), 1e-6)
+    covariance = (1 - shrunk) * covariance
+    covariance[np.diag_indices_from(covariance)] = variance
+    return SiteDesign(tuple(covariates), mean, covariance)
+
+
+def _covariate(column: RawColumn, name: str) -> Covariate | None:
+    """None for a column without two different values."""
+    if column.labels is not None or column.category:
+        found, counts = np.unique(
+            [text for text in texts_of(column) if text is not None], return_counts=True
+        )
+        kept = np.sort(np.argsort(-counts, kind="stable")[:_MOST_LABELS])
+        labels = tuple(str(found[k]) for k in kept)
+        return Covariate(name, labels=labels) if len(labels) > 1 else None
+    number = _numbers(column, name)
+    number = number[~np.isnan(number)]
+    values = np.unique(number)
+    if len(values) < 2:
+        return None
+    low, center, high = np.quantile(number, [0.1, 0.5, 0.9])
+    spread = (high - low) / _DECILES
+    # Where most values are one, deciles say nothing of the spread.
+    spread = spread if spread > 1e-3 * number.std() else float(number.std())
+    covariate = Covariate(name, float(center), float(spread))
+    z = covariate.raw(RawColumn(number, np.zeros(len(number), bool)), len(number))[:, 0]
+    return Covariate(name, float(center), float(spread), _edges(z))
+
+
+def _edges(z: Numbers) -> tuple[float, ...]:
+    n_bins = int(np.clip(len(z) // _PER_BIN, _FEWEST, _MOST))
+    values = np.unique(z)
+    if len(values) <= n_bins + 1:
+        return tuple(values.tolist())
+    return tuple(np.unique(np.quantile(z, np.linspace(0, 1, n_bins + 1))).tolist())
+
+
+def texts_of(column: RawColumn) -> list[str | None]:
+    """The labels of a column as text; None where missing."""
+    texts: list[str | None] = []
+    for row in range(len(column)):
+        value: Any = None if column.missing[row] else column.at(row)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        texts.append(None if value is None else str(value))
+    return texts
+
+
+def _numbers(column: RawColumn, name: str) -> Float64[np.ndarray, "sites"]:
+    if column.labels is not None and not column.is_empty:
+        raise DataError(
+            f"Column {name!r} must hold numbers, as in training, got "
+            f"{column.at(int(np.flatnonzero(~column.missing)[0]))!r}. Give numbers, or leave the "
+            "column out: it then counts as missing."
+        )
+    if column.type == "date":
+        number = column.values.astype("datetime64[s]").astype(np.float64) / 86_400
+    elif column.labels is not None:
+        number = np.zeros(len(column))
+    else:
+        number = column.values.astype(np.float64)
+    return np.where(column.missing, np.nan, number)
+
+
+def _filled(
+    raw: Float[np.ndarray, "sites raw"],
+    mean: Float64[np.ndarray, "raw"],
+    covariance: Float64[np.ndarray, "raw raw"],
+) -> Float[np.ndarray, "sites raw"]:
+    """Missing numbers as their mean given those that are there, under a joint Gaussian."""
+    filled = raw.copy()
+    gaps: Bool[np.ndarray, "sites raw"] = np.isnan(raw)
+    for pattern in np.unique(gaps[gaps.any(1)], axis=0):
+        rows = (gaps == pattern).all(1)
+        there = ~pattern
+        weight = np.linalg.solve(
+            covariance[np.ix_(there, there)], covariance[np.ix_(there, pattern)]
+        )
+        apart = raw[np.ix_(rows, there)] - mean[there]
+        filled[np.ix_(rows, pattern)] = mean[pattern] + apart @ weight
+    return filled
