@@ -210,7 +210,7 @@ def test_errors_of_numbers_are_in_units_of_the_training_mean():
 @pytest.mark.parametrize("response", DATA)
 def test_ours_are_judged_by_their_own_scores(response):
     data = DATA[response]
-    fitted = ours.default(max_epochs=1, ordinal=False, extra_masking=0.5)(data, 0)
+    fitted = ours.default(base="none", max_epochs=1, ordinal=False, extra_masking=0.5)(data, 0)
     predicted = fitted.predict(shown(data.test.cells, COMPLETE, seed=0))
     assert np.isfinite(predicted.log_prob(data.test.response)).all()
     if data.labels is not None:

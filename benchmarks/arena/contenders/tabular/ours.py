@@ -1,4 +1,4 @@
-"""exfam's masked tables, with their defaults and without their base or their search of settings."""
+"""exfam's masked tables: their defaults, those without a network, and attention alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -50,21 +50,13 @@ def _settings(model: Any) -> dict[str, Any]:
     return {"parameters": model.get_params(deep=False), "recipe": str(model.recipe_)}
 
 
-def _variants() -> dict[str, Contender]:
-    """Those whose parameters there are."""
-    named = {
-        "masked-table-attention": ("base", "none", "MaskedTable…(base='none')"),
-        "masked-table-fast": ("fast", True, "MaskedTable…(fast=True)"),
-    }
-    return {
-        name: Contender(label=label, fit=default(**{key: value}), ours=True, is_random=True)
-        for name, (key, value, label) in named.items()
-        if key in MaskedTableClassifier.declared
-    }
-
-
 REFERENCE = "masked-table"
 CONTENDERS = {
     REFERENCE: Contender(label="MaskedTable…()", fit=default(), ours=True, is_random=True),
-    **_variants(),
+    "masked-table-fast": Contender(
+        label="MaskedTable…(fast=True)", fit=default(fast=True), ours=True, is_random=True
+    ),
+    "masked-table-attention": Contender(
+        label="MaskedTable…(base='none')", fit=default(base="none"), ours=True, is_random=True
+    ),
 }
