@@ -128,6 +128,7 @@ class _Parts:
         weights, _ = model.pool.at(self.view.share_missing)
         self.weights = dict(zip(model.members, (weights / len(model.folds)).T, strict=True))
         for fold in model.folds:
+            self._add_constant(fold)
             self._add_linear(fold)
             for name in ("trees", "trees_masked"):
                 if name in self.weights:
@@ -150,6 +151,12 @@ class _Parts:
         if unit.scale == "identity":
             return unit.center + unit.spread * location
         return location + (unit.center if unit.scale == "log" else 0.0)
+
+    def _add_constant(self, fold: FoldMembers) -> None:
+        constant = fold.constant[None]
+        if self.model.n_labels is not None:
+            constant = _centered(constant)
+        self.start += self.weights["constant"][:, None] * constant
 
     def _add_linear(self, fold: FoldMembers) -> None:
         """Those of the linear predictor, on which the network's member builds as well."""

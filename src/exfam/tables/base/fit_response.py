@@ -181,7 +181,9 @@ def _fit_fold(
             _fit_trees(task, y, rows, is_held, n_views=n_views, seed=seed)
             for n_views in (1, _TREE_VIEWS)
         )
-    return FoldMembers(linear, ordered, network, trees, trees_masked)
+    trained = _trained(is_held)
+    constant, _ = head.start(y[trained], task.weight[trained])
+    return FoldMembers(constant, linear, ordered, network, trees, trees_masked)
 
 
 def _fit_trees(

@@ -10,7 +10,10 @@ from torch import Tensor
 
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65)
-_SHRINKAGE = 0.01
+# Weights are shrunk to equal ones as if by so many rows, that of the first member, which knows
+# nothing of a row, to this multiple (a logarithm) of the others'.
+_ROWS_OF_SHRINKAGE = 1.0
+_LOG_OF_FIRST = -2.0
 _STEPS = 60
 DEGREES = (3.0, 4.0, 6.0, 10.0)
 
@@ -42,17 +45,18 @@ def pool_labels(
 ) -> Pool:
     """The pool of labels of least nats; `log_probs`: at each of SHARES, of rows held out."""
     own, share = torch.from_numpy(y.astype(np.int64)), torch.from_numpy(weight / weight.sum())
+    shrinkage = _ROWS_OF_SHRINKAGE / len(y)
     weights = []
     for at_share in log_probs:
         outputs = torch.from_numpy(np.asarray(at_share))
 
         def nats(free: Tensor, outputs: Tensor = outputs) -> Tensor:
-            mixed = torch.einsum("m,mrk->rk", free[:-1].softmax(0) * free[-1].exp(), outputs)
+            mixed = torch.einsum("m,mrk->rk", _shares(free[:-1]) * free[-1].exp(), outputs)
             log_prob = mixed.log_softmax(-1).gather(-1, own[:, None])[:, 0]
-            return -(share * log_prob).sum() + _SHRINKAGE * free.square().sum()
+            return -(share * log_prob).sum() + shrinkage * free.square().sum()
 
         free = minimized(nats, torch.zeros(len(outputs) + 1, dtype=torch.float64))
-        weights.append((free[:-1].softmax(0) * free[-1].exp()).numpy())
+        weights.append((_shares(free[:-1]) * free[-1].exp()).numpy())
     return Pool(np.stack(weights), np.zeros((len(SHARES), 2)))
 
 
@@ -84,7 +88,7 @@ def _of_numbers(
         nats = _number_nats(location, log_scale, value, share, df=df)
         start = torch.zeros(n_members + 2, dtype=torch.float64)
         free = minimized(nats, start)
-        weights.append(free[:n_members].softmax(0).numpy())
+        weights.append(_shares(free[:n_members]).numpy())
         scales.append([float(free[-2]), float(1 + free[-1])])
         total += float(nats(free)) if k == 0 else 0.0
     return Pool(np.stack(weights), np.array(scales), df), total
@@ -100,13 +104,21 @@ def _number_nats(
     )
 
     def nats(free: Tensor) -> Tensor:
-        mixed = free[:-2].softmax(0) @ location
+        mixed = _shares(free[:-2]) @ location
         scale = free[-2] + (1 + free[-1]) * log_scale
         z = (value - mixed) * (-scale).exp()
         own = (df + 1) / 2 * torch.log1p(z.square() / df) + scale + constant
-        return (share * own).sum() + _SHRINKAGE * (free[:-2].square().sum() + free[-1].square())
+        shrinkage = _ROWS_OF_SHRINKAGE / len(value)
+        return (share * own).sum() + shrinkage * (free[:-2].square().sum() + free[-1].square())
 
     return nats
+
+
+def _shares(free: Float[Tensor, " members"]) -> Float[Tensor, " members"]:
+    """Weights that sum to 1."""
+    first = torch.zeros_like(free)
+    first[0] = _LOG_OF_FIRST
+    return (free + first).softmax(0)
 
 
 def minimized(

@@ -92,8 +92,12 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class FoldMembers:
-    """What was fitted to the rows of one fold; a member that was not is None."""
+    """What was fitted to the rows of one fold; a member that was not is None.
 
+    `constant`: what is said of a row of which nothing is known: log shares of labels, or a location
+    """
+
+    constant: Float64[np.ndarray, " outputs"]
     linear: LinearHead
     ordered: LinearHead | None = None
     network: ResidualNetwork | None = None
@@ -163,7 +167,7 @@ def label_log_probs(
 ) -> Float64[np.ndarray, "members rows labels"]:
     """What each member says of each label."""
     linear = fold.linear.outputs(view.features)
-    outputs = [linear]
+    outputs = [np.broadcast_to(fold.constant, linear.shape), linear]
     if fold.ordered is not None:
         score = fold.ordered.outputs(view.features)[:, 0]
         outputs.append(OrderedHead(n_labels).log_probs(score, fold.ordered.shared))
@@ -179,7 +183,8 @@ def number_outputs(
 ) -> tuple[Float64[np.ndarray, "members rows"], Float64[np.ndarray, "rows"]]:
     """Each member's location, and the log scale by linear predictor and network."""
     linear = fold.linear.outputs(view.features)[:, 0]
-    locations, log_scale = [linear], np.full(len(linear), fold.linear.shared[0])
+    locations = [np.broadcast_to(fold.constant, linear.shape), linear]
+    log_scale = np.full(len(linear), fold.linear.shared[0])
     if fold.network is not None:
         added = fold.correction(view)
         locations.append(linear + added[:, 0])

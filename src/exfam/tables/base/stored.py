@@ -68,6 +68,8 @@ def _member_config(member: Any) -> dict[str, Any]:
 
 
 def _member_arrays(member: Any) -> dict[str, np.ndarray]:
+    if isinstance(member, np.ndarray):
+        return {"outputs": member}
     if isinstance(member, LinearHead):
         return {name: getattr(member, name) for name in _HEAD}
     if isinstance(member, ResidualNetwork):
@@ -77,6 +79,8 @@ def _member_arrays(member: Any) -> dict[str, np.ndarray]:
 
 
 def _member(name: str, config: Mapping[str, Any], arrays: Arrays) -> Any:
+    if name == "constant":
+        return arrays["outputs"]
     if name in ("linear", "ordered"):
         held: dict[str, Any] = {part: arrays[part] for part in _HEAD}
         return LinearHead(**held, **config)
