@@ -1,12 +1,13 @@
 """Cells as numbers: robust units, steps between quantiles, one indicator per label."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
+from exfam.tables.base.circular import N_HARMONICS, circle_of, harmonics
 from exfam.tables.data import Cells, TableSchema
 
 # From the 10th to the 90th percentile a Gaussian has 2.56 standard deviations.
@@ -29,16 +30,20 @@ class ColumnCode:
     `labels`: of labels, the codes that have an indicator of their own; all others share the last
     `center`, `spread`: of numbers, the median and a robust standard deviation
     `edges`: of numbers, where the effect of a column may bend, in that unit
+    `period`: of numbers that go round in circles, what one turn is
     """
 
     labels: Int64[np.ndarray, " labels"] | None
     center: float = 0.0
     spread: float = 1.0
     edges: Float64[np.ndarray, " edges"] | None = None
+    period: float | None = None
 
     @property
     def n_numbers(self) -> int:
-        return 1 if self.labels is None else len(self.labels) + 1
+        if self.labels is not None:
+            return len(self.labels) + 1
+        return 1 if self.period is None else 1 + 2 * N_HARMONICS
 
     @property
     def n_features(self) -> int:
@@ -48,7 +53,10 @@ class ColumnCode:
     def numbers(self, value: Rows) -> Float64[np.ndarray, "rows numbers"]:
         """The cells as numbers, NaN where missing."""
         if self.labels is None:
-            return squashed((value - self.center) / self.spread)[:, None]
+            number = squashed((value - self.center) / self.spread)[:, None]
+            if self.period is None:
+                return number
+            return np.hstack([number, harmonics(value, self.period)])
         indicators = np.column_stack([value == label for label in self.labels]).astype(float)
         indicators = np.column_stack([indicators, 1.0 - indicators.sum(1)])
         return np.where(np.isnan(value)[:, None], np.nan, indicators)
@@ -68,8 +76,11 @@ def squashed(unit: np.ndarray) -> np.ndarray:
     return np.sign(unit) * (np.minimum(np.abs(unit), _FAR) + beyond)
 
 
-def learn_column(value: Rows, *, is_label: bool) -> ColumnCode:
-    """The code of one column from training cells, NaN where missing."""
+def learn_column(value: Rows, *, is_label: bool, name: str = "") -> ColumnCode:
+    """The code of one column from training cells, NaN where missing.
+
+    `name`: of the column; one such as "hour" or "angle" may say that numbers go round in circles
+    """
     seen = value[~np.isnan(value)]
     if is_label:
         labels, counts = np.unique(seen.astype(np.int64), return_counts=True)
@@ -81,9 +92,8 @@ def learn_column(value: Rows, *, is_label: bool) -> ColumnCode:
     spread = (high - low) / _SPREADS_BETWEEN
     if not spread > 0:
         spread = float(np.std(seen)) or 1.0
-    code = ColumnCode(None, float(center), float(spread))
-    edges = _edges(code.numbers(seen)[:, 0])
-    return ColumnCode(None, float(center), float(spread), edges)
+    code = ColumnCode(None, float(center), float(spread), period=circle_of(name, seen))
+    return replace(code, edges=_edges(code.numbers(seen)[:, 0]))
 
 
 def _edges(number: Rows) -> Float64[np.ndarray, " edges"]:
@@ -163,7 +173,7 @@ class TableCode:
         return np.array([code.labels is not None for code in self.codes], dtype=bool)
 
     def to_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        config = [[k, code.center, code.spread] for k, code in self._pairs()]
+        config = [[k, code.center, code.spread, code.period] for k, code in self._pairs()]
         arrays = {}
         for k, code in self._pairs():
             name, array = ("edges", code.edges) if code.labels is None else ("labels", code.labels)
@@ -173,10 +183,10 @@ class TableCode:
     @classmethod
     def from_state(cls, config: Any, arrays: Any) -> "TableCode":
         columns, codes = [], []
-        for k, center, spread in config["columns"]:
+        for k, center, spread, period in config["columns"]:
             labels, edges = arrays.get(f"labels.{k}"), arrays.get(f"edges.{k}")
             columns.append(int(k))
-            codes.append(ColumnCode(labels, float(center), float(spread), edges))
+            codes.append(ColumnCode(labels, float(center), float(spread), edges, period))
         return cls(tuple(columns), tuple(codes))
 
     def _pairs(self) -> list[tuple[int, ColumnCode]]:
@@ -185,8 +195,9 @@ class TableCode:
 
 def learn_code(cells: Cells, schema: TableSchema, columns: Sequence[int]) -> TableCode:
     """The codes of these columns, learned from training rows."""
+    own = [(k, schema.columns[k]) for k in columns]
     codes = [
-        learn_column(cells.value[:, k], is_label=schema.columns[k].labels is not None)
-        for k in columns
+        learn_column(cells.value[:, k], is_label=column.labels is not None, name=column.name)
+        for k, column in own
     ]
     return TableCode(tuple(columns), tuple(codes))

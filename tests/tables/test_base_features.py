@@ -1,0 +1,60 @@
+"""Features of the default model beside numbers and labels."""
+
+import numpy as np
+import pytest
+
+from exfam.tables.base.circular import circle_of, harmonics
+from exfam.tables.base.encode import TableCode, learn_column
+
+RANDOM = np.random.default_rng
+
+CIRCLES = {
+    "hour": (np.arange(24.0), 24.0),
+    "PickupHour": (np.arange(24.0), 24.0),
+    "mnth": (np.arange(1.0, 13.0), 12.0),
+    "day_of_week": (np.arange(1.0, 8.0), 7.0),
+    "wind direction": (RANDOM(0).uniform(0, 360, 200), 360.0),
+    "lon": (RANDOM(0).uniform(-180, 180, 200), 360.0),
+}
+NO_CIRCLES = {
+    "hours_per_week": np.arange(60.0),
+    "month": np.arange(1.0, 4.0),
+    "hour": np.arange(0.0, 23.0, 0.5),
+    "angle_of_attack": np.arange(0.0, 23.0),
+    "age": np.arange(24.0),
+    "weekday": np.full(3, np.nan),
+}
+
+
+@pytest.mark.parametrize("name", CIRCLES)
+def test_circles_are_found_by_name_and_range(name):
+    value, period = CIRCLES[name]
+    assert circle_of(name, np.append(value, np.nan)) == period
+    assert circle_of("other", value) is None
+
+
+@pytest.mark.parametrize("name", NO_CIRCLES)
+def test_other_columns_are_no_circles(name):
+    assert circle_of(name, NO_CIRCLES[name]) is None
+
+
+def test_harmonics_repeat_after_one_turn():
+    value = RANDOM(0).uniform(0, 24, 50)
+    np.testing.assert_allclose(harmonics(value, 24.0), harmonics(value + 24, 24.0), atol=1e-9)
+    assert not np.allclose(harmonics(value, 24.0), harmonics(value + 12, 24.0), atol=0.1)
+    ends = harmonics(np.array([0.0, 23.0, 12.0]), 24.0)
+    assert np.linalg.norm(ends[0] - ends[1]) < 0.3 * np.linalg.norm(ends[0] - ends[2])
+
+
+def test_codes_of_circles_are_stored_and_keep_missing_cells_missing():
+    value = np.append(np.arange(24.0), np.nan)
+    code = learn_column(value, is_label=False, name="hour")
+    numbers = code.numbers(value)
+    assert numbers.shape[1] == code.n_numbers == 5
+    assert np.isnan(numbers[-1]).all() and np.isfinite(numbers[:-1]).all()
+    table = TableCode((2,), (code,))
+    again = TableCode.from_state(*table.to_state())
+    np.testing.assert_array_equal(again.codes[0].numbers(value), numbers)
+    filled = numbers[:-1]
+    features = table.features(filled, np.zeros((24, 1), dtype=bool))
+    assert features.shape[1] == code.n_features == len(table.column_of_feature)
