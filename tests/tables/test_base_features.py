@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from exfam.tables.base.circular import circle_of, harmonics
+from exfam.tables.base.circular import circle_of, sines_and_cosines
 from exfam.tables.base.encode import TableCode, learn_column
 
 RANDOM = np.random.default_rng
@@ -40,9 +40,13 @@ def test_other_columns_are_no_circles(name):
 
 def test_harmonics_repeat_after_one_turn():
     value = RANDOM(0).uniform(0, 24, 50)
-    np.testing.assert_allclose(harmonics(value, 24.0), harmonics(value + 24, 24.0), atol=1e-9)
-    assert not np.allclose(harmonics(value, 24.0), harmonics(value + 12, 24.0), atol=0.1)
-    ends = harmonics(np.array([0.0, 23.0, 12.0]), 24.0)
+    np.testing.assert_allclose(
+        sines_and_cosines(value, 24.0), sines_and_cosines(value + 24, 24.0), atol=1e-9
+    )
+    assert not np.allclose(
+        sines_and_cosines(value, 24.0), sines_and_cosines(value + 12, 24.0), atol=0.1
+    )
+    ends = sines_and_cosines(np.array([0.0, 23.0, 12.0]), 24.0)
     assert np.linalg.norm(ends[0] - ends[1]) < 0.3 * np.linalg.norm(ends[0] - ends[2])
 
 

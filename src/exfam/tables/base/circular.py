@@ -57,12 +57,12 @@ def _words(name: str) -> set[str]:
     return set(joined)
 
 
-def harmonics(
+def sines_and_cosines(
     value: Float64[np.ndarray, "rows"], period: float
 ) -> Float64[np.ndarray, "rows harmonics"]:
     """Sine and cosine of one turn and of two; NaN where the value is.
 
-    >>> harmonics(np.array([6.0]), 24.0).round(6) + 0.0
+    >>> sines_and_cosines(np.array([6.0]), 24.0).round(6) + 0.0
     array([[ 1.,  0.,  0., -1.]])
     """
     turn = 2 * np.pi / period * value

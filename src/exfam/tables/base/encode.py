@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from exfam.tables.base.circular import N_HARMONICS, circle_of, harmonics
+from exfam.tables.base.circular import N_HARMONICS, circle_of, sines_and_cosines
 from exfam.tables.data import Cells, TableSchema
 
 # From the 10th to the 90th percentile a Gaussian has 2.56 standard deviations.
@@ -56,7 +56,7 @@ class ColumnCode:
             number = squashed((value - self.center) / self.spread)[:, None]
             if self.period is None:
                 return number
-            return np.hstack([number, harmonics(value, self.period)])
+            return np.hstack([number, sines_and_cosines(value, self.period)])
         indicators = np.column_stack([value == label for label in self.labels]).astype(float)
         indicators = np.column_stack([indicators, 1.0 - indicators.sum(1)])
         return np.where(np.isnan(value)[:, None], np.nan, indicators)
