@@ -52,8 +52,13 @@ ATTENTION = np.random.default_rng(2).dirichlet(np.ones(60), size=2).reshape(2, 2
 MATRICES = {f"head {k}": np.random.default_rng(k).dirichlet(np.ones(8), size=8) for k in range(3)}
 CURVES = (np.array([0.0, 0.5]), {"trees": np.array([0.8, 0.6])})
 
+TOGETHER = np.corrcoef(np.random.default_rng(4).normal(size=(5, 9)))
+
 # Function, what it is called with.
 FIGURES = [
+    ("association_map", (TOGETHER, NAMES[:5]), {"clear": np.abs(TOGETHER) > 0.1}),
+    ("association_map", (np.eye(2), NAMES[:2]), {}),
+    ("known_curves", ({"EFA": {0.0: 0.3, 1.0: 0.2}},), {}),
     ("coverage_curve", (np.linspace(0, 1, 50),), {}),
     ("crps_by_site", (SITES, NORTH, NAMES), {"unit": "°F"}),
     ("field_map", (SITES, NORTH, -NORTH), {"observed": SITES[:9]}),

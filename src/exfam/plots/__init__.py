@@ -1,6 +1,7 @@
 """Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save."""
 
 from exfam.plots.attention import attention_map, layer_map, position_matrices
+from exfam.plots.communities import association_map, known_curves
 from exfam.plots.curves import learning_curve, missing_curves
 from exfam.plots.distributions import (
     coverage_curve,
@@ -16,6 +17,7 @@ from exfam.plots.style import INK
 
 __all__ = [
     "INK",
+    "association_map",
     "attention_map",
     "coverage_curve",
     "crps_by_site",
@@ -26,6 +28,7 @@ __all__ = [
     "integral_histogram",
     "interval_rows",
     "item_map",
+    "known_curves",
     "layer_map",
     "learning_curve",
     "means_by_case",

@@ -20,7 +20,12 @@ from exfam.tables.community.community_model import (
     values_of_part,
 )
 from exfam.tables.community.community_parts import fit_part
-from exfam.tables.community.environment import CrossFit, cross_fit, site_folds
+from exfam.tables.community.environment import (
+    CrossFit,
+    cross_fit,
+    held_out_nats,
+    site_folds,
+)
 from exfam.tables.community.responses import RESPONSES
 from exfam.tables.community.ridge import Observed
 from exfam.tables.community.site_covariates import fit_design
@@ -58,6 +63,10 @@ class _Base:
 
     def crossed(self, name: str, value: np.ndarray) -> CrossFit:
         return cross_fit(RESPONSES[name], self.design, self.seen(name, value), folds=self.folds)
+
+    def site_nats(self, name: str, value: np.ndarray) -> Float[np.ndarray, "sites"]:
+        seen = self.seen(name, value)
+        return held_out_nats(RESPONSES[name], self.design, seen, folds=self.folds)
 
 
 def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | None, ...]]:
@@ -121,8 +130,8 @@ def _with_surface(
 ) -> tuple[SiteSurface | None, _Base]:
     """The surface of least held-out nats of some species, and the design with it; or none."""
     some = value[:, :: max(1, -(-value.shape[1] // _MOST_SPECIES))]
-    without_any = base.crossed(name, some)
-    least = without_any.nats
+    before = base.site_nats(name, some)
+    least = float(before.sum())
     best: tuple[SiteSurface | None, _Base] = (None, base)
     for reach in RANGES:
         for scale in SCALES:
@@ -131,7 +140,12 @@ def _with_surface(
                 return None, base
             columns = np.column_stack([base.design, surface.columns(points)])
             tried = replace(base, design=columns)
-            crossed = tried.crossed(name, some)
-            if crossed.nats < least and crossed.beats(without_any):
-                least, best = crossed.nats, (surface, tried)
+            nats = tried.site_nats(name, some)
+            if nats.sum() < least and _is_clear(before - nats):
+                least, best = float(nats.sum()), (surface, tried)
     return best
+
+
+def _is_clear(gain: Float[np.ndarray, "sites"]) -> bool:
+    """Whether a gain is above 0 by more than a standard error by sites."""
+    return float(gain.mean()) > float(gain.std()) / max(len(gain) - 1, 1) ** 0.5

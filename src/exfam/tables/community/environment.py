@@ -10,10 +10,11 @@ from exfam.tables.community.responses import SpeciesResponse
 from exfam.tables.community.ridge import Basis, Observed, Ridge
 
 PENALTIES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003)
+_FEW_PENALTIES = (0.3, 0.1, 0.03, 0.01)
 N_FOLDS = 5
 # Sizes are drawn to the mean of the community by a normal of this spread.
 _SIZE_SPREAD = 1.0
-_SIZES = np.linspace(-4.0, 6.0, 41)
+_SIZES = np.linspace(-4.0, 6.0, 26)
 
 Sites = Float[np.ndarray, "sites species"]
 Design = Float[np.ndarray, "sites columns"]
@@ -105,12 +106,6 @@ class CrossFit:
         """Held-out nats of a cell."""
         return float(self.site_nats.sum()) / max(self.n_cells, 1.0)
 
-    def beats(self, other: "CrossFit") -> bool:
-        """Whether its nats are less by more than a standard error by sites."""
-        less = other.site_nats - self.site_nats
-        n = len(less)
-        return float(less.mean()) > float(less.std()) / max(n - 1, 1) ** 0.5
-
 
 def cross_fit(
     response: SpeciesResponse, design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]
@@ -119,15 +114,7 @@ def cross_fit(
     log_size = sizes_of(response, seen, seen.offset + prevalence_eta(response, seen))
     rounds = 2 if response.has_size else 1
     for _ in range(rounds):
-        paths = [
-            fit_path(response, design[folds != f], seen[folds != f], log_size=log_size)
-            for f in range(folds.max() + 1)
-        ]
-        eta = np.empty((len(PENALTIES), *seen.value.shape))
-        for f, path in enumerate(paths):
-            rows = folds == f
-            for k, fit in enumerate(path):
-                eta[k, rows] = fit.eta(design[rows], seen.offset[rows])
+        paths, eta = _crossed(response, design, seen, (folds, log_size, PENALTIES))
         chosen = _choose(response, seen, eta, log_size)
         picked = np.take_along_axis(eta, chosen[None, None], axis=0)[0]
         log_size = sizes_of(response, seen, picked)
@@ -135,6 +122,36 @@ def cross_fit(
     of_all = _picked(fit_path(response, design, seen, log_size=log_size), chosen, log_size)
     nats = -response.log_prob(safe_value(response, seen), picked, log_size) * seen.there
     return CrossFit(picked, folds, of_folds, of_all, nats.sum(1), float(seen.there.sum()))
+
+
+def held_out_nats(
+    response: SpeciesResponse, design: Design, seen: Observed, *, folds: Int64[np.ndarray, "sites"]
+) -> Float[np.ndarray, "sites"]:
+    """About the nats that `cross_fit` has at each site, from fewer penalties and no refit."""
+    log_size = sizes_of(response, seen, seen.offset + prevalence_eta(response, seen))
+    _, eta = _crossed(response, design, seen, (folds, log_size, _FEW_PENALTIES))
+    chosen = _choose(response, seen, eta, log_size)
+    picked = np.take_along_axis(eta, chosen[None, None], axis=0)[0]
+    nats = -response.log_prob(safe_value(response, seen), picked, log_size) * seen.there
+    return nats.sum(1)
+
+
+def _crossed(
+    response: SpeciesResponse,
+    design: Design,
+    seen: Observed,
+    settings: tuple[np.ndarray, np.ndarray, Sequence[float]],
+) -> tuple[list[list[Coefficients]], Float[np.ndarray, "penalties sites species"]]:
+    """Regressions of each fold's other sites for each penalty, and their `eta` of the fold."""
+    folds, log_size, penalties = settings
+    paths, eta = [], np.empty((len(penalties), *seen.value.shape))
+    for f in range(int(folds.max()) + 1):
+        rows, rest = folds == f, folds != f
+        path = fit_path(response, design[rest], seen[rest], log_size=log_size, penalties=penalties)
+        for k, fit in enumerate(path):
+            eta[k, rows] = fit.eta(design[rows], seen.offset[rows])
+        paths.append(path)
+    return paths, eta
 
 
 def safe_value(response: SpeciesResponse, seen: Observed) -> Sites:
