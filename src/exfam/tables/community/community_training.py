@@ -89,20 +89,22 @@ class FoldData:
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class KnownView:
     """Rows with a choice of known species, and `eta` of the base given these."""
 
     known: Known
     base: Sites
 
 
-def _view(data: FoldData, env: Sites, residual: Sites, known: Known) -> View:
+def _view(data: FoldData, env: Sites, residual: Sites, known: Known) -> KnownView:
     link = data.association
     shift = shifts(link.correlation, residual, known, ridge=link.ridge)
-    return View(known, env + link.scale * shift)
+    return KnownView(known, env + link.scale * shift)
 
 
-def _training_views(data: FoldData, random: np.random.Generator) -> list[tuple[np.ndarray, View]]:
+def _training_views(
+    data: FoldData, random: np.random.Generator
+) -> list[tuple[np.ndarray, KnownView]]:
     """Batches of rows with the species that are known of each, in several views of all rows."""
     n, n_species = data.value.shape
     batches = []
@@ -144,7 +146,7 @@ class FoldTraining:
                 self._step(rows, view)
         self.network.eval()
 
-    def _step(self, rows: np.ndarray, view: View) -> None:
+    def _step(self, rows: np.ndarray, view: KnownView) -> None:
         data = self.data
         given = np.where(view.known, data.residual[rows], 0.0)
         inputs = (clipped_env(data.env[rows]), given, view.known)
