@@ -2,9 +2,10 @@
 Tables: what each cell said
 ===========================
 
-Each cell of a row is predicted from the others that are there. One layer of attention without layer
-norm is an exact mixture of experts, one per cell: we draw what those of one row predicted, and how
-predictions bear it when more and more cells are missing.
+Each cell of a row is predicted from the others that are there, by linear predictors and boosted
+trees (and, without `fast=True`, a small network) that are pooled by the share of missing cells. We
+draw what each cell of one row added to a prediction, the same of the attention network of the
+paper, an exact mixture of experts, and how predictions bear more and more missing cells.
 """
 
 import matplotlib.pyplot as plt
@@ -34,18 +35,15 @@ cars, condition = simulate_cars(800, seed=0)
 new, truth = simulate_cars(1000, seed=1)
 
 # %%
-# With `extra_masking=1.0` a fit hides any share of each row's other cells, so that the model knows
-# what to say of few. Boosted trees take missing cells as well, if they have met them: we fit one to
-# whole rows, and one to rows of which half the cells are hidden.
+# A fit hides cells of its rows by itself, so that the model knows what to say of few. Boosted trees
+# take missing cells as well, if they were fitted to rows that lack some: we fit one to whole rows,
+# and one to rows of which half the cells are hidden.
 
-model = MaskedTableClassifier(
-    base="none",
-    kinds={"condition": LABELS},
-    ordinal=True,
-    extra_masking=1.0,
-    max_epochs=15,
-    progress=False,
-).fit(cars, pd.Series(condition, name="condition"))
+kinds, response = {"condition": LABELS}, pd.Series(condition, name="condition")
+model = MaskedTableClassifier(fast=True, kinds=kinds, progress=False).fit(cars, response)
+attention = MaskedTableClassifier(
+    base="none", ordinal=True, extra_masking=1.0, max_epochs=15, kinds=kinds, progress=False
+).fit(cars, response)
 random = np.random.default_rng(0)
 trees = {
     "trees, whole rows": cars,
@@ -57,12 +55,32 @@ trees = {
 }
 
 # %%
-# One car. Weights sum to 1; bars at the right are what each cell adds to the logit of each label,
-# less what it adds to all of them alike, and their sums are the logits, up to a constant. The cell
-# of the response is its MASK token: what the model says of a car of which it knows nothing.
+# One car. Bars are what each cell adds to the log-probability of each label, beside those of an
+# average car; the last group is what has no exact parts, here the scores of ordered labels.
 
 row = int(np.argmax(new["accidents"]))
 why = model.experts(new.iloc[[row]])
+parts = np.vstack([why.parts[0, 0, : len(new.columns)], why.rest[0, 0]])
+figure, axes = plt.subplots(figsize=(7, 3.5))
+for k, label in enumerate(LABELS):
+    axes.barh(np.arange(len(parts)) + 0.25 * (1 - k), parts[:, k], height=0.25, label=label)
+axes.set_yticks(
+    range(len(parts)), [*(f"{name} = {value:g}" for name, value in new.iloc[row].items()), "rest"]
+)
+axes.invert_yaxis()
+axes.axvline(0.0, color="gray", linewidth=0.8)
+axes.set_xlabel("added to the log-probability, less the mean over labels")
+axes.legend()
+figure.tight_layout()
+plt.show()
+
+# %%
+# The attention network has weights, which sum to 1, and experts: bars at the right are what each
+# cell adds to the logit of each label, less what it adds to all of them alike, and their sums are
+# the logits, up to a constant. The cell of the response is its MASK token: what the network says of
+# a car of which it knows nothing.
+
+why = attention.experts(new.iloc[[row]])
 cells = [*(f"{name} = {value:g}" for name, value in new.iloc[row].items()), "condition = ?"]
 parts = why.parts[0, 0][:, : len(LABELS)]
 plt.figure(expert_bars(cells, why.weights[0, 0].mean(0), parts, outputs=LABELS))
@@ -72,10 +90,11 @@ plt.show()
 # Cells of the new rows are hidden at random.
 
 shares = np.array([0.0, 0.1, 0.3, 0.5, 0.7])
-scores = {name: [] for name in ("masked table", *trees)}
+scores = {name: [] for name in ("masked table", "attention network", *trees)}
 for share in shares:
     seen = new.mask(np.random.default_rng(1).random(new.shape) < share)
     scores["masked table"].append(model.score(seen, truth))
+    scores["attention network"].append(attention.score(seen, truth))
     for name, each in trees.items():
         scores[name].append(each.score(seen, truth))
 most = np.mean(truth == pd.Series(condition).mode()[0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import norm
 
 from exfam import MaskedTableClassifier, MaskedTableRegressor, load
 from exfam.checks import ExfamError
@@ -101,6 +102,15 @@ def test_more_cells_are_better_than_none(kind):
     nothing = model.log_scores(NEW.mask(np.ones(NEW.shape, dtype=bool)), y)
     gain = known - nothing
     assert gain.mean() > 3 * gain.std() / len(gain) ** 0.5
+
+
+def test_a_row_of_which_nothing_is_known_is_scored_as_by_the_column_alone():
+    random = np.random.default_rng(3)
+    x = random.normal(size=500)
+    y = 3 * x + random.normal(size=500)
+    model = MaskedTableRegressor(fast=True, progress=False).fit({"x": x[:300]}, y[:300])
+    nats = model.log_score({"x": np.full(200, np.nan)}, y[300:])
+    assert nats > norm(y[:300].mean(), y[:300].std()).logpdf(y[300:]).mean() - 0.1
 
 
 @EVERY

@@ -9,7 +9,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 # Shares of missing cells at which weights are learned; between them they are interpolated.
-SHARES = (0.0, 0.15, 0.35, 0.65)
+SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
 # Weights are shrunk to equal ones as if by so many rows, that of the first member, which knows
 # nothing of a row, to this multiple (a logarithm) of the others'.
 _ROWS_OF_SHRINKAGE = 1.0
