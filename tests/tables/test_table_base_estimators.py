@@ -159,12 +159,12 @@ def test_what_needs_attention_says_so(method):
 
 
 def test_rows_in_order_are_held_out_in_stretches():
-    """With a drift, a model that knows of it is less sure of itself, and better later."""
+    """With a drift that no column shows, a model that expects one is less sure, and better."""
     random = np.random.default_rng(0)
     level = np.cumsum(random.normal(size=400)) * 0.5
     x = random.normal(size=400)
     y = x + level + 0.1 * random.normal(size=400)
-    table = {"x": x, "step": np.arange(400.0)}
+    table = {"x": x}
     early, late = (
         {name: v[rows] for name, v in table.items()} for rows in (slice(0, 300), slice(300, 400))
     )
@@ -174,4 +174,4 @@ def test_rows_in_order_are_held_out_in_stretches():
         .log_score(late, y[300:])
         for in_order in (False, True)
     ]
-    assert scores[1] > scores[0] + 0.1
+    assert scores[1] > scores[0] + 0.5

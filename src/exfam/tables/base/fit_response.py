@@ -54,6 +54,8 @@ class ResponseTask:
 
     `n_labels`: of labels; `ordered`: whether they have an order
     `held`: which rows each fold holds out; a fold that holds all is fitted to all
+    `later`: of rows in the order of time the last ones, by which members fitted to those before are
+        pooled; None pools by the rows that folds hold out
     `scales`: on which of `response.SCALES` numbers may be known
     """
 
@@ -64,6 +66,7 @@ class ResponseTask:
     weight: Float64[np.ndarray, "rows"]
     n_labels: int | None
     held: Bool[np.ndarray, "folds rows"]
+    later: Bool[np.ndarray, "rows"] | None = None
     ordered: bool = False
     scales: tuple[str, ...] = ("identity",)
 
@@ -82,8 +85,12 @@ def held_by_fold(
     if not in_order:
         part = random.permutation(part)
     n_folds = n_parts if n_rows < 3000 else (2 if n_rows < 15_000 else 1)
-    # Of rows in order the last stretches are the nearest to what comes next.
     return np.stack([part == n_parts - 1 - k for k in range(n_folds)])
+
+
+def later_rows(n_rows: int) -> Bool[np.ndarray, "rows"] | None:
+    """The last third of rows in the order of time; None of too few."""
+    return np.arange(n_rows) >= n_rows * 2 // 3 if n_rows >= _FEWEST_ROWS else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +115,11 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
         _fit_fold(task, y, rows, is_held, members=members, seed=seed + k)
         for k, is_held in enumerate(task.held)
     ]
-    pool = _pooled(task, y, folds, rows)
+    judged = list(zip(folds, task.held, strict=True))
+    if task.later is not None:
+        early = _fit_fold(task, y, rows, task.later, members=members, seed=seed)
+        judged = [(early, task.later)]
+    pool = _pooled(task, y, judged, rows)
     return ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit)
 
 
@@ -176,7 +187,7 @@ def _fit_fold(
         ordered = _fit_linear(OrderedHead(task.n_labels), y, task.weight, rows, is_held)
     if members.network:
         network = fit_network(_course(task, y, rows, is_held, linear), seed=seed)
-    if members.trees and _trained(is_held).sum() >= _FEWEST_ROWS_OF_TREES:
+    if members.trees and len(y) >= _FEWEST_ROWS_OF_TREES:
         trees, trees_masked = (
             _fit_trees(task, y, rows, is_held, n_views=n_views, seed=seed)
             for n_views in (1, _TREE_VIEWS)
@@ -238,10 +249,13 @@ def _course(
 
 
 def _pooled(
-    task: ResponseTask, y: Float64[np.ndarray, "rows"], folds: Sequence[FoldMembers], rows: _Rows
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    judged: Sequence[tuple[FoldMembers, Bool[np.ndarray, "rows"]]],
+    rows: _Rows,
 ) -> Pool:
-    """The pool by rows that each fold held out, at each share of missing cells."""
-    own = [np.flatnonzero(is_held) for is_held in task.held]
+    """The pool by rows that members were not fitted to, at each share of missing cells."""
+    folds, own = [fold for fold, _ in judged], [np.flatnonzero(is_held) for _, is_held in judged]
     index = np.concatenate(own)
     if task.n_labels is not None:
         n_labels = task.n_labels

@@ -15,7 +15,9 @@ SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
 _ROWS_OF_SHRINKAGE = 1.0
 _LOG_OF_FIRST = -2.0
 _STEPS = 60
-DEGREES = (3.0, 4.0, 6.0, 10.0)
+# Lighter tails gain .01 nats where new rows are like those of training, and lose several where
+# they are not.
+DEGREES = (3.0, 4.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,13 @@ from exfam.checks import ExfamError
 from exfam.families import Family, Gaussian, NegativeBinomial, StudentT
 from exfam.tables.base.encode import TableCode, learn_code
 from exfam.tables.base.fill import GaussianFill, learn_fill
-from exfam.tables.base.fit_response import Members, ResponseTask, fit_response, held_by_fold
+from exfam.tables.base.fit_response import (
+    Members,
+    ResponseTask,
+    fit_response,
+    held_by_fold,
+    later_rows,
+)
 from exfam.tables.base.response import ResponseModel
 from exfam.tables.base.table_base import TableBase, without_own
 from exfam.tables.data import Cells, Column
@@ -64,7 +70,7 @@ def _has_base(column: Column, family: Family) -> bool:
 class _Fit:
     """All rows of a fit, those that validation holds among them, in the order of time or as given.
 
-    `in_order`: whether whole stretches of rows are held out
+    `in_order`: whether whole stretches of rows are held out, and pools chosen by the last rows
     """
 
     plan: TablePlan
@@ -153,6 +159,7 @@ def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> Res
         y=y,
         weight=fit.weight[rows],
         n_labels=n_labels,
+        later=later_rows(len(rows)) if fit.in_order else None,
         ordered=learned.kind == "ordinal",
         scales=_scales(learned, y),
         held=held,
