@@ -8,7 +8,7 @@ import pytest
 import exfam
 from exfam import Community
 from exfam.simulators import simulate_community
-from exfam.tables.community import community_fit
+from exfam.tables.community import community_fit, community_training
 from exfam.tables.community.association import correlations, shift_of, shifts
 from exfam.tables.community.community_correction import Correction
 
@@ -48,11 +48,12 @@ def with_correction(model):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_surfaces():
-    """Fewer surfaces are tried than by default."""
+def short_fits():
+    """Fewer surfaces and epochs are tried than by default."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(community_fit, "RANGES", (1.0,))
         patch.setattr(community_fit, "SCALES", (1.0,))
+        patch.setattr(community_training, "_MOST_EPOCHS", 12)
         yield
 
 
@@ -191,12 +192,15 @@ def test_a_chain_is_a_distribution_and_draws_follow_it(corrected):
     few = with_correction(few.fit({n: TRAIN[n] for n in ("rainfall", "altitude", *NAMES[:3])}))
     site = {"rainfall": np.full(8, 900.0), "altitude": np.full(8, 300.0)}
     cells = np.array(list(np.ndindex(2, 2, 2)))
-    whole = few.log_prob(site, {n: cells[:, k] for k, n in enumerate(NAMES[:3])})
-    assert np.exp(whole).sum() == pytest.approx(1.0)
-    one = {name: column[:1] for name, column in site.items()}
-    draws = few.sample(one, n=2000, n_orders=4)[:, 0]
-    codes = (draws @ [4, 2, 1]).astype(int)
-    np.testing.assert_allclose(np.bincount(codes, minlength=8) / 2000, np.exp(whole), atol=0.04)
+    values = {name: cells[:, k] for k, name in enumerate(NAMES[:3])}
+    for n_orders in (1, 4):
+        whole = np.exp(few.log_prob(site, values, n_orders=n_orders))
+        assert whole.sum() == pytest.approx(1.0)
+    many = {name: np.repeat(column, 500) for name, column in site.items()}
+    draws = few.sample(many, n_orders=1)[0]
+    shares = np.bincount((draws @ [4, 2, 1]).astype(int), minlength=8) / len(draws)
+    chances = np.exp(few.log_prob(site, values, n_orders=1))
+    np.testing.assert_allclose(shares, chances, atol=0.03)
     kept = corrected.sample(TEST, {"species 3": TEST["species 3"]}, n=2)
     np.testing.assert_array_equal(kept[1, :, 2], TEST["species 3"])
 

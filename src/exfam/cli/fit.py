@@ -52,6 +52,13 @@ Options not given are those of the estimator. --print_config writes all of them 
 The table has nats, and accuracy or R^2, beside those of the response's marginal distribution (which
 predicts the most probable label, or the mean): on rows held out (--validation-fraction, or
 --validation FILE, which then choose the epoch that is kept), or else on those of training."""
+_OF_COMMUNITIES = """FILE has a row for each site. Columns that --species names are species (0
+and 1, counts, or shares of cover, empty where they are not known), all others are covariates, but
+for --coordinates, --effort and those to --ignore. Options not given are those of the estimator.
+--print_config writes all of them as YAML, for --config.
+
+The table says what the network added to the base on sites held out. `exfam score` has the nats of a
+species at a site by the share of the other species that is known."""
 _OF_WORDS = """CORPUS is text in UTF-8, words apart by white space, as a rule one sentence per line:
 a file, also .gz or .bz2, or a folder of files; or what prepare_text has prepared. Options not given
 are those of the estimator; --model cbow --help and --model pmi --help list those of the others.
@@ -66,6 +73,9 @@ _EXAMPLE = """\
 exfam fit ratings.csv --group user --order time --item movie --value stars \\
     --family "ordinal(n=5, start=1)" -o model"""
 _EXAMPLE_OF_TABLES = "exfam fit cars.csv --model {model} {response}-o model"
+_EXAMPLE_OF_COMMUNITIES = (
+    "exfam fit sites.csv --model community --species reed --species sedge -o model"
+)
 _EXAMPLE_OF_WORDS = """\
 exfam fit words corpus.txt -o vectors/
 exfam fit words corpus.txt --model skip-gram --tie reflection -o tied/"""
@@ -105,6 +115,7 @@ _HELP = {
     "groups": _Help(_OF_GROUPS, _EXAMPLE, _OF_FILES),
     "fields": _Help(_OF_GROUPS, _EXAMPLE, _OF_FILES[:2]),
     "tables": _Help(_OF_TABLES, _EXAMPLE_OF_TABLES, _OF_FILES[:2]),
+    "communities": _Help(_OF_COMMUNITIES, _EXAMPLE_OF_COMMUNITIES, _OF_FILES[:1]),
     "text": _Help(_OF_WORDS, _EXAMPLE_OF_WORDS, [_CORPUS]),
 }
 
@@ -140,7 +151,7 @@ def _form(
             OVERWRITE,
             *reading,
             choice("format", TABLE_FORMATS, "of the table on stdout (default table)"),
-            *(of_tables if models[model].reads == "tables" else ()),
+            *(of_tables if models[model].reads in ("tables", "communities") else ()),
             *estimator_options(model),
         ],
         run=_run,

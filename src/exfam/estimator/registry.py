@@ -55,7 +55,7 @@ REGISTRY = {
             "tables",
             "table-regressor",
         ),
-        ("community", "tables.community.community", "Community", "communities", None),
+        ("community", "tables.community.community", "Community", "communities"),
         ("skip-gram", "words.word_estimator", "SkipGram", "text"),
         ("cbow", "words.cbow", "CBOW", "text"),
         ("pmi-factorization", "words.pmi", "PMIFactorization", "text", "pmi"),
