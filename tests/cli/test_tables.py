@@ -260,6 +260,57 @@ def test_contributions_add_up_to_the_logits(results, folder, rows):
     assert list(explained[0])[-2:] == ["km_output1", "km_output2"]
 
 
+@pytest.fixture(scope="module")
+def bases(folder):
+    """The same folder, with models that have a base."""
+    for name, words in (("sold", CLASSIFIER), ("prices", REGRESSOR), ("all", CLASSIFIER[:1])):
+        options = words if name != "all" else ("--model", "table", "--ignore", "sold")
+        path = str(folder / name)
+        words = ["fit", str(folder / "cars.csv"), *options, "--fast", "true", "-o", path]
+        assert cli.main(words) == 0
+    return folder
+
+
+@pytest.mark.parametrize("name", ["sold", "prices"])
+def test_contributions_of_a_base_add_up_to_the_prediction(results, bases, rows, name):
+    model, words = load(bases / name), ["explain", bases / name, bases / "new.csv"]
+    explained = pd.DataFrame(results(*words, "--rows", "[0, 7]"))
+    outputs = list(explained.columns[4:])
+    known = split(rows, model.response_)[0]
+    for row, cells in explained.groupby("row"):
+        assert cells["column"].iloc[[0, -1]].tolist() == ["(average row)", "(rest)"]
+        assert set(cells["column"][1:-1]) == set(HEADER) - {model.response_}
+        assert (np.diff(cells["size"].astype(float)[1:-1]) <= 0).all()
+        added = cells[outputs].astype(float).sum()
+        if name == "sold":
+            proba = model.predict_proba(known)[int(row)]
+            assert outputs == ["sold=no", "sold=yes"]
+            np.testing.assert_allclose(softmax(added), proba, atol=1e-9)
+        else:
+            median = model.predict_dist(known).quantile(0.5)[int(row)]
+            wanted = np.log(median) if outputs == ["log_price"] else median
+            assert outputs in (["price"], ["log_price"])
+            np.testing.assert_allclose(added.iloc[0], wanted, rtol=1e-5)
+    assert len(results(*words, "--rows", "[3]", "--top", "2")) == 4
+
+
+def test_answers_of_a_base_are_called_what_they_are(run, results, bases, rows):
+    predicted = results("predict", bases / "all", bases / "new.csv")
+    model = load(bases / "all")
+    wanted = model.conditional(["km"], given=rows[list(HEADER[:4])]).predict_dist("km")
+    (name,) = (name for name in predicted[0] if name.startswith("km_"))
+    has_mean = model.families_[model.schema_.index("km")].has_mean
+    assert name == ("km_mean" if has_mean else "km_median")
+    np.testing.assert_allclose(numbers(predicted, name), wanted.center, rtol=1e-5)
+    facts = json.loads(run("info", bases / "sold", "--format", "json")[1])
+    assert {"linear", "trees"} < set(facts["base"]["sold"]) and facts["recipe"] is None
+
+
+def test_a_base_has_no_heads(refusal, bases):
+    words = ["explain", bases / "sold", bases / "new.csv", "--per-head"]
+    assert "`--per-head` must be left out for a model with a base" in refusal(*words)
+
+
 def test_a_label_that_training_did_not_have(refusal, folder, tmp_path):
     rows = [*cars(5, 4), [3.0, 40, "steam", 9.0, "yes"]]
     file = write_csv(tmp_path / "r.csv", rows, HEADER)

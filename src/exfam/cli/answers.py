@@ -33,8 +33,9 @@ and its standard deviation, beside the interval or the quantiles that are chosen
 of a site that training never saw, without a value, is predicted as well.
 
 A model of a table predicts its response given the other cells of the row, by the rule in
---decision of the fit; any other column with --of; all columns if it has no response. The
-file need not have the response. --fill writes the table itself, without missing cells."""
+--decision of the fit (a median where the mean is infinite); any other column with --of; all
+columns if it has no response. The file need not have the response. --fill writes the table
+itself, without missing cells."""
 _OF_WEIGHTS = """A row for each observation as center and each of its context that attention looked
 at: its weight is the mean over layers and heads, or that of one with --per-head.
 "(nothing)" is the learned key that stands for none of the context.
@@ -49,10 +50,12 @@ item, the level of the group, each other value ("Alien = 5"), what the group's o
 scale and its histogram change, and attention; all rows of a center add up to the prediction.
 With --of COLUMN only these, and beside what each adds to the nats of the value.
 
-Of a model of a table: a row for each row of the file and each cell of it that is there, with
-its weight, and what it adds to each logit of the response (of numbers, to the parameters of
-the distribution); the sums over all cells are the logits, exactly. "(nothing)" is a row without
-any known cell."""
+Of a model of a table: a row for each row of the file and each of its cells, with what it adds
+to each logit of the response, or to a number, its logarithm or its root, beside "(average
+row)"; "(rest)" is what has no exact parts, and all rows add up to the prediction. Of an
+attention network (--base none) each cell that is there, with its weight, and what it adds to
+each logit (of numbers, to the parameters of the distribution); the sums over all cells are
+the logits, exactly. "(nothing)" is a row without any known cell."""
 _OF_ITEMS = """A causal model predicts the next item of each group, a bidirectional one what else
 belongs to it. Probabilities are over the whole catalog. Items of probability 0 are not listed."""
 

@@ -8,6 +8,7 @@ import numpy as np
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
+from exfam.cli.sorts.table_parts import contributions_by_row, output_names
 from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
 from exfam.families.mixtures import Mixture
@@ -80,18 +81,24 @@ def _predicted(
         for p in chosen.quantiles:
             yield f"{name}_q{p:g}", prediction.quantile(p)
     else:
-        output = f"predicted_{name}" if column.labels is not None else f"{name}_{rule}"
+        measure = rule if distribution.family.has_mean else "median"
+        output = f"predicted_{name}" if column.labels is not None else f"{name}_{measure}"
         yield output, decode(model.schema_, name, decide(distribution, column, rule=rule))
 
 
 def explain_table(model: Any, table: TableFile, chosen: Any) -> Answer:
-    """Weight and contribution of each cell to the outputs of a column, the largest first."""
+    """What each cell adds to the outputs of a column, the largest first; of attention, weights."""
     if chosen.of is None and model.response_ is None:
         raise ExfamError(
             f"`--of` must name the column to explain, got none. The model has no response: its "
             f"columns are {', '.join(map(repr, model.schema_.targets))}."
         )
     (target,) = chosen_columns(model, chosen.of)
+    if chosen.per_head and model.base_ is not None:
+        raise ExfamError(
+            "`--per-head` must be left out for a model with a base, which has no attention heads. "
+            "Fit with --base none."
+        )
     notes = [f"of the first of {model.ensemble} networks"] if model.ensemble > 1 else []
     return stacked(_experts(model, table, target, chosen)), notes
 
@@ -103,7 +110,15 @@ def _experts(model: Any, table: TableFile, target: str, chosen: Any) -> Iterator
         part = table.frame.take(some)
         with errors_of_files():
             experts = model.experts(part, [target])
-        yield from _by_row(model, experts, part, some, target, chosen)
+        if model.base_ is None:
+            yield from _by_row(model, experts, part, some, target, chosen)
+            continue
+        column = model.schema_.column(target)
+        outputs = output_names(column, model.families_[model.schema_.index(target)])
+        cells = np.array([_cells(part, name, target) for name in experts.columns], dtype=object)
+        yield from contributions_by_row(
+            experts, cells=cells, rows=some, outputs=outputs, top=chosen.top
+        )
 
 
 def _rows(table: TableFile, given: list[str] | None) -> np.ndarray:

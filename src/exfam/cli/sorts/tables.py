@@ -106,7 +106,7 @@ def _notes(model: Any, train: TableFile) -> list[str]:
 TABLES = Sort(
     name="tables",
     read=_read,
-    facts=lambda model: files.table_facts(model) | sizes(model),
+    facts=lambda model: files.table_facts(model) | (sizes(model) if model.members_ else {}),
     answers={"score": score_table, "predict": predict_table, "explain": explain_table},
     instead={
         "recommend": "Use `exfam predict`, which gives labels and their probabilities.",

@@ -151,6 +151,12 @@ def label_notes(model: Any, n_rows: int) -> list[str]:
     ]
 
 
+def _base_facts(model: Any) -> dict[str, list[str]]:
+    """By column, the members that its predictions are pooled from."""
+    columns = model.base_.columns
+    return {model.schema_.names[k]: list(columns[k].members) for k in columns}
+
+
 def table_facts(model: Any) -> dict[str, Any]:
     """What a fitted model of a table was fitted to, as plain values."""
     columns = list(zip(model.schema_.columns, model.families_, strict=True))
@@ -171,4 +177,5 @@ def table_facts(model: Any) -> dict[str, Any]:
             if column.labels is None and not column.binned
         },
         "recipe": None if model.recipe_ is None else asdict(model.recipe_),
+        "base": None if model.base_ is None else _base_facts(model),
     }
