@@ -11,6 +11,8 @@ from benchmarks.arena.tabular.data import Rows
 
 MOST_TREES, PATIENCE = 1_500, 30
 RATE = 0.06
+# Cells with texts beyond which CatBoost does without combinations of text columns.
+MANY_TEXTS = 45_000
 # What a probability is at least before its logarithm.
 _LEAST = 1e-12
 
@@ -109,12 +111,14 @@ def _catboost(rows: Rows, given: Learning, loss: str) -> Learned:
         columns = {name: cells[name].astype(object).fillna("missing") for name in texts}
         return catboost.Pool(cells.assign(**columns), response, cat_features=places)
 
+    many = len(rows) * len(texts) > MANY_TEXTS
     build = catboost.CatBoostRegressor if given.n_labels is None else catboost.CatBoostClassifier
     model = build(
         **given.settings,
         iterations=given.size or most_trees(given),
         learning_rate=RATE,
         loss_function=loss,
+        max_ctr_complexity=1 if many else None,
         random_seed=given.seed,
         thread_count=1,
         verbose=False,
