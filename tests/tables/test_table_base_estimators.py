@@ -1,14 +1,17 @@
 """Estimators of tables with their default model: any cell given any others."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import norm
 
 from exfam import MaskedTableClassifier, MaskedTableRegressor, load
-from exfam.checks import ExfamError
+from exfam.checks import DataError, ExfamError, ExfamWarning
 from exfam.estimator.registry import class_of
 from exfam.families import StudentT
+from table_laws import check_that_knowing_more_helps
 from tables.table_estimator_cases import (
     CLASSIFIER,
     COLUMN_KINDS,
@@ -122,6 +125,38 @@ def test_answers_of_all_sorts(kind):
     draws = model.sample(3, given={"city": "Oslo"}, seed=1)
     assert set(draws["city"]) == {"Oslo"} and len(draws["height"]) == 3
     assert len(model.shift_report(FRAME, NEW).as_dict())
+
+
+@EVERY
+def test_knowing_more_helps(kind):
+    check_that_knowing_more_helps(fitted(kind).model_, fitted(kind)._cells(NEW))
+
+
+@EVERY
+def test_what_training_did_not_have_is_missing(kind):
+    model, names = fitted(kind), ["height", "member"]
+    with pytest.warns(ExfamWarning, match="`X` lacks 3 of the 5 columns of training: 'city', "):
+        lacking = model.log_prob(NEW[names])
+    gone = NEW.assign(city=None, grade=None, visits=None)
+    np.testing.assert_allclose(lacking, model.log_prob(gone))
+    with pytest.warns(ExfamWarning, match="labels that training did not have"):
+        assert np.isfinite(model.log_prob(NEW.assign(city="Lima")[:3])).all()
+    strict = copy.copy(model).set_params(missing_columns="error")
+    with pytest.raises(DataError, match="The feature names should match"):
+        strict.log_prob(NEW[names])
+
+
+@WITH_RESPONSE
+def test_rows_without_a_response_and_several_tables(kind):
+    """Rows without a response say what columns are like, and columns are matched by name."""
+    y = RESPONSES[kind].astype(object)
+    some = y.where(np.arange(len(y)) < 50, None)
+    model = class_of(kind)(kinds=COLUMN_KINDS, progress=False, fast=True)
+    parts = [FRAME[["height", "city", "grade"]], FRAME[["grade", "member", "visits"]]]
+    model.fit(parts, [some, None])
+    assert len(model.tables_) == 2 and model.features_ == tuple(FRAME)
+    assert np.isfinite(model.log_score(NEW[["height", "city", "grade"]][:20], y[:20]))
+    assert not model.impute(NEW).frame.isna().to_numpy().any()
 
 
 def test_numbers_have_the_unit_of_their_response():

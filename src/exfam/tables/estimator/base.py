@@ -38,6 +38,7 @@ from exfam.tables.estimator.given import (
     missing_shares,
     name_shell,
     read_response,
+    warn_of_lacking,
     warn_of_missing,
     with_column,
     without_column,
@@ -235,6 +236,8 @@ class TableEstimator(
                     f"{message}. Columns are matched by name; pass missing_columns='absent' to "
                     "predict from some of them."
                 ) from error
+        elif self.missing_columns == "auto" and named:
+            warn_of_lacking(self, own)
         if own.names and not (named and hasattr(self, "feature_names_in_")):
             # Columns without names, now or in training, are matched by position.
             names = self.features_
@@ -252,8 +255,8 @@ class TableEstimator(
 
     @property
     def _may_lack_columns(self) -> bool:
-        several = self.missing_columns == "auto" and len(self.tables_) > 1
-        return several or self.missing_columns == "absent"
+        by_itself = len(self.tables_) > 1 or self.base_ is not None
+        return self.missing_columns == "absent" or (self.missing_columns == "auto" and by_itself)
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         schema = self.schema_.to_config()

@@ -71,7 +71,8 @@ class TableColumnKinds(Declared, section="Columns of a table"):
     missing_columns: str = parameter(
         Choice(MISSING_COLUMNS),
         'what columns are that a table lacks after training: an "error", "absent", or "auto": '
-        "absent if several tables were fitted",
+        "absent, with a warning, of a model with a base, absent if several tables were fitted, "
+        "else an error",
         default="auto",
     )
 

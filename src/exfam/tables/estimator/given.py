@@ -214,6 +214,7 @@ def _rows_of(column: RawColumn, rows: np.ndarray) -> RawColumn:
     return replace(column, values=column.values[rows], missing=column.missing[rows])
 
 
+_LISTED = 5  # columns that a warning names
 # So many more, at least so many times as many, and at least so many cells are far more.
 _MORE, _TIMES, _CELLS = 0.15, 2.0, 10
 # A row is far emptier than any of training if it lacks so much of what the emptiest of them held.
@@ -228,6 +229,20 @@ def missing_shares(tables: Sequence[RawTable], names: Sequence[str]) -> Float64[
         n_missing = np.sum(present, axis=0) + np.full(table.n_rows, len(names) - len(present))
         shares.append(n_missing / max(1, len(names)))
     return np.concatenate(shares)
+
+
+def warn_of_lacking(estimator: Any, table: RawTable) -> None:
+    """Warn of columns that a single table was fitted with and this one does not have."""
+    lacking = [name for name in estimator.features_ if name not in table.names]
+    if not lacking or len(estimator.tables_) > 1:
+        return
+    listed = ", ".join(map(repr, lacking[:_LISTED])) + (", …" if len(lacking) > _LISTED else "")
+    warnings.warn(
+        f"`X` lacks {len(lacking)} of the {len(estimator.features_)} columns of training: "
+        f"{listed}. Their cells are taken as missing; pass missing_columns='error' to refuse it.",
+        ExfamWarning,
+        stacklevel=2,
+    )
 
 
 def warn_of_missing(estimator: Any, table: RawTable) -> None:
