@@ -23,6 +23,7 @@ from exfam_studies.experts.tables.fits import (
     row_losses,
 )
 from exfam_studies.experts.tables.models import (
+    BASES,
     CODED_SETTINGS,
     OURS,
     coded_models,
@@ -190,6 +191,16 @@ def test_copies_of_a_row_are_held_out_together():
     for copies in (3, 1):
         (kept, _), (held, _) = hold_out(x, x[:, 0] * 1.0, classes=False, seed=0, copies=copies)
         assert len(held) > 3 and bool(set(kept[:, 0]) & set(held[:, 0])) == (copies == 1)
+
+
+def test_the_default_is_beside_the_attention_network():
+    table = coded(n_rows=120)
+    fitted = fit_masked(table, seed=0, settings=BASES["masked-table-base-fast"])
+    chances = fitted.predict(table.test).chances
+    np.testing.assert_allclose(chances.sum(1), 1.0)
+    assert fitted.chosen == {} and np.ptp(chances, axis=0).max() > 0.1
+    whole = shift_models("regression", fast=False)
+    assert all(whole[name].n_configurations is None for name in BASES)
 
 
 def test_models_are_listed_by_task():
