@@ -11,6 +11,7 @@ from exfam.simulators import simulate_community
 from exfam.tables.community import community_fit, community_training
 from exfam.tables.community.association import correlations, shift_of, shifts
 from exfam.tables.community.community_correction import Correction
+from exfam.tables.community.environment import block_folds
 
 N_TRAIN = 120
 COMMUNITY = simulate_community(220, 6, strength=2.0, seed=1)
@@ -271,6 +272,28 @@ def test_a_surface_is_kept_where_it_helps():
     (one,) = place.explain({n: c[:1] for n, c in test.items()}, of="species 1")
     assert "east × north" in one.covariates
     assert one.eta == pytest.approx(place.predict_dist(test).etas[0][0, 0])
+
+
+def test_blocks_are_held_out_whole():
+    sites = simulate_community(130, 4, seed=4)
+    year = np.repeat(np.arange(13), 10)
+    model = Community(species=sites.species, blocks="year")
+    model.fit({"year": year} | sites.columns("rainfall"))
+    assert "year" in model.explain({"year": [3]}, of="species 1")[0].covariates
+    folds = block_folds(year)
+    assert (np.diff(folds) >= 0).all() and set(folds) == set(range(5))
+    assert all(len(set(folds[year == y])) == 1 for y in range(13))
+    regions = np.array(["a", "b", "c"], dtype=object)[np.arange(130) % 3]
+    Community(species=sites.species, blocks="region", correction=False).fit(
+        {"region": regions} | sites.presence
+    )
+    for column, message in (
+        ({"b": [1, 1]}, "`blocks` must name a column of at least two values, got 'b' of one"),
+        ({"c": [1, 2]}, "`blocks` must name a column of `X`, got 'b'"),
+        ({"b": [1, None]}, "Column 'b' must have a value at each site, got .* Fill it in"),
+    ):
+        with pytest.raises(exfam.DataError, match=message):
+            Community(species="a", blocks="b").fit({"a": [0, 1]} | column)
 
 
 def test_effort_makes_species_likelier():

@@ -1,7 +1,7 @@
 """Data sets of communities: files of the suite, split into sites of training and test."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,13 @@ class Sites:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CommunityData:
-    """A data set, split."""
+    """A data set, split; `blocks`: the covariate that it is split by, later values being tested."""
 
     train: Sites
     validation: Sites
     test: Sites
     species: tuple[str, ...]
+    blocks: str | None = None
 
     @property
     def n_items(self) -> int:
@@ -116,7 +117,8 @@ def ants() -> CommunityData:
     train, test = year < 2004, year >= 2006
     species = whole.columns[(whole[train] > 0).any()].tolist()
     frame = pd.concat([sites, (whole[species] > 0).astype(float).reset_index(drop=True)], axis=1)
-    return split(frame, species, group, parts=[train, ~train & ~test, test])
+    data = split(frame, species, group, parts=[train, ~train & ~test, test])
+    return replace(data, blocks="year")
 
 
 def split(

@@ -44,7 +44,7 @@ KIND = Kind(
             read=partial(published, "norberg_trees"),
             remark="the source's 600 training sites, a fifth of them for validation",
         ),
-        "portal_ants": Source(
+        "portal_ants_presence": Source(
             read=ants,
             remark="presence; covariates are plot, stake and year; trained on years before 2004, "
             "tested on those from 2006",

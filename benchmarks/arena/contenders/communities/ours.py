@@ -15,7 +15,7 @@ def default(**parameters: Any) -> Callable[[CommunityData, int], Fitted]:
 
     def fit(data: CommunityData, seed: int) -> Fitted:
         both = data.both
-        model = Community(seed=seed, **parameters)
+        model = Community(seed=seed, blocks=data.blocks, **parameters)
         model.fit(both.covariates, pd.DataFrame(both.present, columns=list(data.species)))
 
         def predict(sites: Sites) -> Any:

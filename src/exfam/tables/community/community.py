@@ -66,6 +66,12 @@ class CommunityColumns(Declared, section="Columns of `X`"):
         "the column of the effort at each site, such as hours: the log of it is added to `eta`",
         default=None,
     )
+    blocks: str | None = parameter(
+        OrNone(ColumnName()),
+        "the column whose values are held out together, neighboring ones too, where all is chosen: "
+        "a year, if later years are to be predicted, or a region; it stays a covariate",
+        default=None,
+    )
 
 
 class CommunityModelParameters(Declared, section="Model"):
@@ -153,6 +159,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
             species=species,
             coordinates=listed(self.coordinates),
             effort=self.effort,
+            blocks=self.blocks,
             family=str(self.family),
             corrected=bool(self.correction),
             seed=int(self.seed),

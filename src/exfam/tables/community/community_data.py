@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError
 from exfam.tables.data.frames import RawColumn, RawTable, cell_error, has_names, read_table
@@ -122,6 +122,26 @@ def read_effort(table: RawTable, name: str | None) -> Float[np.ndarray, "sites 1
         advice = "A site without effort has no species to learn from: leave it out."
         raise cell_error(name, "be above 0", column, effort <= 0, advice=advice)
     return np.log(effort)[:, None]
+
+
+def read_blocks(
+    table: RawTable, name: str, *, random: np.random.Generator
+) -> Int64[np.ndarray, "sites"]:
+    """The number of each site's block: of numbers in their order, of labels in a random one."""
+    if name not in table.columns:
+        raise DataError(f"`blocks` must name a column of `X`, got {name!r}.")
+    column = table.columns[name]
+    if column.missing.any():
+        raise cell_error(
+            name, "have a value at each site", column, column.missing, advice="Fill it in."
+        )
+    _, code = np.unique(column.values, return_inverse=True)
+    code = code.ravel().astype(np.int64)
+    if code.max() == 0:
+        raise DataError(f"`blocks` must name a column of at least two values, got {name!r} of one.")
+    if column.labels is not None or column.category:
+        code = random.permutation(int(code.max()) + 1)[code]
+    return code
 
 
 def read_points(table: RawTable, names: Sequence[str]) -> Float[np.ndarray, "sites dims"]:

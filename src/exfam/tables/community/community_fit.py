@@ -9,6 +9,7 @@ from exfam.estimator.gain import Gain
 from exfam.tables.community.community_data import (
     SpeciesTable,
     family_of,
+    read_blocks,
     read_effort,
     read_points,
     without,
@@ -22,6 +23,7 @@ from exfam.tables.community.community_model import (
 from exfam.tables.community.community_parts import fit_part
 from exfam.tables.community.environment import (
     CrossFit,
+    block_folds,
     cross_fit,
     held_out_nats,
     site_folds,
@@ -44,6 +46,7 @@ class CommunityPlan:
     species: SpeciesTable
     coordinates: tuple[str, ...]
     effort: str | None
+    blocks: str | None
     family: str
     corrected: bool
     seed: int
@@ -56,6 +59,16 @@ class _Base:
     design: Float[np.ndarray, "sites columns"]
     effort: Float[np.ndarray, "sites 1"]
     folds: Int64[np.ndarray, "sites"]
+    everywhere: bool
+
+    def is_clear(self, gain: Float[np.ndarray, "sites"]) -> bool:
+        """Whether a gain is above 0 by more than a standard error by sites.
+
+        With blocks it must be above 0 in each of them.
+        """
+        error = float(gain.std()) / max(len(gain) - 1, 1) ** 0.5
+        of_folds = [gain[self.folds == f].mean() for f in range(int(self.folds.max()) + 1)]
+        return float(gain.mean()) > error and (not self.everywhere or min(of_folds) > 0)
 
     def seen(self, name: str, value: np.ndarray) -> Observed:
         own, there = values_of_part(name, value)
@@ -77,7 +90,7 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
     rest = without(plan.table, left_out)
     covariates = fit_design(rest, list(rest.columns))
     filled, effort = covariates.filled(rest), read_effort(plan.table, plan.effort)
-    base = _Base(covariates.matrix(filled), effort, site_folds(len(value), seed=plan.seed))
+    base = _Base(covariates.matrix(filled), effort, _folds(plan), plan.blocks is not None)
     first = PARTS["count" if family == "auto" else family][0]
     interactions = surface = None
     if len(covariates.covariates) > 1:
@@ -93,6 +106,7 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
             base.seen(name, value),
             folds=base.folds,
             corrected=plan.corrected,
+            everywhere=plan.blocks is not None,
             seed=plan.seed,
             cross=crossed.get(name),
         )
@@ -110,6 +124,13 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
         parts=tuple(fit.part for fit in fits),
     )
     return model, tuple(fit.gain for fit in fits)
+
+
+def _folds(plan: CommunityPlan) -> Int64[np.ndarray, "sites"]:
+    if plan.blocks is None:
+        return site_folds(plan.table.n_rows, seed=plan.seed)
+    random = np.random.default_rng(plan.seed)
+    return block_folds(read_blocks(plan.table, plan.blocks, random=random))
 
 
 def _chosen_family(family: str, base: _Base, value: np.ndarray) -> tuple[str, dict[str, CrossFit]]:
@@ -141,11 +162,6 @@ def _with_surface(
             columns = np.column_stack([base.design, surface.columns(points)])
             tried = replace(base, design=columns)
             nats = tried.site_nats(name, some)
-            if nats.sum() < least and _is_clear(before - nats):
+            if nats.sum() < least and base.is_clear(before - nats):
                 least, best = float(nats.sum()), (surface, tried)
     return best
-
-
-def _is_clear(gain: Float[np.ndarray, "sites"]) -> bool:
-    """Whether a gain is above 0 by more than a standard error by sites."""
-    return float(gain.mean()) > float(gain.std()) / max(len(gain) - 1, 1) ** 0.5

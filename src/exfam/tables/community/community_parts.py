@@ -130,10 +130,14 @@ def fit_part(
     *,
     folds: Int64[np.ndarray, "sites"],
     corrected: bool,
+    everywhere: bool,
     seed: int,
     cross: CrossFit | None = None,
 ) -> FittedPart:
-    """Fit a response; `cross`: its regressions, where these have been fitted already."""
+    """Fit a response; `cross`: its regressions, where these have been fitted already.
+
+    `everywhere`: whether a correction must add something in every fold
+    """
     response = RESPONSES[name]
     if cross is None:
         cross = cross_fit(response, design, seen, folds=folds)
@@ -147,7 +151,9 @@ def fit_part(
             _fold_data(response, (design, seen, residual), (cross, association), f)
             for f in range(len(cross.of_folds))
         ]
-        correction, gain = fit_correction(response, parts, log_size=log_size, seed=seed)
+        correction, gain = fit_correction(
+            response, parts, log_size=log_size, seed=seed, everywhere=everywhere
+        )
     spread = _spread(residual, seen.there, seed=seed)
     part = CommunityPart(response, cross.of_all, association, spread, correction)
     return FittedPart(part, gain, cross.nats)

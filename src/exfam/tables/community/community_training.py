@@ -28,7 +28,7 @@ N_HIDDEN = 64
 GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DROPOUT, _RATE, _DECAY = 0.3, 1e-3, 0.3
 # Batches share the species that are known; each fold has a few such views of its rows.
-_BATCH, _N_VIEWS = 32, 6
+_BATCHES, _N_VIEWS = {0: 32, 1500: 64, 4000: 128}, 6
 _SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Epochs at most, between two looks at held-out rows, and looks without a gain.
 _MOST_EPOCHS, _EPOCHS_PER_LOOK, _PATIENCE = 60, 4, 3
@@ -107,11 +107,12 @@ def _training_views(
 ) -> list[tuple[np.ndarray, KnownView]]:
     """Batches of rows with the species that are known of each, in several views of all rows."""
     n, n_species = data.value.shape
+    size = max(size for least, size in _BATCHES.items() if n >= least)
     batches = []
     for _ in range(_N_VIEWS):
         order = random.permutation(n)
-        for first in range(0, n, _BATCH):
-            rows = order[first : first + _BATCH]
+        for first in range(0, n, size):
+            rows = order[first : first + size]
             drawn = random.random(n_species) < random.random()
             known = data.there[rows] & drawn
             batches.append((rows, _view(data, data.env[rows], data.residual[rows], known)))
@@ -170,15 +171,25 @@ class FoldTraining:
 
 
 def fit_correction(
-    response: SpeciesResponse, folds: Sequence[FoldData], *, log_size: np.ndarray, seed: int
+    response: SpeciesResponse,
+    folds: Sequence[FoldData],
+    *,
+    log_size: np.ndarray,
+    seed: int,
+    everywhere: bool,
 ) -> tuple[Correction | None, Gain]:
-    """The networks of all folds, and what they add on held-out rows; None if that is nothing."""
+    """The networks of all folds, and what they add on held-out rows; None if that is nothing.
+
+    `everywhere`: whether they must add something in every fold
+    """
     n_members = 3 if folds[0].value.size <= _FEW_CELLS else 1
     trainings = [
         [FoldTraining(response, data, log_size, seed + 100 * f + m) for m in range(n_members)]
         for f, data in enumerate(folds)
     ]
     sizes = np.concatenate([data.held_out.there.sum(1) for data in folds]).astype(np.float64)
+    numbers = np.repeat(np.arange(len(folds)), [len(data.held_out.env) for data in folds])
+    parts = [numbers == f for f in range(len(folds))] if everywhere else []
     start = _judge(response, trainings, log_size)[0]
     best, gate, kept, waited = 0.0, 0, trainings_arrays(trainings), 0
     added_nats = np.zeros_like(start)
@@ -188,7 +199,7 @@ def fit_correction(
         if (epoch + 1) % _EPOCHS_PER_LOOK:
             continue
         gains = start - _judge(response, trainings, log_size)
-        safe = [_safe_gain(gain, sizes) for gain in gains]
+        safe = [_safe_gain(gain, sizes, parts) for gain in gains]
         waited += 1
         if max(safe) > best + 1e-7:
             best, gate, waited = max(safe), int(np.argmax(safe)), 0
@@ -229,9 +240,14 @@ def _judge_fold(
     return total
 
 
-def _safe_gain(gain: Float[np.ndarray, "sites"], size: Float[np.ndarray, "sites"]) -> float:
-    """The mean gain of a cell less half a standard error by sites."""
+def _safe_gain(
+    gain: Float[np.ndarray, "sites"],
+    size: Float[np.ndarray, "sites"],
+    parts: Sequence[Bool[np.ndarray, "sites"]],
+) -> float:
+    """The mean gain of a cell less half a standard error by sites; at most that of each part."""
     n, n_cells = len(gain), max(float(size.sum()), 1.0)
     mean = float(gain.sum()) / n_cells
     rest = float(np.square(gain - mean * size).sum()) * n / max(n - 1, 1)
-    return mean - _CAUTION * rest**0.5 / n_cells
+    of_parts = [float(gain[part].sum()) / max(float(size[part].sum()), 1.0) for part in parts]
+    return min([mean - _CAUTION * rest**0.5 / n_cells, *of_parts])

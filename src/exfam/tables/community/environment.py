@@ -90,6 +90,14 @@ def site_folds(n: int, *, seed: int) -> Int64[np.ndarray, "sites"]:
     return random.permutation(n) % min(N_FOLDS, max(2, n))
 
 
+def block_folds(block: Int64[np.ndarray, "sites"]) -> Int64[np.ndarray, "sites"]:
+    """Folds of whole blocks, those of neighboring numbers together, of about as many sites each."""
+    n_blocks = int(block.max()) + 1
+    before = np.cumsum(np.bincount(block)) - np.bincount(block) / 2
+    share = np.floor(before / len(block) * min(N_FOLDS, n_blocks)).astype(np.int64)
+    return np.unique(share, return_inverse=True)[1].ravel()[block]
+
+
 @dataclass(frozen=True, eq=False)
 class CrossFit:
     """Regressions of each fold's other sites and of all; `eta` is out of fold."""
