@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy.stats import norm
 
-from exfam import MaskedTableClassifier, MaskedTableRegressor, load
-from exfam.checks import DataError, ExfamError, ExfamWarning
+from exfam import MaskedTable, MaskedTableClassifier, MaskedTableRegressor, load
+from exfam.checks import CheckpointError, DataError, ExfamError, ExfamWarning
 from exfam.estimator.registry import class_of
 from exfam.families import StudentT
 from table_laws import check_that_knowing_more_helps
@@ -157,6 +157,45 @@ def test_rows_without_a_response_and_several_tables(kind):
     assert len(model.tables_) == 2 and model.features_ == tuple(FRAME)
     assert np.isfinite(model.log_score(NEW[["height", "city", "grade"]][:20], y[:20]))
     assert not model.impute(NEW).frame.isna().to_numpy().any()
+
+
+def test_a_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
+    """Columns that were finished are not fitted again, and the result is the same."""
+    from exfam.tables.estimator import fit_base
+
+    columns = FRAME[["height", "city", "grade"]]
+    settings = {"progress": False, "fast": True}
+    whole_fit = MaskedTable(**settings).fit(columns)
+    fit_one, done = fit_base.fit_response, []
+
+    def interrupted(*given, **options):
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(fit_one(*given, **options))
+        return done[-1]
+
+    monkeypatch.setattr(fit_base, "fit_response", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        MaskedTable(**settings).fit(columns, checkpoint=tmp_path / "c")
+    done.pop()  # room for one more fit, and no more
+    again = MaskedTable(**settings).fit(columns, checkpoint=tmp_path / "c")
+    np.testing.assert_array_equal(
+        again.log_prob(NEW[columns.columns]), whole_fit.log_prob(NEW[columns.columns])
+    )
+    with pytest.raises(CheckpointError, match="must belong to this fit"):
+        MaskedTable(**settings, seed=1).fit(columns, checkpoint=tmp_path / "c")
+
+
+@EVERY
+def test_fits_leave_the_global_generators_alone(kind):
+    torch.manual_seed(3)
+    before, legacy = torch.get_rng_state(), np.random.get_state()[1].copy()
+    model = class_of(kind)(kinds=COLUMN_KINDS, progress=False, seed=5)
+    model.fit(FRAME, RESPONSES[kind])
+    assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal(np.random.get_state()[1], legacy)
+    other = class_of(kind)(kinds=COLUMN_KINDS, progress=False, seed=5).fit(FRAME, RESPONSES[kind])
+    np.testing.assert_array_equal(model.log_prob(NEW), other.log_prob(NEW))
 
 
 def test_numbers_have_the_unit_of_their_response():

@@ -21,6 +21,7 @@ from exfam.tables.base.fit_response import (
 from exfam.tables.base.response import ResponseModel
 from exfam.tables.base.table_base import TableBase, without_own
 from exfam.tables.data import Cells, Column
+from exfam.tables.estimator.kept_columns import KeptColumns
 from exfam.tables.estimator.plan import TablePlan
 
 # Beside a response, other columns are predicted by the linear model of so many rows.
@@ -89,13 +90,17 @@ def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
     fill = learn_fill(code.numbers(fit.cells))
     targets = [plan.schema.index(name) for name in plan.schema.targets]
     columns: dict[int, ResponseModel] = {}
-    families = list(plan.families)
+    families, kept = list(plan.families), KeptColumns(estimator, plan)
     with Progress(transient=True, disable=not estimator.progress) as bar:
         task = bar.add_task("columns", total=len(targets))
         for k in targets:
             seen, known = without_own(code, fill, k)
-            own = _task(fit, k, code=seen, fill=known)
-            columns[k] = fit_response(own, _members(estimator, plan, k), seed=fit.seed)
+            model = kept.model(k, code=seen, fill=known)
+            if model is None:
+                own = _task(fit, k, code=seen, fill=known)
+                model = fit_response(own, _members(estimator, plan, k), seed=fit.seed)
+                kept.add(k, model)
+            columns[k] = model
             families[k] = columns[k].family
             bar.advance(task)
     return TableBase(plan.schema, tuple(families), code, fill, columns)
