@@ -152,8 +152,6 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         """
         self._check_parameters()
         table, species = read_sites(X, Y, species=listed(self.species))
-        if not len(species.names):
-            raise DataError("`Y` must have a column for each species, got none.")
         plan = CommunityPlan(
             table=table,
             species=species,

@@ -1,6 +1,6 @@
 """What a fitted community answers with: distributions of species, explanations, associations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -143,29 +143,35 @@ def explained_cells(
     env = model.env(number, inputs)
     residual = part.residual(own, env, there)
     _, more = part.corrected(env, residual, there)
+    others = _of_others(model, number, residual, there)
     names, groups = model.terms()
-    coefficients, link = part.environment, part.association
+    weight, intercept = part.environment.weight, part.environment.intercept
     result = []
     for site, s in cells:
-        at_mean = model.center
-        terms = (inputs.design[site] - at_mean) * coefficients.weight[:, s]
+        terms = (inputs.design[site] - model.center) * weight[:, s]
         sums = np.bincount(groups, weights=terms, minlength=len(names))
         covariates = dict(zip(names, sums.tolist(), strict=True))
-        offset = float(env[site, s] - coefficients.intercept[s]) - float(
-            inputs.design[site] @ coefficients.weight[:, s]
-        )
+        at_mean = float(intercept[s] + model.center @ weight[:, s])
         if model.effort is not None:
-            covariates[model.effort] = offset
+            covariates[model.effort] = float(env[site, s] - at_mean - terms.sum())
+        known = {model.species[t]: added for t, added in others(site, s).items()}
+        last = (at_mean, covariates, known, float(more[site, s]))
+        result.append(CommunityExplanation(site, model.species[s], *last))
+    return result
+
+
+def _of_others(
+    model: FittedCommunity, number: int, residual: Sites, there: np.ndarray
+) -> Callable[[int, int], dict[int, float]]:
+    """Of a site and a species: what each known species adds to its `eta`, by its index."""
+    link = model.parts[number].association
+
+    def others(site: int, s: int) -> dict[int, float]:
         weight = influence(link.correlation, there[site], species=s, ridge=link.ridge)
         added = link.scale[s] * weight * residual[site]
-        others = {model.species[t]: float(added[t]) for t in np.flatnonzero(there[site]) if t != s}
-        intercept = float(coefficients.intercept[s] + at_mean @ coefficients.weight[:, s])
-        result.append(
-            CommunityExplanation(
-                site, model.species[s], intercept, covariates, others, float(more[site, s])
-            )
-        )
-    return result
+        return {int(t): float(added[t]) for t in np.flatnonzero(there[site]) if t != s}
+
+    return others
 
 
 def species_indices(model: FittedCommunity, names: Any) -> np.ndarray:

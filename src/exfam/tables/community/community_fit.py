@@ -20,7 +20,7 @@ from exfam.tables.community.community_model import (
     takes_effort,
     values_of_part,
 )
-from exfam.tables.community.community_parts import fit_part
+from exfam.tables.community.community_parts import FittedPart, fit_part
 from exfam.tables.community.environment import (
     CrossFit,
     block_folds,
@@ -98,20 +98,7 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
     if plan.coordinates:
         points = read_points(plan.table, plan.coordinates)
         surface, base = _with_surface(points, base, first, value)
-    family, crossed = _chosen_family(family, base, value)
-    fits = [
-        fit_part(
-            name,
-            base.design,
-            base.seen(name, value),
-            folds=base.folds,
-            corrected=plan.corrected,
-            everywhere=plan.blocks is not None,
-            seed=plan.seed,
-            cross=crossed.get(name),
-        )
-        for name in PARTS[family]
-    ]
+    family, fits = _fit_parts(plan, base, family)
     model = FittedCommunity(
         species=plan.species.names,
         family=family,
@@ -124,6 +111,26 @@ def fit_community(plan: CommunityPlan) -> tuple[FittedCommunity, tuple[Gain | No
         parts=tuple(fit.part for fit in fits),
     )
     return model, tuple(fit.gain for fit in fits)
+
+
+def _fit_parts(plan: CommunityPlan, base: _Base, family: str) -> tuple[str, list[FittedPart]]:
+    """The family, chosen where it is left to choice, and its parts."""
+    value = plan.species.value
+    family, crossed = _chosen_family(family, base, value)
+    fits = [
+        fit_part(
+            name,
+            base.design,
+            base.seen(name, value),
+            folds=base.folds,
+            corrected=plan.corrected,
+            everywhere=base.everywhere,
+            seed=plan.seed,
+            cross=crossed.get(name),
+        )
+        for name in PARTS[family]
+    ]
+    return family, fits
 
 
 def _folds(plan: CommunityPlan) -> Int64[np.ndarray, "sites"]:
