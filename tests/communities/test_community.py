@@ -255,6 +255,15 @@ def test_one_species_alone_and_none_known():
     assert np.abs(shown[0] - shown[1]).max() > 0.01
 
 
+def test_rare_species_and_ones_never_seen_are_likely_nowhere():
+    rare = {name: np.zeros(N_TRAIN, dtype=int) for name in ("never", "once")}
+    rare["once"][7] = 1
+    model = Community(species=["never", "once", *NAMES], correction=False).fit(TRAIN | rare)
+    proba = model.predict_proba(TEST)
+    assert (proba[:, 0] > 0).all() and proba[:, 0].max() < 0.05 and proba[:, 1].max() < 0.2
+    assert proba[:, 0].mean() < proba[:, 1].mean()
+
+
 def test_a_surface_is_kept_where_it_helps():
     names = ("rainfall", "altitude", "soil")
     sites = simulate_community(260, 5, seed=6)
