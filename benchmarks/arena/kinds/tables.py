@@ -124,9 +124,12 @@ _OTHERS = {
     ),
     "bike_day_by_year": _whole(partial(bikes, "day", by_year=True), "2011, then 2012"),
     "wine_1000": _whole(
-        partial(wine, n_train=1_000), f"1,000 training rows, drawn with seed 0; {_FIFTH}"
+        partial(wine, n_train=1_000), f"1,000 training rows of `wine`, drawn with seed 0; {_FIFTH}"
     ),
-    "wine": _whole(wine),
+    "wine": _whole(
+        wine, f"{_FIFTH}; a third of the wines equal another one, maybe in the other part"
+    ),
+    "wine_distinct": _whole(partial(wine, distinct=True), f"equal wines once; {_FIFTH}"),
     "wine_by_color": _whole(partial(wine, by_color=True), "red wines, then white ones"),
 }
 _BANK = {"clean": _unknown_missing}

@@ -51,9 +51,15 @@ def bikes(
     return split_table(table, test=lambda rows: rows.yr == 1, drop=["yr"], most=most)
 
 
-def wine(*, by_color: bool = False, n_train: int | None = None) -> TableData:
-    """Grades of wines by eleven measurements and, unless split by it, their color."""
-    table = Table(_frame("wine_quality.csv"), "quality", labels=True)
+def wine(
+    *, by_color: bool = False, distinct: bool = False, n_train: int | None = None
+) -> TableData:
+    """Grades of wines by eleven measurements and, unless split by it, their color.
+
+    `distinct`: of wines with equal rows the first alone
+    """
+    frame = _frame("wine_quality.csv")
+    table = Table(frame.drop_duplicates() if distinct else frame, "quality", labels=True)
     if not by_color:
         return split_table(table, n_train=n_train)
     return split_table(table, test=lambda rows: rows.colour == "white", drop=["colour"])
