@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 from jaxtyping import Bool, Float64, Int64
+from scipy.linalg.lapack import dposv
 
 # How far the correlations are shrunk to none: by numbers per row, at most half, plus a little.
 _MOST_SHRINKAGE, _LEAST_SHRINKAGE = 0.5, 0.02
@@ -37,7 +37,8 @@ class GaussianFill:
     ) -> Float64[np.ndarray, "rows missing"]:
         between = self.correlation[np.ix_(missing, ~missing)]
         seen = self.correlation[np.ix_(~missing, ~missing)]
-        weights = scipy.linalg.solve(seen, between.T, assume_a="pos", check_finite=False)
+        # All eigenvalues are positive; scipy.linalg.solve takes five times as long for small ones.
+        _, weights, _ = dposv(seen, between.T)
         return z[:, ~missing] @ weights
 
     def without(self, dropped: Bool[np.ndarray, " numbers"]) -> "GaussianFill":

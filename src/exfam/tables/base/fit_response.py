@@ -28,12 +28,12 @@ from exfam.tables.base.response import (
     label_log_probs,
     number_outputs,
 )
-from exfam.tables.base.views import View, held_views, training_views
+from exfam.tables.base.views import PartView, View, held_views, training_views
 from exfam.tables.data import Cells
 
 _DF_OF_BASE = 5.0
 # Views of training that linear predictors, and the second forest, are fitted to.
-_LINEAR_VIEWS, _TREE_VIEWS = 2, 3
+_LINEAR_VIEWS, _TREE_VIEWS, _MASKED_VIEWS = 2, 3, 3
 _FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 100
 _SPREADS_BETWEEN = 2.56
 # The standard deviation of a number that is rounded, in units of the gap between two.
@@ -98,15 +98,23 @@ class _Rows:
     """All views of the rows, those of training first complete, and of held rows by share."""
 
     train: list[View]
-    held: list[View]
+    held: list[PartView]
+
+
+def _rows_of(task: ResponseTask, members: Members, random: np.random.Generator) -> _Rows:
+    """The views that the members are fitted to and judged by."""
+    n_masked = _MASKED_VIEWS if members.network else _TREE_VIEWS - 1
+    n_masked = n_masked if members.network or members.trees else _LINEAR_VIEWS - 1
+    is_held = np.any(task.held if task.later is None else [*task.held, task.later], axis=0)
+    given = task.code, task.fill, task.cells
+    train = training_views(*given, random=random, n_masked=n_masked)
+    return _Rows(train, held_views(*given, random=random, held=is_held))
 
 
 def fit_response(task: ResponseTask, members: Members, *, seed: int) -> ResponseModel:
     """The model of one column."""
     random = np.random.default_rng(seed)
-    train = training_views(task.code, task.fill, task.cells, random=random)
-    held = [train[0], *held_views(task.code, task.fill, task.cells, random=random)]
-    rows = _Rows(train, held)
+    rows = _rows_of(task, members, random)
     unit, y = Unit(), task.y
     if task.n_labels is None:
         unit = _chosen_unit(task, rows)
@@ -165,9 +173,12 @@ def _trained(is_held: Bool[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
 
 
 def _stacked(
-    views: Sequence[View], y: np.ndarray, weight: np.ndarray, rows: Bool[np.ndarray, "rows"]
+    views: Sequence[View | PartView],
+    y: np.ndarray,
+    weight: np.ndarray,
+    rows: Bool[np.ndarray, "rows"],
 ) -> HeadRows:
-    features = np.concatenate([view.features[rows] for view in views])
+    features = np.concatenate([view[rows].features for view in views])
     return HeadRows(features, np.tile(y[rows], len(views)), np.tile(weight[rows], len(views)))
 
 
@@ -210,8 +221,8 @@ def _fit_trees(
     kept, views = _trained(is_held), rows.train[:n_views]
     held = [rows.held[0]] if n_views == 1 else [rows.held[0], rows.held[2]]
 
-    def stacked(views: Sequence[View], own: Bool[np.ndarray, "rows"]) -> ForestRows:
-        x = np.concatenate([view.for_trees[own] for view in views])
+    def stacked(views: Sequence[View | PartView], own: Bool[np.ndarray, "rows"]) -> ForestRows:
+        x = np.concatenate([view[own].for_trees for view in views])
         n = len(views)
         return ForestRows(x, np.tile(y[own], n), np.tile(task.weight[own], n))
 

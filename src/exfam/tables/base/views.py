@@ -1,10 +1,9 @@
 """The same rows with fewer and fewer cells: what members are fitted to and pooled by."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Int64
 
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.fill import GaussianFill
@@ -13,7 +12,6 @@ from exfam.tables.data import Cells
 
 # Shares of the cells that are hidden in a row of training, drawn anew for each.
 _HIDDEN_SHARES = (0.1, 0.2, 0.35, 0.5, 0.75)
-_N_MASKED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +26,17 @@ class View:
         return View(self.features[rows], self.for_trees[rows], self.share_missing[rows])
 
 
+@dataclass(frozen=True, eq=False)
+class PartView:
+    """A view of some rows alone, by their index among all."""
+
+    view: View
+    position: Int64[np.ndarray, "rows"]
+
+    def __getitem__(self, rows: np.ndarray) -> View:
+        return self.view[self.position[rows]]
+
+
 def view_of(code: TableCode, fill: GaussianFill, cells: Cells) -> View:
     """The rows as they are, missing cells filled in."""
     missing = code.missing(cells)
@@ -37,12 +46,17 @@ def view_of(code: TableCode, fill: GaussianFill, cells: Cells) -> View:
 
 
 def training_views(
-    code: TableCode, fill: GaussianFill, cells: Cells, *, random: np.random.Generator
+    code: TableCode,
+    fill: GaussianFill,
+    cells: Cells,
+    *,
+    random: np.random.Generator,
+    n_masked: int,
 ) -> list[View]:
-    """The rows as they are, and three times with cells hidden, at a rate drawn for each row."""
+    """The rows as they are, and with cells hidden, at a rate drawn for each row."""
     n_rows = len(cells)
     views = [view_of(code, fill, cells)]
-    for _ in range(_N_MASKED):
+    for _ in range(n_masked):
         rate = random.choice(_HIDDEN_SHARES, size=(n_rows, 1))
         views.append(view_of(code, fill, _hidden(code, cells, rate, random)))
     return views
@@ -54,10 +68,13 @@ def held_views(
     cells: Cells,
     *,
     random: np.random.Generator,
-    shares: Sequence[float] = SHARES[1:],
-) -> list[View]:
-    """The rows with each of these shares of their cells hidden."""
-    return [view_of(code, fill, _hidden(code, cells, share, random)) for share in shares]
+    held: Bool[np.ndarray, "rows"],
+) -> list[PartView]:
+    """The rows that are held out, with each of SHARES of their cells hidden."""
+    rows = np.flatnonzero(held)
+    position = np.cumsum(held) - 1
+    hidden = [_hidden(code, cells[rows], share, random) for share in SHARES]
+    return [PartView(view_of(code, fill, own), position) for own in hidden]
 
 
 def _hidden(
