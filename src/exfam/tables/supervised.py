@@ -140,12 +140,16 @@ def _scored(
 
 
 class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
-    """Attention over the cells of a row as a classifier, and a joint model of all columns.
+    """A classifier of rows with missing cells, and a joint model of all columns.
+
+    By default linear predictors, a small network and boosted trees, pooled; with base="none"
+    attention over the cells of a row.
 
     {parameters}
 
     After `fit`: `classes_`, `response_` (the name of the response) and what `MaskedTable` has.
-    Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
+    Source of base="none": "Bidirectional attention as a mixture of continuous word experts",
+    section 4.
 
     >>> table = {"sky": ["clear", "clouds"] * 10, "hour": [6.0, 18.0, 12.0, 9.0] * 5}
     >>> wet = ["dry", "wet"] * 10
@@ -244,12 +248,16 @@ def _distinct(columns: list[RawColumn]) -> set[object]:
 
 
 class MaskedTableRegressor(RegressorMixin, SupervisedTable):
-    """Attention over the cells of a row as a regressor, and a joint model of all columns.
+    """A regressor of rows with missing cells, and a joint model of all columns.
+
+    By default linear predictors, a small network and boosted trees, pooled; with base="none"
+    attention over the cells of a row.
 
     {parameters}
 
     After `fit`: `response_` (the name of the response) and what `MaskedTable` has.
-    Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
+    Source of base="none": "Bidirectional attention as a mixture of continuous word experts",
+    section 4.
 
     >>> table = {"rooms": [1, 2, 3, 4] * 5, "garden": [True, False] * 10}
     >>> price = [100.0, 150.0, 210.0, 240.0] * 5
@@ -261,8 +269,9 @@ class MaskedTableRegressor(RegressorMixin, SupervisedTable):
     kind = "masked-table-regressor"
     family: Any = parameter(
         OrWord("auto", OrWord("binned", Families())),
-        'the distribution of the response: "auto", Student\'s t with 4 degrees of freedom, whose '
-        'heavy tails bear rows unlike those of training; "gaussian", "student-t", "poisson", '
+        'the distribution of the response: "auto", Student\'s t of it or of its logarithms, whose '
+        "heavy tails bear rows unlike those of training (of the attention network of 4 degrees of "
+        'freedom), or "student-t". The attention network alone knows "gaussian", "poisson", '
         '"negative-binomial", "gamma", "exponential", an instance such as `Poisson(shift=1)`,'
         ' or "binned": a histogram of `n_bins` bins of equally many values. Where rows are '
         "held out to choose something, they also decide how wide one with a scale is",

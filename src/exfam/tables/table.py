@@ -273,16 +273,19 @@ class JointTable(TableEstimator):
 
 
 class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
-    """Attention over the cells of a row as a joint model of all columns, none before the others.
+    """A joint model of all columns of a table, none before the others.
 
-    As a transformer it fills in missing cells.
+    By default linear predictors, a small network and boosted trees of each column, pooled; with
+    base="none" attention over the cells of a row. As a transformer it fills in missing cells.
 
     {parameters}
 
-    After `fit`: `members_` (one model that holds the whole ensemble), `schema_`, `families_`,
-    `settings_`, `tables_` (the columns of each table), `recipe_` and `trials_` (what was chosen by
-    validation), `history_`.
-    Source: "Bidirectional attention as a mixture of continuous word experts", section 4.
+    After `fit`: `base_` (the default model, None with base="none"), `schema_`, `families_`,
+    `tables_` (the columns of each table); of the attention network `members_` (one model that
+    holds the whole ensemble), `settings_`, `recipe_` and `trials_` (what was chosen by validation),
+    `history_`.
+    Source of base="none": "Bidirectional attention as a mixture of continuous word experts",
+    section 4.
 
     >>> table = {"sky": ["clear", "clouds"] * 10, "celsius": [21.0, 12.0, 25.0, 14.0] * 5}
     >>> model = MaskedTable(progress=False).fit(table)

@@ -46,8 +46,8 @@ class TableColumnKinds(Declared, section="Columns of a table"):
     )
     numeric: str = parameter(
         Choice(NUMERIC),
-        '"continuous" numbers lie between up to `n_bins` quantiles and are Gaussian, or are '
-        '"binned" at them',
+        'of the attention network, "continuous": numbers lie between up to `n_bins` quantiles and '
+        'are Gaussian, or are "binned" at them',
         default="continuous",
     )
     n_bins: int | str = parameter(
@@ -58,8 +58,8 @@ class TableColumnKinds(Declared, section="Columns of a table"):
     )
     families: Any = parameter(
         OrNone(ByColumn("a family")),
-        "by column of continuous numbers or counts, its family, or the name of one; others are "
-        "Gaussian, counts negative binomial",
+        "by column of continuous numbers or counts, its family in the attention network, or the "
+        "name of one; others are Gaussian, counts negative binomial",
         default=None,
     )
     unknown: str = parameter(
