@@ -3,8 +3,13 @@
 import numpy as np
 import pytest
 
+from exfam import MaskedTableRegressor
 from exfam.tables.base.circular import circle_of, sines_and_cosines
+from exfam.tables.base.contributions import _by_column
 from exfam.tables.base.encode import TableCode, learn_column
+from exfam.tables.base.linear_heads import HeadRows, StudentHead, fit_head
+from exfam.tables.base.products import Candidates
+from exfam.tables.base.views import view_of
 
 RANDOM = np.random.default_rng
 
@@ -62,3 +67,50 @@ def test_codes_of_circles_are_stored_and_keep_missing_cells_missing():
     filled = numbers[:-1]
     features = table.features(filled, np.zeros((24, 1), dtype=bool))
     assert features.shape[1] == code.n_features == len(table.column_of_feature)
+
+
+def multiplied(n=400, seed=0):
+    """Rows of three columns, and a response that the product of the first two says most about."""
+    random = RANDOM(seed)
+    x = random.normal(size=(n, 3))
+    return x, x[:, 0] * x[:, 1] + 0.3 * x[:, 2] + 0.3 * random.normal(size=n)
+
+
+def test_a_product_that_helps_is_found_and_others_are_not():
+    x, y = multiplied()
+    parts = [HeadRows(x[k::2], y[k::2], np.ones(200)) for k in (0, 1)]
+    candidates = Candidates(np.arange(3), np.arange(3))
+    alone = fit_head(StudentHead(), *parts)
+    both = fit_head(StudentHead(), *parts, candidates=candidates)
+    assert both.validation < alone.validation - 0.5 and not len(alone.products)
+    assert sorted(both.products[0]) == [0, 1]
+    same_column = Candidates(np.arange(3), np.zeros(3, dtype=np.int64))
+    assert not len(fit_head(StudentHead(), *parts, candidates=same_column).products)
+    noise = [HeadRows(x[k::2], RANDOM(k).normal(size=200), np.ones(200)) for k in (0, 1)]
+    assert not len(fit_head(StudentHead(), *noise, candidates=candidates).products)
+
+
+def test_inputs_of_a_predictor_with_products():
+    x, y = multiplied()
+    rows = HeadRows(x, y, np.ones(400))
+    head = fit_head(StudentHead(), rows, rows, candidates=Candidates(np.arange(3), np.arange(3)))
+    inputs = head.standardized(x)
+    np.testing.assert_allclose(inputs.mean(0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(inputs.std(0), 1.0, atol=1e-9)
+    a, b = head.products[0]
+    assert np.corrcoef(inputs[:, 3], (x - x.mean(0))[:, a] * (x - x.mean(0))[:, b])[0, 1] > 0.999
+
+
+def test_contributions_of_products_add_up():
+    x, y = multiplied(n=120)
+    table = {name: x[:, k] for k, name in enumerate("abc")}
+    model = MaskedTableRegressor(progress=False, fast=True).fit(table, y - y.min() + 1)
+    column = model.model_.columns[model.schema_.index("y")]
+    view = view_of(column.code, column.fill, model._cells(table))
+    assert sum(len(fold.linear.products) for fold in column.folds)
+    for fold in column.folds:
+        terms = _by_column(column, fold, view)
+        assert terms.any(axis=(0, 2)).all()
+        np.testing.assert_allclose(
+            terms.sum(1) + fold.linear.bias, fold.linear.outputs(view.features), atol=1e-9
+        )

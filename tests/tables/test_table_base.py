@@ -87,7 +87,7 @@ def test_derivatives_of_predictors(name):
     bias, shared = head.start(y, np.ones(60))
     point = np.concatenate([random.normal(size=3 * head.n_outputs), bias, shared])
     objective = _Objective(head, x, y, np.full(60, 1 / 60))
-    value, slope = (lambda p, k=k: objective._value(p, 0.3)[k] for k in (0, 1))
+    value, slope = (lambda p, k=k: objective.value(p, 0.3)[k] for k in (0, 1))
     assert scipy.optimize.check_grad(value, slope, point) < 1e-5
 
 

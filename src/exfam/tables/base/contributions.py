@@ -22,8 +22,8 @@ class TableContributions:
 
     Outputs are log-probabilities of labels, less their mean over the labels, and of numbers the
     location, in the unit or on the logarithmic scale that the family has it in. A cell that is
-    missing adds what its column being missing says. Targets with fewer outputs have zeros after
-    their own.
+    missing adds what its column being missing says, and the product of two columns' numbers adds
+    one half of its term to each. Targets with fewer outputs have zeros after their own.
 
     `linear`: by the linear predictors; `trees`: by the paths through boosted trees
     `start`: of an average row; `rest`: of members without exact parts, which are the network and
@@ -194,11 +194,22 @@ def _centered(outputs: np.ndarray) -> np.ndarray:
 def _by_column(
     model: ResponseModel, fold: FoldMembers, view: View
 ) -> Float64[np.ndarray, "rows columns outputs"]:
-    """The linear predictor's terms, those of one column's features together."""
-    x = fold.linear.standardized(view.features)
+    """The linear predictor's terms, those of one column's features together.
+
+    The term of a product of two columns' features is shared half and half between the two.
+    """
+    linear = fold.linear
+    x, n = linear.standardized(view.features), view.features.shape[1]
     starts = np.concatenate([[0], np.cumsum([code.n_features for code in model.code.codes])])
     parts = [
-        x[:, first:last] @ fold.linear.weights[first:last]
+        x[:, first:last] @ linear.weights[first:last]
         for first, last in zip(starts[:-1], starts[1:], strict=True)
     ]
-    return np.stack(parts, axis=1) if parts else np.zeros((len(x), 0, len(fold.linear.bias)))
+    if not parts:
+        return np.zeros((len(x), 0, len(linear.bias)))
+    by_column, column = np.stack(parts, axis=1), model.code.column_of_feature
+    for k, pair in enumerate(linear.products):
+        half = x[:, n + k, None] * linear.weights[n + k] / 2
+        for own in column[pair]:
+            by_column[:, own] += half
+    return by_column

@@ -126,6 +126,15 @@ class TableCode:
         """The index in `columns` that each feature is of."""
         return np.repeat(np.arange(len(self.codes)), [code.n_features for code in self.codes])
 
+    @property
+    def main_features(self) -> Int64[np.ndarray, " numbers"]:
+        """The features that are the numbers themselves, not steps or what is missing."""
+        first = np.cumsum([0, *(code.n_features for code in self.codes)])
+        parts = zip(first, self.codes, strict=False)
+        return np.concatenate(
+            [np.empty(0, np.int64), *(start + np.arange(code.n_numbers) for start, code in parts)]
+        )
+
     def missing(self, cells: Cells) -> Bool[np.ndarray, "rows columns"]:
         return np.isnan(cells.value[:, list(self.columns)])
 

@@ -20,6 +20,7 @@ from exfam.tables.base.linear_heads import (
     fit_head,
 )
 from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
+from exfam.tables.base.products import LEAST_SPREAD, Candidates
 from exfam.tables.base.residual_network import Course, Loss, as_views, fit_network
 from exfam.tables.base.response import (
     FoldMembers,
@@ -162,9 +163,20 @@ def _fit_linear(
     weight: Float64[np.ndarray, "rows"],
     rows: _Rows,
     is_held: Bool[np.ndarray, "rows"],
+    *,
+    candidates: Candidates | None = None,
 ) -> LinearHead:
     train = _stacked(rows.train[:_LINEAR_VIEWS], y, weight, _trained(is_held))
-    return fit_head(head, train, _stacked(rows.held[:1], y, weight, is_held))
+    held = _stacked(rows.held[:1], y, weight, is_held)
+    return fit_head(head, train, held, candidates=candidates)
+
+
+def _candidates(task: ResponseTask, rows: _Rows) -> Candidates:
+    """Numbers and indicators of labels that are not rare."""
+    feature = task.code.main_features
+    spread = rows.train[0].features[:, feature].std(0)
+    found = Candidates(feature, task.code.column_of_number)
+    return found.where(spread >= LEAST_SPREAD)
 
 
 def _trained(is_held: Bool[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
@@ -192,7 +204,7 @@ def _fit_fold(
     seed: int,
 ) -> FoldMembers:
     head: Head = StudentHead() if task.n_labels is None else SoftmaxHead(task.n_labels)
-    linear = _fit_linear(head, y, task.weight, rows, is_held)
+    linear = _fit_linear(head, y, task.weight, rows, is_held, candidates=_candidates(task, rows))
     ordered = network = trees = trees_masked = None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:
         ordered = _fit_linear(OrderedHead(task.n_labels), y, task.weight, rows, is_held)

@@ -6,12 +6,17 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 import scipy.optimize
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 from scipy.special import expit, log_expit, log_softmax
+
+from exfam.tables.base.products import Candidates, best_pairs, no_pairs, products_of
 
 # Penalties on squared weights, from the strictest; each fit starts from the one before.
 PENALTIES = (3.0, 0.6, 0.12, 0.025, 0.005, 0.001)
 _STEPS = 25
+# Products are added so many at a time, so often, while held rows get better by so many
+# standard errors.
+_PAIRS_A_ROUND, _ROUNDS, _LEAST_ERRORS = 8, 3, 1.0
 _LEAST_GAP = 1e-3
 _DF = 5.0
 # Features that hardly ever vary are not blown up.
@@ -131,23 +136,31 @@ _LOG_CONSTANT = float(np.log(np.sqrt(_DF * np.pi) * 1.329340388179137 / 2.0))
 
 @dataclass(frozen=True, eq=False)
 class LinearHead:
-    """A fitted predictor: outputs = (features - center) / spread @ weights + bias.
+    """A fitted predictor: outputs = (inputs - center) / spread @ weights + bias.
 
-    `penalty`: the chosen one; `validation`: the mean nats there
+    Inputs are the features and, after them, products of pairs of standardized features.
+    `products`: the two features of each; `penalty`: the chosen one; `validation`: the mean nats
+        there
     """
 
-    center: Float64[np.ndarray, " features"]
-    spread: Float64[np.ndarray, " features"]
-    weights: Float64[np.ndarray, "features outputs"]
+    center: Float64[np.ndarray, " inputs"]
+    spread: Float64[np.ndarray, " inputs"]
+    weights: Float64[np.ndarray, "inputs outputs"]
     bias: Float64[np.ndarray, " outputs"]
     shared: Float64[np.ndarray, " shared"]
+    products: Int64[np.ndarray, "products 2"]
     penalty: float
     validation: float
 
     def standardized(
         self, features: Float64[np.ndarray, "rows features"]
-    ) -> Float64[np.ndarray, "rows features"]:
-        return (features - self.center) / self.spread
+    ) -> Float64[np.ndarray, "rows inputs"]:
+        n = features.shape[1]
+        x = (features - self.center[:n]) / self.spread[:n]
+        if not len(self.products):
+            return x
+        both = products_of(x, self.products)
+        return np.hstack([x, (both - self.center[n:]) / self.spread[n:]])
 
     def outputs(self, features: Float64[np.ndarray, "rows features"]) -> Outputs:
         return self.standardized(features) @ self.weights + self.bias
@@ -163,26 +176,103 @@ class HeadRows:
 
 
 def fit_head(
-    head: Head, train: HeadRows, held: HeadRows, *, penalties: Sequence[float] = PENALTIES
+    head: Head,
+    train: HeadRows,
+    held: HeadRows,
+    *,
+    penalties: Sequence[float] = PENALTIES,
+    candidates: Candidates | None = None,
 ) -> LinearHead:
-    """The predictor whose penalty is best on the held rows; stops once they get worse."""
-    center, spread = train.features.mean(0), train.features.std(0)
-    spread = np.maximum(spread, _LEAST_SPREAD)
+    """The predictor whose penalty is best on the held rows; stops once they get worse.
+
+    `candidates`: features of which products are added while the held rows get better; None is none
+    """
+    center, spread = _units(train.features)
     x, x_held = (train.features - center) / spread, (held.features - center) / spread
     bias, shared = head.start(train.y, train.weight)
-    point = np.concatenate([np.zeros(x.shape[1] * head.n_outputs), bias, shared])
     objective = _Objective(head, x, train.y, train.weight / train.weight.sum())
-    held_weight = held.weight / held.weight.sum()
-    best, least = (point, penalties[0]), np.inf
-    for penalty in penalties:
-        point = objective.minimized(point, penalty)
-        weights, bias, shared = objective.parts(point)
-        nats = float(held_weight @ head.nats(x_held @ weights + bias, shared, held.y)[0])
-        if nats >= least:
+    course = _Course(objective, _Objective(head, x_held, held.y, held.weight / held.weight.sum()))
+    start = np.concatenate([np.zeros(x.shape[1] * head.n_outputs), bias, shared])
+    best = course.best(start, penalties)
+    pairs = no_pairs()
+    if candidates is not None:
+        course, best, pairs = _with_products(course, best, candidates)
+        both = products_of(x, pairs)
+        center, spread = (
+            np.append(a, b) for a, b in zip((center, spread), _units(both), strict=True)
+        )
+    weights, bias, shared = course.train.parts(best.point)
+    return LinearHead(center, spread, weights, bias, shared, pairs, best.penalty, best.nats)
+
+
+def _is_clear(gain: Rows, weight: Rows) -> bool:
+    """Whether the mean gain of rows is more than so many of its standard errors."""
+    mean = float(weight @ gain)
+    error = float(np.sqrt(weight**2 @ (gain - mean) ** 2))
+    return mean > _LEAST_ERRORS * error
+
+
+def _units(x: Float64[np.ndarray, "rows features"]) -> tuple[np.ndarray, np.ndarray]:
+    return x.mean(0), np.maximum(x.std(0), _LEAST_SPREAD)
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    point: np.ndarray
+    penalty: float
+    nats: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Course:
+    """Rows of training and held rows, standardized alike."""
+
+    train: "_Objective"
+    held: "_Objective"
+
+    def best(self, start: np.ndarray, penalties: Sequence[float]) -> _Best:
+        """The best minimum on the held rows, from the strictest penalty until they get worse."""
+        point, best = start, _Best(start, float(penalties[0]), np.inf)
+        for penalty in penalties:
+            point = self.train.minimized(point, penalty)
+            nats = self.held.value(point, 0.0)[0]
+            if nats >= best.nats:
+                break
+            best = _Best(point, float(penalty), nats)
+        return best
+
+    def widened(self, pairs: np.ndarray) -> "_Course":
+        """With products of these features as well."""
+        both = [products_of(part.x, pairs) for part in (self.train, self.held)]
+        center, spread = _units(both[0])
+        parts = zip((self.train, self.held), both, strict=True)
+        return _Course(*(part.widened((own - center) / spread) for part, own in parts))
+
+
+def _with_products(
+    course: _Course, best: _Best, candidates: Candidates
+) -> tuple[_Course, _Best, np.ndarray]:
+    """Products added a few at a time, as long as the held rows get better."""
+    pairs = no_pairs()
+    for _ in range(_ROUNDS):
+        more = best_pairs(
+            course.train.x,
+            course.train.slopes(best.point),
+            candidates=candidates,
+            taken=pairs,
+            n=_PAIRS_A_ROUND,
+        )
+        if not len(more):
             break
-        best, least = (point, penalty), nats
-    weights, bias, shared = objective.parts(best[0])
-    return LinearHead(center, spread, weights, bias, shared, float(best[1]), least)
+        wider = course.widened(more)
+        start = course.train.widened_point(best.point, len(more))
+        nearby = [p for p in PENALTIES if p <= best.penalty][:2]
+        again = wider.best(start, nearby)
+        gain = course.held.by_row(best.point) - wider.held.by_row(again.point)
+        if again.nats >= best.nats or not _is_clear(gain, course.held.weight):
+            break
+        course, best, pairs = wider, again, np.concatenate([pairs, more])
+    return course, best, pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,15 +289,34 @@ class _Objective:
         )
         return weights.reshape(n_features, n_outputs), bias, shared
 
+    def widened(self, more: Float64[np.ndarray, "rows more"]) -> "_Objective":
+        """With more features."""
+        return _Objective(self.head, np.hstack([self.x, more]), self.y, self.weight)
+
+    def widened_point(self, point: np.ndarray, n_more: int) -> np.ndarray:
+        """The same predictor with weights of 0 for more features."""
+        n = self.x.shape[1] * self.head.n_outputs
+        return np.concatenate([point[:n], np.zeros(n_more * self.head.n_outputs), point[n:]])
+
+    def by_row(self, point: np.ndarray) -> Rows:
+        """The nats of each row."""
+        weights, bias, shared = self.parts(point)
+        return self.head.nats(self.x @ weights + bias, shared, self.y)[0]
+
+    def slopes(self, point: np.ndarray) -> Outputs:
+        """The weighted derivatives of the nats by the outputs."""
+        weights, bias, shared = self.parts(point)
+        return self.head.nats(self.x @ weights + bias, shared, self.y)[1] * self.weight[:, None]
+
     def minimized(self, point: np.ndarray, penalty: float) -> np.ndarray:
         options = {"maxiter": _STEPS, "maxcor": 10}
         result = scipy.optimize.minimize(
-            self._value, point, args=(penalty,), jac=True, method="L-BFGS-B", options=options
+            self.value, point, args=(penalty,), jac=True, method="L-BFGS-B", options=options
         )
         minimum: np.ndarray = result.x
         return minimum
 
-    def _value(self, point: np.ndarray, penalty: float) -> tuple[float, np.ndarray]:
+    def value(self, point: np.ndarray, penalty: float) -> tuple[float, np.ndarray]:
         weights, bias, shared = self.parts(point)
         nats, slope, by_shared = self.head.nats(self.x @ weights + bias, shared, self.y)
         slope = slope * self.weight[:, None]

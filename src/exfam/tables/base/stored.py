@@ -16,7 +16,7 @@ from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.response import FoldMembers, ResponseModel, Unit
 
 Arrays = Mapping[str, np.ndarray]
-_HEAD = ("center", "spread", "weights", "bias", "shared")
+_HEAD = ("center", "spread", "weights", "bias", "shared", "products")
 
 
 def response_state(model: ResponseModel) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
