@@ -8,6 +8,7 @@ from jaxtyping import Float64
 from scipy.special import log_softmax
 
 from exfam.tables.base.forest import Forest
+from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.response import FoldMembers, ResponseModel
 from exfam.tables.base.table_base import TableBase
 from exfam.tables.base.views import View, view_of
@@ -129,10 +130,14 @@ class _Parts:
         self.weights = dict(zip(model.members, (weights / len(model.folds)).T, strict=True))
         for fold in model.folds:
             self._add_constant(fold)
-            self._add_linear(fold)
+            self._add_linear(
+                fold, fold.linear, self.weights["linear"] + self.weights.get("network", 0.0)
+            )
+            if fold.products is not None:
+                self._add_linear(fold, fold.products, self.weights["products"])
             for name in ("trees", "trees_masked"):
                 if name in self.weights:
-                    self._add_trees(getattr(fold, name), self.weights[name])
+                    self._add_trees(fold, getattr(fold, name), self.weights[name])
         if model.n_labels is None:
             self.linear, self.trees = (
                 self.linear * model.unit.spread,
@@ -158,21 +163,28 @@ class _Parts:
             constant = _centered(constant)
         self.start += self.weights["constant"][:, None] * constant
 
-    def _add_linear(self, fold: FoldMembers) -> None:
-        """Those of the linear predictor, on which the network's member builds as well."""
-        weight = self.weights["linear"] + self.weights.get("network", 0.0)
-        by_column = _by_column(self.model, fold, self.view)
-        bias = fold.linear.bias[None]
+    def _add_linear(
+        self, fold: FoldMembers, linear: LinearHead, weight: Float64[np.ndarray, "rows"]
+    ) -> None:
+        """Those of a linear predictor; on the first the network's member builds as well."""
+        by_column = _by_column(self.model, fold, linear, self.view)
+        bias = linear.bias[None]
         if self.model.n_labels is not None:
             by_column, bias = _centered(by_column), _centered(bias)
         self.linear += weight[:, None, None] * by_column
         self.start += weight[:, None] * bias
 
-    def _add_trees(self, forest: Forest, weight: Float64[np.ndarray, "rows"]) -> None:
-        steps = forest.attributions(self.view.for_trees)
+    def _add_trees(
+        self, fold: FoldMembers, forest: Forest, weight: Float64[np.ndarray, "rows"]
+    ) -> None:
+        steps = forest.attributions(fold.seen(self.view).for_trees)
         steps, expected = self._labels(forest, steps), self._labels(forest, forest.expected[None])
-        # The last column, how many cells are missing, is none of the table's.
-        self.trees += weight[:, None, None] * steps[:, :-1]
+        # After the table's columns comes how many cells are missing, which is none of them.
+        n_columns = self.trees.shape[1]
+        self.trees += weight[:, None, None] * steps[:, :n_columns]
+        if fold.statistics is not None:
+            for k, own in enumerate(fold.statistics.column_of_number):
+                self.trees[:, own] += weight[:, None] * steps[:, n_columns + 1 + k]
         self.start += weight[:, None] * expected
 
     def _labels(self, forest: Forest, raw: np.ndarray) -> np.ndarray:
@@ -192,22 +204,20 @@ def _centered(outputs: np.ndarray) -> np.ndarray:
 
 
 def _by_column(
-    model: ResponseModel, fold: FoldMembers, view: View
+    model: ResponseModel, fold: FoldMembers, linear: LinearHead, view: View
 ) -> Float64[np.ndarray, "rows columns outputs"]:
     """The linear predictor's terms, those of one column's features together.
 
     The term of a product of two columns' features is shared half and half between the two.
     """
-    linear = fold.linear
-    x, n = linear.standardized(view.features), view.features.shape[1]
-    starts = np.concatenate([[0], np.cumsum([code.n_features for code in model.code.codes])])
-    parts = [
-        x[:, first:last] @ linear.weights[first:last]
-        for first, last in zip(starts[:-1], starts[1:], strict=True)
-    ]
-    if not parts:
-        return np.zeros((len(x), 0, len(linear.bias)))
-    by_column, column = np.stack(parts, axis=1), model.code.column_of_feature
+    seen, column = fold.seen(view), model.code.column_of_feature
+    if fold.statistics is not None:
+        column = np.append(column, fold.statistics.column_of_number)
+    x, n = linear.standardized(seen.features), len(column)
+    by_column = np.zeros((len(x), len(model.code.codes), len(linear.bias)))
+    for k in range(len(model.code.codes)):
+        own = np.flatnonzero(column == k)
+        by_column[:, k] = x[:, own] @ linear.weights[own]
     for k, pair in enumerate(linear.products):
         half = x[:, n + k, None] * linear.weights[n + k] / 2
         for own in column[pair]:

@@ -1,7 +1,7 @@
 """Fit of one column's model: folds, members, and how they are pooled."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from exfam.tables.base.linear_heads import (
     SoftmaxHead,
     StudentHead,
     fit_head,
+    fit_products,
 )
 from exfam.tables.base.pool import Pool, pool_labels, pool_numbers
 from exfam.tables.base.products import LEAST_SPREAD, Candidates
@@ -29,6 +30,7 @@ from exfam.tables.base.response import (
     label_log_probs,
     number_outputs,
 )
+from exfam.tables.base.target_statistics import FoldStatistics, StatisticRows, many_labels
 from exfam.tables.base.views import PartView, View, held_views, training_views
 from exfam.tables.data import Cells
 
@@ -120,14 +122,18 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     if task.n_labels is None:
         unit = _chosen_unit(task, rows)
         y = unit.to_unit(task.y)
-    folds = [
-        _fit_fold(task, y, rows, is_held, members=members, seed=seed + k)
-        for k, is_held in enumerate(task.held)
+    held_by = [*task.held] if task.later is None else [*task.held, task.later]
+    seeds = [*range(seed, seed + len(task.held)), seed]
+    fits = [
+        _fit_fold(task, y, rows, is_held, members=members, seed=own)
+        for is_held, own in zip(held_by, seeds, strict=False)
     ]
-    judged = list(zip(folds, task.held, strict=True))
+    if all(fit.products is fit.linear for fit in fits):
+        fits = [replace(fit, products=None) for fit in fits]
+    folds = fits[: len(task.held)]
+    judged = list(zip(fits, held_by, strict=True))
     if task.later is not None:
-        early = _fit_fold(task, y, rows, task.later, members=members, seed=seed)
-        judged = [(early, task.later)]
+        judged = judged[-1:]
     pool = _pooled(task, y, judged, rows)
     return ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit)
 
@@ -163,20 +169,49 @@ def _fit_linear(
     weight: Float64[np.ndarray, "rows"],
     rows: _Rows,
     is_held: Bool[np.ndarray, "rows"],
-    *,
-    candidates: Candidates | None = None,
 ) -> LinearHead:
     train = _stacked(rows.train[:_LINEAR_VIEWS], y, weight, _trained(is_held))
-    held = _stacked(rows.held[:1], y, weight, is_held)
-    return fit_head(head, train, held, candidates=candidates)
+    return fit_head(head, train, _stacked(rows.held[:1], y, weight, is_held))
 
 
-def _candidates(task: ResponseTask, rows: _Rows) -> Candidates:
-    """Numbers and indicators of labels that are not rare."""
+def _fit_products(
+    head: Head,
+    linear: LinearHead,
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+) -> LinearHead:
+    """The predictor with products of numbers and of indicators of labels that are not rare."""
     feature = task.code.main_features
     spread = rows.train[0].features[:, feature].std(0)
-    found = Candidates(feature, task.code.column_of_number)
-    return found.where(spread >= LEAST_SPREAD)
+    candidates = Candidates(feature, task.code.column_of_number).where(spread >= LEAST_SPREAD)
+    train = _stacked(rows.train[:_LINEAR_VIEWS], y, task.weight, _trained(is_held))
+    held = _stacked(rows.held[:1], y, task.weight, is_held)
+    return fit_products(head, linear, train, held, candidates=candidates)
+
+
+def _with_statistics(
+    task: ResponseTask,
+    y: Float64[np.ndarray, "rows"],
+    rows: _Rows,
+    is_held: Bool[np.ndarray, "rows"],
+) -> tuple[_Rows, FoldStatistics | None]:
+    """The rows with statistics of columns with many labels, where a fold has any."""
+    many = many_labels(rows.train[0], task.code.is_label)
+    if not len(many) or is_held.all():
+        return rows, None
+    learned = StatisticRows(y, task.weight, task.n_labels, many)
+    statistics = learned.learn(rows.train[0], ~is_held)
+    train = learned.cross_fitted(rows.train, ~is_held)
+    held = [replace(part, view=statistics.widened(part.view)) for part in rows.held]
+    return _Rows(train, held), statistics
+
+
+def _by_label(task: ResponseTask, view: View) -> Bool[np.ndarray, "numbers"]:
+    """Which numbers for trees are codes of labels."""
+    own = task.code.is_label
+    return np.append(own, np.zeros(view.for_trees.shape[1] - len(own), dtype=bool))
 
 
 def _trained(is_held: Bool[np.ndarray, "rows"]) -> Bool[np.ndarray, "rows"]:
@@ -203,8 +238,11 @@ def _fit_fold(
     members: Members,
     seed: int,
 ) -> FoldMembers:
+    rows, statistics = _with_statistics(task, y, rows, is_held)
     head: Head = StudentHead() if task.n_labels is None else SoftmaxHead(task.n_labels)
-    linear = _fit_linear(head, y, task.weight, rows, is_held, candidates=_candidates(task, rows))
+    linear = _fit_linear(head, y, task.weight, rows, is_held)
+    # A network finds products by itself.
+    products = linear if members.network else _fit_products(head, linear, task, y, rows, is_held)
     ordered = network = trees = trees_masked = None
     if task.n_labels is not None and task.ordered and task.n_labels > 2:
         ordered = _fit_linear(OrderedHead(task.n_labels), y, task.weight, rows, is_held)
@@ -217,7 +255,9 @@ def _fit_fold(
         )
     trained = _trained(is_held)
     constant, _ = head.start(y[trained], task.weight[trained])
-    return FoldMembers(constant, linear, ordered, network, trees, trees_masked)
+    return FoldMembers(
+        constant, linear, products, ordered, network, trees, trees_masked, statistics
+    )
 
 
 def _fit_trees(
@@ -242,7 +282,7 @@ def _fit_trees(
         stacked(views, kept),
         stacked(held, is_held),
         kind="numbers" if task.n_labels is None else "labels",
-        by_label=np.append(task.code.is_label, False),
+        by_label=_by_label(task, views[0]),
         seed=seed,
     )
 

@@ -176,33 +176,52 @@ class HeadRows:
 
 
 def fit_head(
-    head: Head,
-    train: HeadRows,
-    held: HeadRows,
-    *,
-    penalties: Sequence[float] = PENALTIES,
-    candidates: Candidates | None = None,
+    head: Head, train: HeadRows, held: HeadRows, *, penalties: Sequence[float] = PENALTIES
 ) -> LinearHead:
-    """The predictor whose penalty is best on the held rows; stops once they get worse.
-
-    `candidates`: features of which products are added while the held rows get better; None is none
-    """
+    """The predictor whose penalty is best on the held rows; stops once they get worse."""
     center, spread = _units(train.features)
-    x, x_held = (train.features - center) / spread, (held.features - center) / spread
+    course = _course(head, train, held, (center, spread))
     bias, shared = head.start(train.y, train.weight)
-    objective = _Objective(head, x, train.y, train.weight / train.weight.sum())
-    course = _Course(objective, _Objective(head, x_held, held.y, held.weight / held.weight.sum()))
-    start = np.concatenate([np.zeros(x.shape[1] * head.n_outputs), bias, shared])
+    start = np.concatenate([np.zeros(len(center) * head.n_outputs), bias, shared])
     best = course.best(start, penalties)
-    pairs = no_pairs()
-    if candidates is not None:
-        course, best, pairs = _with_products(course, best, candidates)
-        both = products_of(x, pairs)
-        center, spread = (
-            np.append(a, b) for a, b in zip((center, spread), _units(both), strict=True)
-        )
     weights, bias, shared = course.train.parts(best.point)
+    return LinearHead(center, spread, weights, bias, shared, no_pairs(), best.penalty, best.nats)
+
+
+def fit_products(
+    head: Head, linear: LinearHead, train: HeadRows, held: HeadRows, *, candidates: Candidates
+) -> LinearHead:
+    """A fitted predictor with products, a few at a time while held rows get clearly better.
+
+    Without any that help it is the predictor that was given.
+    """
+    course = _course(head, train, held, (linear.center, linear.spread))
+    point = np.concatenate([linear.weights.ravel(), linear.bias, linear.shared])
+    wider, best, pairs = _with_products(
+        course, _Best(point, linear.penalty, linear.validation), candidates
+    )
+    if not len(pairs):
+        return linear
+    units = zip(
+        (linear.center, linear.spread), _units(products_of(course.train.x, pairs)), strict=True
+    )
+    center, spread = (np.append(own, more) for own, more in units)
+    weights, bias, shared = wider.train.parts(best.point)
     return LinearHead(center, spread, weights, bias, shared, pairs, best.penalty, best.nats)
+
+
+def _course(
+    head: Head, train: HeadRows, held: HeadRows, units: tuple[np.ndarray, np.ndarray]
+) -> "_Course":
+    center, spread = units
+    return _Course(
+        *(
+            _Objective(
+                head, (part.features - center) / spread, part.y, part.weight / part.weight.sum()
+            )
+            for part in (train, held)
+        )
+    )
 
 
 def _is_clear(gain: Rows, weight: Rows) -> bool:

@@ -22,6 +22,7 @@ from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead, OrderedHead
 from exfam.tables.base.pool import Pool
 from exfam.tables.base.residual_network import ResidualNetwork
+from exfam.tables.base.target_statistics import FoldStatistics
 from exfam.tables.base.views import View, view_of
 from exfam.tables.data import Cells
 
@@ -95,14 +96,21 @@ class FoldMembers:
     """What was fitted to the rows of one fold; a member that was not is None.
 
     `constant`: what is said of a row of which nothing is known: log shares of labels, or a location
+    `products`: the linear predictor with products of columns; None where no fold gains by any
     """
 
     constant: Float64[np.ndarray, " outputs"]
     linear: LinearHead
+    products: LinearHead | None = None
     ordered: LinearHead | None = None
     network: ResidualNetwork | None = None
     trees: Forest | None = None
     trees_masked: Forest | None = None
+    statistics: FoldStatistics | None = None
+
+    def seen(self, view: View) -> View:
+        """The view as the members see it: with statistics of columns with many labels."""
+        return view if self.statistics is None else self.statistics.widened(view)
 
     def correction(self, view: View) -> Float64[np.ndarray, "rows outputs"]:
         """What the network adds to the outputs of the linear predictor."""
@@ -159,15 +167,19 @@ class ResponseModel:
 
 def members_of(fold: FoldMembers) -> tuple[str, ...]:
     """Names of the members that a fold has."""
-    return tuple(name for name in vars(fold) if getattr(fold, name) is not None)
+    names = [name for name in vars(fold) if name != "statistics"]
+    return tuple(name for name in names if getattr(fold, name) is not None)
 
 
 def label_log_probs(
     fold: FoldMembers, view: View, n_labels: int
 ) -> Float64[np.ndarray, "members rows labels"]:
     """What each member says of each label."""
+    view = fold.seen(view)
     linear = fold.linear.outputs(view.features)
     outputs = [np.broadcast_to(fold.constant, linear.shape), linear]
+    if fold.products is not None:
+        outputs.append(fold.products.outputs(view.features))
     if fold.ordered is not None:
         score = fold.ordered.outputs(view.features)[:, 0]
         outputs.append(OrderedHead(n_labels).log_probs(score, fold.ordered.shared))
@@ -182,8 +194,11 @@ def number_outputs(
     fold: FoldMembers, view: View
 ) -> tuple[Float64[np.ndarray, "members rows"], Float64[np.ndarray, "rows"]]:
     """Each member's location, and the log scale by linear predictor and network."""
+    view = fold.seen(view)
     linear = fold.linear.outputs(view.features)[:, 0]
     locations = [np.broadcast_to(fold.constant, linear.shape), linear]
+    if fold.products is not None:
+        locations.append(fold.products.outputs(view.features)[:, 0])
     log_scale = np.full(len(linear), fold.linear.shared[0])
     if fold.network is not None:
         added = fold.correction(view)

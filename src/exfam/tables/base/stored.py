@@ -14,6 +14,7 @@ from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.pool import Pool
 from exfam.tables.base.residual_network import ResidualNetwork
 from exfam.tables.base.response import FoldMembers, ResponseModel, Unit
+from exfam.tables.base.target_statistics import FoldStatistics
 
 Arrays = Mapping[str, np.ndarray]
 _HEAD = ("center", "spread", "weights", "bias", "shared", "products")
@@ -81,11 +82,13 @@ def _member_arrays(member: Any) -> dict[str, np.ndarray]:
 def _member(name: str, config: Mapping[str, Any], arrays: Arrays) -> Any:
     if name == "constant":
         return arrays["outputs"]
-    if name in ("linear", "ordered"):
+    if name in ("linear", "products", "ordered"):
         held: dict[str, Any] = {part: arrays[part] for part in _HEAD}
         return LinearHead(**held, **config)
     if name == "network":
         network = ResidualNetwork(**config, generator=torch.Generator().manual_seed(0))
         network.load_state_dict({part: torch.from_numpy(a) for part, a in arrays.items()})
         return network.eval()
+    if name == "statistics":
+        return FoldStatistics.from_arrays(arrays)
     return Forest.from_arrays(arrays)

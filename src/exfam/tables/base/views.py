@@ -25,6 +25,14 @@ class View:
     def __getitem__(self, rows: np.ndarray) -> "View":
         return View(self.features[rows], self.for_trees[rows], self.share_missing[rows])
 
+    def widened(self, numbers: Float64[np.ndarray, "rows more"]) -> "View":
+        """With more numbers, after the features and after the numbers for trees."""
+        return View(
+            np.hstack([self.features, numbers]),
+            np.hstack([self.for_trees, numbers]),
+            self.share_missing,
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class PartView:
