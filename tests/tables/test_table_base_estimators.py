@@ -186,8 +186,7 @@ def test_a_fit_goes_on_from_its_checkpoint(tmp_path, monkeypatch):
         MaskedTable(**settings, seed=1).fit(columns, checkpoint=tmp_path / "c")
 
 
-@EVERY
-def test_fits_leave_the_global_generators_alone(kind):
+def test_fits_leave_the_global_generators_alone(kind=CLASSIFIER):
     torch.manual_seed(3)
     before, legacy = torch.get_rng_state(), np.random.get_state()[1].copy()
     model = class_of(kind)(kinds=COLUMN_KINDS, progress=False, seed=5)
