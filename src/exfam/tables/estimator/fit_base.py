@@ -25,7 +25,7 @@ from exfam.tables.estimator.kept_columns import KeptColumns
 from exfam.tables.estimator.plan import TablePlan
 
 # Beside a response, other columns are predicted by the linear model of so many rows.
-_ROWS_OF_OTHERS = 5000
+_ROWS_OF_OTHERS = 2000
 # Families of a response that leave open on which scale it is Student's t, and how heavy its tails.
 _FAMILIES_OF_BASE = ("auto", "student-t")
 # Folds that each column of a joint model has.
