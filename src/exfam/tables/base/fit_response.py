@@ -39,6 +39,8 @@ _DF_OF_BASE = 5.0
 _LINEAR_VIEWS, _TREE_VIEWS, _MASKED_VIEWS = 2, 3, 3
 _FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 100
 _SPREADS_BETWEEN = 2.56
+# Nats by which logarithms have to be better: of their Student's t there is no mean.
+_WORTH_A_SCALE = 0.02
 # The standard deviation of a number that is rounded, in units of the gap between two.
 _OF_GAP = 12**-0.5
 
@@ -139,7 +141,7 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
 
 
 def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
-    """The scale of numbers that the first fold's held rows prefer."""
+    """The scale of numbers that the first fold's held rows prefer, clearly if not the first."""
     units = [_unit_of(task.y, scale=scale) for scale in task.scales]
     if len(units) == 1:
         return units[0]
@@ -148,7 +150,7 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
         y = unit.to_unit(task.y)
         head = _fit_linear(StudentHead(), y, task.weight, rows, is_held)
         slope = np.average(unit.log_slope(task.y)[is_held], weights=task.weight[is_held])
-        nats.append(head.validation - slope)
+        nats.append(head.validation - slope + (_WORTH_A_SCALE if len(nats) else 0.0))
     return units[int(np.argmin(nats))]
 
 
