@@ -12,8 +12,8 @@ from benchmarks.arena.kind import Contender, Fitted
 from jaxtyping import Float
 
 # Penalties of half the squared coefficients, as shares of the mean nats of a species.
-PENALTIES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
-OF_OTHERS = (0.1, 0.03, 0.01, 0.003)
+PENALTIES = (0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
+OF_OTHERS = (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003)
 _STEPS = 60
 
 Design = Float[np.ndarray, "sites columns"]
