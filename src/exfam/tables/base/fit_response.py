@@ -145,7 +145,8 @@ def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
     units = [_unit_of(task.y, scale=scale) for scale in task.scales]
     if len(units) == 1:
         return units[0]
-    is_held, nats = task.held[0], []
+    is_held = task.held[0]
+    nats: list[float] = []
     for unit in units:
         y = unit.to_unit(task.y)
         head = _fit_linear(StudentHead(), y, task.weight, rows, is_held)
