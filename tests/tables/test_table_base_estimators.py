@@ -212,6 +212,13 @@ def test_numbers_have_the_unit_of_their_response():
     np.testing.assert_allclose(first - np.log(1e-6), second, atol=1e-4)
 
 
+def test_a_model_without_epochs_has_no_history():
+    model = fitted(CLASSIFIER)
+    assert "history_" not in dir(model) or not hasattr(model, "history_")
+    with pytest.raises(AttributeError, match="was fitted without epochs, so no history_"):
+        _ = model.history_
+
+
 def test_settings_of_the_attention_network_are_refused():
     with pytest.raises(ExfamError, match="`max_epochs` must be left as it is with base='auto'"):
         MaskedTableClassifier(max_epochs=3).fit(FRAME, RESPONSES[CLASSIFIER])

@@ -239,8 +239,13 @@ class Estimator(Declared):
 
     @property
     def history_(self) -> "History":
-        """What happened in training, epoch by epoch, of the first member."""
+        """What happened in training, epoch by epoch, of the first member.
+
+        Raises AttributeError for a model that was not trained in epochs.
+        """
         self._check_fitted()
+        if not self.histories_:
+            raise AttributeError(f"{type(self).__name__} was fitted without epochs, so no history_")
         return self.histories_[0]
 
     def save(self, path: str | PathLike[str], *, overwrite: bool = False) -> None:
