@@ -84,8 +84,8 @@ class JointTable(TableEstimator):
         """The distribution of some columns given any others.
 
         `given`: a mapping of column to one value, or a table of rows; cells of the columns `of` in
-            it are ignored; None is a row of which nothing is known. In a mapping, `Between(low,
-            high)` and `OneOf(labels)` are conditions on a column whose value is not known
+            it are ignored; None is a row of which nothing is known. In a mapping, `Between` and
+            `OneOf` are conditions on a column whose value is not known
         `order`: of the columns `of` in the chain rule of their joint distribution, None for the
             mean over random orders
         `seed`: of the draws that many conditions at once need
