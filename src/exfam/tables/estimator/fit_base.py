@@ -24,8 +24,9 @@ from exfam.tables.data import Cells, Column
 from exfam.tables.estimator.kept_columns import KeptColumns
 from exfam.tables.estimator.plan import TablePlan
 
-# Beside a response, other columns are predicted by the linear model of so many rows.
-_ROWS_OF_OTHERS = 2000
+# Beside a response, other columns are predicted by the linear model of so many rows, fewer where
+# there are many columns, so that their cost does not grow with the square of the columns.
+_ROWS_OF_OTHERS, _FEWEST_OF_OTHERS, _CELLS_OF_OTHERS = 2000, 500, 40_000
 # Families of a response that leave open on which scale it is Student's t, and how heavy its tails.
 _FAMILIES_OF_BASE = ("auto", "student-t")
 # Folds that each column of a joint model has.
@@ -143,8 +144,10 @@ def _task(fit: _Fit, column: int, *, code: TableCode, fill: GaussianFill) -> Res
     random = np.random.default_rng([fit.seed, column])
     rows = np.flatnonzero(fit.cells.present[:, column])
     is_other = plan.response is not None and column != plan.response
-    if is_other and len(rows) > _ROWS_OF_OTHERS:
-        rows = np.sort(random.choice(rows, _ROWS_OF_OTHERS, replace=False))
+    most = _CELLS_OF_OTHERS // len(plan.schema)
+    most = min(_ROWS_OF_OTHERS, max(_FEWEST_OF_OTHERS, most))
+    if is_other and len(rows) > most:
+        rows = np.sort(random.choice(rows, most, replace=False))
     n_labels = None if learned.labels is None else len(learned.labels)
     if not len(rows):
         return _of_no_rows(len(plan.schema), n_labels, code=code, fill=fill)
