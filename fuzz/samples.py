@@ -32,7 +32,10 @@ _SMALL: dict[str, dict[str, Any]] = {
     "positional-sentence-classifier": {"n_positions": 16, **_TRAINED},
     "sentence-classifier": _TRAINED,
     "sentence-regressor": _TRAINED,
-    **{kind: {**_NETWORK, "ordinal": True, "extra_masking": 0.0} for kind in kinds_of("tables")},
+    **{
+        kind: {"base": "none", **_NETWORK, "ordinal": True, "extra_masking": 0.0}
+        for kind in kinds_of("tables")
+    },
 }
 
 

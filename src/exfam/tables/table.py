@@ -226,8 +226,6 @@ class JointTable(TableEstimator):
     ) -> ExpertSummary | ContributionSummary:
         """Means over the rows of `X` of what each column adds, as in `experts`."""
         cells, names = self._cells(X), self._targets(targets)
-        if not len(cells):
-            raise DataError("`X` must have at least one row, got none.")
         if self.base_ is not None:
             return summarize(self.base_, cells, names)
         return summarize_experts(attention_of_table(self.model_, member=member), cells, names)
