@@ -214,7 +214,9 @@ def test_numbers_have_the_unit_of_their_response():
 
 def test_a_model_without_epochs_has_no_history():
     model = fitted(CLASSIFIER)
-    assert "history_" not in dir(model) or not hasattr(model, "history_")
+    attention = MaskedTableClassifier(base="none", max_epochs=1, progress=False)
+    assert not hasattr(model, "history_")
+    assert hasattr(attention.fit(FRAME, RESPONSES[CLASSIFIER]), "history_")
     with pytest.raises(AttributeError, match="was fitted without epochs, so no history_"):
         _ = model.history_
 

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from exfam.checks import check_positive, check_whole
 
 SOILS = ("clay", "loam", "sand")
-# How strongly covariates, place and hidden factors move the logit of a species.
+# How strongly covariates, position and hidden factors move the logit of a species.
 _OF_COVARIATES, _OF_PLACE = 1.0, 0.6
 _LEAST_LOG_COUNT = 0.2
 
@@ -43,7 +43,7 @@ class SimulatedCommunity:
 def simulate_community(
     n_sites: int = 300, n_species: int = 12, *, strength: float = 1.0, seed: int
 ) -> SimulatedCommunity:
-    """Species that answer to rain, altitude, soil and place, and to two hidden factors.
+    """Species that answer to rain, altitude, soil and position, and to two hidden factors.
 
     `strength`: of the hidden factors, which species have in common; 0 for species that covariates
         alone explain

@@ -57,8 +57,8 @@ class CommunityColumns(Declared, section="Columns of `X`"):
     )
     coordinates: Any = parameter(
         OrNone(ColumnNames()),
-        "columns of places or times, in one unit, over which each species has a smooth surface if "
-        "validation finds that it helps; they are no covariates",
+        "columns of coordinates or times, in one unit, over which each species has a smooth "
+        "surface if validation finds that it helps; they are no covariates",
         default=None,
     )
     effort: str | None = parameter(

@@ -37,13 +37,13 @@ class SiteSurface:
 
 
 def fit_site_surface(points: Points, *, reach: float, scale: float) -> SiteSurface | None:
-    """The surface of these sites; None without two different places."""
-    places = np.unique(points[~np.isnan(points).any(1)], axis=0)
-    if len(places) < 2:
+    """The surface of these sites; None without two different ones."""
+    sites = np.unique(points[~np.isnan(points).any(1)], axis=0)
+    if len(sites) < 2:
         return None
-    center = places.mean(0)
-    unit = float(np.sqrt(2 * np.square(places - center).sum(1).mean()))
-    knots = _far_apart(places, center)
+    center = sites.mean(0)
+    unit = float(np.sqrt(2 * np.square(sites - center).sum(1).mean()))
+    knots = _far_apart(sites, center)
     values, vectors = np.linalg.eigh(_kernel(knots, knots, unit * reach))
     white = vectors / np.sqrt(np.maximum(values, _NUGGET))
     return SiteSurface(knots, unit, reach, scale, white @ vectors.T)
@@ -56,13 +56,11 @@ def _kernel(
     return (1 + distance) * np.exp(-distance)
 
 
-def _far_apart(
-    places: Points, center: Float[np.ndarray, "dims"]
-) -> Float[np.ndarray, "knots dims"]:
-    """Places of which each is the farthest from those before it."""
-    chosen = [int(np.square(places - center).sum(1).argmin())]
-    distance = cdist(places, places[chosen])[:, 0]
-    while len(chosen) < min(_MOST_KNOTS, len(places)):
+def _far_apart(sites: Points, center: Float[np.ndarray, "dims"]) -> Float[np.ndarray, "knots dims"]:
+    """Sites of which each is the farthest from those before it."""
+    chosen = [int(np.square(sites - center).sum(1).argmin())]
+    distance = cdist(sites, sites[chosen])[:, 0]
+    while len(chosen) < min(_MOST_KNOTS, len(sites)):
         chosen.append(int(distance.argmax()))
-        distance = np.minimum(distance, cdist(places, places[chosen[-1:]])[:, 0])
-    return places[chosen]
+        distance = np.minimum(distance, cdist(sites, sites[chosen[-1:]])[:, 0])
+    return sites[chosen]
