@@ -95,6 +95,39 @@ def test_contributions_add_up(kind):
 
 
 @WITH_RESPONSE
+def test_a_fit_says_what_it_added_to_linear_predictors(kind, tmp_path):
+    model = fitted(kind)
+    assert str(model.gain_).startswith("Network and trees added ") and str(model.gain_) in repr(
+        model
+    )
+    assert 0 < model.gain_.gate < 2 and model.gain_.n_groups == len(FRAME)
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").gain_ == model.gain_
+    assert fitted(JOINT).gain_ is None
+
+
+@pytest.mark.parametrize("response", ["labels", "numbers"])
+def test_trees_add_corners_and_nothing_to_a_line(response):
+    random = np.random.default_rng(5)
+    x = random.normal(size=(500, 2))
+    noise = random.normal(size=500)
+    for signal, least, most in (
+        (3 * np.sign(x[:, 0] * x[:, 1]), 0.1, 2.0),
+        (3 * x[:, 0], -0.02, 0.02),
+    ):
+        y = signal + noise
+        y = np.where(y > 0, "yes", "no") if response == "labels" else 100 * y
+        estimator = MaskedTableClassifier if response == "labels" else MaskedTableRegressor
+        model = estimator(fast=True, progress=False).fit(x, y)
+        gain = model.gain_
+        assert gain.part == "Trees" and least < gain.nats < most
+        assert gain.low < gain.nats < gain.high
+        # What the base has and what was added are in nats of the response as it was given.
+        own = -float(np.mean(model.log_scores(x, y)))
+        assert abs(gain.base_nats - gain.nats - own) < 0.35
+
+
+@WITH_RESPONSE
 def test_more_cells_are_better_than_none(kind):
     model = fitted(kind)
     new = HIDDEN_NEW

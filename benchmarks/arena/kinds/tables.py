@@ -136,7 +136,7 @@ _BANK = {"clean": _unknown_missing}
 _LARGE: dict[str, tuple[Callable[..., TableData], str]] = {
     "bank": (partial(suite, "bank_additional", options=_BANK), _FIFTH),
     "bank_by_order": (
-        partial(suite, "bank_additional", options=_BANK, test=_last_rows),
+        partial(suite, "bank_additional", options=_BANK, test=_last_rows, in_order=True),
         "85 % of the calls in order of time, then the rest",
     ),
     "adult": (adult, "the published test part"),

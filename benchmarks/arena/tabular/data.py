@@ -49,6 +49,7 @@ class TableData:
 
     `ordered`: whether labels are numbers in order
     `left_out`: how many test rows are left out since training lacks their labels
+    `in_order`: whether rows are in the order of time, and test rows the last ones
     """
 
     train: Rows
@@ -56,6 +57,7 @@ class TableData:
     labels: Shaped[np.ndarray, "labels"] | None = None
     ordered: bool = False
     left_out: int = 0
+    in_order: bool = False
 
     @property
     def n_items(self) -> int:

@@ -48,7 +48,7 @@ def bikes(
     table = Table(frame, "cnt", labels=False)
     if not by_year:
         return split_table(table, most=most)
-    return split_table(table, test=lambda rows: rows.yr == 1, drop=["yr"], most=most)
+    return split_table(table, test=lambda rows: rows.yr == 1, drop=["yr"], most=most, in_order=True)
 
 
 def wine(

@@ -1,7 +1,7 @@
 """Tables of the suite and of the tabular folder, split by a random fifth, time, order or space."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclass, replacees import dataclass
 from typing import Any
 
 import numpy as np
@@ -51,11 +51,13 @@ def split_table(
     drop: Sequence[str] = (),
     most: tuple[int, int] | None = (MOST_TRAIN, MOST_TEST),
     n_train: int | None = None,
+    in_order: bool = False,
 ) -> TableData:
     """A random fifth as test, of each label equally, unless `test` says which rows are.
 
     `drop`: columns that only the split needs; `most`: rows of both parts, None for all
     `n_train`: training rows, drawn with seed 0, if not all
+    `in_order`: whether the rows of the file are in the order of time, and test rows the last ones
     """
     frame = table.frame.dropna(subset=table.response).reset_index(drop=True)
     is_test = _random_fifth(frame, table) if test is None else np.asarray(test(frame))
@@ -64,7 +66,7 @@ def split_table(
         parts = [drawn_rows(part, limit) for part, limit in zip(parts, most, strict=True)]
     if n_train is not None:
         parts[0] = drawn_rows(parts[0], n_train)
-    return as_table_data(*parts, table, drop=drop)
+    return replace(as_table_data(*parts, table, drop=drop), in_order=in_order)
 
 
 def as_table_data(

@@ -18,7 +18,7 @@ class Gain:
     `low`, `high`: a 95 % interval by groups. The same groups chose the epoch and the weights, so
     that new data gain a little less. `base_nats`: of the base alone, there. `scale`, `gate`: the
     weights of the base and of the correction; `mix`: the share that probabilities of the base alone
-    have beside. `part`: what the sentence calls the correction.
+    have beside. `part`, `groups`: what the sentence calls the correction and the groups.
     """
 
     base_nats: float
@@ -30,6 +30,7 @@ class Gain:
     gate: float
     mix: float = 0.0
     part: str = "Attention"
+    groups: str = "validation groups"
 
     def __str__(self) -> str:
         if not self.gate:
@@ -39,16 +40,22 @@ class Gain:
             )
         return (
             f"{self.part} added {self.nats:.3f} nats an element to its base (95 % interval "
-            f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} validation groups)."
+            f"{self.low:.3f} to {self.high:.3f}, {self.n_groups:,} {self.groups})."
         )
 
 
 def gain_of_sums(
-    added: Sums, size: Sums, base: float, *, weights: tuple[float, ...], part: str = "Attention"
+    added: Sums,
+    size: Sums,
+    base: float,
+    *,
+    weights: tuple[float, ...],
+    part: str = "Attention",
+    groups: str = "validation groups",
 ) -> Gain:
     """The gain of groups: what was added to each, how many targets it has, all nats of the base.
 
-    `weights`: scale, gate and, where there is one, mix; `part`: what is gated
+    `weights`: scale, gate and, where there is one, mix; `part`: what is gated; `groups`: by what
     """
     n, n_groups = max(1, int(size.sum())), int((size > 0).sum())
     mean = float(added.sum() / n)
@@ -58,7 +65,7 @@ def gain_of_sums(
     half = times * math.sqrt(rest) / n if n_groups > 1 else math.inf
     half = half if weights[1] else 0.0
     scale, gate, mix = (*weights, 0.0)[:3]
-    return Gain(base / n, mean, mean - half, mean + half, n_groups, scale, gate, mix, part)
+    return Gain(base / n, mean, mean - half, mean + half, n_groups, scale, gate, mix, part, groups)
 
 
 def gain_sentences(model: Any) -> list[str]:

@@ -46,6 +46,10 @@ def default(**options: Any) -> Callable[[TableData, int], Fitted]:
     return fit
 
 
+def _without_order(data: TableData) -> str | None:
+    return None if data.in_order else "its rows are in no order of time"
+
+
 def _settings(model: Any) -> dict[str, Any]:
     return {"parameters": model.get_params(deep=False), "recipe": str(model.recipe_)}
 
@@ -55,6 +59,13 @@ CONTENDERS = {
     REFERENCE: Contender(label="MaskedTable…()", fit=default(), ours=True, is_random=True),
     "masked-table-fast": Contender(
         label="MaskedTable…(fast=True)", fit=default(fast=True), ours=True, is_random=True
+    ),
+    "masked-table-in-order": Contender(
+        label="MaskedTable…(in_order=True)",
+        fit=default(in_order=True),
+        ours=True,
+        is_random=True,
+        unsuited=_without_order,
     ),
     "masked-table-attention": Contender(
         label="MaskedTable…(base='none')", fit=default(base="none"), ours=True, is_random=True

@@ -14,6 +14,7 @@ from exfam.cli.tables.scores import (
     decision_rules,
     score_table,
 )
+from exfam.estimator.gain import gain_sentences
 from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile
@@ -95,7 +96,7 @@ def _figures(model: Any, fitted: Any, cells: Cells) -> Figures:
 
 
 def _notes(model: Any, train: TableFile) -> list[str]:
-    notes = files.label_notes(model, len(train))
+    notes = files.label_notes(model, len(train)) + gain_sentences(model)
     if model.trials_ and model.response_ is not None:
         chosen = best_recipe(model.trials_)
         nats = next(trial.nats for trial in model.trials_ if trial.recipe == chosen)

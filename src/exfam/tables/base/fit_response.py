@@ -7,6 +7,8 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float64
 
+from exfam.estimator.gain import Gain
+from exfam.tables.base.added import NumberOutputs, added_to_labels, added_to_numbers
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.fill import GaussianFill
 from exfam.tables.base.forest import Forest, ForestRows, fit_forest
@@ -28,6 +30,7 @@ from exfam.tables.base.response import (
     ResponseModel,
     Unit,
     label_log_probs,
+    members_of,
     number_outputs,
 )
 from exfam.tables.base.target_statistics import FoldStatistics, StatisticRows, many_labels
@@ -136,8 +139,8 @@ def fit_response(task: ResponseTask, members: Members, *, seed: int) -> Response
     judged = list(zip(fits, held_by, strict=True))
     if task.later is not None:
         judged = judged[-1:]
-    pool = _pooled(task, y, judged, rows)
-    return ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit)
+    pool, gain = _pooled(task, unit, judged, rows)
+    return ResponseModel(task.code, task.fill, tuple(folds), pool, task.n_labels, unit, gain)
 
 
 def _chosen_unit(task: ResponseTask, rows: _Rows) -> Unit:
@@ -316,13 +319,17 @@ def _course(
 
 def _pooled(
     task: ResponseTask,
-    y: Float64[np.ndarray, "rows"],
+    unit: Unit,
     judged: Sequence[tuple[FoldMembers, Bool[np.ndarray, "rows"]]],
     rows: _Rows,
-) -> Pool:
-    """The pool by rows that members were not fitted to, at each share of missing cells."""
+) -> tuple[Pool, Gain | None]:
+    """The pool by rows that members were not fitted to, at each share of missing cells.
+
+    And what network and trees add to it there, if all rows have their cells.
+    """
     folds, own = [fold for fold, _ in judged], [np.flatnonzero(is_held) for _, is_held in judged]
     index = np.concatenate(own)
+    y, weight, members = task.y[index], task.weight[index], members_of(folds[0])
     if task.n_labels is not None:
         n_labels = task.n_labels
         log_probs = [
@@ -331,8 +338,12 @@ def _pooled(
             )
             for v in rows.held
         ]
-        return pool_labels(log_probs, y[index], task.weight[index])
+        pool = pool_labels(log_probs, y, weight)
+        return pool, added_to_labels(pool, log_probs[0], y, weight, members=members)
     pairs = [[number_outputs(f, v[r]) for f, r in zip(folds, own, strict=True)] for v in rows.held]
     locations = [np.concatenate([own for own, _ in pair], axis=1) for pair in pairs]
     log_scales = [np.concatenate([own for _, own in pair]) for pair in pairs]
-    return pool_numbers(locations, log_scales, y[index], task.weight[index])
+    pool = pool_numbers(locations, log_scales, unit.to_unit(y), weight)
+    alone = np.repeat([fold.linear.shared[0] for fold in folds], [len(r) for r in own])
+    outputs = NumberOutputs(unit, locations[0], log_scales[0], alone)
+    return pool, added_to_numbers(pool, outputs, y, weight, members=members)

@@ -45,7 +45,7 @@ def pool_labels(
     y: Float64[np.ndarray, "rows"],
     weight: Float64[np.ndarray, "rows"],
 ) -> Pool:
-    """The pool of labels of least nats; `log_probs`: at each of SHARES, of rows held out."""
+    """The pool of labels of least nats; `log_probs`: of rows held out, at each of SHARES."""
     own, share = torch.from_numpy(y.astype(np.int64)), torch.from_numpy(weight / weight.sum())
     shrinkage = _ROWS_OF_SHRINKAGE / len(y)
     weights = []
@@ -59,7 +59,7 @@ def pool_labels(
 
         free = minimized(nats, torch.zeros(len(outputs) + 1, dtype=torch.float64))
         weights.append((_shares(free[:-1]) * free[-1].exp()).numpy())
-    return Pool(np.stack(weights), np.zeros((len(SHARES), 2)))
+    return Pool(np.stack(weights), np.zeros((len(weights), 2)))
 
 
 def pool_numbers(

@@ -8,6 +8,7 @@ from jaxtyping import Float64
 from scipy.special import log_softmax
 
 from exfam.checks import check_choice
+from exfam.estimator.gain import Gain
 from exfam.families import (
     Categorical,
     Family,
@@ -123,6 +124,7 @@ class ResponseModel:
     """p(column | any others): members of every fold, pooled by the share of missing cells.
 
     `n_labels`: of labels, how many; `unit`: of numbers
+    `gain`: what network and trees added to the linear predictors; None if there are none
     """
 
     code: TableCode
@@ -131,6 +133,7 @@ class ResponseModel:
     pool: Pool
     n_labels: int | None
     unit: Unit
+    gain: Gain | None = None
 
     @property
     def family(self) -> Family:

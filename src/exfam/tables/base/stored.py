@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from exfam.estimator.gain import Gain
 from exfam.tables.base.encode import TableCode
 from exfam.tables.base.fill import GaussianFill
 from exfam.tables.base.forest import Forest
@@ -36,6 +37,7 @@ def response_state(model: ResponseModel) -> tuple[dict[str, Any], dict[str, np.n
         "df": model.pool.df,
         "n_labels": model.n_labels,
         "unit": asdict(model.unit),
+        "gain": None if model.gain is None else asdict(model.gain),
     }
     return config, arrays
 
@@ -52,7 +54,9 @@ def response_from_state(
         }
         folds.append(FoldMembers(**members))
     pool = Pool(arrays["pool.weights"], arrays["pool.scale"], float(config["df"]))
-    return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], Unit(**config["unit"]))
+    unit, gain = Unit(**config["unit"]), config.get("gain")  # older folders have none
+    gain = None if gain is None else Gain(**gain)
+    return ResponseModel(code, fill, tuple(folds), pool, config["n_labels"], unit, gain)
 
 
 def within(arrays: Arrays, prefix: str) -> dict[str, np.ndarray]:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 
 from exfam.checks import DataError, with_types
 from exfam.estimator.base import Estimator, attribute
+from exfam.estimator.gain import Gain, gain_sentences
 from exfam.estimator.plain import from_plain
 from exfam.estimator.rules import checkpoint_path
 from exfam.estimator.seen import Overlap, Seen, overlap
@@ -99,6 +100,21 @@ class TableEstimator(
         """The fitted model: the base, or all members of an ensemble of attention networks."""
         self._check_fitted()
         return self.members_[0] if self.base_ is None else self.base_
+
+    @property
+    def gain_(self) -> Gain | None:
+        """What network and trees added to linear predictors of the response, on held-out rows.
+
+        None without a response or with base="none".
+        """
+        self._check_fitted()
+        if self.base_ is None or self.response_ is None:
+            return None
+        return self.base_.columns[self.schema_.index(self.response_)].gain
+
+    def __repr__(self) -> str:
+        """The parameters, and once fitted what network and trees added to the linear predictors."""
+        return "\n".join([super().__repr__(), *gain_sentences(self)])
 
     @property
     def vocabulary_(self) -> dict[str, np.ndarray]:
