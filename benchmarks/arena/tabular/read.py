@@ -1,7 +1,7 @@
 """Tables of the suite and of the tabular folder, split by a random fifth, time, order or space."""
 
 from collections.abc import Callable, Sequence
-from dataclass, replacees import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
