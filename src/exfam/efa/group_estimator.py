@@ -42,7 +42,8 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
 
     Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that
-    `exfam.read` takes, with the column names given to the constructor, or a prepared folder.
+    `exfam.read` takes, with the column names given to the constructor, a prepared folder, or
+    items alone: a list of them, a list of such lists, or {item: count}, one or a list of these.
     Outputs have one entry a row of the frame or file, or one an own element of the groups.
     """
 
@@ -330,6 +331,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             vocabulary=vocabulary,
             unknown="error" if vocabulary is None else unknown or self.unknown,
             ordered=str(self.order) == ROWS,
+            in_order=self.order is not None or self.direction == "causal",
             date_format=self.date_format,
         )
 

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import ROWS, FrameColumns, UnknownLabels, look_up, warn_unknown
+from exfam.efa.baskets import is_baskets, read_baskets
 from exfam.estimator.rules import listed
 from exfam.groups import Groups
 from exfam.groups.arrange import keep_rows
@@ -93,20 +94,26 @@ def read_group_inputs(
     vocabulary: Vocabulary | None = None,
     unknown: str = "error",
     ordered: bool = False,
+    in_order: bool = False,
     date_format: str | None = None,
 ) -> Inputs:
     """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
 
-    `ordered`: whether the order of rows or elements means something even where the data do not
-    say so. A path is that of a prepared folder, which is as good as its Groups, or of whatever
-    `exfam.read` reads. Rows of files are all kept, as those of frames are, exact duplicates too:
-    each has an entry in the outputs. Labels that the vocabulary lacks are counted in one warning.
+    Items in lists are baskets, as `read_baskets` has them; `in_order`: whether their order means
+    something. `ordered`: whether the order of rows or elements means something even where the data
+    do not say so. A path is that of a prepared folder, which is as good as its Groups, or of
+    whatever `exfam.read` reads. Rows of files are all kept, as those of frames are, exact
+    duplicates too: each has an entry in the outputs. Labels that the vocabulary lacks are counted
+    in one warning.
     Raises DataError for a frame or file without column names, or a folder prepared with others;
     UnknownItemError for items that the vocabulary does not hold if `unknown="error"`.
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     missing: list[UnknownLabels] = []
     coding: dict[str, Any] = {"vocabulary": vocabulary, "unknown": unknown, "found": missing}
+    if is_baskets(data):
+        values = () if columns is None else listed(columns.value)
+        data = read_baskets(data, value=values[0] if len(values) == 1 else None, ordered=in_order)
     if is_prepared(data) or isinstance(data, Groups):
         groups = data if isinstance(data, Groups) else _open(data, columns)
         if ordered:
