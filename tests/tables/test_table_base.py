@@ -109,6 +109,16 @@ def test_the_penalty_is_the_best_on_held_rows():
     assert best.validation < strict.validation and best.penalty < 3.0
 
 
+@pytest.mark.parametrize("slope", [0.0, 2.0])
+def test_numbers_that_training_knows_to_the_last_digit_have_a_scale(slope):
+    x = RANDOM(0).normal(size=(60, 2))
+    y, weight = slope * x[:, 0], np.ones(60)
+    part = HeadRows(x, y, weight)
+    fitted = fit_head(StudentHead(), part, part, penalties=(1e-3, 1e-12))
+    assert -12 <= fitted.shared[0] < 0
+    np.testing.assert_allclose(fitted.outputs(x)[:, 0], y, atol=0.05)
+
+
 def test_a_network_adds_nothing_before_training():
     network = ResidualNetwork(5, 3, generator=torch.Generator().manual_seed(0))
     assert not network.correction(RANDOM(0).normal(size=(8, 5))).any()

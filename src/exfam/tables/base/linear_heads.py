@@ -19,6 +19,8 @@ _STEPS = 25
 _PAIRS_A_ROUND, _ROUNDS, _LEAST_ERRORS = 8, 3, 1.0
 _LEAST_GAP = 1e-3
 _DF = 5.0
+# Of numbers that are the same in every row of training, or a line of others, to the last digit.
+_LEAST_LOG_SCALE = -12.0
 # Features that hardly ever vary are not blown up.
 _LEAST_SPREAD = 0.05
 
@@ -37,6 +39,9 @@ class Head(Protocol):
     def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
         """Biases of the outputs, and shared numbers, to begin with."""
 
+    def bounded(self, shared: np.ndarray) -> np.ndarray:
+        """The shared numbers as they count: no scale may fall to 0."""
+
     def nats(
         self, outputs: Outputs, shared: np.ndarray, y: Rows
     ) -> tuple[Rows, Outputs, Float64[np.ndarray, "rows shared"]]:
@@ -48,6 +53,9 @@ class SoftmaxHead:
     """Labels without order: one logit each."""
 
     n_outputs: int
+
+    def bounded(self, shared: np.ndarray) -> np.ndarray:
+        return shared
 
     def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
         share = np.bincount(y.astype(np.int64), weights=weight, minlength=self.n_outputs) + 0.5
@@ -70,6 +78,9 @@ class OrderedHead:
 
     n_labels: int
     n_outputs: int = 1
+
+    def bounded(self, shared: np.ndarray) -> np.ndarray:
+        return shared
 
     def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
         share = np.bincount(y.astype(np.int64), weights=weight, minlength=self.n_labels) + 0.5
@@ -120,14 +131,19 @@ class StudentHead:
     def start(self, y: Rows, weight: Rows) -> tuple[np.ndarray, np.ndarray]:
         return np.full(1, np.median(y)), np.zeros(1)
 
+    def bounded(self, shared: np.ndarray) -> np.ndarray:
+        return np.maximum(shared, _LEAST_LOG_SCALE)
+
     def nats(
         self, outputs: Outputs, shared: np.ndarray, y: Rows
     ) -> tuple[Rows, Outputs, Float64[np.ndarray, "rows shared"]]:
-        scale = np.exp(shared[0])
+        (log_scale,) = self.bounded(shared)
+        scale = np.exp(log_scale)
         z = (y - outputs[:, 0]) / scale
-        nats = (_DF + 1) / 2 * np.log1p(z**2 / _DF) + shared[0] + _LOG_CONSTANT
+        nats = (_DF + 1) / 2 * np.log1p(z**2 / _DF) + log_scale + _LOG_CONSTANT
         slope = (_DF + 1) * z / (_DF + z**2)
-        return nats, (-slope / scale)[:, None], (1 - slope * z)[:, None]
+        by_shared = (1 - slope * z)[:, None] * float(shared[0] >= log_scale)
+        return nats, (-slope / scale)[:, None], by_shared
 
 
 # log of sqrt(5 pi) Gamma(5/2) / Gamma(3)
@@ -185,7 +201,8 @@ def fit_head(
     start = np.concatenate([np.zeros(len(center) * head.n_outputs), bias, shared])
     best = course.best(start, penalties)
     weights, bias, shared = course.train.parts(best.point)
-    return LinearHead(center, spread, weights, bias, shared, no_pairs(), best.penalty, best.nats)
+    own = center, spread, weights, bias, head.bounded(shared)
+    return LinearHead(*own, no_pairs(), best.penalty, best.nats)
 
 
 def fit_products(
@@ -207,7 +224,8 @@ def fit_products(
     )
     center, spread = (np.append(own, more) for own, more in units)
     weights, bias, shared = wider.train.parts(best.point)
-    return LinearHead(center, spread, weights, bias, shared, pairs, best.penalty, best.nats)
+    own = center, spread, weights, bias, head.bounded(shared)
+    return LinearHead(*own, pairs, best.penalty, best.nats)
 
 
 def _course(
