@@ -16,7 +16,7 @@ from exfam.kernels import counting
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS, count_cooccurrences
 from exfam.reading.text import prepare_text
 from exfam.vectors import WordVectors
-from exfam.vectors.word_vectors import model_vectors
+from exfam.vectors.saved import model_vectors
 from exfam.words.matrices import initial_matrices
 from exfam.words.pmi import PMIFactorization, association
 from words.simulated_words import SimulatedWords, simulate_words

@@ -6,11 +6,14 @@ import pytest
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
 from exfam.vectors.neighbors import analogy_answers, nearest_rows
+from exfam.vectors.queries import as_terms
 from words.vector_cases import matrix, some_vectors
 
 WORDS = ("the", "cat", "dog", "Paris")
 SIGNS = np.where(np.arange(8) % 2, 1, -1).astype(np.int8)
 CONTEXT = matrix(5, rows=60, dim=8)
+VECTOR = np.arange(8.0)
+KEYS = ((1, 2, 3), ("w1", "w2", "w3"))
 
 
 def four(**parts):
@@ -169,6 +172,26 @@ def test_a_vector_of_zeros_has_no_direction_and_is_at_a_right_angle_to_all():
         (lambda v: v.most_similar(np.ones(3)), DataError, "must have 8 numbers .* got 3"),
         (lambda v: v.most_similar(np.full(8, np.nan)), DataError, "must be finite"),
         (lambda v: v.most_similar(np.zeros(8)), DataError, "The vector must not be zero"),
+        (lambda v: v.most_similar([True]), ExfamError, "`positive` must hold words, .* got True"),
+        (lambda v: v.most_similar("w1", [("w2", 0)]), ExfamError, "`negative` must have weights >"),
+        (lambda v: v.most_similar(VECTOR.astype(int)), ExfamError, "or vectors of floats, .* int"),
+        (lambda v: v.most_similar("w1", k=2, topn=2), ExfamError, "`topn` must be left out where"),
+        (lambda v: v.most_similar("w1", topn=0), ExfamError, "`topn` must be a number > 0"),
+        (lambda v: v.similar_by_vector(np.ones(3)), DataError, "must have 8 numbers .* got 3"),
+        (lambda v: v.get_mean_vector([np.ones(3)]), DataError, "must have 8 numbers .* got 3"),
+        (lambda v: v.get_mean_vector([]), DataError, "`keys` must hold at least one known word"),
+        (lambda v: v.get_mean_vector(["w1"], [1, 2]), DataError, "`weights` must be a finite numb"),
+        (lambda v: v.get_mean_vector(["w1"], [np.nan]), DataError, "number for each of 1 keys"),
+        (lambda v: v.n_similarity(["w1"], ["x"]), UnknownItemError, "got 'x'.*ignore_missing=True"),
+        (lambda v: v.doesnt_match(["w1", "w2"]), DataError, "`words` must hold at least 3 words"),
+        (
+            lambda v: v.most_similar_to_given("w1", []),
+            DataError,
+            "hold at least one word, got none",
+        ),
+        (lambda v: v[60], KeyError, "a known word or a row from 0 to 59, got 60"),
+        (lambda v: v[["w1", -1]], UnknownItemError, "a row from 0 to 59, got -1"),
+        (lambda v: v[True], UnknownItemError, "a row from 0 to 59, got True"),
         (lambda v: v.most_similar("w1", among=0), ExfamError, "`among` must be a number > 0"),
         (lambda v: v.matrix("all"), ExfamError, "`of` must be one of 'center', 'context', 'both'"),
         (lambda v: v.matrix("both"), DataError, "must be 'center' for vectors without context"),
@@ -182,6 +205,67 @@ def test_a_vector_of_zeros_has_no_direction_and_is_at_a_right_angle_to_all():
 def test_what_cannot_be_found_is_refused(use, error, message):
     with pytest.raises(error, match=message):
         use(some_vectors())
+
+
+def test_nothing_is_no_query():
+    with pytest.raises(ExfamError, match="`positive` must hold words, row numbers .* got None"):
+        as_terms(None, name="positive")
+
+
+def test_rows_are_as_good_as_words_and_lists_give_matrices():
+    vectors = some_vectors(signs=SIGNS)
+    assert vectors[["w3", 5]].tolist() == vectors.center[[3, 5]].tolist()
+    assert vectors[[]].shape == (0, 8) and vectors[np.int64(4)].tolist() == vectors["w4"].tolist()
+    assert 59 in vectors and 60 not in vectors and True not in vectors and vectors.get(60) is None
+    for of in ("center", "context"):
+        by_row, by_word = (vectors.most_similar([a, (b, 2)], c, of=of) for a, b, c in KEYS)
+        assert by_row == by_word
+    assert vectors.index_to_key is vectors.words and vectors.key_to_index is vectors.index
+    assert vectors.vectors is vectors.center and vectors.vector_size == vectors.dim
+
+
+@pytest.mark.parametrize("of", ["center", "context", "both"])
+def test_distances_are_one_less_cosines_and_ranks_count_them(of, monkeypatch):
+    monkeypatch.setattr("exfam.vectors.distances._ROWS", 7)
+    vectors = some_vectors(context=CONTEXT)
+    cosine = cosines(vectors.matrix(of))
+    distances = vectors.distances("w5", of=of)
+    np.testing.assert_allclose(distances, 1 - cosine[5], atol=1e-6)
+    assert distances[5] == 0 == vectors.distance("w5", "w5", of=of)
+    assert vectors.distances("w5", ["w9", 5], of=of).tolist() == distances[[9, 5]].tolist()
+    assert vectors.distance("w5", "w9", of=of) == pytest.approx(distances[9], abs=1e-6)
+    order = [near.word for near in vectors.most_similar("w5", k=59, of=of)]
+    for n in (0, 1, 30, 58):
+        assert vectors.rank("w5", order[n], of=of) == n + 1
+        assert vectors.closer_than("w5", order[n], of=of) == order[:n]
+    assert vectors.closer_than("w5", "w5", of=of) == []
+    assert vectors.rank(vectors.matrix(of)[5], order[3], of=of) == 5  # w5 itself is closer
+    assert vectors.most_similar_to_given("w5", order[20:10:-1], of=of) == order[11]
+
+
+def test_a_mean_is_that_of_its_words_and_of_a_repeated_one_the_word():
+    vectors = some_vectors(context=CONTEXT)
+    unit = vectors.center / vectors.norms[:, None]
+    mean = vectors.get_mean_vector(["w1", VECTOR, "x", 2], [1, 2, 9, -1], ignore_missing=True)
+    np.testing.assert_allclose(mean, (unit[1] + 2 * VECTOR - unit[2]) / 4, atol=1e-6)
+    same = vectors.get_mean_vector(["w7"] * 3, pre_normalize=False, of="context")
+    np.testing.assert_allclose(same, CONTEXT[7], rtol=1e-6)
+    assert np.linalg.norm(vectors.get_mean_vector(["w1"], post_normalize=True)) == pytest.approx(1)
+    assert vectors.n_similarity(["w1", "w2"], ["w2", "w1"]) == pytest.approx(1)
+    odd = WordVectors(("a", "b", "c", "d"), np.array([[1, 0], [2, 1], [0, 1], [3, 1]], np.float32))
+    assert odd.doesnt_match(["a", "c", "b", "d"]) == "c"
+
+
+def test_a_row_of_zeros_is_at_distance_one_of_all_but_has_no_direction_itself():
+    center = matrix(rows=4)
+    center[2] = 0
+    vectors = WordVectors(("a", "b", "zero", "d"), center)
+    assert vectors.distances("a", ["zero"]).tolist() == [1.0]
+    with pytest.raises(DataError, match="The vector of 'zero' must not be zero"):
+        vectors.distance("a", "zero")
+    assert vectors.get_mean_vector(["a", "zero"], pre_normalize=False) == pytest.approx(
+        center[0] / 2
+    )
 
 
 @pytest.mark.parametrize("ending", ["", ".gz"])

@@ -70,7 +70,7 @@ word: the center's, or those of --of."""
 def _opened(chosen: Any) -> Any:
     """The `WordVectors` of a saved model's folder, or of a file."""
     from exfam.vectors import WordVectors
-    from exfam.vectors.word_vectors import model_vectors
+    from exfam.vectors.saved import model_vectors
 
     named = {option.name: getattr(chosen, option.name) for option in _READING}
     given = {name: value for name, value in named.items() if value is not None}

@@ -1,13 +1,12 @@
 """Nearest rows and analogies (Levy & Goldberg, 2014), block by block within bounded memory."""
 
-import difflib
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Float32, Int64
+from jaxtyping import Float32, Int64
 
-from exfam.checks import DataError, ExfamError, UnknownItemError, check_choice, check_positive
+from exfam.checks import check_choice, check_positive
 
 # Rows of the matrix and queries that are compared at once: 16 MB of cosines.
 _ROWS, _QUERIES = 1 << 14, 1 << 8
@@ -149,65 +148,3 @@ def _terms(cosine: np.ndarray, rule: str) -> tuple[np.ndarray, np.ndarray]:
         return cosine, cosine
     shifted = np.maximum((cosine + 1) / 2, _TINY)
     return np.log(shifted), np.log(shifted + _EPSILON)
-
-
-# Words in order of counts, the commonest, that are compared letter by letter; near ones shown.
-_LOOKED_AT, _SHOWN = 200_000, 3
-# A known word, or a vector of its own.
-Query = str | Float[np.ndarray, "_"]
-
-
-def as_queries(given: Query | Sequence[Query]) -> list[Query]:
-    """A list, also of a word or vector that is given alone."""
-    return [given] if isinstance(given, str | np.ndarray) else list(given)
-
-
-def direction(vector: Float[np.ndarray, "_"], *, dim: int, name: str) -> Float32[np.ndarray, "dim"]:
-    """The vector scaled to length 1; `name` is what messages call it.
-
-    Raises DataError unless it has `dim` finite numbers that are not all 0.
-    """
-    if len(vector) != dim:
-        raise DataError(f"{name} must have {dim} numbers as the vectors have, got {len(vector)}.")
-    if not np.isfinite(vector).all():
-        raise DataError(f"{name} must be finite, got nan or inf.")
-    if not vector.any():
-        raise DataError(
-            f"{name} must not be zero, which has no direction, got zeros. Leave that word out."
-        )
-    scaled = vector / np.abs(vector).max()
-    return unit_rows(scaled[None].astype(np.float32))[0]
-
-
-def summed_direction(vectors: Sequence[Float[np.ndarray, "dim"]]) -> Float32[np.ndarray, "dim"]:
-    """The direction of a sum. Raises ExfamError if nothing is given, DataError if all cancels."""
-    if not vectors:
-        raise ExfamError("`positive` or `negative` must name a word or vector, got none.")
-    parts = np.stack(vectors).astype(np.float64)
-    total = parts.sum(axis=0)
-    # Parts that cancel leave rounding errors of float32.
-    if np.abs(total).max() <= 1e-6 * np.abs(parts).max():
-        raise DataError(
-            "`positive` and `negative` must not cancel out, got a sum without a direction."
-        )
-    return direction(total, dim=len(total), name="The sum of `positive` less `negative`")
-
-
-class UnknownWordError(UnknownItemError, KeyError):
-    """A word has no vector; also a KeyError, as mappings raise."""
-
-    def __str__(self) -> str:
-        return str(self.args[0])  # KeyError shows the repr of its message
-
-
-def unknown_word(word: Any, words: Sequence[str]) -> UnknownWordError:
-    """The error of a word that is not among `words`, with near spellings."""
-    hint, near = "No known word is spelled alike.", dict[str, None]()
-    if isinstance(word, str) and word:
-        # Other cases of letters first.
-        some, plain = words[:_LOOKED_AT], word.lower()
-        near = dict.fromkeys(other for other in some if other.lower() == plain)
-        near |= dict.fromkeys(difflib.get_close_matches(plain, some, n=_SHOWN))
-    if near:
-        hint = f"Near: {', '.join(map(repr, list(near)[:_SHOWN]))}."
-    return UnknownWordError(f"`word` must be one of {len(words)} known words, got {word!r}. {hint}")

@@ -1,27 +1,34 @@
 """Words and their vectors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 from jaxtyping import Float, Float32, Int8, Int64
 
-from exfam.checks import DataError, ModelFileError, check_choice, check_positive
+from exfam.checks import DataError, ExfamError, check_choice, check_positive
+from exfam.vectors.distances import closer_rows, cosine_distances
 from exfam.vectors.files import StoredVectors, read_vectors, write_vectors
-from exfam.vectors.files.rows import FilePath, check_vectors
-from exfam.vectors.neighbors import (
-    Nearest,
+from exfam.vectors.files.rows import FilePath, check_contexts, check_vectors, with_context
+from exfam.vectors.gensim_names import absent_attribute
+from exfam.vectors.neighbors import Nearest, analogy_answers, nearest_rows
+from exfam.vectors.queries import (
     Query,
-    analogy_answers,
-    as_queries,
+    Term,
+    WeightedQuery,
+    as_terms,
+    check_vector,
+    checked_weights,
     direction,
-    nearest_rows,
     summed_direction,
     unknown_word,
+    weighted_mean,
 )
 
 _MATRICES = ("center", "context", "both")
+_LEAVE_OUT = " Or leave unknown words out: ignore_missing=True."
 
 
 class Neighbor(NamedTuple):
@@ -40,7 +47,9 @@ class WordVectors:
     `signs`: +1 or -1 for each column; context vectors are then the center's times these signs
         (tied by reflection) and are not stored
 
-    Mapping-like: `vectors["cat"]` is the center vector.
+    Mapping-like: `vectors["cat"]` is the center vector, `vectors[["cat", "dog"]]` a row for each.
+    Wherever a word is named, the number of its row does as well. `index_to_key`, `key_to_index`,
+    `vectors` and `vector_size` are gensim's names for `words`, `index`, `center` and `dim`.
     Raises DataError, naming row and word, unless there is a finite row for each different word, and
     for `signs` other than -1 and +1 or given together with `context`.
 
@@ -58,27 +67,7 @@ class WordVectors:
     def __post_init__(self) -> None:
         index = check_vectors(self.words, self.center, name="center")
         object.__setattr__(self, "index", index)
-        context, signs = self.context, self.signs
-        if context is not None and signs is not None:
-            raise DataError(
-                "`signs` must be None where `context` is given, got both. "
-                "Tied context vectors follow from `center` and `signs`."
-            )
-        if context is not None:
-            if context.shape != self.center.shape:
-                raise DataError(
-                    f"`context` must have the shape of `center`, {len(self)} x {self.dim}, "
-                    f"got {context.shape[0]} x {context.shape[1]}."
-                )
-            check_vectors(self.words, context, name="context")
-        if signs is not None:
-            if len(signs) != self.dim:
-                raise DataError(
-                    f"`signs` must have one sign for each of {self.dim} columns, got {len(signs)}."
-                )
-            if len(bad := np.flatnonzero(abs(signs) != 1)):
-                got = f"{signs[bad[0]]} in column {bad[0]}"
-                raise DataError(f"`signs` must be -1 or +1, got {got}.")
+        check_contexts(StoredVectors(self.words, self.center, self.context, self.signs))
 
     @property
     def dim(self) -> int:
@@ -100,20 +89,65 @@ class WordVectors:
     def __iter__(self) -> Iterator[str]:
         return iter(self.words)
 
+    @property
+    def index_to_key(self) -> tuple[str, ...]:
+        """The words, as gensim calls them."""
+        return self.words
+
+    @property
+    def key_to_index(self) -> dict[str, int]:
+        """The row of each word, as gensim calls it."""
+        return self.index
+
+    @property
+    def vectors(self) -> Float32[np.ndarray, "words dim"]:
+        """The center vectors, as gensim calls them."""
+        return self.center
+
+    @property
+    def vector_size(self) -> int:
+        """Length of a word's vector, as gensim calls it."""
+        return self.dim
+
+    @cached_property
+    def norms(self) -> Float32[np.ndarray, "words"]:
+        """Lengths of the center vectors."""
+        return np.linalg.norm(self.center, axis=1)
+
     def __contains__(self, word: object) -> bool:
-        return word in self.index
+        return self._row(word) is not None
 
-    def __getitem__(self, word: str) -> Float32[np.ndarray, "dim"]:
-        return self.center[self.code(word)]
+    def __getitem__(self, word: Any) -> Float32[np.ndarray, "*chosen dim"]:
+        is_key = isinstance(word, str) or not np.iterable(word)
+        return self.center[self.code(word) if is_key else self.codes(word)]
 
-    def get(self, word: str, default: Any = None) -> Any:
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(absent_attribute(name))
+
+    def get(self, word: Any, default: Any = None) -> Any:
         """The word's center vector, or `default` for an unknown word."""
-        row = self.index.get(word)
+        row = self._row(word)
         return default if row is None else self.center[row]
 
+    def _row(self, word: object) -> int | None:
+        if isinstance(word, str):
+            return self.index.get(word)
+        if (
+            isinstance(word, int | np.integer)
+            and not isinstance(word, bool)
+            and 0 <= word < len(self)
+        ):
+            return int(word)
+        return None
+
     def code(self, word: Any) -> int:
-        """The word's row. Raises UnknownWordError, with near spellings, for an unknown word."""
-        row = self.index.get(word) if isinstance(word, str) else None
+        """The word's row, or the row itself.
+
+        Raises UnknownWordError, with near spellings, for an unknown word.
+        """
+        row = self._row(word)
         if row is None:
             raise unknown_word(word, self.words)
         return row
@@ -144,18 +178,20 @@ class WordVectors:
 
     def most_similar(
         self,
-        positive: Query | Sequence[Query] = (),
-        negative: Query | Sequence[Query] = (),
+        positive: WeightedQuery | Iterable[WeightedQuery] = (),
+        negative: WeightedQuery | Iterable[WeightedQuery] = (),
         *,
-        k: int = 10,
+        k: int | None = None,
+        topn: int | None = None,
         of: str = "center",
         exclude: Sequence[str] = (),
         among: int | None = None,
     ) -> list[Neighbor]:
         """The `k` words with the largest cosine to the sum of `positive` less that of `negative`.
 
-        `positive`, `negative`: words or vectors, one or several; a word counts with a vector of
-            length 1, a vector with its own length
+        `positive`, `negative`: words or vectors, one or several, each alone or as (word, weight); a
+            word counts with a vector of length 1, a vector with its own length
+        `k`, or `topn` as gensim calls it: how many words to find, 10 unless given
         `of`: "center", "context" or "both"
         `exclude`: words not to be found; those of `positive` and `negative` never are
         `among`: look among the first words alone; None for all
@@ -168,14 +204,27 @@ class WordVectors:
         'dog'
         """
         matrix = self.matrix(of)
-        plus, minus = as_queries(positive), as_queries(negative)
-        parts = [self._part(query, matrix) for query in plus]
-        mean = summed_direction([*parts, *(-self._part(query, matrix) for query in minus)])
+        plus, minus = as_terms(positive, name="positive"), as_terms(negative, name="negative")
+        parts = [self._part(term, matrix) for term in plus]
+        mean = summed_direction([*parts, *(-self._part(term, matrix) for term in minus)])
         searched = _first_rows(matrix, among)
-        words = [query for query in [*plus, *minus] if isinstance(query, str)]
+        words = [term.query for term in (*plus, *minus) if term.is_key]
         out = np.unique(self.codes([*words, *exclude]))
         out = out[out < len(searched)]
-        return self._named(nearest_rows(mean[None], searched, k=k, excluded=out[None]))[0]
+        n = _how_many(k, topn)
+        return self._named(nearest_rows(mean[None], searched, k=n, excluded=out[None]))[0]
+
+    def similar_by_word(
+        self, word: str | int, *, topn: int = 10, among: int | None = None
+    ) -> list[Neighbor]:
+        """The `topn` words nearest to a word: `most_similar` of one word, as gensim calls it."""
+        return self.most_similar(word, topn=topn, among=among)
+
+    def similar_by_vector(
+        self, vector: Float[np.ndarray, "_"], *, topn: int = 10, among: int | None = None
+    ) -> list[Neighbor]:
+        """The `topn` words nearest to a vector: `most_similar` of it, as gensim calls it."""
+        return self.most_similar(vector, topn=topn, among=among)
 
     def neighbors(
         self, words: Sequence[str], *, k: int = 10, of: str = "center", among: int | None = None
@@ -195,6 +244,95 @@ class WordVectors:
         """The cosine of two words or vectors, from -1 to 1; raises what `most_similar` raises."""
         matrix = self.matrix(of)
         return float(self._direction(a, matrix) @ self._direction(b, matrix))
+
+    def n_similarity(self, a: Sequence[Query], b: Sequence[Query], *, of: str = "center") -> float:
+        """The cosine of the plain means of two lists of words, from -1 to 1."""
+        left, right = (
+            self.get_mean_vector(list(words), pre_normalize=False, of=of) for words in (a, b)
+        )
+        return self.similarity(left, right, of=of)
+
+    def distance(self, a: Query, b: Query, *, of: str = "center") -> float:
+        """1 less the cosine of two words or vectors, from 0 to 2; exactly 0 of a word to itself."""
+        matrix = self.matrix(of)
+        apart = self._direction(a, matrix) - self._direction(b, matrix)
+        return float(apart @ apart) / 2
+
+    def distances(
+        self, word: Query, words: Sequence[str | int] | None = None, *, of: str = "center"
+    ) -> Float32[np.ndarray, "compared"]:
+        """1 less the cosine of a word or vector with each of `words`; with all in order for None.
+
+        >>> plane = np.array([[1, 0], [2, 0], [0, 1]], dtype=np.float32)
+        >>> WordVectors(("cat", "dog", "the"), plane).distances("cat")
+        array([0., 0., 1.], dtype=float32)
+        """
+        matrix = self.matrix(of)
+        compared = matrix if words is None else matrix[self.codes(words)]
+        return cosine_distances(self._direction(word, matrix), compared)
+
+    def closer_than(self, a: Query, b: str | int, *, of: str = "center") -> list[str]:
+        """The words that are closer to `a` than `b` is, nearest first, without `a` itself."""
+        own = None if isinstance(a, np.ndarray) else self.code(a)
+        rows = closer_rows(self.distances(a, of=of), self.code(b), own=own)
+        return [self.words[row] for row in rows]
+
+    def rank(self, a: Query, b: str | int, *, of: str = "center") -> int:
+        """The rank of `b` among the words nearest to `a`: 1 of the nearest, and of `a` itself."""
+        return len(self.closer_than(a, b, of=of)) + 1
+
+    def most_similar_to_given(
+        self, word: Query, words: Sequence[str], *, of: str = "center"
+    ) -> str:
+        """The one of `words` with the largest cosine to a word. Raises DataError if none given."""
+        if not len(words):
+            raise DataError("`words` must hold at least one word, got none.")
+        return words[int(self.distances(word, words, of=of).argmin())]
+
+    def doesnt_match(self, words: Sequence[str], *, of: str = "center") -> str:
+        """The one of `words` that is farthest from the direction of their mean.
+
+        Raises DataError for fewer than three words: of two, both are equally far.
+        """
+        if len(words) < 3:
+            raise DataError(f"`words` must hold at least 3 words, got {len(words)}.")
+        return words[int(self.distances(self.get_mean_vector(words, of=of), words, of=of).argmax())]
+
+    def get_mean_vector(
+        self,
+        keys: Sequence[Query],
+        weights: Any = None,
+        *,
+        pre_normalize: bool = True,
+        post_normalize: bool = False,
+        ignore_missing: bool = False,
+        of: str = "center",
+    ) -> Float32[np.ndarray, "dim"]:
+        """The mean of words' vectors, by `weights` if given: a vector for a text of these words.
+
+        `keys`: words, or vectors, which count with their own length
+        `pre_normalize`: whether vectors of words are scaled to length 1 before; `post_normalize`:
+            whether the mean is
+        `ignore_missing`: whether unknown words are left out rather than an error
+
+        Raises UnknownWordError; DataError if nothing is left to average, or for wrong `weights`.
+        """
+        queries = [term.query for term in as_terms(keys, name="keys")]
+        numbers = checked_weights(weights, n=len(queries))
+        matrix, rows = self.matrix(of), np.zeros((len(queries), self.dim))
+        for row, query in enumerate(queries):
+            if isinstance(query, np.ndarray):
+                check_vector(query, dim=self.dim, name="The vector")
+                rows[row] = query
+            elif query in self:
+                scaled = self._direction(query, matrix) if pre_normalize else None
+                rows[row] = matrix[self.code(query)] if scaled is None else scaled
+            elif ignore_missing:
+                numbers[row] = 0
+            else:
+                raise unknown_word(query, self.words, advice=_LEAVE_OUT)
+        mean = weighted_mean(rows, numbers)
+        return direction(mean, dim=self.dim, name="The mean") if post_normalize else mean
 
     def analogy(
         self, a: str, b: str, c: str, *, rule: str = "3cosadd", k: int = 10, of: str = "center"
@@ -244,30 +382,17 @@ class WordVectors:
         stored = read_vectors(path, limit=limit, **options)
         if context is None:
             return cls(*stored)
-        if stored.context is not None or stored.signs is not None:
-            raise DataError(
-                "`context` must be None for a file that holds context vectors itself, got "
-                f"{context}."
-            )
-        second = read_vectors(context, **options)
-        index = {word: row for row, word in enumerate(second.words)}
-        if missing := [word for word in stored.words if word not in index]:
-            raise DataError(
-                f"`context` must have a row for each of {len(stored.words)} words, got none for "
-                f"{missing[0]!r} ({len(missing)} missing) in {context}."
-            )
-        rows = [index[word] for word in stored.words]
-        return cls(stored.words, stored.center, second.center[rows])
+        return cls(*with_context(stored, read_vectors(context, **options), name=context))
 
     def _direction(self, query: Query, matrix: np.ndarray) -> Float32[np.ndarray, "dim"]:
-        if isinstance(query, str):
-            own = matrix[self.code(query)]
-            return direction(own, dim=self.dim, name=f"The vector of {query!r}")
-        return direction(query, dim=self.dim, name="The vector")
+        if isinstance(query, np.ndarray):
+            return direction(query, dim=self.dim, name="The vector")
+        own = matrix[self.code(query)]
+        return direction(own, dim=self.dim, name=f"The vector of {query!r}")
 
-    def _part(self, query: Query, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
-        scaled = self._direction(query, matrix)
-        return scaled if isinstance(query, str) else query
+    def _part(self, term: Term, matrix: np.ndarray) -> Float[np.ndarray, "dim"]:
+        scaled = self._direction(term.query, matrix)
+        return term.weight * (term.query if isinstance(term.query, np.ndarray) else scaled)
 
     def _named(self, nearest: Nearest) -> list[list[Neighbor]]:
         return [
@@ -280,26 +405,15 @@ class WordVectors:
         ]
 
 
+def _how_many(k: int | None, topn: int | None) -> int:
+    if k is not None and topn is not None:
+        raise ExfamError(f"`topn` must be left out where `k` is given, got {topn!r} beside k={k}.")
+    if topn is not None:
+        check_positive("topn", topn)
+    return next((n for n in (k, topn) if n is not None), 10)
+
+
 def _first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
     if among is not None:
         check_positive("among", among)
     return matrix[:among]
-
-
-def model_vectors(path: FilePath) -> StoredVectors:
-    """The words' vectors in the folder of a saved model; those of linear ties are worked out."""
-    # Not before: training of vectors does without pyarrow.
-    from exfam.estimator.storage import load_arrays
-
-    stored = load_arrays(path)
-    center, words = stored.tensors.get("center"), stored.vocabulary.get("word")
-    if center is None or words is None:
-        kind = stored.config.get("estimator")
-        raise ModelFileError(
-            f"`path` must hold a model of words with vectors, got one of kind {kind!r} in {path}. "
-            "Fit one: exfam fit words."
-        )
-    context, signs = stored.tensors.get("context"), stored.tensors.get("signs")
-    if "transform" in stored.tensors:
-        context = center @ stored.tensors["transform"].T
-    return StoredVectors(tuple(words.tolist()), center, context, signs)

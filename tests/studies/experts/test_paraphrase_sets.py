@@ -12,7 +12,7 @@ from exfam.checks import DataError, ExfamError
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import prepare_text
-from exfam.vectors.neighbors import UnknownWordError
+from exfam.vectors.queries import UnknownWordError
 from exfam_studies.experts.paraphrase import toy_questions
 from exfam_studies.experts.paraphrases.analogies import (
     TERMS,

@@ -35,6 +35,51 @@ class StoredVectors(NamedTuple):
     signs: Int8[np.ndarray, "_"] | None = None
 
 
+def check_contexts(stored: StoredVectors) -> None:
+    """Raises DataError unless there are contexts like the centers, or signs, or neither."""
+    words, center, context, signs = stored
+    n_words, dim = center.shape
+    if context is not None and signs is not None:
+        raise DataError(
+            "`signs` must be None where `context` is given, got both. "
+            "Tied context vectors follow from `center` and `signs`."
+        )
+    if context is not None:
+        if context.shape != center.shape:
+            raise DataError(
+                f"`context` must have the shape of `center`, {n_words} x {dim}, "
+                f"got {context.shape[0]} x {context.shape[1]}."
+            )
+        check_vectors(words, context, name="context")
+    if signs is not None:
+        if len(signs) != dim:
+            raise DataError(
+                f"`signs` must have one sign for each of {dim} columns, got {len(signs)}."
+            )
+        if len(bad := np.flatnonzero(abs(signs) != 1)):
+            got = f"{signs[bad[0]]} in column {bad[0]}"
+            raise DataError(f"`signs` must be -1 or +1, got {got}.")
+
+
+def with_context(stored: StoredVectors, second: StoredVectors, *, name: FilePath) -> StoredVectors:
+    """Vectors with the same words' vectors of a second file, `name`, as those of the context.
+
+    Raises DataError if it lacks a word, or if the first has context vectors itself.
+    """
+    if stored.context is not None or stored.signs is not None:
+        raise DataError(
+            f"`context` must be None for a file that holds context vectors itself, got {name}."
+        )
+    index = {word: row for row, word in enumerate(second.words)}
+    if missing := [word for word in stored.words if word not in index]:
+        raise DataError(
+            f"`context` must have a row for each of {len(stored.words)} words, got none for "
+            f"{missing[0]!r} ({len(missing)} missing) in {name}."
+        )
+    rows = [index[word] for word in stored.words]
+    return StoredVectors(stored.words, stored.center, second.center[rows])
+
+
 class RowBlock(NamedTuple):
     """Some rows of a file, the words as they stand there."""
 

@@ -15,7 +15,7 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, check_positive
 from exfam.reading.text.prepared_text import PreparedText
-from exfam.vectors.neighbors import unknown_word
+from exfam.vectors.queries import unknown_word
 
 Weights = Float[np.ndarray, "positions"]
 Codes = Int64[np.ndarray, "positions"]
