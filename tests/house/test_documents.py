@@ -1,16 +1,20 @@
-"""README and docs do what they say: their Python runs, their commands exist."""
+"""README and docs do what they say: their Python runs, their commands exist.
+
+Python that needs nothing but what exfam depends on is run by `make wheel`, with nothing else
+installed; here is run what that leaves out.
+"""
 
 import importlib
 import pkgutil
 import re
 import shlex
-from pathlib import Path
 
 import pytest
 
 from exfam import plots
 from exfam.cli.commands import form_of, split_command
 from exfam.cli.parser import parse
+from house.blocks import absent, blocks, python_blocks
 from house.sources import ROOT, shown
 
 README = ROOT / "README.md"
@@ -18,23 +22,15 @@ GUIDE = sorted((ROOT / "docs").glob("**/*.md"))
 DOCUMENTS = [README, *GUIDE]
 REFERENCE = sorted(path for path in (ROOT / "docs" / "api").glob("*.rst") if path.stem != "index")
 PAGES = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
-BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
 DOTTED = re.compile(r"\bexfam(?:_studies)?(?:\.[A-Za-z_]\w*)+")
 MODULE = re.compile(r"automodule:: (\S+)")
 LISTED = re.compile(r"^   ~?([A-Za-z_][\w.]*)$", re.MULTILINE)
-# How long fits of the documents go on makes their numbers, which nobody looks at here.
-EPOCHS = re.compile(r'\b((?:max_epochs|epochs)"?(?:=|: ))\d+')
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLE = re.compile(r'"""(.+?)\.?"""\n\n(.*)', re.DOTALL)
+# Numbers of three figures and more.
+FIGURE = re.compile(r"(?<![\w.,])-?\d*[.,]\d{3,}(?!\w)")
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
-
-
-def blocks(text: str, *languages: str) -> list[tuple[int, str]]:
-    """Line and content of every fenced block in one of the languages."""
-    return [
-        (text.count("\n", 0, match.start(2)), match[2])
-        for match in BLOCK.finditer(text)
-        if match[1] in languages
-    ]
 
 
 def shell_lines(text: str) -> list[list[str]]:
@@ -45,25 +41,56 @@ def shell_lines(text: str) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
-def run(block: str, path: Path, line: int, namespace: dict[str, object]) -> None:
-    """Execute a block; blank lines above it make an error show the document's line number."""
-    shortened = EPOCHS.sub(r"\g<1>2", block)
-    exec(compile("\n" * line + shortened, str(path), "exec"), namespace)
+def extended(path):
+    return any(block.needs for block in python_blocks(path.read_text(encoding="utf-8")))
 
 
 @pytest.mark.usefixtures("families")
-@pytest.mark.parametrize("path", GUIDE, ids=shown)
-def test_python_blocks_run_in_order(path, tmp_path, monkeypatch):
+@pytest.mark.parametrize("path", [*filter(extended, GUIDE)], ids=shown)
+def test_pages_that_need_more_than_exfam_run(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for line, block in blocks(path.read_text(encoding="utf-8"), "python"):
-        run(block, path, line, namespace)
+    for block in python_blocks(path.read_text(encoding="utf-8")):
+        assert not absent(block.needs)
+        exec(block.compiled(path), namespace)
 
 
-@pytest.mark.parametrize("line, block", blocks(README.read_text(encoding="utf-8"), "python"))
-def test_examples_of_the_readme_stand_alone(line, block, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    run(block, README, line, {"__name__": "__main__"})
+def test_examples_of_the_readme_are_the_files():
+    text = README.read_text(encoding="utf-8")
+    listed = []
+    for path in EXAMPLES:
+        title, code = EXAMPLE.fullmatch(path.read_text(encoding="utf-8")).groups()
+        listed.append(code)
+        assert f"**[{title}](examples/{path.name})**\n\n```python\n{code}```\n" in text
+    assert sorted(listed) == sorted(block.code for block in python_blocks(text))
+
+
+def test_blocks_say_what_they_need():
+    text = """
+This block needs polars (`pip install polars`):
+
+```python
+first
+```
+
+```{code-cell} python
+:tags: [hide-input]
+second
+```
+
+The rest of this page needs pandas, and the
+extra `hf` (`pip install nothing "exfam[hf]" ./studies`).
+
+```python
+third = fit(max_epochs=90)
+```
+"""
+    first, second, third = python_blocks(text)
+    assert (first.needs, second.needs) == (("polars",), ())
+    assert (second.line, second.code) == (9, "second\n")
+    assert third.needs == ("nothing", '"exfam[hf]"', "./studies")
+    assert absent(third.needs) == ["nothing"]
+    third.compiled(README).co_consts.index(2)
 
 
 @pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=shown)
@@ -84,6 +111,18 @@ def test_links_names_and_commands_exist(path):
 
 def test_the_readme_is_short():
     assert README.stat().st_size <= 10_000
+
+
+def test_figures_of_the_choice_of_models_stand_among_the_results():
+    text = (ROOT / "docs" / "guide" / "which_model.md").read_text(encoding="utf-8")
+    measured = {
+        figure
+        for name in ("arena", "results")
+        for figure in FIGURE.findall((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8"))
+    }
+    figures = set(FIGURE.findall(text))
+    assert len(figures) > 50
+    assert figures <= measured, sorted(figures - measured)
 
 
 @pytest.mark.parametrize("path", REFERENCE, ids=shown)
