@@ -6,11 +6,10 @@ from exfam import EFA, Marginal
 
 rng = np.random.default_rng(0)
 meals = ["bread butter jam eggs coffee".split(), "tea milk cake sugar lemon".split()]
-bought = [rng.permutation(meals[receipt % 2])[:3] for receipt in range(200)]
-baskets = {"receipt": np.repeat(np.arange(200), 3), "product": np.concatenate(bought)}
+baskets = [rng.permutation(meals[number % 2])[:3].tolist() for number in range(200)]
 
 model = EFA(group="receipt", item="product", progress=False).fit(baskets)
-best = model.recommend({"receipt": ["new", "new"], "product": ["bread", "jam"]}, k=3)
+best = model.recommend(["bread", "jam"], k=3)
 print(best.items, best.probabilities.round(2))
 alone = Marginal(group="receipt", item="product").fit(baskets)
 print(f"{model.score(baskets):.2f} nats per product; {alone.score(baskets):.2f} by popularity")
