@@ -22,7 +22,7 @@ GUIDE = sorted((ROOT / "docs").glob("**/*.md"))
 DOCUMENTS = [README, *GUIDE]
 REFERENCE = sorted(path for path in (ROOT / "docs" / "api").glob("*.rst") if path.stem != "index")
 PAGES = sorted((ROOT / "docs" / "gallery").glob("plot_*.py"))
-LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")
+LINK = re.compile(r"(?:\]\(|src(?:set)?=\")([^)#:\s\"]+)(?:#[^)]*)?[)\"]")
 DOTTED = re.compile(r"\bexfam(?:_studies)?(?:\.[A-Za-z_]\w*)+")
 MODULE = re.compile(r"automodule:: (\S+)")
 LISTED = re.compile(r"^   ~?([A-Za-z_][\w.]*)$", re.MULTILINE)
