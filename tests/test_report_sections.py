@@ -26,7 +26,7 @@ from exfam.report.sections.calibration import calibration_section
 from exfam.report.sections.data import data_section
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
-from exfam.report.sections.scores import score_section
+from exfam.report.sections.scores import compare_rivals, score_section
 from exfam.report.words import ItemNames, clean, figure, listing, percent, quantity
 from exfam.scores.metrics import ranks
 from report_cases import baskets, forgetful, model
@@ -214,7 +214,8 @@ def facts(section):
 
 def scores(fitted, data, train=None, **kwargs):
     material = gathered(fitted, data, train, **kwargs)
-    return score_section(material, evaluate(fitted, material.scored))
+    evaluation = evaluate(fitted, material.scored)
+    return score_section(material, evaluation, compare_rivals(material, evaluation))
 
 
 def calibration(fitted, data):

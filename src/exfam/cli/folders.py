@@ -29,8 +29,10 @@ _OF_FOLDERS = """The folder holds the columns read, sorted and encoded. It may s
 of data can, is opened at once, and may be larger than memory. `exfam fit FOLDER` needs no
 column names."""
 _OF_PAGES = """One HTML file that needs nothing else: no scripts, nothing loaded from elsewhere.
-Without DATA it is about the model alone. Scores stand beside cheap baselines, which are
-fitted on --train, or on half of the groups of DATA, which are then not scored."""
+Without DATA it is about the model alone. First it says how good the model is, beside what,
+what attention adds, and what to be careful about. Scores stand beside cheap baselines, which
+are fitted on --train, or on half of the groups or rows of DATA, which are then not scored.
+Of a table, --train is also what DATA are compared with: which columns have moved."""
 
 
 def _prepare(chosen: Any) -> None:
@@ -138,7 +140,8 @@ def _report(chosen: Any) -> None:
     lines = []
     for name in read:
         if (file := getattr(chosen, name)) is not None:
-            read[name], description = sort.read(model, chosen, file=file)
+            held, description = sort.read(model, chosen, file=file)
+            read[name] = sort.reported(held)
             lines.append(description)
     options = {name: getattr(chosen, name) for name in ("title", "baselines", "seed")}
     write_report(model, read["data"], path=path, train=read["train"], **options)

@@ -2,6 +2,7 @@
 
 from exfam.plots.attention import attention_map, layer_map, position_matrices
 from exfam.plots.communities import association_map, known_curves
+from exfam.plots.conditionals import conditional_band, conditional_shares
 from exfam.plots.curves import learning_curve, missing_curves
 from exfam.plots.distributions import (
     coverage_curve,
@@ -19,6 +20,8 @@ __all__ = [
     "INK",
     "association_map",
     "attention_map",
+    "conditional_band",
+    "conditional_shares",
     "coverage_curve",
     "crps_by_site",
     "expert_bars",

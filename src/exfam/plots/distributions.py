@@ -159,11 +159,11 @@ def integral_bars(shares: IntegralShares) -> Figure:
     return _finished(figure, axes, "predicted probability of a value this low", "share of values")
 
 
-def reliability_diagram(reliability: Reliability) -> Figure:
+def reliability_diagram(reliability: Reliability, *, of: str = "item") -> Figure:
     """How often items came true, by the probability given to them; on the line if calibrated.
 
-    Both axes are logarithmic. Bins with less than 5 expected hits are not drawn. Raises DataError
-    if none are left.
+    Both axes are logarithmic. Bins with less than 5 expected hits are not drawn; `of` says what is
+    predicted. Raises DataError if none are left.
 
     >>> ones = np.ones(20)
     >>> bins = Reliability(np.arange(1, 21) * 100, 40 * ones, 50 * ones, 36 * ones)
@@ -190,7 +190,9 @@ def reliability_diagram(reliability: Reliability) -> Figure:
         axis.set_major_formatter(FixedFormatter(list(ticks.values())))
         axis.set_minor_locator(NullLocator())
     axes.set(xlim=(floor, 1.1), ylim=(floor, 1.1))
-    return _finished(figure, axes, "predicted probability of an item", "how often it was that item")
+    return _finished(
+        figure, axes, f"predicted probability of one {of}", f"how often it was that {of}"
+    )
 
 
 def _n_rows(integral: Float[np.ndarray, "rows"]) -> int:

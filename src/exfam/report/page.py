@@ -92,12 +92,43 @@ class Section:
     parts: Sequence[Part] = ()
 
 
+@dataclass(frozen=True)
+class Summary:
+    """What a page says first, in plain sentences; empty ones are left out.
+
+    `quality`: how good the model is; `against`: beside what; `attention`: what attention adds;
+    `careful`: what the reader should be careful about
+    """
+
+    quality: str = ""
+    against: str = ""
+    attention: str = ""
+    careful: Sequence[str] = ()
+
+    @property
+    def entries(self) -> list[tuple[str, list[str]]]:
+        """Headings with their sentences."""
+        listed = {
+            "How good": [self.quality],
+            "Against what": [self.against],
+            "What attention adds": [self.attention],
+            "What to be careful about": list(self.careful),
+        }
+        kept = {name: list(filter(None, sentences)) for name, sentences in listed.items()}
+        return [(name, sentences) for name, sentences in kept.items() if sentences]
+
+
+NO_SUMMARY = Summary()
+
+
 def left_out(title: str, why: str) -> Section:
     """A section that says why there is nothing in it."""
     return Section(title, text=[f"Left out: {why}"])
 
 
-def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
+def render_page(
+    title: str, *, lead: str, sections: Sequence[Section], summary: Summary = NO_SUMMARY
+) -> str:
     """The page as HTML: styles and pictures inside, no scripts, nothing loaded from elsewhere.
 
     Words are escaped. The same arguments give the same text.
@@ -111,13 +142,24 @@ def render_page(title: str, *, lead: str, sections: Sequence[Section]) -> str:
     )
     template = files("exfam.report").joinpath("page.html").read_text(encoding="utf-8")
     page = environment.from_string(template).render(
-        title=title, lead=lead, sections=sections, version=__version__, svg=inline_svg
+        title=title,
+        lead=lead,
+        summary=summary.entries,
+        sections=sections,
+        version=__version__,
+        svg=inline_svg,
     )
     return page.lstrip()
 
 
 def write_page(
-    path: str | os.PathLike[str], *, title: str, lead: str, sections: Sequence[Section]
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    lead: str,
+    sections: Sequence[Section],
+    summary: Summary = NO_SUMMARY,
 ) -> Path:
     """Write the page, whole or not at all, and return its path."""
-    return write_atomically(path, render_page(title, lead=lead, sections=sections))
+    page = render_page(title, lead=lead, sections=sections, summary=summary)
+    return write_atomically(path, page)

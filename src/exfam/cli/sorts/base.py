@@ -97,6 +97,7 @@ class Sort:
     `name`: as errors say it: a model of "groups"
     `read`: of the model, the chosen options and `file`: the file's data and a line about them
     `facts`: of the model: what it was fitted to, as plain values
+    `reported`: of a file's data, as `read` gives them: what a report takes
     `answers`: by command, of the model, the data and the chosen options
     `instead`: commands that do not take such models, and what to do
     `refused`: options that are not for such models, and what to do
@@ -113,6 +114,7 @@ class Sort:
     plan: Callable[[Any, Any], PlannedFit] | None = None
     comparison: Comparison | None = None
     summary: Callable[[Any], dict[str, Any]] = lambda model: {}
+    reported: Callable[[Any], Any] = lambda data: data
 
 
 def sizes(model: Any) -> dict[str, int]:

@@ -10,9 +10,10 @@ from exfam.cli.output import arrow_column, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sorts.table_parts import contributions_by_row, output_names
 from exfam.cli.tables.files import errors_of_files
-from exfam.cli.tables.scores import cells_of, chosen_columns, decision_rules
+from exfam.cli.tables.scores import cells_of, chosen_columns
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
+from exfam.tables.answers.column_scores import decision_rules
 from exfam.tables.answers.distributions import distribution_blocks
 from exfam.tables.answers.imputation import decide
 from exfam.tables.data import decode

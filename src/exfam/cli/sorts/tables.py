@@ -7,14 +7,9 @@ import numpy as np
 from exfam.cli.sorts.base import Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.table_answers import explain_table, predict_table
 from exfam.cli.tables import files
-from exfam.cli.tables.scores import (
-    cells_of,
-    chosen_columns,
-    column_scores,
-    decision_rules,
-    score_table,
-)
+from exfam.cli.tables.scores import cells_of, chosen_columns, score_table
 from exfam.estimator.gain import gain_sentences
+from exfam.tables.answers.column_scores import column_scores, decision_rules
 from exfam.tables.answers.distributions import independent_columns
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.data.table_files import TableFile
@@ -111,7 +106,6 @@ TABLES = Sort(
     answers={"score": score_table, "predict": predict_table, "explain": explain_table},
     instead={
         "recommend": "Use `exfam predict`, which gives labels and their probabilities.",
-        "report": "Use `exfam score` and `exfam explain`.",
     },
     refused={
         "database": "Write what it holds to a file.",
@@ -121,6 +115,7 @@ TABLES = Sort(
         "next": "Rows have no next item.",
     },
     plan=_plan,
+    reported=lambda table: table.frame,
     comparison=Comparison(
         units="rows",
         unit=lambda m: "per cell" if m.response_ is None else f"of {m.response_!r}",

@@ -85,7 +85,7 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
             f"`--duplicates` must be keep for a model of tables, got {chosen.duplicates!r}. Rows "
             "that are equal are several rows."
         )
-    if chosen.unknown is not None:
+    if getattr(chosen, "unknown", None) is not None:
         if chosen.unknown not in UNKNOWN:
             raise ExfamError(
                 f"`--unknown` must be error or unk for a model of tables, got {chosen.unknown!r}. "

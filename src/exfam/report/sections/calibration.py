@@ -1,12 +1,15 @@
 """Whether the model's probabilities come true."""
 
 import numpy as np
+import torch
+from jaxtyping import Float
 
+from exfam.families.mixtures import Mixture
 from exfam.plots import integral_bars, reliability_diagram
-from exfam.report.evaluation import Evaluation, ValuePredictions, value_predictions
+from exfam.report.evaluation import Evaluation, value_predictions
 from exfam.report.material import Material
 from exfam.report.page import Part, Picture, Section, SideBySide, TableData, left_out
-from exfam.report.words import figure, percent, quantity
+from exfam.report.words import clean, figure, percent, quantity
 from exfam.scores.calibration import (
     Coverage,
     IntegralShares,
@@ -31,11 +34,11 @@ def calibration_section(material: Material, evaluation: Evaluation | None) -> Se
         return left_out(_TITLE, "no data were given to compare predictions with.")
     parts: list[Part] = []
     if evaluation.reliability is not None and evaluation.top is not None:
-        parts.append(_items(evaluation.reliability, evaluation.top))
+        parts.append(choice_calibration(evaluation.reliability, evaluation.top))
     values = value_predictions(material.model, material.scored)
     for column, predictions in list(values.items())[:_MOST_COLUMNS]:
         if len(predictions.rows):
-            parts.append(_values(column, predictions))
+            parts.append(value_calibration(column, predictions.distribution, predictions.value))
     if not parts:
         return left_out(_TITLE, "the data hold no observed target.")
     text = [
@@ -45,37 +48,43 @@ def calibration_section(material: Material, evaluation: Evaluation | None) -> Se
     return Section(_TITLE, text=text, parts=parts)
 
 
-def _items(reliability: Reliability, top: TopItem) -> SideBySide:
+def choice_calibration(
+    reliability: Reliability, top: TopItem, *, one: str = "item", many: str = "items"
+) -> SideBySide:
+    """Whether probabilities of items, or of what `one` and `many` name, come true."""
     n = len(top.confidence)
     rows = [
         ["targets", f"{n:,}"],
-        ["mean probability of the most probable item", percent(float(top.confidence.mean()))],
-        ["how often it was that item", percent(float(top.correct.mean()))],
-        ["expected calibration error, most probable item", percent(top.error())],
-        ["expected calibration error, all items", percent(reliability.error)],
+        [f"mean probability of the most probable {one}", percent(float(top.confidence.mean()))],
+        [f"how often it was that {one}", percent(float(top.correct.mean()))],
+        [f"expected calibration error, most probable {one}", percent(top.error())],
+        [f"expected calibration error, all {many}", percent(reliability.error)],
     ]
     table = TableData(
-        ["items", ""],
+        [many, ""],
         rows,
-        words=["items"],
-        title="Probabilities of items",
-        caption="Error of the most probable item: mean distance between its probability and its "
-        "share of hits, in ten bins of equal size. Error over all items: the same over every pair "
-        "of target and item, in bins of a factor of two, for each target.",
+        words=[many],
+        title=f"Probabilities of {many}",
+        caption=f"Error of the most probable {one}: mean distance between its probability and its "
+        f"share of hits, in ten bins of equal size. Error over all {many}: the same over every "
+        f"pair of target and {one}, in bins of a factor of two, for each target.",
     )
     if reliability.predicted.max() < 5:
         return SideBySide([table])
     picture = Picture(
-        "Predicted probability and frequency of items",
-        reliability_diagram(reliability),
-        "All items at all targets, in bins of a factor of two. Below the line the model is too "
+        f"Predicted probability and frequency of {many}",
+        reliability_diagram(reliability, of=one),
+        f"All {many} at all targets, in bins of a factor of two. Below the line the model is too "
         "sure, above it not sure enough. Shaded: where 95 of 100 dots would be by chance.",
     )
     return SideBySide([picture, table])
 
 
-def _values(column: str, predictions: ValuePredictions) -> SideBySide:
-    distribution, value = predictions.distribution, predictions.value
+def value_calibration(
+    column: str, distribution: Mixture, value: Float[torch.Tensor, "rows"]
+) -> SideBySide:
+    """Where values fall in their predicted distributions, and how many intervals hold."""
+    column = clean(column, most=30)
     shares = integral_shares(distribution, value)
     has_jumps = bool(distribution.has_jumps(value).any())
     picture = Picture(

@@ -1,19 +1,21 @@
 """Exact scores of the model beside cheap baselines on the same elements."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Bool
 
 from exfam.groups import Groups
 from exfam.plots import interval_rows
 from exfam.report.evaluation import Evaluation, evaluate_rival
 from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData, left_out
-from exfam.report.rivals import Rival, fit_rivals
-from exfam.report.words import figure, listing, quantity
+from exfam.report.rivals import fit_rivals
+from exfam.report.verdicts import verdict_of, with_error
+from exfam.report.words import clean, figure, quantity
 from exfam.scores.metrics import (
-    Estimate,
     Interval,
     mean_over_groups,
     ndcg_at,
@@ -34,20 +36,68 @@ class _Entry(NamedTuple):
     evaluation: Evaluation
 
 
-def score_section(material: Material, evaluation: Evaluation | None) -> Section:
+@dataclass(frozen=True, eq=False)
+class PartComparison:
+    """The model and its rivals on the targets of one part.
+
+    `here`: which elements; `ranked`: the best first; `nats`: by name; `behind`: by how many nats
+    rivals are, mean and interval
+    """
+
+    name: str
+    here: Bool[np.ndarray, "elements"]
+    ranked: Sequence[_Entry]
+    nats: Mapping[str, np.ndarray]
+    behind: Mapping[str, Interval]
+
+    @property
+    def what(self) -> str:
+        """What is predicted, in words."""
+        return "items" if self.name == "item" else f"values of “{clean(self.name, most=30)}”"
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """All parts compared, and the rivals that could not be fitted."""
+
+    parts: Sequence[PartComparison]
+    left_out: Sequence[str]
+
+
+def compare_rivals(material: Material, evaluation: Evaluation | None) -> Compared | None:
+    """The model beside cheap baselines, fitted now; None where there is nothing to compare."""
+    if evaluation is None or material.learn is None or not material.compared.any():
+        return None
+    assert material.scored is not None
+    rivals, left_out = fit_rivals(material.model, material.learn, seed=material.seed)
+    rows = material.compared[_group_of_rows(material.scored)]
+    entries = [_Entry(_MINE, "", evaluation)]
+    for rival in rivals:
+        theirs = evaluate_rival(rival, material.model, material.scored)
+        entries.append(_Entry(rival.name, rival.note, theirs))
+    parts = []
+    for name in list(evaluation.nats)[: _MOST_COLUMNS + 1]:
+        here = rows & ~np.isnan(evaluation.nats[name])
+        if here.any():
+            parts.append(_compared(material, name, entries, here))
+    return Compared(parts, left_out)
+
+
+def score_section(
+    material: Material, evaluation: Evaluation | None, compared: Compared | None
+) -> Section:
     """Nats of the model on the data, and tables of it and its rivals, one for each part."""
     if material.scored is None or evaluation is None:
         return left_out("Scores", "no data were given to score the model on.")
     text = [_what(material), *_remembered(material)]
-    parts: list[Part] = [Facts(_facts(material.scored, evaluation))]
-    if material.learn is None or not material.compared.any():
+    parts: list[Part] = [Facts(score_facts(material.scored, evaluation))]
+    if compared is None:
         text.append(_why_alone(material))
         return Section("Scores", text=text, parts=parts)
-    rivals, not_fitted = fit_rivals(material.model, material.learn, seed=material.seed)
     text.append(_fairness(material))
-    parts += _comparisons(material, evaluation, rivals)
-    if not_fitted:
-        text.append("Baselines left out: " + " ".join(not_fitted))
+    parts += [_shown(material, part) for part in compared.parts]
+    if compared.left_out:
+        text.append("Baselines left out: " + " ".join(compared.left_out))
     return Section("Scores", text=text, parts=parts)
 
 
@@ -102,7 +152,8 @@ def _fairness(material: Material) -> str:
     )
 
 
-def _facts(groups: Groups, evaluation: Evaluation) -> list[tuple[str, str]]:
+def score_facts(groups: Groups, evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Nats with standard errors by name, and how many elements are predicted."""
     nats_of_parts = np.stack(list(evaluation.nats.values()))
     counts = ~np.isnan(nats_of_parts).all(axis=0)
     total = np.where(counts, np.nansum(nats_of_parts, axis=0), np.nan)
@@ -113,36 +164,17 @@ def _facts(groups: Groups, evaluation: Evaluation) -> list[tuple[str, str]]:
     for label, nats in numbers.items():
         here = ~np.isnan(nats)
         if here.any():
-            facts.append((label, _with_error(mean_over_groups(nats[here], group[here]))))
+            facts.append((label, with_error(mean_over_groups(nats[here], group[here]))))
     return [*facts, ("predicted elements", f"{int(counts.sum()):,}")]
-
-
-def _with_error(estimate: Estimate) -> str:
-    mean = figure(estimate.mean)
-    return mean if np.isnan(estimate.error) else f"{mean} ± {figure(estimate.error)}"
 
 
 def _group_of_rows(groups: Groups) -> np.ndarray:
     return np.repeat(np.arange(len(groups)), groups.stop - groups.start)
 
 
-def _comparisons(material: Material, evaluation: Evaluation, rivals: Sequence[Rival]) -> list[Part]:
-    assert material.scored is not None
-    rows = material.compared[_group_of_rows(material.scored)]
-    entries = [_Entry(_MINE, "", evaluation)]
-    for rival in rivals:
-        theirs = evaluate_rival(rival, material.model, material.scored)
-        entries.append(_Entry(rival.name, rival.note, theirs))
-    parts: list[Part] = []
-    for name in list(evaluation.nats)[: _MOST_COLUMNS + 1]:
-        here = rows & ~np.isnan(evaluation.nats[name])
-        if here.any():
-            parts.append(_comparison(material, name, entries, here))
-    return parts
-
-
-def _comparison(material: Material, name: str, entries: Sequence[_Entry], here: np.ndarray) -> Part:
-    """The table of one part and the picture of the differences."""
+def _compared(
+    material: Material, name: str, entries: Sequence[_Entry], here: np.ndarray
+) -> PartComparison:
     assert material.scored is not None
     group = _group_of_rows(material.scored)[here]
     nats = {
@@ -162,12 +194,21 @@ def _comparison(material: Material, name: str, entries: Sequence[_Entry], here: 
         (entry for entry in entries if entry.name in (*nats, *ranks_items)),
         key=lambda entry: -nats[entry.name].mean() if entry.name in nats else np.inf,
     )
+    return PartComparison(name, here, ranked, nats, behind)
+
+
+def _shown(material: Material, compared: PartComparison) -> Part:
+    """The table of one part and the picture of the differences."""
+    assert material.scored is not None
+    name, ranked, here = compared.name, compared.ranked, compared.here
+    nats, behind = compared.nats, compared.behind
+    group = _group_of_rows(material.scored)[here]
     # Of a small catalog, a fifth.
     k = 10 if len(material.names) >= 50 else max(1, len(material.names) // 5)
     rows = []
     for entry in ranked:
         own, rank = nats.get(entry.name), entry.evaluation.rank
-        score = "–" if own is None else _with_error(mean_over_groups(own, group))
+        score = "–" if own is None else with_error(mean_over_groups(own, group))
         if name != "item":
             value = np.asarray(material.scored.values[name], dtype=np.float64)[: len(here)]
             further = [figure(rmse(value[here], entry.evaluation.mean[name][here]))]
@@ -188,22 +229,10 @@ def _comparison(material: Material, name: str, entries: Sequence[_Entry], here: 
 
 
 def _caption(
-    name: str, ranked: Sequence[_Entry], here: np.ndarray, behind: dict[str, Interval], k: int
+    name: str, ranked: Sequence[_Entry], here: np.ndarray, behind: Mapping[str, Interval], k: int
 ) -> str:
     """Who is ahead, first of all where it is a baseline; then what the figures are."""
-    ahead = [rival for rival, interval in behind.items() if interval.high < 0]
-    unclear = [rival for rival, interval in behind.items() if interval.low <= 0 <= interval.high]
-    verdict = ""
-    if ahead:
-        nats = -min(behind[rival].mean for rival in ahead)
-        verdict = (
-            f"Ahead of this model in nats: {listing(ahead)}, by {figure(nats)} at most. Use the "
-            "best of them, or fit this model to more data or with other settings. "
-        )
-    elif behind and not unclear:
-        verdict = "This model is ahead of all baselines in nats. "
-    if unclear:
-        verdict += f"No clear difference from this model: {listing(unclear)}. "
+    verdict = verdict_of(behind)
     notes = f"{quantity(int(here.sum()), 'target')}."
     if name == "item":
         notes += f" Recall and NDCG at {k}: the item among the first {k} of the whole catalog."
@@ -214,7 +243,7 @@ def _caption(
     return verdict + notes + (f" Settings: {'; '.join(settings)}." if settings else "")
 
 
-def _picture(name: str, behind: dict[str, Interval]) -> Picture:
+def _picture(name: str, behind: Mapping[str, Interval]) -> Picture:
     order = sorted(behind, key=lambda rival: behind[rival].mean)
     intervals = np.array([(i.low, i.mean, i.high) for i in (behind[rival] for rival in order)])
     what = "items" if name == "item" else f"values of “{name}”"

@@ -1,0 +1,1 @@
+"""What reports say of models of tables, a section each."""
