@@ -24,12 +24,20 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.mathjax",
-    "myst_parser",
+    "myst_nb",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
-exclude_patterns = ["results/*", "gallery/*"]
-source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["results/*", "gallery/*", "examples/*.ipynb"]
+source_suffix = {".rst": "restructuredtext"}
+# Blocks of Python in Markdown are run, each page in a kernel and an empty folder of its own.
+nb_custom_formats = {".md": "cells.read_page"}
+nb_execution_mode = "force"
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+nb_output_stderr = "warn"
 myst_enable_extensions = ["dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 nitpicky = False
@@ -37,6 +45,8 @@ nitpicky = False
 html_theme = "furo"
 html_title = f"exfam {release}"
 html_show_sphinx = False
+html_static_path = ["_static"]
+html_css_files = ["exfam.css"]
 
 autosummary_generate = True
 autodoc_member_order = "bysource"

@@ -1,7 +1,7 @@
 """README and docs do what they say: their Python runs, their commands exist.
 
 Python that needs nothing but what exfam depends on is run by `make wheel`, with nothing else
-installed; here is run what that leaves out.
+installed; `make docs` runs all pages, and shows what they print and draw.
 """
 
 import importlib
@@ -10,6 +10,7 @@ import re
 import shlex
 
 import pytest
+from cells import read_page
 
 from exfam import plots
 from exfam.cli.commands import form_of, split_command
@@ -30,6 +31,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 EXAMPLE = re.compile(r'"""(.+?)\.?"""\n\n(.*)', re.DOTALL)
 # Numbers of three figures and more.
 FIGURE = re.compile(r"(?<![\w.,])-?\d*[.,]\d{3,}(?!\w)")
+WIDTH = 88
 TARGET = re.compile(r"^([\w-]+):", re.MULTILINE)
 
 
@@ -41,18 +43,37 @@ def shell_lines(text: str) -> list[list[str]]:
     return [words for line in lines if (words := shlex.split(line, comments=True))]
 
 
-def extended(path):
-    return any(block.needs for block in python_blocks(path.read_text(encoding="utf-8")))
+@pytest.mark.parametrize("path", GUIDE, ids=shown)
+def test_pages_are_read_as_they_are_written(path):
+    """Sphinx runs the cells, with outputs and pictures (`make docs`): here, that none is lost."""
+    text = path.read_text(encoding="utf-8")
+    cells = read_page(text).cells
+    code = [cell.source for cell in cells if cell.cell_type == "code"]
+    assert code == [block.strip("\n") for _, block in blocks(text, "python")]
+    assert not any("```python" in cell.source for cell in cells if cell.cell_type == "markdown")
+    assert len({cell.id for cell in cells}) == len(cells)
 
 
-@pytest.mark.usefixtures("families")
-@pytest.mark.parametrize("path", [*filter(extended, GUIDE)], ids=shown)
-def test_pages_that_need_more_than_exfam_run(path, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in python_blocks(path.read_text(encoding="utf-8")):
-        assert not absent(block.needs)
-        exec(block.compiled(path), namespace)
+@pytest.mark.parametrize("path", GUIDE, ids=shown)
+def test_code_fits_the_page(path):
+    wide = [
+        line
+        for _, block in blocks(path.read_text(encoding="utf-8"), "python", "bash", "text", "yaml")
+        for line in block.splitlines()
+        if len(line) > WIDTH
+    ]
+    assert not wide
+
+
+def test_pages_whose_data_are_missing_are_shown_and_not_run(tmp_path, monkeypatch):
+    page = "<!-- needs: a.csv b.csv -->\n# Title\n\n```python\nraise SystemExit\n```\n"
+    monkeypatch.delenv("EXFAM_DATA", raising=False)
+    assert "was not run here" in read_page(page).cells[0].source
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    (tmp_path / "a.csv").touch()
+    assert "was not run here" in read_page(page).cells[0].source
+    (tmp_path / "b.csv").touch()
+    assert [cell.cell_type for cell in read_page(page).cells] == ["markdown", "code"]
 
 
 def test_examples_of_the_readme_are_the_files():

@@ -72,8 +72,10 @@ class ValueExplanation:
     to_nats: Parts
 
     def to_dict(self) -> dict[str, np.ndarray]:
-        """Columns `row`, `group`, `item`, `part`, `context`, `context_value`, `by_level` and what
-        is added: `location`, `center`, `nats`.
+        """All parts as columns of a table, one row for each.
+
+        `row`, `group`, `item`, `part`, `context`, `context_value`, `by_level` and what is added:
+        `location`, `center`, `nats`.
         """
         return {
             "row": self.rows[self.element],

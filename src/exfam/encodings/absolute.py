@@ -24,7 +24,7 @@ MOST_LEARNED = 1_000_000
 
 
 class LearnedAbsolute(Encoding):
-    """A learned vector for each position 0 .. n_positions - 1, added to the token.
+    """A learned vector for each position from 0 to n_positions - 1, added to the token.
 
     Raises ExfamError for a position outside that range or not an integer, and for more positions
     than 1,000,000.

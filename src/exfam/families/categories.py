@@ -95,7 +95,7 @@ class Finite(base.PlainFamily):
 
 @dataclass(frozen=True)
 class Categorical(Finite, base.ExponentialFamily):
-    """Labels start ... start + n - 1 with probabilities softmax(eta).
+    """Labels from `start` to `start` + n - 1 with probabilities softmax(eta).
 
     T is the one-hot label, natural = eta, A = logsumexp(eta), h = 1. Adding a constant to eta
     changes nothing. The mean is that of the labels as numbers.

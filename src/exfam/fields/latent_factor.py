@@ -14,7 +14,9 @@ from exfam.groups import Groups
 
 
 class FieldLatentFactor(ClimateModel, LatentFactorParameters, TrainedField):
-    """y_i | others ~ N(h_i . sum of h_j y_j over the k nearest observed sites j, sigma^2).
+    """Each value is normal around a weighted sum of the values at the nearest observed sites.
+
+        y_i | others ~ N(h_i . sum of h_j y_j over the k nearest observed sites j, sigma^2)
 
     The factors h are a network of the coordinates. The baseline of "Exponential Family Attention":
     proposition 2, over the nearest sites as in section 6.4.

@@ -83,7 +83,7 @@ def own_weights(
 def encoding_weights(
     encoding: Encoding, length: int, *, head_dim: int = 64, direction: str = "bidirectional"
 ) -> Float64[Tensor, "heads length length"]:
-    """Attention weights between positions 0 .. length - 1 where tokens say nothing.
+    """Attention weights between positions 0 to length - 1 where tokens say nothing.
 
     Scores are the products of added vectors over sqrt(their length) (learned, sinusoidal), those of
     rotated queries and keys of ones over sqrt(head_dim) (rotary), the bias that is added to scores

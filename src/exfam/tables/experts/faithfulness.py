@@ -15,7 +15,9 @@ _REPEATS = 5
 
 @dataclass(frozen=True, eq=False)
 class DeletionInsertion:
-    """Mean log p(target) in nats after 0, 1, 2, ... cells of each row, the most important first.
+    """Mean log p(target) in nats while the cells of each row go or come, most important first.
+
+    One figure after each number of cells, from 0 on.
 
     `deleted`: these made absent; `inserted`: all others made absent
     """

@@ -1,0 +1,61 @@
+"""How a page becomes a notebook: each block of Python is a cell, and all else is text between them.
+
+Pages stay plain Markdown, which any viewer shows; Sphinx runs their cells and adds what these print
+and draw. A page may name data that it needs, in a comment at its top:
+
+    <!-- needs: movielens/u.data.gz -->
+
+Where the folder of EXFAM_DATA lacks them, its code is shown and not run, and the page says so.
+"""
+
+import os
+import re
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+BLOCK = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
+NEEDS = re.compile(r"\A<!-- needs: (.+?) -->\n")
+NOT_RUN = """
+```{note}
+The code of this page was not run here: it reads public data that this build did not have. Below are
+its lines alone, without what they print and draw.
+```
+"""
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+def read_page(text: str) -> NotebookNode:
+    """The page as a notebook, without code cells where its data are missing.
+
+    >>> [cell.cell_type for cell in read_page("Text\\n```python\\n1 + 1\\n```\\nand more.").cells]
+    ['markdown', 'code', 'markdown']
+    """
+    needs = NEEDS.match(text)
+    if needs and not have(needs[1].split()):
+        cells = [new_markdown_cell(_noted(text))]
+    else:
+        # Text and code by turns, since the pattern has one group.
+        parts = [part.strip("\n") for part in BLOCK.split(text)]
+        cells = [
+            new_code_cell(part) if number % 2 else new_markdown_cell(part)
+            for number, part in enumerate(parts)
+            if part
+        ]
+    for number, cell in enumerate(cells):
+        cell.id = f"cell-{number}"  # the same in every build
+    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+
+
+def have(names: list[str]) -> bool:
+    """Are all of these files in the folder of EXFAM_DATA?"""
+    folder = os.environ.get("EXFAM_DATA")
+    return bool(folder) and all((Path(folder) / name).exists() for name in names)
+
+
+def _noted(text: str) -> str:
+    """The page with a note under its title."""
+    title = re.search(r"^# .*\n", text, re.MULTILINE)
+    end = title.end() if title else 0
+    return text[:end] + NOT_RUN + text[end:]
