@@ -27,7 +27,7 @@ LABELS = {
     "too many bits": ([str(2**63), "1"], ["1", str(2**63)]),
     "decimal points": (["1.0", "2.5"], ["1.0", "2.5"]),
     "spaces": ([" 7", "7"], [" 7", "7"]),
-    "words for nothing": (["NA", "null", "nan"], ["NA", "nan", "null"]),
+    "words for nothing": (['"NA"', '"null"', '"nan"'], ["NA", "nan", "null"]),
     "dates": (["2024-01-02", "2024-01-01"], ["2024-01-01", "2024-01-02"]),
     "truth": (["True", "False"], [False, True]),
     "truth among others": (["true", "yes"], ["true", "yes"]),

@@ -41,8 +41,10 @@ def _prepare(chosen: Any) -> None:
     from exfam.reading.prepared import prepare, prepared_facts
 
     check_may_write("--output", chosen.output)
-    named = (*_COLUMNS, "database", "duplicates", "memory_limit", "date_format", "overwrite")
+    reading = (option.name for option in READING if option.name != "file_encoding")
+    named = (*_COLUMNS, "duplicates", *reading, "overwrite")
     given = {name: value for name in named if (value := getattr(chosen, name)) is not None}
+    given["encoding"] = chosen.file_encoding
     with reworded({"`folder`": "`output`"}):
         prepare(chosen.file, chosen.output, **given)
     facts = prepared_facts(chosen.output)

@@ -40,6 +40,31 @@ def text(value: Any) -> str:
     return value
 
 
+def mark(value: Any) -> str | None:
+    """A mark in numbers, which may be empty; null is none."""
+    if _is_nothing(value):
+        return None
+    if not isinstance(value, str) or "\0" in value:
+        raise ValueError("must be a mark, such as a comma")
+    return value
+
+
+def marks(value: Any) -> list[float | str] | None:
+    """Numbers and texts that stand for missing; [] is none of them, null not to say."""
+    if value is None:
+        return None
+    rule = "must be a number, a text, or a list of such"
+    found: list[float | str] = []
+    for part in _listed(value):
+        if isinstance(part, str):
+            with contextlib.suppress(ValueError):
+                part = number(part)
+        if isinstance(part, bool) or not isinstance(part, str | int | float):
+            raise ValueError(rule)
+        found.append(part)
+    return found
+
+
 def column(value: Any) -> str | None:
     """The name of a column; a number is one too, and null none."""
     return None if _is_nothing(value) else _name(value, "must be the name of a column")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from exfam.checks import ExfamError, shown
-from exfam.cli.kinds import Kind, flag, one_of, text, whole
+from exfam.cli.kinds import Kind, flag, mark, marks, one_of, text, whole
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ PRINT_CONFIG = Option("print_config", text, "print all options as YAML for --con
 MODEL = Option("model", text, "a saved model", metavar="MODEL", positional=True, required=True)
 FILE = Option(
     "file", text,
-    "the data: CSV, TSV, JSON lines (any of them .gz), Parquet, a folder or pattern of such files, "
-    "a prepared folder, or SQL with --database",
+    "the data: CSV, TSV, JSON (any of them .gz or .zip), Excel, Parquet, a folder or pattern of "
+    "such files, a prepared folder, or SQL with --database",
     metavar="FILE", positional=True, required=True,
 )  # fmt: skip
 READING = (
@@ -96,11 +96,32 @@ READING = (
         metavar="SIZE",
     ),
     Option(
+        "file_encoding", text,
+        "of text files, such as latin-1 (default: found by looking)",
+        metavar="NAME",
+    ),
+    Option(
+        "decimal", mark, "the decimal mark of text files (default: found by looking)",
+        metavar="MARK",
+    ),
+    Option(
+        "thousands", mark,
+        "what stands between thousands in text files (default: found by looking)",
+        metavar="MARK",
+    ),
+    Option(
         "date_format", text,
         "how dates in text are written, such as %d/%m/%Y (default: the one format that all of "
         "the column fits)",
         metavar="FORMAT",
     ),
+    Option(
+        "missing", marks,
+        "numbers and texts that stand for a missing value: --missing -999 (default: the words NA, "
+        "NaN and null)",
+        metavar="MARK", many=True,
+    ),
+    Option("sheet", text, "the sheet of an Excel file (default: the first)", metavar="NAME"),
 )  # fmt: skip
 DATA = (
     MODEL,

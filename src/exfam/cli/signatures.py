@@ -32,8 +32,11 @@ _RULES: dict[str, tuple[Kind, str]] = {
     "ColumnName": (kinds.column, "COLUMN"),
     "ColumnNames": (kinds.columns, "COLUMN"),
     "Families": (kinds.anything, "FAMILY"),
+    "Encoding": (kinds.text, "NAME"),
     "Flag": (kinds.flag, "BOOL"),
     "Fraction": (kinds.number, "X"),
+    "Mark": (kinds.mark, "MARK"),
+    "Marks": (kinds.marks, "MARK"),
     "Number": (kinds.number, "X"),
     "Numbers": (kinds.number_list, "NUMBER"),
     "Positive": (kinds.number, "X"),
@@ -53,6 +56,7 @@ _EXAMPLES = {
     "kinds": ': "{accidents: count, condition: [poor, fair, good]}"',
     "families": ': "{km: gamma}"',
 }
+_TAKE_NULL = (kinds.column, kinds.columns, kinds.by_column, kinds.text_by_column, kinds.marks)
 _SOURCE = Path(__file__).parents[1]
 
 
@@ -167,7 +171,7 @@ def _option(parameter: Declaration, *, reads: str) -> Option:
         f"{help}{_EXAMPLES.get(parameter.name, '')} (default {parameter.default!r})",
         default=None if parameter.default == () else parameter.default,
         metavar=metavar or parameter.name.upper(),
-        many=kind in (kinds.columns, kinds.number_list),
+        many=kind in (kinds.columns, kinds.number_list, kinds.marks),
         section=(parameter.section or "").partition(" ")[0],
     )
 
@@ -180,8 +184,7 @@ def _kind(rule: ast.expr | None) -> tuple[Kind, str]:
     name = ast.unparse(rule.func)
     if name == "OrNone":
         kind, metavar = _kind(rule.args[0])
-        takes_null = (kinds.column, kinds.columns, kinds.by_column, kinds.text_by_column)
-        return (kind if kind in takes_null else kinds.optional(kind)), metavar
+        return (kind if kind in _TAKE_NULL else kinds.optional(kind)), metavar
     if name == "OrWord":
         kind, metavar = _kind(rule.args[1])
         is_auto = ast.literal_eval(rule.args[0]) == "auto" and kind is not kinds.anything

@@ -1,7 +1,7 @@
 """Models and data that a command is given."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from jaxtyping import Int64
 
 from exfam.checks import ExfamError
 from exfam.cli.output import arrow_column, number_of
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import FrameColumns, UnknownLabels, warn_unknown
 from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
@@ -17,6 +18,9 @@ from exfam.reading.database import ReadingFacts, ReadingOptions
 from exfam.reading.folders import is_prepared
 from exfam.reading.prepared import prepared_facts
 from exfam.reading.reader import open_columns, read_with_facts
+
+# Models have encodings of their own, of positions.
+_OPTIONS = {"encoding": "file_encoding"}
 
 
 def open_model(chosen: Any) -> Any:
@@ -58,13 +62,23 @@ def read_source(
     return groups, facts
 
 
-def reading_options(chosen: Any, *, date_format: str | None = None) -> ReadingOptions:
-    """How the file is to be read, as chosen; with this format of dates if none is."""
+def chosen_dialect(dialect: Dialect, chosen: Any, *, dates: bool = True) -> Dialect:
+    """How the file is written, as chosen; where nothing is, as `dialect` says.
+
+    `dates`: whether that includes their format, which models of tables have by column
+    """
+    names = [own.name for own in fields(Dialect) if dates or own.name != "date_format"]
+    given = {name: getattr(chosen, _OPTIONS.get(name, name), None) for name in names}
+    return replace(dialect, **{name: value for name, value in given.items() if value is not None})
+
+
+def reading_options(chosen: Any, *, dialect: Dialect = BY_LOOKING) -> ReadingOptions:
+    """How the file is to be read, as chosen; where nothing is, as `dialect` says."""
     return ReadingOptions(
         duplicates=chosen.duplicates,
         database=chosen.database,
         memory_limit=chosen.memory_limit,
-        date_format=date_format if chosen.date_format is None else chosen.date_format,
+        dialect=chosen_dialect(dialect, chosen),
     )
 
 
@@ -116,7 +130,10 @@ def file_rows(model: Any, groups: Groups, chosen: Any) -> FileRows:
         return FileRows({"row": source_row[by_row]} | kept, len(own), row)
     parts = [part for part in model._columns().parts if part.argument in ("group", "order", "item")]
     raw = open_columns(
-        chosen.file, parts, vocabulary=model.vocabulary_, options=reading_options(chosen)
+        chosen.file,
+        parts,
+        vocabulary=model.vocabulary_,
+        options=reading_options(chosen, dialect=model.dialect),
     )
     named = {part.name: array for part, array in raw.arrays.items()}
     return FileRows({"row": np.arange(raw.n_rows)} | named, raw.n_rows, source_row)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.kinds import TRUTH, flag, number_list
+from exfam.cli.kinds import TRUTH, flag, marks, number_list
 from exfam.cli.options import CONFIG, PRINT_CONFIG, Form, Option, convert
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -91,7 +91,8 @@ class _Reader:
         if following is None or following.partition("=")[0] in self.options:
             raise ExfamError(f"`{option.long}` must have a value, got none.")
         values = [self.queue.popleft()]
-        while option.kind is number_list and self.queue and _NUMBER.fullmatch(self.queue[0]):
+        of_numbers = option.kind in (number_list, marks)
+        while of_numbers and self.queue and _NUMBER.fullmatch(self.queue[0]):
             values.append(self.queue.popleft())
         return option, values
 

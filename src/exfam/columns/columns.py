@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ import pyarrow.compute as pc
 from jaxtyping import Float, Int64, Shaped
 from pyarrow import types
 
-from exfam.checks import DataError, ExfamError, is_utf8
+from exfam.checks import DataError
+from exfam.columns.dialect import Dialect
 from exfam.columns.frames import frame_columns
 from exfam.columns.parts import Origin, Part
 from exfam.columns.rules import broken_rule, is_moment, is_real, is_text, is_time, rules_of
@@ -51,6 +51,16 @@ class Columns:
     def of_frame(cls, frame: Any, parts: Sequence[Part]) -> "Columns":
         """The columns of a frame in memory that `parts` name; DataError as `frame_columns`."""
         return cls(frame_columns(frame, parts))
+
+    def without_marks(self, dialect: Dialect) -> "Columns":
+        """The columns with cells missing that are what the dialect says stands for missing."""
+        if not dialect.missing:
+            return self
+        arrays = {
+            part: _without(array, *dialect.marks_of(part.argument))
+            for part, array in self.arrays.items()
+        }
+        return Columns(arrays, self.origin)
 
     @property
     def n_rows(self) -> int:
@@ -129,6 +139,20 @@ class Columns:
         return stored.astype("datetime64[us]")
 
 
+def _without(array: pa.Array, texts: Sequence[str], numbers: Sequence[float]) -> pa.Array:
+    kind = array.type
+    if is_text(kind) and texts:
+        marked = pc.is_in(pc.utf8_trim_whitespace(array), pa.array(texts, kind))
+    elif numbers and (is_real(kind) or types.is_integer(kind)):
+        # In a column of float32 -99.9 is not the float64 that is closest to it.
+        width = pa.float32() if types.is_float32(kind) else pa.float64()
+        stored = array if types.is_floating(kind) else array.cast(width, safe=False)
+        marked = pc.is_in(stored, pa.array(numbers, pa.float64()).cast(stored.type))
+    else:
+        return array
+    return pc.if_else(marked, pa.scalar(None, kind), array)
+
+
 def label_names(labels: pa.Array) -> np.ndarray:
     """Labels as NumPy holds them: text as objects."""
     is_object = is_text(labels.type)
@@ -167,17 +191,6 @@ def _as_python(cell: pa.Scalar) -> Any:
         return cell.cast(pa.timestamp(cell.type.unit)).as_py()
     except (ValueError, OverflowError):  # a date that Python has none of
         return str(cell.cast(pa.string()))
-
-
-def check_date_format(date_format: Any) -> None:
-    """Raise ExfamError for a format of digits alone, whose dates look like numbers."""
-    if isinstance(date_format, str) and not is_utf8(date_format):
-        raise ExfamError(f"`date_format` must be text that UTF-8 can write, got {date_format!r}.")
-    if isinstance(date_format, str) and datetime(2024, 2, 1).strftime(date_format).isdigit():
-        raise ExfamError(
-            f"`date_format` must have something between its numbers, got {date_format!r}: such "
-            "dates look like numbers. Convert the column to dates first."
-        )
 
 
 def sortable_text(

@@ -4,6 +4,7 @@ from typing import Any, NoReturn
 
 from exfam.checks import ExfamError
 from exfam.estimator.base import Declared, parameter
+from exfam.estimator.file_parameters import FileDialect
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -24,7 +25,7 @@ PARTS = ("auto", "both", "items", "values")
 SUPPORT_CHOICES = ("auto", "hard", "none", "penalty")
 
 
-class GroupColumnNames(Declared, section="Columns of a frame (not needed for `Groups`)"):
+class GroupColumnNames(FileDialect, section="Columns of a frame (not needed for `Groups`)"):
     """Columns of a frame of groups."""
 
     group: str | None = parameter(

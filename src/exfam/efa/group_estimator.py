@@ -332,7 +332,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             unknown="error" if vocabulary is None else unknown or self.unknown,
             ordered=str(self.order) == ROWS,
             in_order=self.order is not None or self.direction == "causal",
-            date_format=self.date_format,
+            dialect=self.dialect,
         )
 
     def _check_order(self, groups: Groups) -> None:

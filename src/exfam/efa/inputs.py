@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import ROWS, FrameColumns, UnknownLabels, look_up, warn_unknown
 from exfam.efa.baskets import is_baskets, read_baskets
@@ -95,7 +96,7 @@ def read_group_inputs(
     unknown: str = "error",
     ordered: bool = False,
     in_order: bool = False,
-    date_format: str | None = None,
+    dialect: Dialect = BY_LOOKING,
 ) -> Inputs:
     """Groups from a frame or file with these columns, or Groups recoded to a fitted vocabulary.
 
@@ -125,12 +126,12 @@ def read_group_inputs(
             "names to the estimator (group=…, item=…, value=…), or Groups."
         )
     elif isinstance(data, str | os.PathLike):
-        options = ReadingOptions(duplicates="keep", date_format=date_format)
+        options = ReadingOptions(duplicates="keep", dialect=dialect)
         groups, facts = read_with_facts(data, columns, options=options, **coding)
         inputs = Inputs(groups, facts.rows, by_row=True)
     else:
         table = open_frame(data)
-        groups = read_frame(table, columns, date_format=date_format, **coding)
+        groups = read_frame(table, columns, dialect=dialect, **coding)
         inputs = Inputs(groups, len(table[columns.group]), by_row=True)
     warn_unknown(missing, ignored=unknown == "ignore")
     return inputs

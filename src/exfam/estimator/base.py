@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from exfam.training.history import History
 
 # In the order in which documentation and signatures have them.
-_SECTIONS = ("Columns", "Text", "Model", "Training")
+_SECTIONS = ("Columns", "Files", "Text", "Model", "Training")
 _MARK = "{parameters}"
 _WIDTH = 96
 _UNSET = object()

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError, check_choice, check_path, is_utf8, shown
+from exfam.columns.dialect import as_marks, check_encoding
 
 # Sizes that no machine has room for; torch and NumPy overflow above it.
 _MOST = 2**31 - 1
@@ -120,6 +121,34 @@ def Numbers() -> Rule:
         return all(_as_float(number) is not None for number in _as_list(value))
 
     return Rule("a number or a list of them", allows)
+
+
+def Encoding() -> Rule:
+    """An encoding of text that Python knows."""
+    return _checked("the name of an encoding that Python knows", check_encoding)
+
+
+def Mark(marks: Sequence[str]) -> Rule:
+    """One of some marks in numbers, or None."""
+    return Choice((None, *marks))
+
+
+def Marks() -> Rule:
+    """A number or a text, or several: what stands for a missing value."""
+    return _checked("a number or a text, or several", as_marks)
+
+
+def _checked(words: str, check: Callable[[str, Any], Any]) -> Rule:
+    """What a check with an error of its own lets pass."""
+
+    def allows(value: Any) -> bool:
+        try:
+            check("", value)
+        except ExfamError:
+            return False
+        return True
+
+    return Rule(words, allows, explain=check)
 
 
 def ByColumn(what: str) -> Rule:

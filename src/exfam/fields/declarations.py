@@ -4,6 +4,7 @@ from typing import Any
 
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Declared, parameter
+from exfam.estimator.file_parameters import FileDialect
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -12,7 +13,6 @@ from exfam.estimator.rules import (
     ColumnNames,
     Flag,
     Fraction,
-    Numbers,
     OrNone,
     OrWord,
     Positive,
@@ -25,7 +25,7 @@ from exfam.geometry import METRICS
 
 
 class FieldColumnNames(
-    Declared, section="Columns of a frame (not needed for groups made with `read_field`)"
+    FileDialect, section="Columns of a frame (not needed for groups made with `read_field`)"
 ):
     """Columns of a frame of values at times and sites."""
 
@@ -51,9 +51,6 @@ class FieldColumnNames(
         'how text of `time` writes dates, such as "%d/%m/%Y"; None for ISO dates or the one format '
         "that all of the column fits",
         default=None,
-    )
-    missing: Any = parameter(
-        Numbers(), "number(s) that stand for a missing value, such as -99", default=()
     )
 
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError, ExfamWarning
 from exfam.columns.frames import open_frame, with_columns
-from exfam.fields.data import check_field, read_field, with_lags
+from exfam.fields.data import check_field, read_field_with_facts, with_lags
 from exfam.fields.data.facts import is_observed, observed_own
 from exfam.fields.declarations import FieldColumnNames
 from exfam.geometry import check_coordinates
@@ -48,9 +48,10 @@ class FieldInputs:
 
 
 def field_columns(columns: FieldColumnNames) -> dict[str, Any]:
-    """The arguments of `read_field` that an estimator has as parameters."""
-    names = {name: getattr(columns, name) for name in FieldColumnNames.declared}
-    return names | {"covariates": getattr(columns, "covariates", None)}
+    """The arguments of `read_field_with_facts` that an estimator has as parameters."""
+    names = {name: getattr(columns, name) for name in (*REQUIRED, "metric")}
+    more = {"covariates": getattr(columns, "covariates", None), "dialect": columns.dialect}
+    return names | more
 
 
 def read_field_inputs(
@@ -69,7 +70,7 @@ def read_field_inputs(
                 "to the estimator (time=…, site=…, coordinates=…, value=…), or groups made with "
                 "read_field."
             )
-    groups = read_field(data, **field_columns(columns), sites=sites)
+    groups, _ = read_field_with_facts(data, **field_columns(columns), sites=sites)
     assert groups.source_row is not None
     return FieldInputs(groups, groups.source_row[groups.elements()], groups)
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 from jaxtyping import Bool, Int64
 
 from exfam.checks import DataError, check_choice
-from exfam.columns.columns import Columns, Labels, check_date_format
+from exfam.columns.columns import Columns, Labels
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import FrameColumns, Part, UnknownLabels, look_up, varying_error
 from exfam.columns.rules import holds_labels
@@ -76,7 +77,7 @@ def read_frame(
     *,
     vocabulary: Mapping[str, Any] | None = None,
     unknown: str = "error",
-    date_format: str | None = None,
+    dialect: Dialect = BY_LOOKING,
     found: list[UnknownLabels] | None = None,
 ) -> Groups:
     """The rows of `frame` as Groups; see `Groups.from_frame`.
@@ -84,15 +85,14 @@ def read_frame(
     `found`: a list that takes what labels the vocabularies lack (default None)
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
-    check_date_format(date_format)
     opened = open_frame(frame)
     columns.check_rows(opened)
-    held = Columns.of_frame(opened, columns.parts)
+    held = Columns.of_frame(opened, columns.parts).without_marks(dialect)
     if not held.n_rows:
         raise DataError("`frame` must have at least one row, got none.")
     group = held.labels(columns.parts[0])
     encoder = _Encoder(held, dict(vocabulary or {}), unknown, [] if found is None else found)
-    read = {part: encoder.read(part, date_format) for part in columns.parts[1:]}
+    read = {part: encoder.read(part, dialect.date_format) for part in columns.parts[1:]}
 
     def named(argument: str) -> dict[str, np.ndarray]:
         return {part.name: column for part, column in read.items() if part.argument == argument}

@@ -225,6 +225,7 @@ class Groups:
         vocabulary: Mapping[str, Any] | None = None,
         unknown: str = "error",
         date_format: str | None = None,
+        missing: Any = None,
     ) -> "Groups":
         """The rows of a pandas or polars frame, an Arrow table or a mapping of columns.
 
@@ -242,6 +243,8 @@ class Groups:
         `date_format`: how text of `order` and `position` writes dates: "iso" or a format of
             `datetime.strptime` such as "%d/%m/%Y"; None for the one that all of a column fits
             (default None)
+        `missing`: numbers and texts that stand for a missing value or attribute, beside None and
+            NaN (default None)
 
         Raises DataError, or UnknownItemError, naming column and row.
 
@@ -249,12 +252,12 @@ class Groups:
         >>> Groups.from_frame(frame, group="user", item="movie", value="stars")
         Groups(2 groups, 3 elements, 2 items, stars)
         """
+        from exfam.columns.dialect import Dialect
         from exfam.groups.frames import read_frame
 
         columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
-        return read_frame(
-            frame, columns, vocabulary=vocabulary, unknown=unknown, date_format=date_format
-        )
+        dialect = Dialect(date_format=date_format, missing=missing)
+        return read_frame(frame, columns, vocabulary=vocabulary, unknown=unknown, dialect=dialect)
 
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row an own element, labels written out: a pandas, polars or arrow frame.

@@ -1,6 +1,6 @@
 """A table fit for its parts: rules kept, text sorted as what it writes, labels coded."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,10 @@ from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.columns import dates_in_text, label_names, sortable_text
+from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Part, UnknownLabels, look_up
 from exfam.columns.rules import broken_rule, holds_labels, is_real, is_text, rules_of
-from exfam.reading.database import Database, SqlColumn, Table, restored
+from exfam.reading.database import Database, SqlColumn, Table, literal, restored
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +28,31 @@ class Checked:
     n_rows: int
     gaps: frozenset[Part]
     labels: frozenset[Part]
+
+
+def without_marks(table: Table, dialect: Dialect) -> Table:
+    """The table with cells NULL that are what the dialect says stands for missing."""
+    if not dialect.missing:
+        return table
+    columns = {
+        part: SqlColumn(_unmarked(column, *dialect.marks_of(part.argument)), column.type)
+        for part, column in table.columns.items()
+    }
+    return replace(table, columns=columns)
+
+
+def _unmarked(column: SqlColumn, texts: Sequence[str], numbers: Sequence[float]) -> str:
+    x, kind = column.sql, column.type
+    if is_text(kind) and texts:
+        # Anything may stand for text here, such as UUIDs and enumerations.
+        marked = f"trim(CAST({x} AS VARCHAR)) IN ({', '.join(map(literal, texts))})"
+    elif numbers and (is_real(kind) or types.is_integer(kind)):
+        width = "FLOAT" if types.is_float32(kind) else "DOUBLE"
+        listed = ", ".join(f"CAST('{number!r}' AS {width})" for number in numbers)
+        marked = f"CAST({x} AS {width}) IN ({listed})"
+    else:
+        return x
+    return f"(CASE WHEN {marked} THEN NULL ELSE {x} END)"
 
 
 def check_table(database: Database, table: Table, known: Container[str]) -> Checked:

@@ -1,9 +1,10 @@
 """One DuckDB connection a reading, and the relation that every source becomes in it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import duckdb
 import pyarrow as pa
 from pyarrow import types
 
-from exfam.checks import DataError, ExfamError, check_choice, check_whole
-from exfam.columns.columns import check_date_format
+from exfam.checks import DataError, ExfamError, ExfamWarning, check_choice, check_whole
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import Origin, Part
 from exfam.files import scratch_folder
 
@@ -31,7 +32,7 @@ class ReadingOptions:
     database: str | None = None
     memory_limit: str | None = None
     threads: int | None = None
-    date_format: str | None = None
+    dialect: Dialect = BY_LOOKING
 
     def __post_init__(self) -> None:
         check_choice("duplicates", self.duplicates, ("error", "drop", "keep"))
@@ -43,8 +44,6 @@ class ReadingOptions:
             raise ExfamError(
                 f"`memory_limit` must be a size such as '2GB', got {self.memory_limit!r}."
             )
-        if self.date_format is not None:
-            check_date_format(self.date_format)
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,50 @@ class ReadingFacts:
     unknown: int = 0
 
 
+@dataclass(frozen=True)
+class Note:
+    """What looking at a file has found, in words and as parameters."""
+
+    name: str
+    words: str
+    parameters: tuple[tuple[str, str], ...]
+
+
+def warn_of_notes(notes: Sequence[Note]) -> None:
+    """One ExfamWarning that says how files are read, and by which parameters to say so."""
+    if not notes:
+        return
+    names = list(dict.fromkeys(note.name for note in notes))
+    words = ", ".join(dict.fromkeys(note.words for note in notes))
+    parameters = dict(pair for note in notes for pair in note.parameters)
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    said = [f"{name}={value!r}" for name, value in parameters.items()]
+    if "encoding" in parameters:
+        said[0] += " (of a model file_encoding)"
+    advice = f"Say so by {', '.join(said)}, or otherwise if that is wrong." if said else ""
+    warnings.warn(
+        f"{names[0]}{more}: read as {words}. {advice}".rstrip(),
+        ExfamWarning,
+        stacklevel=2,
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Database:
-    """A DuckDB connection, a folder for files that live as long as it, and the user's database."""
+    """A DuckDB connection, a folder for files that live as long as it, and the user's database.
+
+    `dialect`: how text files are written; `notes`: what looking at them has found.
+    """
 
     con: duckdb.DuckDBPyConnection
     folder: Path
     connection: str | None
+    dialect: Dialect
+    notes: list[Note] = field(default_factory=list)
+
+    def note(self, name: str, words: str, **parameters: str) -> None:
+        """Keep what was found of a file: in words, and as the parameters that would say it."""
+        self.notes.append(Note(name, words, tuple(parameters.items())))
 
     def row(self, query: str) -> tuple[Any, ...]:
         """The first row of a query."""
@@ -106,7 +142,7 @@ def open_database(options: ReadingOptions) -> Iterator[Database]:
         con = duckdb.connect(":memory:")
         try:
             _configure(con, options, folder)
-            yield Database(con, folder, options.database)
+            yield Database(con, folder, options.database, options.dialect)
         except duckdb.OutOfMemoryException as error:
             raise DataError(
                 "`memory_limit` must leave room for the work, and the temporary folder for what "

@@ -1,8 +1,7 @@
-"""CSV and TSV files: nothing about them is guessed from a sample."""
+"""CSV and TSV files: nothing about them is guessed from a sample, all cells are looked at."""
 
-import csv
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,45 +9,39 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from exfam.checks import DataError
-from exfam.columns.parts import Origin, Part, check_named
+from exfam.columns.parts import Part, check_named
 from exfam.columns.rules import GAPS
-from exfam.reading.database import (
-    Database,
-    SqlColumn,
-    Table,
-    explained,
-    literal,
-    staged,
+from exfam.reading.database import Database, SqlColumn, Table, explained, staged
+from exfam.reading.encodings import text_files
+from exfam.reading.lines import bad_cells, refused
+from exfam.reading.numerals import (
+    COMMA,
+    GROUPED,
+    PLAIN,
+    POINTS,
+    Numerals,
+    agreed,
+    allowed_numerals,
+    described,
+    settings,
 )
-from exfam.reading.lines import Files, bad_cells, first_bad, refused
-from exfam.reading.paths import check_same_columns, plain_file, scanned, short_lines
+from exfam.reading.paths import check_same_columns
+from exfam.reading.text_cells import (
+    COUNTS,
+    IN_GAPS,
+    TEXT,
+    Cells,
+    cells_of_header,
+    find_header,
+    read_cells,
+)
 
-DELIMITERS = (",", "\t", ";", "|")
-IN_GAPS = f"lower(trim({{x}})) IN {GAPS}"
 # Parts that hold labels, and those that hold numbers or text, as their cells look.
 LABELED = ("group", "item", "site")
 AS_IT_LOOKS = ("attributes", "group_attributes", "time")
-# What is counted over a column of text.
-COUNTS = {
-    "empty": "{x} IS NULL",
-    "gap": IN_GAPS,
-    "boolean": "{x} IN ('true', 'false', 'True', 'False', 'TRUE', 'FALSE')",
-    # Only what reads back the same: neither 007 nor 1.0 nor what has more than 64 bits.
-    "whole": "CAST(TRY_CAST({x} AS BIGINT) AS VARCHAR) = {x}",
-    # DuckDB would take 1_000 for a number; NaN is a gap.
-    "number": "TRY_CAST({x} AS DOUBLE) IS NOT NULL AND NOT contains({x}, '_') "
-    f"AND NOT ({IN_GAPS})",
-    "padded": "regexp_matches({x}, '^\\s*[-+]?0[0-9]')",
-}
-TEXT, WHOLE, NUMBER, BOOLEAN = pa.large_string(), pa.int64(), pa.float64(), pa.bool_()
+WHOLE, NUMBER, BOOLEAN = pa.int64(), pa.float64(), pa.bool_()
 CASTS = {WHOLE: "BIGINT", NUMBER: "DOUBLE", BOOLEAN: "BOOLEAN"}
-
-
-@dataclass(frozen=True)
-class _Header:
-    names: tuple[str, ...]
-    delimiter: str
+_WORDS = tuple(word for word in GAPS if word)
 
 
 def open_delimited(
@@ -58,135 +51,200 @@ def open_delimited(
 
     A vocabulary that is given decides what labels are; else all cells of a column do.
     """
-    files = [(str(path), plain_file(path, database.folder)) for path in paths]
-    header = _header(*files[0], group=parts[0].name)
+    files = text_files(database, paths)
+    header = find_header(*files[0], group=parts[0].name)
     for name, path in files[1:]:
-        names = _cells(name, path, header.delimiter)
+        names = cells_of_header(name, path, header.delimiter)
         check_same_columns(files[0][0], header.names, name, names)
     check_named(parts, header.names, where=f" in {files[0][0]}")
     search = partial(bad_cells, delimiter=header.delimiter)
     with explained(lambda error: refused(error, files, search, kind="CSV")):
-        cells = _read(database, files, header, parts)
-        columns = {part: _column(cells, part, vocabulary) for part in parts}
+        cells = read_cells(database, files, header, parts)
+        columns = _column_types(cells, vocabulary)
         table = staged(database, cells.scan, columns, cells.raw.origin)
         return replace(table, typed=False)
 
 
-def header_names(name: str, path: Path) -> list[str]:
-    """The names in the header of a CSV file, cut by the delimiter that yields the most.
+def _column_types(cells: Cells, vocabulary: Mapping[str, Any]) -> dict[Part, SqlColumn]:
+    """What each column holds, after a look at all of it; notes how numbers are written.
 
-    `name`: what errors call the file
+    `vocabulary`: known labels by column, which decide first
     """
-    return list(_header(name, path, group=None).names)
+    labels = [part for part in cells.counts if _holds_labels(part, vocabulary)]
+    for part in labels:
+        _check_names(cells, part, vocabulary)
+    numerals = _numerals(cells, [part for part in cells.counts if part not in labels])
+    return {
+        part: _labels(cells, part, vocabulary)
+        if part in labels
+        else _column(cells, part, numerals.get(part))
+        for part in cells.counts
+    }
 
 
-def _header(name: str, path: Path, *, group: str | None) -> _Header:
-    """The header cut by the delimiter that yields the column of groups, or else the most names."""
-    preferred = "\t" if ".tsv" in name.lower() else ","
-    cut = [_Header(_cells(name, path, delimiter), delimiter) for delimiter in DELIMITERS]
-    cut.sort(key=lambda header: (group not in header.names, header.delimiter != preferred))
-    if group in cut[0].names:
-        return cut[0]
-    return max(cut, key=lambda header: len(header.names))
+def _holds_labels(part: Part, vocabulary: Mapping[str, Any]) -> bool:
+    is_attribute = part.argument in AS_IT_LOOKS
+    return part.argument in LABELED or (is_attribute and part.key in vocabulary)
 
 
-def _cells(name: str, path: Path, delimiter: str) -> tuple[str, ...]:
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        try:
-            return tuple(next(csv.reader(short_lines(file), delimiter=delimiter)))
-        except StopIteration:
-            message = f"`source` must have a header, got an empty file: {name}."
-            raise DataError(message) from None
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise first_bad([(name, path)], lambda _: None) or DataError(
-                f"`source` must be a CSV file, got {error} in the header of {name}."
-            ) from error
+def _labels(cells: Cells, part: Part, vocabulary: Mapping[str, Any]) -> SqlColumn:
+    known = vocabulary.get(part.key) if part.argument != "group" else None
+    return _as(cells.raw.columns[part].sql, _label_type(cells, part, known))
 
 
-@dataclass(frozen=True, eq=False)
-class _Cells:
-    """The text of all cells, not read but as SQL, and what was counted of each column."""
-
-    database: Database
-    scan: str
-    raw: Table
-    n_rows: int
-    counts: Mapping[Part, Mapping[str, int]]
-
-    def all_are(self, part: Part, *kinds: str) -> bool:
-        """Whether every cell is of these disjoint kinds, and some is of the last."""
-        counts = self.counts[part]
-        return counts[kinds[-1]] > 0 and sum(counts[kind] for kind in kinds) == self.n_rows
-
-    def complain(self, part: Part, rule: str, *, wrong: str, advice: str) -> DataError:
-        """The error for the first cell where `wrong` holds."""
-        row, value = self.raw.first(self.database, self.raw.columns[part].sql, where=wrong)
-        n_wrong = self.database.row(f"SELECT count(*) FROM {self.scan} WHERE {wrong}")[0]
-        found = (row, value[0].as_py(), n_wrong)
-        return self.raw.origin.error(part, rule, found=found, n_rows=self.n_rows, advice=advice)
-
-
-def _read(database: Database, files: Files, header: _Header, parts: Sequence[Part]) -> _Cells:
-    def counts() -> Iterator[int]:
-        for _, path in files:
-            yield database.row(f"SELECT count(*) FROM {_scan([path], header)}")[0]
-
-    scan = _scan([path for _, path in files], header)
-    columns = {part: SqlColumn(f"c{header.names.index(part.name)}", TEXT) for part in parts}
-    counters = [
-        f"count(*) FILTER (WHERE {count.format(x=column.sql)})"
-        for column in columns.values()
-        for count in COUNTS.values()
-    ]
-    n_rows, *found = database.row(f"SELECT count(*), {', '.join(counters)} FROM {scan}")
-    numbered = f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan})"
-    raw = Table(numbered, columns, Origin([name for name, _ in files], counts))
-    starts = range(0, len(found), len(COUNTS))
-    counted = [dict(zip(COUNTS, found[start:], strict=False)) for start in starts]
-    return _Cells(database, scan, raw, n_rows, dict(zip(parts, counted, strict=True)))
-
-
-def _scan(paths: Sequence[Path], header: _Header) -> str:
-    columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(header.names)))
-    return (
-        f"read_csv({scanned(paths)}, auto_detect = false, header = true, "
-        f"quote = '\"', escape = '\"', delim = {literal(header.delimiter)}, "
-        f"columns = {{{columns}}})"
+def _check_names(cells: Cells, part: Part, vocabulary: Mapping[str, Any]) -> None:
+    """Raise DataError for a label such as NA that is not quoted: it may stand for a missing one."""
+    if part.argument not in LABELED or not cells.counts[part]["gap"]:
+        return
+    known = {str(label) for label in np.asarray(vocabulary.get(part.key, ())).tolist()}
+    ways = {way for word in _WORDS for way in (word, word.upper(), word.title(), "NaN")} - known
+    row, count = cells.first_unquoted(part, sorted(ways))
+    if row < 0 or cells.dialect.missing == ():
+        return
+    _, word = cells.raw.first(cells.database, cells.raw.columns[part].sql, where=f"row = {row}")
+    raise cells.raw.origin.error(
+        part,
+        "hold names",
+        found=(row, word[0].as_py(), count),
+        n_rows=cells.n_rows,
+        advice="The word may stand for a missing one: drop these rows then. Put it in double "
+        "quotes if it is a name, or pass missing=() if all such words are names.",
     )
 
 
-def _column(cells: _Cells, part: Part, vocabulary: Mapping[str, Any]) -> SqlColumn:
-    """What a column holds, after a look at all of it."""
-    x = cells.raw.columns[part].sql
+def _column(cells: Cells, part: Part, way: Numerals | None) -> SqlColumn:
+    """What a column of numbers, dates or texts holds; `way`: how it writes numbers, if it does."""
+    x, counts = cells.raw.columns[part].sql, cells.counts[part]
     is_attribute = part.argument in AS_IT_LOOKS
-    if part.argument in LABELED or (is_attribute and part.key in vocabulary):
-        known = vocabulary.get(part.key) if part.argument != "group" else None
-        return _as(x, _label_type(cells, part, known))
-    if part.argument == "order" and cells.counts[part]["padded"] and cells.all_are(part, "number"):
+    if part.argument == "order" and counts["padded"] and cells.all_are(part, "number"):
         return _as(x, TEXT)  # such as 01052023: dates, or numbers after all
     if cells.all_are(part, "empty", "gap", "boolean"):
         return _as(x, BOOLEAN)
     if cells.all_are(part, "empty", "gap", "whole"):
         return _as(x, WHOLE)
     # An attribute of digits with leading zeros is a code, as zip codes are, rather than a number.
-    is_code = is_attribute and cells.counts[part]["padded"] > 0
-    if cells.all_are(part, "empty", "gap", "number") and not is_code:
-        return _as(x, NUMBER)
+    is_code = is_attribute and counts["padded"] > 0
+    if way is not None and not is_code:
+        return _as_numbers(cells, x, way)
     if is_attribute:
         return _as(x, TEXT)
-    counts = cells.counts[part]
     if part.argument in ("order", "position") and counts["number"] == 0:
         return _as(x, TEXT)
     if counts["empty"] + counts["gap"] == cells.n_rows:
         return _as(x, NUMBER)
     rule, advice = "be numeric", "Mend these rows; a missing value is an empty cell."
+    if cells.dialect.missing is None:
+        advice = "Mend these rows; a missing value is an empty cell, or what `missing` names."
     if part.argument == "order":
         rule, advice = "be all numbers or all text", "Mend these rows."
     wrong = f"NOT ({COUNTS['number'].format(x=x)}) AND NOT {COUNTS['gap'].format(x=x)}"
+    if PLAIN not in (ways := allowed_numerals(cells.dialect)):
+        fitting = " OR ".join(own.fits(x) for own in ways)
+        rule = "be numeric, with the marks that `decimal` and `thousands` say"
+        wrong = f"NOT ({fitting}) AND NOT {COUNTS['gap'].format(x=x)}"
     raise cells.complain(part, rule, wrong=wrong, advice=advice)
 
 
-def _label_type(cells: _Cells, part: Part, known: Any) -> pa.DataType:
+def _numerals(cells: Cells, parts: Sequence[Part]) -> dict[Part, Numerals]:
+    """How each column that holds numbers writes them."""
+    dialect = cells.dialect
+    allowed = allowed_numerals(dialect)
+    ways: dict[Part, Numerals] = {}
+    doubtful, plain = [], []
+    for part in parts:
+        if any(
+            cells.all_are(part, "empty", "gap", kind) for kind in ("boolean", "whole")
+        ) or not _n_filled(cells, part):
+            continue
+        if PLAIN in allowed and cells.all_are(part, "empty", "gap", "number"):
+            ways[part] = PLAIN
+            plain.append(part)
+            continue
+        fitting = _fitting(cells, part, [way for way in allowed if way != PLAIN])
+        way = agreed(fitting)
+        if way is not None and _is_meant(part, way, fitting, dialect.thousands):
+            ways[part] = way
+        elif fitting and way is None:
+            doubtful.append(part)
+    has_points = _settle(cells, ways, doubtful, plain)
+    _note(cells, ways, has_points=has_points)
+    return ways
+
+
+def _note(cells: Cells, ways: Mapping[Part, Numerals], *, has_points: bool) -> None:
+    """Keep what was found, unless the dialect says it; `has_points`: of other columns."""
+    found, dialect = {part: way for part, way in ways.items() if not way.is_plain}, cells.dialect
+    given = {"decimal": dialect.decimal, "thousands": dialect.thousands}
+    said = settings(found.values())
+    said = {name: mark for name, mark in said.items() if given[name] is None}
+    if not said:
+        return
+    words = described(found.values())
+    if has_points and said.get("decimal") == ",":  # of these columns alone: no one setting says so
+        words, said = f"{words} in {', '.join(repr(part.name) for part in found)}", {}
+    cells.database.note(cells.raw.origin.files[0], words, **said)
+
+
+def _n_filled(cells: Cells, part: Part) -> int:
+    counts = cells.counts[part]
+    return cells.n_rows - counts["empty"] - counts["gap"]
+
+
+def _fitting(cells: Cells, part: Part, ways: Sequence[Numerals]) -> list[Numerals]:
+    """The ways that all of a column's cells may be written in."""
+    if not ways:
+        return []
+    x, n_filled = cells.raw.columns[part].sql, _n_filled(cells, part)
+    counts = cells.count(*(way.fits(x) for way in ways))
+    return [way for way, count in zip(ways, counts, strict=True) if count == n_filled]
+
+
+def _is_meant(
+    part: Part, way: Numerals, fitting: Sequence[Numerals], thousands: str | None
+) -> bool:
+    """Whether such cells are numbers: texts such as 12 345 may be codes or telephone numbers."""
+    is_code = way.thousands == " " and len({own.decimal for own in fitting}) > 1
+    return thousands == " " or part.argument not in AS_IT_LOOKS or not is_code
+
+
+def _settle(
+    cells: Cells, ways: dict[Part, Numerals], doubtful: Sequence[Part], plain: Sequence[Part]
+) -> bool:
+    """Read columns such as 1,234 as the others of the file; DataError where these do not say.
+
+    Returns whether other columns have decimal points.
+    """
+    commas = any(way.decimal == "," for way in ways.values())
+    if not doubtful and not commas:
+        return False
+    has_points = False
+    for part in plain:
+        x = cells.raw.columns[part].sql
+        pointed, grouped = cells.count(f"contains({x}, '.')", POINTS.is_grouped(x))
+        has_points |= pointed > 0
+        if pointed and commas and pointed == grouped:
+            raise cells.complain(
+                part,
+                "be numbers that can be read in one way",
+                wrong=f"contains({x}, '.')",
+                advice="Other columns have decimal commas: pass decimal=',', thousands='.' if "
+                "this is above a thousand, or write all columns alike.",
+            )
+    for part in doubtful:
+        is_grouped = any(way.thousands == "," for way in ways.values()) or has_points
+        if commas == is_grouped:
+            raise cells.complain(
+                part,
+                "be numbers that can be read in one way",
+                wrong=f"contains({cells.raw.columns[part].sql}, ',')",
+                advice="Pass decimal=',' if the comma is the decimal mark, thousands=',' if it "
+                "stands between thousands.",
+            )
+        ways[part] = COMMA if commas else GROUPED
+    return has_points
+
+
+def _label_type(cells: Cells, part: Part, known: Any) -> pa.DataType:
     """The type of labels: that of the known ones, if all can be read so, or what they look like."""
     kind = None if known is None else np.asarray(np.asarray(known).tolist()).dtype.kind
     if kind in (None, "b") and cells.all_are(part, "empty", "boolean"):
@@ -199,9 +257,23 @@ def _label_type(cells: _Cells, part: Part, known: Any) -> pa.DataType:
     return TEXT
 
 
-def _as(x: str, kind: pa.DataType) -> SqlColumn:
+def _as_numbers(cells: Cells, x: str, way: Numerals) -> SqlColumn:
+    if way.is_plain:
+        return _as(x, NUMBER)
+    filled = f"NOT {IN_GAPS.format(x=x)}"
+    n_filled, n_whole = cells.count(
+        filled,
+        f"{filled} AND TRY_CAST({way.plain(x)} AS BIGINT) = TRY_CAST({way.plain(x)} AS "
+        f"DOUBLE) AND NOT regexp_matches({way.plain(x)}, '[.eE]')",
+    )
+    return _as(x, WHOLE if n_filled == n_whole else NUMBER, number=way.plain(x))
+
+
+def _as(x: str, kind: pa.DataType, *, number: str | None = None) -> SqlColumn:
+    """The cell as this type; `number`: as SQL writes it, if other than `x`."""
     if kind == TEXT:
         return SqlColumn(x, kind)
     return SqlColumn(
-        f"CAST(CASE WHEN {IN_GAPS.format(x=x)} THEN NULL ELSE {x} END AS {CASTS[kind]})", kind
+        f"CAST(CASE WHEN {IN_GAPS.format(x=x)} THEN NULL ELSE {number or x} END AS {CASTS[kind]})",
+        kind,
     )

@@ -1,6 +1,5 @@
 """Where a text file is broken: looked for by reading it again, once reading it has failed."""
 
-import codecs
 import csv
 import json
 from collections.abc import Callable, Sequence
@@ -17,10 +16,10 @@ Files = Sequence[tuple[str, Path]]
 
 
 def first_bad(files: Files, search: Callable[[Path], str | None]) -> DataError | None:
-    """What is wrong with the first of some (name, path) that has a wrong encoding or more."""
+    """What is wrong with the first of some (name, path) that is broken."""
     for name, path in files:
         try:
-            wrong = bad_encoding(path) or search(path)
+            wrong = search(path)
         except csv.Error as error:
             wrong = f"`source` must have lines that can be read, got {error} of FILE."
         if wrong:
@@ -34,28 +33,6 @@ def refused(
     """Why DuckDB refused some (name, path): what is wrong with the first, or else what it says."""
     what = f"{first_line(error)}{Origin([name for name, _ in files]).where}"
     return first_bad(files, search) or DataError(f"`source` must be a {kind} file, got {what}.")
-
-
-def bad_encoding(path: Path) -> str | None:
-    """What is wrong with the encoding of a file; None if it is UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    before, lines = 0, 0
-    with open(path, "rb") as file:
-        chunk = None
-        while chunk != b"":
-            chunk = file.read(CHUNK)
-            pending = len(decoder.getstate()[0])
-            try:
-                decoder.decode(chunk, final=not chunk)
-            except UnicodeDecodeError as error:
-                offset = error.start - pending
-                line = lines + chunk[: max(offset, 0)].count(b"\n") + 1
-                return (
-                    f"`source` must be encoded in UTF-8, got byte {error.object[error.start]:#04x} "
-                    f"at byte {before + offset} (line {line}) of FILE. Convert the file to UTF-8."
-                )
-            before, lines = before + len(chunk), lines + chunk.count(b"\n")
-    return None
 
 
 def bad_cells(path: Path, *, delimiter: str) -> str | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from exfam.checks import DataError
+from exfam.columns.dialect import Dialect
 from exfam.columns.parts import FrameColumns, Names
 from exfam.groups import Groups
 from exfam.reading.database import ReadingFacts, ReadingOptions
@@ -41,7 +42,12 @@ def prepare(
     duplicates: str = "error",
     memory_limit: str | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     date_format: str | None = None,
+    missing: Any = None,
+    sheet: str | None = None,
     overwrite: bool = False,
 ) -> Groups:
     """Read a source once, into a folder of columns that are mapped into memory, and open it.
@@ -73,7 +79,8 @@ def prepare(
         )
     if columns is None and not isinstance(source, Groups):
         raise DataError("`group` must name the column of groups, got None.")
-    options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
+    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
+    options = ReadingOptions(duplicates, database, memory_limit, threads, dialect)
     with new_folder(folder, overwrite=overwrite) as new:
         writer = ShardWriter(new)
         groups, facts = source, None

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from exfam.checks import DataError, check_choice, is_utf8
 from exfam.columns.columns import Columns
+from exfam.columns.dialect import Dialect
 from exfam.columns.frames import plain_array
 from exfam.columns.parts import ROWS, FrameColumns, Names, Origin, Part, UnknownLabels
 from exfam.columns.rules import broken_rule, is_time
 from exfam.groups import Groups
 from exfam.reading.assemble import Allocate, CodedTable, assemble
-from exfam.reading.checked import check_table, code_labels, with_sorted_text
+from exfam.reading.checked import check_table, code_labels, with_sorted_text, without_marks
 from exfam.reading.database import (
     Database,
     ReadingFacts,
@@ -26,10 +27,13 @@ from exfam.reading.database import (
     open_database,
     restored,
     unreadable,
+    warn_of_notes,
 )
-from exfam.reading.delimited import header_names, open_delimited
-from exfam.reading.paths import find_files, plain_file
+from exfam.reading.delimited import open_delimited
+from exfam.reading.encodings import text_files
+from exfam.reading.paths import find_files
 from exfam.reading.queries import open_duckdb_query, open_remote_query, query_names
+from exfam.reading.text_cells import header_names
 from exfam.reading.typed_files import key_names, open_json_lines, open_parquet, schema_names
 
 
@@ -49,7 +53,12 @@ def read(
     duplicates: str = "error",
     memory_limit: str | None = None,
     threads: int | None = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     date_format: str | None = None,
+    missing: Any = None,
+    sheet: str | None = None,
 ) -> Groups:
     """The rows of a file, a folder of files, a frame or a query as Groups.
 
@@ -73,9 +82,16 @@ def read(
     `memory_limit`: what DuckDB may use before it spills into the temporary folder, such as "2GB";
         the columns returned come on top. None for half of the machine's memory (default None)
     `threads`: how many DuckDB uses; None for one a core (default None)
+    `encoding`: of text files, such as "latin-1" or "utf-16"; None for UTF-8, what a byte order mark
+        says, or latin-1 or cp1252 where all letters are as in Western languages (default None)
+    `decimal`: "." or "," in text files; None for what all of a column fits (default None)
+    `thousands`: ",", ".", " ", "'" or "" between thousands; None as for `decimal` (default None)
     `date_format`: how text of `order` and `position` writes dates: "iso" or a format of
         `datetime.strptime` such as "%d/%m/%Y"; None for the one that all of a column fits
         (default None)
+    `missing`: numbers and texts that stand for a missing value or attribute, such as -999, beside
+        empty cells; None for the words NA, NaN and null (default None)
+    `sheet`: of an Excel file; None for the first (default None)
 
     In CSV files, labels are whole numbers if all of a column are written as such (007 and 1.0 are
     not), booleans if all are true or false, otherwise text; a given vocabulary decides first.
@@ -101,7 +117,8 @@ def read(
     Groups(2 groups, 6 elements, 6 items)
     """
     columns = FrameColumns(group, order, item, value, attributes, group_attributes, position)
-    options = ReadingOptions(duplicates, database, memory_limit, threads, date_format)
+    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
+    options = ReadingOptions(duplicates, database, memory_limit, threads, dialect)
     return read_with_facts(
         source, columns, options=options, vocabulary=vocabulary, unknown=unknown
     )[0]
@@ -131,7 +148,8 @@ def read_with_facts(
     with open_database(options) as database:
         table = open_source(database, source, parts, vocabulary=known)
         with explained(lambda error: unreadable(error, table.origin.where)):
-            table = with_sorted_text(database, table, date_format=options.date_format)
+            table = without_marks(table, options.dialect)
+            table = with_sorted_text(database, table, date_format=options.dialect.date_format)
             checked = check_table(database, table, known)
             encodings = {}
             for k, part in enumerate(part for part in parts if part in checked.labels):
@@ -144,7 +162,9 @@ def read_with_facts(
             opened = CodedTable(
                 database, checked, encodings, ignores=unknown == "ignore", ordered=columns.ordered
             )
-            return assemble(opened, duplicates=options.duplicates, allocate=allocate)
+            assembled = assemble(opened, duplicates=options.duplicates, allocate=allocate)
+    warn_of_notes(database.notes)
+    return assembled
 
 
 def _check_rows(source: Any, columns: FrameColumns, options: ReadingOptions) -> None:
@@ -191,10 +211,12 @@ def open_columns(
 
     Raises DataError for what is no source, lacks a column or has no rows.
     """
+    options = options or ReadingOptions()
     if isinstance(data, str | os.PathLike):
-        opened = _columns_of(data, parts, dict(vocabulary or {}), options or ReadingOptions())
+        opened = _columns_of(data, parts, dict(vocabulary or {}), options)
     else:
         opened = Columns.of_frame(data, parts)
+    opened = opened.without_marks(options.dialect)
     if not opened.n_rows:
         raise DataError(f"`data` must have at least one row, got none{opened.origin.where}.")
     return opened
@@ -218,6 +240,7 @@ def _columns_of(
             files = table.origin.files
             # Rows of each file can be counted only while the database is open.
             counts = list(table.origin.counts()) if len(files) > 1 else []
+    warn_of_notes(database.notes)
     return Columns(arrays, Origin(files, lambda: counts))
 
 
@@ -278,7 +301,7 @@ def source_names(database: Database, source: str) -> tuple[list[str], bool]:
     if kind == "parquet":
         return schema_names(paths[0]), True
     paths = paths if kind == "json" else paths[:1]
-    plain = [(str(path), plain_file(path, database.folder)) for path in paths]
+    plain = text_files(database, paths)
     if kind == "json":
         return key_names(database, plain), True
     return header_names(*plain[0]), False

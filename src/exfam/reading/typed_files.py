@@ -18,8 +18,9 @@ from exfam.reading.database import (
     literal,
     staged,
 )
+from exfam.reading.encodings import text_files
 from exfam.reading.lines import Files, bad_object, first_bad, refused
-from exfam.reading.paths import check_same_columns, plain_file, scanned
+from exfam.reading.paths import check_same_columns, scanned
 
 WHOLE = {"BIGINT", "UBIGINT"}
 # A column of lists or objects: no part takes it, and the error shows it as it is written.
@@ -74,7 +75,7 @@ def _parquet_file(path: Path) -> pq.ParquetFile:
 
 def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     """JSON lines files as one table; a key that a line lacks is a missing value."""
-    files = [(str(path), plain_file(path, database.folder)) for path in paths]
+    files = text_files(database, paths)
     seen: dict[str, str] = {}
     for part in parts:
         # DuckDB, which ignores upper and lower case, would mix up two names.

@@ -9,6 +9,8 @@ from exfam.checks import ExfamError
 from exfam.cli.errors import reworded
 from exfam.cli.output import number_of, stacked
 from exfam.cli.sorts.base import Answer, PlannedFit, Sort
+from exfam.cli.sources import chosen_dialect
+from exfam.columns.dialect import BY_LOOKING
 from exfam.estimator.rules import listed
 from exfam.tables.data.table_files import TableFile, read_table_file
 
@@ -38,7 +40,13 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[TableFile, str]:
     numbers += [] if community.effort is None else [community.effort]
     labels = {own.name: own.labels for own in covariates if own.labels}
     with reworded(_WORDS):
-        table = read_table_file(file, names=[*numbers, *labels], numbers=numbers, labels=labels)
+        table = read_table_file(
+            file,
+            names=[*numbers, *labels],
+            numbers=numbers,
+            labels=labels,
+            dialect=chosen_dialect(model.dialect, chosen),
+        )
     return table, _described(table, file)
 
 
@@ -52,7 +60,8 @@ def _plan(estimator: Any, chosen: Any) -> PlannedFit:
         raise ExfamError("`--checkpoint` must be left out for a model of communities.")
     numbers = [*listed(estimator.species), *listed(estimator.coordinates)]
     with reworded(_WORDS):
-        table = read_table_file(chosen.file, ignore=listed(chosen.ignore), numbers=numbers)
+        dialect, ignored = chosen_dialect(BY_LOOKING, chosen), listed(chosen.ignore)
+        table = read_table_file(chosen.file, ignore=ignored, numbers=numbers, dialect=dialect)
     return PlannedFit(
         (table.frame,),
         {},

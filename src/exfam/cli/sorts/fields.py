@@ -9,7 +9,7 @@ from exfam.cli.errors import reworded
 from exfam.cli.output import beside
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
 from exfam.cli.sorts.groups import estimator_baseline, mean_parts
-from exfam.cli.sources import FileRows
+from exfam.cli.sources import FileRows, chosen_dialect
 from exfam.columns.parts import Part
 from exfam.families import family_to_config
 from exfam.fields import FieldClimatology, FieldKriging
@@ -18,6 +18,7 @@ from exfam.fields.inputs import REQUIRED, field_columns
 from exfam.fields.networks.links import counts
 from exfam.fields.plan import plan_field_fit
 from exfam.groups import Groups
+from exfam.reading.database import ReadingOptions
 from exfam.reading.reader import open_columns
 
 _SHARED = ("time", "site", "coordinates", "value", "metric", "missing", "standardize", "period")
@@ -30,8 +31,7 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     DataError for a file that holds no field.
     """
     columns = _columns(model, file)
-    if getattr(chosen, "date_format", None) is not None:
-        columns["date_format"] = chosen.date_format
+    columns["dialect"] = chosen_dialect(model.dialect, chosen)
     sites = model.vocabulary_["item"] if hasattr(model, "vocabulary_") else None
     with reworded({"`data`": "`FILE`"}):
         groups, facts = read_field_with_facts(file, **columns, sites=sites)
@@ -106,7 +106,8 @@ def _beside_rows(
     names = {name: columns_of_file[name] for name in ("time", "site", "value")}
     parts = {name: Part(name, column) for name, column in names.items()}
     sites = {names["site"]: model.vocabulary_["item"]}
-    opened = open_columns(chosen.file, list(parts.values()), vocabulary=sites)
+    options = ReadingOptions(dialect=chosen_dialect(model.dialect, chosen))
+    opened = open_columns(chosen.file, list(parts.values()), vocabulary=sites, options=options)
     held = {names[name]: opened.arrays[part] for name, part in parts.items()}
     assert groups.source_row is not None
     source_row = groups.source_row[groups.elements()]

@@ -29,7 +29,7 @@ def _read(model: Any, chosen: Any, *, file: str) -> tuple[Groups, str]:
     groups, facts = read_source(
         file,
         model._columns(),
-        options=reading_options(chosen, date_format=model.date_format),
+        options=reading_options(chosen, dialect=model.dialect),
         vocabulary=model.vocabulary_,
         unknown=model.unknown,
     )

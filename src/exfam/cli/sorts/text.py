@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from exfam.cli.errors import reworded
+from exfam.cli.options import READING
 from exfam.cli.sorts.base import Answer, PlannedFit, Sort, sizes
 
 # Where the log-likelihood is of yes and no, there is no perplexity.
@@ -61,9 +62,7 @@ WORDS = Sort(
     instead=dict.fromkeys(
         _COMMANDS, "Use `exfam score`, `exfam neighbors` or `exfam evaluate words`."
     ),
-    refused=dict.fromkeys(
-        ("database", "memory_limit", "date_format", "unknown", "per_row"), _OF_ROWS
-    )
+    refused=dict.fromkeys((*(option.name for option in READING), "unknown", "per_row"), _OF_ROWS)
     | {"train": "Models of words have no baselines."},
     plan=_plan,
     summary=_summary,

@@ -11,6 +11,8 @@ import pyarrow as pa
 from exfam.checks import DataError, ExfamError
 from exfam.cli.errors import reworded
 from exfam.cli.output import number_of
+from exfam.cli.sources import chosen_dialect
+from exfam.columns.dialect import BY_LOOKING
 from exfam.families import family_to_config
 from exfam.tables.data import UNKNOWN
 from exfam.tables.data.table_files import TableFile, read_table_file
@@ -43,7 +45,10 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
     labels = {name: kind for name, kind in kinds.items() if isinstance(kind, list)}
     ignored = [chosen.ignore] if isinstance(chosen.ignore, str) else chosen.ignore or ()
     with errors_of_files():
-        table = read_table_file(chosen.file, ignore=ignored, numbers=numbers, labels=labels)
+        dialect = chosen_dialect(BY_LOOKING, chosen, dates=False)
+        table = read_table_file(
+            chosen.file, ignore=ignored, numbers=numbers, labels=labels, dialect=dialect
+        )
     _check_response(table, chosen, file=chosen.file)
     if chosen.validation is None:
         return table, None
@@ -52,7 +57,7 @@ def read_training_tables(estimator: Any, chosen: Any) -> tuple[TableFile, TableF
     numbers |= {name for name, kind in types.items() if kind in (pa.int64(), pa.float64())}
     with errors_of_files():
         held_out = read_table_file(
-            chosen.validation, names=list(types), numbers=numbers, labels=texts
+            chosen.validation, names=list(types), numbers=numbers, labels=texts, dialect=dialect
         )
     _check_response(held_out, chosen, file=chosen.validation)
     return table, held_out
@@ -99,7 +104,11 @@ def read_known_table(model: Any, chosen: Any, *, file: str) -> TableFile:
     ]
     with errors_of_files():
         table = read_table_file(
-            file, names=model.schema_.names, numbers=numbers, labels=model.vocabulary_
+            file,
+            names=model.schema_.names,
+            numbers=numbers,
+            labels=model.vocabulary_,
+            dialect=chosen_dialect(model.dialect, chosen, dates=False),
         )
     lacking = [name for name in model.features_ if name not in table.frame.column_names]
     if lacking and not model._may_lack_columns:

@@ -1,6 +1,7 @@
 """Frames and files of values at places and times as Groups."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from pyarrow import types
 
 from exfam.checks import DataError, shown
 from exfam.columns.columns import Columns
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import Names, Part
 from exfam.columns.rules import is_moment, is_real, is_text
 from exfam.dates import parse_dates
@@ -18,6 +20,7 @@ from exfam.estimator.rules import check_distinct, listed
 from exfam.fields.data.facts import FieldFacts
 from exfam.geometry import check_metric, wrong_coordinate
 from exfam.groups import Groups
+from exfam.reading.database import ReadingOptions
 from exfam.reading.reader import open_columns
 
 # Names that the columns of a field have for themselves.
@@ -34,9 +37,13 @@ def read_field(
     value: str,
     covariates: Names = None,
     metric: str = "haversine",
-    missing: Any = (),
+    missing: Any = None,
     sites: Any = None,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
     date_format: str | None = None,
+    sheet: str | None = None,
 ) -> Groups:
     """Rows of values at places and times as Groups: one group per time step, one element per site.
 
@@ -59,11 +66,12 @@ def read_field(
         value, for estimators that have this parameter; others leave them out
     `metric`: "haversine" for (latitude, longitude) in degrees, latitude from -90 to 90, longitude
         from -180 to 360; "euclidean" for any number of coordinates
-    `missing`: a number, or several, that stands for a value that was not observed, such as -99
+    `missing`: numbers and texts that stand for a value that was not observed, such as -99
     `sites`: known labels that codes refer to; other sites get code -1 and come last in their group.
         None for those of the data
     `date_format`: how text in `time` writes dates: "iso" or a format of `datetime.strptime`; None
         for the one that all of the column fits
+    `encoding`, `decimal`, `thousands`, `sheet`: how files are written, as for `exfam.read`
 
     Raises DataError naming the column, the row and the file for a pair of time and site that
     repeats, a site that moves, coordinates that are missing or off the globe, a missing time, site
@@ -78,7 +86,8 @@ def read_field(
     array([False,  True])
     """
     names: Any = {"time": time, "site": site, "coordinates": coordinates, "value": value}
-    how: Any = {"metric": metric, "missing": missing, "sites": sites, "date_format": date_format}
+    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
+    how: Any = {"metric": metric, "sites": sites, "dialect": dialect}
     return read_field_with_facts(data, covariates=covariates, **names, **how)[0]
 
 
@@ -91,15 +100,14 @@ def read_field_with_facts(
     value: str,
     covariates: Names = None,
     metric: str = "haversine",
-    missing: Any = (),
     sites: Any = None,
-    date_format: str | None = None,
+    dialect: Dialect = BY_LOOKING,
 ) -> tuple[Groups, FieldFacts]:
     """As `read_field`, and what the field holds and lacks."""
     check_metric(metric)
     check_names(time=time, site=site, coordinates=coordinates, value=value)
     check_distinct({"covariates": listed(covariates)})
-    standing = _numbers_standing_for_missing(missing)
+    standing = np.asarray(dialect.numbers, dtype=np.float64)
     known = None if sites is None else np.asarray(sites)
     if known is not None and (known.ndim != 1 or len(set(known.tolist())) < len(known)):
         raise DataError(f"`sites` must be labels, each once, got {sites!r}.")
@@ -109,8 +117,9 @@ def read_field_with_facts(
     vocabulary = {} if known is None else {site: known}
     more_parts = [Part("covariates", name) for name in listed(covariates)]
     parts = [at, where, *axis_parts, what, *more_parts]
-    columns = open_columns(data, parts, vocabulary=vocabulary)
-    times = _read_times(columns, at, date_format)
+    # Numbers are counted below; of text and cells, all is missing.
+    columns = open_columns(data, parts, vocabulary=vocabulary, options=_options(dialect))
+    times = _read_times(columns, at, dialect.date_format)
     of = _read_sites(columns, where, known)
     places = _read_coordinates(columns, axis_parts, of, metric)
     values, n_standing = _read_values(columns, what, standing)
@@ -179,17 +188,10 @@ def check_names(**columns: Any) -> None:
         )
 
 
-def _numbers_standing_for_missing(missing: Any) -> Float[np.ndarray, "numbers"]:
-    try:
-        numbers = np.atleast_1d(np.asarray(missing, dtype=np.float64))
-    except (TypeError, ValueError):
-        numbers = np.array([np.nan])
-    if numbers.ndim > 1 or np.isnan(numbers).any():
-        raise DataError(
-            f"`missing` must be a number or several, such as -99, got {missing!r}. None, NaN and "
-            "empty cells are missing anyway."
-        )
-    return numbers
+def _options(dialect: Dialect) -> ReadingOptions:
+    """How to read, numbers that stand for a missing value as they are: they are counted."""
+    missing = dialect.texts or (() if dialect.missing == () else None)
+    return ReadingOptions(dialect=replace(dialect, missing=missing))
 
 
 class _Times(NamedTuple):

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from exfam.checks import DataError, check_seed, check_whole
 from exfam.estimator.base import Declared, Estimator, attribute, parameter
+from exfam.estimator.file_parameters import FileDialect
 from exfam.estimator.gain import Gain
 from exfam.estimator.rules import (
     SEED,
@@ -47,7 +48,7 @@ from exfam.tables.data.frames import RawTable, read_table
 SHARES_KNOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-class CommunityColumns(Declared, section="Columns of `X`"):
+class CommunityColumns(FileDialect, section="Columns of `X`"):
     """What the columns of a table of sites are."""
 
     species: Any = parameter(

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from exfam.checks import DataError
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import Origin, Part
 from exfam.columns.rules import GAPS
 from exfam.reading.database import ReadingOptions, open_database
@@ -43,6 +44,7 @@ def read_table_file(
     ignore: Collection[str] = (),
     numbers: Collection[str] = (),
     labels: Mapping[str, Any] | None = None,
+    dialect: Dialect = BY_LOOKING,
 ) -> TableFile:
     """The columns of a file, a folder or pattern of files, or a query in DuckDB's SQL.
 
@@ -55,8 +57,10 @@ def read_table_file(
     `numbers`: columns of numbers, in which a text is an error that names its row
     `labels`: by column, labels that are known; a column with known texts is text, and a known NA is
         no missing cell
+    `dialect`: how the file is written
     """
-    with open_database(ReadingOptions()) as database:
+    options = ReadingOptions(dialect=dialect)
+    with open_database(options) as database:
         held, is_typed = source_names(database, source)
     listed = f"Its columns: {', '.join(repr(name) for name in held)}."
     for name in ignore:
@@ -72,14 +76,15 @@ def read_table_file(
         if all(isinstance(label, str) for label in np.asarray(own, dtype=object).tolist())
     }
     parts = [Part("value" if name in numbers else "attributes", name) for name in wanted]
-    opened = open_columns(source, parts, vocabulary=texts)
+    opened = open_columns(source, parts, vocabulary=texts, options=options)
+    gaps = pa.array(GAPS if dialect.missing != () else [""], pa.large_string())
     frame = pa.table({part.name: array for part, array in opened.arrays.items()})
     for k, (name, column) in enumerate(zip(frame.column_names, frame.columns, strict=True)):
         if not is_typed and pa.types.is_large_string(column.type):
             bare = pc.utf8_lower(pc.utf8_trim_whitespace(column))
             known = pa.array(list(texts.get(name, ())), pa.large_string())
             is_gap = pc.and_(
-                pc.is_in(bare, pa.array(GAPS, pa.large_string())),
+                pc.is_in(bare, gaps),
                 pc.invert(pc.is_in(column, known)),
             )
             filled = pc.if_else(is_gap, pa.scalar(None, pa.large_string()), column)

@@ -4,6 +4,7 @@ from typing import Any
 
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Declared, parameter
+from exfam.estimator.file_parameters import FileDialect
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -26,7 +27,7 @@ from exfam.tables.networks.masked_table_model import MASKINGS
 MISSING_COLUMNS = ("auto", "absent", "error")
 
 
-class TableColumnKinds(Declared, section="Columns of a table"):
+class TableColumnKinds(FileDialect, section="Columns of a table"):
     """What columns are, and what may be missing."""
 
     kinds: Any = parameter(
