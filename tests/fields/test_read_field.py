@@ -201,7 +201,7 @@ OTHERS = [
     (FRAME, {"value": "time"}, "`value` must not be named 'time', which a field"),
     (FRAME, {"metric": "taxi"}, "`metric` must be one of 'euclidean', 'haversine'"),
     (FRAME, {"sites": ["Oslo", "Oslo"]}, "`sites` must be labels, each once, got"),
-    (FRAME, {"missing": "none"}, "`missing` must be a number or several, such as -99"),
+    (FRAME, {"missing": np.nan}, "`missing` must be a number or a text, or several, such as -99"),
     (FRAME.assign(celsius="warm"), {}, "`value` must be numeric, got 'warm' at row 0 .* Convert"),
     (FRAME.assign(city=0.5), {}, "`site` must hold labels .*whole num.* got 0.5 at row 0"),
     (FRAME.assign(day=True), {}, "`time` must be times .* got True at row 0"),

@@ -32,7 +32,7 @@ _RULES: dict[str, tuple[Kind, str]] = {
     "ColumnName": (kinds.column, "COLUMN"),
     "ColumnNames": (kinds.columns, "COLUMN"),
     "Families": (kinds.anything, "FAMILY"),
-    "Encoding": (kinds.text, "NAME"),
+    "TextEncoding": (kinds.text, "NAME"),
     "Flag": (kinds.flag, "BOOL"),
     "Fraction": (kinds.number, "X"),
     "Mark": (kinds.mark, "MARK"),

@@ -4,14 +4,14 @@ from typing import Any
 
 from exfam.columns.dialect import DECIMALS, THOUSANDS, Dialect
 from exfam.estimator.base import Declared, parameter
-from exfam.estimator.rules import Encoding, Mark, Marks, OrNone, Text
+from exfam.estimator.rules import Mark, Marks, OrNone, Text, TextEncoding
 
 
 class FileDialect(Declared, section="Files (what is None is found by looking)"):
     """How files are written."""
 
     file_encoding: str | None = parameter(
-        OrNone(Encoding()),
+        OrNone(TextEncoding()),
         'of text files, such as "latin-1" or "utf-16"; None for UTF-8, what a byte order mark '
         "says, or latin-1 or cp1252 where all letters are as in Western languages",
         default=None,

@@ -123,7 +123,7 @@ def Numbers() -> Rule:
     return Rule("a number or a list of them", allows)
 
 
-def Encoding() -> Rule:
+def TextEncoding() -> Rule:
     """An encoding of text that Python knows."""
     return _checked("the name of an encoding that Python knows", check_encoding)
 

@@ -30,7 +30,7 @@ from exfam.reading.text_cells import (
     COUNTS,
     IN_GAPS,
     TEXT,
-    Cells,
+    TextCells,
     cells_of_header,
     find_header,
     read_cells,
@@ -65,7 +65,7 @@ def open_delimited(
         return replace(table, typed=False)
 
 
-def _column_types(cells: Cells, vocabulary: Mapping[str, Any]) -> dict[Part, SqlColumn]:
+def _column_types(cells: TextCells, vocabulary: Mapping[str, Any]) -> dict[Part, SqlColumn]:
     """What each column holds, after a look at all of it; notes how numbers are written.
 
     `vocabulary`: known labels by column, which decide first
@@ -87,12 +87,12 @@ def _holds_labels(part: Part, vocabulary: Mapping[str, Any]) -> bool:
     return part.argument in LABELED or (is_attribute and part.key in vocabulary)
 
 
-def _labels(cells: Cells, part: Part, vocabulary: Mapping[str, Any]) -> SqlColumn:
+def _labels(cells: TextCells, part: Part, vocabulary: Mapping[str, Any]) -> SqlColumn:
     known = vocabulary.get(part.key) if part.argument != "group" else None
     return _as(cells.raw.columns[part].sql, _label_type(cells, part, known))
 
 
-def _check_names(cells: Cells, part: Part, vocabulary: Mapping[str, Any]) -> None:
+def _check_names(cells: TextCells, part: Part, vocabulary: Mapping[str, Any]) -> None:
     """Raise DataError for a label such as NA that is not quoted: it may stand for a missing one."""
     if part.argument not in LABELED or not cells.counts[part]["gap"]:
         return
@@ -112,7 +112,7 @@ def _check_names(cells: Cells, part: Part, vocabulary: Mapping[str, Any]) -> Non
     )
 
 
-def _column(cells: Cells, part: Part, way: Numerals | None) -> SqlColumn:
+def _column(cells: TextCells, part: Part, way: Numerals | None) -> SqlColumn:
     """What a column of numbers, dates or texts holds; `way`: how it writes numbers, if it does."""
     x, counts = cells.raw.columns[part].sql, cells.counts[part]
     is_attribute = part.argument in AS_IT_LOOKS
@@ -145,7 +145,7 @@ def _column(cells: Cells, part: Part, way: Numerals | None) -> SqlColumn:
     raise cells.complain(part, rule, wrong=wrong, advice=advice)
 
 
-def _numerals(cells: Cells, parts: Sequence[Part]) -> dict[Part, Numerals]:
+def _numerals(cells: TextCells, parts: Sequence[Part]) -> dict[Part, Numerals]:
     """How each column that holds numbers writes them."""
     dialect = cells.dialect
     allowed = allowed_numerals(dialect)
@@ -171,7 +171,7 @@ def _numerals(cells: Cells, parts: Sequence[Part]) -> dict[Part, Numerals]:
     return ways
 
 
-def _note(cells: Cells, ways: Mapping[Part, Numerals], *, has_points: bool) -> None:
+def _note(cells: TextCells, ways: Mapping[Part, Numerals], *, has_points: bool) -> None:
     """Keep what was found, unless the dialect says it; `has_points`: of other columns."""
     found, dialect = {part: way for part, way in ways.items() if not way.is_plain}, cells.dialect
     given = {"decimal": dialect.decimal, "thousands": dialect.thousands}
@@ -185,12 +185,12 @@ def _note(cells: Cells, ways: Mapping[Part, Numerals], *, has_points: bool) -> N
     cells.database.note(cells.raw.origin.files[0], words, **said)
 
 
-def _n_filled(cells: Cells, part: Part) -> int:
+def _n_filled(cells: TextCells, part: Part) -> int:
     counts = cells.counts[part]
     return cells.n_rows - counts["empty"] - counts["gap"]
 
 
-def _fitting(cells: Cells, part: Part, ways: Sequence[Numerals]) -> list[Numerals]:
+def _fitting(cells: TextCells, part: Part, ways: Sequence[Numerals]) -> list[Numerals]:
     """The ways that all of a column's cells may be written in."""
     if not ways:
         return []
@@ -208,7 +208,7 @@ def _is_meant(
 
 
 def _settle(
-    cells: Cells, ways: dict[Part, Numerals], doubtful: Sequence[Part], plain: Sequence[Part]
+    cells: TextCells, ways: dict[Part, Numerals], doubtful: Sequence[Part], plain: Sequence[Part]
 ) -> bool:
     """Read columns such as 1,234 as the others of the file; DataError where these do not say.
 
@@ -244,7 +244,7 @@ def _settle(
     return has_points
 
 
-def _label_type(cells: Cells, part: Part, known: Any) -> pa.DataType:
+def _label_type(cells: TextCells, part: Part, known: Any) -> pa.DataType:
     """The type of labels: that of the known ones, if all can be read so, or what they look like."""
     kind = None if known is None else np.asarray(np.asarray(known).tolist()).dtype.kind
     if kind in (None, "b") and cells.all_are(part, "empty", "boolean"):
@@ -257,7 +257,7 @@ def _label_type(cells: Cells, part: Part, known: Any) -> pa.DataType:
     return TEXT
 
 
-def _as_numbers(cells: Cells, x: str, way: Numerals) -> SqlColumn:
+def _as_numbers(cells: TextCells, x: str, way: Numerals) -> SqlColumn:
     if way.is_plain:
         return _as(x, NUMBER)
     filled = f"NOT {IN_GAPS.format(x=x)}"

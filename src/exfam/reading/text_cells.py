@@ -78,7 +78,7 @@ def cells_of_header(name: str, path: Path, delimiter: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class TextCells:
     """The text of all cells, not read but as SQL, and what was counted of each column."""
 
     database: Database
@@ -125,7 +125,9 @@ class Cells:
         return -1 if row is None else row, count
 
 
-def read_cells(database: Database, files: Files, header: Header, parts: Sequence[Part]) -> Cells:
+def read_cells(
+    database: Database, files: Files, header: Header, parts: Sequence[Part]
+) -> TextCells:
     """The cells of the columns that `parts` name, and what they look like."""
 
     def counts() -> Iterator[int]:
@@ -147,7 +149,7 @@ def read_cells(database: Database, files: Files, header: Header, parts: Sequence
     starts = range(0, len(found), len(COUNTS))
     counted = [dict(zip(COUNTS, found[start:], strict=False)) for start in starts]
     held = dict(zip(parts, counted, strict=True))
-    return Cells(database, paths, header, raw, n_rows, held)
+    return TextCells(database, paths, header, raw, n_rows, held)
 
 
 def _scan(paths: Sequence[Path], header: Header, *, nulls: Sequence[str] = ()) -> str:

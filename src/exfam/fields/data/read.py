@@ -12,7 +12,7 @@ from pyarrow import types
 
 from exfam.checks import DataError, shown
 from exfam.columns.columns import Columns
-from exfam.columns.dialect import BY_LOOKING, Dialect
+from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Names, Part
 from exfam.columns.rules import is_moment, is_real, is_text
 from exfam.dates import parse_dates
@@ -86,9 +86,10 @@ def read_field(
     array([False,  True])
     """
     names: Any = {"time": time, "site": site, "coordinates": coordinates, "value": value}
-    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
-    how: Any = {"metric": metric, "sites": sites, "dialect": dialect}
-    return read_field_with_facts(data, covariates=covariates, **names, **how)[0]
+    how: Any = {"encoding": encoding, "decimal": decimal, "thousands": thousands}
+    how |= {"date_format": date_format, "missing": missing, "sheet": sheet}
+    how |= {"covariates": covariates, "metric": metric, "sites": sites}
+    return read_field_with_facts(data, **names, **how)[0]
 
 
 def read_field_with_facts(
@@ -100,10 +101,16 @@ def read_field_with_facts(
     value: str,
     covariates: Names = None,
     metric: str = "haversine",
+    missing: Any = None,
     sites: Any = None,
-    dialect: Dialect = BY_LOOKING,
+    encoding: str | None = None,
+    decimal: str | None = None,
+    thousands: str | None = None,
+    date_format: str | None = None,
+    sheet: str | None = None,
 ) -> tuple[Groups, FieldFacts]:
     """As `read_field`, and what the field holds and lacks."""
+    dialect = Dialect(encoding, decimal, thousands, date_format, missing, sheet)
     check_metric(metric)
     check_names(time=time, site=site, coordinates=coordinates, value=value)
     check_distinct({"covariates": listed(covariates)})
