@@ -40,7 +40,7 @@ from exfam.tables.data import Cells
 _DF_OF_BASE = 5.0
 # Views of training that linear predictors, and the second forest, are fitted to.
 _LINEAR_VIEWS, _TREE_VIEWS, _MASKED_VIEWS = 2, 3, 3
-_FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 100
+_FEWEST_ROWS, _FEWEST_ROWS_OF_TREES = 4, 50
 _SPREADS_BETWEEN = 2.56
 # Nats by which logarithms have to be better: of their Student's t there is no mean.
 _WORTH_A_SCALE = 0.02
