@@ -238,7 +238,7 @@ def test_numbers_have_the_unit_of_their_response():
     ]
     one, other = (model.predict(NEW) for model in models)
     # Splits that are nearly as good as another may differ, by the last digits of a response.
-    near = 0.01 * np.std(y)
+    near = 0.03 * np.std(y)
     np.testing.assert_allclose(one, (other + 3.0) / 1e-6, rtol=0, atol=near)
     first, second = (
         model.log_scores(FRAME, s * y + t)
