@@ -17,6 +17,7 @@ import pyarrow.parquet
 
 from exfam.checks import ExfamError
 from exfam.cli.writable import check_output_file
+from exfam.columns.results import arrow_column
 from exfam.files import write_atomically
 from exfam.training.ranks import is_main_rank
 
@@ -80,14 +81,6 @@ def beside(columns: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
             name += "_"
         together[name] = column
     return together
-
-
-def arrow_column(labels: np.ndarray) -> pa.Array:
-    """Labels as Arrow holds them; as text if they are of several types."""
-    try:
-        return pa.array(labels.tolist() if labels.dtype == object else labels)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([None if label is None else str(label) for label in labels.tolist()])
 
 
 def stacked(pieces: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -9,9 +9,10 @@ import pyarrow as pa
 from jaxtyping import Int64
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column, number_of
+from exfam.cli.output import number_of
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.parts import FrameColumns, UnknownLabels, warn_unknown
+from exfam.columns.results import arrow_column
 from exfam.efa.inputs import read_group_inputs
 from exfam.groups import Groups
 from exfam.reading.database import ReadingFacts, ReadingOptions

@@ -238,7 +238,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         groups = self._inputs(X).groups
         in_gaps = self.direction == "bidirectional" and self._has_positions
         fitted = self.members_, self.schema_
-        return recommend(*fitted, groups, self.vocabulary_, k=k, in_gaps=in_gaps)
+        return recommend(*fitted, groups, self.vocabulary_, k=k, in_gaps=in_gaps).like(X)
 
     def complements(self, item: Any, *, k: int = 10) -> Relations:
         """Items that `item` makes more likely, and that make it more likely, in nats."""

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import ExfamError, UnknownItemError, check_whole, shown
+from exfam.columns.results import PlottedResult
 from exfam.efa.blanks import append_blank, gaps_of, insert_blank, typical_rows
 from exfam.estimator.evaluate import item_probabilities, log_probs, top_items, top_of_means
 from exfam.estimator.schema import Schema
@@ -22,8 +23,8 @@ MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
 N_GAPS, MAX_NUMBERS = 32, 4_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class Recommendations:
+@dataclass(frozen=True, eq=False, repr=False)
+class Recommendations(PlottedResult):
     """The most probable items of each group, best first.
 
     With hard support, items that the group has come last, with probability 0, if `k` asks for more
@@ -33,6 +34,8 @@ class Recommendations:
     groups: np.ndarray
     items: np.ndarray
     probabilities: Float[np.ndarray, "groups k"]
+
+    picture = "recommendation_bars"
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `group`, `rank` (from 1), `item`, `probability`; items of probability > 0."""
@@ -47,13 +50,23 @@ class Recommendations:
         return {name: column[possible] for name, column in columns.items()}
 
 
-@dataclass(frozen=True, eq=False)
-class Relations:
+@dataclass(frozen=True, eq=False, repr=False)
+class Relations(PlottedResult):
     """Items related to one, the strongest first; `strength` is in nats or a correlation."""
 
     item: Any
     items: np.ndarray
     strength: Float[np.ndarray, "k"]
+
+    picture = "relation_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `item`, `strength`."""
+        return {"item": self.items, "strength": self.strength}
+
+    def headline(self) -> str:
+        """Of which item, and how many."""
+        return f"Relations of {self.item!r}: {len(self.items)} items, the strongest first"
 
 
 def recommend(

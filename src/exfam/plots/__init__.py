@@ -1,4 +1,8 @@
-"""Pictures: one function a figure, each returning a `matplotlib.figure.Figure` to show or save."""
+"""Pictures: one function for each, which returns a `matplotlib.figure.Figure` to show or save.
+
+Notebooks show it by themselves, and its `axes` can be adjusted. With `ax`, a picture is drawn in
+the place of axes of your own, and nothing is returned: your figure shows it, once.
+"""
 
 from exfam.plots.attention import attention_map, layer_map, position_matrices
 from exfam.plots.communities import association_map, known_curves
@@ -13,6 +17,7 @@ from exfam.plots.distributions import (
 )
 from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.item_map import item_map
+from exfam.plots.results import recommendation_bars, relation_bars
 from exfam.plots.rows import expert_bars, interval_rows, means_by_case, result_bars
 from exfam.plots.style import INK
 
@@ -37,6 +42,8 @@ __all__ = [
     "means_by_case",
     "missing_curves",
     "position_matrices",
+    "recommendation_bars",
+    "relation_bars",
     "reliability_diagram",
     "result_bars",
     "site_attention_map",

@@ -8,7 +8,6 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm, LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.efa.explain import Explanation
@@ -23,8 +22,12 @@ _MANY_COLUMNS = 10
 
 
 def attention_map(
-    explanation: Explanation, *, part: str | None = None, heads: str = "each"
-) -> Figure:
+    explanation: Explanation,
+    *,
+    part: str | None = None,
+    heads: str = "each",
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Attention weights of one group: a panel for each layer and head, a row for each center.
 
     `part`: "items" or "values"; the first that the model has unless given. Weights are in [0, 1]
@@ -44,7 +47,7 @@ def attention_map(
         weights = weights.mean(axis=1, keepdims=True)
     n_layers, n_heads, n_centers, n_columns = weights.shape
     figure = style.make_figure(
-        width=2.2 + n_heads * _panel(n_columns), height=1.4 + n_layers * _panel(n_centers)
+        width=2.2 + n_heads * _panel(n_columns), height=1.4 + n_layers * _panel(n_centers), ax=ax
     )
     panels = figure.subplots(n_layers, n_heads, squeeze=False, sharex=True, sharey=True)
     norm = BoundaryNorm(_LEVELS, style.SHADES.N)
@@ -61,10 +64,16 @@ def attention_map(
     bar.set_label("attention weight", color=style.INK)
     figure.supxlabel("context", color=style.INK, fontsize=11)
     figure.supylabel("element given its context", color=style.INK, fontsize=11)
-    return figure
+    return style.drawn(figure, ax)
 
 
-def layer_map(explanation: Explanation, *, part: str, layer: int) -> Figure:
+def layer_map(
+    explanation: Explanation,
+    *,
+    part: str,
+    layer: int,
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Attention weights of one layer, averaged over its heads; columns have the rows' numbers.
 
     The column ∅ is that of "(nothing)", ? that of "(mask)", the hidden element itself. The darkest
@@ -82,7 +91,7 @@ def layer_map(explanation: Explanation, *, part: str, layer: int) -> Figure:
     of_layers = explanation.weights[part].mean(axis=1)
     weights = of_layers[layer - 1]
     n_centers, n_columns = weights.shape
-    figure, axes = style.one_panel(width=4.6, height=1.0 + 0.24 * n_centers)
+    figure, axes = style.one_panel(width=4.6, height=1.0 + 0.24 * n_centers, ax=ax)
     largest = max(float(of_layers[..., :n_centers].max()), 1e-6)
     norm = Normalize(0.0, largest)
     axes.pcolormesh(weights, cmap=style.SHADES, norm=norm, edgecolor="face", lw=0.3)
@@ -100,12 +109,16 @@ def layer_map(explanation: Explanation, *, part: str, layer: int) -> Figure:
     bar.ax.set_yticks([0.0, largest], ["0", f"{largest:.2f}"])
     bar.ax.tick_params(length=0)
     axes.set_xlabel("number of the context element")
-    return figure
+    return style.drawn(figure, ax)
 
 
 def position_matrices(
-    matrices: Mapping[str, Float[np.ndarray, "_ _"]], *, columns: int = 4, panel: float = 2.0
-) -> Figure:
+    matrices: Mapping[str, Float[np.ndarray, "_ _"]],
+    *,
+    columns: int = 4,
+    panel: float = 2.0,
+    ax: Axes | None = None,
+) -> style.Drawn:
     """A heat map of each matrix of attention between positions, all shades on one scale.
 
     Titles have the locality and the symmetry, of both kinds: with and without min-max.
@@ -129,7 +142,9 @@ def position_matrices(
     titles = [f"{style.drawable(name)}\n{_in_words(rows)}" for name, rows in matrices.items()]
     n_columns = min(columns, len(matrices))
     n_rows = -(-len(matrices) // n_columns)
-    figure = style.make_figure(width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55))
+    figure = style.make_figure(
+        width=1.4 + n_columns * panel, height=0.6 + n_rows * (panel + 0.55), ax=ax
+    )
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
     norm = Normalize(0.0, max(float(matrix.max()) for matrix in matrices.values()))
     for axes, title, matrix in zip(grid.flat, titles, matrices.values(), strict=False):
@@ -143,7 +158,7 @@ def position_matrices(
     )
     figure.supxlabel("position attended to", color=style.INK, fontsize=10)
     figure.supylabel("position", color=style.INK, fontsize=10)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def _in_words(matrix: Float[np.ndarray, "query key"]) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from exfam.plots import style
@@ -23,7 +23,8 @@ def association_map(
     species: Sequence[str],
     *,
     clear: Bool[np.ndarray, "species species"] | None = None,
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """A matrix of dots: blue where two species occur together, orange where they avoid each other.
 
     Species that go together stand together. The larger a dot, the stronger the correlation.
@@ -40,7 +41,7 @@ def association_map(
     style.check_as_many("species", len(species), n, of="rows")
     order = _together(correlation)
     width = 2.6 + 0.26 * n
-    figure, axes = style.one_panel(width=width + 0.8, height=width - 0.6)
+    figure, axes = style.one_panel(width=width + 0.8, height=width - 0.6, ax=ax)
     limit = max(float(np.abs(correlation - np.diag(np.diag(correlation))).max()), 0.05)
     norm = Normalize(-limit, limit)
     row, column = (index.ravel() for index in np.indices((n, n)))
@@ -62,12 +63,15 @@ def association_map(
     style.color_bar(ScalarMappable(norm, _BOTH_WAYS), axes, shrink=0.6).set_label(
         "correlation beyond covariates"
     )
-    return figure
+    return style.drawn(figure, ax)
 
 
 def known_curves(
-    scores: Mapping[str, Mapping[float, float]], *, metric: str = "nats a species and site"
-) -> Figure:
+    scores: Mapping[str, Mapping[float, float]],
+    *,
+    metric: str = "nats a species and site",
+    ax: Axes | None = None,
+) -> style.Drawn:
     """A score of each model by the share of the other species that is known.
 
     `scores`: by model, then by share
@@ -76,7 +80,7 @@ def known_curves(
     >>> figure.axes[0].get_xlabel()
     'other species known'
     """
-    figure, axes = style.one_panel(width=6.4, height=3.6)
+    figure, axes = style.one_panel(width=6.4, height=3.6, ax=ax)
     for number, (name, by_share) in enumerate(scores.items()):
         line, color = style.line_of(number)
         axes.plot(
@@ -86,7 +90,7 @@ def known_curves(
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     axes.grid(axis="y", color=style.MUTED, alpha=0.3)
     style.legend_beside(axes)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def _together(correlation: Float[np.ndarray, "species species"]) -> np.ndarray:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from exfam.checks import ExfamError
@@ -23,7 +22,8 @@ def conditional_band(
     *,
     x: str = "",
     y: str = "",
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Predicted numbers with their intervals, along another number or for labels given.
 
     `x`, `y`: names of the two columns. Raises ExfamError unless there is one of each a point.
@@ -34,7 +34,7 @@ def conditional_band(
     'price'
     """
     style.check_as_many("center", len(center), len(given), of="points")
-    figure, axes = style.one_panel(width=_WIDTH, height=_HEIGHT)
+    figure, axes = style.one_panel(width=_WIDTH, height=_HEIGHT, ax=ax)
     at = _points(axes, given)
     if isinstance(given, np.ndarray):
         axes.fill_between(at, low, high, color=style.COLORS[0], alpha=0.2, lw=0)
@@ -42,7 +42,8 @@ def conditional_band(
     else:
         axes.vlines(at, low, high, color=style.COLORS[0], lw=5, alpha=0.3)
         axes.plot(at, center, "o", color=style.COLORS[0], ms=6)
-    return _named(figure, axes, x, y)
+    _named(axes, x, y)
+    return style.drawn(figure, ax)
 
 
 def conditional_shares(
@@ -52,7 +53,8 @@ def conditional_shares(
     *,
     x: str = "",
     y: str = "",
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Predicted probabilities of labels, along a number or for labels given; a line for each.
 
     Raises ExfamError for more labels than there are colors, five, or another number of them.
@@ -67,7 +69,7 @@ def conditional_shares(
             f"{len(labels)} names for {probability.shape[1]}. Draw the most frequent ones."
         )
     style.check_as_many("probability", len(probability), len(given), of="points")
-    figure, axes = style.one_panel(width=_WIDTH, height=_HEIGHT)
+    figure, axes = style.one_panel(width=_WIDTH, height=_HEIGHT, ax=ax)
     at = _points(axes, given)
     line = "-" if isinstance(given, np.ndarray) else "o"
     for k in range(len(labels)):
@@ -80,7 +82,8 @@ def conditional_shares(
     most = max(4, 40 // len(labels))
     for text, label in zip(legend.get_texts(), labels, strict=True):
         style.write_name(text, style.shortened(label, most=most))
-    return _named(figure, axes, x, f"probability of {y}" if y else "probability")
+    _named(axes, x, f"probability of {y}" if y else "probability")
+    return style.drawn(figure, ax)
 
 
 def _points(axes: Axes, given: Sequence[str] | np.ndarray) -> np.ndarray:
@@ -102,7 +105,6 @@ def _points(axes: Axes, given: Sequence[str] | np.ndarray) -> np.ndarray:
     return at
 
 
-def _named(figure: Figure, axes: Axes, x: str, y: str) -> Figure:
+def _named(axes: Axes, x: str, y: str) -> None:
     style.write_name(axes.xaxis.label, style.shortened(x, most=50))
     style.write_name(axes.yaxis.label, style.shortened(y, most=34))
-    return figure

@@ -5,17 +5,29 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from exfam.checks import ExfamError
-from exfam.plots.style import COLORS, MUTED, legend_above, legend_beside, line_of, one_panel
+from exfam.plots.style import (
+    COLORS,
+    MUTED,
+    Drawn,
+    drawn,
+    legend_above,
+    legend_beside,
+    line_of,
+    one_panel,
+)
 from exfam.training.history import History
 
 
 def learning_curve(
-    history: History, *, references: Mapping[str, float] | None = None, width: float = 7.0
-) -> Figure:
+    history: History,
+    *,
+    references: Mapping[str, float] | None = None,
+    width: float = 7.0,
+    ax: Axes | None = None,
+) -> Drawn:
     """Training and validation loss by epoch, in nats per element; a ring marks the epoch kept.
 
     `references`: label -> loss, drawn as dashed lines, such as the best possible one. `width` is in
@@ -28,7 +40,7 @@ def learning_curve(
     """
     if not len(history):
         raise ExfamError("`history` must hold at least one epoch to draw, got none.")
-    figure, axes = one_panel(width=width, height=1.4 + 0.34 * width)
+    figure, axes = one_panel(width=width, height=1.4 + 0.34 * width, ax=ax)
     rows = history.to_dict()
     curves = {"training": rows["train_nats"], "validation": rows["validation_nats"]}
     for (name, curve), color in zip(curves.items(), (COLORS[1], COLORS[0]), strict=True):
@@ -43,7 +55,7 @@ def learning_curve(
     axes.set(xlabel="epoch", ylabel="loss (nats per element)")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     legend_above(axes)
-    return figure
+    return drawn(figure, ax)
 
 
 def missing_curves(
@@ -52,7 +64,8 @@ def missing_curves(
     *,
     metric: str,
     references: Mapping[str, float] | None = None,
-) -> Figure:
+    ax: Axes | None = None,
+) -> Drawn:
     """A score of each model by the share of cells that were hidden from it, in [0, 1].
 
     `scores`: by model; NaN where there is none
@@ -72,7 +85,7 @@ def missing_curves(
     if not scores:
         raise ExfamError("`scores` must hold at least one model to draw, got none.")
     order = np.argsort(shares)
-    figure, axes = one_panel(width=8.0, height=4.0)
+    figure, axes = one_panel(width=8.0, height=4.0, ax=ax)
     for number, (name, values) in enumerate(scores.items()):
         if len(values) != len(shares):
             raise ExfamError(
@@ -84,7 +97,7 @@ def missing_curves(
     legend_beside(axes)
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     axes.set(xlabel="share of cells hidden", ylabel=metric)
-    return figure
+    return drawn(figure, ax)
 
 
 def _draw_references(axes: Axes, references: Mapping[str, float] | None) -> None:

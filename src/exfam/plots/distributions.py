@@ -7,7 +7,7 @@ right and values independent.
 import numpy as np
 from jaxtyping import Float, Num
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import FigureBase
 from matplotlib.ticker import (
     FixedFormatter,
     FixedLocator,
@@ -18,7 +18,7 @@ from matplotlib.ticker import (
 )
 
 from exfam.checks import DataError
-from exfam.plots.style import COLORS, INK, MUTED, legend_above, one_panel
+from exfam.plots.style import COLORS, INK, MUTED, Drawn, drawn, legend_above, one_panel
 from exfam.scores.calibration import IntegralShares, Reliability
 
 _TICKS = {1.0: "100 %", 0.1: "10 %", 0.01: "1 %", 1e-3: "0.1 %", 1e-4: "0.01 %", 1e-5: "0.001 %"}
@@ -32,7 +32,13 @@ _WIDTH = 4.6
 _TAIL = 0.005
 
 
-def histogram(value: Num[np.ndarray, "values"], *, label: str, of: str = "elements") -> Figure:
+def histogram(
+    value: Num[np.ndarray, "values"],
+    *,
+    label: str,
+    of: str = "elements",
+    ax: Axes | None = None,
+) -> Drawn:
     """Counts of values: a bar for each whole number where these are few, else for each range.
 
     `label` is of the values, `of` says what is counted. Where values go far beyond their 99 % in
@@ -46,7 +52,7 @@ def histogram(value: Num[np.ndarray, "values"], *, label: str, of: str = "elemen
     value = value[np.isfinite(value)]
     if not len(value):
         raise DataError("`value` must hold at least one finite value, got none.")
-    figure, axes = one_panel(width=_WIDTH, height=2.5)
+    figure, axes = one_panel(width=_WIDTH, height=2.5, ax=ax)
     low, high = value.min(), value.max()
     whole = bool((value == np.round(value)).all())
     if whole and high - low < _MOST_BARS:
@@ -62,7 +68,7 @@ def histogram(value: Num[np.ndarray, "values"], *, label: str, of: str = "elemen
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", color=MUTED, alpha=0.3)
     axes.set_axisbelow(True)
-    return figure
+    return drawn(figure, ax)
 
 
 def _ranges(axes: Axes, value: np.ndarray, *, whole: bool) -> str:
@@ -82,7 +88,11 @@ def _ranges(axes: Axes, value: np.ndarray, *, whole: bool) -> str:
     return f" ({beyond:,} beyond the axis)" if beyond else ""
 
 
-def coverage_curve(integral: Float[np.ndarray, "rows"]) -> Figure:
+def coverage_curve(
+    integral: Float[np.ndarray, "rows"],
+    *,
+    ax: Axes | None = None,
+) -> Drawn:
     """Share of values inside the central interval of every level; on the line if calibrated.
 
     `integral` is that of `exfam.scores.calibration.probability_integral`, in [0, 1]. Above the line
@@ -97,7 +107,7 @@ def coverage_curve(integral: Float[np.ndarray, "rows"]) -> Figure:
     # A value lies in the central intervals of this level and above.
     least = np.sort(np.abs(2 * integral - 1))
     level = np.linspace(0.0, 1.0, 201)
-    figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH)
+    figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH, ax=ax)
     axes.grid(color=MUTED, alpha=0.3)
     spread = 1.96 * np.sqrt(level * (1 - level) / n)
     low, high = np.maximum(level - spread, 0.0), np.minimum(level + spread, 1.0)
@@ -115,10 +125,14 @@ def coverage_curve(integral: Float[np.ndarray, "rows"]) -> Figure:
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.set(xlim=(0, 1.08), ylim=(0, 1.04), aspect="equal")
-    return _finished(figure, axes, "level of the central interval", "share of values inside")
+    return _finished(figure, axes, ax, "level of the central interval", "share of values inside")
 
 
-def integral_histogram(integral: Float[np.ndarray, "rows"]) -> Figure:
+def integral_histogram(
+    integral: Float[np.ndarray, "rows"],
+    *,
+    ax: Axes | None = None,
+) -> Drawn:
     """Share of values in each twentieth of their predicted distributions; flat if these are right.
 
     `integral` is that of `exfam.scores.calibration.probability_integral`. Raises DataError without
@@ -131,10 +145,14 @@ def integral_histogram(integral: Float[np.ndarray, "rows"]) -> Figure:
     n, even = _n_rows(integral), 1 / _N_BARS
     count, _ = np.histogram(integral, bins=_N_BARS, range=(0.0, 1.0))
     spread = np.full(_N_BARS, np.sqrt(even * (1 - even) / n))
-    return integral_bars(IntegralShares(count / n, spread, n))
+    return integral_bars(IntegralShares(count / n, spread, n), ax=ax)
 
 
-def integral_bars(shares: IntegralShares) -> Figure:
+def integral_bars(
+    shares: IntegralShares,
+    *,
+    ax: Axes | None = None,
+) -> Drawn:
     """Share of values in equal parts of their predicted distributions; flat if these are right.
 
     As `integral_histogram`, of `exfam.scores.calibration.integral_shares`, which divides whole
@@ -144,7 +162,7 @@ def integral_bars(shares: IntegralShares) -> Figure:
     >>> integral_bars(shares).axes[0].get_ylabel()
     'share of values'
     """
-    figure, axes = one_panel(width=_WIDTH, height=2.6)
+    figure, axes = one_panel(width=_WIDTH, height=2.6, ax=ax)
     even = 1 / len(shares.share)
     edges = even * np.arange(len(shares.share))
     axes.bar(edges, shares.share, width=0.94 * even, align="edge", color=COLORS[0], alpha=0.85)
@@ -156,10 +174,14 @@ def integral_bars(shares: IntegralShares) -> Figure:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
     axes.yaxis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10]))
     axes.tick_params(axis="y", length=0)
-    return _finished(figure, axes, "predicted probability of a value this low", "share of values")
+    return _finished(
+        figure, axes, ax, "predicted probability of a value this low", "share of values"
+    )
 
 
-def reliability_diagram(reliability: Reliability, *, of: str = "item") -> Figure:
+def reliability_diagram(
+    reliability: Reliability, *, of: str = "item", ax: Axes | None = None
+) -> Drawn:
     """How often items came true, by the probability given to them; on the line if calibrated.
 
     Both axes are logarithmic. Bins with less than 5 expected hits are not drawn; `of` says what is
@@ -177,7 +199,7 @@ def reliability_diagram(reliability: Reliability, *, of: str = "item") -> Figure
     expected, seen = reliability.predicted[kept] / pairs, reliability.observed[kept] / pairs
     spread = 1.96 * np.sqrt(reliability.variance[kept]) / pairs
     floor = 0.5 * min(expected.min(), seen[seen > 0].min(initial=1.0))
-    figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH)
+    figure, axes = one_panel(width=_WIDTH, height=0.86 * _WIDTH, ax=ax)
     axes.grid(color=MUTED, alpha=0.3)
     axes.set(xscale="log", yscale="log")
     axes.plot([floor, 1.0], [floor, 1.0], color=COLORS[1], lw=1.5, label="if calibrated")
@@ -191,7 +213,7 @@ def reliability_diagram(reliability: Reliability, *, of: str = "item") -> Figure
         axis.set_minor_locator(NullLocator())
     axes.set(xlim=(floor, 1.1), ylim=(floor, 1.1))
     return _finished(
-        figure, axes, f"predicted probability of one {of}", f"how often it was that {of}"
+        figure, axes, ax, f"predicted probability of one {of}", f"how often it was that {of}"
     )
 
 
@@ -201,7 +223,7 @@ def _n_rows(integral: Float[np.ndarray, "rows"]) -> int:
     return len(integral)
 
 
-def _finished(figure: Figure, axes: Axes, x: str, y: str) -> Figure:
+def _finished(figure: FigureBase, axes: Axes, ax: Axes | None, x: str, y: str) -> Drawn:
     axes.set(xlabel=x, ylabel=y)
     legend_above(axes)
-    return figure
+    return drawn(figure, ax)

@@ -45,7 +45,8 @@ def field_map(
     unit: str = "",
     metric: str = "haversine",
     style: str | None = None,
-) -> Figure:
+    ax: Axes | None = None,
+) -> shared.Drawn:
     """Two maps: predictive means and their standard deviations. Rings mark what was observed.
 
     `observed`: coordinates of the sites whose values were seen, if any
@@ -64,7 +65,7 @@ def field_map(
     shared.check_as_many("sd", len(sd), len(points), of="places")
     chosen = style or ("surface" if len(points) > _MOST_DOTS else "sites")
     check_choice("style", chosen, ["sites", "surface"])
-    figure, panels = _maps(points, metric, shape=(1, 2), width=9.6)
+    figure, panels = _maps(points, metric, shape=(1, 2), width=9.6, ax=ax)
     shown = {"predictive mean": (mean, _WARMTH), "standard deviation": (sd, shared.SHADES)}
     for axes, (name, (value, colors)) in zip(panels[0], shown.items(), strict=True):
         norm = _norm(value)
@@ -82,7 +83,7 @@ def field_map(
             )  # fmt: skip
         _color_bar(axes, colors, norm, f"{name} ({unit})" if unit else name)
     shared.legend_above(panels[0, 0])
-    return figure
+    return shared.drawn(figure, ax)
 
 
 def crps_by_site(
@@ -93,7 +94,8 @@ def crps_by_site(
     unit: str = "",
     metric: str = "haversine",
     n_labels: int = 6,
-) -> Figure:
+    ax: Axes | None = None,
+) -> shared.Drawn:
     """A map of scores, lower being better: the worst sites have the largest circles, and names.
 
     `crps`: mean continuous ranked probability score of each site, or any other error >= 0
@@ -109,7 +111,7 @@ def crps_by_site(
     points = _on_plane(coordinates, metric)
     shared.check_as_many("crps", len(crps), len(points), of="places")
     shared.check_as_many("labels", len(labels), len(points), of="places")
-    figure, panels = _maps(points, metric, shape=(1, 1), width=7.0)
+    figure, panels = _maps(points, metric, shape=(1, 1), width=7.0, ax=ax)
     norm, axes = _norm(crps), panels[0, 0]
     worst = np.argsort(-crps, kind="stable")
     area = 24.0 + 120.0 * np.asarray(norm(crps))
@@ -118,7 +120,7 @@ def crps_by_site(
     names = [f"{shared.shortened(labels[i], most=28)} {crps[i]:.2f}" for i in worst[:n_labels]]
     shared.fix_layout(figure)
     place_names(axes, points[worst], names, np.sqrt(area[worst]) / 2)
-    return figure
+    return shared.drawn(figure, ax)
 
 
 def site_attention_map(
@@ -129,7 +131,8 @@ def site_attention_map(
     names: Sequence[str] | None = None,
     heads: str = "mean",
     metric: str = "haversine",
-) -> Figure:
+    ax: Axes | None = None,
+) -> shared.Drawn:
     """What one site attends to: a panel for each map that it sees, its own at the right.
 
     Areas of circles and widths of lines grow with the weights, shown as percentages of all that
@@ -158,7 +161,7 @@ def site_attention_map(
         raise ExfamError(f"`site` must be a row of `coordinates`, below {len(points)}, got {site}.")
     rows = weights.mean(axis=0, keepdims=True) if heads == "mean" else weights
     shape = rows.shape[:2]
-    figure, panels = _maps(points, metric, shape=shape, width=5.2 * shape[1] + 0.6)
+    figure, panels = _maps(points, metric, shape=shape, width=5.2 * shape[1] + 0.6, ax=ax)
     largest = max(float(rows.max()), 1e-6)
     for (head, column), axes in np.ndenumerate(panels):
         back = shape[1] - 1 - column
@@ -181,7 +184,7 @@ def site_attention_map(
             for i in _heaviest(of_map, largest, most=_MOST_NAMES)
         ]
         place_names(axes, points[order], texts, np.sqrt(_areas(of_map[order], largest)) / 2)
-    return figure
+    return shared.drawn(figure, ax)
 
 
 def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -> Points:
@@ -204,8 +207,8 @@ def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -
 
 
 def _maps(
-    points: Points, metric: str, *, shape: tuple[int, int], width: float
-) -> tuple[Figure, np.ndarray]:
+    points: Points, metric: str, *, shape: tuple[int, int], width: float, ax: Axes | None
+) -> tuple[shared.Drawn, np.ndarray]:
     """Panels with room around the points, as high as the area needs, labels at the outer ones."""
     is_globe = metric == "haversine"
     low, high = points.min(axis=0), points.max(axis=0)
@@ -214,8 +217,9 @@ def _maps(
     stretch = 1 / max(float(shrunk), 0.05)
     ratio = float(np.clip(stretch * span[1] / span[0], 0.2, 2.5))
     height = shape[0] * (ratio * (width / shape[1] - 0.8) + 0.6) + 0.9
-    figure = shared.make_figure(width=width, height=height)
-    figure.set_layout_engine("compressed")
+    figure = shared.make_figure(width=width, height=height, ax=ax)
+    if isinstance(figure, Figure):
+        figure.set_layout_engine("compressed")
     panels = figure.subplots(*shape, squeeze=False, sharex=True, sharey=True)
     xlim, ylim = np.stack([low - _MARGIN * span, high + _MARGIN * span], axis=1)
     for axes in panels.flat:

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from exfam.plots import style
 
@@ -28,7 +27,8 @@ def item_map(
     labels: Sequence[str] = ("", ""),
     width: float = 9.0,
     height: float = 6.0,
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Items as dots in a plane; those named first keep their names where names would overlap.
 
     `weight`: areas of the dots, such as how often items occur; all alike unless given
@@ -41,7 +41,7 @@ def item_map(
     3
     """
     style.check_as_many("names", len(names), len(points), of="points")
-    figure, axes = style.one_panel(width=width, height=height)
+    figure, axes = style.one_panel(width=width, height=height, ax=ax)
     axes.spines[["left", "bottom"]].set_alpha(0.35)
     axes.set(xticks=[], yticks=[], xlabel=labels[0], ylabel=labels[1])
     area = np.full(len(points), 14.0)
@@ -56,7 +56,7 @@ def item_map(
         axes.set_ylim(low[1] - margin[1], high[1] + margin[1])
     style.fix_layout(figure)
     place_names(axes, points, names, np.sqrt(area) / 2)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def place_names(

@@ -6,7 +6,6 @@ from itertools import cycle
 import numpy as np
 from jaxtyping import Float, Shaped
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from exfam.checks import ExfamError
@@ -23,7 +22,8 @@ def result_bars(
     metric: str,
     spread: Float[np.ndarray, "results"] | None = None,
     paper: Float[np.ndarray, "results"] | None = None,
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Horizontal bars of one metric with their figures, from the top in the order given.
 
     `spread`: half-lengths of error bars, such as standard deviations over seeds.
@@ -35,7 +35,7 @@ def result_bars(
     'MSE'
     """
     style.check_as_many("labels", len(labels), len(values), of="values")
-    figure, axes = style.one_panel(width=7.0, height=1.4 + 0.34 * len(values))
+    figure, axes = style.one_panel(width=7.0, height=1.4 + 0.34 * len(values), ax=ax)
     rows = np.arange(len(values))
     axes.barh(rows, values, height=0.62, color=style.COLORS[0], alpha=0.85)
     ends = values if spread is None else values + spread
@@ -49,12 +49,16 @@ def result_bars(
     limits = min(0.0, 1.12 * values.min()), 1.12 * max(0.0, ends.max())
     axes.set(xlim=limits, xlabel=metric)
     style.legend_above(axes)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def interval_rows(
-    labels: Sequence[str], intervals: Float[np.ndarray, "rows 3"], *, metric: str
-) -> Figure:
+    labels: Sequence[str],
+    intervals: Float[np.ndarray, "rows 3"],
+    *,
+    metric: str,
+    ax: Axes | None = None,
+) -> style.Drawn:
     """A row for each difference: a dot at its mean, a line over its interval, zero drawn upright.
 
     `intervals` are low end, mean and high end of each. Raises ExfamError unless there is one label
@@ -65,7 +69,7 @@ def interval_rows(
     [0.2]
     """
     style.check_as_many("labels", len(labels), len(intervals), of="intervals")
-    figure, axes = style.one_panel(width=4.6, height=1.0 + 0.34 * len(labels))
+    figure, axes = style.one_panel(width=4.6, height=1.0 + 0.34 * len(labels), ax=ax)
     rows = np.arange(len(labels))
     low, mean, high = intervals.T
     axes.axvline(0.0, color=style.INK, lw=1)
@@ -76,7 +80,7 @@ def interval_rows(
     axes.grid(axis="x", color=style.MUTED, alpha=0.3)
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.set_xlabel(metric)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def means_by_case(
@@ -85,7 +89,8 @@ def means_by_case(
     true: Float[np.ndarray, "elements"],
     case: Shaped[np.ndarray, "elements"],
     unit: str = "",
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Predicted means beside true ones, a row a case: dot the average, bar 5 % to 95 %.
 
     `predicted`: name of a model -> its means. `unit` is written at the axis of values.
@@ -101,7 +106,8 @@ def means_by_case(
     cases = list(dict.fromkeys(case.tolist()))
     here = [case == name for name in cases]
     rows = np.arange(len(cases))
-    figure, axes = style.one_panel(width=7.0, height=1.4 + 0.17 * len(cases) * (1 + len(predicted)))
+    height = 1.4 + 0.17 * len(cases) * (1 + len(predicted))
+    figure, axes = style.one_panel(width=7.0, height=height, ax=ax)
     spread = 0.16 * (len(predicted) - 1)
     offsets = np.linspace(-spread, spread, len(predicted))
     for (name, mean), offset, color in zip(
@@ -118,7 +124,7 @@ def means_by_case(
     axes.set_xlabel("mean" + (f" ({unit})" if unit else ""))
     axes.grid(axis="x", color=style.MUTED, alpha=0.3)
     style.legend_above(axes)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def expert_bars(
@@ -127,7 +133,8 @@ def expert_bars(
     parts: Float[np.ndarray, "_ outputs"],
     *,
     outputs: Sequence[str],
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """The experts of one row, largest weight first: their weights, what each adds to the outputs.
 
     `cells`: a name of each, such as "age = 7"
@@ -154,7 +161,7 @@ def expert_bars(
             f"for {parts.shape[1]}. Draw those that matter."
         )
     order = np.argsort(-weights, kind="stable")
-    figure = style.make_figure(width=9.6, height=1.6 + 0.5 * len(cells))
+    figure = style.make_figure(width=9.6, height=1.6 + 0.5 * len(cells), ax=ax)
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.6), sharey=True)
     rows = np.arange(len(cells))
     style.plain_axes(left).barh(rows, weights[order], height=0.6, color=style.MUTED)
@@ -163,7 +170,7 @@ def expert_bars(
     left.set(xlim=(0, 1.25 * max(float(weights.max()), 1e-3)), xlabel="weight")
     centered = parts - parts.mean(axis=1, keepdims=True) if len(outputs) > 1 else parts
     _draw_parts(style.plain_axes(right), centered[order], outputs)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def _draw_parts(

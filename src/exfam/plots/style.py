@@ -6,6 +6,8 @@ colors that read on light and dark.
 
 import unicodedata
 from collections.abc import Sequence
+from io import BytesIO
+from typing import Any
 from urllib.parse import quote
 
 import numpy as np
@@ -15,12 +17,15 @@ from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.ft2font import FT2Font
 from matplotlib.text import Text
 
 from exfam.checks import ExfamError
+
+# A new figure, or None where axes were given; "Any" spares callers to ask which.
+Drawn = Figure | Any
 
 INK = "#24292f"
 ON_DATA = "#10151c"
@@ -41,21 +46,56 @@ def check_as_many(name: str, got: int, expected: int, *, of: str) -> None:
         raise ExfamError(f"`{name}` must be one for each of {expected} {of}, got {got}.")
 
 
-def make_figure(*, width: float, height: float) -> Figure:
-    """An empty figure that makes room for its labels."""
-    return Figure(figsize=(width, height), layout="constrained")
+class NotebookFigure(Figure):
+    """A figure that notebooks show by themselves, whether pyplot is imported or not."""
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Twice as many dots as it takes place, for sharp screens."""
+        content = BytesIO()
+        self.savefig(content, format="png", dpi=2 * self.dpi)
+        width, height = (round(side * self.dpi) for side in self.get_size_inches())
+        return content.getvalue(), {"width": width, "height": height}
 
 
-def one_panel(*, width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure of one plain panel."""
+def make_figure(*, width: float, height: float, ax: Axes | None = None) -> Drawn:
+    """An empty figure that makes room for its labels; with `ax`, a figure in the place of these.
+
+    Raises ExfamError for axes outside a grid, which have no place to share.
+    """
+    if ax is None:
+        return NotebookFigure(figsize=(width, height), layout="constrained")
+    place = ax.get_subplotspec()
+    if place is None:
+        raise ExfamError(
+            "`ax` must be axes of a grid, such as those of plt.subplots(), for a picture of "
+            "several panels. Leave `ax` out for a figure of its own."
+        )
+    ax.set_axis_off()
+    return ax.figure.add_subfigure(place)
+
+
+def one_panel(*, width: float, height: float, ax: Axes | None = None) -> tuple[Drawn, Axes]:
+    """A figure of one plain panel; with `ax`, these axes made plain and their figure."""
+    if ax is not None:
+        return ax.figure, plain_axes(ax)
     figure = make_figure(width=width, height=height)
     return figure, plain_axes(figure.subplots())
 
 
-def fix_layout(figure: Figure) -> None:
-    """Make the layout final: names are placed where it left the dots."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+def drawn(figure: FigureBase, ax: Axes | None) -> Drawn:
+    """What a picture returns: the new figure, or None where the axes were given.
+
+    A notebook that shows the figure of these axes shows it once then.
+    """
+    return figure if ax is None else None
+
+
+def fix_layout(figure: FigureBase) -> None:
+    """Make the layout of our own figure final: names are placed where it left the dots."""
+    whole = figure.get_figure(root=True)
+    whole.draw_without_rendering()
+    if isinstance(whole, NotebookFigure):
+        whole.set_layout_engine("none")
 
 
 def plain_axes(axes: Axes) -> Axes:

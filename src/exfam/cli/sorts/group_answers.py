@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError, check_choice
-from exfam.cli.output import arrow_column, beside, names_by_label, stacked
+from exfam.cli.output import beside, names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sources import file_rows
+from exfam.columns.results import arrow_column
 from exfam.groups import Groups
 
 # As many columns as a file of rows can bear.

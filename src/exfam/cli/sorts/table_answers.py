@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from exfam.checks import ExfamError
-from exfam.cli.output import arrow_column, names_by_label, stacked
+from exfam.cli.output import names_by_label, stacked
 from exfam.cli.sorts.base import Answer
 from exfam.cli.sorts.table_parts import contributions_by_row, output_names
 from exfam.cli.tables.files import errors_of_files
 from exfam.cli.tables.scores import cells_of, chosen_columns
+from exfam.columns.results import arrow_column
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.column_scores import decision_rules
