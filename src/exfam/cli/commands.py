@@ -52,6 +52,7 @@ COMMANDS = {
             "simulate ratings, fit, print what was found, write a model and a page",
             "folders:DEMO",
         ),
+        ("doctor", "what a bug report needs: versions, machine and a self-test", "doctor:DOCTOR"),
     )
 }
 
