@@ -3,7 +3,7 @@
 usage: python blocks.py FILE..., in such an environment. The README's blocks run one by one, a page
 of the guide from top to bottom as one script. A page or block that needs more says so in the text
 above it, "This page needs pandas (`pip install pandas`)", also with "The rest of this page" or
-"This block", and is left out where that is not installed.
+"This block", and is left out where that is not installed, as is a page without its data.
 """
 
 import importlib.metadata
@@ -16,22 +16,22 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-# Blocks that Sphinx executes are of the language {code-cell}, with options above their code.
-BLOCK = re.compile(r"^```(\{code-cell\} ?)?(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-OPTIONS = re.compile(r"(---\n.*?^---\n|(:[^\n]*\n)+)", re.MULTILINE | re.DOTALL)
-PYTHON = ("python", "ipython3", "ipython", "python3")
+BLOCK = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# Files in the folder of EXFAM_DATA that a page reads, named in a comment at its top.
+DATA = re.compile(r"\A<!-- needs: (.+?) -->\n")
 NEEDS = re.compile(
     r"\b(This page|The rest of this page|This block)\s+needs\s[^.]{1,80}?"
     r"\(`pip\s+install\s+([^`]+)`\)",
     re.IGNORECASE | re.DOTALL,
 )
+FILE = "the data "
 # How long fits of the documents go on makes their numbers, which nobody looks at here.
 EPOCHS = re.compile(r'\b((?:max_epochs|epochs)"?(?:=|: ))\d+')
 
 
 @dataclass(frozen=True)
 class Block:
-    """Code of a document, the number of lines above it, and the packages that it needs."""
+    """Code of a document, the number of lines above it, and the packages and files it needs."""
 
     line: int
     code: str
@@ -44,22 +44,21 @@ class Block:
 
 def blocks(text: str, *languages: str) -> list[tuple[int, str]]:
     """Line and content of every fenced block in one of the languages."""
-    found = []
-    for match in BLOCK.finditer(text):
-        if match[2] in languages:
-            options = OPTIONS.match(match[3]) if match[1] else None
-            start = match.start(3) + (options.end() if options else 0)
-            found.append((text.count("\n", 0, start), text[start : match.end(3)]))
-    return found
+    return [
+        (text.count("\n", 0, match.start(2)), match[2])
+        for match in BLOCK.finditer(text)
+        if match[1] in languages
+    ]
 
 
 def python_blocks(text: str) -> list[Block]:
     """All Python of a page, with what each block needs by the sentences above it."""
     lines = text.splitlines(keepends=True)
     result: list[Block] = []
-    page: list[str] = []
+    data = DATA.match(text)
+    page = [f"{FILE}{name}" for name in data[1].split()] if data else []
     above = 0
-    for line, code in blocks(text, *PYTHON):
+    for line, code in blocks(text, "python"):
         alone: list[str] = []
         for scope, names in NEEDS.findall("".join(lines[above:line])):
             (alone if scope.lower() == "this block" else page).extend(names.split())
@@ -69,28 +68,31 @@ def python_blocks(text: str) -> list[Block]:
 
 
 def absent(names: tuple[str, ...]) -> list[str]:
-    """Those of the names after `pip install` that are not installed, or not in full."""
+    """Those of what blocks need that are not there, or not in full."""
     return [name for name in names if not all(map(_installed, _packages(name.strip("\"'"))))]
 
 
-def _packages(name: str) -> list[str]:
-    """The distributions of a name: one, or those of an extra of ours."""
-    extra = re.fullmatch(r"(?:exfam|\.)\[(\w+)\]", name)
-    if extra is None:
-        return [name.replace("./", "exfam-")]
-    wanted = importlib.metadata.requires("exfam") or []
-    marked = [
-        text for text in wanted if re.search(rf"extra == ['\"]{re.escape(extra[1])}['\"]", text)
-    ]
-    return [re.split(r"[^\w.-]", text)[0] for text in marked]
-
-
 def _installed(name: str) -> bool:
+    if name.startswith(FILE):
+        folder = os.environ.get("EXFAM_DATA")
+        return bool(folder) and (Path(folder) / name.removeprefix(FILE)).exists()
     try:
         importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
         return False
     return True
+
+
+def _packages(name: str) -> list[str]:
+    """What a name stands for: itself, or the distributions of an extra of ours."""
+    extra = re.fullmatch(r"(?:exfam|\.)\[(\w+)\]", name)
+    if extra is None:
+        return [re.sub(r"^\./", "exfam-", name)]
+    wanted = importlib.metadata.requires("exfam") or []
+    marked = [
+        text for text in wanted if re.search(rf"extra == ['\"]{re.escape(extra[1])}['\"]", text)
+    ]
+    return [re.split(r"[^\w.-]", text)[0] for text in marked]
 
 
 def run_file(path: Path) -> list[str]:

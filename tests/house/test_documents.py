@@ -94,8 +94,7 @@ This block needs polars (`pip install polars`):
 first
 ```
 
-```{code-cell} python
-:tags: [hide-input]
+```python
 second
 ```
 
@@ -108,10 +107,19 @@ third = fit(max_epochs=90)
 """
     first, second, third = python_blocks(text)
     assert (first.needs, second.needs) == (("polars",), ())
-    assert (second.line, second.code) == (9, "second\n")
+    assert (second.line, second.code) == (8, "second\n")
     assert third.needs == ("nothing", '"exfam[hf]"', "./studies")
     assert absent(third.needs) == ["nothing"]
-    third.compiled(README).co_consts.index(2)
+    assert 2 in third.compiled(README).co_consts
+
+
+def test_pages_say_which_data_they_read(tmp_path, monkeypatch):
+    (block,) = python_blocks("<!-- needs: a.csv b.csv -->\n# Title\n\n```python\nfirst\n```\n")
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    (tmp_path / "a.csv").touch()
+    assert absent(block.needs) == ["the data b.csv"]
+    (tmp_path / "b.csv").touch()
+    assert absent(block.needs) == []
 
 
 @pytest.mark.parametrize("path", [*DOCUMENTS, ROOT / "CHANGELOG.md"], ids=shown)

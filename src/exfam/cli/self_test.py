@@ -21,7 +21,7 @@ _LOADED = ("torch", "numba", "scipy", "sklearn", "pyarrow", "duckdb", "safetenso
 
 
 @dataclass(frozen=True)
-class Step:
+class SelfTestStep:
     """One thing that must work; `state` is what the steps before it left, and `remedy` says what
     to do where it fails."""
 
@@ -43,10 +43,10 @@ class MismatchError(AssertionError):
     """Something ran, and its result is wrong."""
 
 
-def self_test(steps: "tuple[Step, ...] | None" = None) -> SelfTest:
+def self_test(steps: "tuple[SelfTestStep, ...] | None" = None) -> SelfTest:
     """Do one step after the other in a folder of their own, until one fails.
 
-    >>> self_test((Step("count", lambda state, folder: None, "none"),)).passed
+    >>> self_test((SelfTestStep("count", lambda state, folder: None, "none"),)).passed
     ('count',)
     """
     start, passed, state = time.process_time(), [], dict[str, Any]()
@@ -68,7 +68,7 @@ def self_test(steps: "tuple[Step, ...] | None" = None) -> SelfTest:
     return SelfTest(tuple(passed), failure, time.process_time() - start)
 
 
-def _described(step: Step, error: Exception) -> tuple[str, ...]:
+def _described(step: SelfTestStep, error: Exception) -> tuple[str, ...]:
     """The step, the error, where it was raised, and what to do."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     what = textwrap.shorten(traceback.format_exception_only(error)[-1], _LONGEST)
@@ -133,10 +133,20 @@ def _draw(state: dict[str, Any], folder: Path) -> None:
 
 
 STEPS = (
-    Step("load torch and the others", _load, "Install again: pip install --force-reinstall exfam"),
-    Step("compile a loop", _compile, "Set NUMBA_CACHE_DIR to a folder that you may write to"),
-    Step("read a file", _read, "Install again: pip install --force-reinstall duckdb pyarrow"),
-    Step("fit a model", _fit, _REPORT),
-    Step("save, load and compare", _save, "Free some space, or set TMPDIR to another folder"),
-    Step("draw", _draw, "Set MPLBACKEND=agg and MPLCONFIGDIR to a folder that you may write to"),
+    SelfTestStep(
+        "load torch and the others", _load, "Install again: pip install --force-reinstall exfam"
+    ),
+    SelfTestStep(
+        "compile a loop", _compile, "Set NUMBA_CACHE_DIR to a folder that you may write to"
+    ),
+    SelfTestStep(
+        "read a file", _read, "Install again: pip install --force-reinstall duckdb pyarrow"
+    ),
+    SelfTestStep("fit a model", _fit, _REPORT),
+    SelfTestStep(
+        "save, load and compare", _save, "Free some space, or set TMPDIR to another folder"
+    ),
+    SelfTestStep(
+        "draw", _draw, "Set MPLBACKEND=agg and MPLCONFIGDIR to a folder that you may write to"
+    ),
 )
