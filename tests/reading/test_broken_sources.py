@@ -103,7 +103,7 @@ class TestFiles:
         match = "`source` must be of files of one kind, got 'a.csv' and 'b.parquet' in"
         with pytest.raises(DataError, match=match):
             read(tmp_path)
-        for name in ("c.xlsx", "d.parquet.gz"):
+        for name in ("c.docx", "d.parquet.gz"):
             (tmp_path / name).write_text("")
             with pytest.raises(DataError, match=rf"must be of files that end in \.csv.*'.*{name}"):
                 read(tmp_path / name)

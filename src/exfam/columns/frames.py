@@ -15,20 +15,24 @@ from exfam.columns.parts import Part, check_named
 from exfam.columns.rules import plain_type
 
 
-def open_frame(frame: Any, *, argument: str = "frame") -> Mapping[Any, Any]:
+def open_frame(frame: Any, *, argument: str = "frame", index: bool = True) -> Mapping[Any, Any]:
     """The columns of a pandas or polars frame, an Arrow table or a mapping, by name.
 
-    Anything else that speaks the Arrow stream protocol is read as an Arrow table.
+    Anything else that speaks the Arrow stream protocol is read as an Arrow table. A lazy frame of
+    polars is collected.
 
     `argument`: what errors call the frame (default "frame")
+    `index`: whether levels of a pandas index that have a name are columns too (default True)
     """
     if isinstance(frame, Mapping):
         return frame
+    frame = collected(frame)
     if hasattr(frame, "iloc") and hasattr(frame, "columns"):
         # pandas column by column: others of its columns may be of types unknown to Arrow.
-        return _by_name(
+        held = _by_name(
             argument, frame.columns, (frame.iloc[:, i] for i in range(len(frame.columns)))
         )
+        return _named_levels(frame.index) | held if index else held
     speaks_arrow = hasattr(frame, "__arrow_c_stream__")
     if speaks_arrow:
         _check_names(argument, [*getattr(frame, "columns", ()), getattr(frame, "name", None)])
@@ -42,6 +46,25 @@ def open_frame(frame: Any, *, argument: str = "frame") -> Mapping[Any, Any]:
             f"columns, got {type(frame).__name__}."
         )
     return _by_name(argument, table.column_names, table.columns)
+
+
+def is_lazy(frame: Any) -> bool:
+    """Whether this is a lazy frame of polars."""
+    return hasattr(frame, "collect_schema") and not hasattr(frame, "__arrow_c_stream__")
+
+
+def collected(frame: Any) -> Any:
+    """The rows of a lazy frame of polars; anything else as it is."""
+    return frame.collect() if is_lazy(frame) else frame
+
+
+def _named_levels(index: Any) -> dict[Any, Any]:
+    """The levels of a pandas index that have a name, as columns."""
+    return {
+        name: index.get_level_values(level)
+        for level, name in enumerate(index.names)
+        if name is not None
+    }
 
 
 def _check_names(argument: str, names: Iterable[Any]) -> None:
@@ -112,6 +135,8 @@ def _as_arrow(column: Any, argument: str, name: str) -> pa.Array | pa.ChunkedArr
         column = _of_plain_types(column, argument, name)
     if type(getattr(column, "dtype", None)).__name__ == "SparseDtype":  # of pandas
         column = np.asarray(column)
+    if type(getattr(column, "dtype", None)).__name__ == "PeriodDtype":  # of pandas: its start
+        column = getattr(column, "dt", column).to_timestamp()
     try:
         return pa.array(column, from_pandas=True)
     except UnicodeError as error:
@@ -159,6 +184,7 @@ def with_columns(frame: Any, columns: Mapping[str, Shaped[np.ndarray, " rows"]])
     if isinstance(frame, Mapping):
         keys = {str(key): key for key in frame}
         return {**frame, **{keys.get(name, name): column for name, column in columns.items()}}
+    frame = collected(frame)
     if hasattr(frame, "iloc"):
         return _with_columns_of_pandas(frame, columns)
     if hasattr(frame, "with_columns"):

@@ -4,7 +4,7 @@ import codecs
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from exfam.checks import DataError
@@ -44,12 +44,19 @@ class Decoded:
         return f"{self.encoding} ({self.example!r})" if self.example else self.encoding
 
 
-def text_files(database: Database, paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Files by what errors call them, unpacked and in UTF-8; notes encodings that were found."""
+def text_files(
+    database: Database, paths: Sequence[Path], *, unmarked: bool = False
+) -> list[tuple[str, Path]]:
+    """Files by what errors call them, unpacked and in UTF-8; notes encodings that were found.
+
+    `unmarked`: whether they must not begin with a byte order mark
+    """
     files = []
     for path in paths:
         plain = plain_file(path, database.folder)
         own = decoded(plain, database.folder, name=str(path), encoding=database.dialect.encoding)
+        if unmarked and _begins_with_mark(own.path):
+            own = replace(own, path=_rewritten(own.path, database.folder, str(path), "utf-8-sig"))
         if own.encoding:
             database.note(str(path), own.words, encoding=own.encoding)
         files.append((str(path), own.path))
@@ -112,6 +119,15 @@ def _as_utf8(path: Path, folder: Path, name: str, encoding: str) -> Path:
         if wrong is not None:
             raise DataError(wrong.replace("FILE", name))
         return path
+    return _rewritten(path, folder, name, encoding)
+
+
+def _begins_with_mark(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(codecs.BOM_UTF8)) == codecs.BOM_UTF8
+
+
+def _rewritten(path: Path, folder: Path, name: str, encoding: str) -> Path:
     target = folder / f"{len(list(folder.iterdir()))}-utf8-{path.name}"
     try:
         with (

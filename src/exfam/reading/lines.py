@@ -69,7 +69,9 @@ def bad_cells(path: Path, *, delimiter: str) -> str | None:
 
 
 def bad_object(path: Path) -> str | None:
-    """What is wrong with the first line of a JSON lines file that is not one object."""
+    """What is wrong with a JSON file: with its array, or the first line that is not one object."""
+    if (wrong := _bad_array(path)) != "":
+        return wrong
     with open(path, encoding="utf-8", newline="\n") as file:
         for number, line in enumerate(short_lines(file), start=1):
             if not line.strip():
@@ -86,6 +88,24 @@ def bad_object(path: Path) -> str | None:
                 got = getattr(error, "msg", str(error))
             return f"`source` must have {rule}, got {got} on line {number} of FILE."
     return None
+
+
+def _bad_array(path: Path) -> str | None:
+    """What is wrong with an array of objects; "" if the file does not begin with one."""
+    with open(path, encoding="utf-8-sig") as file:
+        if not file.read(1 << 12).lstrip().startswith("[{"):
+            return ""
+        file.seek(0)
+        rule = "an array of JSON objects"
+        try:
+            values = json.load(file, object_pairs_hook=_once)
+        except ValueError as error:
+            line = f" on line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+            return f"`source` must have {rule}, got {getattr(error, 'msg', error)}{line} of FILE."
+    odd = next((k for k, value in enumerate(values) if not isinstance(value, dict)), None)
+    if odd is None:
+        return None
+    return f"`source` must have {rule}, got a {type(values[odd]).__name__} at {odd} of FILE."
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -5,8 +5,10 @@ import glob
 import gzip
 import os
 import shutil
+import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,12 +19,18 @@ KINDS = {
     ".csv": "csv",
     ".tsv": "csv",
     ".txt": "csv",
+    ".json": "json",
     ".jsonl": "json",
     ".ndjson": "json",
     ".parquet": "parquet",
     ".pq": "parquet",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
 }
-ENDINGS = ".csv, .tsv, .txt, .jsonl, .ndjson (all of them also with .gz), .parquet or .pq"
+ENDINGS = (
+    ".csv, .tsv, .txt, .json, .jsonl, .ndjson (all of them also with .gz or in .zip), .xlsx, "
+    ".parquet or .pq"
+)
 # In letters; DuckDB reads no longer lines of CSV files, nor objects of JSON lines files.
 LONGEST_LINE = 1 << 24
 
@@ -30,15 +38,17 @@ LONGEST_LINE = 1 << 24
 def find_files(source: str | os.PathLike[str]) -> tuple[str, list[Path]]:
     """The files that a path, a folder (sorted by name) or a pattern (sorted) means, and their kind.
 
-    It is "csv", "json" or "parquet". Hidden files and those that begin with an underscore do not
-    count.
+    It is "csv", "json", "excel" or "parquet". Hidden files and those that begin with an underscore
+    do not count.
     """
     paths = named_files(source)
     kinds = []
     for path in paths:
         name = path.name.lower()
-        kind = KINDS.get(os.path.splitext(name.removesuffix(".gz"))[1])
-        if kind is None or (kind == "parquet" and name.endswith(".gz")):
+        is_packed = name.endswith((".gz", ".zip"))
+        inside = _member(path).lower() if name.endswith(".zip") else name.removesuffix(".gz")
+        kind = KINDS.get(os.path.splitext(inside)[1])
+        if kind is None or (kind in ("parquet", "excel") and is_packed):
             raise DataError(
                 f"`source` must be of files that end in {ENDINGS}, got {str(path)!r}. Rename or "
                 "convert it, or pass a glob such as 'folder/*.csv'."
@@ -105,25 +115,59 @@ def _in_folder(folder: Path, *, below: bool) -> Iterator[Path]:
             yield from _in_folder(entry, below=True)
 
 
+def _member(path: Path) -> str:
+    """The name of the one file in a zip file; those of macOS and hidden ones do not count."""
+    with _whole(path), zipfile.ZipFile(path) as packed:
+        names = [
+            name
+            for name in packed.namelist()
+            if not name.endswith("/") and not Path(name).name.startswith(".")
+            if not name.startswith("__MACOSX/")
+        ]
+    if len(names) != 1:
+        raise DataError(
+            f"`source` must hold one file in a zip file, got {len(names)} in {path}. Unpack it, "
+            "and pass the folder or one of its files."
+        )
+    return names[0]
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Within it, an error of unpacking is a DataError."""
+    try:
+        yield
+    except (gzip.BadGzipFile, EOFError, zlib.error, zipfile.BadZipFile, RuntimeError) as error:
+        # RuntimeError: a password; NotImplementedError: a way to pack that Python has not.
+        kind = "zip" if path.suffix.lower() == ".zip" else "gzip"
+        raise DataError(
+            f"`source` must be a whole {kind} file, got {path}: {error}. Download or pack it again."
+        ) from error
+
+
 def plain_file(path: Path, folder: Path) -> Path:
-    """The file itself, or what gzip packed in it, written into `folder`.
+    """The file itself, or what gzip or zip packed in it, written into `folder`.
 
     DuckDB would read packed files too, but it does not compare their checksums.
     """
-    if path.suffix.lower() != ".gz":
+    if path.suffix.lower() not in (".gz", ".zip"):
         return path
+    opener = None
+    if path.suffix.lower() == ".zip":
+        name = _member(path)
+
+        def opener(stored: Any) -> Any:
+            return zipfile.ZipFile(stored).open(name)
+
     target = folder / f"{len(list(folder.iterdir()))}-{path.stem}"
     try:
         with (
+            _whole(path),
             open(path, "rb") as stored,
-            unpacking(path, stored) as packed,
+            unpacking(path, stored, opener=opener) as packed,
             open(target, "wb") as plain,
         ):
             shutil.copyfileobj(packed, plain, 1 << 20)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(
-            f"`source` must be a whole gzip file, got {path}: {error}. Download or pack it again."
-        ) from error
     except OSError as error:
         raise DataError(
             f"`TMPDIR` must name a folder with room for what is packed in {path}, got {error}."

@@ -31,10 +31,13 @@ from exfam.reading.database import (
 )
 from exfam.reading.delimited import open_delimited
 from exfam.reading.encodings import text_files
+from exfam.reading.excel import excel_names, read_excel
 from exfam.reading.paths import find_files
 from exfam.reading.queries import open_duckdb_query, open_remote_query, query_names
 from exfam.reading.text_cells import header_names
 from exfam.reading.typed_files import key_names, open_json_lines, open_parquet, schema_names
+
+_NO_FILE = Origin()
 
 
 def read(
@@ -65,9 +68,11 @@ def read(
     As `Groups.from_frame`, for sources that may be larger than memory: DuckDB sorts them, on disk
     where memory is short, and only the columns of Groups are held.
 
-    `source`: a path of a CSV, TSV or JSON lines file (.csv, .tsv, .txt, .jsonl, .ndjson; each also
-        packed, with .gz), or of a Parquet file; a folder of files of one kind, read in the order
-        of their names; a glob; a pandas or polars frame, an Arrow table or a mapping of columns;
+    `source`: a path of a CSV, TSV or JSON file (.csv, .tsv, .txt, .json with an array of objects,
+        .jsonl or .ndjson with one a line; each also packed, with .gz or alone in a .zip), of an
+        Excel file (.xlsx, with the extra excel) or of a Parquet file; a folder of files of one
+        kind, read in the order of their names; a glob; a pandas or polars frame, lazy too, an
+        Arrow table or a mapping of columns;
         or a query: DuckDB's SQL if it begins with SELECT, WITH or FROM, otherwise, as a query or
         the name of a table, in `database`
     `group`, `order`, `item`, `value`, `attributes`, `group_attributes`, `position`: names of
@@ -270,14 +275,22 @@ def open_source(
         return open_parquet(paths, parts)
     if kind == "json":
         return open_json_lines(database, paths, parts)
+    if kind == "excel":
+        sheets = read_excel(database, paths, parts)
+        return _open_frame(database, sheets.columns, parts, vocabulary, origin=sheets.origin)
     return open_delimited(database, paths, parts, vocabulary)
 
 
 def _open_frame(
-    database: Database, frame: Any, parts: Sequence[Part], known: Mapping[str, Any]
+    database: Database,
+    frame: Any,
+    parts: Sequence[Part],
+    known: Mapping[str, Any],
+    *,
+    origin: Origin = _NO_FILE,
 ) -> Table:
     """A frame as a table that DuckDB scans in place."""
-    opened = Columns.of_frame(frame, parts)
+    opened = Columns(Columns.of_frame(frame, parts).arrays, origin)
     columns, held = {}, {"row": pa.array(np.arange(opened.n_rows))}
     for k, (part, array) in enumerate(opened.arrays.items()):
         if opened.n_rows and broken_rule(part, array.type, known):
@@ -287,7 +300,7 @@ def _open_frame(
             array = array.view(pa.int32() if array.type.bit_width == 32 else pa.int64())
         held[f"c{k}"] = array
     database.con.register("frame", pa.table(held))
-    return Table("frame", columns, Origin())
+    return Table("frame", columns, origin)
 
 
 def source_names(database: Database, source: str) -> tuple[list[str], bool]:
@@ -300,6 +313,8 @@ def source_names(database: Database, source: str) -> tuple[list[str], bool]:
     kind, paths = find_files(source)
     if kind == "parquet":
         return schema_names(paths[0]), True
+    if kind == "excel":
+        return excel_names(database, paths[0]), True
     paths = paths if kind == "json" else paths[:1]
     plain = text_files(database, paths)
     if kind == "json":

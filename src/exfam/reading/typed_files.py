@@ -75,7 +75,7 @@ def _parquet_file(path: Path) -> pq.ParquetFile:
 
 def open_json_lines(database: Database, paths: Sequence[Path], parts: Sequence[Part]) -> Table:
     """JSON lines files as one table; a key that a line lacks is a missing value."""
-    files = text_files(database, paths)
+    files = text_files(database, paths, unmarked=True)
     seen: dict[str, str] = {}
     for part in parts:
         # DuckDB, which ignores upper and lower case, would mix up two names.
@@ -102,27 +102,50 @@ def _raw(database: Database, files: Files, parts: Sequence[Part]) -> Table:
     names = list(dict.fromkeys(part.name for part in parts))
 
     def counts() -> Iterator[int]:
-        for _, path in files:
-            yield database.row(f"SELECT count(*) FROM {_scan([path], names)}")[0]
+        for file in files:
+            yield database.row(f"SELECT count(*) FROM {_scan([file], names)}")[0]
 
-    scan = _scan([path for _, path in files], names)
+    scan = _scan(files, names)
     aliases = ", ".join(f"c{k}" for k in range(len(names)))
     columns = {part: SqlColumn(f"c{names.index(part.name)}", pa.large_string()) for part in parts}
     relation = f"(SELECT *, row_number() OVER () - 1 AS row FROM {scan} AS t({aliases}))"
     return Table(relation, columns, Origin([name for name, _ in files], counts))
 
 
-def _scan(paths: Sequence[Path], names: Sequence[str]) -> str:
+def _format(files: Files) -> str:
+    """What DuckDB calls an array of objects, or an object a line. Raises DataError for both."""
+    formats = {name: _begins_array(path) for name, path in files}
+    if len(set(formats.values())) > 1:
+        (first, is_array), *others = formats.items()
+        other = next(name for name, own in others if own != is_array)
+        raise DataError(
+            f"`source` must be of JSON files of one form, got an array in one of {first} and "
+            f"{other}, and an object a line in the other. Convert one."
+        )
+    return "array" if any(formats.values()) else "newline_delimited"
+
+
+def _begins_array(path: Path) -> bool:
+    """Whether a file begins with a bracket and then an object, an end or nothing but a line's."""
+    with open(path, encoding="utf-8-sig") as file:
+        head = file.read(1 << 12).split()
+    text = "".join(head[:2])[:2]
+    return text[:1] == "[" and text[1:] in ("", "{", "]")
+
+
+def _scan(files: Files, names: Sequence[str]) -> str:
     columns = ", ".join(f"{literal(name)}: 'JSON'" for name in names)
     return (
-        f"read_json({scanned(paths)}, format = 'newline_delimited', records = true, "
+        f"read_json({scanned([path for _, path in files])}, format = '{_format(files)}', "
+        "records = true, "
         f"columns = {{{columns}}})"
     )
 
 
 def key_names(database: Database, files: Files) -> list[str]:
     """The keys of all lines, in the order in which they first appear; `files` are (name, path)."""
-    objects = f"read_ndjson_objects({scanned([path for _, path in files])})"
+    paths = scanned([path for _, path in files])
+    objects = f"read_json_objects({paths}, format = '{_format(files)}')"
     lines = f"(SELECT json_keys(json) AS keys, row_number() OVER () AS line FROM {objects})"
     keys = f"(SELECT unnest(keys) AS k, unnest(range(len(keys))) AS nth, line FROM {lines})"
     with explained(lambda error: refused(error, files, bad_object, kind="JSON lines")):

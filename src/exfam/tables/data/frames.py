@@ -11,7 +11,7 @@ from pyarrow import types
 
 from exfam.checks import DataError
 from exfam.columns.columns import Columns
-from exfam.columns.frames import open_frame, with_columns
+from exfam.columns.frames import collected, is_lazy, open_frame, with_columns
 from exfam.columns.parts import Part
 from exfam.columns.rules import FINITE, exact_rule, is_moment, is_number, is_text
 from exfam.tables.data.schema import label_array
@@ -139,7 +139,8 @@ def _unreadable(name: str, kind: str) -> DataError:
 
 def has_names(X: Any) -> bool:
     """Whether the columns of one table have names."""
-    return isinstance(X, Mapping) or hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__")
+    is_frame = hasattr(X, "iloc") or hasattr(X, "__arrow_c_stream__") or is_lazy(X)
+    return is_frame or isinstance(X, Mapping)
 
 
 def read_table(X: Any) -> RawTable:
@@ -148,6 +149,7 @@ def read_table(X: Any) -> RawTable:
     A pandas or polars frame, an Arrow table, a mapping of columns, or what numpy reads as a
     2-dimensional array, whose columns are "x0", "x1", …
     """
+    X = collected(X)
     if hasattr(X, "tocsr") or hasattr(X, "tocsc"):
         raise DataError(
             f"`X` must be dense, got a sparse matrix, {type(X).__name__}. Pass X.toarray()."
@@ -206,7 +208,7 @@ def _of_frame(X: Any) -> dict[str, RawColumn]:
         enums = {name: kind for name, kind in schema.items() if type(kind).__name__ == "Enum"}
         orders = {name: kind.categories.to_list() for name, kind in enums.items()}
     columns: dict[str, RawColumn] = {}
-    for key, held in open_frame(X, argument="X").items():
+    for key, held in open_frame(X, argument="X", index=False).items():
         name = str(key)  # of pandas, names may be numbers
         if isinstance(held, str) or not hasattr(held, "__len__") or getattr(held, "ndim", 1) != 1:
             raise DataError(
