@@ -10,6 +10,7 @@ baskets = [rng.permutation(meals[number % 2])[:3].tolist() for number in range(2
 
 model = EFA(group="receipt", item="product", progress=False).fit(baskets)
 best = model.recommend(["bread", "jam"], k=3)
-print(best.items, best.probabilities.round(2))
+print(best)
+best.plot().savefig("next.png")
 alone = Marginal(group="receipt", item="product").fit(baskets)
 print(f"{model.score(baskets):.2f} nats per product; {alone.score(baskets):.2f} by popularity")
