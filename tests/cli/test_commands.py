@@ -119,7 +119,7 @@ def test_help_loads_nothing_heavy():
     code = """
 import sys
 from exfam.cli import main
-for line in ("--help", "reproduce --list", "reproduce --help", "fit --help",
+for line in ("--help", "doctor --help", "reproduce --list", "reproduce --help", "fit --help",
              "fit --model table-classifier --help", "fit --model latent-factor --print_config"):
     heavy = {"torch", "sklearn", "scipy", "pandas", "matplotlib", "duckdb"}
     heavy |= {"pyarrow", "rich", "yaml"} if line == "--help" else set()
