@@ -4,10 +4,10 @@ from pathlib import Path
 
 from exfam.checks import DataError
 from exfam.cli.errors import reworded
-from exfam.reading.public_sets import word_pairs, word_questions
-from exfam.reading.public_sets.published import find_file
+from exfam.reading.public_sets import word_pairs
 from exfam.reading.public_sets.word_pairs import WordPairs, read_word_pairs
 from exfam.reading.public_sets.word_questions import WordQuestions, read_word_questions
+from exfam.reading.public_sets.word_sets import published_word_sets
 from exfam.reading.streams import opened
 
 _ENDINGS = (".txt", ".csv", ".tsv")
@@ -15,18 +15,7 @@ _ENDINGS = (".txt", ".csv", ".tsv")
 
 def found_sets() -> tuple[list[WordPairs | WordQuestions], list[str]]:
     """The published sets that are on this machine, and the names of the others."""
-    sets: list[WordPairs | WordQuestions] = []
-    missing = []
-    # Each file of a source is of one set, in the same order.
-    for names, source, read in (
-        (word_pairs.PAIR_SETS, word_pairs.SOURCE, word_pairs.word_pairs),
-        (word_questions.QUESTION_SETS, word_questions.SOURCE, word_questions.word_questions),
-    ):
-        for name, file in zip(names, source.md5, strict=True):
-            if find_file(file) is None:
-                missing.append(name)
-            else:
-                sets.append(read(name))
+    sets, missing = published_word_sets()
     if not sets:
         raise DataError(
             "Test sets of words must be in EXFAM_DATA's folder or the user's cache, got none. "

@@ -8,6 +8,7 @@ from exfam.vectors.evaluation import (
     AnalogyScore,
     SimilarityScore,
     evaluate_analogies,
+    evaluate_nearest,
     evaluate_similarity,
 )
 from exfam.vectors.word_vectors import Neighbor, WordVectors
@@ -19,5 +20,6 @@ __all__ = [
     "SimilarityScore",
     "WordVectors",
     "evaluate_analogies",
+    "evaluate_nearest",
     "evaluate_similarity",
 ]

@@ -9,7 +9,13 @@ from jaxtyping import Bool, Float, Float64, Int64
 from exfam.checks import check_choice, check_positive
 from exfam.reading.public_sets.word_pairs import WordPairs
 from exfam.reading.public_sets.word_questions import WordQuestions
-from exfam.vectors.neighbors import ANALOGY_RULES, analogy_answers, row_slices, unit_rows
+from exfam.vectors.neighbors import (
+    ANALOGY_RULES,
+    analogy_answers,
+    nearest_rows,
+    row_slices,
+    unit_rows,
+)
 from exfam.vectors.word_vectors import WordVectors
 
 # Pairs of words whose cosines are taken at once.
@@ -133,6 +139,50 @@ def evaluate_analogies(
     best = analogy_answers(vectors.matrix(of)[:among], rows[covered, :3], rule=rule, k=1).rows
     # Of three words or fewer none is left to be the answer.
     correct[covered] = (best == rows[covered, 3:]).any(axis=1) if best.shape[1] else False
+    return _report(questions, rule, covered, correct)
+
+
+def evaluate_nearest(
+    vectors: WordVectors,
+    questions: WordQuestions,
+    *,
+    of: str = "center",
+    among: int | None = None,
+) -> AnalogyReport:
+    """How many questions the word nearest to c answers, whatever a and b are: a rival of rules.
+
+    Questions are covered, and answers looked for, as in `evaluate_analogies`.
+    Source: Linzen (2016), "only-b".
+
+    >>> plane = np.array([[1, 0], [0, 1], [1, 1], [-1, 1]], dtype=np.float32)
+    >>> vectors = WordVectors(("one", "two", "three", "four"), plane)
+    >>> questions = WordQuestions("x", (("one", "three", "two", "four"),), ("x",), {})
+    >>> evaluate_nearest(vectors, questions).total.n_correct
+    1
+    """
+    if among is not None:
+        check_positive("among", among)
+    rows = known_rows(vectors, questions.questions, of=of, among=among)
+    covered: Bool[np.ndarray, "questions"] = np.all(rows >= 0, axis=1)
+    correct = np.zeros(len(questions), dtype=bool)
+    third, index = np.unique(rows[covered, 2], return_inverse=True)
+    matrix = vectors.matrix(of)[:among]
+    # Two of the nearest may be a and b.
+    near = nearest_rows(matrix[third], matrix, k=3, excluded=third[:, None]).rows[index]
+    allowed = (near != rows[covered, :1]) & (near != rows[covered, 1:2])
+    first = np.where(allowed.any(axis=1), allowed.argmax(axis=1), 0) if near.shape[1] else None
+    if first is not None:
+        best = near[np.arange(len(near)), first]
+        correct[covered] = allowed.any(axis=1) & (best == rows[covered, 3])
+    return _report(questions, "nearest", covered, correct)
+
+
+def _report(
+    questions: WordQuestions,
+    rule: str,
+    covered: Bool[np.ndarray, "questions"],
+    correct: Bool[np.ndarray, "questions"],
+) -> AnalogyReport:
     scores, categories = [], np.array(questions.categories)
     for name in dict.fromkeys(questions.categories):
         own = categories == name
