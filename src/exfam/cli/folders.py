@@ -28,11 +28,13 @@ _COLUMNS = ("group", "order", "item", "value", "attributes", "group_attributes",
 _OF_FOLDERS = """The folder holds the columns read, sorted and encoded. It may stand wherever a file
 of data can, is opened at once, and may be larger than memory. `exfam fit FOLDER` needs no
 column names."""
+_AS_TYPED = {"`data`": "`DATA`", "`source`": "`DATA`", "`train`": "`--train`", "`model`": "`MODEL`"}
 _OF_PAGES = """One HTML file that needs nothing else: no scripts, nothing loaded from elsewhere.
 Without DATA it is about the model alone. First it says how good the model is, beside what,
 what attention adds, and what to be careful about. Scores stand beside cheap baselines, which
 are fitted on --train, or on half of the groups or rows of DATA, which are then not scored.
-Of a table, --train is also what DATA are compared with: which columns have moved."""
+Of a table, --train is also what DATA are compared with: which columns have moved.
+MODEL may be a file of word vectors too, and DATA of a model of words is a text to score."""
 
 
 def _prepare(chosen: Any) -> None:
@@ -130,14 +132,18 @@ def _history(history: Any) -> dict[str, Any]:
 
 def _report(chosen: Any) -> None:
     from exfam.cli.output import note
-    from exfam.cli.sorts import sort_of
+    from exfam.cli.sorts import sort_named, sort_of
     from exfam.cli.sources import open_model
+    from exfam.cli.vectors import vectors_in_file
     from exfam.report.model_report import write_report
 
     path = Path(chosen.output)
     check_output_file(path)
-    model = open_model(chosen)
-    sort = sort_of(model, "report", chosen)
+    if Path(chosen.model).is_file():
+        model, sort = vectors_in_file(chosen.model), sort_named("text")
+    else:
+        model = open_model(chosen)
+        sort = sort_of(model, "report", chosen)
     read: dict[str, Any] = {"data": None, "train": None}
     lines = []
     for name in read:
@@ -146,8 +152,9 @@ def _report(chosen: Any) -> None:
             read[name] = sort.reported(held)
             lines.append(description)
     options = {name: getattr(chosen, name) for name in ("title", "baselines", "seed")}
-    write_report(model, read["data"], path=path, train=read["train"], **options)
-    note(*lines, f"written to {path}")
+    with reworded(_AS_TYPED):
+        write_report(model, read["data"], path=path, train=read["train"], **options)
+    note(*filter(None, lines), f"written to {path}")
 
 
 def _demo(chosen: Any) -> None:

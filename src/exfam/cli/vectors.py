@@ -84,6 +84,14 @@ def _opened(chosen: Any) -> Any:
         return WordVectors(*model_vectors(path))
 
 
+def vectors_in_file(path: str) -> Any:
+    """The `WordVectors` of a file that is named where a saved model may be."""
+    from exfam.vectors import WordVectors
+
+    with reworded({"`path`": "`MODEL`"}):
+        return WordVectors.load(path)
+
+
 def _neighbors(chosen: Any) -> dict[str, list[Any]]:
     found = _opened(chosen).neighbors(list(dict.fromkeys(chosen.words)), k=chosen.k, of=chosen.of)
     pairs = [(word, near) for word, all_near in found.items() for near in all_near]

@@ -20,6 +20,7 @@ from exfam.plots.item_map import item_map
 from exfam.plots.results import recommendation_bars, relation_bars
 from exfam.plots.rows import expert_bars, interval_rows, means_by_case, result_bars
 from exfam.plots.style import INK
+from exfam.plots.word_vectors import length_by_frequency, spectrum_curves
 
 __all__ = [
     "INK",
@@ -39,6 +40,7 @@ __all__ = [
     "known_curves",
     "layer_map",
     "learning_curve",
+    "length_by_frequency",
     "means_by_case",
     "missing_curves",
     "position_matrices",
@@ -47,4 +49,5 @@ __all__ = [
     "reliability_diagram",
     "result_bars",
     "site_attention_map",
+    "spectrum_curves",
 ]

@@ -12,7 +12,7 @@ from exfam.cli.sorts.base import Answer, PlannedFit, Sort, sizes
 _SAMPLED = ("skip-gram", "cbow")
 _OF_ROWS = "It is of rows. Take a file of text."
 _WORDS = dict.fromkeys(("`source`", "`X`", "`path`"), "`CORPUS`") | {"`folder`": "`checkpoint`"}
-_COMMANDS = ("predict", "explain", "recommend", "report")
+_COMMANDS = ("predict", "explain", "recommend")
 
 
 def _read(model: Any, chosen: Any, *, file: str) -> tuple[str, str]:
@@ -72,5 +72,7 @@ SENTENCES = Sort(
     read=_read,
     facts=_facts,
     answers={},
-    instead=dict.fromkeys(("score", *_COMMANDS), "Use its `predict` in Python: exfam.load(MODEL)."),
+    instead=dict.fromkeys(
+        ("score", "report", *_COMMANDS), "Use its `predict` in Python: exfam.load(MODEL)."
+    ),
 )

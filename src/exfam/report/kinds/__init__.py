@@ -16,6 +16,8 @@ from exfam.report.contents import ReportContent, ReportRequest
 BUILDERS = {
     "groups": "groups:group_report",
     "tables": "tables:table_report",
+    "text": "word_vectors:word_report",
+    "WordVectors": "word_vectors:word_report",
 }
 
 
