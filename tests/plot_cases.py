@@ -45,7 +45,10 @@ RECOMMENDED = Recommendations(np.array(["u1", "u2"]), ITEMS, np.array([[0.5, 0.2
 RELATED = Relations("tea", np.array(["milk", "salt"]), np.array([0.7, -0.2]))
 
 # Function, what it is called with.
+LENGTHS = np.random.default_rng(5).uniform(1, 2, 40)
 FIGURES = [
+    ("spectrum_curves", ({"center": np.arange(9.0), "context": np.ones(9)},), {}),
+    ("length_by_frequency", (LENGTHS, np.arange(1, 41)), {"label": "rank", "seed": 0}),
     ("association_map", (TOGETHER, NAMES[:5]), {"clear": np.abs(TOGETHER) > 0.1}),
     ("association_map", (np.eye(2), NAMES[:2]), {}),
     ("known_curves", ({"EFA": {0.0: 0.3, 1.0: 0.2}},), {}),

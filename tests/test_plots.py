@@ -168,6 +168,8 @@ WIDE = np.ones((1, 1, 31))
         ("result_bars", (["EFA"], np.ones(2)), {"metric": "x"}, "`labels` must be one for each of"),
         ("interval_rows", ([], np.zeros((1, 3))), {"metric": "x"}, "`labels` must be one for each"),
         ("item_map", (np.zeros((2, 2)), ["a"]), {}, "`names` must be one for each of 2 points, go"),
+        ("spectrum_curves", ({},), {}, "`spectra` must hold the values of at least one matrix"),
+        ("length_by_frequency", (np.ones(2), np.ones(3)), {"label": "x", "seed": 0}, "for each of"),
         ("histogram", (np.array([np.nan]),), {"label": "x"}, "`value` must hold at least one fini"),
         ("integral_histogram", (EMPTY,), {}, "`integral` must hold at least one row, got none"),
         ("coverage_curve", (EMPTY,), {}, "`integral` must hold at least one row, got none"),

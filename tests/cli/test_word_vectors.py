@@ -113,6 +113,9 @@ REFUSED = {
     "convert tied -o .": "`--output` must be a file, got a folder",
     "convert spaces.safetensors -o b.txt": "new york",
     "score tied corpus.txt --per-row": "`--per-row` must be left out for a model of words",
+    "report tied nowhere.txt -o p.html": "`DATA` must name a file",
+    "report corpus.txt -o p.html": "`MODEL` must be a file of vectors",
+    "report plane.safetensors corpus.txt -o p.html": "`DATA` must be left out for word vectors",
     "predict tied corpus.txt": "must be of groups, not of words, got SkipGram. Use `exfam score",
 }
 
@@ -146,6 +149,17 @@ def test_neighbors_and_analogies_are_those_of_the_library(results, vectors, of):
     assert [row["word"] for row in rows] == [answer.word for answer in answers]
     scores = [answer.score for answer in answers]
     assert [float(row["score"]) for row in rows] == pytest.approx(scores)
+
+
+@pytest.mark.parametrize("of", ["tied corpus.txt", "tied", "plane.safetensors"])
+def test_a_page_about_vectors_is_one_command(run, vectors, tmp_path, monkeypatch, of):
+    monkeypatch.setenv("EXFAM_DATA", str(tmp_path))
+    page = tmp_path / "page.html"
+    status, out, err = run("report", *(vectors / name for name in of.split()), "-o", page)
+    assert (status, out, err) == (0, "", f"written to {page}\n")
+    text = page.read_text(encoding="utf-8")
+    assert "How good" in text and "Spectrum" in text
+    assert ("by frequency alone" in text) == ("corpus.txt" in of)
 
 
 def test_coverage_is_reported_and_missing_words_are_kept_and_skipped(run, vectors, tests):

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float, Num
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from exfam.checks import ExfamError
@@ -15,7 +14,12 @@ from exfam.plots import style
 _MOST_DOTS, _BANDS = 1500, 16
 
 
-def spectrum_curves(spectra: Mapping[str, Float[np.ndarray, "_"]], *, width: float = 4.6) -> Figure:
+def spectrum_curves(
+    spectra: Mapping[str, Float[np.ndarray, "_"]],
+    *,
+    width: float = 4.6,
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Singular values of matrices, the largest first, each over the root of their mean square.
 
     `spectra`: name -> values. A line at 1 is where all would be if all directions were alike.
@@ -27,7 +31,7 @@ def spectrum_curves(spectra: Mapping[str, Float[np.ndarray, "_"]], *, width: flo
     """
     if not spectra:
         raise ExfamError("`spectra` must hold the values of at least one matrix, got none.")
-    figure, axes = style.one_panel(width=width, height=3.2)
+    figure, axes = style.one_panel(width=width, height=3.2, ax=ax)
     axes.axhline(1.0, color=style.MUTED, lw=1, ls="--")
     for number, (name, values) in enumerate(spectra.items()):
         dashes, color = style.line_of(number)
@@ -38,17 +42,18 @@ def spectrum_curves(spectra: Mapping[str, Float[np.ndarray, "_"]], *, width: flo
     _name_powers(axes)
     if len(spectra) > 1:
         style.legend_above(axes)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def length_by_frequency(
     length: Float[np.ndarray, "words"],
-    frequency: Num[np.ndarray, "words"],
+    frequency: Num[np.ndarray, "_"],
     *,
     label: str,
     seed: int,
     width: float = 4.6,
-) -> Figure:
+    ax: Axes | None = None,
+) -> style.Drawn:
     """Lengths of words' vectors over how often the words occur, with the running median.
 
     `frequency`: counts or ranks, above 0; `label`: what they are. Of many words some are drawn,
@@ -60,7 +65,7 @@ def length_by_frequency(
     2
     """
     style.check_as_many("frequency", len(frequency), len(length), of="lengths")
-    figure, axes = style.one_panel(width=width, height=3.2)
+    figure, axes = style.one_panel(width=width, height=3.2, ax=ax)
     n = len(length)
     random = np.random.default_rng(seed)
     some = random.choice(n, _MOST_DOTS, replace=False) if n > _MOST_DOTS else np.arange(n)
@@ -72,7 +77,7 @@ def length_by_frequency(
     axes.set(xlabel=label, ylabel="length of the vector", xscale="log")
     axes.set_ylim(bottom=0.0)
     _name_powers(axes)
-    return figure
+    return style.drawn(figure, ax)
 
 
 def _name_powers(axes: Axes) -> None:

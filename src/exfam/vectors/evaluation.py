@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int64
@@ -94,6 +95,22 @@ class AnalogyReport:
     def _of_kind(self, kind: str) -> AnalogyScore | None:
         own = [score for score in self.categories if score.kind == kind]
         return _sum(kind, kind, own) if own else None
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """A row for each category: its kind, counts of questions and shares of right answers."""
+        names = ("category", "kind", "n_questions", "n_covered", "n_correct")
+        shares = ("accuracy", "accuracy_covered")
+        return {
+            name: np.array([getattr(score, name) for score in self.categories])
+            for name in (*names, *shares)
+        }
+
+    def to_frame(self, kind: str = "pyarrow") -> Any:
+        """The same as a frame: "pandas", "polars", "pyarrow" or another that narwhals makes."""
+        # Not before: training of vectors does without pyarrow.
+        from exfam.columns.results import make_frame
+
+        return make_frame(self.to_dict(), kind=kind)
 
     def __str__(self) -> str:
         sums = (self.semantic, self.syntactic, self.total)

@@ -29,8 +29,8 @@ def frequency_model(model: TextEstimator | PMIFactorization) -> TextEstimator | 
     """A model like a fitted one whose predictions depend on the predicted word's frequency alone.
 
     Its scores are of the same observations, noise included: what the model has more is what the
-    vectors know of contexts. Of sampled noise, log-odds are log p(w) - log k noise(w), p being the
-    share of the word after sub-sampling and k the number of negatives.
+    vectors know of contexts. Of sampled noise, log-odds are log p(w) - log k noise(w)
+    (1 - p(w)), p being the share of the word after sub-sampling and k the number of negatives.
     """
     if isinstance(model, PMIFactorization):
         plain = copy(model)
@@ -55,7 +55,9 @@ def _log_odds(model: TextEstimator) -> Float64[np.ndarray, "words"]:
         log_share = np.log(kept) - np.log(kept.sum())
         if exact:
             return log_share
-        return log_share - np.log(noise_probability(counts, model.noise_exponent) * model.negatives)
+        noise = noise_probability(counts, model.noise_exponent) * model.negatives
+        # Noise that is the predicted word itself is not counted.
+        return log_share - np.log(noise) - np.log1p(-np.exp(log_share))
 
 
 @dataclass(frozen=True, eq=False)

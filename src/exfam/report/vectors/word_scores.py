@@ -86,8 +86,8 @@ def score_words(material: WordMaterial) -> WordScores:
             sparse += [test.name] if few else []
             questions += [] if few else [asked]
     words = [material.vectors.words[row] for row in material.rows]
-    own = _question_result(material, ending_questions(words))
-    endings = own if own.score.total.n_covered >= FEWEST else None
+    of_endings = ending_questions(words)
+    endings = _question_result(material, of_endings) if len(of_endings) >= FEWEST else None
     return WordScores(_text_result(material), pairs, questions, endings, sparse, missing)
 
 
