@@ -13,7 +13,8 @@ from torch import nn
 
 from exfam.checks import ExfamError
 from exfam.groups import CONTEXT, Groups
-from exfam.training.history import Epoch, EpochProgress, History
+from exfam.training.history import Epoch, History
+from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Engine
 from exfam.training.steps import Weighted
 from toy_fit import (

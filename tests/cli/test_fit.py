@@ -8,7 +8,7 @@ import pytest
 from cli.cases import COLUMNS, QUICK, SMALL, STARS, ratings, table, write_csv
 from exfam import EFA, Categorical, Gaussian, LatentFactor, Marginal, Ordinal, load, read
 from exfam.efa.held_out import hold_out_groups
-from exfam.training.history import EpochProgress
+from exfam.training.progress import EpochProgress
 
 N_ROWS = len(ratings())
 

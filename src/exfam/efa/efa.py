@@ -18,6 +18,7 @@ from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, 
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
 from exfam.efa.explaining import ExplainingEstimator
+from exfam.efa.inputs import data_counts
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.based_values import empty_columns, shapes_of
@@ -40,8 +41,8 @@ from exfam.estimator.rules import (
 )
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
-from exfam.training.history import EpochProgress
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.progress import EpochProgress
 from exfam.training.ranks import is_main_rank
 
 
@@ -297,6 +298,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         # Members share a base, unless they were loaded.
         for base in {id(part.base): part.base for part in parts}.values():
             base.add(groups)
+        more = data_counts([groups])
+        for name in ("groups", "elements") if hasattr(self, "data_counts_") else ():
+            self.data_counts_[name] += more[name]
         if getattr(self, "seen_", None) is not None:
             self.seen_ = self.seen_.with_groups(groups)
         return self

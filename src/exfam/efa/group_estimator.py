@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.columns.parts import ROWS, FrameColumns
 from exfam.efa.declarations import GroupColumnNames, GroupModel, GroupSplit
-from exfam.efa.inputs import Inputs, check_no_repeats, read_group_inputs
+from exfam.efa.inputs import Inputs, check_no_repeats, data_counts, read_group_inputs
 from exfam.efa.plan import FitPlan, check_order, check_part_names, plan_fit
 from exfam.efa.recommend import Recommendations, Relations, recommend, relations
 from exfam.efa.sampling import continue_groups, fill_in
@@ -29,6 +29,7 @@ from exfam.estimator.evaluate import (
     total_nats,
     value_parameters,
 )
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import check_distinct, listed
 from exfam.estimator.schema import Schema
 from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
@@ -62,6 +63,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
     def _build(self, generator: torch.Generator, *, items: bool, values: bool) -> TwoPartModel:
         """A member of these parts, by the schema, its numbers to be trained or loaded."""
 
+    @recorded
     def fit(
         self,
         X: Any,
@@ -91,6 +93,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         self.support_, self.ordered_ = plan.support, plan.train.ordered
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
         self.seen_ = seen_groups(seen)
+        self.data_counts_ = data_counts(seen)
         self._fit_members(plan)
         return self
 

@@ -1,7 +1,7 @@
 """From what a user passes (a frame, a file or Groups) to Groups that a fitted model understands."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -280,3 +280,13 @@ def check_no_repeats(groups: Groups) -> None:
         f"{name!r} at rows {np.asarray(rows).tolist()}. Fit with support='none' or 'penalty' to "
         "allow repeats."
     )
+
+
+def data_counts(parts: Sequence[Groups]) -> dict[str, int]:
+    """How many groups, elements and items there are in all parts, which share a vocabulary."""
+    counts = {
+        "groups": sum(map(len, parts)),
+        "elements": sum(part.n_elements for part in parts),
+    }
+    items = parts[0].vocabulary.get("item")
+    return counts if items is None else counts | {"items": len(items)}

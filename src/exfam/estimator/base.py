@@ -117,6 +117,10 @@ class Declared:
             if declaration.rule is not None:
                 declaration.rule.check(name, getattr(self, name))
 
+    def __dir__(self) -> list[str]:
+        """What one calls: without scikit-learn's metadata routing, and without declarations."""
+        return [name for name in super().__dir__() if not _is_machinery(name)]
+
     def __repr__(self) -> str:
         """The parameters that differ from their defaults."""
         changed = [
@@ -125,6 +129,11 @@ class Declared:
             if repr(getattr(self, name)) != repr(declaration.default)
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _is_machinery(name: str) -> bool:
+    is_request = name.startswith("set_") and name.endswith("_request")
+    return is_request or name in ("get_metadata_routing", "declared", "check_rules")
 
 
 def settings_from(estimator: Any, kind: Callable[..., _Settings], **given: Any) -> _Settings:
@@ -225,7 +234,8 @@ class Estimator(Declared):
     `parameters_`: those of the fit. What is fitted is used, and built again, by these: what
     `set_params` changes later is for the next fit.
     `histories_`: what happened in training, one of each member. `seen_`: hashes of what the model
-    was fitted on.
+    was fitted on. `data_counts_`: how much data it had, by what is counted; `fit_seconds_`: how
+    long the fit took, on the clock; `frame_kind_`: the kind of frame that it was given.
     """
 
     kind: ClassVar[str]
@@ -236,6 +246,9 @@ class Estimator(Declared):
     parameters_: dict[str, Any] = attribute()
     histories_: "list[History]" = attribute()
     seen_: "Seen" = attribute()
+    data_counts_: dict[str, int] = attribute()
+    fit_seconds_: float = attribute()
+    frame_kind_: str = attribute()
 
     @property
     def history_(self) -> "History":
@@ -290,6 +303,19 @@ class Estimator(Declared):
     def _check_parameters(self) -> None:
         """Raise ExfamError for a parameter that no data could make right."""
         self.check_rules()
+
+    def _repr_html_(self) -> str:
+        from exfam.estimator.view import model_html
+
+        return model_html(self)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        """What notebooks show; text alone where scikit-learn's `display` says so."""
+        from sklearn import get_config
+
+        shown = {"text/plain": repr(self)}
+        is_text = get_config()["display"] == "text"
+        return shown if is_text else shown | {"text/html": self._repr_html_()}
 
     def _check_fitted(self) -> None:
         check_fitted(self, self.fitted_attribute)

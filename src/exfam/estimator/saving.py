@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from exfam.checks import ModelFileError
 from exfam.estimator.plain import from_plain, to_plain
+from exfam.estimator.record import record_of, restore_record
 from exfam.estimator.registry import REGISTRY, class_of
 from exfam.estimator.storage import Stored, load_folder, model_file_errors, save_folder
 from exfam.training.history import History
@@ -32,6 +33,7 @@ def save_estimator(estimator: Any, path: str | PathLike[str], *, overwrite: bool
         **state,
         "histories": [history.to_config() for history in getattr(estimator, "histories_", [])],
     }
+    config["record"] = record_of(estimator)
     members = getattr(estimator, "members_", [])
     for number, member in enumerate(members):
         stored = member.state_dict()
@@ -102,6 +104,7 @@ def _restore(kind_class: type, stored: Stored) -> Any:
 
         arrays = {name: array.numpy() for name, array in stored.tensors.items() if "seen" in name}
         estimator.seen_ = Seen.from_config(config["seen"], arrays)
+    restore_record(estimator, config.get("record", {}))
     if config["histories"]:
         estimator.histories_ = [History.from_config(history) for history in config["histories"]]
     members = []

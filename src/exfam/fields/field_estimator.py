@@ -18,6 +18,7 @@ from exfam.checks import ExfamError, check_seed, check_whole
 from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.members import train_members
+from exfam.estimator.record import recorded
 from exfam.estimator.schema import check_in_support
 from exfam.estimator.seen import Overlap, overlap_of_groups, seen_groups
 from exfam.families import FAMILIES, Family, family_from_config, family_to_config
@@ -93,6 +94,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         """The family of the values and the share of the last maps that a fit holds out."""
         return self.family, float(self.validation_fraction)
 
+    @recorded
     def fit(
         self,
         X: Any,
@@ -119,6 +121,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         self.site_coordinates_ = plan.places
         seen = [plan.train] if plan.validation is None else [plan.train, plan.validation]
         self.seen_ = seen_groups(seen)
+        self.data_counts_ = {"maps": sum(map(len, seen)), "sites": len(self.vocabulary_["item"])}
         plan = plan.standardized()
         maps = plan.train
         if counts(self.family_):  # which are standardized as log(1 + count)

@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import parameter
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
 from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
 from exfam.language.networks.lstm_network import (
@@ -89,6 +90,7 @@ class LSTMLanguageModel(LanguageEstimator):
 
     kind: ClassVar[str] = "lstm-language-model"
 
+    @recorded
     def fit(
         self, X: Any, y: None = None, *, validation: Any = None, checkpoint: CheckpointLike = None
     ) -> "LSTMLanguageModel":
@@ -106,6 +108,7 @@ class LSTMLanguageModel(LanguageEstimator):
             raise DataError("`validation` must have tokens, got none.")
         self._start_fit()
         self.vocabulary_ = {"token": lexicon.labels}
+        self.data_counts_ = {"tokens": len(tokens), "words": len(lexicon)}
         model = self._network(len(lexicon))
         self._train(
             model,

@@ -14,6 +14,7 @@ from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import parameter, settings_from
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
@@ -111,6 +112,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, AdamTraining):
 
     kind: ClassVar[str] = "masked-language-model"
 
+    @recorded
     def fit(
         self, X: Any, y: None = None, *, validation: Any = None, checkpoint: CheckpointLike = None
     ) -> "MaskedLanguageModel":
@@ -122,6 +124,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, AdamTraining):
         self._check_parameters()
         learned, pieces, held = self._texts(X, validation)
         self._start_fit()
+        self.data_counts_ = {"stretches of text": len(pieces), "pieces": len(learned.labels)}
         self.vocabulary_ = {"token": learned.labels, "subwords": np.array([learned.text], object)}
         self._train(
             self.network(learned),

@@ -9,6 +9,7 @@ from jaxtyping import Float64
 from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.encodings import Attenuated
 from exfam.estimator.base import attribute, parameter, settings_from
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Positive, Whole, python_number
 from exfam.groups import Groups
 from exfam.language.network_estimator import LanguageEstimator
@@ -88,6 +89,7 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
     vectors_: WordVectors = attribute()
     coverage_: float = attribute()
 
+    @recorded
     def fit(
         self, X: Any, y: Any, *, vectors: Any, validation: Any = None
     ) -> "PositionalSentenceClassifier":
@@ -110,6 +112,7 @@ class PositionalSentenceClassifier(LabelPredictions, LanguageEstimator):
         labels = checked_targets(y, n_sentences=len(sentences), name="X")
         self._start_fit()
         self.vectors_, self.classes_ = vectors, known_labels(labels)
+        self.data_counts_ = {"sentences": len(sentences), "labels": len(self.classes_)}
         self.vocabulary_ = {"word": np.array(vectors.words, dtype=object)}
         train, self.coverage_ = self._source(sentences, labels, name="X")
         if not train.lengths.any():

@@ -14,6 +14,7 @@ from sklearn.base import RegressorMixin
 from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.estimator.base import attribute, parameter, settings_from
 from exfam.estimator.plain import to_plain
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice
 from exfam.language.masked import MaskedLanguageModel
 from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
@@ -58,6 +59,7 @@ class _Tuned(LanguageEstimator, AdamTraining):
 
     encoder_parameters_: dict[str, Any] = attribute()
 
+    @recorded
     def fit(
         self,
         X: Any,
@@ -80,6 +82,7 @@ class _Tuned(LanguageEstimator, AdamTraining):
             )
         targets = checked_targets(y, n_sentences=len(_given(X, name="X")), name="X")
         self._start_fit()
+        self.data_counts_ = {"sentences": len(targets)}
         network = copy.deepcopy(encoder.model_)
         self.encoder_parameters_ = dict(encoder.parameters_)
         self.vocabulary_ = dict(encoder.vocabulary_)

@@ -13,6 +13,7 @@ from sklearn.utils import Tags
 
 from exfam.checks import DataError, ExfamError, checked_validation
 from exfam.estimator.base import parameter
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Families, OrWord
 from exfam.families import StudentT
 from exfam.families.mixtures import Mixture
@@ -45,6 +46,7 @@ class SupervisedTable(ResponseParameters, JointTable):
     def _response(self, given: GivenTables) -> Response:
         """The response. Raises ExfamError for values that it cannot hold."""
 
+    @recorded
     def fit(
         self,
         X: Any,

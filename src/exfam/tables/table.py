@@ -12,6 +12,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 
 from exfam.checks import DataError, ExfamError, check_whole
+from exfam.estimator.record import recorded
 from exfam.positions import PositionAttention
 from exfam.tables.answers.conditional import (
     GivenCells,
@@ -302,6 +303,7 @@ class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
+    @recorded
     def fit(
         self,
         X: Any,

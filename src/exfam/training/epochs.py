@@ -18,7 +18,8 @@ from jaxtyping import Int32
 
 from exfam.checks import DataError, check_choice, check_positive, check_whole
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.history import EpochProgress, History
+from exfam.training.history import History
+from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run, Sums
 
 # Windows end at the ends of pieces: of so many tokens few windows are cut.

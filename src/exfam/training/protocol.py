@@ -18,7 +18,8 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.training.checkpoints import CheckpointFolder
-from exfam.training.history import Epoch, EpochProgress, History, best_of
+from exfam.training.history import Epoch, History, best_of
+from exfam.training.progress import EpochProgress
 from exfam.training.ranks import ONE_PROCESS, Ranks
 
 # Nats to minimize, summed, and the sum of the weights they were summed with.

@@ -17,7 +17,7 @@ from exfam.groups import Groups
 from exfam.layers import lend_generator
 from exfam.training.batching import Source, Weighted, digest
 from exfam.training.checkpoints import Checkpoint, CheckpointFolder
-from exfam.training.history import EpochProgress, History
+from exfam.training.history import History
 from exfam.training.optimizer import (
     Descent,
     TrainingSettings,
@@ -25,6 +25,7 @@ from exfam.training.optimizer import (
     clip_gradients,
     make_optimizer,
 )
+from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run, Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks, check_agreement, join_ranks
 
@@ -33,8 +34,7 @@ Objective = Callable[[Any, Any], tuple[Tensor, Tensor]]
 
 # Batches of training data that show whether a fit diverged.
 _SAMPLED = 4
-# Descent's rate is divided by this when validation does not improve.
-_FACTOR = 4.0
+_FACTOR = 4.0  # divides Descent's rate when validation does not improve
 # Steps in which a descending schedule reaches its rate: it does not know how long it will be.
 _WARMUP_STEPS = 50
 

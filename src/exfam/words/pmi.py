@@ -14,6 +14,7 @@ from jaxtyping import Float, Int64
 
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.estimator.base import Estimator, check_fitted, parameter
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import SEED, Choice, Flag, Positive, Whole
 from exfam.kernels.cooccurrence import WINDOW_WEIGHTS, count_cooccurrences
 from exfam.reading.text import PreparedText, prepare_text
@@ -126,6 +127,7 @@ class PMIFactorization(Estimator):
     eigenvalues_: Float[np.ndarray, "dim"]
     singular_values_: Float[np.ndarray, "dim"]
 
+    @recorded
     def fit(
         self, X: Any, y: None = None, *, folder: str | PathLike[str] | None = None
     ) -> "PMIFactorization":
@@ -139,6 +141,8 @@ class PMIFactorization(Estimator):
         counts = zip(text.vocabulary.words, text.vocabulary.counts, strict=True)
         often = tuple(word for word, count in counts if count >= self.min_count)
         self._factorize(self._count(text, often, folder))
+        n_tokens = int(sum(text.vocabulary.counts))
+        self.data_counts_ = {"tokens": n_tokens, "words": len(self.vectors_.words)}
         return self
 
     def partial_fit(self, X: Any, y: None = None) -> "PMIFactorization":

@@ -16,6 +16,7 @@ from exfam.estimator.base import (
     settings_from,
 )
 from exfam.estimator.plain import identified
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import (
     SEED,
     Choice,
@@ -144,6 +145,7 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
 
         return Bernoulli()
 
+    @recorded
     def fit(self, X: Any, y: None = None, *, checkpoint: CheckpointLike = None) -> "TextEstimator":
         """Fit to a text: a file or several, a folder, sentences, or a prepared text.
 
@@ -153,6 +155,7 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
         tokens, vocabulary = self._coded(X)
         self.vocabulary_, self.matrices_ = vocabulary, self._initial(len(vocabulary))
         self.histories_ = [self._trained(tokens, checkpoint)]
+        self.data_counts_ = {"tokens": int((tokens >= 0).sum()), "words": len(vocabulary)}
         return self
 
     def partial_fit(
@@ -169,6 +172,9 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
         self.matrices_ = self.matrices_.grown(len(vocabulary), seed=int(self.seed))
         self.vocabulary_ = vocabulary
         self.histories_.append(self._trained(tokens, checkpoint))
+        n_before = self.data_counts_["tokens"] if hasattr(self, "data_counts_") else 0
+        n_tokens = n_before + int((tokens >= 0).sum())
+        self.data_counts_ = {"tokens": n_tokens, "words": len(vocabulary)}
         return self
 
     def _coded(

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int64
-from rich.progress import Progress
 from torch import Tensor
 
 from exfam.estimator.gain import Gain, gain_of_sums
@@ -14,6 +13,7 @@ from exfam.fields.correction.cross_fit import Crossing, Examples
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import NearPairs
 from exfam.layers import lend_generator
+from exfam.training.progress import StepProgress
 
 LEARNING_RATE, WEIGHT_DECAY, CLIP = 3e-3, 0.01, 1.0
 LEAST_BATCH, BATCH_SHARE = 32, 1 / 32
@@ -40,17 +40,14 @@ def fit_corrections(
     """A correction for each block that stopped it and each seed, their gates and their gain."""
     folds, most_epochs = crossing.fold.unique().tolist(), min(most_epochs, MOST_EPOCHS)
     members, stops, shifts = [], [], []
-    with Progress(transient=True, disable=not progress) as bar:
-        total = len(folds) * len(seeds) * most_epochs
-        task = bar.add_task("attention on innovations", total=total)
+    total = len(folds) * len(seeds) * most_epochs
+    with StepProgress("attention on innovations", total=total, shown=progress) as bar:
         for k in folds:
             stop, rows = crossing.stopping(k)
             of_seeds = []
             for seed in seeds:
                 generator = torch.Generator().manual_seed(seed * len(folds) + k)
-                member = _train(
-                    crossing, k, generator, most_epochs, advance=lambda: bar.advance(task)
-                )
+                member = _train(crossing, k, generator, most_epochs, advance=bar.advance)
                 members.append(member)
                 with torch.no_grad():
                     of_seeds.append(member(stop.tokens, crossing.pairs.take(rows)))

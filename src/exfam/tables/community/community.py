@@ -11,6 +11,7 @@ from exfam.checks import DataError, check_seed, check_whole
 from exfam.estimator.base import Declared, Estimator, attribute, parameter
 from exfam.estimator.file_parameters import FileDialect
 from exfam.estimator.gain import Gain
+from exfam.estimator.record import recorded
 from exfam.estimator.rules import (
     SEED,
     Choice,
@@ -146,6 +147,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         self._check_fitted()
         return self.gains_[0]
 
+    @recorded
     def fit(self, X: Any, Y: Any = None) -> "Community":
         """Fit to sites: a table `X` of covariates and a table `Y` of species, or both in `X`.
 
@@ -165,6 +167,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         )
         self.community_, self.gains_ = fit_community(plan)
         self.parameters_ = self.get_params(deep=False)
+        self.data_counts_ = {"sites": len(species.value), "species": len(self.species_)}
         return self
 
     def predict_proba(self, X: Any, known: Any = None) -> Float[np.ndarray, "sites species"]:

@@ -199,6 +199,7 @@ class TableEstimator(
         weight, index = given.weight, None if response is None else schema.index(response.name)
         fitted_on = [part.value for part in (cells, held_out) if part is not None]
         self.seen_ = Seen.of(list(map(row_hashes, fitted_on)))
+        self.data_counts_ = {"rows": sum(map(len, fitted_on)), "columns": len(schema)}
         if held_out is None:
             present = cells.present
             eligible = np.asarray(present.any(1) if index is None else present[:, index])

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64
-from rich.progress import Progress
 
 from exfam.checks import ExfamError
 from exfam.families import Family, Gaussian, NegativeBinomial, StudentT
@@ -23,6 +22,7 @@ from exfam.tables.base.table_base import TableBase, without_own
 from exfam.tables.data import Cells, Column
 from exfam.tables.estimator.kept_columns import KeptColumns
 from exfam.tables.estimator.plan import TablePlan
+from exfam.training.progress import StepProgress
 
 # Beside a response, other columns are predicted by the linear model of so many rows, fewer where
 # there are many columns, so that their cost does not grow with the square of the columns.
@@ -92,8 +92,7 @@ def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
     targets = [plan.schema.index(name) for name in plan.schema.targets]
     columns: dict[int, ResponseModel] = {}
     families, kept = list(plan.families), KeptColumns(estimator, plan)
-    with Progress(transient=True, disable=not estimator.progress) as bar:
-        task = bar.add_task("columns", total=len(targets))
+    with StepProgress("column", total=len(targets), shown=estimator.progress) as bar:
         for k in targets:
             seen, known = without_own(code, fill, k)
             model = kept.model(k, code=seen, fill=known)
@@ -103,7 +102,7 @@ def fit_table_base(estimator: Any, plan: TablePlan) -> TableBase:
                 kept.add(k, model)
             columns[k] = model
             families[k] = columns[k].family
-            bar.advance(task)
+            bar.advance()
     return TableBase(plan.schema, tuple(families), code, fill, columns)
 
 
