@@ -10,7 +10,9 @@ import torch
 from exfam.estimator.registry import class_of, kinds_of
 from model_cases import generator, randomize
 
-KINDS = kinds_of("groups")
+# Estimators that leave values out of account.
+ITEMS_ONLY = ("popularity", "item-knn", "ease")
+KINDS = tuple(kind for kind in kinds_of("groups") if kind not in ITEMS_ONLY)
 COLUMNS = {"group": "user", "item": "movie", "value": "stars"}
 SIZES = {"embed_dim": 8, "n_heads": 2, "head_dim": 4, "n_layers": 1, "head_hidden_dim": 4}
 TRAINING = {"max_epochs": 2, "batch_size": 4, "progress": False}
@@ -18,9 +20,10 @@ TINY = {
     "efa": {"family": "gaussian", **SIZES, **TRAINING},
     "latent-factor": {"dim": 4, **TRAINING},
     "marginal": {},
+    **{kind: {} for kind in ITEMS_ONLY},
 }
 DIRECTIONS = ("bidirectional", "causal")
-# Every estimator, in both directions.
+# Every estimator of items and values, in both directions.
 CASES = list(itertools.product(KINDS, DIRECTIONS))
 TRAINED = ("efa", "latent-factor")
 WITH_ITEMS = ("efa", "latent-factor", "marginal")
@@ -29,6 +32,8 @@ WITH_ITEMS = ("efa", "latent-factor", "marginal")
 def make(kind, **parameters):
     """A tiny estimator of the frame's columns."""
     chosen = {**COLUMNS, **TINY[kind], "unknown": "unk", **parameters}
+    if kind in ITEMS_ONLY:
+        del chosen["value"]
     if chosen.get("direction") == "causal":
         chosen = {"order": "rows", **chosen}
     return class_of(kind)(**chosen)

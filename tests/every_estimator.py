@@ -10,8 +10,8 @@ import numpy as np
 
 from communities.community_cases import SITES, SPECIES
 from estimator_cases import COLUMNS as GROUP_COLUMNS
+from estimator_cases import ITEMS_ONLY, ratings
 from estimator_cases import TINY as TINY_GROUPS
-from estimator_cases import ratings
 from exfam.estimator.registry import REGISTRY as KINDS
 from exfam.estimator.registry import class_of
 from fields.field_cases import COLUMNS as FIELD_COLUMNS
@@ -68,6 +68,8 @@ def text_file() -> Path:
 def case_of(kind: str) -> Case:
     """Of a class, by the name that saved models have for it."""
     fewer = {"max_epochs": 1} if kind in ("efa", "latent-factor", "field-efa") else {}
+    if kind in ITEMS_ONLY:
+        return Case(kind, {"group": "user", "item": "movie"}, (RATINGS,))
     if KINDS[kind].reads == "groups":
         return Case(kind, {**GROUP_COLUMNS, **TINY_GROUPS[kind], **fewer}, (RATINGS,))
     if KINDS[kind].reads == "fields":

@@ -181,8 +181,20 @@ EXPLAIN = Form(
 RECOMMEND = Form(
     "recommend",
     "The most probable further items of each group",
-    [*DATA, count("k", "items a group", default=10, short="-k")],
+    [
+        *DATA,
+        count("k", "items a group", default=10, short="-k"),
+        Option(
+            "groups",
+            labels,
+            'the groups to recommend to: --groups anna --groups bert, or "[anna, bert]" '
+            "(default: all)",
+            metavar="LABEL",
+            many=True,
+        ),
+    ],
     answers=lambda chosen: _respond("recommend", chosen),
-    example="exfam recommend model ratings.csv -k 3 --format csv",
+    example="exfam recommend model ratings.csv -k 3 --format csv\n"
+    "exfam recommend model ratings.csv --groups anna",
     notes=_OF_ITEMS,
 )

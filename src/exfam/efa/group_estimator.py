@@ -16,8 +16,15 @@ from exfam.columns.parts import ROWS, FrameColumns
 from exfam.efa.declarations import GroupColumnNames, GroupModel, GroupSplit
 from exfam.efa.inputs import Inputs, check_no_repeats, data_counts, read_group_inputs
 from exfam.efa.plan import FitPlan, check_order, check_part_names, plan_fit
-from exfam.efa.recommend import Recommendations, Relations, recommend, relations
+from exfam.efa.recommend import (
+    Recommendations,
+    Relations,
+    chosen_groups,
+    recommend,
+    relations,
+)
 from exfam.efa.sampling import continue_groups, fill_in
+from exfam.efa.similar import Similar, similar_groups, similar_items
 from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import (
     check_size,
@@ -231,17 +238,21 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         inputs = self._inputs(X)
         return inputs.spread(item_ranks(self.members_, inputs.groups))
 
-    def recommend(self, X: Any, *, k: int = 10) -> Recommendations:
+    def recommend(
+        self, X: Any, *, k: int = 10, groups: Sequence[Any] | None = None
+    ) -> Recommendations:
         """The `k` most probable further items of each group, with their probabilities.
 
         Causal: the next item. Bidirectional: one more item of the group; where the model has
         positions, averaged over the gaps that it may be in. Over the whole catalog; the
         probabilities of all items sum to 1.
+        `groups`: labels of those to recommend to, in this order; all unless given
         """
-        groups = self._inputs(X).groups
+        those = self._inputs(X).groups
+        those = those if groups is None else chosen_groups(those, groups)
         in_gaps = self.direction == "bidirectional" and self._has_positions
         fitted = self.members_, self.schema_
-        return recommend(*fitted, groups, self.vocabulary_, k=k, in_gaps=in_gaps).like(X)
+        return recommend(*fitted, those, self.vocabulary_, k=k, in_gaps=in_gaps).like(X)
 
     def complements(self, item: Any, *, k: int = 10) -> Relations:
         """Items that `item` makes more likely, and that make it more likely, in nats."""
@@ -252,6 +263,28 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         """Items called for by the same contexts as `item`, but not by `item` itself."""
         self._check_fitted()
         return relations(self.members_, self.schema_, self.vocabulary_, item, k=k, alike=True)
+
+    def similar_items(self, items: Any, *, k: int = 10) -> Similar:
+        """The `k` items most similar to an item, or to each of a list, by label.
+
+        Those that the same other items call for: cosines of the weights in their scores, by the
+        base, EASE or neighbors; of models without these, of center vectors, and of values, of
+        loadings. `Similar.by` says which. What goes with an item, rather than in its place, is
+        `complements`.
+        Raises UnknownItemError for an item not seen in training, ExfamError for a model without
+        context, such as `Popularity`.
+        """
+        return similar_items(self, items, k=k)
+
+    def similar_groups(self, X: Any, among: Any = None, *, k: int = 10) -> Similar:
+        """The `k` groups most similar to each group of `X`, by label.
+
+        Their items are alike, or similar: cosines of the means of the vectors of `similar_items`.
+        `among`: the groups to choose from, as `X` is given; the others of `X` unless given
+        """
+        groups = self._inputs(X).groups
+        others = None if among is None else self._inputs(among).groups
+        return similar_groups(self, groups, others, k=k).like(X)
 
     def sample(
         self, X: Any, *, steps: int | None = None, sweeps: int = 10, seed: int = 0

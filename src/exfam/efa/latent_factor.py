@@ -18,6 +18,7 @@ from exfam.efa.networks.based_values import (
     BasedValues,
     ColumnBase,
     empty_columns,
+    loadings,
     shapes_of,
 )
 from exfam.efa.networks.context import CONTEXT_POOLINGS
@@ -181,9 +182,7 @@ class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
         part = self._first_part()
         if not isinstance(part, BasedValues):
             return getattr(part, name).vectors().detach().cpu().numpy()
-        columns: Any = part.columns
-        found = [column.base().model.loading[: self.schema_.n_items or 0, 1:] for column in columns]
-        return np.concatenate(found, 1, dtype=np.float32)
+        return loadings(part, self.schema_.n_items or 0)
 
     def transform(self, X: Any) -> Float[np.ndarray, "groups dim"]:
         """One vector a group: the pooled context that a further element would see (first member).

@@ -106,6 +106,20 @@ def recommend(
     return Recommendations(names, labels[top], chance)
 
 
+def chosen_groups(groups: Groups, labels: Sequence[Any]) -> Groups:
+    """The groups of these labels, in this order. Raises ExfamError for one that there is not."""
+    names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
+    index = {label: number for number, label in enumerate(names.tolist())}
+    for label in labels:
+        if not isinstance(label, Hashable) or label not in index:
+            some = ", ".join(repr(name) for name in list(index)[:3])
+            raise ExfamError(
+                f"`groups` must name groups of `X`, got {shown(label)}. It has {some}"
+                f"{' …' if len(index) > 3 else ''}."
+            )
+    return groups[np.array([index[label] for label in labels], dtype=np.int64)]
+
+
 def item_lifts(
     members: Sequence[TwoPartModel], schema: Schema, *, given: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, Float[np.ndarray, "rows items"]]]:

@@ -135,13 +135,20 @@ def ease(groups: Groups, *, ridge: float = 100.0) -> LinearRecommender:
             "Use item_knn."
         )
     held = _held(groups)
-    regularized = torch.from_numpy((held.T @ held).toarray())
+    count = held.sum(axis=0)
+    # Items that no group has weigh nothing.
+    there = np.flatnonzero(count)
+    regularized = torch.from_numpy((held[:, there].T @ held[:, there]).toarray())
     regularized.diagonal().add_(ridge)
     # Symmetric: half the work of another inverse.
     inverse = torch.cholesky_inverse(torch.linalg.cholesky(regularized)).numpy()
-    weights = -inverse / inverse.diagonal()
-    np.fill_diagonal(weights, 0.0)
-    return LinearRecommender(_tie_break(held.sum(axis=0)), weights)
+    inverse /= -inverse.diagonal()
+    np.fill_diagonal(inverse, 0.0)
+    weights = inverse
+    if len(there) < len(count):
+        weights = np.zeros((len(count), len(count)))
+        weights[np.ix_(there, there)] = inverse
+    return LinearRecommender(_tie_break(count), weights)
 
 
 def _tie_break(count: Float[np.ndarray, "items"]) -> Float[np.ndarray, "items"]:

@@ -9,7 +9,7 @@ From this line come the keyword-only constructor, `get_params`, `set_params` and
 before a fit, the documentation, the command line's option and the saved configuration. Parameters
 that several estimators have are declared in a class that they derive from; a subclass that declares
 one again replaces what it gives: `smoothing: float = parameter(default=0.5)` changes the
-default alone.
+default alone. One that sets it to a plain value, `smoothing = 1.0`, has that and no parameter.
 """
 
 import difflib
@@ -167,6 +167,8 @@ def _collected(cls: type) -> dict[str, Parameter]:
                     for part in ("rule", "text", "section")
                 }
                 declarations[name] = replace(value, **kept)
+            else:
+                declarations.pop(name, None)
     complete = {
         name: replace(declaration, section=declaration.section or "Model")
         for name, declaration in declarations.items()

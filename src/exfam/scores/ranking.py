@@ -30,11 +30,7 @@ def leave_last_out(groups: Groups, *, n: int = 1) -> Groups:
     array([1, 1, 0, 1, 0], dtype=int8)
     """
     check_whole("n", n)
-    if not groups.ordered:
-        raise ExfamError(
-            "`groups` must be ordered to have last elements, got sets. Read them with `order`, or "
-            "use hide_some."
-        )
+    _check_ordered(groups)
     enough = groups.lengths > n
     _check_enough(enough)
     left = groups[enough].compact()
@@ -75,12 +71,16 @@ def hide_some(
            [1, 1, 0]], dtype=int8), array([0, 0]))
     """
     flat = groups.compact()
-    n_hidden = _numbers_to_hide(flat, share, n)
-    _check_enough(n_hidden > 0)
-    check_seed("seed", seed)
-    is_hidden = _drawn(flat, n_hidden, np.random.default_rng(seed))
+    return hidden_apart(flat, choose_hidden(flat, share=share, n=n, seed=seed))
+
+
+def hidden_apart(flat: Groups, is_hidden: Bool[np.ndarray, "rows"]) -> Groups:
+    """A group for each hidden element of compact groups, of what is not hidden and itself.
+
+    See `hide_some`.
+    """
     hidden = np.flatnonzero(is_hidden)
-    origin = _group_of(flat)[hidden]
+    origin = group_of_elements(flat)[hidden]
     names = np.arange(len(flat)) if flat.group_names is None else flat.group_names
     repeated = flat[origin]
     copies = repeated.compact().with_(group_names=names[origin])
@@ -92,12 +92,39 @@ def hide_some(
     return keep_rows(copies, keep | is_target)
 
 
+def choose_hidden(
+    flat: Groups,
+    *,
+    last: int | None = None,
+    share: float | None = None,
+    n: int | None = None,
+    seed: int = 0,
+) -> Bool[np.ndarray, "rows"]:
+    """Which rows of compact groups to hide: the `last` targets, or some as `hide_some` does.
+
+    None of a group that would have nothing left; an ExfamWarning counts these.
+    """
+    if last is None:
+        number = _numbers_to_hide(flat, share, n)
+        _check_enough(number > 0)
+        check_seed("seed", seed)
+        return _drawn(flat, number, np.random.default_rng(seed))
+    check_whole("n", last)
+    _check_ordered(flat)
+    _check_enough(flat.lengths > last)
+    own = flat.stop - flat.start
+    to_the_end = np.repeat(flat.stop, own) - np.arange(flat.n_elements)
+    hidden = np.zeros(flat.n_rows, dtype=bool)
+    hidden[: flat.n_elements] = (to_the_end <= last) & np.repeat(flat.lengths > last, own)
+    return hidden & _is_target(flat)
+
+
 def _numbers_to_hide(
     flat: Groups, share: float | None, n: int | None
 ) -> Int64[np.ndarray, "groups"]:
     """How many elements of each group to hide; 0 where none can be, or none would be left."""
     n_targets = np.bincount(
-        _group_of(flat)[_is_target(flat)[: flat.n_elements]], minlength=len(flat)
+        group_of_elements(flat)[_is_target(flat)[: flat.n_elements]], minlength=len(flat)
     )
     if n is not None:
         if share is not None:
@@ -114,7 +141,7 @@ def _drawn(
     flat: Groups, number: Int64[np.ndarray, "groups"], generator: np.random.Generator
 ) -> Bool[np.ndarray, "rows"]:
     """Which rows are so many random targets of each group."""
-    group = _group_of(flat)
+    group = group_of_elements(flat)
     key = np.where(_is_target(flat)[: len(group)], generator.random(len(group)), np.inf)
     in_random_order = np.lexsort((key, group))
     nth = np.arange(len(group)) - flat.start[group]
@@ -123,13 +150,21 @@ def _drawn(
     return drawn
 
 
-def _group_of(groups: Groups) -> Int64[np.ndarray, "own"]:
+def group_of_elements(groups: Groups) -> Int64[np.ndarray, "own"]:
     """The number of the group of each own element."""
     return np.repeat(np.arange(len(groups)), groups.stop - groups.start)
 
 
 def _is_target(groups: Groups) -> Bool[np.ndarray, "rows"]:
     return np.ones(groups.n_rows, dtype=bool) if groups.role is None else groups.role == TARGET
+
+
+def _check_ordered(groups: Groups) -> None:
+    if not groups.ordered:
+        raise ExfamError(
+            "`groups` must be ordered to have last elements, got sets. Read them with `order`, or "
+            "use hide_some."
+        )
 
 
 def _check_enough(enough: Bool[np.ndarray, "groups"]) -> None:
@@ -198,7 +233,7 @@ def rank_items(model: Any, groups: Groups, *, k: int = 10) -> RankingScores:
         )
     rank = model.item_ranks(groups)
     nats = model.log_prob_parts(groups)["item"]
-    group = _group_of(groups)
+    group = group_of_elements(groups)
     if groups.group_names is not None:
         group = np.unique(groups.group_names, return_inverse=True)[1][group]
     is_target, known = ~np.isnan(rank), ~np.isnan(nats)

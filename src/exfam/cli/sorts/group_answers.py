@@ -183,5 +183,7 @@ def _largest(weights: np.ndarray, top: int | None) -> np.ndarray:
 
 def recommend_items(model: Any, groups: Groups, chosen: Any) -> Answer:
     """The most probable further items of each group."""
+    if chosen.groups is not None:
+        groups = groups[_indices(groups, chosen.groups)]
     columns = model.recommend(groups, k=chosen.k).to_dict()
     return {name: arrow_column(column) for name, column in columns.items()}, []

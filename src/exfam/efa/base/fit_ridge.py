@@ -56,12 +56,12 @@ def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0
         numbers, found = fit_link(few.inputs(ridge), start=numbers)
         return found
 
-    ridge = ridge_items(held, penalties(_lowest(nats)), most=MOST_COVERED)
+    ridge = ridge_items(held, penalties(lowest(nats)), most=MOST_COVERED)
     ridge.numbers.copy_(fit_link(many.inputs(ridge), start=numbers)[0])
     return ridge.eval()
 
 
-def _lowest(nats: Callable[[float], float]) -> float:
+def lowest(nats: Callable[[float], float]) -> float:
     """Where the nats are least: downhill in whole steps, then at the foot of a parabola."""
     known = {number: nats(number) for number in (FIRST, FIRST + 1.0)}
     best = min(known, key=lambda number: known[number])
@@ -155,8 +155,9 @@ class LeftOut:
         log_weight = torch.from_numpy(np.log(weight[chosen])).float()
         return cls(groups.with_(role=role)[holds], torch.from_numpy(chosen), log_weight, hard)
 
-    def inputs(self, ridge: RidgeItems) -> TargetInputs:
-        """What the numbers make outputs of."""
+    def inputs(self, ridge: Any) -> TargetInputs:
+        """What the numbers make outputs of; `ridge`: or another base with `link_inputs`."""
+        causal = ridge.direction == "causal"
         n_chosen = len(self.chosen)
         column = torch.full((ridge.n_items,), n_chosen)
         column[self.chosen] = torch.arange(n_chosen)
@@ -173,7 +174,7 @@ class LeftOut:
             link = ridge.link_inputs(batch, where, self.chosen)
             added = self.log_weight.repeat(len(row), 1)
             if self.hard:
-                seen = ContextItems.of(own, where, n_items=n_chosen, causal=False)
+                seen = ContextItems.of(own, where, n_items=n_chosen, causal=causal)
                 every = (slice(0, size) for size in added.shape)
                 added[seen.within(*every)] = -torch.inf
             parts.append((*link, added, own[where]))

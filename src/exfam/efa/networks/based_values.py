@@ -230,6 +230,13 @@ class BasedValues(nn.Module):
         return 0 if count is None else int(count(longest))
 
 
+def loadings(part: BasedValues, n_items: int) -> Float[np.ndarray, "items dim"]:
+    """The items' factors in the bases of values, by column side by side."""
+    columns: Any = part.columns
+    found = [column.base().model.loading[:n_items, 1:] for column in columns]
+    return np.concatenate(found, 1, dtype=np.float32)
+
+
 def _limited(gradient: Tensor) -> Tensor:
     """Gradients of values that lie very far out are no more than large."""
     return gradient.nan_to_num(0.0).clamp(-_MOST_GRADIENT, _MOST_GRADIENT)
