@@ -161,6 +161,8 @@ class TestGroups:
         assert "are among those that the model was fitted on" in both.words("groups")
 
     def test_models_of_older_versions_do_not_know(self, kind):
+        if not (STORED / kind).is_dir():
+            return  # of a class that the first version did not have
         frame = json.loads((STORED / "log_prob.json").read_text())["frame"]
         overlap = exfam.load(STORED / kind).seen_in_fit(frame)
         assert np.isnan(overlap.seen).all() and overlap.is_chance and not overlap.n_checked

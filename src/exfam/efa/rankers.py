@@ -10,7 +10,7 @@ import torch
 
 from exfam.checks import ExfamError
 from exfam.efa.base.fit_linear import FittedLink, draw_targets, fit_linear_link
-from exfam.efa.base.fit_ridge import SEARCH_ITEMS, lowest
+from exfam.efa.base.fit_ridge import SEARCH_ITEMS, lowest_strength
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import held_items
 from exfam.efa.declarations import OnlyIn
@@ -269,7 +269,7 @@ class EASE(LinearRanker):
         def nats_of(half_decades: float) -> float:
             return nats({"ridge": round(10 ** (half_decades / 2), 3)}, quick=True)
 
-        best = {"ridge": round(10 ** (lowest(nats_of) / 2), 3)}
+        best = {"ridge": round(10 ** (lowest_strength(nats_of) / 2), 3)}
         nats(best)
         return best
 

@@ -56,12 +56,12 @@ def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0
         numbers, found = fit_link(few.inputs(ridge), start=numbers)
         return found
 
-    ridge = ridge_items(held, penalties(lowest(nats)), most=MOST_COVERED)
+    ridge = ridge_items(held, penalties(lowest_strength(nats)), most=MOST_COVERED)
     ridge.numbers.copy_(fit_link(many.inputs(ridge), start=numbers)[0])
     return ridge.eval()
 
 
-def lowest(nats: Callable[[float], float]) -> float:
+def lowest_strength(nats: Callable[[float], float]) -> float:
     """Where the nats are least: downhill in whole steps, then at the foot of a parabola."""
     known = {number: nats(number) for number in (FIRST, FIRST + 1.0)}
     best = min(known, key=lambda number: known[number])
