@@ -160,12 +160,17 @@ class JointTable(TableEstimator):
         Expert weights are those of a linear network alone. Columns' own distributions are those
         that fit the training rows, or the model's own if it was fitted with extra_masking=1.0.
         """
+        before, after = (self._cells(table) for table in (train, new))
+        return self._shift(before, after, target=target, level=level)
+
+    def _shift(
+        self, before: Cells, after: Cells, *, target: str | None = None, level: float = 0.01
+    ) -> ShiftReport:
         name = self.response_ if target is None else target
         weights: Callable[[Cells], np.ndarray] | None = None
         attention = self.members_[0] if self.members_ else None
         if name is not None and attention and isinstance(attention.network, LinearTableNetwork):
             weights = partial(attention.expert_weights, target=self.schema_.index(name))
-        before, after = (self._cells(table) for table in (train, new))
         model = marginals = self.model_
         hides = self.recipe_ is None or self.recipe_.extra_masking == 1.0
         if not hides and before.present.any(0).all():

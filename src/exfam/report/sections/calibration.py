@@ -20,7 +20,7 @@ from exfam.scores.calibration import (
 )
 
 _TITLE = "Calibration"
-_MOST_COLUMNS = 3
+_MOST_COLUMNS, _FEWEST_DOTS = 3, 2
 _LEVELS = (0.5, 0.8, 0.9)
 _DIVIDED = (
     " Whole numbers are divided among the bars that their own probability crosses (Czado, Gneiting "
@@ -69,7 +69,8 @@ def choice_calibration(
         f"share of hits, in ten bins of equal size. Error over all {many}: the same over every "
         f"pair of target and {one}, in bins of a factor of two, for each target.",
     )
-    if reliability.predicted.max() < 5:
+    # Fewer dots are no curve.
+    if (reliability.predicted >= 5).sum() < _FEWEST_DOTS:
         return SideBySide([table])
     picture = Picture(
         f"Predicted probability and frequency of {many}",

@@ -27,7 +27,7 @@ def model_section(material: Material) -> Section:
     text = [_DIRECTIONS[model.direction]]
     if material.has_items:
         text[0] += " " + _SUPPORTS[model.support_]
-    curve, table = _curve(material), _parameters(model)
+    curve, table = curve_of(model), parameter_table(model)
     if curve is None:
         name = type(model).__name__
         text.append(f"{name} is fitted in closed form or nearly so: there is no learning curve.")
@@ -69,7 +69,7 @@ def _facts(material: Material) -> list[tuple[str, str]]:
     return facts
 
 
-def _parameters(model: Any) -> TableData:
+def parameter_table(model: Any) -> TableData:
     """Those that differ from the constructor's defaults."""
     defaults = inspect.signature(type(model)).parameters
     rows = [
@@ -86,8 +86,9 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def _curve(material: Material) -> Picture | None:
-    history = getattr(material.model, "history_", None)
+def curve_of(model: Any) -> Picture | None:
+    """The learning curve of a model that has one."""
+    history = getattr(model, "history_", None)
     if history is None or not len(history):
         return None
     reason = _REASONS.get(history.stopped, "an interruption")
@@ -97,6 +98,6 @@ def _curve(material: Material) -> Picture | None:
     else:
         epoch, nats = history.best.epoch, figure(history.best.validation_nats)
         caption += f" The ring marks epoch {epoch}, whose weights were kept: {nats} nats."
-    if len(material.model.members_) > 1:
+    if len(model.members_) > 1:
         caption += " First member of the ensemble."
     return Picture("Learning curve", learning_curve(history, width=4.6), caption)

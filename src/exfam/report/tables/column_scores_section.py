@@ -17,6 +17,7 @@ from exfam.tables.answers.column_scores import ColumnScore
 
 _TITLE = "Scores by column"
 _MOST_DRAWN = 20
+_MEASURES = {"accuracy": "accuracy", "r2": "R²"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,26 +104,45 @@ def _fairness(material: TableMaterial) -> str:
 
 
 def _table(material: TableMaterial, scores: TableScores) -> TableData:
+    """Of a response a row for each model, else one for each column."""
     rivals = [name for name in (MARGINAL, TREES) if any(name in s for s in scores.rivals.values())]
-    heads = ["column", "nats", *(f"{name}, nats" for name in rivals), "accuracy or R²"]
-    heads += [f"{name}" for name in rivals]
-    rows = []
-    for column in material.targets:
-        mine = scores.mine.get(column) if scores.rivals else scores.own.get(column)
-        if mine is None or not mine.n:
-            continue
-        theirs = scores.rivals.get(column, {})
-        cells = [clean(column, most=40), _nats(mine)]
-        cells += [_nats(theirs[name]) if name in theirs else "–" for name in rivals]
-        cells.append(_measure(mine))
-        cells += [_measure(theirs[name]) if name in theirs else "–" for name in rivals]
-        rows.append(cells)
+    mine = scores.mine if scores.rivals else scores.own
     caption = verdict_of(scores.whole)
     if MARGINAL in rivals:
         caption += f"“{MARGINAL}”: the column alone, the same for every row. "
     if TREES in rivals:
         caption += f"“{TREES}”: scikit-learn's, of all other columns, 60 trees."
-    return TableData(heads, rows, words=["column"], caption=caption.strip(), title="Columns")
+    if material.model.response_ is None:
+        return _of_columns(material, mine, scores.rivals, rivals, caption.strip())
+    (name,) = material.targets
+    entries = {"this model": mine[name], **scores.rivals.get(name, {})}
+    ranked = sorted(entries, key=lambda entry: -entries[entry].mean)
+    (measure,) = mine[name].measures
+    rows = [[entry, _nats(entries[entry]), _measure(entries[entry])] for entry in ranked]
+    return TableData(
+        ["", "nats", _MEASURES[measure]], rows, words=[""], caption=caption.strip(),
+        title=f"“{clean(name, most=40)}”", marked=[ranked.index("this model")],
+    )  # fmt: skip
+
+
+def _of_columns(
+    material: TableMaterial,
+    mine: Mapping[str, ColumnScore],
+    rivals: Mapping[str, Mapping[str, ColumnScore]],
+    names: Sequence[str],
+    caption: str,
+) -> TableData:
+    """Nats of the model and by how many the baselines are behind; the model's other measure."""
+    rows = []
+    for column in material.targets:
+        if column not in mine or not mine[column].n:
+            continue
+        score, theirs = mine[column], rivals.get(column, {})
+        cells = [clean(column, most=40), figure(score.mean)]
+        cells += [figure(theirs[name].mean) if name in theirs else "–" for name in names]
+        rows.append([*cells, _measure(score)])
+    heads = ["column", "nats", *names, "accuracy or R²"]
+    return TableData(heads, rows, words=["column"], caption=caption, title="Columns, in nats")
 
 
 def _nats(score: ColumnScore) -> str:

@@ -30,6 +30,11 @@ class ColumnScore:
         return int((~np.isnan(self.nats)).sum())
 
     @property
+    def nats_sum(self) -> float:
+        """The sum of `nats`."""
+        return float(np.nansum(self.nats))
+
+    @property
     def mean(self) -> float:
         """The mean of `nats`; NaN without a cell."""
         return float(np.nanmean(self.nats)) if self.n else np.nan
