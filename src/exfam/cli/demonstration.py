@@ -189,6 +189,7 @@ def _sections(results: Sequence[Result], draw: Draw, table: TableData) -> list[S
         picture_of_means(results, draw),
         "Test users, models that see the whole rest of the user. Dots: average of the predicted "
         "means; bars: from their 5 % to their 95 % quantile; upright lines: the truth.",
+        narrow=picture_of_means(results, draw, width=4.6),
     )
     return [
         Section(
@@ -206,7 +207,7 @@ def _sections(results: Sequence[Result], draw: Draw, table: TableData) -> list[S
     ]
 
 
-def picture_of_means(results: Sequence[Result], draw: Draw) -> Figure:
+def picture_of_means(results: Sequence[Result], draw: Draw, *, width: float = 7.0) -> Figure:
     """Predicted means of the bidirectional EFA and latent factor model beside the true ones."""
     shown = [result for result in results if result.direction == "bidirectional"][:2]
     cases = ratings_cases(draw.test)
@@ -216,6 +217,7 @@ def picture_of_means(results: Sequence[Result], draw: Draw) -> Figure:
         true=ratings_true_means(draw.test)[first_rows],
         case=cases[first_rows],
         unit="rating",
+        width=width,
     )
 
 
@@ -231,5 +233,7 @@ def _attention(efa: GroupEstimator, groups: Groups) -> Picture:
         attention_map(explanation),
         "Movies from top to bottom, and from left to right, in the order rated. "
         f"What moves a mean here: {', '.join(special) or 'nothing'}. A rating never sees itself. "
-        "“(nothing)” is what a center attends to where the context does not matter.",
+        "“(nothing)” is what a center attends to where the context does not matter. On narrow "
+        "screens the mean over the heads of each layer.",
+        narrow=attention_map(explanation, heads="mean"),
     )

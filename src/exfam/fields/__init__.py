@@ -15,6 +15,7 @@ from exfam.fields.baselines import (
 from exfam.fields.efa import FieldEFA
 from exfam.fields.gaussian import FieldGaussian
 from exfam.fields.latent_factor import FieldLatentFactor
+from exfam.fields.stations import StationPlan, station_plan
 
 __all__ = [
     "FieldClimatology",
@@ -25,4 +26,6 @@ __all__ = [
     "FieldLatentFactor",
     "FieldRidge",
     "FieldRidgeCovariance",
+    "StationPlan",
+    "station_plan",
 ]

@@ -19,6 +19,7 @@ from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.item_map import item_map
 from exfam.plots.results import recommendation_bars, relation_bars
 from exfam.plots.rows import expert_bars, interval_rows, means_by_case, result_bars
+from exfam.plots.stations import plan_map, series_band
 from exfam.plots.style import INK
 from exfam.plots.word_vectors import length_by_frequency, spectrum_curves
 
@@ -43,11 +44,13 @@ __all__ = [
     "length_by_frequency",
     "means_by_case",
     "missing_curves",
+    "plan_map",
     "position_matrices",
     "recommendation_bars",
     "relation_bars",
     "reliability_diagram",
     "result_bars",
+    "series_band",
     "site_attention_map",
     "spectrum_curves",
 ]

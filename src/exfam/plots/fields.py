@@ -45,6 +45,7 @@ def field_map(
     unit: str = "",
     metric: str = "haversine",
     style: str | None = None,
+    stacked: bool = False,
     ax: Axes | None = None,
 ) -> shared.Drawn:
     """Two maps: predictive means and their standard deviations. Rings mark what was observed.
@@ -52,6 +53,7 @@ def field_map(
     `observed`: coordinates of the sites whose values were seen, if any
     `style`: "sites" for a dot per site, "surface" for a surface through the sites; the second for
         more than 400 sites unless given
+    `stacked`: one map above the other, for narrow screens
 
     Raises ExfamError unless there are a mean and a standard deviation for each site.
 
@@ -60,14 +62,15 @@ def field_map(
     >>> [axes.get_xlabel() for axes in figure.axes]  # two maps, two color bars
     ['longitude', 'longitude', 'predictive mean (°F)', 'standard deviation (°F)']
     """
-    points = _on_plane(coordinates, metric)
+    points = on_plane(coordinates, metric)
     shared.check_as_many("mean", len(mean), len(points), of="places")
     shared.check_as_many("sd", len(sd), len(points), of="places")
     chosen = style or ("surface" if len(points) > _MOST_DOTS else "sites")
     check_choice("style", chosen, ["sites", "surface"])
-    figure, panels = _maps(points, metric, shape=(1, 2), width=9.6, ax=ax)
+    shape, width = ((2, 1), 4.8) if stacked else ((1, 2), 9.6)
+    figure, panels = plain_maps(points, metric, shape=shape, width=width, ax=ax)
     shown = {"predictive mean": (mean, _WARMTH), "standard deviation": (sd, shared.SHADES)}
-    for axes, (name, (value, colors)) in zip(panels[0], shown.items(), strict=True):
+    for axes, (name, (value, colors)) in zip(panels.flat, shown.items(), strict=True):
         norm = _norm(value)
         if chosen == "surface":
             _draw_surface(axes, points, value, colors, norm)
@@ -76,7 +79,7 @@ def field_map(
         if observed is not None:
             # Rings around dots, or light dots that show on every color of a surface.
             face, area = (_PALE, 18) if chosen == "surface" else ("none", 62)
-            east, north = _on_plane(observed, metric, like=coordinates).T
+            east, north = on_plane(observed, metric, like=coordinates).T
             axes.scatter(
                 east, north, s=area, facecolors=face, edgecolors=shared.INK, linewidths=1.0,
                 zorder=4, label="observed",
@@ -94,12 +97,13 @@ def crps_by_site(
     unit: str = "",
     metric: str = "haversine",
     n_labels: int = 6,
+    width: float = 7.0,
     ax: Axes | None = None,
 ) -> shared.Drawn:
     """A map of scores, lower being better: the worst sites have the largest circles, and names.
 
     `crps`: mean continuous ranked probability score of each site, or any other error >= 0
-    `n_labels`: how many sites are named, where there is room
+    `n_labels`: how many sites are named, where there is room; `width` of the figure, in inches
 
     Raises ExfamError unless there are a score and a label for each site.
 
@@ -108,10 +112,10 @@ def crps_by_site(
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['Denver 2.00']
     """
-    points = _on_plane(coordinates, metric)
+    points = on_plane(coordinates, metric)
     shared.check_as_many("crps", len(crps), len(points), of="places")
     shared.check_as_many("labels", len(labels), len(points), of="places")
-    figure, panels = _maps(points, metric, shape=(1, 1), width=7.0, ax=ax)
+    figure, panels = plain_maps(points, metric, shape=(1, 1), width=width, ax=ax)
     norm, axes = _norm(crps), panels[0, 0]
     worst = np.argsort(-crps, kind="stable")
     area = 24.0 + 120.0 * np.asarray(norm(crps))
@@ -152,7 +156,7 @@ def site_attention_map(
     >>> [axes.get_title(loc="left") for axes in figure.axes[:2]]
     ['1 map before: 30 %', 'same map: 70 %']
     """
-    points = _on_plane(coordinates, metric)
+    points = on_plane(coordinates, metric)
     shared.check_as_many("weights", weights.shape[-1], len(points), of="places")
     if names is not None:
         shared.check_as_many("names", len(names), len(points), of="places")
@@ -161,7 +165,7 @@ def site_attention_map(
         raise ExfamError(f"`site` must be a row of `coordinates`, below {len(points)}, got {site}.")
     rows = weights.mean(axis=0, keepdims=True) if heads == "mean" else weights
     shape = rows.shape[:2]
-    figure, panels = _maps(points, metric, shape=shape, width=5.2 * shape[1] + 0.6, ax=ax)
+    figure, panels = plain_maps(points, metric, shape=shape, width=5.2 * shape[1] + 0.6, ax=ax)
     largest = max(float(rows.max()), 1e-6)
     for (head, column), axes in np.ndenumerate(panels):
         back = shape[1] - 1 - column
@@ -187,7 +191,7 @@ def site_attention_map(
     return shared.drawn(figure, ax)
 
 
-def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -> Points:
+def on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -> Points:
     """(east, north); longitudes go on beyond 180 degrees rather than tear a map apart.
 
     `like`: other sites on the same map
@@ -206,7 +210,7 @@ def _on_plane(coordinates: Points, metric: str, *, like: Points | None = None) -
     return np.stack([middle + (longitude - middle + 180) % 360 - 180, latitude], axis=1)
 
 
-def _maps(
+def plain_maps(
     points: Points, metric: str, *, shape: tuple[int, int], width: float, ax: Axes | None
 ) -> tuple[shared.Drawn, np.ndarray]:
     """Panels with room around the points, as high as the area needs, labels at the outer ones."""
@@ -274,7 +278,9 @@ def _draw_surface(
     east, north = (np.unique(column) for column in points.T)
     if len(east) * len(north) == len(points) and min(len(east), len(north)) > 1:
         grid = value[np.lexsort(points.T)].reshape(len(north), len(east))
-        axes.pcolormesh(east, north, grid, cmap=colors, norm=norm, shading="nearest")
+        axes.pcolormesh(
+            east, north, grid, cmap=colors, norm=norm, shading="nearest", edgecolors="face", lw=0.3
+        )
     else:
         levels = norm.inverse(np.linspace(0, 1, _N_LEVELS))
         axes.tricontourf(points[:, 0], points[:, 1], value, levels=levels, cmap=colors, norm=norm)
@@ -283,7 +289,9 @@ def _draw_surface(
 def _color_bar(axes: Axes | np.ndarray, colors: Colormap, norm: Normalize, label: str) -> None:
     """A color bar below."""
     where = {"location": "bottom", "aspect": 40, "fraction": 0.05, "pad": 0.03}
-    bar = shared.color_bar(ScalarMappable(norm, colors), axes, **where)
+    # Matplotlib draws bars of 50 colors and more as bitmaps.
+    few = colors.resampled(40)
+    bar = shared.color_bar(ScalarMappable(norm, few), axes, **where)
     bar.ax.xaxis.set_major_locator(MaxNLocator(6))
     bar.ax.tick_params(length=0, labelsize=9)
     shared.write_name(bar.ax.xaxis.label, label)

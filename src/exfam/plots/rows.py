@@ -89,11 +89,13 @@ def means_by_case(
     true: Float[np.ndarray, "elements"],
     case: Shaped[np.ndarray, "elements"],
     unit: str = "",
+    width: float = 7.0,
     ax: Axes | None = None,
 ) -> style.Drawn:
     """Predicted means beside true ones, a row a case: dot the average, bar 5 % to 95 %.
 
-    `predicted`: name of a model -> its means. `unit` is written at the axis of values.
+    `predicted`: name of a model -> its means. `unit` is written at the axis of values, `width`
+    is that of the figure in inches.
     Raises ExfamError if there is no model.
 
     >>> means = {"EFA": np.array([1.1, 2.9])}
@@ -107,7 +109,7 @@ def means_by_case(
     here = [case == name for name in cases]
     rows = np.arange(len(cases))
     height = 1.4 + 0.17 * len(cases) * (1 + len(predicted))
-    figure, axes = style.one_panel(width=7.0, height=height, ax=ax)
+    figure, axes = style.one_panel(width=width, height=height, ax=ax)
     spread = 0.16 * (len(predicted) - 1)
     offsets = np.linspace(-spread, spread, len(predicted))
     for (name, mean), offset, color in zip(

@@ -140,7 +140,6 @@ FIELDS = Sort(
     instead={
         "recommend": "Use `exfam predict`, which gives means and intervals of values.",
         "explain": "Use FieldEFA.explain and exfam.plots.site_attention_map in Python.",
-        "report": "Use `exfam score`, and exfam.plots.field_map in Python.",
     },
     refused={
         "database": "Write what it holds to a file.",

@@ -142,7 +142,7 @@ class NormalPart(nn.Module):
         distinct, more = distinct[:, : points.shape[1]], distinct[:, points.shape[1] :]
         place = torch.full_like(lag, -1)
         place[is_new] = index
-        normal = self._normal(distinct, more)
+        normal = self.usual_at(distinct, more)
         terms = torch.cat([plane_terms(distinct, self.n_flat), more], 1)
         # What is normal at known sites, then at new places, then at nothing.
         level = torch.cat([self.course[:, 0], normal.level, torch.zeros(1).double()])
@@ -182,11 +182,12 @@ class NormalPart(nn.Module):
         covariates = batch.attributes["covariates"][..., list(some)].double()
         return torch.where(batch.present[..., None], covariates, 0.0)
 
-    def _normal(
+    def usual_at(
         self,
         points: Float64[Tensor, "places space"],
         more: Float64[Tensor, "places covariates"],
     ) -> NewNormal:
+        """What is normal at new places, the covariates of which never change."""
         if not len(points):
             none = torch.zeros(0).double()
             return NewNormal(none, none, none)

@@ -164,16 +164,16 @@ def _points(column: Column, value: np.ndarray) -> np.ndarray:
 def _drawn(
     target: Column, given: Column, x: Any, distribution: Mixture, frequency: np.ndarray
 ) -> Any:
-    names = {"x": clean(given.name), "y": clean(target.name)}
+    x_name, y_name = clean(given.name), clean(target.name)
     if target.labels is None:
         tail = (1 - _LEVEL) / 2
         low, high = (distribution.quantile(p).double().numpy() for p in (tail, 1 - tail))
         center = distribution.center().double().numpy()
-        return conditional_band(x, center, low, high, **names)
+        return conditional_band(x, center, low, high, x=x_name, y=y_name)
     probability = distribution.probs().double().numpy()
     most = np.sort(np.argsort(-frequency, kind="stable")[:_MOST_LABELS])
     labels = [clean(target.labels[k], most=22) for k in most]
-    return conditional_shares(x, probability[:, most], labels, **names)
+    return conditional_shares(x, probability[:, most], labels, x=x_name, y=y_name)
 
 
 def _how(target: Column) -> str:

@@ -1,0 +1,1 @@
+"""What reports say of models of fields, a section each."""
