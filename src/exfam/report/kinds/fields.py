@@ -19,7 +19,7 @@ from exfam.report.fields.field_pictures import (
 from exfam.report.fields.field_scores import FieldScores, field_score_section, score_field
 from exfam.report.page import Facts, Part, Section, SideBySide, Summary, left_out
 from exfam.report.sections.calibration import value_calibration
-from exfam.report.sections.model import curve_of, parameter_table
+from exfam.report.sections.model import curve_picture, parameter_table
 from exfam.report.verdicts import comparison_sentence, with_error
 from exfam.report.words import clean, figure, quantity
 from exfam.scores.metrics import mean_over_groups
@@ -111,7 +111,7 @@ def _model_section(material: FieldMaterial) -> Section:
         ("family", clean(family_to_config(model.family_)["name"], most=30)),
         ("distances", "on the globe" if shape.metric == "haversine" else "in the plane"),
     ]
-    table, curve = parameter_table(model), curve_of(model)
+    table, curve = parameter_table(model), curve_picture(model)
     if not table.rows:
         text.append("All parameters have their default values.")
     inside = ([table] if table.rows else []) + ([] if curve is None else [curve])

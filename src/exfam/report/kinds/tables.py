@@ -13,9 +13,9 @@ from exfam.report.tables.column_scores_section import (
 )
 from exfam.report.tables.column_section import column_section, duplicates_in
 from exfam.report.tables.table_answers import (
+    column_contributions,
     conditional_section,
     contribution_section,
-    contributions,
     shift_section,
     table_shift,
 )
@@ -39,7 +39,7 @@ def table_report(model: Any, request: ReportRequest) -> ReportContent:
     """The page about a model of a table."""
     material = gather_table(model, request)
     scores, predicted = score_columns(material), predicted_cells(material)
-    summary, shift = contributions(material), table_shift(material)
+    summary, shift = column_contributions(material), table_shift(material)
     return ReportContent(
         _lead(material),
         Summary(

@@ -27,7 +27,7 @@ def model_section(material: Material) -> Section:
     text = [_DIRECTIONS[model.direction]]
     if material.has_items:
         text[0] += " " + _SUPPORTS[model.support_]
-    curve, table = curve_of(model), parameter_table(model)
+    curve, table = curve_picture(model), parameter_table(model)
     if curve is None:
         name = type(model).__name__
         text.append(f"{name} is fitted in closed form or nearly so: there is no learning curve.")
@@ -86,7 +86,7 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def curve_of(model: Any) -> Picture | None:
+def curve_picture(model: Any) -> Picture | None:
     """The learning curve of a model that has one."""
     history = getattr(model, "history_", None)
     if history is None or not len(history):

@@ -24,7 +24,7 @@ _MOST_SHIFTED_ROWS = 1500
 _LEVEL = 0.8
 
 
-def contributions(material: TableMaterial) -> Any:
+def column_contributions(material: TableMaterial) -> Any:
     """The model's summary of what columns add, None without data or exact parts."""
     if material.scored is None or not len(material.inputs):
         return None

@@ -2,7 +2,7 @@
 
 from exfam.estimator.gain import gain_sentences
 from exfam.report.page import Facts, Part, Section, SideBySide
-from exfam.report.sections.model import curve_of, parameter_table
+from exfam.report.sections.model import curve_picture, parameter_table
 from exfam.report.tables.table_material import TableMaterial
 from exfam.report.words import clean, listing
 
@@ -20,7 +20,7 @@ def table_model_section(material: TableMaterial) -> Section:
     """Choices, members that predictions are pooled from, and the learning curve if there is one."""
     model = material.model
     text = [_what(material), *gain_sentences(model)]
-    table, curve = parameter_table(model), curve_of(model)
+    table, curve = parameter_table(model), curve_picture(model)
     if not table.rows:
         text.append("All parameters have their default values.")
     inside = ([table] if table.rows else []) + ([] if curve is None else [curve])
