@@ -113,6 +113,10 @@ REFUSED = {
     "convert tied -o .": "`--output` must be a file, got a folder",
     "convert spaces.safetensors -o b.txt": "new york",
     "score tied corpus.txt --per-row": "`--per-row` must be left out for a model of words",
+    "neighbors tied cat:0.5 dog": "`WORD` must have no weight where .* got 'cat:0.5'. Add --sum",
+    "neighbors tied cat:-1 dog --sum": "`WORD` must have a weight > 0, got 'cat:-1'",
+    "neighbors tied cat --minus x": "`word` must be one of .* known words, got 'x'",
+    "analogy tied cat cats dog fish": "`A B C` must be three words, or several .* got 4: cat",
     "report tied nowhere.txt -o p.html": "`DATA` must name a file",
     "report corpus.txt -o p.html": "`MODEL` must be a file of vectors",
     "report plane.safetensors corpus.txt -o p.html": "`DATA` must be left out for word vectors",
@@ -149,6 +153,32 @@ def test_neighbors_and_analogies_are_those_of_the_library(results, vectors, of):
     assert [row["word"] for row in rows] == [answer.word for answer in answers]
     scores = [answer.score for answer in answers]
     assert [float(row["score"]) for row in rows] == pytest.approx(scores)
+
+
+def test_words_are_added_and_subtracted_with_weights(results, vectors, tmp_path):
+    file = vectors / "plane.safetensors"
+    rows = results("neighbors", file, "one:0.5", "two", "--minus", "four", "--minus", "2014:2")
+    own = WordVectors.load(file).most_similar([("one", 0.5), "two"], ["four", ("2014", 2)])
+    assert [(row["neighbor"], pytest.approx(float(row["cosine"]))) for row in rows] == own
+    assert {row["word"] for row in rows} == {"0.5 one + two - four - 2 2014"}
+    (row,) = results("neighbors", file, "one", "two", "--sum", "-k", "1")
+    assert (row["word"], row["neighbor"]) == ("one + two", "three")
+    # A word that is written so is that word.
+    WordVectors(("a:2", "a", "b"), PLANE[:3]).save(tmp_path / "colon.safetensors")
+    rows = results("neighbors", tmp_path / "colon.safetensors", "a:2", "-k", "1")
+    assert (rows[0]["word"], rows[0]["neighbor"]) == ("a:2", "b")
+
+
+def test_several_analogies_are_answered_one_after_the_other(results, vectors):
+    file, first, second = (
+        vectors / "plane.safetensors",
+        ("one", "three", "two"),
+        ("two", "four", "one"),
+    )
+    rows = results("analogy", file, *first, *second, "-k", "2")
+    own = WordVectors.load(file)
+    expected = [(*q, near.word) for q in (first, second) for near in own.analogy(*q, k=2)]
+    assert [tuple(row[name] for name in ("a", "b", "c", "word")) for row in rows] == expected
 
 
 @pytest.mark.parametrize("of", ["tied corpus.txt", "tied", "plane.safetensors"])

@@ -117,3 +117,13 @@ def test_vectors_that_are_no_numbers_are_no_fit(kind):
         model.fit(["the cat sat on the mat", "the dog sat on the rug"] * 6)
     with pytest.raises(NotFittedError, match="not fitted yet"):
         model.score(TEXT)
+
+
+def test_vectors_are_made_once_for_each_fit():
+    model = SkipGram(dim=4, min_count=1, threads=1, subsample=0.0, progress=False)
+    model.fit(["a b c a", "c a b"] * 9)
+    before = model.vectors_
+    assert model.vectors_ is before
+    model.partial_fit(["a d", "d b"] * 9)
+    assert model.vectors_ is not before and "d" in model.vectors_ and "d" not in before
+    assert model.vectors_.center.tolist() == model.input_vectors_.tolist()

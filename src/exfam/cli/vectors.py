@@ -1,5 +1,6 @@
 """Commands about word vectors: `exfam neighbors`, `analogy`, `evaluate words`, `convert`."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 from exfam.checks import ExfamError
 from exfam.cli.errors import reworded
 from exfam.cli.kinds import text, words
-from exfam.cli.options import Form, Option, choice, count, output
+from exfam.cli.options import Form, Option, choice, count, output, switch
 from exfam.cli.writable import check_output_file
 
 _READING = (
@@ -40,6 +41,7 @@ _OF = choice(
     "which vectors of the words: center, context, or both, their sum",
     default="center",
 )
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _RULE = choice(
     "rule",
     ("3cosadd", "3cosmul"),
@@ -48,11 +50,12 @@ _RULE = choice(
 )
 # Those of the library, whose list would load what help need not wait for.
 _FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext", "safetensors")
-_OF_NEIGHBORS = """Of each word the others with the largest cosine, nearest first. A word is looked
-for as it is written. A file of millions of words takes a while to read: --limit 200000 reads the
-first rows, as a rule those of the most frequent words."""
+_OF_NEIGHBORS = """Of each word the others with the largest cosine, nearest first. With --sum or
+--minus, those nearest to the sum of all, less that of --minus; words may have weights then, as in
+rake:0.5. A word is looked for as it is written. A file of millions of words takes a while to read:
+--limit 200000 reads the first rows, as a rule those of the most frequent words."""
 _OF_ANALOGIES = """A is to B as C is to the first word: `exfam analogy vectors/ man king woman`.
-A, B and C are no answers."""
+A, B and C are no answers. Several questions are three words each, one after the other."""
 _OF_TESTS = """Pairs of words: Spearman's correlation of cosines with what people say. Analogies:
 the share that is answered rightly, all and by kind. `covered` of all `n` have vectors for all their
 words. `kept` counts the others too: at a cosine of 0, or as wrong answers; `skipped` leaves
@@ -93,8 +96,17 @@ def vectors_in_file(path: str) -> Any:
 
 
 def _neighbors(chosen: Any) -> dict[str, list[Any]]:
-    found = _opened(chosen).neighbors(list(dict.fromkeys(chosen.words)), k=chosen.k, of=chosen.of)
-    pairs = [(word, near) for word, all_near in found.items() for near in all_near]
+    vectors, options = _opened(chosen), {"k": chosen.k, "of": chosen.of}
+    if chosen.sum or chosen.minus:
+        plus, minus = (
+            [_term(vectors, w) for w in own or ()] for own in (chosen.words, chosen.minus)
+        )
+        nearest = {_spoken(plus, minus): vectors.most_similar(plus, minus, **options)}
+    else:
+        for word in chosen.words:
+            _check_alone(vectors, word)
+        nearest = vectors.neighbors(list(dict.fromkeys(chosen.words)), **options)
+    pairs = [(word, near) for word, all_near in nearest.items() for near in all_near]
     return {
         "word": [word for word, _ in pairs],
         "neighbor": [near.word for _, near in pairs],
@@ -102,10 +114,53 @@ def _neighbors(chosen: Any) -> dict[str, list[Any]]:
     }
 
 
+def _term(vectors: Any, word: str) -> tuple[str, float]:
+    """A word with its weight, as in rake:0.5; a known word with a colon is that word."""
+    name, _, weight = word.rpartition(":")
+    if word in vectors or not name or not _NUMBER.fullmatch(weight):
+        return word, 1.0
+    if not float(weight) > 0:
+        raise ExfamError(
+            f"`WORD` must have a weight > 0, got {word!r}. Words to subtract are those of --minus."
+        )
+    return name, float(weight)
+
+
+def _check_alone(vectors: Any, word: str) -> None:
+    if _term(vectors, word)[0] != word:
+        raise ExfamError(
+            f"`WORD` must have no weight where each has its own neighbors, got {word!r}. Add --sum."
+        )
+
+
+def _spoken(plus: list[tuple[str, float]], minus: list[tuple[str, float]]) -> str:
+    """The sum that is looked for, as one writes it."""
+    plus_names, minus_names = (
+        [name if weight == 1 else f"{weight:g} {name}" for name, weight in terms]
+        for terms in (plus, minus)
+    )
+    return " - ".join([" + ".join(plus_names), *minus_names])
+
+
 def _analogy(chosen: Any) -> dict[str, list[Any]]:
-    given = chosen.a, chosen.b, chosen.c
-    answers = _opened(chosen).analogy(*given, rule=chosen.rule, k=chosen.k, of=chosen.of)
-    return {name: [getattr(answer, name) for answer in answers] for name in ("word", "score")}
+    given = [chosen.a, chosen.b, chosen.c, *(chosen.more or ())]
+    if len(given) % 3:
+        raise ExfamError(
+            f"`A B C` must be three words, or several times three, got {len(given)}: "
+            f"{' '.join(given)}."
+        )
+    vectors, options = _opened(chosen), {"rule": chosen.rule, "k": chosen.k, "of": chosen.of}
+    questions = [given[start : start + 3] for start in range(0, len(given), 3)]
+    answers = [
+        (question, answer)
+        for question in questions
+        for answer in vectors.analogy(*question, **options)
+    ]
+    columns = {name: [getattr(near, name) for _, near in answers] for name in ("word", "score")}
+    if len(questions) == 1:
+        return columns
+    asked = {name: [q[number] for q, _ in answers] for number, name in enumerate("abc")}
+    return asked | columns
 
 
 def _evaluate(chosen: Any) -> dict[str, list[Any]]:
@@ -172,12 +227,15 @@ NEIGHBORS = Form(
             "words", words, "whose neighbors to find; one or several", metavar="WORD...",
             positional=True, required=True, many=True,
         ),
+        switch("sum", "look for words near the sum of all, rather than near each"),
+        Option("minus", words, "subtract this word from the sum", metavar="WORD", many=True),
         count("k", "of each word", default=10, short="-k"),
         _OF,
         *_READING,
     ],
     answers=_neighbors,
-    example="exfam neighbors vectors/ cat dog -k 3",
+    example="exfam neighbors vectors/ cat dog -k 3\n"
+    "exfam neighbors vectors/ cats dog:0.8 --minus cat",
     notes=_OF_NEIGHBORS,
 )  # fmt: skip
 ANALOGY = Form(
@@ -191,13 +249,18 @@ ANALOGY = Form(
                 ("a", "the word that is to B"), ("b", "as C is"), ("c", "to the word looked for")
             )
         ),
+        Option(
+            "more", words, "further questions of three words each", metavar="A B C...",
+            positional=True, many=True,
+        ),
         _RULE,
         count("k", "words to find", default=10, short="-k"),
         _OF,
         *_READING,
     ],
     answers=_analogy,
-    example="exfam analogy vectors/ cat cats dog -k 3",
+    example="exfam analogy vectors/ cat cats dog -k 3\n"
+    "exfam analogy vectors/ cat cats dog cat dog cats -k 1",
     notes=_OF_ANALOGIES,
 )  # fmt: skip
 EVALUATE = Form(

@@ -259,10 +259,15 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
     def vectors_(self) -> WordVectors:
         """The words' vectors: center those that predict, context those of the predicted word."""
         check_fitted(self, "matrices_")
-        stored, words = self.matrices_.stored(), self.vocabulary_.words
-        signs = stored.get("signs")
-        context = self.matrices_.outputs if signs is None else None
-        return WordVectors(words, stored["center"], context, signs)
+        matrices, vectors = getattr(self, "_made_vectors", (None, None))
+        # Every fit makes new matrices; checks of large ones take a while.
+        if vectors is None or matrices is not self.matrices_:
+            stored, words = self.matrices_.stored(), self.vocabulary_.words
+            signs = stored.get("signs")
+            context = self.matrices_.outputs if signs is None else None
+            vectors = WordVectors(words, stored["center"], context, signs)
+            self._made_vectors = self.matrices_, vectors
+        return vectors
 
     @property
     def input_vectors_(self) -> Float32[np.ndarray, "words dim"]:
