@@ -36,6 +36,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("cells, labels", LABELS.values(), ids=LABELS.keys())
+@pytest.mark.filterwarnings("ignore:.*in white space alone")
 def test_labels_survive_a_csv_file(cells, labels, tmp_path):
     groups = column(tmp_path / "a.csv", cells, item="x")
     vocabulary = groups.vocabulary["item"].tolist()

@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 from exfam.checks import ExfamError
 from exfam.estimator.base import Declared, parameter
-from exfam.estimator.file_parameters import FileDialect
+from exfam.estimator.file_parameters import DatedFiles
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -25,7 +25,7 @@ PARTS = ("auto", "both", "items", "values")
 SUPPORT_CHOICES = ("auto", "hard", "none", "penalty")
 
 
-class GroupColumnNames(FileDialect, section="Columns of a frame (not needed for `Groups`)"):
+class GroupColumnNames(DatedFiles, section="Columns of a frame (not needed for `Groups`)"):
     """Columns of a frame of groups."""
 
     group: str | None = parameter(
@@ -40,12 +40,6 @@ class GroupColumnNames(FileDialect, section="Columns of a frame (not needed for 
     item: str | None = parameter(OrNone(ColumnName()), "the column of items", default=None)
     value: Any = parameter(
         OrNone(ColumnNames()), "the column, or list of columns, of values", default=None
-    )
-    date_format: str | None = parameter(
-        OrNone(Text()),
-        'how text of `order` and `position` writes dates, such as "%d/%m/%Y"; None for ISO dates '
-        "or the one format that all of a column fits",
-        default=None,
     )
 
 

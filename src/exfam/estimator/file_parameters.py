@@ -1,5 +1,6 @@
 """Parameters of all estimators that read files: how the files are written."""
 
+from dataclasses import replace
 from typing import Any
 
 from exfam.columns.dialect import DECIMALS, THOUSANDS, Dialect
@@ -39,13 +40,27 @@ class FileDialect(Declared, section="Files (what is None is found by looking)"):
 
     @property
     def dialect(self) -> Dialect:
-        """All of these as one value; a format of dates by column is the estimator's own."""
-        date_format = getattr(self, "date_format", None)
+        """All of these as one value."""
         return Dialect(
             encoding=self.file_encoding,
             decimal=self.decimal,
             thousands=self.thousands,
-            date_format=date_format if isinstance(date_format, str) else None,
             missing=self.missing,
             sheet=self.sheet,
         )
+
+
+class DatedFiles(FileDialect, section="Files (what is None is found by looking)"):
+    """How files are written that have times or an order."""
+
+    date_format: str | None = parameter(
+        OrNone(Text()),
+        'how text of times, `order` and `position` writes dates, such as "%d/%m/%Y"; None for ISO '
+        "dates or the one format that all of a column fits",
+        default=None,
+    )
+
+    @property
+    def dialect(self) -> Dialect:
+        """All of these as one value."""
+        return replace(super().dialect, date_format=self.date_format)

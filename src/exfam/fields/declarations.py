@@ -4,7 +4,7 @@ from typing import Any
 
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Declared, parameter
-from exfam.estimator.file_parameters import FileDialect
+from exfam.estimator.file_parameters import DatedFiles
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -25,7 +25,7 @@ from exfam.geometry import METRICS
 
 
 class FieldColumnNames(
-    FileDialect, section="Columns of a frame (not needed for groups made with `read_field`)"
+    DatedFiles, section="Columns of a frame (not needed for groups made with `read_field`)"
 ):
     """Columns of a frame of values at times and sites."""
 
@@ -45,12 +45,6 @@ class FieldColumnNames(
         Choice(METRICS),
         '"haversine" for (latitude, longitude) in degrees, or "euclidean"',
         default="haversine",
-    )
-    date_format: str | None = parameter(
-        OrNone(Text()),
-        'how text of `time` writes dates, such as "%d/%m/%Y"; None for ISO dates or the one format '
-        "that all of the column fits",
-        default=None,
     )
 
 

@@ -16,6 +16,7 @@ from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import FrameColumns, Part, UnknownLabels, look_up, varying_error
 from exfam.columns.rules import holds_labels
+from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
 from exfam.groups.flat import columns_of
 from exfam.groups.groups import CONTEXT, Groups
 
@@ -53,6 +54,7 @@ class _Encoder:
 
     def _encoded(self, part: Part) -> Rows:
         labels, key = self.columns.labels(part), part.key
+        warn_of_twins(part.argument, part.name, labels.names, self.vocabulary.get(key, ()))
         if key not in self.vocabulary:
             order = np.argsort(labels.names)
             self.labels[key] = labels.names[order]
@@ -91,6 +93,7 @@ def read_frame(
     if not held.n_rows:
         raise DataError("`frame` must have at least one row, got none.")
     group = held.labels(columns.parts[0])
+    warn_of_twins("group", columns.group, group.names)
     encoder = _Encoder(held, dict(vocabulary or {}), unknown, [] if found is None else found)
     read = {part: encoder.read(part, dialect.date_format) for part in columns.parts[1:]}
 
@@ -98,6 +101,8 @@ def read_frame(
         return {part.name: column for part, column in read.items() if part.argument == argument}
 
     item, values = next(iter(named("item").values()), None), named("value")
+    if dialect.missing is None:
+        warn_of_stand_ins(values)
     missing = [np.isnan(column) for column in values.values()]
     observed = ~np.any(missing, axis=0) if missing else np.ones(1, dtype=bool)
     keys = list(named("order").values())

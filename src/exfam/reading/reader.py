@@ -14,6 +14,7 @@ from exfam.columns.dialect import Dialect
 from exfam.columns.frames import plain_array
 from exfam.columns.parts import ROWS, FrameColumns, Names, Origin, Part, UnknownLabels
 from exfam.columns.rules import broken_rule, is_time
+from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
 from exfam.groups import Groups
 from exfam.reading.assemble import Allocate, CodedTable, assemble
 from exfam.reading.checked import check_table, code_labels, with_sorted_text, without_marks
@@ -169,6 +170,10 @@ def read_with_facts(
             )
             assembled = assemble(opened, duplicates=options.duplicates, allocate=allocate)
     warn_of_notes(database.notes)
+    for part, own in encodings.items():
+        warn_of_twins(part.argument, part.name, own.names, own.known)
+    if options.dialect.missing is None:
+        warn_of_stand_ins(assembled[0].values)
     return assembled
 
 

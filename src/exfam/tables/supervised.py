@@ -22,6 +22,7 @@ from exfam.tables.answers.distributions import cell_log_prob, column_distributio
 from exfam.tables.answers.imputation import DECISIONS, decide
 from exfam.tables.data import LABEL_KINDS, Cells, Column, RawColumn, decode
 from exfam.tables.data.frames import cell_error
+from exfam.tables.data.table_sources import table_and_response_of
 from exfam.tables.estimator.declarations import ResponseParameters
 from exfam.tables.estimator.given import GivenTables, read_given, read_response, read_weight
 from exfam.tables.estimator.plan import Response, number_family
@@ -58,6 +59,7 @@ class SupervisedTable(ResponseParameters, JointTable):
     ) -> "SupervisedTable":
         """Fit to a table `X` and its response `y`; missing entries of `y` are rows without one.
 
+        `X` may be the path of a file that `exfam.read` takes, and `y` the name of its column.
         `X` may be a list of tables whose columns are matched by name, `y` and `sample_weight` then
         lists as well, with None for a table without.
 
@@ -67,14 +69,17 @@ class SupervisedTable(ResponseParameters, JointTable):
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on
         """
         self._check_parameters()
+        X, y = table_and_response_of(X, y, self.dialect)
         if y is None:
             self._remember_features(X, y, read_given(X, None, None, supervised=False))
-        given = read_given(X, y, sample_weight, supervised=True)
+        given = read_given(X, y, sample_weight, supervised=True, dialect=self.dialect)
         self._remember_features(X, y, given)
         response = self._response(given)
         held_out = None
         if validation is not None:
-            held_out = read_given(*checked_validation(validation), None, supervised=True)
+            held_out_X, held_out_y = checked_validation(validation)
+            pair = table_and_response_of(held_out_X, held_out_y, self.dialect)
+            held_out = read_given(*pair, None, supervised=True, dialect=self.dialect)
             held_out = replace(held_out, name=response.name, weight=None)
         self._fit(given, response, validation=held_out, checkpoint=checkpoint)
         return self
@@ -107,6 +112,7 @@ class SupervisedTable(ResponseParameters, JointTable):
 
     def _with_response(self, X: Any, y: Any, *, becomes: str | None = None) -> Cells:
         self._check_fitted()
+        X, y = table_and_response_of(X, y, self.dialect, schema=self.schema_)
         names = {self._column.name: becomes} if becomes else None
         return self._cells(X, y, joint=False, becomes=names)
 
@@ -187,6 +193,8 @@ class MaskedTableClassifier(ClassifierMixin, SupervisedTable):
         Rows without a response are left out. A class that training did not have counts as wrong,
         with a warning that counts them. See `log_score` for nats.
         """
+        self._check_fitted()
+        X, y = table_and_response_of(X, y, self.dialect, schema=self.schema_)
         cells = self._with_response(X, y, becomes="count as wrong")
         present = ~read_response(y, name=self._column.name, n_rows=len(cells)).missing
         decided, truth, weight = self._decided(cells, present, sample_weight)

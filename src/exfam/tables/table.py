@@ -38,6 +38,7 @@ from exfam.tables.base.contributions import (
     summarize,
 )
 from exfam.tables.data import Cells, decode_all, read_table
+from exfam.tables.data.table_sources import table_of
 from exfam.tables.estimator.base import TableEstimator
 from exfam.tables.estimator.given import read_given, read_weight
 from exfam.tables.experts.faithfulness import DeletionInsertion, faithfulness
@@ -71,6 +72,7 @@ class JointTable(TableEstimator):
         stay as they are, with a warning that counts them.
         """
         self._check_fitted()
+        X = table_of(X, self.dialect, schema=self.schema_)
         names = self.schema_.names
         becomes = dict.fromkeys(names, "stay as they are, and count as missing")
         imputed = impute(self.model_, self._cells(X, becomes=becomes), rule=rule, level=level)
@@ -320,17 +322,21 @@ class MaskedTable(OneToOneFeatureMixin, TransformerMixin, JointTable):
     ) -> "MaskedTable":
         """Fit to a table, or to a list of tables whose columns are matched by name; `y` is ignored.
 
+        A table may also be the path of a file that `exfam.read` takes.
+
         `sample_weight`: of every row, >= 0, a list for several tables; a row of weight 0 is left
             out
         `validation`: a table or tables that choose when to stop
         `checkpoint`: a folder from which a fit that was interrupted or killed goes on
         """
         self._check_parameters()
-        given = read_given(X, None, sample_weight, supervised=False)
+        X = table_of(X, self.dialect)
+        given = read_given(X, None, sample_weight, supervised=False, dialect=self.dialect)
         self._remember_features(X, y, given)
         held_out = None
         if validation is not None:
-            held_out = read_given(validation, None, None, supervised=False)
+            validation = table_of(validation, self.dialect)
+            held_out = read_given(validation, None, None, supervised=False, dialect=self.dialect)
         self._fit(given, None, validation=held_out, checkpoint=checkpoint)
         return self
 

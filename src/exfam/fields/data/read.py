@@ -15,6 +15,7 @@ from exfam.columns.columns import Columns
 from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Names, Part
 from exfam.columns.rules import is_moment, is_real, is_text
+from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
 from exfam.dates import parse_dates
 from exfam.estimator.rules import check_distinct, listed
 from exfam.fields.data.facts import FieldFacts
@@ -130,6 +131,8 @@ def read_field_with_facts(
     of = _read_sites(columns, where, known)
     places = _read_coordinates(columns, axis_parts, of, metric)
     values, n_standing = _read_values(columns, what, standing)
+    if dialect.missing is None:
+        warn_of_stand_ins({value: values})
     if known is None and np.isnan(values).all():
         raise DataError(
             f"`value` must be observed at least once, got none in the {len(values)} rows of "
@@ -242,6 +245,7 @@ class _Sites(NamedTuple):
 
 def _read_sites(columns: Columns, part: Part, known: np.ndarray | None) -> _Sites:
     labels = columns.labels(part)
+    warn_of_twins(part.argument, part.name, labels.names, () if known is None else known)
     if known is None:
         order = np.argsort(labels.names)
         names = labels.names[order]

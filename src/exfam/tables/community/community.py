@@ -44,7 +44,8 @@ from exfam.tables.community.community_data import (
 )
 from exfam.tables.community.community_fit import CommunityPlan, fit_community
 from exfam.tables.community.community_model import FittedCommunity, SiteInputs
-from exfam.tables.data.frames import RawTable, read_table
+from exfam.tables.data.frames import RawTable
+from exfam.tables.data.table_sources import read_marked, table_of
 
 SHARES_KNOWN = (0.0, 0.25, 0.5, 0.75, 1.0)
 
@@ -154,7 +155,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         A missing species is not learned from, a missing covariate is filled in.
         """
         self._check_parameters()
-        table, species = read_sites(X, Y, species=listed(self.species))
+        table, species = read_sites(X, Y, species=listed(self.species), dialect=self.dialect)
         plan = CommunityPlan(
             table=table,
             species=species,
@@ -271,7 +272,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
     def _given(self, X: Any, known: Any) -> tuple[SiteInputs, Float[np.ndarray, "sites species"]]:
         """What is known of sites and, NaN elsewhere, of species."""
         self._check_fitted()
-        table = read_table(X)
+        table = read_marked(table_of(X, self.dialect), self.dialect)
         there = [name for name in self.species_ if name in table.columns]
         if known is not None:
             given = read_species(known)

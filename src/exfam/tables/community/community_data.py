@@ -9,7 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import DataError
+from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.tables.data.frames import RawColumn, RawTable, cell_error, has_names, read_table
+from exfam.tables.data.table_sources import read_marked, table_of, warn_of_suspects
 
 FAMILIES = ("presence", "count", "hurdle", "cover")
 # What is covered wholly, or hardly: the density of a beta has no such values.
@@ -30,9 +32,12 @@ class SpeciesTable:
         return ~np.isnan(self.value)
 
 
-def read_sites(X: Any, Y: Any, *, species: Sequence[str]) -> tuple[RawTable, SpeciesTable]:
+def read_sites(
+    X: Any, Y: Any, *, species: Sequence[str], dialect: Dialect = BY_LOOKING
+) -> tuple[RawTable, SpeciesTable]:
     """Columns of `X` without species, and the species: of `Y`, or the named columns of `X`."""
-    table = read_table(X)
+    table = read_marked(table_of(X, dialect), dialect)
+    warn_of_suspects(table.columns, dialect)
     if Y is not None:
         given = read_species(Y)
         _check_rows("Y", len(given.value), table.n_rows)

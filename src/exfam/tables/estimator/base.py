@@ -24,6 +24,7 @@ from exfam.tables import data
 from exfam.tables.answers.distributions import TableModel
 from exfam.tables.base.stored import within
 from exfam.tables.base.table_base import TableBase
+from exfam.tables.data.table_sources import read_marked, table_of
 from exfam.tables.estimator.choice import Trial, best_recipe, fit_table, recipes_of
 from exfam.tables.estimator.declarations import (
     TableBaseParameters,
@@ -240,7 +241,8 @@ class TableEstimator(
                 f"`X` must be one table, got a list of {len(X)}. Give each by itself: several are "
                 "one only in `fit`."
             )
-        table, named = data.read_table(X), data.has_names(X)
+        X = table_of(X, self.dialect, schema=self.schema_)
+        table, named = read_marked(X, self.dialect), data.has_names(X)
         response = self.response_ if joint and named else None
         own = without_column(table, response)
         if not self._may_lack_columns:

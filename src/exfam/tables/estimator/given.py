@@ -12,8 +12,10 @@ from jaxtyping import Float64
 from sklearn.utils.validation import column_or_1d
 
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamWarning, regular_array
-from exfam.tables.data import RawColumn, RawTable, read_table
+from exfam.columns.dialect import BY_LOOKING, Dialect
+from exfam.tables.data import RawColumn, RawTable
 from exfam.tables.data.frames import cell_error, read_column
+from exfam.tables.data.table_sources import read_marked
 
 # What the response is called where it has no name of its own; the first that is free.
 _NAMES = ("y", "target", "response", "outcome")
@@ -64,10 +66,12 @@ def without_column(table: RawTable, name: str | None) -> RawTable:
     return RawTable(columns, table.n_rows)
 
 
-def read_given(X: Any, y: Any, weight: Any, *, supervised: bool) -> GivenTables:
-    """All that a fit is given, without rows of weight 0."""
+def read_given(
+    X: Any, y: Any, weight: Any, *, supervised: bool, dialect: Dialect = BY_LOOKING
+) -> GivenTables:
+    """All that a fit is given, without rows of weight 0; `dialect`: what stands for missing."""
     several = is_several(X)
-    tables = tuple(read_table(table) for table in (X if several else [X]))
+    tables = tuple(read_marked(table, dialect) for table in (X if several else [X]))
     weights = read_weight(weight, [table.n_rows for table in tables], several=several)
     if not supervised:
         return _without_weightless_rows(GivenTables(tables, (None,) * len(tables), None, weights))

@@ -21,6 +21,8 @@ from exfam.families import (
     choose_family,
 )
 from exfam.tables.data import Cells, Column, RawTable, TableSchema, learn_schema
+from exfam.tables.data.learn import pooled_columns
+from exfam.tables.data.table_sources import warn_of_suspects
 from exfam.tables.estimator.given import without_column
 
 # Bins, or knots, of a column of numbers: one for so many rows, at least and at most these.
@@ -78,6 +80,7 @@ def learn_columns(
         n_knots = np.clip(round(n_rows**0.5 / _ROOTS_PER_KNOT), *_KNOTS)
     options = {"n_bins": int(n_bins), "n_knots": int(n_knots)}
     own = None if response is None else response.name
+    warn_of_suspects(pooled_columns(tables), estimator.dialect)
     schema = learn_schema(
         [rest for table in tables if (rest := without_column(table, own)).names],
         kinds={name: kind for name, kind in (estimator.kinds or {}).items() if name != own},
