@@ -34,11 +34,17 @@ def without_marks(table: Table, dialect: Dialect) -> Table:
     """The table with cells NULL that are what the dialect says stands for missing."""
     if not dialect.missing:
         return table
-    columns = {
-        part: SqlColumn(_unmarked(column, *dialect.marks_of(part.argument)), column.type)
+    unmarked = {
+        part: _unmarked(column, *dialect.marks_of(part.argument))
         for part, column in table.columns.items()
     }
-    return replace(table, columns=columns)
+    listed = ", ".join(f"{x} AS m{k}" for k, x in enumerate(unmarked.values()))
+    columns = {
+        part: SqlColumn(f"m{k}", column.type)
+        for k, (part, column) in enumerate(table.columns.items())
+    }
+    relation = f"(SELECT {listed}, row FROM {table.relation})"
+    return replace(table, relation=relation, columns=columns)
 
 
 def _unmarked(column: SqlColumn, texts: Sequence[str], numbers: Sequence[float]) -> str:

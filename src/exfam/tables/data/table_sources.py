@@ -15,10 +15,13 @@ from exfam.tables.data.schema import TableSchema
 from exfam.tables.data.table_files import read_table_file
 
 
-def table_of(X: Any, dialect: Dialect, *, schema: TableSchema | None = None) -> Any:
+def table_of(
+    X: Any, dialect: Dialect, *, schema: TableSchema | None = None, without: str | None = None
+) -> Any:
     """The table in a file, folder or query that `X` names; what is no path as it is.
 
     `schema`: of a fitted model, whose columns are read as they were in training (default None)
+    `without`: a column that is left out (default None)
     """
     if not isinstance(X, str | os.PathLike):
         return X
@@ -32,7 +35,11 @@ def table_of(X: Any, dialect: Dialect, *, schema: TableSchema | None = None) -> 
         if not own.input_only and (own.labels is None or own.labels.dtype.kind in "if")
     ]
     table = read_table_file(
-        file, names=schema.names, numbers=numbers, labels=labels, dialect=dialect
+        file,
+        names=[name for name in schema.names if name != without],
+        numbers=numbers,
+        labels=labels,
+        dialect=dialect,
     )
     return table.frame
 

@@ -241,7 +241,8 @@ class TableEstimator(
                 f"`X` must be one table, got a list of {len(X)}. Give each by itself: several are "
                 "one only in `fit`."
             )
-        X = table_of(X, self.dialect, schema=self.schema_)
+        left_out = None if joint else self.response_
+        X = table_of(X, self.dialect, schema=self.schema_, without=left_out)
         table, named = read_marked(X, self.dialect), data.has_names(X)
         response = self.response_ if joint and named else None
         own = without_column(table, response)
