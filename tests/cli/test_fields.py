@@ -149,3 +149,62 @@ def test_what_is_wrong_in_a_file_or_its_options_is_named(refusal, folder, tmp_pa
     file = write_csv(tmp_path / "r.csv", [[*row[:4], ""] for row in rows], HEADER)
     line = refusal("score", folder / "model", file)
     assert "`FILE` must hold at least one observed value to score" in line
+
+
+def test_what_a_mean_is_made_of_adds_up_to_it(run, folder, model, tmp_path):
+    file = folder / "weather.csv"
+    status, out, err = run("explain", folder / "model", file, "--format", "csv")
+    assert status == 0, err
+    sums: dict = {}
+    for row in table(out):
+        key = row["time"], row["site"]
+        sums[key] = sums.get(key, 0.0) + float(row["added"])
+    rows = table(run("predict", folder / "model", file, "--format", "csv")[1])
+    means = {(row["day"], row["station"]): float(row["celsius_mean"]) for row in rows}
+    assert sums.keys() == means.keys()
+    assert all(sums[key] == pytest.approx(means[key], abs=1e-3) for key in sums)
+    day = next(iter(means))[0]
+    words = ("--groups", day, "--top", "1", "--format", "csv")
+    few = table(run("explain", folder / "model", file, *words)[1])
+    assert {row["time"] for row in few} == {day}
+    short: dict = {}
+    for row in few:
+        short[row["site"]] = short.get(row["site"], 0.0) + float(row["added"])
+    assert short == pytest.approx({site: sums[day, site] for site in short}, abs=1e-6)
+    assert {row["context"] for row in few} >= {"(normal)", "(others)", "(attention)"}
+
+
+def test_a_network_alone_is_explained_by_its_weights(run, folder, tmp_path):
+    file = folder / "weather.csv"
+    alone = (*WORDS, *TINY, "--base", "none", "-o", tmp_path / "m")
+    assert run("fit", file, "--model", "field-efa", *alone)[0] == 0
+    for words in ((), ("--per-head",)):
+        rows = table(run("explain", tmp_path / "m", file, "--format", "csv", *words)[1])
+        sums: dict = {}
+        for row in rows:
+            key = row["time"], row["site"], row.get("layer"), row.get("head")
+            sums[key] = sums.get(key, 0.0) + float(row["weight"])
+        assert list(sums.values()) == pytest.approx([1.0] * len(sums), abs=1e-5)
+
+
+def test_explanations_that_cannot_be_given_are_refused(run, folder, tmp_path):
+    file = folder / "weather.csv"
+    for words, message in (
+        (("--groups", "1999-01-01"), "`--groups` must name times of the file, got '1999-01-01'"),
+        (("--rows", "0"), "`--rows` must be left out for a model of fields, got"),
+    ):
+        _, _, err = run("explain", folder / "model", file, *words)
+        assert message in err
+    for name in ("kriging", "gaussian"):
+        words = ("--model", f"field-{name}", *WORDS, "-o", tmp_path / name[0])
+        assert run("fit", file, *words)[0] == 0
+    heads = run("explain", tmp_path / "g", file, "--per-head")[2]
+    assert "`--per-head` must be left out for a model without attention weights" in heads
+    assert "must be a FieldGaussian or a FieldEFA" in run("explain", tmp_path / "k", file)[2]
+
+
+def test_a_page_about_a_field_is_written(run, folder, tmp_path):
+    page = tmp_path / "page.html"
+    status, _, err = run("report", folder / "model", folder / "weather.csv", "-o", page)
+    assert status == 0 and f"written to {page}" in err
+    assert "How good" in page.read_text(encoding="utf-8")

@@ -50,6 +50,11 @@ item, the level of the group, each other value ("Alien = 5"), what the group's o
 scale and its histogram change, and attention; all rows of a center add up to the prediction.
 With --of COLUMN only these, and beside what each adds to the nats of the value.
 
+Of a model of a field: for each value of a map what its predicted mean is made of: what is
+normal there and then, what each value around adds ("added", the largest first; "steps_back"
+says how many maps before), and attention; all rows of a site and a time add up to the mean.
+--groups names times. Of a network alone (--base none), and with --per-head, weights.
+
 Of a model of a table: a row for each row of the file and each of its cells, with what it adds
 to each logit of the response, or to a number, its logarithm or its root, beside "(average
 row)"; "(rest)" is what has no exact parts, and all rows add up to the prediction. Of an
@@ -154,7 +159,8 @@ EXPLAIN = Form(
         *DATA,
         Option(
             "groups", labels,
-            "the groups to explain: --groups anna --groups bert (default: all)",
+            "the groups, or times of a field, to explain: --groups anna --groups bert "
+            "(default: all)",
             metavar="LABEL", many=True,
         ),
         Option(

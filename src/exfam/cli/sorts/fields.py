@@ -9,6 +9,7 @@ from exfam.checks import ExfamError
 from exfam.cli.errors import reworded
 from exfam.cli.output import beside
 from exfam.cli.sorts.base import Answer, Baseline, Comparison, Figures, PlannedFit, Sort, sizes
+from exfam.cli.sorts.field_answers import explain_field
 from exfam.cli.sorts.groups import estimator_baseline, mean_parts
 from exfam.cli.sources import FileRows, chosen_dialect
 from exfam.columns.parts import Part
@@ -136,10 +137,9 @@ FIELDS = Sort(
     name="fields",
     read=_read,
     facts=_facts,
-    answers={"score": _score, "predict": _predict},
+    answers={"score": _score, "predict": _predict, "explain": explain_field},
     instead={
         "recommend": "Use `exfam predict`, which gives means and intervals of values.",
-        "explain": "Use FieldEFA.explain and exfam.plots.site_attention_map in Python.",
     },
     refused={
         "database": "Write what it holds to a file.",
@@ -148,6 +148,8 @@ FIELDS = Sort(
         "proba": "Use --interval or --quantiles.",
         "fill": "Rows without a value are predicted in any case.",
         "of": "A field has one column of values.",
+        "next": "A field has no next item.",
+        "rows": "Use --groups, which names times.",
     },
     plan=_plan,
     comparison=Comparison("maps", _baselines, _figures),
