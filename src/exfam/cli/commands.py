@@ -38,6 +38,11 @@ COMMANDS = {
             "word vectors beside what people say of pairs, and analogies",
             "vectors:EVALUATE",
         ),
+        (
+            "evaluate recommendations",
+            "hide items, and look for them among those recommended",
+            "evaluations:EVALUATE",
+        ),
         ("convert", "word vectors from one format of files to another", "vectors:CONVERT"),
         ("probe positions", "how local and symmetric an encoder's attention is", "probes:PROBE"),
         ("prepare", "read a file once, for data larger than memory", "folders:PREPARE"),

@@ -107,7 +107,7 @@ def parameters_of(model: str) -> list[Declaration]:
     """The parameters of an estimator, by section."""
     check_choice("--model", model, _ALL)
     own = _declarations(_ALL[model].module, _ALL[model].name).values()
-    complete = [replace(part, section=part.section or "Model") for part in own]
+    complete = [replace(part, section=part.section or "Model") for part in own if part]
     return sorted(complete, key=lambda declaration: section_rank(declaration.section))
 
 
@@ -117,19 +117,25 @@ def _parsed(module: str) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _declarations(module: str, name: str) -> dict[str, Declaration]:
-    """Those of a class and of the classes of ours that it derives from, most general first."""
+def _declarations(module: str, name: str) -> dict[str, Declaration | None]:
+    """Those of a class and of the classes of ours that it derives from, most general first.
+
+    None where a class has a plain value in place of a parameter.
+    """
     body = _parsed(module).body
     classes = {node.name: node for node in body if isinstance(node, ast.ClassDef)}
     homes = dict.fromkeys(classes, module)
     for node in body:
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("exfam."):
             homes |= {alias.name: str(node.module) for alias in node.names}
-    merged: dict[str, Declaration] = {}
+    merged: dict[str, Declaration | None] = {}
     bases = [ast.unparse(base) for base in reversed(classes[name].bases)]
     inherited = [_declarations(homes[base], base) for base in bases if base in homes]
     for declarations in [*inherited, _own(classes[name])]:
         for key, declaration in declarations.items():
+            if declaration is None:
+                merged[key] = None
+                continue
             below = merged.get(key, declaration)
             kept: dict[str, Any] = {
                 part: getattr(declaration, part) or getattr(below, part)
@@ -139,10 +145,12 @@ def _declarations(module: str, name: str) -> dict[str, Declaration]:
     return merged
 
 
-def _own(node: ast.ClassDef) -> dict[str, Declaration]:
+def _own(node: ast.ClassDef) -> dict[str, Declaration | None]:
     section = next((word.value for word in node.keywords if word.arg == "section"), None)
-    own = {}
+    own: dict[str, Declaration | None] = {}
     for line in node.body:
+        if isinstance(line, ast.Assign):
+            own |= {name.id: None for name in ast.walk(line) if isinstance(name, ast.Name)}
         if isinstance(line, ast.AnnAssign) and isinstance(line.value, ast.Call):
             if ast.unparse(line.value.func) != "parameter":
                 continue

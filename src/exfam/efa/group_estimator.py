@@ -333,7 +333,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
     @property
     def family_(self) -> Any:
         """The parameter `family` of the fit, or by column what "auto" meant."""
-        given = self.parameters_["family"]
+        given = self.parameters_.get("family", self.family)
         if not isinstance(given, str) or given != "auto":
             return given
         families = self.schema_.families.items()

@@ -125,8 +125,8 @@ def evaluate_recommenders(
     check_choice("hide", hide, PROTOCOLS)
     if hide == "last" and share is not None:
         raise ExfamError(
-            f"`share` must be given with hide='some' alone, got {share}. Pass n=… for how many of "
-            "the last to hide."
+            f"`share` must be given with hide='some' alone, got {share}. `n` says how many of the "
+            "last are hidden."
         )
     named = _named(models)
     first = next(iter(named.values()))

@@ -15,6 +15,7 @@ from exfam.efa.baselines import Marginal
 from exfam.efa.held_out import hold_out_groups, runs_suit
 from exfam.efa.latent_factor import LatentFactor
 from exfam.efa.plan import choose_parts
+from exfam.efa.rankers import Popularity
 from exfam.estimator.evaluate import total_nats
 from exfam.estimator.gain import gain_sentences
 from exfam.families import family_to_config
@@ -83,6 +84,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "families": {name: family_to_config(family) for name, family in families.items()},
         "support": model.support_,
         **({"gain": " ".join(gain)} if gain else {}),
+        **({"settings": model.settings_} if hasattr(model, "settings_") else {}),
         **sizes(model),
     }
 
@@ -160,7 +162,7 @@ def _baselines(model: Any) -> list[Baseline]:
     shared = {name: getattr(model, name) for name in _SHARED} | {"family": model.family_}
     of_values, knows_items = bool(model.schema_.values), bool(model.schema_.n_items)
     rivals: list[tuple[str, Any, str]] = []
-    if not isinstance(model, Marginal):
+    if not isinstance(model, Marginal | Popularity):
         part = ("both" if model._has_items else "values") if of_values else "items"
         support = "hard" if model.support_ == "hard" else "none"
         marginal = shared | {"parts": part, "support": support}
