@@ -5,7 +5,7 @@ import pytest
 
 from exfam.checks import DataError, ExfamError, UnknownItemError
 from exfam.vectors import WordVectors
-from exfam.vectors.neighbors import analogy_answers, nearest_rows
+from exfam.vectors.neighbors import analogy_answers, nearest_rows, nearest_to
 from exfam.vectors.queries import as_terms
 from words.vector_cases import matrix, some_vectors
 
@@ -205,6 +205,24 @@ def test_a_vector_of_zeros_has_no_direction_and_is_at_a_right_angle_to_all():
 def test_what_cannot_be_found_is_refused(use, error, message):
     with pytest.raises(error, match=message):
         use(some_vectors())
+
+
+def test_one_product_finds_what_scaled_rows_do_whatever_the_lengths():
+    vectors = matrix(rows=50) * np.geomspace(1e-3, 1e3, 50)[:, None].astype(np.float32)
+    vectors[[7, 30]] = vectors[3]
+    unit = vectors[3] / np.linalg.norm(vectors[3])
+    out = np.array([3, 9])
+    for scale in (1.0, 1e-30, 1e30):
+        lengths = np.linalg.norm(vectors.astype(float), axis=1).astype(np.float32) * np.float32(
+            scale
+        )
+        scaled = vectors * np.float32(scale)
+        for k in (1, 4, 60):
+            one = nearest_to(unit, scaled, lengths=lengths, k=k, excluded=out)
+            all_rows = nearest_rows(unit[None], scaled, k=k, excluded=out[None])
+            np.testing.assert_array_equal(one.rows, all_rows.rows)
+            np.testing.assert_allclose(one.score, all_rows.score, atol=1e-6)
+            assert one.rows[0, 0] == 7
 
 
 def test_nothing_is_no_query():

@@ -10,6 +10,7 @@ from exfam.checks import check_choice, check_positive
 
 # Rows of the matrix and queries that are compared at once: 16 MB of cosines.
 _ROWS, _QUERIES = 1 << 14, 1 << 8
+_SHORTEST, _LONGEST = 1e-12, 1e12
 ANALOGY_RULES = ("3cosadd", "3cosmul")
 _EPSILON, _TINY = np.float32(0.01), np.float32(1e-30)
 # Cosines of the questions' words with a block of rows: 32 MB at most; questions whose scores stay
@@ -53,6 +54,28 @@ def nearest_rows(
             cosine = unit[part] @ against.T
             _leave_out(cosine, excluded[part], first=rows.start)
             _merge_best(best, cosine, part, first=rows.start)
+    return best
+
+
+def nearest_to(
+    query: Float32[np.ndarray, "dim"],
+    matrix: Float32[np.ndarray, "rows dim"],
+    *,
+    lengths: Float32[np.ndarray, "rows"],
+    k: int,
+    excluded: Int64[np.ndarray, "left_out"],
+) -> Nearest:
+    """The same for one query, a unit vector, where the lengths of the rows are known: one product.
+
+    Lengths so large or small that products of float32 would fail are left to `nearest_rows`.
+    """
+    if not _SHORTEST < lengths.min() <= lengths.max() < _LONGEST:
+        return nearest_rows(query[None], matrix, k=k, excluded=excluded[None])
+    check_positive("k", k)
+    best = Nearest.none(1, min(k, len(matrix) - len(excluded)))
+    cosine = (matrix @ query / lengths)[None]
+    _leave_out(cosine, excluded[None], first=0)
+    _merge_best(best, cosine, slice(0, 1), first=0)
     return best
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Float32, Float64
 
-from exfam.checks import DataError, ExfamError, UnknownItemError
+from exfam.checks import DataError, ExfamError, UnknownItemError, check_positive
 from exfam.vectors.neighbors import unit_rows
 
 # Words in order of counts, the commonest, that are compared letter by letter; near ones shown.
@@ -132,6 +132,22 @@ def weighted_mean(
             "`keys` must hold at least one known word or vector whose weight is not 0, got none."
         )
     return (weights @ vectors.astype(np.float64) / total).astype(np.float32)
+
+
+def how_many(k: int | None, topn: int | None) -> int:
+    """The number of words to find, by either name; 10 without. Raises ExfamError for both."""
+    if k is not None and topn is not None:
+        raise ExfamError(f"`topn` must be left out where `k` is given, got {topn!r} beside k={k}.")
+    if topn is not None:
+        check_positive("topn", topn)
+    return next((n for n in (k, topn) if n is not None), 10)
+
+
+def first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
+    """The rows that are searched: the first `among`, or all for None."""
+    if among is not None:
+        check_positive("among", among)
+    return matrix[:among]
 
 
 class UnknownWordError(UnknownItemError, KeyError):

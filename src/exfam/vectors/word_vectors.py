@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 import numpy as np
 from jaxtyping import Float, Float32, Int8, Int64
 
-from exfam.checks import DataError, ExfamError, check_choice, check_positive
+from exfam.checks import DataError, check_choice
 from exfam.vectors.distances import closer_rows, cosine_distances
 from exfam.vectors.files import StoredVectors, read_vectors, write_vectors
 from exfam.vectors.files.rows import FilePath, check_contexts, check_vectors, with_context
 from exfam.vectors.gensim_names import absent_attribute
-from exfam.vectors.neighbors import Nearest, analogy_answers, nearest_rows
+from exfam.vectors.neighbors import Nearest, analogy_answers, nearest_rows, nearest_to
 from exfam.vectors.queries import (
     Query,
     Term,
@@ -22,6 +22,8 @@ from exfam.vectors.queries import (
     check_vector,
     checked_weights,
     direction,
+    first_rows,
+    how_many,
     summed_direction,
     unknown_word,
     weighted_mean,
@@ -207,12 +209,14 @@ class WordVectors:
         plus, minus = as_terms(positive, name="positive"), as_terms(negative, name="negative")
         parts = [self._part(term, matrix) for term in plus]
         mean = summed_direction([*parts, *(-self._part(term, matrix) for term in minus)])
-        searched = _first_rows(matrix, among)
+        searched, n = first_rows(matrix, among), how_many(k, topn)
         words = [term.query for term in (*plus, *minus) if term.is_key]
         out = np.unique(self.codes([*words, *exclude]))
         out = out[out < len(searched)]
-        n = _how_many(k, topn)
-        return self._named(nearest_rows(mean[None], searched, k=n, excluded=out[None]))[0]
+        if of != "center":
+            return self._named(nearest_rows(mean[None], searched, k=n, excluded=out[None]))[0]
+        lengths = self.norms[: len(searched)]
+        return self._named(nearest_to(mean, searched, lengths=lengths, k=n, excluded=out))[0]
 
     def similar_by_word(
         self, word: str | int, *, topn: int = 10, among: int | None = None
@@ -236,7 +240,7 @@ class WordVectors:
         matrix, codes = self.matrix(of), self.codes(words)
         for word in words:
             self._direction(word, matrix)
-        searched = _first_rows(matrix, among)
+        searched = first_rows(matrix, among)
         nearest = nearest_rows(matrix[codes], searched, k=k, excluded=codes[:, None])
         return dict(zip(words, self._named(nearest), strict=True))
 
@@ -403,17 +407,3 @@ class WordVectors:
             ]
             for rows, scores in zip(nearest.rows, nearest.score, strict=True)
         ]
-
-
-def _how_many(k: int | None, topn: int | None) -> int:
-    if k is not None and topn is not None:
-        raise ExfamError(f"`topn` must be left out where `k` is given, got {topn!r} beside k={k}.")
-    if topn is not None:
-        check_positive("topn", topn)
-    return next((n for n in (k, topn) if n is not None), 10)
-
-
-def _first_rows(matrix: np.ndarray, among: int | None) -> np.ndarray:
-    if among is not None:
-        check_positive("among", among)
-    return matrix[:among]
