@@ -3,17 +3,18 @@
 Pages stay plain Markdown, which any viewer shows; Sphinx runs their cells and adds what these print
 and draw. A page may name data that it needs, in a comment at its top:
 
-    <!-- needs: movielens/u.data.gz -->
+    <!-- needs: movielens/u.data -->
 
-Where the folder of EXFAM_DATA lacks them, its code is shown and not run, and the page says so.
+Where neither the folder of EXFAM_DATA nor the cache has them, its code is shown and not run, and
+the page says so.
 """
 
-import os
 import re
-from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from exfam.reading.public_sets.published import find_file
 
 BLOCK = re.compile(r"^```python\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 NEEDS = re.compile(r"\A<!-- needs: (.+?) -->\n")
@@ -33,7 +34,7 @@ def read_page(text: str) -> NotebookNode:
     ['markdown', 'code', 'markdown']
     """
     needs = NEEDS.match(text)
-    if needs and not have(needs[1].split()):
+    if needs and not all(map(find_file, needs[1].split())):
         cells = [new_markdown_cell(_noted(text))]
     else:
         # Text and code by turns, since the pattern has one group.
@@ -46,12 +47,6 @@ def read_page(text: str) -> NotebookNode:
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"  # the same in every build
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
-
-
-def have(names: list[str]) -> bool:
-    """Are all of these files in the folder of EXFAM_DATA?"""
-    folder = os.environ.get("EXFAM_DATA")
-    return bool(folder) and all((Path(folder) / name).exists() for name in names)
 
 
 def _noted(text: str) -> str:

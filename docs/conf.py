@@ -34,7 +34,8 @@ source_suffix = {".rst": "restructuredtext"}
 nb_custom_formats = {".md": "cells.read_page"}
 nb_execution_mode = "force"
 nb_execution_in_temp = True
-nb_execution_raise_on_error = True
+# An error is a warning, which fails the build, with its traceback.
+nb_execution_show_tb = True
 nb_execution_timeout = 300
 nb_merge_streams = True
 nb_output_stderr = "warn"

@@ -3,11 +3,13 @@
 import gzip
 import hashlib
 import os
+import warnings
 import zipfile
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 from exfam.checks import DataError
 from exfam.files import scratch_folder, write_atomically
@@ -41,9 +43,15 @@ class PublicFiles:
 
 def cache_folder() -> Path:
     """The folder of downloaded data sets, in the user's cache."""
-    import pooch
+    return Path(_pooch().os_cache("exfam"))
 
-    return Path(pooch.os_cache("exfam"))
+
+def _pooch() -> ModuleType:
+    """The package pooch, without what its progress bars warn of in a notebook without widgets."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import pooch
+    return pooch
 
 
 def find_file(name: str) -> Path | None:
@@ -122,8 +130,7 @@ def _download(source: PublicFiles, wanted: str) -> dict[str, bytes]:
 
 
 def _fetch(source: PublicFiles, url: str, path: Path) -> None:
-    import pooch
-
+    pooch = _pooch()
     try:
         pooch.HTTPDownloader(timeout=TIMEOUT)(url, str(path), None)
     except OSError as error:  # as are all of requests' errors
