@@ -9,7 +9,13 @@ Where neither the folder of EXFAM_DATA nor the cache has them, its code is shown
 the page says so.
 """
 
+import atexit
+import logging
+import os
 import re
+import shutil
+import tempfile
+from pathlib import Path
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
@@ -47,6 +53,17 @@ def read_page(text: str) -> NotebookNode:
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"  # the same in every build
     return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+
+
+def plain_kernels() -> None:
+    """Let kernels start without anybody's own settings, and say nothing but errors."""
+    folder = Path(tempfile.mkdtemp(prefix="exfam-docs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    profile = folder / "profile_default"
+    profile.mkdir()
+    (profile / "ipython_kernel_config.py").write_text("get_config().IPKernelApp.log_level = 40\n")
+    os.environ["IPYTHONDIR"] = str(folder)
+    logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 
 def _noted(text: str) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
+from cells import plain_kernels  # noqa: E402
 from docstrings import as_restructured_text  # noqa: E402
 
 import exfam  # noqa: E402
 
 # One thread: the gallery's small fits gain nothing from more.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+plain_kernels()
 
 project = "exfam"
 author = "The exfam developers"
