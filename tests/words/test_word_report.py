@@ -62,7 +62,8 @@ def test_a_model_is_scored_beside_frequencies_on_a_text(model):
     assert "text was not part of what" in " ".join(said.careful)
     titles = [section.title for section in page.sections]
     assert titles == [
-        "Vectors", "Scores", "Neighbors", "Analogies", "Length and frequency", "Spectrum",
+        "Vectors", "Scores", "Neighbors", "Map of words", "Analogies", "Length and frequency",
+        "Spectrum",
     ]  # fmt: skip
     assert page.lead == (
         "SkipGram of 60 words, 8 numbers each, whose context vectors are their reflections."
@@ -86,7 +87,7 @@ def test_vectors_of_a_file_say_what_is_not_known_and_what_they_share():
     assert page.summary.against == "Nothing: there was nothing to compare on."
     assert re.search(r"Any two words have a cosine of 0\.\d\d", " ".join(page.summary.careful))
     assert page.sections[1].text[0].startswith("Left out: no text was given")
-    assert page.sections[3].text[0].startswith("Left out: no published set was found")
+    assert page.sections[4].text[0].startswith("Left out: no published set was found")
     shown = [row[0] for row in page.sections[2].parts[0].rows]
     assert shown[0] == "q0x" and "q7x" not in shown
     hub = np.concatenate([matrix(rows=150, dim=40), np.full((1, 40), 0.01, np.float32)])
@@ -114,7 +115,7 @@ def test_published_sets_are_scored_where_there_are_enough_words(model, monkeypat
     assert "of published analogies of known words right" in page.summary.quality
     assert "letters that two words share correlate by" in page.summary.against.lower()
     assert page.sections[1].text == ["Too few known words in: few."]
-    titles = [part.inside[0].title for part in page.sections[3].parts]
+    titles = [part.inside[0].title for part in page.sections[4].parts]
     assert titles == ["Published analogies: quiz", "Endings in the vocabulary"]
 
 
@@ -144,8 +145,13 @@ def test_the_page_is_small_and_readable_at_both_widths(model, tmp_path):
     assert not complaints and set(measured) == {"400", "1280"}
     for width, seen in measured.items():
         assert seen["wanted"] <= int(width) and not seen["clipped"]
-        assert len(seen["pictures"]) == 3 and min(seen["drawn"]) > 0
+        assert len(seen["pictures"]) == 4 and min(seen["drawn"]) > 0
         assert seen["smallest"][0] >= 8
+
+
+def test_two_words_have_no_map():
+    page = content(WordVectors(("a", "b"), matrix(rows=2)))
+    assert page.sections[3].text == ["Left out: fewer than three words have vectors."]
 
 
 def test_a_factorization_has_counts_and_no_learning_curve():

@@ -13,6 +13,7 @@ from exfam.vectors.spectra import (
     common_cosine,
     effective_dimensions,
     find_hubs,
+    main_plane,
     singular_values,
 )
 from exfam.words import CBOW, PMIFactorization, SkipGram
@@ -144,6 +145,11 @@ def test_the_shape_of_a_cloud_is_that_of_plain_algebra():
     cosine = unit @ unit.T
     assert common_cosine(cloud) == pytest.approx(cosine[~np.eye(50, dtype=bool)].mean(), abs=1e-5)
     assert common_cosine(cloud[:1]) == 0
+    points, share = main_plane(cloud)
+    spread = np.linalg.svd(unit - unit.mean(axis=0), compute_uv=False)
+    np.testing.assert_allclose(np.linalg.norm(points, axis=0), spread[:2], rtol=1e-5)
+    assert share == pytest.approx((spread[:2] ** 2).sum() / (spread**2).sum())
+    assert main_plane(cloud[:1])[1] == 1 and (points.max(axis=0) >= -points.min(axis=0)).all()
     hubs = find_hubs(cloud, k=4)
     np.fill_diagonal(cosine, -2)
     near = np.argsort(-cosine, axis=1)[:, :4]

@@ -62,3 +62,25 @@ def find_hubs(matrix: Float32[np.ndarray, "rows dim"], *, k: int = 10) -> Hubs:
     own = np.arange(len(matrix))[:, None]
     near = nearest_rows(matrix, matrix, k=k, excluded=own).rows
     return Hubs(np.bincount(near.ravel(), minlength=len(matrix)).astype(np.int64), near.shape[1])
+
+
+def main_plane(
+    matrix: Float[np.ndarray, "rows dim"],
+) -> tuple[Float64[np.ndarray, "rows 2"], float]:
+    """Unit rows in the plane in which they vary most, and the share of all variance in it.
+
+    The largest coordinate of each axis is positive.
+
+    >>> square = np.array([[1, 1, 0], [1, -1, 0], [-1, 1, 0], [-1, -1, 0]], dtype=np.float32)
+    >>> points, share = main_plane(square)
+    >>> share, np.abs(points).max().round(3).item() <= 1
+    (1.0, True)
+    """
+    unit = unit_rows(matrix.astype(np.float32)).astype(np.float64)
+    left, scale, _ = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
+    points, total = np.zeros((len(matrix), 2)), float((scale**2).sum())
+    kept = min(2, len(scale))
+    points[:, :kept] = left[:, :kept] * scale[:kept]
+    farthest = np.abs(points).argmax(axis=0)
+    points *= np.where(points[farthest, [0, 1]] < 0, -1.0, 1.0)
+    return points, round(float((scale[:kept] ** 2).sum()) / total, 12) if total else 1.0

@@ -12,6 +12,7 @@ from exfam.report.vectors.cloud_section import (
     spectrum_section,
     word_cloud,
 )
+from exfam.report.vectors.word_map_section import word_map_section
 from exfam.report.vectors.word_material import WordMaterial, gather_words
 from exfam.report.vectors.word_neighbor_section import (
     hub_cautions,
@@ -48,6 +49,7 @@ def word_report(model: Any, request: ReportRequest) -> ReportContent:
         _vectors_section(material),
         word_score_section(material, scores),
         word_neighbor_section(material, hubs),
+        word_map_section(material),
         analogy_section(material, scores),
         length_section(material, cloud),
         spectrum_section(material, cloud),

@@ -57,7 +57,7 @@ def length_section(material: WordMaterial, cloud: Cloud) -> Section:
         f"{figure(cloud.correlation, 2)}. Cosines do not see lengths; sums of vectors do: long "
         "ones count more."
     )
-    picture = Picture("Vectors of frequent words are longer or shorter", drawn, caption)
+    picture = Picture("Lengths of vectors by frequency", drawn, caption)
     return Section("Length and frequency", parts=[SideBySide([picture, _extremes(material)])])
 
 
