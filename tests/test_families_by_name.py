@@ -2,11 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
 
 from exfam.checks import ExfamError
+from exfam.efa.latent_factor import LatentFactor
 from exfam.families import (
     Bernoulli,
     Binomial,
@@ -18,7 +20,9 @@ from exfam.families import (
     Ordinal,
     PerItem,
     Poisson,
+    choose_family,
     family_from_config,
+    family_of_words,
 )
 from exfam.families.base import bounded
 from exfam.families.numeric import log_rising_factorial, search_integer, stirling
@@ -204,3 +208,37 @@ def test_hints_follow_the_support():
     assert Categorical(3, start=1).hint == "Use Categorical(3, start=0) for 0 to 2, or a larger n."
     assert Binomial(5).hint.endswith("or Ordinal(5, start=1) for ratings 1 to 5.")
     assert "Ordinal" not in Binomial(1).hint
+
+
+@pytest.mark.parametrize(
+    ("given", "family"),
+    [
+        ("ordinal(n=5, start=1)", Ordinal(5, start=1)),
+        ("Poisson(1)", Poisson(shift=1)),
+        ("negative_binomial()", NegativeBinomial()),
+        ("poisson", Poisson()),
+    ],
+)
+def test_a_family_is_written_in_python_as_on_the_command_line(given, family):
+    assert choose_family(given) == family == family_of_words(given)
+
+
+def test_a_family_that_is_written_wrongly_is_refused_with_what_it_takes():
+    with refused("`family` must be a family with arguments it takes, got 'm' as an argument."):
+        choose_family("ordinal(n=5, m=1)")
+    with refused("Pass 'ordinal(…)' or exfam.families.Ordinal(…)."):
+        choose_family("ordinal")
+
+
+def test_a_model_takes_and_keeps_a_family_with_arguments(tmp_path):
+    frame = {"u": [k // 3 for k in range(30)], "i": list("abc") * 10, "v": [1, 3, 5] * 10}
+    columns = {"group": "u", "item": "i", "value": "v"}
+    written, built = (
+        LatentFactor(**columns, family=family, parts="values", progress=False).fit(frame)
+        for family in ("ordinal(n=5, start=1)", Ordinal(5, start=1))
+    )
+    np.testing.assert_array_equal(written.predict(frame), built.predict(frame))
+    written.save(tmp_path / "model")
+    loaded = LatentFactor.load(tmp_path / "model")
+    assert loaded.family == "ordinal(n=5, start=1)"
+    np.testing.assert_array_equal(loaded.predict(frame), written.predict(frame))

@@ -11,7 +11,7 @@ from house.sources import FILES, PACKAGES, module_name, parsed, shown
 BUILDING = (
     {"checks"},
     {"files"},
-    {"dates", "folders", "layers"},
+    {"dates", "folders", "layers", "literals"},
     {"columns"},
     {"families", "geometry", "groups", "kernels"},
     {"embeddings", "encodings"},

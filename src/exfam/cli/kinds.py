@@ -6,17 +6,35 @@ rule that was broken, "must be a number", and leaves the rest of the sentence to
 
 import contextlib
 import json
-import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import yaml
 
-Kind = Callable[[Any], Any]
+from exfam.literals import Kind, flag, is_nothing, number, optional, or_auto, text, whole
 
-TRUTH = {"true": True, "yes": True, "false": False, "no": False}
-_NOTHING = ("none", "null", "~")
+__all__ = [
+    "Kind",
+    "anything",
+    "by_column",
+    "column",
+    "columns",
+    "flag",
+    "labels",
+    "mark",
+    "marks",
+    "number",
+    "number_list",
+    "one_of",
+    "optional",
+    "or_auto",
+    "text",
+    "text_by_column",
+    "whole",
+    "words",
+]
+
 _BOOLEAN = "tag:yaml.org,2002:bool"
 
 
@@ -33,16 +51,9 @@ _Labels.add_implicit_resolver(
 )
 
 
-def text(value: Any) -> str:
-    """A word or a path."""
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("must be a text")
-    return value
-
-
 def mark(value: Any) -> str | None:
     """A mark in numbers, which may be empty; null is none."""
-    if _is_nothing(value):
+    if is_nothing(value):
         return None
     if not isinstance(value, str) or "\0" in value:
         raise ValueError("must be a mark, such as a comma")
@@ -67,12 +78,12 @@ def marks(value: Any) -> list[float | str] | None:
 
 def column(value: Any) -> str | None:
     """The name of a column; a number is one too, and null none."""
-    return None if _is_nothing(value) else _name(value, "must be the name of a column")
+    return None if is_nothing(value) else _name(value, "must be the name of a column")
 
 
 def columns(value: Any) -> str | list[str] | None:
     """One column or several: a name, a list of names, or YAML of a list."""
-    if _is_nothing(value):
+    if is_nothing(value):
         return None
     rule = "must be the name of a column, or a list of names"
     names = [_name(name, rule) for name in _listed(value)]
@@ -95,51 +106,9 @@ def words(value: Any) -> list[str]:
     return listed
 
 
-def flag(value: Any) -> bool:
-    """True or false; yes and no are as good."""
-    if isinstance(value, bool):
-        return value
-    if not isinstance(value, str) or value.lower() not in TRUTH:
-        raise ValueError("must be true or false")
-    return TRUTH[value.lower()]
-
-
-def whole(value: Any) -> int:
-    """A whole number that 64 bits can hold."""
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError("must be a whole number")
-    if abs(value) >= 2**63:
-        raise ValueError("must be a whole number of 64 bits")
-    return value
-
-
-def number(value: Any) -> float:
-    """A finite number."""
-    if isinstance(value, str):
-        with contextlib.suppress(ValueError):
-            value = float(value)
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or abs(value) > 1e300 or math.isnan(value):
-        raise ValueError("must be a finite number")
-    return float(value)
-
-
 def number_list(value: Any) -> list[float]:
     """One number or several."""
     return [number(part) for part in _listed(value)]
-
-
-def row_of_numbers(value: Any) -> tuple[float, ...]:
-    """One number or several, that stay as they are."""
-    return tuple(number_list(value))
-
-
-def row_of_whole_numbers(value: Any) -> tuple[int, ...]:
-    """One whole number or several, that stay as they are; none from an empty list."""
-    return tuple(whole(part) for part in _listed(value))
 
 
 def one_of(choices: Sequence[str]) -> Kind:
@@ -179,29 +148,6 @@ def text_by_column(value: Any) -> str | dict[str, Any] | None:
         return by_column(value)
     except ValueError:
         raise ValueError('must be a text, or written as {COLUMN: "TEXT"}') from None
-
-
-def or_auto(kind: Kind) -> Kind:
-    """The kind that takes the word auto besides."""
-
-    def value_or_auto(value: Any) -> Any:
-        if value == "auto":
-            return value
-        try:
-            return kind(value)
-        except ValueError as error:
-            raise ValueError(f"{error} or auto") from None
-
-    return value_or_auto
-
-
-def optional(kind: Kind) -> Kind:
-    """The kind that takes null besides."""
-    return lambda value: None if _is_nothing(value) else kind(value)
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and value.lower() in _NOTHING)
 
 
 def _name(value: Any, rule: str) -> str:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.cli.kinds import TRUTH, flag, marks, number_list
+from exfam.cli.kinds import flag, marks, number_list
 from exfam.cli.options import CONFIG, PRINT_CONFIG, Form, Option, convert
+from exfam.literals import TRUTH
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

@@ -6,7 +6,7 @@
 tensor([-1., -1.])
 """
 
-from exfam.families.base import FAMILIES, ExponentialFamily, Family, PlainFamily, choose_family
+from exfam.families.base import FAMILIES, ExponentialFamily, Family, PlainFamily
 from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.censored import CensoredStudentT
@@ -20,6 +20,7 @@ from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
 from exfam.families.rounded_root import RoundedRootStudentT
 from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
+from exfam.families.words import choose_family, family_of_words
 
 __all__ = [
     "FAMILIES",
@@ -47,6 +48,7 @@ __all__ = [
     "StudentT",
     "choose_family",
     "family_from_config",
+    "family_of_words",
     "family_to_config",
     "location_and_scale",
     "register_family",

@@ -15,13 +15,13 @@ parameters, `bounded` where an overflow would follow.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Real
 from torch import Tensor
 
-from exfam.checks import ExfamError, check_choice
+from exfam.checks import ExfamError
 
 # Values broadcast against eta[..., 0]; results have the dtype and device of eta.
 Values = Real[Tensor, "*#shape"]
@@ -346,26 +346,3 @@ class ExponentialFamily(PlainFamily):
 
 # By name, those that users register too.
 FAMILIES: dict[str, type[Family]] = {}
-
-
-def choose_family(given: Any) -> Family:
-    """A family from an instance or a name.
-
-    Raises ExfamError for a class, an unknown name, or one that needs arguments.
-    """
-    if isinstance(given, Family):
-        return given
-    if isinstance(given, type) and issubclass(given, Family):
-        raise ExfamError(
-            f"`family` must be an instance or a name, got the class {given.__name__}. "
-            f"Pass an instance, {given.__name__}()."
-        )
-    check_choice("family", given, FAMILIES)
-    try:
-        return FAMILIES[given]()
-    except TypeError as error:
-        name = FAMILIES[given].__name__
-        raise ExfamError(
-            f"`family` must be an instance where it has arguments of its own, got {given!r}. "
-            f"Pass exfam.families.{name}(…)."
-        ) from error
