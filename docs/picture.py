@@ -27,7 +27,7 @@ LINES = (
     ("60 hp, Japan", ("horsepower", "origin")),
 )
 LOW, HIGH = 8.0, 48.0
-GRID = np.linspace(LOW, HIGH, 400)
+GRID = np.linspace(LOW, HIGH, 201)
 BACKWARDS = {"year": Between(1975, 1979), MILES: Between(18, 22)}
 
 

@@ -3,7 +3,6 @@
 import importlib.metadata
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -94,7 +93,7 @@ def test_a_full_disk_is_a_failure(monkeypatch):
 
 def test_folders_say_what_is_wrong_with_them(monkeypatch, tmp_path):
     monkeypatch.setenv("EXFAM_DATA", str(tmp_path / "none"))
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     folders = dict(doctor._folders())
     assert "EXFAM_DATA names no folder" in folders["data"]
     assert doctor._folder(tmp_path / "none").startswith("~/none, ")
@@ -103,6 +102,15 @@ def test_folders_say_what_is_wrong_with_them(monkeypatch, tmp_path):
     assert doctor._folder(tmp_path).endswith("may not be written")
     monkeypatch.delenv("EXFAM_DATA")
     assert "not set" in dict(doctor._folders())["data"]
+
+
+def test_a_machine_without_a_temporary_folder_is_described(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    assert "No usable temporary directory" in dict(doctor._folders())["temporary"]
+    assert "No usable temporary directory" in tests.self_test().failure[0]
 
 
 def test_what_is_absent_is_named(monkeypatch, capsys):

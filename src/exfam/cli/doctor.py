@@ -106,9 +106,16 @@ def _folders() -> Iterator[Line]:
         yield "data", f"{named}: EXFAM_DATA names no folder. Make it, or unset EXFAM_DATA"
     else:
         yield "data", _folder(Path(named)) if named else "EXFAM_DATA is not set: the cache"
-    yield "temporary", _folder(Path(tempfile.gettempdir()))
+    yield "temporary", _temporary()
     given = [f"{name}={value}" for name in _VARIABLES if (value := os.environ.get(name))]
     yield "variables", ", ".join(given) or "none of ours"
+
+
+def _temporary() -> str:
+    try:
+        return _folder(Path(tempfile.gettempdir()))
+    except OSError as error:
+        return f"none: {error}"
 
 
 def _folder(path: Path) -> str:
@@ -141,7 +148,7 @@ def _gigabytes(size: int) -> str:
 
 def _short(path: Any) -> str:
     """A path without the name of who reports."""
-    text, home = str(path), str(Path.home())
+    text, home = str(path), os.path.expanduser("~")
     return f"~{text[len(home) :]}" if text.startswith(f"{home}{os.sep}") else text
 
 
