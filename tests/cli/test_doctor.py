@@ -10,7 +10,7 @@ import pytest
 
 from exfam import EFA, __version__, cli
 from exfam.cli import doctor
-from exfam.cli import self_test as tests
+from exfam.cli import installation as tests
 from exfam.kernels import alias
 
 
@@ -49,7 +49,7 @@ def test_a_failure_says_where_and_what_to_do(capsys, monkeypatch):
     *_, outcome, what, where, remedy = lines(capsys, status=1)
     assert "FAILED after: " in outcome and "read a file" in outcome
     assert "cannot fit a model" in what and "the score of a fit is not finite" in what
-    assert "self_test.py:" in where
+    assert "installation.py:" in where
     assert "Please report it" in remedy
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from exfam.cli.installation import SelfTest, self_test
 from exfam.cli.options import Form
-from exfam.cli.self_test import SelfTest, self_test
 
 _WIDTH = 12
 _VARIABLES = (
