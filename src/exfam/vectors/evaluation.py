@@ -72,7 +72,7 @@ class AnalogyScore:
         return _share(self.n_covered, self.n_questions)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AnalogyReport:
     """Scores of a set of questions by category, and their sums; None where there are none."""
 
@@ -112,7 +112,7 @@ class AnalogyReport:
 
         return make_frame(self.to_dict(), kind=kind)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         sums = (self.semantic, self.syntactic, self.total)
         lines = [f"{self.name}, {self.rule}: correct of all, of covered, covered / questions"]
         lines += [
@@ -213,7 +213,7 @@ def _sum(category: str, kind: str, scores: Sequence[AnalogyScore]) -> AnalogySco
     return AnalogyScore(category, kind, *map(sum, zip((0, 0, 0), *counts, strict=True)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SimilarityScore:
     """Rank correlations with what people say, from -1 to 1; nan where they are not defined.
 
@@ -233,7 +233,7 @@ class SimilarityScore:
         """Share of pairs of which both words have a vector."""
         return _share(self.n_covered, self.n_pairs)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         return (
             f"{self.name}: {self.kept:.3f} of all {self.n_pairs} pairs, {self.skipped:.3f} of the "
             f"{self.n_covered} covered ({100 * self.coverage:.0f} %)"
