@@ -206,7 +206,9 @@ def _as_options(message: str, names: Sequence[str]) -> str:
         return f"`{long}`" if match[1] else f"{long} {value}" if value else long
 
     message = message.replace("`source`", "`FILE`").replace("`path`", "`MODEL`")
-    return re.sub(r"`(\w+)`|\b(\w+)=(?:True|(['\"])([\w-]+)\3)", option, message)
+    # There are encodings of positions as well.
+    message = re.sub(r"\bencoding=(\S+) \(of a model file_encoding\)", r"file_encoding=\1", message)
+    return re.sub(r"`(\w+)`|\b(\w+)=(?:True|(['\"])([\w.,-]+)\3)", option, message)
 
 
 @contextlib.contextmanager
