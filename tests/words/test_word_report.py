@@ -128,6 +128,11 @@ def test_published_sets_are_scored_where_there_are_enough_words(model, monkeypat
             "`data` must be left out for word vec",
         ),
         (SkipGram(), {"train": "x"}, "`train` must be left out for word vectors, got a text"),
+        (
+            WordVectors(("a",), np.zeros((1, 2), np.float32)),
+            {},
+            "a vector that is not zero, got non",
+        ),
         (LSTMLanguageModel(), {}, "`model` must be fitted and have vectors of words, got LSTMLan"),
         (PMIFactorization(), {}, "`model` must be fitted and have vectors of words, got PMIFact"),
     ],
@@ -147,6 +152,16 @@ def test_the_page_is_small_and_readable_at_both_widths(model, tmp_path):
         assert seen["wanted"] <= int(width) and not seen["clipped"]
         assert len(seen["pictures"]) == 4 and min(seen["drawn"]) > 0
         assert seen["smallest"][0] >= 8
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_vectors_of_any_length_have_the_same_page(scale):
+    rows = matrix(rows=60, dim=3)
+    words = tuple(f"q{k}x" for k in range(60))
+    page, plain = (content(WordVectors(words, rows * np.float32(by))) for by in (scale, 1))
+    assert page.summary == plain.summary
+    for of_page, of_plain in zip(page.sections[2].parts, plain.sections[2].parts, strict=True):
+        assert of_page.rows == of_plain.rows
 
 
 def test_two_words_have_no_map():

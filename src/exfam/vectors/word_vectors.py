@@ -114,7 +114,9 @@ class WordVectors:
     @cached_property
     def norms(self) -> Float32[np.ndarray, "words"]:
         """Lengths of the center vectors."""
-        return np.linalg.norm(self.center, axis=1)
+        # Squares of large and small numbers leave float32.
+        squares = np.einsum("rd,rd->r", self.center, self.center, dtype=np.float64)
+        return np.sqrt(squares).astype(np.float32)
 
     def __contains__(self, word: object) -> bool:
         return self._row(word) is not None

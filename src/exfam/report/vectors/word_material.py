@@ -63,6 +63,8 @@ def gather_words(model: Any, request: ReportRequest) -> WordMaterial:
         vectors, counts, fitted = _fitted_vectors(model), _counts(model), model
     order = np.arange(len(vectors)) if counts is None else np.argsort(-counts, kind="stable")
     order = order[vectors.norms[order] > 0][:CLOUD]
+    if not len(order):
+        raise ExfamError("`model` must have a vector that is not zero, got none.")
     return WordMaterial(vectors, counts, fitted, request.data, request.seed, order)
 
 
