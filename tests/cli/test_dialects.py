@@ -41,7 +41,7 @@ def test_what_is_found_is_said_in_a_line_and_what_is_given_is_kept(run, files, t
     assert status == 0 and "read as" not in err
     model = load(tmp_path / "b")
     assert (model.file_encoding, model.decimal, model.thousands) == ("latin-1", ",", "")
-    assert model.missing == [-999.0, "?"]
+    assert list(model.missing) == [-999.0, "?"]
     clean, _, _ = run("fit", files / "clean.csv", *LEVELS, "-o", tmp_path / "c")
     assert clean == 0
     of_clean = load(tmp_path / "c").score(files / "clean.csv")
