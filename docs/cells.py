@@ -52,7 +52,10 @@ def read_page(text: str) -> NotebookNode:
         ]
     for number, cell in enumerate(cells):
         cell.id = f"cell-{number}"  # the same in every build
-    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+    # Without code no kernel is started.
+    runs = any(cell.cell_type == "code" for cell in cells)
+    settings = {} if runs else {"mystnb": {"execution_mode": "off"}}
+    return new_notebook(cells=cells, metadata={"kernelspec": KERNEL, **settings})
 
 
 def plain_kernels() -> None:
