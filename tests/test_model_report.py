@@ -41,13 +41,13 @@ def test_a_report_has_all_sections_is_well_formed_and_loads_nothing():
     assert named and named <= set(reader.ids)
     assert len(full.encode()) < LARGEST
     assert not LOADED_FROM.findall(full)
-    assert not re.findall(r"<(script|link|img|iframe|object|embed)\b", full)
+    assert re.findall(r"<(script|link|img|iframe|object|embed)\b", full) == ["script"]
 
 
 def test_names_of_items_are_words_whatever_they_hold():
     full = full_report()
     reader = Reader(full)
-    assert not {"b", "script"} & set(reader.tags)
+    assert "b" not in reader.tags and reader.tags.count("script") == 1
     for name in ("<script>alert(1)</script>", "寿司 🍣", "$x_1$ & <b>", "{{ 7 * 7 }}", "عطر"):
         assert escape(name, quote=False) in full.replace("&#34;", '"')
         assert name in reader.words
@@ -86,7 +86,7 @@ def test_large_catalogs_with_long_names_make_small_pages(tmp_path):
     text = page(tmp_path, fitted.fit(groups[:2000]), groups, baselines=False)
     assert len(text.encode()) < LARGEST
     assert re.search(r"of [\d,]+ of 20,000 groups, drawn at random", text)
-    assert "the 150 most frequent of 1,000 items" in text
+    assert "the 400 most frequent of 1,000 items" in text
 
 
 def test_bad_seeds_and_data_without_targets_are_refused(tmp_path):

@@ -14,9 +14,18 @@ from matplotlib.figure import Figure
 
 from exfam.checks import ExfamError
 from exfam.plots import INK, result_bars
-from exfam.report import Facts, Pairs, Picture, Section, SideBySide, TableData, render_page
+from exfam.report import (
+    Facts,
+    NamedPoints,
+    Pairs,
+    Picture,
+    Section,
+    SideBySide,
+    TableData,
+    render_page,
+)
 from page_reader import Reader
-from report_cases import full_report
+from report_kinds import KINDS, report_of
 
 
 def picture():
@@ -50,11 +59,28 @@ def test_every_kind_of_part_is_on_the_page():
     assert text.count('<tr class="marked">') == 1
 
 
+def policy_of(text):
+    return re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
+
+
 def test_scripts_are_forbidden_before_anything_is_styled():
     text = page(Section("S"))
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)[1]
-    assert "default-src 'none'" in policy and "script-src" not in policy
+    assert "default-src 'none'" in policy_of(text) and "script-src" not in policy_of(text)
     assert text.index("Content-Security-Policy") < text.index("<style>")
+
+
+def test_a_map_brings_one_script_which_the_policy_knows_by_its_hash():
+    names = ["a", "</script><b>", "quote \" and ' & <"] * 3
+    points = NamedPoints(names, np.arange(18.0).reshape(9, 2), np.ones(9))
+    text = page(Section("S", parts=[Picture("M", picture().figure, named=points)]))
+    (script,) = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert re.findall(r"script-src ([^;]*);", policy_of(text)) == [f"'sha256-{digest}'"]
+    assert "<b>" not in text and text.count("<script") == 1
+    (held,) = re.findall(r'data-points="([^"]*)"', text)
+    held = json.loads(html.unescape(held))
+    assert held["names"] == names and held["x"][0] == 0 and held["x"][-1] == 1
+    assert "<svg" in text, "without scripts it is a picture"
 
 
 def test_a_page_and_plain_figures_follow_the_screen_from_light_to_dark():
@@ -83,6 +109,27 @@ DARK = "--blink-settings=preferredColorScheme=0"
 MEASURE = """
 <script>
 addEventListener("load", () => {
+  const tried = (root) => {
+    const find = root.querySelector("input"), svg = root.querySelector("svg");
+    const names = () => [...svg.querySelectorAll("text")].map((t) => t.textContent);
+    const press = (at, key) => at.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    const dots = () => svg.querySelectorAll("circle").length;
+    const before = names();
+    find.value = "PRODUCT 1";
+    find.dispatchEvent(new Event("input"));
+    const found = root.querySelector("[role=status]").textContent;
+    press(find, "Enter");
+    const hits = [...svg.querySelectorAll("text.hit")].map((t) => t.textContent);
+    press(find, "Escape");
+    press(svg, "0");
+    const all = dots();
+    for (const key of "+++") press(svg, key);
+    const near = dots();
+    press(svg, "ArrowLeft");
+    press(svg, "0");
+    const still = root.parentElement.querySelectorAll(".drawing:not([hidden])").length;
+    return { before, found, hits, all, near, again: names(), still };
+  };
   const seen = (e) => e.getClientRects().length > 0;
   const words = [...document.body.querySelectorAll("*")].filter((e) => seen(e) &&
     e.tagName != "SCRIPT" &&
@@ -97,11 +144,12 @@ addEventListener("load", () => {
   };
   const shown = [...document.querySelectorAll("svg, img")].filter(seen);
   const style = getComputedStyle(document.body);
-  parent.postMessage(JSON.stringify({
+  const measured = {
+    page: location.pathname.split("/").pop(),
     width: document.documentElement.clientWidth,
     wanted: document.documentElement.scrollWidth,
     pictures: shown.map((e) => [e.getBoundingClientRect().width, e.getBoundingClientRect().height]),
-    drawn: shown.map((e) => e.tagName == "IMG" ? e.naturalWidth : e.querySelectorAll("path, use").length),
+    drawn: shown.map((e) => e.tagName == "IMG" ? e.naturalWidth : e.querySelectorAll("path, use, circle").length),
     smallest: words.map((e) => [size(e), e.textContent.trim().slice(0, 40)]).sort((a, b) => a[0] - b[0])[0],
     cut: [...document.querySelectorAll(".drawing")].filter((e) => seen(e) &&
       e.scrollWidth > e.clientWidth + 1).map((e) => e.textContent.trim().slice(0, 40)),
@@ -109,43 +157,47 @@ addEventListener("load", () => {
     titles: [...document.querySelectorAll("figure")].length,
     ink: style.color, paper: style.backgroundColor,
     inPictures: [...new Set([...document.querySelectorAll("svg text")].filter(seen).map((t) => getComputedStyle(t).fill))],
-  }), "*");
+  };
+  measured.maps = [...document.querySelectorAll(".map")].map(tried);
+  parent.postMessage(JSON.stringify(measured), "*");
 });
 </script>
 """  # noqa: E501
 FRAMES = """<!DOCTYPE html><html><body>
 <script>
-const sizes = {};
+const sizes = [];
 addEventListener("message", (event) => {
-  const measured = JSON.parse(event.data);
-  sizes[measured.width] = measured;
+  sizes.push(JSON.parse(event.data));
   document.querySelector("pre").textContent = JSON.stringify(sizes);
 });
 </script>
 <pre></pre>
-<iframe src="page.html" style="width: 400px; height: 900px; border: 0"></iframe>
-<iframe src="page.html" style="width: 1280px; height: 900px; border: 0"></iframe>
+%s
 </body></html>"""
+FRAME = '<iframe src="%s" style="width: %dpx; height: 900px; border: 0"></iframe>'
+WIDTHS = (400, 1280)
 
 
-def looked_at(page, folder, *flags):
-    """What is measured in frames of both widths, and what the browser complains of."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} on PATH")
-    # The page's policy forbids all scripts but its own, ours too; the rest of it stays.
+def with_measure(page):
+    """The page with a script that measures it, which its policy allows beside its own."""
     script = MEASURE.strip().removeprefix("<script>").removesuffix("</script>")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     own = re.search(r"script-src ('sha256-[^']*')", page)
-    if own is None:
-        page = page.replace(
-            "default-src 'none'", f"default-src 'none'; script-src 'sha256-{digest}'"
-        )
-    else:
-        page = page.replace(own[1], f"{own[1]} 'sha256-{digest}'")
-    page = page.replace("</body>", MEASURE + "</body>")
-    (folder / "page.html").write_text(page, encoding="utf-8")
-    (folder / "frames.html").write_text(FRAMES, encoding="utf-8")
+    allowed = "default-src 'none';" if own is None else own[1]
+    added = f" 'sha256-{digest}'"
+    more = f"{allowed} script-src{added};" if own is None else f"{allowed}{added}"
+    return page.replace(allowed, more).replace("</body>", MEASURE + "</body>")
+
+
+def looked_at(pages, folder, *flags):
+    """What is measured of each page in frames of both widths, and the browser's complaints."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        pytest.skip(f"none of {', '.join(BROWSERS)} on PATH")
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(with_measure(page), encoding="utf-8")
+    frames = "".join(FRAME % (f"{name}.html", width) for name in pages for width in WIDTHS)
+    (folder / "frames.html").write_text(FRAMES % frames, encoding="utf-8")
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     command += [f"--user-data-dir={folder / 'profile'}", "--disable-dev-shm-usage"]
     command += ["--enable-logging=stderr", "--v=0", "--virtual-time-budget=20000", *flags]
@@ -161,18 +213,34 @@ def brightness(color):
     return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
 
 
-def test_a_report_is_readable_at_both_widths_on_light_and_dark_screens(tmp_path):
+def test_every_report_is_readable_at_both_widths_on_light_and_dark_screens(tmp_path):
+    pages = {kind: report_of(kind) for kind in KINDS}
     for name, flags, sign in (("light", (), 1), ("dark", (DARK,), -1)):
         (tmp_path / name).mkdir()
-        measured, complaints = looked_at(full_report(), tmp_path / name, *flags)
-        assert sorted(measured) == ["1280", "400"] and not complaints
-        for result in measured.values():
-            assert len(result["pictures"]) == result["titles"] > 7
+        measured, complaints = looked_at(pages, tmp_path / name, *flags)
+        assert not complaints
+        assert sorted((result["page"], result["width"]) for result in measured) == sorted(
+            (f"{kind}.html", width) for kind in KINDS for width in WIDTHS
+        )
+        for result in measured:
+            assert len(result["pictures"]) == result["titles"] > 1
             assert all(wide > 200 and high > 60 for wide, high in result["pictures"])
             assert min(result["drawn"]) > 3
             assert result["wanted"] <= result["width"], "something sticks out of the page"
-            assert not result["clipped"]
+            assert not result["cut"] and not result["clipped"], result["page"]
             size, words = result["smallest"]
-            assert size >= 9.5, words
+            assert size >= 9, (result["page"], words)
             assert sign * (brightness(result["paper"]) - brightness(result["ink"])) > 150
             assert result["inPictures"] == [result["ink"]]
+            assert len(result["maps"]) == (result["page"] == "groups.html")
+            for item_map in result["maps"]:
+                assert_can_be_searched_and_zoomed(item_map)
+
+
+def assert_can_be_searched_and_zoomed(item_map):
+    assert item_map["before"] and item_map["again"] == item_map["before"]
+    assert re.match(r"\d+ found: product 1", item_map["found"])
+    assert any(name.startswith("product 1") for name in item_map["hits"])
+    assert all(name.startswith("product 1") for name in item_map["hits"])
+    assert item_map["all"] > 20 > item_map["near"], "zoomed in, others are outside"
+    assert item_map["still"] == 0, "the picture for pages without scripts is hidden"

@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 from exfam.checks import ExfamError
 from exfam.plots import style
 
-_WIDTH, _HEIGHT = 4.6, 2.8
+_WIDTH, _HEIGHT = 4.6, 3.0
 _MOST_LETTERS = 22
 
 
@@ -82,7 +82,7 @@ def conditional_shares(
     most = max(4, 40 // len(labels))
     for text, label in zip(legend.get_texts(), labels, strict=True):
         style.write_name(text, style.shortened(label, most=most))
-    _named(axes, x, f"probability of {y}" if y else "probability")
+    _named(axes, x, f"p({style.shortened(y, most=_MOST_LETTERS - 3)})" if y else "probability")
     return style.drawn(figure, ax)
 
 
@@ -107,4 +107,4 @@ def _points(axes: Axes, given: Sequence[str] | np.ndarray) -> np.ndarray:
 
 def _named(axes: Axes, x: str, y: str) -> None:
     style.write_name(axes.xaxis.label, style.shortened(x, most=50))
-    style.write_name(axes.yaxis.label, style.shortened(y, most=34))
+    style.write_name(axes.yaxis.label, style.shortened(y, most=_MOST_LETTERS))

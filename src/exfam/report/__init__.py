@@ -3,10 +3,12 @@
 from exfam.report.model_report import write_report
 from exfam.report.page import (
     Facts,
+    NamedPoints,
     Pairs,
     Picture,
     Section,
     SideBySide,
+    Summary,
     TableData,
     render_page,
     write_page,
@@ -14,10 +16,12 @@ from exfam.report.page import (
 
 __all__ = [
     "Facts",
+    "NamedPoints",
     "Pairs",
     "Picture",
     "Section",
     "SideBySide",
+    "Summary",
     "TableData",
     "render_page",
     "write_page",

@@ -1,5 +1,8 @@
 """One self-contained HTML page: words, tables and pictures, for light and dark screens."""
 
+import base64
+import hashlib
+import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,6 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
+from jaxtyping import Float
 from jinja2 import Environment, StrictUndefined
 from matplotlib.figure import Figure
 
@@ -17,10 +22,31 @@ from exfam.report.inline import inline_svg
 
 
 @dataclass(frozen=True, eq=False)
+class NamedPoints:
+    """Named dots in a plane that readers search and zoom, the most important first.
+
+    `weight`: areas of the dots, in any unit
+    """
+
+    names: Sequence[str]
+    points: Float[np.ndarray, "names 2"]
+    weight: Float[np.ndarray, "names"]
+
+    def to_json(self) -> str:
+        """As the page's script reads it: coordinates and areas from 0 to 1."""
+        low, high = self.points.min(axis=0), self.points.max(axis=0)
+        x, y = ((self.points - low) / np.where(high > low, high - low, 1.0)).round(4).T.tolist()
+        size = self.weight / (self.weight.max(initial=0.0) or 1.0)
+        content = {"names": list(self.names), "x": x, "y": y, "size": size.round(4).tolist()}
+        return json.dumps(content, ensure_ascii=False)
+
+
+@dataclass(frozen=True, eq=False)
 class Picture:
     """A figure and what it shows; screen readers read the `title` instead.
 
-    `narrow`: another figure for screens that have no room for the first.
+    `narrow`: another figure for screens that have no room for the first; `named`: dots of the
+    figure, which a script makes a map to be searched and zoomed, where scripts run.
     """
 
     kind: ClassVar = "picture"
@@ -28,6 +54,7 @@ class Picture:
     figure: Figure
     caption: str = ""
     narrow: Figure | None = None
+    named: NamedPoints | None = None
 
 
 @dataclass(frozen=True)
@@ -129,8 +156,9 @@ def left_out(title: str, why: str) -> Section:
 def render_page(
     title: str, *, lead: str, sections: Sequence[Section], summary: Summary = NO_SUMMARY
 ) -> str:
-    """The page as HTML: styles and pictures inside, no scripts, nothing loaded from elsewhere.
+    """The page as HTML: styles and pictures inside, nothing loaded from elsewhere.
 
+    Its policy allows one script, ours, by its hash, and that only where a picture has named dots.
     Words are escaped. The same arguments give the same text.
 
     >>> page = render_page("Ratings", lead="5 < 6 movies.", sections=[Section("Results")])
@@ -140,7 +168,9 @@ def render_page(
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    template = files("exfam.report").joinpath("page.html").read_text(encoding="utf-8")
+    folder = files("exfam.report")
+    template = folder.joinpath("page.html").read_text(encoding="utf-8")
+    script = folder.joinpath("map.js").read_text(encoding="utf-8") if _has_map(sections) else ""
     page = environment.from_string(template).render(
         title=title,
         lead=lead,
@@ -148,8 +178,17 @@ def render_page(
         sections=sections,
         version=__version__,
         svg=inline_svg,
+        script=script,
+        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
     return page.lstrip()
+
+
+def _has_map(sections: Sequence[Section]) -> bool:
+    """Whether some picture has named dots."""
+    parts = [part for section in sections for part in section.parts]
+    inside = [piece for part in parts if isinstance(part, SideBySide) for piece in part.inside]
+    return any(isinstance(part, Picture) and part.named for part in [*parts, *inside])
 
 
 def write_page(

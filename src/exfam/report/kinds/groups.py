@@ -12,7 +12,13 @@ from exfam.report.sections.calibration import calibration_section
 from exfam.report.sections.data import data_section
 from exfam.report.sections.items import complements_section, map_section
 from exfam.report.sections.model import model_section
-from exfam.report.sections.scores import Compared, compare_rivals, score_facts, score_section
+from exfam.report.sections.scores import (
+    Compared,
+    compare_rivals,
+    ranking_sentence,
+    score_facts,
+    score_section,
+)
 from exfam.report.verdicts import comparison_sentence
 from exfam.report.words import clean, quantity
 
@@ -55,9 +61,9 @@ def _summary(
     material: Material, evaluation: Evaluation | None, compared: Compared | None
 ) -> Summary:
     parts = [] if compared is None else compared.parts
-    against = " ".join(
-        sentence for part in parts if (sentence := comparison_sentence(part.what, part.behind))
-    )
+    said = [comparison_sentence(part.what, part.behind) for part in parts]
+    said += [ranking_sentence(material, part) for part in parts if part.name == "item"]
+    against = " ".join(filter(None, said))
     return Summary(
         quality=_quality(material, evaluation),
         against=against or "Nothing: no cheap baseline was fitted to compare with.",

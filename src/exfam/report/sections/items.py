@@ -9,12 +9,12 @@ from exfam.embeddings import ItemEmbedding
 from exfam.plots import item_map
 from exfam.report.lifts import lifts_among, related_items
 from exfam.report.material import Material
-from exfam.report.page import Pairs, Part, Picture, Section, TableData, left_out
+from exfam.report.page import NamedPoints, Pairs, Part, Picture, Section, TableData, left_out
 from exfam.report.words import clean, figure, percent, quantity
 from exfam.vectors.neighbors import nearest_rows
 
 _MAP, _COMPLEMENTS = "Map of items", "Items that go together"
-_ON_MAP, _IN_TABLE, _NEIGHBORS = 150, 12, 4
+_ON_MAP, _DRAWN, _IN_TABLE, _NEIGHBORS = 400, 150, 12, 4
 _ON_NARROW_MAP = 60
 # Items whose lifts are computed, and numbers in all: some seconds of work.
 _MOST_CANDIDATES, _FEWEST_CANDIDATES, _WORK = 300, 10, 2e7
@@ -65,17 +65,20 @@ def _map(
     names = material.names.all(codes, most=_IN_PICTURES)
     weight = material.frequency[codes]
     axes = ("first principal component", "second principal component")
-    few = slice(_ON_NARROW_MAP)
+    few, drawn = slice(_ON_NARROW_MAP), slice(_DRAWN)
     sized = "how often an item occurs" if material.data is not None else "how likely an item is"
     return Picture(
         "Vectors of items in a plane",
-        item_map(points, names, weight=weight, labels=axes, width=9.4, height=6.6),
+        item_map(
+            points[drawn], names[drawn], weight=weight[drawn], labels=axes, width=9.4, height=6.6
+        ),
         f"Areas of dots: {sized}. Names as they fit, the most frequent first. The plane holds "
         f"{percent(share, 0)} of the variance of the vectors, each scaled to length 1.",
         narrow=item_map(
             points[few], [clean(name, most=16) for name in names[few]],
             weight=weight[few], labels=axes, width=4.4, height=5.2,
         ),
+        named=NamedPoints(names, points, weight.astype(np.float64)),
     )  # fmt: skip
 
 

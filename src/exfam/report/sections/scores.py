@@ -14,7 +14,7 @@ from exfam.report.material import Material
 from exfam.report.page import Facts, Part, Picture, Section, SideBySide, TableData, left_out
 from exfam.report.rivals import fit_rivals
 from exfam.report.verdicts import verdict_of, with_error
-from exfam.report.words import clean, figure, quantity
+from exfam.report.words import clean, figure, percent, quantity
 from exfam.scores.metrics import (
     Interval,
     mean_over_groups,
@@ -203,8 +203,7 @@ def _shown(material: Material, compared: PartComparison) -> Part:
     name, ranked, here = compared.name, compared.ranked, compared.here
     nats, behind = compared.nats, compared.behind
     group = _group_of_rows(material.scored)[here]
-    # Of a small catalog, a fifth.
-    k = 10 if len(material.names) >= 50 else max(1, len(material.names) // 5)
+    k = _list_length(material)
     rows = []
     for entry in ranked:
         own, rank = nats.get(entry.name), entry.evaluation.rank
@@ -226,6 +225,28 @@ def _shown(material: Material, compared: PartComparison) -> Part:
         caption=_caption(name, ranked, here, behind, k),
     )
     return SideBySide([table, _picture(name, behind)]) if behind else table
+
+
+def _list_length(material: Material) -> int:
+    """How long ranked lists are: of a small catalog, a fifth."""
+    return 10 if len(material.names) >= 50 else max(1, len(material.names) // 5)
+
+
+def ranking_sentence(material: Material, compared: PartComparison) -> str:
+    """Which baseline finds more of the items in its lists, if one does."""
+    k = _list_length(material)
+    recalls = {
+        entry.name: recall_at(entry.evaluation.rank[compared.here], k=k)
+        for entry in compared.ranked
+        if entry.evaluation.rank is not None
+    }
+    best = max(recalls, key=lambda name: recalls[name], default=_MINE)
+    if best == _MINE:
+        return ""
+    return (
+        f"{best} ranks better: the item is among its first {k} in {percent(recalls[best])}, among "
+        f"the model's in {percent(recalls[_MINE])}."
+    )
 
 
 def _caption(
