@@ -2,10 +2,11 @@
 
 import numpy as np
 
+from exfam.columns.results import PlottedResult
 from exfam.efa.explain import Explanation
-from exfam.efa.recommend import Recommendations, Relations
 from exfam.scores.calibration import IntegralShares, Reliability
 from exfam.training.history import Epoch, History
+from result_cases import RESULTS
 
 
 def explanation(n=3, *, layers=2, heads=2, parts=("values",)):
@@ -40,10 +41,6 @@ CURVES = (np.array([0.0, 0.5]), {"trees": np.array([0.8, 0.6])})
 
 TOGETHER = np.corrcoef(np.random.default_rng(4).normal(size=(5, 9)))
 
-ITEMS = np.array([["milk", "tea"], ["salt", "milk"]])
-RECOMMENDED = Recommendations(np.array(["u1", "u2"]), ITEMS, np.array([[0.5, 0.2], [0.4, 0.1]]))
-RELATED = Relations("tea", np.array(["milk", "salt"]), np.array([0.7, -0.2]))
-
 # Function, what it is called with.
 LENGTHS = np.random.default_rng(5).uniform(1, 2, 40)
 FIGURES = [
@@ -76,7 +73,7 @@ FIGURES = [
     ("missing_curves", CURVES, {"metric": "accuracy"}),
     ("learning_curve", (history(),), {"references": {"Bayes": 0.5}}),
     ("means_by_case", (), {**MEANS, "unit": "rating"}),
-    ("recommendation_bars", (RECOMMENDED,), {}),
-    ("relation_bars", (RELATED,), {}),
+    ("sum_bars", ([("tea", ["milk", "salt"], np.array([0.1, -0.4]))],), {"label": "adds"}),
     ("result_bars", (), {**BARS, **MORE}),
+    *[(result.picture, (result,), {}) for result in RESULTS if isinstance(result, PlottedResult)],
 ]

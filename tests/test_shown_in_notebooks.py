@@ -1,7 +1,6 @@
 """Figures and results as notebooks show them, and results as frames of the caller's kind."""
 
 import io
-from importlib import import_module
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,7 +13,8 @@ from exfam import plots
 from exfam.checks import ExfamError
 from exfam.columns.results import frame_kind_of, make_frame
 from exfam.efa.recommend import Recommendations
-from plot_cases import FIGURES, RECOMMENDED
+from plot_cases import FIGURES
+from result_cases import RECOMMENDED
 
 
 def n_marks(figure):
@@ -82,13 +82,3 @@ def test_what_is_shown_is_short_rounded_and_harmless():
     assert all(len(line) < 100 for line in lines) and "0.3333" in lines[2]
     page = shown._repr_html_()
     assert "<script" not in page and "&lt;script&gt;" in page
-
-
-def test_the_pictures_of_results_exist():
-    results = import_module("exfam.columns.results")
-    stack = [results.PlottedResult]
-    while stack:
-        kind = stack.pop()
-        stack += kind.__subclasses__()
-        if kind is not results.PlottedResult:
-            assert callable(getattr(plots, kind.picture))

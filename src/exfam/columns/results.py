@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result", bound="TabularResult")
 
-_SHOWN_ROWS = 6
+# Rows of a result that its view has.
+SHOWN_ROWS = 6
 _MOST_LETTERS = 24
 # Where pictures are: a room above, loaded when one is drawn.
 _PICTURES = "exfam.plots"
@@ -38,8 +39,8 @@ class TabularResult(ABC):
     frame_kind: str = field(default="pyarrow", kw_only=True)
 
     @abstractmethod
-    def to_dict(self) -> Mapping[str, np.ndarray]:
-        """The columns by name, as NumPy arrays of one length."""
+    def to_dict(self) -> Mapping[str, Any]:
+        """The columns by name, as NumPy arrays or lists of one length."""
 
     def to_frame(self, kind: str | None = None) -> Any:
         """The columns as a frame: of the kind that the data came in, or of the `kind` given.
@@ -57,20 +58,24 @@ class TabularResult(ABC):
 
     def headline(self) -> str:
         """What it is, in a line."""
-        columns = self.to_dict()
-        n_rows = len(next(iter(columns.values()))) if columns else 0
+        columns, n_rows = self._view()
         rows = "row" if n_rows == 1 else "rows"
         return f"{type(self).__name__}: {n_rows:,} {rows} of {', '.join(columns)}"
+
+    def _view(self) -> tuple[Mapping[str, Any], int]:
+        """Columns of the first rows at least, and the number of all."""
+        columns = self.to_dict()
+        return columns, len(next(iter(columns.values()))) if columns else 0
 
     def _calls(self) -> str:
         return "to_frame()"
 
     def __repr__(self) -> str:
-        columns = self.to_dict()
-        return "\n".join([self.headline(), *_text_lines(columns), _ending(columns, self._calls())])
+        columns, n_rows = self._view()
+        return "\n".join([self.headline(), *_text_lines(columns), _ending(n_rows, self._calls())])
 
     def _repr_html_(self) -> str:
-        columns = self.to_dict()
+        columns, n_rows = self._view()
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)
         rows = "".join(
             "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>"
@@ -78,7 +83,7 @@ class TabularResult(ABC):
         )
         return (
             f"<div><p>{escape(self.headline())}</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{rows}</tbody></table><p>{escape(_ending(columns, self._calls()))}</p></div>"
+            f"<tbody>{rows}</tbody></table><p>{escape(_ending(n_rows, self._calls()))}</p></div>"
         )
 
 
@@ -115,7 +120,7 @@ def frame_kind_of(data: Any) -> str:
     return str(implementation.value)
 
 
-def make_frame(columns: Mapping[str, np.ndarray], *, kind: str) -> Any:
+def make_frame(columns: Mapping[str, Any], *, kind: str) -> Any:
     """A frame of these columns; labels of several types become text.
 
     Raises ExfamError for a kind that narwhals does not know or that is not installed.
@@ -143,11 +148,11 @@ def arrow_column(labels: np.ndarray) -> pa.Array:
         return pa.array([None if label is None else str(label) for label in labels.tolist()])
 
 
-def _shown_cells(columns: Mapping[str, np.ndarray]) -> list[list[str]]:
+def _shown_cells(columns: Mapping[str, Any]) -> list[list[str]]:
     """The first rows, as short texts."""
     if not columns:
         return []
-    first = [[_cell(value) for value in column[:_SHOWN_ROWS]] for column in columns.values()]
+    first = [[_cell(value) for value in column[:SHOWN_ROWS]] for column in columns.values()]
     return [list(row) for row in zip(*first, strict=True)]
 
 
@@ -158,7 +163,7 @@ def _cell(value: Any) -> str:
     return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1] + "…"
 
 
-def _text_lines(columns: Mapping[str, np.ndarray]) -> list[str]:
+def _text_lines(columns: Mapping[str, Any]) -> list[str]:
     rows = [list(map(_cell, columns)), *_shown_cells(columns)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -168,7 +173,6 @@ def _text_lines(columns: Mapping[str, np.ndarray]) -> list[str]:
     ]
 
 
-def _ending(columns: Mapping[str, np.ndarray], calls: str) -> str:
-    n_rows = len(next(iter(columns.values()))) if columns else 0
-    more = f"… {n_rows - _SHOWN_ROWS:,} more. " if n_rows > _SHOWN_ROWS else ""
+def _ending(n_rows: int, calls: str) -> str:
+    more = f"… {n_rows - SHOWN_ROWS:,} more. " if n_rows > SHOWN_ROWS else ""
     return f"{more}Call {calls}."

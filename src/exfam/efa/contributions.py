@@ -11,6 +11,7 @@ from torch import Tensor
 
 from exfam.catalog.normalizer import log_prob_of
 from exfam.checks import ExfamError
+from exfam.columns.results import PlottedResult
 from exfam.efa.base.sets import Where
 from exfam.efa.blanks import append_blank
 from exfam.efa.networks.based import BasedItems
@@ -25,8 +26,8 @@ NOTHING = "(nothing)"
 Numbers = Float64[np.ndarray, "candidates"]
 
 
-@dataclass(frozen=True, eq=False)
-class Contributions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions(PlottedResult):
     """How far each item of its context raised or lowered a candidate item, by a model's base.
 
     Of each candidate: its group, its item, the base's `score` of it, and what goes into its output
@@ -58,6 +59,8 @@ class Contributions:
     context: np.ndarray
     contribution: Float64[np.ndarray, "entries"]
     lag: Int64[np.ndarray, "entries"] | None = None
+
+    picture = "contribution_bars"
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """Columns `group`, `item`, `context`, `lag` (of sequences) and `contribution`."""

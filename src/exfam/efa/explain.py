@@ -10,6 +10,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_whole
+from exfam.columns.results import PlottedResult
 from exfam.efa.blanks import append_blank
 from exfam.efa.contributions import Contributions, contributions
 from exfam.efa.networks.based import BasedItems, network_of
@@ -24,8 +25,8 @@ from exfam.positions.attention import PositionAttention, own_weights, with_term
 from exfam.positions.metrics import renormalized
 
 
-@dataclass(frozen=True, eq=False)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(PlottedResult):
     """Attention weights of one group.
 
     `weights[part]` has a row for each element of the group as center, and a column for each
@@ -43,9 +44,21 @@ class Explanation:
     contributions: Contributions | None = None
     values: dict[str, ValueExplanation] = field(default_factory=dict)
 
-    def to_dict(self, part: str) -> dict[str, np.ndarray]:
-        """Columns `layer`, `head` (from 1), `center`, `context`, `weight` of one part."""
-        weights = self.weights[part]
+    @property
+    def picture(self) -> str:  # type: ignore[override]
+        """Attention where there is any, else contributions, of items or of values."""
+        if self.weights:
+            return "attention_map"
+        return "explanation_bars"
+
+    def to_dict(self, part: str | None = None) -> dict[str, np.ndarray]:
+        """Columns `layer`, `head` (from 1), `center`, `context`, `weight` of one part.
+
+        Of the first part unless given; of a model without attention, what bases add up.
+        """
+        if part is None and not self.weights:
+            return (self.contributions or next(iter(self.values.values()))).to_dict()
+        weights = self.weights[next(iter(self.weights)) if part is None else part]
         layer, head, center, column = np.indices(weights.shape).reshape(4, -1)
         return {
             "layer": layer + 1,

@@ -28,7 +28,8 @@ class ExplainingEstimator(GroupEstimator, ABC):
         first member of an ensemble: averaging heads of different networks means nothing.
         """
         groups = self._inputs(X).groups
-        return explain_groups(self.members_, groups, self.vocabulary_)
+        explained = explain_groups(self.members_, groups, self.vocabulary_)
+        return [explanation.like(X) for explanation in explained]
 
     def explain_item(self, X: Any, item: Any = None) -> Contributions:
         """Which items of each group raised or lowered a further item, by the base, exactly.
@@ -43,7 +44,7 @@ class ExplainingEstimator(GroupEstimator, ABC):
         if item is None:
             item = self.recommend(groups, k=1).items[:, 0]
         fitted = self.members_, self.schema_
-        return explain_next(*fitted, groups, self.vocabulary_, item=item)
+        return explain_next(*fitted, groups, self.vocabulary_, item=item).like(X)
 
     def explain_value(
         self, X: Any, rows: Any = None, *, column: str | None = None
@@ -74,7 +75,7 @@ class ExplainingEstimator(GroupEstimator, ABC):
         why = explain_values(
             self.members_, inputs.groups, self.vocabulary_, column=column, elements=elements
         )
-        return replace(why, rows=chosen)
+        return replace(why, rows=chosen).like(X)
 
     def position_attention(
         self, X: Any, *, length: int, part: str | None = None, term: str = "both"

@@ -112,7 +112,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         `Overlap` has the number to expect. All are unknown (NaN) of models that older
         versions saved.
         """
-        return self._seen(self._inputs(X).groups)
+        return self._seen(self._inputs(X).groups).like(X)
 
     def _seen(self, groups: Groups) -> Overlap:
         return overlap_of_groups(self, groups)
@@ -256,13 +256,16 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
 
     def complements(self, item: Any, *, k: int = 10) -> Relations:
         """Items that `item` makes more likely, and that make it more likely, in nats."""
-        self._check_fitted()
-        return relations(self.members_, self.schema_, self.vocabulary_, item, k=k, alike=False)
+        return self._relations(item, k=k, alike=False)
 
     def substitutes(self, item: Any, *, k: int = 10) -> Relations:
         """Items called for by the same contexts as `item`, but not by `item` itself."""
+        return self._relations(item, k=k, alike=True)
+
+    def _relations(self, item: Any, *, k: int, alike: bool) -> Relations:
         self._check_fitted()
-        return relations(self.members_, self.schema_, self.vocabulary_, item, k=k, alike=True)
+        fitted = self.members_, self.schema_, self.vocabulary_
+        return self._framed(relations(*fitted, item, k=k, alike=alike))
 
     def similar_items(self, items: Any, *, k: int = 10) -> Similar:
         """The `k` items most similar to an item, or to each of a list, by label.

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float64, Int64
 
 from exfam.checks import ExfamError, check_choice
+from exfam.columns.results import PlottedResult
 from exfam.efa.networks.based_values import BasedValues, ColumnBase
 from exfam.efa.values.value_shares import PARTS, VALUE, EnsembleSteps, LocationUnit
 from exfam.efa.values.value_steps import value_steps
@@ -22,8 +23,8 @@ Numbers = Float64[np.ndarray, "elements"]
 Parts = Float64[np.ndarray, "entries"]
 
 
-@dataclass(frozen=True, eq=False)
-class ValueExplanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class ValueExplanation(PlottedResult):
     """What the predictions of some elements' values are made of, as exact sums.
 
     Of each element: its row, group, item and value (NaN if not observed), the predicted `center`,
@@ -70,6 +71,8 @@ class ValueExplanation:
     to_location: Parts
     to_center: Parts
     to_nats: Parts
+
+    picture = "value_bars"
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """All parts as columns of a table, one row for each.
@@ -230,13 +233,14 @@ def _joined(
         for half in zip(*[_EMPTY, *pieces], strict=True)
     )
     own, order = np.argsort(elements.pop("number")), np.argsort(entries["element"], kind="stable")
+    columns: dict[str, Any] = {name: column[own] for name, column in elements.items()}
+    columns |= {name: column[order] for name, column in entries.items()}
     return ValueExplanation(
         column=work.column,
         transform=work.bases()[0].base().working.transform,
         rows=rows,
         groups=groups,
-        **{name: column[own] for name, column in elements.items()},
-        **{name: column[order] for name, column in entries.items()},
+        **columns,
     )
 
 

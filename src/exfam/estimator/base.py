@@ -40,6 +40,7 @@ _UNSET = object()
 
 _Settings = TypeVar("_Settings")
 _Loaded = TypeVar("_Loaded")
+_Framed = TypeVar("_Framed")
 
 
 @dataclass(frozen=True)
@@ -318,6 +319,12 @@ class Estimator(Declared):
         shown = {"text/plain": repr(self)}
         is_text = get_config()["display"] == "text"
         return shown if is_text else shown | {"text/html": self._repr_html_()}
+
+    def _framed(self, result: _Framed) -> _Framed:
+        """A result that no data were given for: its frames are of the kind that `fit` was given."""
+        changed: Any = replace(result, frame_kind=getattr(self, "frame_kind_", "pyarrow"))  # type: ignore[type-var]
+        framed: _Framed = changed
+        return framed
 
     def _check_fitted(self) -> None:
         check_fitted(self, self.fitted_attribute)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int64, UInt64
 
 from exfam.checks import ModelFileError
+from exfam.columns.results import TabularResult
 from exfam.groups import Groups
 from exfam.groups.arrange import element_hashes, group_hashes, label_hashes
 
@@ -16,8 +17,8 @@ from exfam.groups.arrange import element_hashes, group_hashes, label_hashes
 _MOST = 2**18
 
 
-@dataclass(frozen=True, eq=False)
-class Overlap:
+@dataclass(frozen=True, eq=False, repr=False)
+class Overlap(TabularResult):
     """How many of some groups or rows a fit has seen.
 
     `seen`: 1 for those it has, 0 for the others; NaN where that is not known, because the model
@@ -26,6 +27,10 @@ class Overlap:
 
     seen: Float[np.ndarray, "n"]
     expected: float
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `seen`."""
+        return {"row": np.arange(len(self.seen)), "seen": self.seen}
 
     @property
     def n_checked(self) -> int:

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Float, Float64, Int64, Shaped
 
 from exfam.checks import check_fraction
+from exfam.columns.results import PlottedResult
 from exfam.estimator.evaluate import value_parameters
 from exfam.families.mixtures import Mixture
 from exfam.fields.data.facts import is_observed
@@ -31,8 +32,8 @@ class DrawsMaps(Protocol):
         """Probabilities below joint draws, each in its own distribution; else 1/2."""
 
 
-@dataclass(frozen=True, eq=False)
-class Forecast:
+@dataclass(frozen=True, eq=False, repr=False)
+class Forecast(PlottedResult):
     """Draws of maps to come, whole futures in the unit of the value.
 
     `sites`: the sites' labels, None for a site that the model never saw
@@ -42,6 +43,16 @@ class Forecast:
     sites: Shaped[np.ndarray, "sites"]
     coordinates: Float[np.ndarray, "sites space"]
     draws: Float[np.ndarray, "draws steps sites"]
+
+    picture = "forecast_fan"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `time`, `site`, `mean`, `sd`, `low`, `high`: the ends of 90 % intervals."""
+        low, high = self.interval()
+        columns = {"mean": self.mean, "sd": self.sd, "low": low, "high": high}
+        n_steps, n_sites = self.mean.shape
+        names = {"time": np.repeat(self.times, n_sites), "site": np.tile(self.sites, n_steps)}
+        return names | {name: column.ravel() for name, column in columns.items()}
 
     @property
     def mean(self) -> StepsBySites:
@@ -64,8 +75,8 @@ class Forecast:
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Sensing:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensing(PlottedResult):
     """How much measuring each missing value would say about the others; NaN where none is missing.
 
     `reduction`: by how much the mean predictive variance at the other missing values of the same
@@ -75,6 +86,14 @@ class Sensing:
 
     reduction: Float[np.ndarray, "rows"]
     variance: Float[np.ndarray, "rows"]
+
+    picture = "sensing_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `reduction`, `variance` of the missing values, in the order of ranking."""
+        rows = self.ranking
+        columns = {"reduction": self.reduction, "variance": self.variance}
+        return {"row": rows} | {name: column[rows] for name, column in columns.items()}
 
     @property
     def ranking(self) -> Int64[np.ndarray, "missing"]:

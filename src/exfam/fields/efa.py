@@ -232,9 +232,11 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
         part, family = self.members_[0].eval().value_part, self.family_
         with torch.inference_mode():
             return [
-                explained_network(part, inputs.groups, g, given=inputs.given)
-                if isinstance(part, FieldNetwork)
-                else explained_base(part, inputs.groups, g, given=inputs.given, family=family)
+                (
+                    explained_network(part, inputs.groups, g, given=inputs.given)
+                    if isinstance(part, FieldNetwork)
+                    else explained_base(part, inputs.groups, g, given=inputs.given, family=family)
+                ).like(X)
                 for g in range(len(inputs.groups))
             ]
 

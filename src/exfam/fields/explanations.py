@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor
 
 from exfam.checks import ExfamError
+from exfam.columns.results import PlottedResult
 from exfam.families import Family
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.correction.corrected import CorrectedFieldPart
@@ -23,8 +24,8 @@ from exfam.groups import Batch, Groups
 MOST_EXPLAINED = 3000
 
 
-@dataclass(frozen=True, eq=False)
-class FieldExplanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class FieldExplanation(PlottedResult):
     """Weights of one map's elements (the centers) on all that it sees (the context).
 
     `time`: label of the map; `site` and `coordinates` of the context, `steps_back` of its maps;
@@ -49,6 +50,26 @@ class FieldExplanation:
     contributions: Float[np.ndarray, "centers context"] | None = None
     shift: Float[np.ndarray, "centers"] | None = None
     covariates: Float[np.ndarray, "centers"] | None = None
+
+    picture = "field_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `center`, `site`, `steps_back`, and `contribution` with a base.
+
+        `weight`: of attention, the mean over the heads of the last layer, where there is any.
+        """
+        n_centers, n_context = int(self.own.sum()), len(self.site)
+        center, context = np.indices((n_centers, n_context)).reshape(2, -1)
+        columns = {
+            "center": self.site[self.own][center],
+            "site": self.site[context],
+            "steps_back": self.steps_back[context],
+        }
+        if self.contributions is not None:
+            columns["contribution"] = self.contributions.ravel()
+        if self.attention:
+            columns["weight"] = self.attention[-1].mean(0).ravel()
+        return columns
 
 
 def explained_network(

@@ -155,12 +155,12 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
             )
         inputs = self._inputs(X)
         if at is None:
-            return self._of_rows(inputs)
+            return self._of_rows(inputs).like(X)
         places, more = places_of(at, self, self.shape_)
         wide = with_places(inputs.given, places, covariates=more)
         wide = standardized_maps(wide, self.family_, self.shape_)
         new = wide.stop[:, None] - np.arange(len(places), 0, -1)
-        return self._prediction(wide, new.ravel(), np.arange(new.size))
+        return self._prediction(wide, new.ravel(), np.arange(new.size)).like(X)
 
     def log_prob(self, X: Any) -> Float[np.ndarray, "rows"]:
         """Log-density (of counts: log-probability) in nats of each row's value given the others.
@@ -244,12 +244,13 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         assert maps.item is not None
         labels = np.array([*maps.vocabulary["item"].tolist(), None], dtype=object)
         names = future.group_names
-        return Forecast(
+        forecast = Forecast(
             times=future.group_attributes["time"] if names is None else names,
             sites=labels[maps.item[first]],
             coordinates=maps.attributes["coordinates"][first],
             draws=self._in_unit(drawn[:, own]).reshape(len(drawn), steps, -1),
         )
+        return forecast.like(X)
 
     def next_site(self, X: Any, *, n: int = 8, seed: int = 0) -> Sensing:
         """Which missing value would, once measured, say most about the others that are missing.
@@ -264,7 +265,8 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         sensing = next_sites(self.members_, inputs.groups, inputs.rows, n=int(n), seed=int(seed))
         unit = model_unit(self.family_).factor
         # One factor after the other: the square of a unit may be too small for a number.
-        return Sensing(unit * (unit * sensing.reduction), unit * (unit * sensing.variance))
+        sensing = Sensing(unit * (unit * sensing.reduction), unit * (unit * sensing.variance))
+        return sensing.like(X)
 
     def _in_unit(self, drawn: np.ndarray) -> np.ndarray:
         return from_units(torch.from_numpy(drawn), self.family_).numpy()
@@ -274,7 +276,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
 
         Maps are the same if time, sites and values are, at half of the sites at least.
         """
-        return self._seen(self._inputs(X).given)
+        return self._seen(self._inputs(X).given).like(X)
 
     def _seen(self, groups: Groups) -> Overlap:
         return overlap_of_groups(self, groups)

@@ -73,7 +73,7 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
         """
         inputs, part = self._inputs(X), self.members_[0].value_part
         return [
-            explained_base(part, inputs.groups, g, given=inputs.given, family=self.family_)
+            explained_base(part, inputs.groups, g, given=inputs.given, family=self.family_).like(X)
             for g in range(len(inputs.groups))
         ]
 

@@ -17,25 +17,55 @@ from exfam.plots.distributions import (
 )
 from exfam.plots.fields import crps_by_site, field_map, site_attention_map
 from exfam.plots.item_map import item_map
-from exfam.plots.results import recommendation_bars, relation_bars
+from exfam.plots.results import (
+    association_dots,
+    conditional_bars,
+    forecast_fan,
+    interval_dots,
+    presence_bars,
+    recommendation_bars,
+    relation_bars,
+    sensing_bars,
+    shift_rows,
+    similarity_map,
+)
 from exfam.plots.rows import expert_bars, interval_rows, means_by_case, result_bars
 from exfam.plots.stations import plan_map, series_band
 from exfam.plots.style import INK
+from exfam.plots.sums import (
+    column_bars,
+    community_bars,
+    contribution_bars,
+    explanation_bars,
+    field_bars,
+    size_bars,
+    sum_bars,
+    value_bars,
+)
 from exfam.plots.word_vectors import length_by_frequency, spectrum_curves
 
 __all__ = [
     "INK",
+    "association_dots",
     "association_map",
     "attention_map",
+    "column_bars",
+    "community_bars",
     "conditional_band",
+    "conditional_bars",
     "conditional_shares",
+    "contribution_bars",
     "coverage_curve",
     "crps_by_site",
     "expert_bars",
+    "explanation_bars",
+    "field_bars",
     "field_map",
+    "forecast_fan",
     "histogram",
     "integral_bars",
     "integral_histogram",
+    "interval_dots",
     "interval_rows",
     "item_map",
     "known_curves",
@@ -46,11 +76,18 @@ __all__ = [
     "missing_curves",
     "plan_map",
     "position_matrices",
+    "presence_bars",
     "recommendation_bars",
     "relation_bars",
     "reliability_diagram",
     "result_bars",
+    "sensing_bars",
     "series_band",
+    "shift_rows",
+    "similarity_map",
     "site_attention_map",
+    "size_bars",
     "spectrum_curves",
+    "sum_bars",
+    "value_bars",
 ]

@@ -23,6 +23,7 @@ def association_map(
     species: Sequence[str],
     *,
     clear: Bool[np.ndarray, "species species"] | None = None,
+    label: str = "correlation beyond covariates",
     ax: Axes | None = None,
 ) -> style.Drawn:
     """A matrix of dots: blue where two species occur together, orange where they avoid each other.
@@ -30,6 +31,7 @@ def association_map(
     Species that go together stand together. The larger a dot, the stronger the correlation.
 
     `clear`: which pairs are clear of 0; of the others only a small gray dot is drawn
+    `label`: of the color bar
 
     Raises ExfamError unless there is a name for each species.
 
@@ -60,9 +62,7 @@ def association_map(
     axes.tick_params(axis="x", rotation=90, length=0)
     axes.set_xlim(-0.5, n - 0.5)
     axes.spines[["left", "bottom"]].set_visible(False)
-    style.color_bar(ScalarMappable(norm, _BOTH_WAYS), axes, shrink=0.6).set_label(
-        "correlation beyond covariates"
-    )
+    style.color_bar(ScalarMappable(norm, _BOTH_WAYS), axes, shrink=0.6).set_label(label)
     return style.drawn(figure, ax)
 
 

@@ -1,21 +1,31 @@
 """What models answer: recommended items, related items, distributions, forecasts."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
+from jaxtyping import Int64
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+from matplotlib.ticker import MaxNLocator
 
 from exfam.checks import ExfamError
+from exfam.efa.recommend import Recommendations, Relations
+from exfam.fields.draws import Forecast, Sensing
 from exfam.plots import style
-
-if TYPE_CHECKING:
-    from exfam.efa.recommend import Recommendations, Relations
+from exfam.plots.communities import association_map
+from exfam.plots.rows import interval_rows
+from exfam.scores.prediction import Prediction
+from exfam.tables.answers.conditional import TableConditional
+from exfam.tables.answers.similarity import ColumnSimilarity
+from exfam.tables.community.community_answers import Associations, CommunityPrediction
+from exfam.tables.shift.report import ShiftReport
 
 _MOST_LETTERS = 28
 _MOST_GROUPS, _MOST_BARS = 6, 20
+_MOST_DOTS, _MOST_SITES = 60, len(style.COLORS)
+# Central intervals that are drawn over each other, the widest first.
+_LEVELS = (0.95, 0.8, 0.5)
 
 
-def recommendation_bars(recommended: "Recommendations", *, ax: Axes | None = None) -> style.Drawn:
+def recommendation_bars(recommended: Recommendations, *, ax: Axes | None = None) -> style.Drawn:
     """Probabilities of the items recommended to each group, at most six groups.
 
     Raises ExfamError without recommendations.
@@ -40,11 +50,12 @@ def recommendation_bars(recommended: "Recommendations", *, ax: Axes | None = Non
         )
         title = style.shortened(groups[number], most=_MOST_LETTERS)
         axes.set_title(title, loc="left", fontsize=10, color=style.INK, parse_math=False)
-    panels[-1].set_xlabel("probability")
+    largest = float(recommended.probabilities[: len(groups)].max())
+    panels[-1].set(xlabel="probability", xlim=(0.0, 1.2 * max(largest, 1e-6)))
     return style.drawn(figure, ax)
 
 
-def relation_bars(related: "Relations", *, ax: Axes | None = None) -> style.Drawn:
+def relation_bars(related: Relations, *, ax: Axes | None = None) -> style.Drawn:
     """Strengths of the relations of an item, the strongest first, at most twenty.
 
     Raises ExfamError without related items.
@@ -63,6 +74,134 @@ def relation_bars(related: "Relations", *, ax: Axes | None = None) -> style.Draw
     axes.set_title(title, loc="left", fontsize=10, color=style.INK, parse_math=False)
     axes.set_xlabel("strength")
     return style.drawn(figure, ax)
+
+
+def sensing_bars(sensing: Sensing, *, ax: Axes | None = None) -> style.Drawn:
+    """By how much measuring a missing value would lower the variance of the others; the best first.
+
+    Raises ExfamError without missing values.
+    """
+    rows = sensing.ranking[:_MOST_BARS]
+    if not len(rows):
+        raise ExfamError("`sensing` must have at least one missing value to draw, got none.")
+    figure, axes = style.one_panel(width=6.4, height=1.0 + 0.28 * len(rows), ax=ax)
+    _bars(axes, np.array([f"row {row}" for row in rows], object), sensing.reduction[rows])
+    axes.set_xlabel("mean variance falls by")
+    return style.drawn(figure, ax)
+
+
+def forecast_fan(forecast: Forecast, *, ax: Axes | None = None) -> style.Drawn:
+    """Means of maps to come with their 90 % intervals, of the first five sites.
+
+    >>> draws = np.random.default_rng(0).normal(size=(20, 3, 2))
+    >>> forecast = Forecast(np.arange(3), np.array(["a", "b"]), np.zeros((2, 2)), draws)
+    >>> [text.get_text() for text in forecast_fan(forecast).axes[0].get_legend().get_texts()]
+    ['a', 'b']
+    """
+    figure, axes = style.one_panel(width=6.8, height=3.4, ax=ax)
+    low, high = forecast.interval()
+    for k, site in enumerate(forecast.sites[:_MOST_SITES]):
+        ends = low[:, k], high[:, k]
+        axes.fill_between(forecast.times, *ends, color=style.COLORS[k], alpha=0.15, lw=0)
+        name = style.drawable(style.shortened(site, most=_MOST_LETTERS)).replace("$", "\\$")
+        axes.plot(
+            forecast.times, forecast.mean[:, k], "o-", ms=4, color=style.COLORS[k], label=name
+        )
+    if forecast.times.dtype.kind in "iu":
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    elif forecast.times.dtype.kind == "M":
+        dates = AutoDateLocator(minticks=2, maxticks=5)
+        axes.xaxis.set_major_locator(dates)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(dates))
+    axes.set(xlabel="time", ylabel="mean, with 90 % intervals")
+    style.legend_beside(axes)
+    return style.drawn(figure, ax)
+
+
+def interval_dots(predicted: Prediction, *, ax: Axes | None = None) -> style.Drawn:
+    """Centers of the first sixty rows, with their intervals of 50 %, 80 % and 95 %.
+
+    Raises ExfamError without rows that are predicted.
+    """
+    shown = np.flatnonzero(~np.isnan(predicted.center))[:_MOST_DOTS]
+    if not len(shown):
+        raise ExfamError("`predicted` must have at least one distribution to draw, got none.")
+    figure, axes = style.one_panel(width=6.8, height=3.2, ax=ax)
+    _draw_intervals(axes, predicted, shown)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set(xlabel="row", ylabel="center, with 50, 80 and 95 %")
+    return style.drawn(figure, ax)
+
+
+def conditional_bars(conditional: TableConditional, *, ax: Axes | None = None) -> style.Drawn:
+    """The distribution of each column in the first row: labels as bars, numbers as intervals."""
+    names = conditional.columns[:_MOST_GROUPS]
+    figure = style.make_figure(width=6.4, height=1.7 * len(names) + 0.3, ax=ax)
+    for axes, name in zip(figure.subplots(len(names), 1, squeeze=False)[:, 0], names, strict=True):
+        style.plain_axes(axes)
+        if conditional.model.schema.column(name).labels is not None:
+            probability = conditional.probs(name)[0]
+            order = np.argsort(-probability, kind="stable")[:8]
+            _bars(axes, conditional.labels(name)[order], probability[order])
+        else:
+            predicted = conditional.predict_dist(name)
+            for level, width in zip(_LEVELS, (3, 7, 12), strict=True):
+                low, high = predicted.interval(level)
+                axes.hlines(0.0, low[0], high[0], color=style.COLORS[0], lw=width, alpha=0.35)
+            axes.plot(predicted.center[0], 0.0, "o", color=style.INK, ms=6)
+            axes.set(yticks=[], ylim=(-1, 1))
+        style.write_name(axes.xaxis.label, style.shortened(name, most=_MOST_LETTERS))
+    return style.drawn(figure, ax)
+
+
+def presence_bars(predicted: CommunityPrediction, *, ax: Axes | None = None) -> style.Drawn:
+    """The most probable species of each site, at most six sites."""
+    presence = predicted.presence[:_MOST_GROUPS]
+    names = np.array(predicted.species, dtype=object)
+    n_bars = min(len(names), 8)
+    figure = style.make_figure(width=6.4, height=len(presence) * (0.7 + 0.26 * n_bars), ax=ax)
+    panels = figure.subplots(len(presence), 1, squeeze=False, sharex=True)[:, 0]
+    for site, (axes, probability) in enumerate(zip(panels, presence, strict=True)):
+        order = np.argsort(-probability, kind="stable")[:n_bars]
+        _bars(style.plain_axes(axes), names[order], probability[order])
+        axes.set_title(f"site {site}", loc="left", fontsize=10, color=style.INK)
+    panels[-1].set(xlabel="probability of presence", xlim=(0.0, 1.2))
+    return style.drawn(figure, ax)
+
+
+def association_dots(associations: Associations, *, ax: Axes | None = None) -> style.Drawn:
+    """`association_map` of a fit, where pairs whose interval holds 0 are small gray dots."""
+    clear = associations.is_clear
+    return association_map(associations.correlation, associations.species, clear=clear, ax=ax)
+
+
+def similarity_map(similar: ColumnSimilarity, *, ax: Axes | None = None) -> style.Drawn:
+    """Cosines between the encodings of columns as dots: blue above 0, orange below.
+
+    >>> from exfam.tables.answers.similarity import column_similarity
+    >>> similar = column_similarity(np.array([[[1.0, 0.0], [2.0, 0.1]]]), ["a", "b"])
+    >>> similarity_map(similar).axes[-1].get_ylabel()
+    'cosine'
+    """
+    return association_map(similar.cosine, similar.names, label="cosine", ax=ax)
+
+
+def shift_rows(report: ShiftReport, *, ax: Axes | None = None) -> style.Drawn:
+    """By column: how much likelier its cells became given their rows, with 95 % intervals."""
+    names = [column.name for column in report.columns]
+    mean, error = np.array(
+        [(column.conditional.difference, column.conditional.error) for column in report.columns]
+    ).T
+    ends = np.stack([mean - 1.96 * error, mean, mean + 1.96 * error], axis=1)
+    return interval_rows(names, ends, metric="nats a cell, new less training rows", ax=ax)
+
+
+def _draw_intervals(axes: Axes, predicted: Prediction, rows: Int64[np.ndarray, "shown"]) -> None:
+    for level in _LEVELS:
+        low, high = predicted.interval(level)
+        axes.vlines(rows, low[rows], high[rows], color=style.COLORS[0], lw=4, alpha=0.25)
+    axes.plot(rows, predicted.center[rows], "o", color=style.COLORS[0], ms=4)
+    axes.grid(axis="y", color=style.MUTED, alpha=0.3)
 
 
 def _bars(axes: Axes, names: np.ndarray, values: np.ndarray) -> None:

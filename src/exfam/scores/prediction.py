@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_inside, check_seed, check_whole
+from exfam.columns.results import SHOWN_ROWS, PlottedResult
 from exfam.families.mixtures import Mixture
 from exfam.scores.calibration import central_share, integral_ends, probability_integral
 from exfam.scores.crps import crps
@@ -19,7 +20,7 @@ _ENTRIES_AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Prediction:
+class Prediction(PlottedResult):
     """A distribution of the value for each of `n_rows` rows, or for some of them.
 
     `mixture`: the distributions, one for each of `rows`
@@ -45,6 +46,8 @@ class Prediction:
     rows: Int[np.ndarray, "predicted"]
     n_rows: int
 
+    picture = "interval_dots"
+
     def __post_init__(self) -> None:
         n = self.mixture.eta.shape[1]
         if len(self.rows) != n:
@@ -60,10 +63,23 @@ class Prediction:
         if len(rows) < len(self.rows):
             raise ExfamError(f"`rows` must hold each row once, got {rows[counts > 1][0]} again.")
 
-    def __repr__(self) -> str:
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `center`, `sd`, `low`, `high`: the ends of 90 % intervals."""
+        low, high = self.interval()
+        numbers = {"center": self.center, "sd": self.sd, "low": low, "high": high}
+        return {"row": np.arange(self.n_rows)} | numbers
+
+    def headline(self) -> str:
+        """Of which family, and how many rows and members."""
         members = self.mixture.eta.shape[0]
         of = f" of {self.n_rows}" if len(self.rows) < self.n_rows else ""
         return f"Prediction({self.mixture.family}, {len(self.rows)}{of} rows, {members} members)"
+
+    def _view(self) -> tuple[dict[str, np.ndarray], int]:
+        shown = np.flatnonzero(self.rows < SHOWN_ROWS)
+        some = self.mixture[torch.from_numpy(shown)]
+        first = Prediction(some, self.rows[shown], min(self.n_rows, SHOWN_ROWS))
+        return first.to_dict(), self.n_rows
 
     def __len__(self) -> int:
         return self.n_rows

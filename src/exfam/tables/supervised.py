@@ -93,7 +93,7 @@ class SupervisedTable(ResponseParameters, JointTable):
         """The predictive distribution of each row's response, of labels that of their codes."""
         distribution = self._distribution(X)
         n_rows = distribution.eta.shape[1]
-        return Prediction(distribution, np.arange(n_rows), n_rows)
+        return Prediction(distribution, np.arange(n_rows), n_rows).like(X)
 
     def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Mean log p(y | X) in nats (of numbers: log-density); higher is better.

@@ -79,7 +79,7 @@ class JointTable(TableEstimator):
         table = read_table(X)
         own = table.names if set(table.names) <= set(names) else self._read(X).names
         by_name = dict(zip(table.names, own, strict=True))
-        return imputed_table(X, table, by_name, self.schema_, imputed)
+        return imputed_table(X, table, by_name, self.schema_, imputed).like(X)
 
     def conditional(
         self, of: Any, *, given: Any = None, order: Any = None, seed: int = 0
@@ -100,7 +100,8 @@ class JointTable(TableEstimator):
         """
         known = self._given(given)
         unknown = self.unknown
-        return conditional(self.model_, known, of=of, order=order, unknown=unknown, seed=seed)
+        answer = conditional(self.model_, known, of=of, order=order, unknown=unknown, seed=seed)
+        return answer.like(given)
 
     def sample(
         self, n: int = 1, *, given: Any = None, order: Any = None, seed: int = 0
@@ -147,7 +148,8 @@ class JointTable(TableEstimator):
 
     def order_disagreement(self, X: Any, *, n_orders: int = 8, seed: int = 0) -> OrderDisagreement:
         """How far the conditionals are from one joint distribution: log p(row) in random orders."""
-        return order_disagreement(self.model_, self._cells(X), n_orders=n_orders, seed=seed)
+        answer = order_disagreement(self.model_, self._cells(X), n_orders=n_orders, seed=seed)
+        return answer.like(X)
 
     def shift_report(
         self, train: Any, new: Any, *, target: str | None = None, level: float = 0.01
@@ -163,7 +165,7 @@ class JointTable(TableEstimator):
         that fit the training rows, or the model's own if it was fitted with extra_masking=1.0.
         """
         before, after = (self._cells(table) for table in (train, new))
-        return self._shift(before, after, target=target, level=level)
+        return self._shift(before, after, target=target, level=level).like(new)
 
     def _shift(
         self, before: Cells, after: Cells, *, target: str | None = None, level: float = 0.01
@@ -198,7 +200,7 @@ class JointTable(TableEstimator):
                 "`encoding` must give columns vectors to compare, 'learned' or 'sinusoidal', got "
                 "one that gives none. Fit with encoding='learned'."
             )
-        return column_similarity(vectors, self.schema_.names)
+        return self._framed(column_similarity(vectors, self.schema_.names))
 
     def position_attention(
         self, X: Any, *, term: str = "both", member: int = 0
@@ -226,8 +228,8 @@ class JointTable(TableEstimator):
         """
         cells, names = self._cells(X), self._targets(targets)
         if self.base_ is not None:
-            return cell_contributions(self.base_, cells, names)
-        return attention_of_table(self.model_, member=member).explained(cells, names)
+            return cell_contributions(self.base_, cells, names).like(X)
+        return attention_of_table(self.model_, member=member).explained(cells, names).like(X)
 
     def explain(
         self, X: Any, targets: Any = None, *, member: Any = 0
@@ -235,8 +237,9 @@ class JointTable(TableEstimator):
         """Means over the rows of `X` of what each column adds, as in `experts`."""
         cells, names = self._cells(X), self._targets(targets)
         if self.base_ is not None:
-            return summarize(self.base_, cells, names)
-        return summarize_experts(attention_of_table(self.model_, member=member), cells, names)
+            return summarize(self.base_, cells, names).like(X)
+        attention = attention_of_table(self.model_, member=member)
+        return summarize_experts(attention, cells, names).like(X)
 
     def faithfulness(
         self, X: Any, y: Any = None, *, target: str | None = None, seed: int = 0

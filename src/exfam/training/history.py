@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from exfam.columns.results import PlottedResult
+
 
 @dataclass(frozen=True)
 class Epoch:
@@ -23,12 +25,14 @@ class Epoch:
     best: bool
 
 
-@dataclass(frozen=True)
-class History:
+@dataclass(frozen=True, repr=False)
+class History(PlottedResult):
     """The completed epochs of a fit and why it ended: "max_epochs", "patience" or "interrupted"."""
 
     rows: tuple[Epoch, ...]
     stopped: str
+
+    picture = "learning_curve"
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -10,6 +10,7 @@ from jaxtyping import Float64, Int64, Shaped
 from scipy.special import logsumexp
 
 from exfam.checks import DataError, check_seed, check_whole
+from exfam.columns.results import PlottedResult
 from exfam.families.mixtures import Mixture
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.conditions import LabelSet, Span, read_conditions, split_conditions
@@ -76,8 +77,8 @@ def _drawn(
     return cells
 
 
-@dataclass(frozen=True, eq=False)
-class TableConditional:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableConditional(PlottedResult):
     """The distribution of some columns given others, row by row; see `conditional`.
 
     `given`: the rows, with the columns in question absent; in copies where conditions are
@@ -91,6 +92,31 @@ class TableConditional:
     order: tuple[str, ...] | None
     distributions: dict[str, Mixture]
     unknown: str
+
+    picture = "conditional_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `column`, then `label` and `probability`, or `center`, `low` and `high`.
+
+        The first two are of labels, the others of numbers: the ends of 90 % intervals.
+        """
+        pieces = [self._columns_of(name) for name in self.columns]
+        return {key: np.concatenate([piece[key] for piece in pieces]) for key in pieces[0]}
+
+    def _columns_of(self, name: str) -> dict[str, np.ndarray]:
+        rows, labels = np.arange(len(self)), self.model.schema.column(name).labels
+        if labels is None:
+            dist = self.predict_dist(name)
+            low, high = dist.interval()
+            numbers = {"center": dist.center, "low": low, "high": high}
+            label, probability = np.full(len(rows), None, object), np.full(len(rows), np.nan)
+        else:
+            probability = self.probs(name).ravel()
+            label = np.tile(labels.astype(object), len(rows))
+            rows = np.repeat(rows, len(labels))
+            numbers = dict.fromkeys(("center", "low", "high"), np.full(len(rows), np.nan))
+        column = np.full(len(rows), name, object)
+        return {"row": rows, "column": column, "label": label, "probability": probability} | numbers
 
     def __len__(self) -> int:
         return len(self.given.weight)

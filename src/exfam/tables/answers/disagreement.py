@@ -9,13 +9,14 @@ from jaxtyping import Float64
 from scipy.special import logsumexp
 
 from exfam.checks import ExfamError, check_seed, check_whole
+from exfam.columns.results import TabularResult
 from exfam.tables.answers.distributions import TableModel, cell_log_prob, chain_log_prob
 from exfam.tables.answers.orders import random_orders
 from exfam.tables.data import Cells
 
 
-@dataclass(frozen=True, eq=False)
-class OrderDisagreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class OrderDisagreement(TabularResult):
     """log p(row) under several orders of the columns: all equal for one joint distribution.
 
     `log_prob`: of each row under each order, in nats
@@ -32,6 +33,12 @@ class OrderDisagreement:
     orders: tuple[tuple[str, ...], ...]
     log_prob: Float64[np.ndarray, "rows orders"]
     pair_gap: Float64[np.ndarray, "columns columns"]
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `order`, `log_prob` in nats."""
+        row, order = np.indices(self.log_prob.shape).reshape(2, -1)
+        names = np.array([", ".join(names) for names in self.orders], dtype=object)
+        return {"row": row, "order": names[order], "log_prob": self.log_prob.ravel()}
 
     @property
     def mean(self) -> Float64[np.ndarray, "orders"]:

@@ -8,6 +8,8 @@ import numpy as np
 from jaxtyping import Bool, Float64, Shaped
 
 from exfam.checks import ExfamError, check_choice, check_inside
+from exfam.columns.frames import open_frame
+from exfam.columns.results import TabularResult
 from exfam.families.mixtures import Mixture
 from exfam.tables.answers.distributions import TableModel, distribution_blocks
 from exfam.tables.data import (
@@ -72,8 +74,8 @@ class Imputed:
     level: float
 
 
-@dataclass(frozen=True, eq=False)
-class TableImputation:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableImputation(TabularResult):
     """A table whose missing cells are filled in, and how sure the model is of each.
 
     `filled`, `probability`, `low`, `high`: by column, one entry per row: whether the cell was
@@ -88,6 +90,30 @@ class TableImputation:
     low: Mapping[str, Shaped[np.ndarray, "rows"]]
     high: Mapping[str, Shaped[np.ndarray, "rows"]]
     level: float
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Of the cells filled in: `row`, `column`, `value`, `probability`, `low`, `high`."""
+        table = open_frame(self.frame)
+        pieces: dict[str, list[Any]] = {}
+        for name, filled in self.filled.items():
+            rows = np.flatnonzero(filled)
+            columns = {
+                "row": rows,
+                "column": np.full(len(rows), name, object),
+                "value": np.asarray(table[name], dtype=object)[rows],
+                "probability": self.probability[name][rows],
+                "low": self.low[name][rows],
+                "high": self.high[name][rows],
+            }
+            for key, column in columns.items():
+                pieces.setdefault(key, []).extend(column.tolist())
+        return {key: _as_column(column) for key, column in pieces.items()}
+
+
+def _as_column(values: list[Any]) -> np.ndarray:
+    """Numbers as numbers, and labels or a mixture as objects."""
+    column = np.array(values)
+    return column if column.dtype.kind in "biuf" else np.array(values, dtype=object)
 
 
 def impute(model: TableModel, cells: Cells, *, rule: str, level: float) -> Imputed:

@@ -7,10 +7,11 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from exfam.checks import DataError, check_positive
+from exfam.columns.results import PlottedResult
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnSimilarity:
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnSimilarity(PlottedResult):
     """Cosines between the encodings of columns, of one table or of several fitted together.
 
     `cosine`: in [-1, 1], 1 of a column with itself; 0 with a vector of length 0
@@ -22,6 +23,14 @@ class ColumnSimilarity:
 
     names: tuple[str, ...]
     cosine: Float64[np.ndarray, "columns columns"]
+
+    picture = "similarity_map"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `column`, `other`, `cosine`, for all pairs."""
+        names = np.array(self.names, dtype=object)
+        first, second = np.indices(self.cosine.shape).reshape(2, -1)
+        return {"column": names[first], "other": names[second], "cosine": self.cosine.ravel()}
 
     def nearest(
         self, name: str, *, k: int, among: Collection[str] | None = None

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import log_softmax
 
+from exfam.columns.results import PlottedResult
 from exfam.tables.base.forest import Forest
 from exfam.tables.base.linear_heads import LinearHead
 from exfam.tables.base.response import FoldMembers, ResponseModel
@@ -17,8 +18,8 @@ from exfam.tables.data import Cells
 _ROWS_AT_ONCE = 1024
 
 
-@dataclass(frozen=True, eq=False)
-class TableContributions:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableContributions(PlottedResult):
     """What each cell adds to the outputs of each target, beside those of an average row.
 
     Outputs are log-probabilities of labels, less their mean over the labels, and of numbers the
@@ -38,6 +39,21 @@ class TableContributions:
     start: Float64[np.ndarray, "rows targets outputs"]
     rest: Float64[np.ndarray, "rows targets outputs"]
 
+    picture = "column_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `target`, `column`, `output` (a number), `linear`, `trees`, `part`."""
+        row, target, column, output = np.indices(self.linear.shape).reshape(4, -1)
+        return {
+            "row": row,
+            "target": np.array(self.targets, dtype=object)[target],
+            "column": np.array(self.columns, dtype=object)[column],
+            "output": output,
+            "linear": self.linear.ravel(),
+            "trees": self.trees.ravel(),
+            "part": self.parts.ravel(),
+        }
+
     @property
     def parts(self) -> Float64[np.ndarray, "rows targets columns outputs"]:
         """What each column adds, by linear predictors and trees together."""
@@ -49,8 +65,8 @@ class TableContributions:
         return self.start + self.parts.sum(2) + self.rest
 
 
-@dataclass(frozen=True, eq=False)
-class ContributionSummary:
+@dataclass(frozen=True, eq=False, repr=False)
+class ContributionSummary(PlottedResult):
     """What each column adds to each target, over all rows.
 
     `size`, `spread`: mean length of what the column adds to the outputs, and its standard deviation
@@ -62,6 +78,8 @@ class ContributionSummary:
     size: Float64[np.ndarray, "targets columns"]
     spread: Float64[np.ndarray, "targets columns"]
     rest: Float64[np.ndarray, "targets"]
+
+    picture = "size_bars"
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """One entry for each target and column: names, size and spread."""

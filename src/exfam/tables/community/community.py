@@ -186,14 +186,14 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
             species that `X` has, if any
         """
         inputs, value = self._given(X, known)
-        return CommunityPrediction(self.community_, self.community_.etas(inputs, value))
+        return CommunityPrediction(self.community_, self.community_.etas(inputs, value)).like(X)
 
     def conditional(self, of: Any, X: Any, known: Any = None) -> CommunityPrediction:
         """The same of all species given the known ones but those named `of`."""
         inputs, value = self._given(X, known)
         value = value.copy()
         value[:, species_indices(self.community_, of)] = np.nan
-        return CommunityPrediction(self.community_, self.community_.etas(inputs, value))
+        return CommunityPrediction(self.community_, self.community_.etas(inputs, value)).like(X)
 
     def score(self, X: Any, Y: Any = None, *, share: Any = 1.0, seed: int = 0) -> float:
         """Mean log p of a cell, in nats, given a share of the other species; higher is better.
@@ -248,7 +248,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         `part`: 0, or 1 for the amounts of "hurdle" and "cover" where species are present
         """
         self._check_part(part)
-        return associations_of(self.community_, number=part)
+        return self._framed(associations_of(self.community_, number=part))
 
     def explain(
         self, X: Any, known: Any = None, *, of: Any = None, part: int = 0
@@ -262,7 +262,8 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         of = self.species_ if of is None else of
         chosen = species_indices(self.community_, of).tolist()
         cells = [(site, s) for site in range(len(inputs)) for s in chosen]
-        return explained_cells(self.community_, inputs, value, cells=cells, number=part)
+        explained = explained_cells(self.community_, inputs, value, cells=cells, number=part)
+        return [explanation.like(X) for explanation in explained]
 
     def __repr__(self) -> str:
         """The parameters that differ from their defaults, and what the correction added."""

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from exfam.checks import ExfamError, check_inside, check_whole
+from exfam.columns.results import PlottedResult
 from exfam.tables.community.association import Sites, influence
 from exfam.tables.community.community_data import match_known, read_species
 from exfam.tables.community.community_model import FittedCommunity, SiteInputs, values_of_part
@@ -17,7 +18,7 @@ _HALF_WIDTH = 1.96
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CommunityPrediction:
+class CommunityPrediction(PlottedResult):
     """The distribution of each species at each site, given covariates and the known others.
 
     Arrays have a row for each site and a column for each of `species`.
@@ -26,7 +27,20 @@ class CommunityPrediction:
     model: FittedCommunity
     etas: tuple[Sites, ...]
 
-    def __repr__(self) -> str:
+    picture = "presence_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `site` (its row), `species`, `presence`, `mean`."""
+        site, species = np.indices(self.presence.shape).reshape(2, -1)
+        return {
+            "site": site,
+            "species": np.array(self.species, dtype=object)[species],
+            "presence": self.presence.ravel(),
+            "mean": self.mean.ravel(),
+        }
+
+    def headline(self) -> str:
+        """Of which family, and how many sites and species."""
         n_sites, n_species = self.etas[0].shape
         return f"CommunityPrediction({self.model.family}, {n_sites} sites, {n_species} species)"
 
@@ -54,8 +68,8 @@ class CommunityPrediction:
         return self.model.log_prob(value, self.etas)
 
 
-@dataclass(frozen=True, eq=False)
-class CommunityExplanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class CommunityExplanation(PlottedResult):
     """What `eta` of a species at a site is made of: exact but for `correction`, which is one term.
 
     `eta` is `intercept` + the sum of `covariates` + the sum of `others` + `correction`: the logit
@@ -68,6 +82,21 @@ class CommunityExplanation:
     covariates: dict[str, float]
     others: dict[str, float]
     correction: float
+
+    picture = "community_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `part` ("intercept", "covariate", "species", "correction"), `name`, `added`."""
+        rows = [("intercept", "", self.intercept)]
+        rows += [("covariate", name, added) for name, added in self.covariates.items()]
+        rows += [("species", name, added) for name, added in self.others.items()]
+        rows += [("correction", "", self.correction)]
+        part, name, added = zip(*rows, strict=True)
+        return {
+            "part": np.array(part, dtype=object),
+            "name": np.array(name, dtype=object),
+            "added": np.array(added),
+        }
 
     @property
     def eta(self) -> float:
@@ -83,7 +112,7 @@ class CommunityExplanation:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Associations:
+class Associations(PlottedResult):
     """Correlations of what covariates leave unexplained of each pair of species.
 
     `low`, `high`: 95 % intervals, by draws of sites. They say who occurs with whom where covariates
@@ -95,7 +124,19 @@ class Associations:
     low: Float[np.ndarray, "species species"]
     high: Float[np.ndarray, "species species"]
 
-    def __repr__(self) -> str:
+    picture = "association_dots"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `species`, `other`, `correlation`, `low`, `high`, for each pair once."""
+        first, second = np.triu_indices(len(self.species), 1)
+        names = np.array(self.species, dtype=object)
+        numbers = {"correlation": self.correlation, "low": self.low, "high": self.high}
+        return {"species": names[first], "other": names[second]} | {
+            name: matrix[first, second] for name, matrix in numbers.items()
+        }
+
+    def headline(self) -> str:
+        """How many species, and how many pairs are clear of 0."""
         n = len(self.species)
         n_clear = int(np.triu(self.is_clear, 1).sum())
         return f"Associations({n} species, {n_clear} of {n * (n - 1) // 2} pairs clear of 0)"

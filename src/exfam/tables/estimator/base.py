@@ -137,7 +137,7 @@ class TableEstimator(
 
         The response may be a column of `X`, or given beside it. Rows are the same if all cells are.
         """
-        return self._seen(self._cells(X, y))
+        return self._seen(self._cells(X, y)).like(X)
 
     def _seen(self, cells: data.Cells) -> Overlap:
         return overlap(self, row_hashes(cells.value))

@@ -10,6 +10,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
 from exfam.checks import DataError, ExfamError
+from exfam.columns.results import PlottedResult
 from exfam.encodings import Encoding, LearnedAbsolute
 from exfam.experts import (
     Experts,
@@ -29,8 +30,8 @@ from exfam.tables.networks.masked_table_model import MaskedTableModel
 from exfam.tables.networks.parts import CellTokens
 
 
-@dataclass(frozen=True, eq=False)
-class TableExperts:
+@dataclass(frozen=True, eq=False, repr=False)
+class TableExperts(PlottedResult):
     """The experts of each row and target: exact for a linear network, for one of an ensemble.
 
     Outputs are logits of labels and bins, and for other families their parameters, of standardized
@@ -43,6 +44,24 @@ class TableExperts:
     experts: Experts
     scores: ScoreComponents
     similarities: SimilarityComponents
+
+    picture = "column_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `row`, `target`, `column`, `output` (its number), `weight` and `part`.
+
+        `weight`: the mean over heads
+        """
+        parts = self.parts
+        row, target, column, output = np.indices(parts.shape).reshape(4, -1)
+        return {
+            "row": row,
+            "target": np.array(self.targets, dtype=object)[target],
+            "column": np.array(self.columns, dtype=object)[column],
+            "output": output,
+            "weight": self.weights.mean(2)[row, target, column],
+            "part": parts.ravel(),
+        }
 
     @property
     def weights(self) -> Float64[np.ndarray, "rows targets heads columns"]:
@@ -188,8 +207,8 @@ def expert_importance(
     return total / n_members
 
 
-@dataclass(frozen=True, eq=False)
-class ExpertSummary:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExpertSummary(PlottedResult):
     """What each column does for each target, over all rows; a target's own column is its MASK.
 
     `weight`: mean of pi, absent cells counting 0; sums to 1 over columns
@@ -203,6 +222,8 @@ class ExpertSummary:
     size: Float64[np.ndarray, "targets columns"]
     spread: Float64[np.ndarray, "targets columns"]
     effect: Float64[np.ndarray, "targets columns"]
+
+    picture = "size_bars"
 
     def to_dict(self) -> dict[str, np.ndarray]:
         """One entry for each target and column: names, mean weight over heads, the rest."""

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from exfam.checks import DataError, check_inside
+from exfam.columns.results import PlottedResult
 from exfam.tables.answers.distributions import (
     TableModel,
     chain_log_prob,
@@ -143,8 +144,8 @@ class ColumnShift:
     marginal: MarginalShift
 
 
-@dataclass(frozen=True)
-class ShiftReport:
+@dataclass(frozen=True, repr=False)
+class ShiftReport(PlottedResult):
     """How new rows differ from training rows; `str` gives tables, `as_dict` plain JSON.
 
     `rows`: mean log p(row) by the chain rule in the table's order, in nats
@@ -157,6 +158,25 @@ class ShiftReport:
     target: TargetShift | None
     weights: dict[str, Moved] | None
     level: float
+
+    picture = "shift_rows"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """By column: `absent_train`, `absent_new` and what moved, with the p-values of both tests.
+
+        `nats_train`, `nats_new`: mean log p(cell | all other cells of its row).
+        """
+        columns = self.columns
+        return {
+            "column": np.array([column.name for column in columns], dtype=object),
+            "kind": np.array([column.kind for column in columns], dtype=object),
+            "absent_train": np.array([column.absent.train for column in columns]),
+            "absent_new": np.array([column.absent.new for column in columns]),
+            "p_marginal": np.array([column.marginal.p for column in columns]),
+            "nats_train": np.array([column.conditional.train for column in columns]),
+            "nats_new": np.array([column.conditional.new for column in columns]),
+            "p_conditional": np.array([column.conditional.p for column in columns]),
+        }
 
     @property
     def shifted(self) -> tuple[str, ...]:
