@@ -41,6 +41,18 @@ inside = (low <= new["stars"]) & (new["stars"] <= high)
 print(f"{inside.mean():.0%} of the ratings lie in their 80 % intervals")
 
 # %%
+# Three predictions as they are: the probability of each number of stars. Titles say what was given.
+
+chance = model.predict_proba(new, of="stars")
+figure, panels = plt.subplots(1, 3, figsize=(7, 3), sharey=True, layout="constrained")
+for row, axes in enumerate(panels):
+    axes.bar(range(1, 6), chance[row], color="#2f7ed8")
+    axes.set_title(f"movie {new['movie'][row]}: {new['stars'][row]} stars given")
+    axes.set_xlabel("stars")
+panels[0].set_ylabel("probability")
+plt.show()
+
+# %%
 # Which of the user's ratings counted for which:
 
 one = {name: column[new["user"] == new["user"][0]] for name, column in new.items()}

@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from exfam import SkipGram
-from exfam.plots import item_map
 
 TOPICS = {
     "kitchen": "pan knife oven salt butter dough spoon",
@@ -29,11 +28,13 @@ model = SkipGram(dim=16, epochs=3, subsample=0.01, tie="reflection", threads=1, 
 print(model.vectors_.most_similar("knife", k=3))
 
 # %%
-# The plane in which the vectors differ most:
+# All pairs of words at once, near ones dark: each topic is a square, and its name belongs to it.
 
 words = [word for topic, others in TOPICS.items() for word in [topic, *others.split()]]
-vectors = np.stack([model.vectors_[word] for word in words])
-vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-left, scale, _ = np.linalg.svd(vectors - vectors.mean(axis=0), full_matrices=False)
-plt.figure(item_map(left[:, :2] * scale[:2], words, width=6.4, height=4.2))
+cosine = np.array([[model.vectors_.similarity(a, b) for b in words] for a in words])
+figure, axes = plt.subplots(figsize=(5.6, 4.6), layout="constrained")
+picture = axes.imshow(cosine, cmap="Blues", vmin=0, vmax=1)
+axes.set_xticks(range(len(words)), words, rotation=90)
+axes.set_yticks(range(len(words)), words)
+figure.colorbar(picture, label="cosine")
 plt.show()
