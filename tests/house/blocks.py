@@ -74,8 +74,8 @@ def absent(names: tuple[str, ...]) -> list[str]:
 
 def _installed(name: str) -> bool:
     if name.startswith(FILE):
-        folder = os.environ.get("EXFAM_DATA")
-        return bool(folder) and (Path(folder) / name.removeprefix(FILE)).exists()
+        path = Path(os.environ.get("EXFAM_DATA", "nowhere"), name.removeprefix(FILE))
+        return path.exists() or path.with_name(f"{path.name}.gz").exists()
     try:
         importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
