@@ -147,10 +147,11 @@ class TableValue(_Value):
     ) -> None:
         super().__init__(column, family, dim)
         n, self.start = len(family.categories), family.categories[0]
+        self.step = family.spacing
         self.table = table(n, dim, scale=0.1, generator=generator)
 
     def forward(self, batch: Batch) -> Vectors:
-        code = self.values(batch).round().long() - self.start
+        code = ((self.values(batch) - self.start) / self.step).round().long()
         return self.table(torch.where(batch.observed, code, 0))
 
 

@@ -92,9 +92,14 @@ class Family(ABC):
         return ""
 
     @property
-    def categories(self) -> tuple[int, ...]:
+    def categories(self) -> tuple[int | float, ...]:
         """The possible values of a finite family, in order; empty if there is no end of them."""
         return ()
+
+    @property
+    def spacing(self) -> float:
+        """How far apart values of a family with jumps are."""
+        return 1.0
 
     @property
     def n_categories(self) -> int | None:

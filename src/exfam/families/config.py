@@ -108,6 +108,8 @@ def family_to_config(family: Family) -> dict[str, Any]:
             f"exfam.register_family({kind.__name__})."
         )
     options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
+    if isinstance(family, Categorical | Ordinal) and family.step == 1:
+        del options["step"]  # so that what is written reads as it did without steps
     if kind.__module__.startswith("exfam.families."):
         return {"name": family.name, **options}
     plain = {

@@ -11,6 +11,8 @@ from exfam.checks import ExfamError
 from exfam.families import Family
 
 _BISECTIONS = 60
+# Between 0 and 1, and no value of a family of finitely many or of whole numbers.
+_NO_STEP = 0.31371
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +101,7 @@ class Mixture:
             raise ExfamError(
                 f"`quantiles` must be numbers strictly between 0 and 1, got {wrong!r}."
             )
+        spacing = self.family.spacing
         quantiles = self.family.quantile(level, self.eta, item=self._items())
         # The mixture's quantile lies between its members': bisect where they differ.
         low, high = quantiles.amin(0), quantiles.amax(0)
@@ -107,18 +110,18 @@ class Mixture:
             if bool((low >= high).all()):
                 break
             middle = (low + high) / 2
-            middle = torch.where(whole, middle.floor(), middle)
+            middle = torch.where(whole, (middle / spacing).floor() * spacing, middle)
             enough = self.cdf(middle) >= level
-            above = torch.where(whole, middle + 1, middle)
+            above = torch.where(whole, middle + spacing, middle)
             low = torch.where(enough | (low >= high), low, above)
             high = torch.where(enough, middle, high)
         return high
 
     def has_jumps(self, value: Float[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
-        """Where the family knows whole numbers only: halves are outside its support."""
-        near = value.round().abs() + 0.5
-        halves = (near, torch.full_like(near, 0.5))  # of numbers between 0 and 1 the latter
-        return ~torch.stack([self.family.in_support(h, item=self.item) for h in halves]).any(0)
+        """Where the family knows some numbers only: others are outside its support."""
+        near = value.round().abs() + _NO_STEP
+        others = (near, torch.full_like(near, _NO_STEP))  # of numbers between 0 and 1 the latter
+        return ~torch.stack([self.family.in_support(h, item=self.item) for h in others]).any(0)
 
     def probs(self) -> Float[Tensor, "rows categories"]:
         """Probabilities of a finite family's categories."""

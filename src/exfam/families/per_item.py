@@ -78,10 +78,14 @@ class PerItem(base.Family):
         return f"in the support of its item's family ({listed})"
 
     @property
-    def categories(self) -> tuple[int, ...]:
+    def categories(self) -> tuple[int | float, ...]:
         """The values all families share, if they are finite and the same for all."""
         listed = {family.categories for family in self.distinct}
         return listed.pop() if len(listed) == 1 else ()
+
+    @property
+    def spacing(self) -> float:
+        return min(family.spacing for family in self.distinct)
 
     @cached_property
     def columns(self) -> tuple[tuple[int, ...], ...]:

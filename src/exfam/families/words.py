@@ -31,7 +31,7 @@ _KINDS: dict[str, Kind] = {
     "tuple[float, ...]": row_of_numbers,
     "tuple[int, ...]": row_of_whole_numbers,
 }
-_BESIDES = {"None": optional, "str": or_auto}
+_BESIDES = {"None": optional, "str": or_auto, "float": lambda _: number}
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EXAMPLE = 'Write it as poisson, "ordinal(n=5, start=1)" or {name: ordinal, n: 5, start: 1}.'
 _PER_ITEM = "Write it as {name: per-item, families: {ITEM: FAMILY, …}, default: FAMILY}."

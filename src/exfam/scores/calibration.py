@@ -25,7 +25,9 @@ def integral_ends(mixture: Mixture, value: Float[Tensor, "rows"]) -> tuple[Ends,
     """The cdf below each value, P(Y < value), and at it, P(Y <= value): the same but for jumps."""
     at_most = mixture.cdf(value)
     jumps = mixture.has_jumps(value) | mixture.family.has_mass(value, item=mixture.item)
-    below = torch.where(jumps, mixture.cdf(torch.where(jumps, value - 0.5, value)), at_most)
+    below = torch.where(
+        jumps, mixture.cdf(torch.where(jumps, value - mixture.family.spacing / 2, value)), at_most
+    )
     return below.double().numpy(), at_most.double().numpy()
 
 

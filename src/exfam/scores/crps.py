@@ -75,9 +75,10 @@ def _of_real_numbers(mixture: Mixture, value: Tensor) -> Tensor:
 def _of_whole_numbers(mixture: Mixture, value: Tensor) -> Tensor:
     categories = mixture.family.categories
     if categories:
-        ends = torch.arange(categories[0], categories[-1] + 2, dtype=value.dtype)
+        step = mixture.family.spacing
+        ends = torch.tensor([*categories, categories[-1] + step], dtype=value.dtype) / step
         below = torch.nn.functional.pad(mixture.probs().cumsum(-1), (0, 1), value=1.0)
-        return _steps(value, ends.expand(len(value), -1), below)
+        return step * _steps(value / step, ends.expand(len(value), -1), below)
     low, high = (_quantiles(mixture, [p])[..., 0] for p in (_TAIL, 1 - _TAIL))
     low, width = low.amin(0), high.amax(0) - low.amin(0) + 1
     out = torch.empty_like(value)

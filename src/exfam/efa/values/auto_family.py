@@ -31,9 +31,10 @@ _MOST_TO_COMPARE = 20_000
 def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
     """The family that a column's values are likely to have.
 
-    Whole numbers in a short range are ordered classes, 0 and 1 alone a Bernoulli's; others from 0
-    on are counts with heavy tails. Real numbers have a Student t, or a histogram where what
-    predicts values from the others of their group is ahead by it, as where they have several peaks.
+    Whole numbers in a short range are ordered classes, as are half ones (half stars), 0 and 1 alone
+    a Bernoulli's; others from 0 on are counts with heavy tails. Real numbers have a Student t, or a
+    histogram where what predicts values from the others of their group is ahead by it, as where
+    they have several peaks.
 
     >>> groups = Groups(start=[0], stop=[3], values={"stars": np.array([4.0, 5.0, 2.0])})
     >>> auto_family(groups, "stars", ValueOptions())
@@ -50,6 +51,12 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
             return Ordinal(n_levels, start=low)
         if low >= 0:
             return RoundedStudentT(start=min(low, 1))
+    if found.are_half and found.n:
+        # The worst may be missing here, too.
+        least = 0.5 if 0.5 < found.low <= 1.5 else found.low
+        n_levels = int(2 * (found.high - least)) + 1
+        if n_levels <= MOST_LEVELS and len(found.distinct) >= FILLED * n_levels:
+            return Ordinal(n_levels, start=least, step=0.5)
     if found.n < LEAST_FOR_BINS:
         return StudentT()
     share = min(1.0, _MOST_TO_COMPARE / found.n)
@@ -60,10 +67,11 @@ def auto_family(groups: Groups, column: str, options: ValueOptions) -> Family:
 
 
 class _Summary(NamedTuple):
-    """Of observed values: how many, whether they are whole, the ends, and different ones."""
+    """Of observed values: how many, whether whole, or half, the ends, and different ones."""
 
     n: int
     are_whole: bool
+    are_half: bool
     low: float
     high: float
     distinct: set[float]
@@ -71,7 +79,8 @@ class _Summary(NamedTuple):
 
 def _summary(groups: Groups, column: str) -> _Summary:
     """Piece by piece: values may be many."""
-    n, are_whole, low, high, distinct = 0, True, math.inf, -math.inf, set[float]()
+    n, are_whole, are_half, low, high = 0, True, True, math.inf, -math.inf
+    distinct = set[float]()
     for chunk in groups.chunks():
         cells = value_cells(chunk, column)
         value = cells.value[cells.observed]
@@ -80,9 +89,10 @@ def _summary(groups: Groups, column: str) -> _Summary:
         n += len(value)
         low, high = min(low, float(value.min())), max(high, float(value.max()))
         are_whole = are_whole and bool((value == np.floor(value)).all()) and abs(high) < 2**53
-        if are_whole and high - low < MOST_LEVELS:
+        are_half = are_half and bool((2 * value == np.floor(2 * value)).all())
+        if are_half and high - low < MOST_LEVELS:
             distinct |= set(np.unique(value).tolist())
-    return _Summary(n, are_whole, low, high, distinct)
+    return _Summary(n, are_whole, are_half, low, high, distinct)
 
 
 def _of_reals(cells: ValueCells, n_items: int, options: ValueOptions) -> Family:

@@ -29,8 +29,8 @@ def head_of(family: Family) -> Head | None:
     Finite families are all predicted by free logits.
     """
     if isinstance(family, Finite | Successes) and 2 <= len(family.categories) <= MOST_CLASSES:
-        categories = family.categories
-        return ClassHead(Categorical(len(categories), start=categories[0]))
+        first, n = family.categories[0], len(family.categories)
+        return ClassHead(Categorical(n, start=first, step=family.spacing))
     if isinstance(family, Histogram) and family.n_params <= MOST_CLASSES:
         return ClassHead(family)
     if isinstance(family, RoundedStudentT):
