@@ -12,6 +12,7 @@ from exfam.report.material import Material
 from exfam.report.page import NamedPoints, Pairs, Part, Picture, Section, TableData, left_out
 from exfam.report.words import clean, figure, percent, quantity
 from exfam.vectors.neighbors import nearest_rows
+from exfam.vectors.spectra import main_plane
 
 _MAP, _COMPLEMENTS = "Map of items", "Items that go together"
 _ON_MAP, _DRAWN, _IN_TABLE, _NEIGHBORS = 400, 150, 12, 4
@@ -61,7 +62,7 @@ def _vectors(material: Material) -> Float[np.ndarray, "items dim"] | None:
 def _map(
     material: Material, vectors: Float[np.ndarray, "items dim"], codes: Int64[np.ndarray, "shown"]
 ) -> Picture:
-    points, share = _plane(vectors[codes].astype(np.float64))
+    points, share = main_plane(vectors[codes])
     names = material.names.all(codes, most=_IN_PICTURES)
     weight = material.frequency[codes]
     axes = ("first principal component", "second principal component")
@@ -80,22 +81,6 @@ def _map(
         ),
         named=NamedPoints(names, points, weight.astype(np.float64)),
     )  # fmt: skip
-
-
-def _plane(vectors: Float[np.ndarray, "items dim"]) -> tuple[Float[np.ndarray, "items 2"], float]:
-    """Points in the plane of largest variance, and the share of all variance in it.
-
-    Vectors are scaled to length 1 before. The largest coordinate of each axis is positive.
-    """
-    length = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.where(length == 0, 1.0, length)
-    left, scale, _ = np.linalg.svd(unit - unit.mean(axis=0), full_matrices=False)
-    points, total = np.zeros((len(vectors), 2)), (scale**2).sum()
-    kept = min(2, len(scale))
-    points[:, :kept] = left[:, :kept] * scale[:kept]
-    farthest = np.abs(points).argmax(axis=0)
-    points *= np.where(points[farthest, [0, 1]] < 0, -1.0, 1.0)
-    return points, float((scale[:kept] ** 2).sum() / total) if total else 1.0
 
 
 def _neighbors(

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from exfam.plots import item_map
-from exfam.report.page import Picture, Section, left_out
+from exfam.report.page import NamedPoints, Picture, Section, left_out
 from exfam.report.vectors.word_material import WordMaterial
 from exfam.report.words import clean, percent
 from exfam.vectors.spectra import main_plane
@@ -43,6 +43,7 @@ def word_map_section(material: WordMaterial) -> Section:
             width=4.4,
             height=5.2,
         ),
+        named=NamedPoints(names, points, weight),
     )
     which = f"Words {first + 1:,} to {first + len(ranks):,} by frequency"
     return Section(_TITLE, text=[f"{which}, near each other if used alike."], parts=[picture])
