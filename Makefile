@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Warnings are errors; the gallery's examples are run.
-SPHINX := $(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
+# Warnings are errors; all pages are run, whatever was built before, and new examples of the gallery.
+SPHINX := $(BIN)/python -m sphinx -q -W -E --keep-going -b html docs out/docs
 # One process a core; all tests of a file in the same one, since they share what is costly to make.
 TEST := $(BIN)/python -m pytest -n auto --dist loadfile
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
