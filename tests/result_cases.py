@@ -16,6 +16,7 @@ from exfam.families import Gaussian
 from exfam.families.mixtures import Mixture
 from exfam.fields.draws import Forecast, Sensing
 from exfam.fields.explanations import FieldExplanation
+from exfam.positions import PositionAttention
 from exfam.scores.prediction import Prediction
 from exfam.scores.recommenders import RecommenderScores
 from exfam.tables.answers.disagreement import OrderDisagreement
@@ -47,6 +48,8 @@ FIELD = FieldExplanation(
 DRAWS = np.random.default_rng(0).normal(size=(20, 3, 2))
 FUTURE = Forecast(np.datetime64("2024-01-01") + np.arange(3), WORDS[:2], np.zeros((2, 2)), DRAWS)
 GAUSSIAN = Mixture(Gaussian(scale=2.0), torch.tensor([[[5.0], [7.0]]]))
+SIZES = (2, 1, 4, 4), (1, 4, 4), (2, 1, 4)
+SHARES = [torch.full(size, 0.25, dtype=torch.float64) for size in SIZES]
 ROWS = [Epoch(e, 10 * e, 2.0 / e, 2.2 / e, 3e-3, 0.1 * e, True) for e in (1, 2, 3)]
 TABLE = {
     "rooms": np.tile([1.0, 2.0, 3.0, 4.0], 15),
@@ -84,6 +87,7 @@ RESULTS = [
     Explanation("u1", ["tea", "milk"], ["tea", "milk"], {"items": np.ones((1, 1, 2, 2)) / 2}),
     Similar("item", WORDS[:1], WORDS[None, 1:], NUMBERS[None, 1:], "vectors"),
     Sensing(np.array([0.5, np.nan, 2.0]), np.array([3.0, np.nan, 4.0])),
+    PositionAttention(*SHARES, 4, "bidirectional"),
     Overlap(np.array([1.0, 0.0]), 0.1),
     Prediction(GAUSSIAN, np.array([0, 2]), 3),
     OrderDisagreement((("a", "b"), ("b", "a")), np.array([[-1.0, -3.0]]), np.eye(2)),

@@ -48,8 +48,8 @@ def returned(annotation):
 
 @pytest.mark.parametrize("kind", REGISTRY)
 def test_methods_return_results_that_become_frames(kind):
-    # Matrices of tensors for further measures, data, numbers, and a model.
-    others = {PositionAttention, DeletionInsertion, Groups, TextEncoder}
+    # Curves, data, and a model.
+    others = {DeletionInsertion, Groups, TextEncoder}
     for name, method in inspect.getmembers(class_of(kind), inspect.isfunction):
         if name.startswith("_"):
             continue
@@ -80,6 +80,8 @@ def test_a_result_is_shown_short_and_without_tensors(result):
     assert len(lines) <= 9 and max(map(len, lines)) < 160
     assert "to_frame()" in lines[-1] and "tensor(" not in repr(result)
     assert "<table>" in result._repr_html_()
+    if isinstance(result, PositionAttention):  # its matrices are what measures of torch are given
+        return
     for field in dataclasses.fields(result):
         assert not isinstance(getattr(result, field.name), torch.Tensor), field.name
 

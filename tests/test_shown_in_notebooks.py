@@ -1,6 +1,7 @@
 """Figures and results as notebooks show them, and results as frames of the caller's kind."""
 
 import io
+import time
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +14,9 @@ from exfam import plots
 from exfam.checks import ExfamError
 from exfam.columns.results import frame_kind_of, make_frame
 from exfam.efa.recommend import Recommendations
+from exfam.training import progress
+from exfam.training.history import Epoch
+from exfam.training.progress import EpochProgress, NotebookLine, StepProgress
 from plot_cases import FIGURES
 from result_cases import RECOMMENDED
 
@@ -82,3 +86,55 @@ def test_what_is_shown_is_short_rounded_and_harmless():
     assert all(len(line) < 100 for line in lines) and "0.3333" in lines[2]
     page = shown._repr_html_()
     assert "<script" not in page and "&lt;script&gt;" in page
+
+
+class Page:
+    """What IPython's `display` leaves below a cell: the last text of each output."""
+
+    def __init__(self):
+        self.shown = []
+
+    def display(self, data, *, raw, display_id=False):
+        assert raw
+        self.shown.append(data["text/plain"])
+        return _Handle(self.shown, len(self.shown) - 1) if display_id else None
+
+
+class _Handle:
+    def __init__(self, shown, number):
+        self.shown, self.number = shown, number
+
+    def update(self, data, *, raw):
+        self.shown[self.number] = data["text/plain"]
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A notebook without ipywidgets."""
+    page = Page()
+    monkeypatch.setattr(progress, "_open_bar", lambda *_, **__: NotebookLine(page.display))
+    monkeypatch.setattr(progress, "_is_seen", lambda _: True)
+    return page
+
+
+def test_progress_in_a_notebook_is_one_line_that_is_updated(page):
+    with StepProgress("column", total=4, shown=True) as steps:
+        for _ in range(3):
+            steps.advance()
+    (line,) = page.shown
+    assert line.startswith("━" * 15 + "┄" * 5) and " 75%  column 3/4  " in line
+    rows = [Epoch(1, 8, 3.9, 3.8, 3e-3, 0.2, True)]
+    with EpochProgress(shown=True, max_epochs=2) as epochs:
+        epochs.draw([])
+        time.sleep(0.11)
+        epochs.draw(rows)
+        epochs.say("Stopped by Ctrl-C.")
+    # What is said stays, and the line goes on where it was.
+    assert "epoch 1/2  validation 3.8000 nats" in page.shown[1]
+    assert page.shown[2:] == ["Stopped by Ctrl-C."]
+
+
+def test_progress_that_is_switched_off_shows_nothing(page):
+    with StepProgress("column", total=4, shown=False) as steps:
+        steps.advance()
+    assert not page.shown

@@ -10,8 +10,10 @@ from exfam.checks import ExfamError
 from exfam.efa.recommend import Recommendations, Relations
 from exfam.fields.draws import Forecast, Sensing
 from exfam.plots import style
+from exfam.plots.attention import position_matrices
 from exfam.plots.communities import association_map
 from exfam.plots.rows import interval_rows
+from exfam.positions import PositionAttention
 from exfam.scores.prediction import Prediction
 from exfam.tables.answers.conditional import TableConditional
 from exfam.tables.answers.similarity import ColumnSimilarity
@@ -194,6 +196,13 @@ def shift_rows(report: ShiftReport, *, ax: Axes | None = None) -> style.Drawn:
     ).T
     ends = np.stack([mean - 1.96 * error, mean, mean + 1.96 * error], axis=1)
     return interval_rows(names, ends, metric="nats a cell, new less training rows", ax=ax)
+
+
+def position_maps(attention: PositionAttention, *, ax: Axes | None = None) -> style.Drawn:
+    """`position_matrices` of each layer, the mean over its heads."""
+    layers = attention.weights.mean(1).numpy()
+    matrices = {f"layer {number}": layer for number, layer in enumerate(layers, start=1)}
+    return position_matrices(matrices, ax=ax)
 
 
 def _draw_intervals(axes: Axes, predicted: Prediction, rows: Int64[np.ndarray, "shown"]) -> None:

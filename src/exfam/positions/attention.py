@@ -14,11 +14,13 @@ import math
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float64
 from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.columns.results import PlottedResult
 from exfam.encodings import DistanceBias, Encoding, NoEncoding
 from exfam.positions.probe import PositionScores, position_scores
 
@@ -30,8 +32,8 @@ BY = ("model", "layer", "head")
 Model = TypeVar("Model", bound=nn.Module)
 
 
-@dataclass(frozen=True, eq=False)
-class PositionAttention:
+@dataclass(frozen=True, eq=False, repr=False)
+class PositionAttention(PlottedResult):
     """Mean attention between positions, in each head of a fitted model.
 
     `weights`: rows sum to 1, or to 0 where there is nothing to attend to
@@ -47,6 +49,15 @@ class PositionAttention:
     elsewhere: Float64[Tensor, "layers heads length"]
     n_averaged: int
     direction: str
+
+    picture = "position_maps"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `layer`, `head`, `position`, `attended` (all from 1), `weight`."""
+        weights = self.weights.numpy()
+        names = ("layer", "head", "position", "attended")
+        indices = np.indices(weights.shape).reshape(4, -1) + 1
+        return dict(zip(names, indices, strict=True)) | {"weight": weights.ravel()}
 
     @property
     def mean(self) -> Float64[Tensor, "length length"]:
