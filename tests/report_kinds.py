@@ -8,9 +8,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from exfam import FieldGaussian, MaskedTable, MaskedTableClassifier, MaskedTableRegressor
+from exfam import (
+    Community,
+    FieldGaussian,
+    MaskedTable,
+    MaskedTableClassifier,
+    MaskedTableRegressor,
+)
 from exfam.report import write_report
-from exfam.simulators import simulate_field
+from exfam.simulators import simulate_community, simulate_field
 from report_cases import AWKWARD, full_report
 
 SCRIPT = "<script>alert(1)</script>"
@@ -85,6 +91,14 @@ def field_model():
     return FieldGaussian(**FIELD).fit(field_data()[0])
 
 
+def sites_and_species():
+    """Two covariates and three species, one of which has an awkward name."""
+    drawn = simulate_community(40, 3, seed=3)
+    sites = {name: np.array(own) for name, own in drawn.columns("rainfall", "soil").items()}
+    sites[SCRIPT] = sites.pop(drawn.species[0])
+    return sites
+
+
 @functools.cache
 def report_of(kind):
     """The page of everything that a kind of model has."""
@@ -93,11 +107,14 @@ def report_of(kind):
     if kind == "field":
         train, new = field_data()
         return text_of(field_model(), new, train=train)
+    if kind == "community":
+        sites = sites_and_species()
+        return text_of(Community(species=list(sites)[2:]).fit(sites), sites)
     new, train = (of_model(kind, cells(seed=seed, moved=m)) for seed, m in ((2, 0.5), (1, 0.0)))
     return text_of(table_model(kind), new, train=train)
 
 
-KINDS = ("groups", "field", *RESPONSES)
+KINDS = ("groups", "field", "community", *RESPONSES)
 
 
 def widest_picture(text):
@@ -106,4 +123,4 @@ def widest_picture(text):
     widths = [
         float(re.search(r"min-width: (\d+)px", svg)[1]) for where, svg in drawn if where != " roomy"
     ]
-    return max(widths)
+    return max(widths, default=0.0)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from exfam import Community
 from exfam.checks import ExfamError
 from exfam.report import write_report
 from page_reader import LOADED_FROM, Reader
@@ -18,12 +19,14 @@ from report_kinds import (
     field_model,
     of_model,
     report_of,
+    sites_and_species,
     table_model,
     text_of,
     widest_picture,
 )
 
 LARGEST = 2_000_000
+PAIRS = "Who occurs with whom"
 FIRST = ("How good", "Against what", "What attention adds")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -136,3 +139,15 @@ def test_data_without_anything_to_predict_are_refused(tmp_path):
     with pytest.raises(ExfamError, match="`model` must be one that a report is written about"):
         write_report(object(), path=path)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_community_is_scored_with_and_without_the_other_species():
+    sites = sites_and_species()
+    model = Community(species=list(sites)[2:]).fit(sites)
+    text = sections(report_of("community"))
+    shares = {row[0]: row[1] for row in cell_rows(text["Knowing the others"]) if row}
+    for share, name in ((0.0, "0 %"), (1.0, "100 %")):
+        nats = f"{model.score(sites, share=share):.3f}".replace("-", "\N{MINUS SIGN}")
+        assert shares[name].split(" ±")[0] == nats
+    alone = sections(text_of(model))
+    assert "Left out" in alone["Knowing the others"] and "The strongest pairs" in alone[PAIRS]

@@ -90,6 +90,11 @@ class TableData:
                     f"got {len(row)} in row {number}."
                 )
 
+    @property
+    def is_listed(self) -> bool:
+        """Whether some cell has words with figures, so that narrow screens list the rows."""
+        return any(isinstance(cell, Pairs) for row in self.rows for cell in row)
+
 
 @dataclass(frozen=True)
 class Facts:

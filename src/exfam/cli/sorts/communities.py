@@ -153,7 +153,6 @@ COMMUNITIES = Sort(
     answers={"score": _score, "predict": _predict, "explain": _explain},
     instead={
         "recommend": "Use `exfam predict --proba`.",
-        "report": "Use `exfam score` and `exfam explain`.",
     },
     refused={
         "database": "Write what it holds to a file.",
@@ -168,5 +167,6 @@ COMMUNITIES = Sort(
         "quantiles": "Use `predict_dist` in Python.",
     },
     plan=_plan,
+    reported=lambda table: table.frame,
     summary=_summary,
 )
