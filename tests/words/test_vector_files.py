@@ -207,3 +207,11 @@ def test_other_tensors_are_refused(tmp_path, held, message):
 def test_half_precision_is_read(tmp_path):
     save_file(tensors(center=matrix(rows=2).astype(np.float16)), tmp_path / "v.safetensors")
     assert read_tensors(tmp_path / "v.safetensors").center.dtype == np.float32
+
+
+def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
+    for name, size in (("_BYTES", 8), ("_LONGEST_LINE", 20)):
+        monkeypatch.setattr(f"exfam.vectors.files.rows.{name}", size)
+    (tmp_path / "v.txt").write_text("1 2\na 1 " + "2" * 60)
+    with pytest.raises(DataError, match="lines of 20 bytes at most, got a longer one in .*v.txt"):
+        read_vectors(tmp_path / "v.txt", format="word2vec")
