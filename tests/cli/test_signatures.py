@@ -94,8 +94,8 @@ def test_families_are_written_as_words_or_yaml(given, family):
     ("given", "message"),
     [
         ("zipf", "got 'zipf'. Choose one of bernoulli"),
-        ("ordinal", "got none for 'n'. ordinal takes n, start."),
-        ("ordinal(n=5, begin=1)", "got 'begin' as an argument. ordinal takes n, start."),
+        ("ordinal", "got none for 'n'. ordinal takes n, start, step."),
+        ("ordinal(n=5, begin=1)", "got 'begin' as an argument. ordinal takes n, start, step."),
         ("poisson(1, 'log', 7)", "got 7 as an argument. poisson takes shift, link."),
         ("ordinal(n=__import__('os'))", "Write it as poisson"),
         ("ordinal(n=5, n=6)", "Write it as poisson"),

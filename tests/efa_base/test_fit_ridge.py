@@ -57,9 +57,9 @@ def test_the_strength_is_at_the_foot_of_a_parabola_or_the_last_one(foot):
         return (number - foot) ** 2
 
     expected = min(max(foot, fit_ridge.LOWEST), fit_ridge.HIGHEST)
-    assert fit_ridge._lowest(nats_of) == pytest.approx(expected)
+    assert fit_ridge.lowest_strength(nats_of) == pytest.approx(expected)
     assert len(set(tried)) == len(tried)
-    assert fit_ridge._lowest(lambda number: 1.0) == fit_ridge.FIRST
+    assert fit_ridge.lowest_strength(lambda number: 1.0) == fit_ridge.FIRST
 
 
 @pytest.mark.parametrize("hard", [True, False])
