@@ -164,6 +164,10 @@ class TestExcel:
     ("content", "match"),
     [
         ('[{"user": 1 2}]', "an array of JSON objects, got .* on line 1 of .*a.json"),
+        (
+            '[\n {"user": 1},\n {"user": 2 3}\n]',
+            "array of JSON objects, got .* on line 3 of .*a.json",
+        ),
         ('[{"user": 1}, 2]', "an array of JSON objects, got a int at 1 of .*a.json"),
         ('[{"user": 1, "user": 2}]', "an array of JSON objects, got the key 'user' twice"),
         ("[]", "at least one row"),
@@ -175,6 +179,13 @@ def test_what_is_no_array_of_objects(content, match, tmp_path):
     (tmp_path / "a.json").write_text(content)
     with pytest.raises(DataError, match=match):
         exfam.read(tmp_path / "a.json", **PLAIN | FEW)
+
+
+@pytest.mark.parametrize("content", ["[", "[]", "[\n"])
+def test_a_lone_bracket_is_no_table(content, tmp_path):
+    (tmp_path / "a.json").write_text(content)
+    with pytest.raises(DataError, match="one JSON object a line, got .* on line 1 of .*a.json"):
+        read_table_file(str(tmp_path / "a.json"))
 
 
 def test_json_files_of_two_forms(tmp_path):

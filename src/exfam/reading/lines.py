@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def bad_object(path: Path) -> str | None:
 def _bad_array(path: Path) -> str | None:
     """What is wrong with an array of objects; "" if the file does not begin with one."""
     with open(path, encoding="utf-8-sig") as file:
-        if not file.read(1 << 12).lstrip().startswith("[{"):
+        if not re.match(r"\s*\[\s*\{", file.read(1 << 12)):
             return ""
         file.seek(0)
         rule = "an array of JSON objects"
