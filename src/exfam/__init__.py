@@ -76,6 +76,8 @@ _HOMES = {
     "read": "exfam.reading.reader",
     "read_field": "exfam.fields.data",
     "register_family": "exfam.families",
+    "station_plan": "exfam.fields",
+    "write_report": "exfam.report",
 }
 
 __all__ = sorted(["__version__", *_HOMES])

@@ -8,6 +8,7 @@ from exfam import EFA, load
 from exfam.checks import ExfamError
 from exfam.cli import demonstration as demo
 from exfam.simulators import simulate_ratings
+from report_kinds import ROOM, widest_picture
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,8 @@ def test_table_and_page_show_every_model_the_best_possible_and_pictures(ran):
         assert figure in printed
     assert all(f"{result.mse:.4f}" in printed for result in results)
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg ") == 2
+    assert page.count("<svg ") == 4, "two pictures, for wide and for narrow screens"
+    assert widest_picture(page) <= ROOM
     assert "Attention of one user" in page and "Predicted against true means" in page
 
 

@@ -228,7 +228,7 @@ def next_section(material: FieldMaterial, plan: StationPlan | None) -> Section:
         f"stations by {percent(plan.share[plan.best], 2)}: the mean standard deviation is "
         f"{figure(float(plan.variance**0.5))} without it. Exact under the Gaussian of the model's "
         "base, if all stations report. The model does not know where one can build a station: "
-        "exfam.fields.station_plan takes your own candidates."
+        "exfam.station_plan takes your own candidates."
     ]
     parts: list[Part] = [table]
     if shape.n_dims == 2:
