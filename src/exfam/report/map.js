@@ -55,7 +55,7 @@
       }
       const taken = [];
       ink.font = `${FONT}px ${getComputedStyle(root).fontFamily}`;
-      const wanted = [...new Set([...(over < 0 ? [] : [over]), ...hits, ...(on ? [] : order)])];
+      const wanted = [...new Set([...(over < 0 ? [] : [over]), ...hits, ...(on && at < 0 ? [] : order)])];
       for (const i of wanted) {
         if (taken.length >= MOST_NAMES) break;
         const [u, v] = spots[i], w = ink.measureText(names[i]).width + 4, gap = radius(i) + 3;
@@ -64,9 +64,9 @@
           const inside = box[0] > 2 && box[1] > 2 && box[2] < width - 2 && box[3] < height - 2;
           const free = spots.every(([a, b], other) => other == i
             || a < box[0] || a > box[2] || b < box[1] || b > box[3]);
-          if (!inside || !(free || on) || taken.some((other) => meets(box, other))) continue;
+          if (!inside || !(free || first.has(i) || i == over) || taken.some((other) => meets(box, other))) continue;
           taken.push(box);
-          const kind = i == over || first.has(i) ? "name hit" : "name";
+          const kind = i == over || first.has(i) ? "name hit" : on ? "name dim" : "name";
           const text = element("text", svg, { x: (left + 1).toFixed(1), y: (v + FONT * 0.35).toFixed(1), class: kind });
           text.textContent = names[i];
           break;
