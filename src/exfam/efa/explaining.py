@@ -61,7 +61,7 @@ class ExplainingEstimator(GroupEstimator, ABC):
         Raises ExfamError for rows that are not predicted, and without a base of values.
 
         >>> from exfam import EFA
-        >>> frame = {"user": [1, 1, 2, 2], "movie": list("abab"), "hours": [1.5, 2.0, 2.5, 3.5]}
+        >>> frame = {"user": [1, 1, 2, 2], "movie": list("abab"), "hours": [1.5, 2.1, 2.4, 3.7]}
         >>> columns = {"group": "user", "item": "movie", "value": "hours"}
         >>> model = EFA(**columns, parts="values", attention="none", progress=False).fit(frame)
         >>> why = model.explain_value(frame, rows=[3])
