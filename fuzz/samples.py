@@ -64,7 +64,9 @@ def slice_of(kind: str) -> str:
 def make(kind: str, **changes: Any) -> Any:
     """A small estimator, some of its parameters changed."""
     named = {"groups": _GROUPS, "fields": _FIELD, "communities": _COMMUNITY}
+    declared = class_of(kind).declared  # some models of groups have no values
     columns = named.get(slice_of(kind), {})
+    columns = {name: column for name, column in columns.items() if name in declared}
     return class_of(kind)(**{**columns, **_SMALL.get(kind, {}), **changes})
 
 
