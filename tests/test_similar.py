@@ -145,6 +145,9 @@ def test_only_the_groups_that_are_named_get_recommendations():
     for wrong in (["u7", "nobody"], [["u7"]]):
         with pytest.raises(ExfamError, match="`groups` must name groups of `X`, got "):
             estimator.recommend(FRAME, groups=wrong)
+    for alone in ("u7", 7.0):
+        with pytest.raises(ExfamError, match="`groups` must be a list of groups of `X`, got "):
+            estimator.recommend(FRAME, groups=alone)
     unnamed = Groups.from_frame(FRAME, **COLUMNS).with_(group_names=None)
     third = estimator.recommend(unnamed, groups=[3], k=3)
     np.testing.assert_array_equal(third.items[0], estimator.recommend(unnamed, k=3).items[3])

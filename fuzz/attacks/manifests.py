@@ -36,7 +36,7 @@ def attack(random: np.random.Generator, shared: Path, folder: Path) -> None:
     if random.random() < 0.5:
         groups.pad(np.arange(min(len(groups), 8)))
     else:
-        estimator = make(pick(random, ("marginal", "latent-factor", "shrunk-offset", "efa")))
+        estimator = make(pick(random, ("marginal", "latent-factor", "popularity", "efa")))
         check_finite("score", estimator.fit(place).score(place))
 
 

@@ -408,6 +408,10 @@ def test_bad_arguments_are_refused(corrected):
         corrected.score(TEST, share=2)
     with pytest.raises(exfam.ExfamError, match="`of` must name species of the fit, got 'x'"):
         corrected.conditional("x", TEST)
+    with pytest.raises(exfam.ExfamError, match="`of` must name species of the fit, got 1.5"):
+        corrected.conditional(1.5, TEST)
+    with pytest.raises(exfam.ExfamError, match="`shares` must be a list of shares, got 0.5"):
+        corrected.scores_by_share(TEST, shares=0.5)
     with pytest.raises(exfam.DataError, match="`part` must be below 1 for 'presence', got 1"):
         corrected.associations(part=1)
     with pytest.raises(

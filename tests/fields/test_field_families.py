@@ -194,6 +194,11 @@ def chosen(frame):
     return with_chosen_family(plan, period=365.25).family
 
 
+def test_a_family_is_a_family():
+    with pytest.raises(ExfamError, match="`family` must be a Family, got 1.5"):
+        FieldGaussian(**COLUMNS).check_family(1.5)
+
+
 def test_what_values_look_like_chooses_the_family():
     assert chosen(RAIN).family == CensoredStudentT(2)
     assert FieldGaussian(**COLUMNS).fit(COUNTED).family_ == chosen(COUNTED) == RoundedRootStudentT()

@@ -110,6 +110,8 @@ def chosen_groups(groups: Groups, labels: Sequence[Any]) -> Groups:
     """The groups of these labels, in this order. Raises ExfamError for one that there is not."""
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
     index = {label: number for number, label in enumerate(names.tolist())}
+    if isinstance(labels, str) or not isinstance(labels, Sequence | np.ndarray):
+        raise ExfamError(f"`groups` must be a list of groups of `X`, got {shown(labels)}.")
     for label in labels:
         if not isinstance(label, Hashable) or label not in index:
             some = ", ".join(repr(name) for name in list(index)[:3])

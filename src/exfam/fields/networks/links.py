@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.checks import ExfamError
+from exfam.checks import ExfamError, shown
 from exfam.families import (
     FAMILIES,
     CensoredStudentT,
@@ -34,6 +34,8 @@ Values = Float[Tensor, "batch length"]
 
 def check_field_family(family: Family) -> None:
     """Raise ExfamError unless a field model can place the family's location."""
+    if not isinstance(family, Family):
+        raise ExfamError(f"`family` must be a Family, got {shown(family)}.")
     if not (counts(family) or family.equivariance == "location-scale"):
         real = [name for name, k in FAMILIES.items() if k.equivariance == "location-scale"]
         listed = ", ".join(repr(name) for name in (*real, *_COUNTS))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from exfam.checks import DataError, check_seed, check_whole
+from exfam.checks import DataError, ExfamError, check_seed, check_whole, shown
 from exfam.estimator.base import Declared, Estimator, attribute, parameter
 from exfam.estimator.file_parameters import FileDialect
 from exfam.estimator.gain import Gain
@@ -210,6 +210,8 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         self, X: Any, Y: Any = None, *, shares: Sequence[float] = SHARES_KNOWN, seed: int = 0
     ) -> dict[float, float]:
         """`score` at several shares of the other species known."""
+        if not isinstance(shares, Sequence):
+            raise ExfamError(f"`shares` must be a list of shares, got {shown(shares)}.")
         return {float(share): self.score(X, Y, share=share, seed=seed) for share in shares}
 
     def log_prob(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from exfam.checks import ExfamError, check_inside, check_whole
+from exfam.checks import ExfamError, check_inside, check_whole, shown
 from exfam.columns.results import PlottedResult
 from exfam.tables.community.association import Sites, influence
 from exfam.tables.community.community_data import match_known, read_species
@@ -217,10 +217,10 @@ def _of_others(
 
 def species_indices(model: FittedCommunity, names: Any) -> np.ndarray:
     """Indices of species by their names. Raises ExfamError for others."""
-    listed = [names] if isinstance(names, str) else list(names)
+    listed = list(names) if isinstance(names, list | tuple | np.ndarray) else [names]
     for name in listed:
         if name not in model.species:
-            raise ExfamError(f"`of` must name species of the fit, got {name!r}.")
+            raise ExfamError(f"`of` must name species of the fit, got {shown(name)}.")
     return np.array([model.species.index(name) for name in listed], dtype=np.int64)
 
 

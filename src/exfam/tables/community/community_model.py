@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
+from exfam.checks import with_types
 from exfam.tables.community.association import Sites
 from exfam.tables.community.community_data import (
     LEAST_COVER,
@@ -194,7 +195,7 @@ class FittedCommunity:
     ) -> "FittedCommunity":
         """What `config` and `arrays` gave."""
         covariates = tuple(
-            Covariate(**{**c, "edges": tuple(c["edges"]), "labels": tuple(c["labels"])})
+            with_types(Covariate(**{**c, "edges": tuple(c["edges"]), "labels": tuple(c["labels"])}))
             for c in config["covariates"]
         )
         surfaces = {
