@@ -145,7 +145,7 @@ def test_only_the_groups_that_are_named_get_recommendations():
     for wrong in (["u7", "nobody"], [["u7"]]):
         with pytest.raises(ExfamError, match="`groups` must name groups of `X`, got "):
             estimator.recommend(FRAME, groups=wrong)
-    for alone in ("u7", 7.0):
+    for alone in ("u7", "nobody"):
         with pytest.raises(ExfamError, match="`groups` must be a list of groups of `X`, got "):
             estimator.recommend(FRAME, groups=alone)
     unnamed = Groups.from_frame(FRAME, **COLUMNS).with_(group_names=None)

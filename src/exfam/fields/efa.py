@@ -13,7 +13,6 @@ from exfam.estimator.base import attribute, parameter
 from exfam.estimator.evaluate import value_parameters
 from exfam.estimator.gain import Gain
 from exfam.estimator.rules import Choice, Families, Flag, OrWord, listed
-from exfam.families import Family
 from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.data.facts import observed_own
@@ -120,7 +119,7 @@ class FieldEFA(CovariateColumns, ClimateModel, FieldNetworkParameters, ChosenLag
                 f"base={self.base!r} and family={self.family!r}: nothing would be left."
             )
 
-    def check_family(self, family: Family) -> None:
+    def check_family(self, family: Any) -> None:
         """Raise ExfamError unless the estimator can model values of this family."""
         if not self._has_base(family):
             super().check_family(family)

@@ -86,7 +86,7 @@ class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimato
         """The plan with what its training maps choose before anything is fitted."""
         return plan
 
-    def check_family(self, family: Family) -> None:
+    def check_family(self, family: Any) -> None:
         """Raise ExfamError unless the estimator can model values of this family."""
         check_field_family(family)
 

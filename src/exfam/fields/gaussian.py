@@ -6,7 +6,6 @@ from torch import nn
 
 from exfam.estimator.base import parameter
 from exfam.estimator.rules import Families, OrWord
-from exfam.families import Family
 from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.declarations import ChosenLags, CovariateColumns
 from exfam.fields.explanations import FieldExplanation, explained_base
@@ -48,7 +47,7 @@ class FieldGaussian(CovariateColumns, ChosenLags, FieldEstimator):
         default="auto",
     )
 
-    def check_family(self, family: Family) -> None:
+    def check_family(self, family: Any) -> None:
         """Raise ExfamError unless a base can model values of this family."""
         check_base_family(family)
 

@@ -32,7 +32,7 @@ _COUNTS = ("negative-binomial", "poisson")
 Values = Float[Tensor, "batch length"]
 
 
-def check_field_family(family: Family) -> None:
+def check_field_family(family: Any) -> None:
     """Raise ExfamError unless a field model can place the family's location."""
     if not isinstance(family, Family):
         raise ExfamError(f"`family` must be a Family, got {shown(family)}.")

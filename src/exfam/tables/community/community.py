@@ -207,7 +207,7 @@ class Community(CommunityColumns, CommunityModelParameters, CommunityTraining, E
         return float(np.nanmean(self._log_probs(inputs, value, float(share), seed)))
 
     def scores_by_share(
-        self, X: Any, Y: Any = None, *, shares: Sequence[float] = SHARES_KNOWN, seed: int = 0
+        self, X: Any, Y: Any = None, *, shares: Any = SHARES_KNOWN, seed: int = 0
     ) -> dict[float, float]:
         """`score` at several shares of the other species known."""
         if not isinstance(shares, Sequence):
