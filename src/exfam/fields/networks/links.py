@@ -34,8 +34,7 @@ Values = Float[Tensor, "batch length"]
 
 def check_field_family(family: Any) -> None:
     """Raise ExfamError unless a field model can place the family's location."""
-    if not isinstance(family, Family):
-        raise ExfamError(f"`family` must be a Family, got {shown(family)}.")
+    _check_is_family(family)
     if not (counts(family) or family.equivariance == "location-scale"):
         real = [name for name, k in FAMILIES.items() if k.equivariance == "location-scale"]
         listed = ", ".join(repr(name) for name in (*real, *_COUNTS))
@@ -45,8 +44,14 @@ def check_field_family(family: Any) -> None:
         )
 
 
-def check_base_family(family: Family) -> None:
+def _check_is_family(family: Any) -> None:
+    if not isinstance(family, Family):
+        raise ExfamError(f"`family` must be a Family, got {shown(family)}.")
+
+
+def check_base_family(family: Any) -> None:
     """Raise ExfamError unless a base can model the family's values."""
+    _check_is_family(family)
     if not is_base_family(family):
         raise ExfamError(
             f"`family` must be one of {', '.join(repr(name) for name in BASE_FAMILIES)} for a "
