@@ -28,11 +28,13 @@ def n_marks(figure):
 
 @pytest.mark.parametrize(("name", "given", "more"), FIGURES)
 def test_a_plot_is_a_figure_of_its_own_or_is_drawn_on_the_axes_given(name, given, more):
-    draw = getattr(plots, name)
+    draw, before = getattr(plots, name), plt.get_fignums()
     own = draw(*given, **more)
     content, size = own._repr_png_()
     assert content.startswith(b"\x89PNG") and size["width"] == round(own.get_figwidth() * own.dpi)
-    assert not plt.get_fignums(), "a figure of our own is not pyplot's, which would show it again"
+    assert plt.get_fignums() == before, (
+        "a figure of our own is not pyplot's, which would show it again"
+    )
     whole, panels = plt.subplots(1, 2, figsize=(12, 5), layout="constrained")
     before = n_marks(whole)
     assert draw(*given, **more, ax=panels[0]) is None

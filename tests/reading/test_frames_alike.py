@@ -4,6 +4,7 @@ import datetime
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,8 @@ def frames(draw):
     }
 
 
+# Labels that differ in white space alone are pointed out.
+@pytest.mark.filterwarnings("ignore:.* differ in white space alone:exfam.ExfamWarning")
 @given(frame=frames(), data=st.data())
 @settings(max_examples=25)
 def test_generated_frames(frame, data):

@@ -128,9 +128,17 @@ def make_frame(columns: Mapping[str, Any], *, kind: str) -> Any:
     >>> make_frame({"item": np.array(["milk", "tea"])}, kind="pandas").shape
     (2, 1)
     """
+    table = pa.table({name: arrow_column(np.asarray(column)) for name, column in columns.items()})
+    return frame_of(table, kind=kind)
+
+
+def frame_of(table: pa.Table, *, kind: str) -> Any:
+    """The same columns as a frame of a kind.
+
+    Raises ExfamError for a kind that narwhals does not know or that is not installed.
+    """
     import narwhals as nw
 
-    table = pa.table({name: arrow_column(np.asarray(column)) for name, column in columns.items()})
     try:
         return nw.from_arrow(table, backend=cast(Any, kind)).to_native()
     except (ImportError, ValueError, TypeError) as error:

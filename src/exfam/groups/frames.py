@@ -1,6 +1,5 @@
 """Groups of frames, frames and Arrow tables of groups."""
 
-import importlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from exfam.columns.columns import Columns, Labels
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import open_frame
 from exfam.columns.parts import FrameColumns, Part, UnknownLabels, look_up, varying_error
+from exfam.columns.results import frame_of
 from exfam.columns.rules import holds_labels
 from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
 from exfam.groups.flat import columns_of
@@ -158,14 +158,10 @@ def _stacked(columns: list[np.ndarray], rows: np.ndarray) -> np.ndarray | None:
 
 def to_frame(groups: Groups, kind: str = "pandas") -> Any:
     """See `Groups.to_frame`."""
-    check_choice("kind", kind, ("pandas", "polars", "arrow"))
+    check_choice("kind", kind, ("pandas", "polars", "arrow", "pyarrow"))
     _check_free(groups)
     table = pa.table(_frame_columns(groups))
-    if kind == "arrow":
-        return table
-    if kind == "pandas":
-        return table.to_pandas()
-    return importlib.import_module("polars").from_arrow(table)
+    return frame_of(table, kind="pyarrow" if kind == "arrow" else kind)
 
 
 def _frame_columns(groups: Groups) -> dict[str, pa.Array]:

@@ -262,7 +262,8 @@ class Groups:
     def to_frame(self, kind: str = "pandas") -> Any:
         """One row an own element, labels written out: a pandas, polars or arrow frame.
 
-        Raises DataError where a value or attribute is called as a column of the frame's own.
+        Raises DataError where a value or attribute is called as a column of the frame's own, and
+        ExfamError for a kind that is not installed.
         """
         from exfam.groups.frames import to_frame
 

@@ -1,7 +1,7 @@
 """Estimators of tables: reading, fitting, saving and loading."""
 
 from abc import ABC
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -248,7 +248,8 @@ class TableEstimator(
         own = without_column(table, response)
         if not self._may_lack_columns:
             try:
-                shell = name_shell(own.names) if named else X
+                # Names alone are compared, not their order: columns are matched by name.
+                shell = name_shell(self._in_order_of_fit(own.names)) if named else X
                 validate_data(self, shell, reset=False, skip_check_array=True)
             except ValueError as error:
                 message = str(error).rstrip().rstrip(".")
@@ -272,6 +273,10 @@ class TableEstimator(
             assert response is not None
             own = with_column(own, response, table.columns[response])
         return own
+
+    def _in_order_of_fit(self, names: Iterable[str]) -> list[str]:
+        index = {name: k for k, name in enumerate(self.features_)}
+        return sorted(names, key=lambda name: index.get(name, len(index)))
 
     @property
     def _may_lack_columns(self) -> bool:
