@@ -5,8 +5,6 @@ import hashlib
 import html
 import json
 import re
-import shutil
-import subprocess
 
 import numpy as np
 import pytest
@@ -24,6 +22,7 @@ from exfam.report import (
     TableData,
     render_page,
 )
+from headless_browser import DARK, WIDTHS, brightness, browser, measured_by
 from page_reader import Reader
 from report_kinds import KINDS, report_of
 
@@ -102,9 +101,6 @@ def test_a_ragged_table_is_refused():
         TableData(["a", "b"], [["1", "2"], ["3"]])
 
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-DARK = "--blink-settings=preferredColorScheme=0"
-
 # Measures the page it stands in and sends the numbers to the frame around it.
 MEASURE = """
 <script>
@@ -175,7 +171,6 @@ addEventListener("message", (event) => {
 %s
 </body></html>"""
 FRAME = '<iframe src="%s" style="width: %dpx; height: 900px; border: 0"></iframe>'
-WIDTHS = (400, 1280)
 
 
 def with_measure(page):
@@ -191,26 +186,12 @@ def with_measure(page):
 
 def looked_at(pages, folder, *flags):
     """What is measured of each page in frames of both widths, and the browser's complaints."""
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if browser is None:
-        pytest.skip(f"none of {', '.join(BROWSERS)} on PATH")
+    browser()
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(with_measure(page), encoding="utf-8")
     frames = "".join(FRAME % (f"{name}.html", width) for name in pages for width in WIDTHS)
     (folder / "frames.html").write_text(FRAMES % frames, encoding="utf-8")
-    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    command += [f"--user-data-dir={folder / 'profile'}", "--disable-dev-shm-usage"]
-    command += ["--enable-logging=stderr", "--v=0", "--virtual-time-budget=20000", *flags]
-    command += ["--window-size=1800,1000", "--dump-dom", f"file://{folder / 'frames.html'}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    result = re.search(r"<pre>(.*?)</pre>", done.stdout, flags=re.DOTALL)
-    assert result and result[1], f"the browser measured nothing: {done.stderr[-2000:]}"
-    complaints = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    return json.loads(html.unescape(result[1])), complaints
-
-
-def brightness(color):
-    return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
+    return measured_by(folder / "frames.html", folder / "profile", *flags)
 
 
 def test_every_report_is_readable_at_both_widths_on_light_and_dark_screens(tmp_path):
