@@ -17,6 +17,7 @@ from exfam_studies.reflections.lstm_table3 import ngram_log_probs
 from words.lstm_cases import TEST, TRAIN, VALIDATION
 
 NAME = "lstm-table3"
+SETTINGS = ("epochs", "dim", "dropout", "tie")
 
 
 @pytest.fixture
@@ -58,21 +59,24 @@ def test_a_fit_that_was_cut_short_makes_no_row(corpora, monkeypatch):
 
 
 @pytest.mark.parametrize(("knows", "precision"), [(True, "bfloat16"), (False, "float32")])
-def test_the_long_run_has_to_be_named_and_has_the_papers_figures(monkeypatch, knows, precision):
+def test_long_runs_have_to_be_named_and_have_the_papers_figures(monkeypatch, knows, precision):
     fitted = []
 
     def fit(names, read, parameters, options, seed):
-        fitted.append((names[0], *(parameters[name] for name in ("epochs", "dim", "tie"))))
+        fitted.append((names[0], *(parameters[name] for name in SETTINGS)))
         return Measured({"perplexity": 90.0, "validation-perplexity": 95.0}, details={"steps": 10})
 
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": knows, "avx2": True})
     monkeypatch.setattr(lstm_table3, "_fit", fit)
     monkeypatch.setattr(lstm_table3, "_count_rows", lambda task, read: [])
     usual = lstm_table3.run(Options())
-    assert {fit[:3] for fit in fitted} == {("ptb", 40, 200), ("wikitext-2", 2, 200)}
+    assert {fit[:4] for fit in fitted} == {("ptb", 40, 200, 0.2), ("wikitext-2", 2, 200, 0.2)}
     full = lstm_table3.run(Options(only=["wikitext-2-full"]))
-    assert fitted[-2:] == [("wikitext-2", 40, 200, tie) for tie in ("tied", "reflection")]
+    assert fitted[-2:] == [("wikitext-2", 40, 200, 0.2, tie) for tie in ("tied", "reflection")]
     assert [row.paper for row in usual + full] == [86.1, 86.5, None, None, 99.6, 100.4]
+    large = lstm_table3.run(Options(only=["ptb-650", "wikitext-2-650"]))
+    assert {fit[:4] for fit in fitted[-4:]} == {(name, 40, 650, 0.5) for name in CORPORA}
+    assert [row.paper for row in large] == [76.2, 76.4, 86.6, 86.7]
     assert {row.settings["precision"] for row in usual} == {precision}
 
 

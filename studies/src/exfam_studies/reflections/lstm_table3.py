@@ -2,7 +2,8 @@
 
 Tying by a reflection is plain tying in other coordinates (`plain_from_reflected`), and initial
 weights are symmetric about 0: the two are equal in distribution before, during and after training.
-"wikitext-2" is 2 epochs; "wikitext-2-full", which `--only` must name, is the paper's 40.
+"wikitext-2" is 2 epochs; "wikitext-2-full" is the paper's 40, and "-650" its larger networks. These
+are many hours of a processor, which `--only` must name.
 """
 
 import copy
@@ -29,19 +30,27 @@ from exfam_studies.common.token_streams import CORPORA, Texts, read_texts
 
 Codes = Int64[np.ndarray, "_"]
 
-DIM, EPOCHS = 200, 40
-# Tasks -> corpus and epochs.
+EPOCHS = 40
+# Tasks -> corpus, dimensions and epochs.
 _TASKS = {
-    "ptb": ("ptb", EPOCHS),
-    "wikitext-2": ("wikitext-2", 2),
-    "wikitext-2-full": ("wikitext-2", EPOCHS),
+    "ptb": ("ptb", 200, EPOCHS),
+    "wikitext-2": ("wikitext-2", 200, 2),
+    "wikitext-2-full": ("wikitext-2", 200, EPOCHS),
+    "ptb-650": ("ptb", 650, EPOCHS),
+    "wikitext-2-650": ("wikitext-2", 650, EPOCHS),
 }
 TASKS = tuple(_TASKS)
+_LONG = ("wikitext-2-full", "ptb-650", "wikitext-2-650")
+# Dimensions -> dropout.
+_DROPOUT = {200: 0.2, 650: 0.5}
 # Model -> how outputs are tied.
 MODELS = {"lstm-tied": "tied", "lstm-reflection": "reflection"}
+# Corpus and dimensions -> perplexities.
 PAPER = {
-    "ptb": {"lstm-tied": 86.1, "lstm-reflection": 86.5},
-    "wikitext-2": {"lstm-tied": 99.6, "lstm-reflection": 100.4},
+    ("ptb", 200): {"lstm-tied": 86.1, "lstm-reflection": 86.5},
+    ("wikitext-2", 200): {"lstm-tied": 99.6, "lstm-reflection": 100.4},
+    ("ptb", 650): {"lstm-tied": 76.2, "lstm-reflection": 76.4},
+    ("wikitext-2", 650): {"lstm-tied": 86.6, "lstm-reflection": 86.7},
 }
 NOTES = {"lstm-reflection": "equal in distribution to lstm-tied: their gap is seed noise"}
 DIFFERENCE = "max-difference-to-tied"
@@ -78,8 +87,8 @@ def plain_from_reflected(network: LSTMNetwork) -> LSTMNetwork:
 def run(options: Options) -> list[Row]:
     """Fit and score both models of the wanted tasks, and what counting alone reaches."""
     jobs = []
-    for task, (name, _) in _TASKS.items():
-        if not options.wants(task, is_long=task == "wikitext-2-full"):
+    for task, (name, *_) in _TASKS.items():
+        if not options.wants(task, is_long=task in _LONG):
             continue
         n_lines = 40 if options.fast else None
         read = cache(partial(read_texts, CORPORA[name], n_lines=n_lines))
@@ -134,18 +143,19 @@ def _count_rows(task: str, read: Callable[[], Texts]) -> list[Row]:
 
 
 def _model_rows(task: str, model: str, read: Callable[[], Texts], options: Options) -> list[Row]:
-    text, epochs = _TASKS[task]
+    text, dim, epochs = _TASKS[task]
     precision = "bfloat16" if multiplies_bfloat16() else "float32"
-    usual = {"tie": MODELS[model], "dim": DIM, "epochs": epochs, "precision": precision}
+    usual = {"tie": MODELS[model], "dim": dim, "epochs": epochs, "precision": precision}
+    usual["dropout"] = _DROPOUT[dim]
     fast = _FAST if options.fast else {}
     settings: dict[str, Any] = {name: fast.get(name, value) for name, value in usual.items()}
-    names = (text + "-fast" * options.fast, f"{settings['epochs']}-epochs-{precision}", model)
+    names = (text + "-fast" * options.fast, f"{dim}-{settings['epochs']}-epochs-{precision}", model)
     fit = partial(_fit, names, read, settings | fast, options)
     kept = kept_seeds(Store(options.folder), names, options.n_seeds(1), fit)
     seeds = "seed 0" if len(kept) == 1 else f"seeds 0 to {len(kept) - 1}"
     changed = {"estimator": "LSTMLanguageModel", **settings, **fast}
     row = Row(task=task, model=model, settings=settings, metric="perplexity", parameters=changed)
-    paper = PAPER[text][model] if epochs == EPOCHS and not fast else None
+    paper = PAPER[text, dim][model] if epochs == EPOCHS and not fast else None
     note = "; ".join(filter(None, [seeds, NOTES.get(model)]))
     rows = [replace(metric_row(row, kept), n_configurations=1, paper=paper, note=note)]
     if known := [value for fit in kept if (value := fit.figures.get(DIFFERENCE)) is not None]:
