@@ -28,6 +28,7 @@ from exfam.training.optimizer import (
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run, Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks, check_agreement, join_ranks
+from exfam.training.tensors import as_array, as_tensor, copy_into, tensors_like
 
 # Sum of the batch's nats (to minimize) and the sum of the weights they were summed with.
 Objective = Callable[[Any, Any], tuple[Tensor, Tensor]]
@@ -327,11 +328,11 @@ class TorchEngine:
         if not self._best:
             self._best = {name: tensor.clone() for name, tensor in self._tensors.items()}
         else:
-            _copy_into(self._best, self._tensors)
+            copy_into(self._best, self._tensors)
 
     def use_best(self) -> None:
         """Copy them back."""
-        _copy_into(self._tensors, self._best)
+        copy_into(self._tensors, self._best)
 
     def sample_nats(self) -> float:
         """Nats per unit of weight of a few batches; NaN if a parameter is not finite."""
@@ -350,7 +351,7 @@ class TorchEngine:
 
     def weights(self) -> dict[str, np.ndarray]:
         """The model's tensors as they are."""
-        return {name: _as_array(tensor) for name, tensor in self._tensors.items()}
+        return {name: as_array(tensor) for name, tensor in self._tensors.items()}
 
     def state(self) -> dict[str, np.ndarray]:
         """The model's tensors, the best so far, all that later steps depend on."""
@@ -361,7 +362,7 @@ class TorchEngine:
         if isinstance(self.objective, Carrying):
             carried = self.objective.carried().items()
             tensors |= {f"carried.{name}": tensor for name, tensor in carried}
-        state = {name: _as_array(tensor) for name, tensor in tensors.items()}
+        state = {name: as_array(tensor) for name, tensor in tensors.items()}
         if self._by_descent:
             state["stalls"] = np.array([self._n_stalls, self._stalled])
         if self._descent is not None:
@@ -374,11 +375,11 @@ class TorchEngine:
         for name, array in state.items():
             kind, _, rest = name.partition(".")
             kinds.setdefault(kind, {})[rest] = array
-        _copy_into(self._tensors, _tensors(kinds["model"], self._tensors))
-        self._best = _tensors(kinds.get("best", {}), self._tensors)
+        copy_into(self._tensors, tensors_like(kinds["model"], self._tensors))
+        self._best = tensors_like(kinds.get("best", {}), self._tensors)
         if isinstance(self.objective, Carrying):
             carried = kinds.get("carried", {})
-            self.objective.carry(_tensors(carried, dict.fromkeys(carried, self._parameters[0])))
+            self.objective.carry(tensors_like(carried, dict.fromkeys(carried, self._parameters[0])))
         if "stalls" in state:
             self._n_stalls, self._stalled = int(state["stalls"][0]), bool(state["stalls"][1])
         if "descent" in state and self._descent is not None:
@@ -388,33 +389,6 @@ class TorchEngine:
         for name, array in kinds.get("optimizer", {}).items():
             index, _, moment = name.partition(".")
             dtype = torch.float32 if moment == "step" else self._parameters[int(index)].dtype
-            moments.setdefault(int(index), {})[moment] = _as_tensor(array, dtype)
+            moments.setdefault(int(index), {})[moment] = as_tensor(array, dtype)
         self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
         self.generator.set_state(torch.tensor(state[f"random.{self.device.type}"]))
-
-
-def _as_array(tensor: Tensor) -> np.ndarray:
-    """A tensor's numbers, in its own memory where that is possible."""
-    tensor = tensor.detach().cpu()
-    # NumPy has no bfloat16: its bits travel as integers.
-    return (tensor.view(torch.int16) if tensor.dtype == torch.bfloat16 else tensor).numpy()
-
-
-def _as_tensor(array: np.ndarray, dtype: torch.dtype) -> Tensor:
-    """The tensor that was the array, of the dtype that it had."""
-    # A copy: results may depend on alignment, and only torch's own memory is aligned as torch does.
-    tensor = torch.tensor(array)
-    return tensor.view(dtype) if dtype == torch.bfloat16 else tensor
-
-
-def _tensors(arrays: Mapping[str, np.ndarray], like: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {
-        name: _as_tensor(array, like[name].dtype).to(like[name].device)
-        for name, array in arrays.items()
-    }
-
-
-def _copy_into(tensors: Mapping[str, Tensor], values: Mapping[str, Tensor]) -> None:
-    with torch.no_grad():
-        for name, tensor in tensors.items():
-            tensor.copy_(values[name])
