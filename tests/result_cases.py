@@ -8,7 +8,8 @@ from exfam import MaskedTable
 from exfam.columns.results import TabularResult
 from exfam.efa.contributions import Contributions
 from exfam.efa.explain import Explanation
-from exfam.efa.recommend import Recommendations, Relations
+from exfam.efa.recommend import Recommendations
+from exfam.efa.related import Relations
 from exfam.efa.similar import Similar
 from exfam.efa.value_explanations import ValueExplanation
 from exfam.estimator.seen import Overlap

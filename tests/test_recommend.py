@@ -6,9 +6,10 @@ import pytest
 
 from estimator_cases import CASES, COLUMNS, WITH_ITEMS, fitted_on, make, ratings
 from exfam import ExfamError, Groups, UnknownItemError
-from exfam.efa import recommend as recommendations
+from exfam.efa import related
 from exfam.efa.blanks import append_blank
 from exfam.efa.recommend import item_lifts
+from exfam.efa.requests import requests_of
 from exfam.estimator import evaluate
 from exfam.estimator.schema import Schema
 from exfam.families import Bernoulli, Gaussian, Poisson
@@ -148,7 +149,8 @@ class TestRelations:
         substitutes = estimator.substitutes("tea", k=10)
         assert substitutes.items[0] == "coffee" and not {"milk", "tea"} & set(substitutes.items)
 
-    def test_streamed_sums_are_those_of_the_table(self, estimator, monkeypatch):
+    @pytest.mark.parametrize("few", [0, 5])
+    def test_sums_are_those_of_the_table(self, estimator, monkeypatch, few):
         table = np.zeros((5, 5))
         for rows, lift in item_lifts(estimator.members_, estimator.schema_):
             table[rows] = lift
@@ -156,6 +158,8 @@ class TestRelations:
         code = labels.index("milk")
         mutual = (table[code] + table[:, code]) / 2
         monkeypatch.setattr(evaluate, "MAX_NUMBERS", 1)
+        monkeypatch.setattr(related, "FEW_ITEMS", few)
+        requests_of(estimator).drop()
         result = estimator.complements("milk", k=4)
         by_hand = [mutual[labels.index(item)] for item in result.items]
         np.testing.assert_allclose(result.strength, by_hand, rtol=1e-5)
@@ -168,10 +172,11 @@ class TestRelations:
 
     def test_candidates_of_a_large_catalog(self, estimator, monkeypatch):
         whole = {kind: getattr(estimator, kind)("tea") for kind in ("complements", "substitutes")}
-        monkeypatch.setattr(recommendations, "MANY_ITEMS", 1)
+        monkeypatch.setattr(related, "MANY_ITEMS", 1)
         for n_candidates in (5, 2):
-            monkeypatch.setattr(recommendations, "N_CANDIDATES", n_candidates)
+            monkeypatch.setattr(related, "N_CANDIDATES", n_candidates)
             for kind, expected in whole.items():
+                requests_of(estimator).drop()
                 result = getattr(estimator, kind)("tea")
                 assert result.items[0] == expected.items[0] and "tea" not in result.items
                 assert 1 <= len(result.items) <= n_candidates

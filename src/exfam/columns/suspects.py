@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from exfam.checks import ExfamWarning
+from exfam.columns.label_index import LabelIndex, without_white_space
 
 # Numbers that programs write where they have none, beside those of nines alone.
 _STAND_INS = frozenset({32767.0, 32768.0, 2147483647.0, 2147483648.0, 1e20, 1e30})
@@ -20,14 +19,17 @@ _FEWEST_OTHERS = 3
 def warn_of_twins(argument: str, column: str, labels: Any, known: Any = ()) -> None:
     """One ExfamWarning for labels that differ in white space alone, such as ' milk' and 'milk'.
 
-    `argument`, `column`: the part and its name; `known`: labels of a fit that they are beside
+    `argument`, `column`: the part and its name; `known`: labels of a fit that they are beside, or
+        their index
     """
+    if isinstance(known, LabelIndex):
+        if not known.has_twins([label for label in labels if isinstance(label, str)]):
+            return
+        known = known.labels
     texts = list(dict.fromkeys(x for x in [*known, *labels] if isinstance(x, str)))
     if not texts:
         return
-    bare = pc.utf8_normalize(pa.array(texts, pa.large_string()), form="NFKC")
-    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s\x{200B}\x{FEFF}]+", " "))
-    plain = bare.to_pylist()
+    plain = without_white_space(texts)
     if plain == texts or len(set(plain)) == len(texts):
         return
     seen: dict[str, str] = {}

@@ -108,10 +108,33 @@ def _is_number(value: Any) -> bool:
     return is_number and not isinstance(value, bool) and bool(np.isfinite(value))
 
 
+def _plain_labels(flat: Sequence[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    """As `_coded`, of texts alone or whole numbers alone, whose columns keep every rule; else None.
+
+    A few items are coded so in a tenth of the time that an Arrow column takes.
+    """
+    kinds = set(map(type, flat))
+    if kinds == {str}:
+        try:
+            "".join(flat).encode()
+        except UnicodeEncodeError:
+            return None
+        names = np.array(sorted(set(flat)), dtype=object)
+    elif kinds == {int} and min(flat) >= -(2**63) and max(flat) < 2**63:
+        names = np.array(sorted(set(flat)), dtype=np.int64)
+    else:
+        return None
+    code = {label: number for number, label in enumerate(names.tolist())}
+    return np.array([code[label] for label in flat], dtype=np.int32), names
+
+
 def _coded(flat: Sequence[Any]) -> tuple[np.ndarray, np.ndarray]:
     """The code of every item, and the sorted labels."""
     if not flat:
         return np.zeros(0, dtype=np.int32), np.zeros(0, dtype=object)
+    plain = _plain_labels(flat)
+    if plain is not None:
+        return plain
     labels = Columns.of_frame({_ITEM.name: list(flat)}, [_ITEM]).labels(_ITEM)
     order = np.argsort(labels.names)
     return np.argsort(order)[labels.codes].astype(np.int32), labels.names[order]

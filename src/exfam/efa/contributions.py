@@ -11,12 +11,13 @@ from torch import Tensor
 
 from exfam.catalog.normalizer import log_prob_of
 from exfam.checks import ExfamError
+from exfam.columns.label_index import index_of
 from exfam.columns.results import PlottedResult
 from exfam.efa.base.sets import Where
 from exfam.efa.blanks import append_blank
 from exfam.efa.networks.based import BasedItems
 from exfam.efa.recommend import item_codes
-from exfam.estimator.evaluate import evaluation_batches, item_components
+from exfam.estimator.evaluate import evaluation_batches, item_components, set_to_predict
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -122,20 +123,21 @@ def contributions(
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     # Of no groups there are no batches.
     pieces = [[np.zeros(0, dtype=np.int64)] * 5 + [np.zeros(0)] * 7]
+    set_to_predict(members)
     with torch.inference_mode():
-        for batch in evaluation_batches(groups, [member.eval() for member in members]):
+        for batch in evaluation_batches(groups, members):
             chosen = _candidates(batch.to(part.gate.device), code)
             pieces.append([*_of_base(part, *chosen), *_probabilities(members, *chosen)])
     columns = [np.concatenate(column) for column in zip(*pieces, strict=True)]
     element, item, entry, context, lag, added, *numbers = columns
     order = np.argsort(element)
     names = np.arange(len(groups)) if groups.group_names is None else groups.group_names
-    labels = np.array([*vocabulary["item"].tolist(), NOTHING], dtype=object)
+    index = index_of(vocabulary, "item")
     sizes = np.lexsort((-np.abs(added), context < 0, entry))
     score, base, correction, corrected, alone, probability = (number[order] for number in numbers)
     return Contributions(
         groups=names[group[element[order]]],
-        items=labels[item[order]],
+        items=index.names_of(item[order]),
         score=score,
         base=base,
         correction=correction,
@@ -144,7 +146,7 @@ def contributions(
         probability=probability,
         share=float(part.mix),
         candidate=np.searchsorted(element[order], entry[sizes]),
-        context=labels[context[sizes]],
+        context=index.names_of(context[sizes], unknown=NOTHING),
         contribution=added[sizes],
         lag=lag[sizes] if first.direction == "causal" else None,
     )

@@ -24,6 +24,7 @@ from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.based_values import empty_columns, shapes_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
+from exfam.efa.requests import requests_of
 from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
@@ -298,6 +299,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, Explain
         # Members share a base, unless they were loaded.
         for base in {id(part.base): part.base for part in parts}.values():
             base.add(groups)
+        requests_of(self).drop()
         more = data_counts([groups])
         for name in ("groups", "elements") if hasattr(self, "data_counts_") else ():
             self.data_counts_[name] += more[name]

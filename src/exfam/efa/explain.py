@@ -1,6 +1,6 @@
 """Which context counted: attention weights by element name, and one vector a group."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -10,6 +10,7 @@ from jaxtyping import Float, Float64
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_whole
+from exfam.columns.label_index import index_of
 from exfam.columns.results import PlottedResult
 from exfam.efa.blanks import append_blank
 from exfam.efa.contributions import Contributions, contributions
@@ -17,7 +18,7 @@ from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
 from exfam.efa.value_explanations import ValueExplanation, explain_values, has_bases_of_values
-from exfam.estimator.evaluate import device_of, evaluation_batches
+from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predict
 from exfam.estimator.schema import Schema
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -70,13 +71,14 @@ class Explanation(PlottedResult):
 
 
 def explain_groups(
-    members: Sequence[TwoPartModel], groups: Groups, vocabulary: dict[str, np.ndarray]
+    members: Sequence[TwoPartModel], groups: Groups, vocabulary: Mapping[str, np.ndarray]
 ) -> list[Explanation]:
     """Attention weights and contributions to what bases predict, one group at a time.
 
     Raises ExfamError for a model with neither.
     """
-    model = members[0].eval()
+    set_to_predict(members)
+    model = members[0]
     has_base = isinstance(model.item_part, BasedItems)
     predicted = list(model.families) if has_bases_of_values(members) else []
     networks, more = _networks(model, required=not has_base and not predicted), []
@@ -85,8 +87,7 @@ def explain_groups(
         more += ["(mask)"] if part.visibility.sees_mask else []
     if groups.group_names is None:
         groups = groups.with_(group_names=np.arange(len(groups)))
-    known = vocabulary["item"].tolist() if "item" in vocabulary else []
-    labels = [*map(str, known), "(unknown)"]
+    index = index_of(vocabulary, "item")
     explanations = []
     for number in range(len(groups)):
         group = groups[number : number + 1]
@@ -102,7 +103,7 @@ def explain_groups(
             weights[name] = layers[:, :, present][..., columns]
         names = [str(index) for index in range(int(present.sum()))]
         if group.item is not None and "item" in vocabulary:
-            names = [labels[code] for code in group.item[element[present]]]
+            names = index.texts_of(group.item[element[present]].astype(np.int64)).tolist()
         assert group.group_names is not None
         (label,) = group.group_names.tolist()
         own = group.compact().with_(role=None)
@@ -131,7 +132,7 @@ def group_vectors(
 
     Without an item part, the mean of the value part's states over the group's elements.
     """
-    model.eval()
+    set_to_predict([model])
     name, part = next(iter(_networks(model).items()))
     if name == "items":
         extended = append_blank(groups, schema)
@@ -149,7 +150,7 @@ def pooled_vectors(
     schema: Schema,
 ) -> Float[np.ndarray, "groups dim"]:
     """The context of one more, hidden element of each group, pooled by a latent factor part."""
-    model.eval()
+    set_to_predict([model])
     per_item = len(part.families) if isinstance(part, LatentFactorValues) else 1
     dim = part.context.dim // per_item
     return _sums_of_groups(model, append_blank(groups, schema), part.pooled, dim=dim)
@@ -224,7 +225,7 @@ def _mean_weights(
     model: TwoPartModel, network: EFANetwork, groups: Groups
 ) -> Float64[Tensor, "layers heads length columns"]:
     """The mean over groups of the same length; after elements come null token and mask."""
-    model.eval()
+    set_to_predict([model])
     device = device_of(model)
     total: Any = 0.0
     with torch.inference_mode():

@@ -28,7 +28,7 @@ class ExplainingEstimator(GroupEstimator, ABC):
         first member of an ensemble: averaging heads of different networks means nothing.
         """
         groups = self._inputs(X).groups
-        explained = explain_groups(self.members_, groups, self.vocabulary_)
+        explained = explain_groups(self.members_, groups, self._vocabulary)
         return [explanation.like(X) for explanation in explained]
 
     def explain_item(self, X: Any, item: Any = None) -> Contributions:
@@ -44,7 +44,7 @@ class ExplainingEstimator(GroupEstimator, ABC):
         if item is None:
             item = self.recommend(groups, k=1).items[:, 0]
         fitted = self.members_, self.schema_
-        return explain_next(*fitted, groups, self.vocabulary_, item=item).like(X)
+        return explain_next(*fitted, groups, self._vocabulary, item=item).like(X)
 
     def explain_value(
         self, X: Any, rows: Any = None, *, column: str | None = None
@@ -73,7 +73,7 @@ class ExplainingEstimator(GroupEstimator, ABC):
         inputs = self._inputs(X)
         chosen, elements = _chosen_rows(inputs, rows)
         why = explain_values(
-            self.members_, inputs.groups, self.vocabulary_, column=column, elements=elements
+            self.members_, inputs.groups, self._vocabulary, column=column, elements=elements
         )
         return replace(why, rows=chosen).like(X)
 

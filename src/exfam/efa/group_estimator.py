@@ -12,17 +12,14 @@ from jaxtyping import Float
 from sklearn.base import BaseEstimator
 
 from exfam.checks import ExfamError, check_choice, check_whole
+from exfam.columns.label_index import IndexedVocabulary
 from exfam.columns.parts import ROWS, FrameColumns
 from exfam.efa.declarations import GroupColumnNames, GroupModel, GroupSplit
 from exfam.efa.inputs import Inputs, check_no_repeats, data_counts, read_group_inputs
 from exfam.efa.plan import FitPlan, check_order, check_part_names, plan_fit
-from exfam.efa.recommend import (
-    Recommendations,
-    Relations,
-    chosen_groups,
-    recommend,
-    relations,
-)
+from exfam.efa.recommend import Recommendations, chosen_groups, recommend
+from exfam.efa.related import Relations, relations
+from exfam.efa.requests import RequestCache, requests_of
 from exfam.efa.sampling import continue_groups, fill_in
 from exfam.efa.similar import Similar, similar_groups, similar_items
 from exfam.estimator.base import Estimator, attribute
@@ -102,6 +99,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         self.seen_ = seen_groups(seen)
         self.data_counts_ = data_counts(seen)
         self._fit_members(plan)
+        self._begin_requests()
         return self
 
     def seen_in_fit(self, X: Any) -> Overlap:
@@ -197,8 +195,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
             for rows, items, _ in top_items(self.members_, inputs.groups, k=1):
                 flat[rows] = items[:, 0]
             codes = np.nan_to_num(inputs.spread(flat), nan=-1).astype(int)
-            labels = [*self.vocabulary_["item"].tolist(), None]  # the last for code -1
-            return np.array([labels[code] for code in codes], dtype=object)
+            return self._vocabulary.index("item").names_of(codes)
         if levels is None:
             return self._of_values(inputs, Mixture.center)
         return self._of_values(
@@ -264,8 +261,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
 
     def _relations(self, item: Any, *, k: int, alike: bool) -> Relations:
         self._check_fitted()
-        fitted = self.members_, self.schema_, self.vocabulary_
-        return self._framed(relations(*fitted, item, k=k, alike=alike))
+        return self._framed(relations(self, item, k=k, alike=alike))
 
     def similar_items(self, items: Any, *, k: int = 10) -> Similar:
         """The `k` items most similar to an item, or to each of a list, by label.
@@ -333,6 +329,17 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
         generator = torch.Generator().manual_seed(0)
         return self._build(generator, items=config["items"], values=config["values"])
 
+    def _begin_requests(self) -> None:
+        """Once, before requests come, of which several may come at the same time."""
+        self._requests = RequestCache()
+        for member in self.members_:
+            member.eval()
+
+    @property
+    def _vocabulary(self) -> IndexedVocabulary:
+        """The labels with their indexes."""
+        return requests_of(self).vocabulary(self.vocabulary_)
+
     @property
     def family_(self) -> Any:
         """The parameter `family` of the fit, or by column what "auto" meant."""
@@ -380,7 +387,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
 
     def _inputs(self, X: Any, *, unknown: str | None = None) -> Inputs:
         self._check_fitted()
-        inputs = self._read(X, vocabulary=self.vocabulary_, unknown=unknown)
+        inputs = self._read(X, vocabulary=self._vocabulary, unknown=unknown)
         # Models of before 0.2 took the order of rows where there was no other.
         if self.ordered_:
             self._check_order(inputs.groups)

@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import LARGEST_WEIGHT, DataError, ExfamError, check_choice
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import open_frame
-from exfam.columns.parts import ROWS, FrameColumns, UnknownLabels, look_up, warn_unknown
+from exfam.columns.label_index import LabelIndex, index_of
+from exfam.columns.parts import ROWS, FrameColumns, UnknownLabels, warn_unknown
 from exfam.efa.baskets import is_baskets, read_baskets
 from exfam.estimator.rules import listed
 from exfam.groups import Groups
@@ -165,7 +166,7 @@ def _from_groups(
     recoded = _with_fitted_attributes(data, vocabulary, unknown, found)
     if data.item is None or "item" not in vocabulary:
         return Inputs(recoded.with_(item=data.item), n_rows)
-    item, lost = _recoded(data, "item", data.item, vocabulary["item"])
+    item, lost = _recoded(data, "item", data.item, index_of(vocabulary, "item"))
     recoded = recoded.with_(item=item)
     rows = np.zeros(0, dtype=np.int64)
     if lost is not None:
@@ -203,17 +204,25 @@ def _visible(groups: Groups) -> Int64[np.ndarray, "visible"]:
 
 
 def _recoded(
-    groups: Groups, name: str, codes: np.ndarray, labels: np.ndarray
+    groups: Groups, name: str, codes: np.ndarray, index: LabelIndex
 ) -> tuple[np.ndarray, Bool[np.ndarray, "codes"] | None]:
     """Codes in the fitted vocabulary, -1 where it has none, and which ones lost theirs so."""
-    own = groups.vocabulary.get(name)
-    is_fitted = own is labels or (own is not None and np.array_equal(own, labels))
-    if is_fitted or (own is None and int(codes.max(initial=-1)) < len(labels)):
+    own, labels = groups.vocabulary.get(name), index.labels
+    if own is labels or (own is None and int(codes.max(initial=-1)) < len(labels)):
         return codes, None  # no copy: the column may be a mapped file
     if own is None:
         new = np.where(codes < len(labels), codes.astype(np.int64), -1)
+    elif len(codes) < len(own) and index.is_distinct:
+        # Few elements of a large catalog: their own labels alone are looked up.
+        held, number = np.unique(codes, return_inverse=True)
+        known = index.look_up(own[held])
+        new = np.where(held >= 0, known, -1)[number]
+        if np.array_equal(new, codes):
+            return codes, None
+    elif np.array_equal(own, labels):
+        return codes, None
     else:
-        new = np.append(look_up(own, labels), -1)[codes]
+        new = np.append(index.look_up(own), -1)[codes]
     return new, (new < 0) & (codes >= 0)
 
 
@@ -236,7 +245,7 @@ def _with_fitted_attributes(
         for name, codes in columns.items():
             if name not in vocabulary or codes.dtype.kind not in "iu" or codes.ndim > 1:
                 continue
-            columns[name], lost = _recoded(groups, name, codes, vocabulary[name])
+            columns[name], lost = _recoded(groups, name, codes, index_of(vocabulary, name))
             rows = np.flatnonzero(lost is not None and lost)
             if len(rows):
                 missing = _unknown_labels(groups, kind, name, codes, rows)
@@ -247,7 +256,7 @@ def _with_fitted_attributes(
                 found.append(missing)
         changes[kind] = columns
     # The item column still has its own codes, which the new vocabulary may not know.
-    return groups.with_(**changes, item=None)
+    return unchecked(groups.__dict__ | changes | {"item": None})
 
 
 def _without(

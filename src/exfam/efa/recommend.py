@@ -1,4 +1,4 @@
-"""What comes next, and which items go together or replace each other."""
+"""What comes next, and how much each item lifts others."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,17 +8,16 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import ExfamError, UnknownItemError, check_whole, shown
+from exfam.columns.label_index import index_of
 from exfam.columns.results import PlottedResult
 from exfam.efa.blanks import append_blank, gaps_of, insert_blank, typical_rows
-from exfam.estimator.evaluate import item_probabilities, log_probs, top_items, top_of_means
+from exfam.estimator.evaluate import item_probabilities, top_items, top_of_means
 from exfam.estimator.schema import Schema
-from exfam.groups import TARGET, Groups
+from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
 # Items that hard support excludes have probability 0; their lift is finite all the same.
 TINY = 1e-30
-# Items up to which all are compared with all, and those of a larger catalog that are looked at.
-MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
 # Gaps of a group that a further item may be in, and numbers that are held at a time for them.
 N_GAPS, MAX_NUMBERS = 32, 4_000_000
 
@@ -48,25 +47,6 @@ class Recommendations(PlottedResult):
             "probability": self.probabilities.ravel(),
         }
         return {name: column[possible] for name, column in columns.items()}
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Relations(PlottedResult):
-    """Items related to one, the strongest first; `strength` is in nats or a correlation."""
-
-    item: Any
-    items: np.ndarray
-    strength: Float[np.ndarray, "k"]
-
-    picture = "relation_bars"
-
-    def to_dict(self) -> dict[str, np.ndarray]:
-        """Columns `item`, `strength`."""
-        return {"item": self.items, "strength": self.strength}
-
-    def headline(self) -> str:
-        """Of which item, and how many."""
-        return f"Relations of {self.item!r}: {len(self.items)} items, the strongest first"
 
 
 def recommend(
@@ -156,118 +136,13 @@ def lone_items(schema: Schema, items: np.ndarray) -> Groups:
     )
 
 
-def relations(
-    members: Sequence[TwoPartModel],
-    schema: Schema,
-    vocabulary: Mapping[str, np.ndarray],
-    item: Any,
-    *,
-    k: int,
-    alike: bool,
-) -> Relations:
-    """Complements (mutual lift), or substitutes, that are `alike`: same lifts, little mutual lift.
-
-    Of more than 10,000 items those are looked at from both sides that come first from one: the
-    1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
-    Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
-    """
-    check_whole("k", k)
-    if members[0].item_part is None:
-        raise ExfamError("`item` relations must come from a model with an item part, got none.")
-    labels = vocabulary.get("item", np.array([]))
-    code = int(item_codes(vocabulary, [item])[0])
-    if len(labels) <= MANY_ITEMS:
-        of, by, likeness = _lifts_of_and_by(members, schema, code, given=np.arange(len(labels)))
-        strength = mutual = (of + by) / 2
-        if alike:
-            strength = np.where(mutual <= _little(np.delete(mutual, code)), likeness, -np.inf)
-    else:
-        strength = _strength_of_candidates(members, schema, code, alike=alike)
-    strength[code] = -np.inf
-    best = np.argsort(-strength, kind="stable")[: int(k)]
-    best = best[np.isfinite(strength[best])]
-    return Relations(item, labels[best], strength[best])
-
-
 def item_codes(
     vocabulary: Mapping[str, np.ndarray], items: Sequence[Any]
 ) -> Int64[np.ndarray, "items"]:
     """Codes of items by their labels. Raises UnknownItemError for one not seen in training."""
-    known = vocabulary.get("item", np.array([])).tolist()
-    codes = {label: code for code, label in enumerate(known)}
+    codes = index_of(vocabulary, "item").codes
     for item in items:
         # Lists and frames are no keys.
         if not isinstance(item, Hashable) or item not in codes:
             raise UnknownItemError(f"`item` must be one seen in training, got {shown(item)}.")
     return np.array([codes[item] for item in items], dtype=np.int64)
-
-
-def _strength_of_candidates(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, alike: bool
-) -> Float[np.ndarray, "items"]:
-    """How strongly items are related to item `code`, of those alone that come first from one side.
-
-    Minus infinity for all others.
-    """
-    given = np.array([code])
-    if alike:
-        empty = append_blank(lone_items(schema, given[:0]), schema)
-        ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
-        given = np.union1d(frequent, given)
-    _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
-    first = likeness.copy() if alike else by.copy()
-    first[code] = -np.inf
-    candidates = np.argsort(-first, kind="stable")[: min(N_CANDIDATES, len(by) - 1)]
-    mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
-    strength = np.full(len(by), -np.inf)
-    strength[candidates] = mutual
-    if alike:
-        apart = mutual <= _little(np.delete(by, code))
-        strength[candidates] = np.where(apart, likeness[candidates], -np.inf)
-    return strength
-
-
-def _little(mutual: np.ndarray) -> float:
-    """What a lift may be at most between items that are no complements."""
-    return max(0.0, float(np.median(mutual))) if len(mutual) else 0.0
-
-
-def _lifts_of(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
-) -> Float[np.ndarray, "given"]:
-    """Lift of item `code` by each of the given ones, with no other item's."""
-    alone = append_blank(lone_items(schema, given), schema)
-    assert alone.item is not None and alone.role is not None
-    with_item = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
-    nats = log_probs(members, with_item)["item"]
-    nats = np.maximum(nats[with_item.stop - 1], np.log(TINY))
-    return nats[:-1] - nats[-1]
-
-
-def _lifts_of_and_by(
-    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Lifts of item `code` by the given items, its lifts of all items, and how alike lifts are.
-
-    Alike: the correlation over all third given items of their lifts of an item and of `code`. One
-    pass over rows of the table of lifts, which is never held whole. `code` must be among `given`.
-    """
-    n = schema.n_items or 0
-    of, by = np.zeros(n), np.zeros(n)
-    total, square, product = np.zeros(n), np.zeros(n), np.zeros(n)
-    for some, lift in item_lifts(members, schema, given=given):
-        of[some] = lift[:, code]
-        by += lift[some == code].sum(0)
-        lift = lift[some != code]
-        total += lift.sum(0)
-        square += (lift**2).sum(0)
-        product += lift[:, code] @ lift
-    # An item's lift by itself reads 0, so only its lift of `code` is still to be taken out.
-    own_total, own_square = total[code] - of, square[code] - of**2
-    third = np.full(n, len(given) - 1)
-    third[given] -= 1
-    third = np.maximum(third, 1)
-    spread = np.maximum(square - total**2 / third, 0.0)
-    own_spread = np.maximum(own_square - own_total**2 / third, 0.0)
-    covariance = product - total * own_total / third
-    return of, by, covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)

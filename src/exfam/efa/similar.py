@@ -12,13 +12,15 @@ probabilities of the next item, or hidden states.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.sparse
-from jaxtyping import Float, Int64
+from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import ExfamError, check_whole
+from exfam.columns.label_index import LabelIndex, index_of
 from exfam.columns.results import TabularResult
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import RidgeItems
@@ -26,7 +28,9 @@ from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.based_values import BasedValues, loadings
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.efa.networks.factor_network import LatentFactorItems, LatentFactorValues
-from exfam.efa.recommend import MANY_ITEMS, item_codes, item_lifts
+from exfam.efa.recommend import item_codes, item_lifts
+from exfam.efa.related import MANY_ITEMS
+from exfam.efa.requests import requests_of
 from exfam.groups import Groups
 
 # Cosines that are held at a time.
@@ -70,53 +74,81 @@ class Similar(TabularResult):
 def similar_items(model: Any, items: Any, *, k: int) -> Similar:
     """The `k` items most similar to one, or to each of several; see `GroupEstimator`."""
     check_whole("k", k)
-    vectors, by = item_directions(model)
-    labels = model.vocabulary_["item"]
+    items_of = item_directions(model)
+    index = index_of(model._vocabulary, "item")
     is_list = isinstance(items, list | tuple | np.ndarray)
     listed = (
         list(items.tolist() if isinstance(items, np.ndarray) else items) if is_list else [items]
     )
-    codes = item_codes(model.vocabulary_, listed)
-    nearest, cosine = _nearest(vectors[codes], vectors, own=codes, k=int(k))
-    return Similar("item", labels[codes], _named(labels, nearest), cosine, by)
+    codes = item_codes(model._vocabulary, listed)
+    nearest, cosine = _nearest(items_of.vectors[codes], items_of, own=codes, k=int(k))
+    return Similar("item", index.labels[codes], index.names_of(nearest), cosine, items_of.by)
 
 
 def similar_groups(model: Any, groups: Groups, among: Groups | None, *, k: int) -> Similar:
     """The `k` groups `among` others that are most similar to each; see `GroupEstimator`."""
     check_whole("k", k)
-    vectors, by = item_directions(model)
-    own = _means(groups, vectors)
-    others = own if among is None else _means(among, vectors)
+    items_of = item_directions(model)
+    by = f"means of items' {items_of.by}"
+    own = Directions.of(_means(groups, items_of.vectors), by)
+    others = own if among is None else Directions.of(_means(among, items_of.vectors), by)
     names, other_names = (
         np.arange(len(some)) if some.group_names is None else some.group_names
         for some in (groups, groups if among is None else among)
     )
     same = np.arange(len(groups)) if among is None else None
-    nearest, cosine = _nearest(own, others, own=same, k=int(k))
-    return Similar("group", names, _named(other_names, nearest), cosine, f"means of items' {by}")
+    nearest, cosine = _nearest(own.vectors, others, own=same, k=int(k))
+    return Similar("group", names, LabelIndex(other_names).names_of(nearest), cosine, by)
 
 
-def item_directions(model: Any) -> tuple[Vectors, str]:
-    """The vectors of the items, of length 1 or 0, and what they are.
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Vectors of length 1, or 0 where `is_there` is False, and what they are."""
+
+    vectors: Vectors
+    by: str
+    is_there: Bool[np.ndarray, "rows"]
+
+    @classmethod
+    def of(cls, vectors: Vectors, by: str) -> "Directions":
+        """The directions of vectors."""
+        unit = _unit(vectors)
+        return cls(unit, by, np.asarray(abs(unit).sum(1)).ravel() > 0)
+
+    def size(self) -> int:
+        """In bytes."""
+        if not scipy.sparse.issparse(self.vectors):
+            return int(self.vectors.nbytes)
+        parts = (self.vectors.data, self.vectors.indices, self.vectors.indptr)
+        return sum(part.nbytes for part in parts)
+
+
+def item_directions(model: Any) -> Directions:
+    """Of the vectors of the items, which the model keeps.
 
     Raises ExfamError for models in which all items are alike, and of too many items for lifts.
     """
     model._check_fitted()
+    compute = partial(_item_directions, model)
+    return requests_of(model).result("directions", model.members_, compute, size=Directions.size)
+
+
+def _item_directions(model: Any) -> Directions:
     first = model.members_[0]
     base = (
         getattr(first.item_part, "base", None) if isinstance(first.item_part, BasedItems) else None
     )
     if isinstance(base, LinearItems):
-        return _unit(_weights(base)), "weights"
+        return Directions.of(_weights(base), "weights")
     if isinstance(base, RidgeItems):
-        return _unit(_partial_correlations(base)), "ridge weights"
+        return Directions.of(_partial_correlations(base), "ridge weights")
     part = network_of(first.item_part) or first.item_part or first.value_part
     if isinstance(part, EFANetwork | LatentFactorItems | LatentFactorValues):
-        return _unit(model.item_vectors_), "center vectors"
+        return Directions.of(model.item_vectors_, "center vectors")
     if isinstance(part, BasedValues) and model.schema_.n_items:
-        return _unit(loadings(part, model.schema_.n_items)), "loadings"
+        return Directions.of(loadings(part, model.schema_.n_items), "loadings")
     if base is not None:
-        return _unit(_lifts(model)), "lifts"
+        return Directions.of(_lifts(model), "lifts")
     raise ExfamError(
         f"`similar_items` needs a model that knows items apart, got {type(model).__name__}. Fit "
         "EFA, LatentFactor, EASE or ItemKNN to data with items."
@@ -167,7 +199,7 @@ def _unit(vectors: Vectors) -> Vectors:
 
 
 def _means(groups: Groups, vectors: Vectors) -> Vectors:
-    """Of each group, the direction of the mean of its items' vectors; 0 without known items."""
+    """Of each group, the sum of its items' vectors; 0 without known items."""
     if groups.item is None:
         raise ExfamError("`X` must have items for similar groups, got none. Name the item column.")
     item = groups.item[groups.elements()]
@@ -175,34 +207,38 @@ def _means(groups: Groups, vectors: Vectors) -> Vectors:
     known = item >= 0
     pairs = (np.ones(int(known.sum()), dtype=np.float32), (group[known], item[known]))
     held = scipy.sparse.csr_array(pairs, shape=(len(groups), vectors.shape[0]))
-    return _unit(held @ vectors)
+    return held @ vectors
+
+
+def _largest(numbers: Float[np.ndarray, "rows columns"], k: int) -> Int64[np.ndarray, "rows k"]:
+    """Columns of the `k` largest numbers of each row, in order; equal ones as they come."""
+    if len(numbers) * 4 * k > numbers.shape[1] or np.isnan(numbers).any():
+        return np.argsort(-numbers, axis=1, kind="stable")[:, :k]
+    best = np.empty((len(numbers), k), dtype=np.int64)
+    for row, own in enumerate(numbers):
+        among = np.flatnonzero(own >= np.partition(own, -k)[-k])
+        best[row] = among[np.argsort(-own[among], kind="stable")[:k]]
+    return best
 
 
 def _nearest(
-    queries: Vectors, vectors: Vectors, *, own: Int64[np.ndarray, "queries"] | None, k: int
+    queries: Vectors, among: Directions, *, own: Int64[np.ndarray, "queries"] | None, k: int
 ) -> tuple[Int64[np.ndarray, "queries k"], Float[np.ndarray, "queries k"]]:
     """Rows of the largest cosines with each query but its `own` row; -1 and NaN where none are."""
-    n_queries, n_others = queries.shape[0], vectors.shape[0]
+    n_queries, n_others = queries.shape[0], len(among.is_there)
     k = min(k, n_others - (own is not None))
     nearest = np.full((n_queries, max(k, 0)), -1)
     largest = np.full(nearest.shape, np.nan)
-    is_there = np.asarray(abs(vectors).sum(1)).ravel() > 0
     for first in range(0, n_queries if k > 0 else 0, max(1, _AT_ONCE // max(1, n_others))):
         rows = slice(first, min(n_queries, first + max(1, _AT_ONCE // n_others)))
-        cosine: Any = queries[rows] @ vectors.T
+        cosine: Any = queries[rows] @ among.vectors.T
         cosine = cosine.toarray() if scipy.sparse.issparse(cosine) else np.array(cosine)
-        cosine[:, ~is_there] = -np.inf
+        cosine[:, ~among.is_there] = -np.inf
         cosine[np.asarray(abs(queries[rows]).sum(1)).ravel() == 0] = -np.inf
         if own is not None:
             cosine[np.arange(len(cosine)), own[rows]] = -np.inf
-        best = np.argsort(-cosine, axis=1, kind="stable")[:, :k]
+        best = _largest(cosine, k)
         some = np.take_along_axis(cosine, best, axis=1)
         nearest[rows] = np.where(np.isfinite(some), best, -1)
         largest[rows] = np.where(np.isfinite(some), np.clip(some, -1, 1), np.nan)
     return nearest, largest
-
-
-def _named(labels: np.ndarray, rows: Int64[np.ndarray, "queries k"]) -> np.ndarray:
-    """Labels as they were given; None for -1."""
-    named = np.array([*labels.tolist(), None], dtype=object)
-    return named[rows]

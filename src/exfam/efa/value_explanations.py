@@ -9,12 +9,13 @@ import torch
 from jaxtyping import Float64, Int64
 
 from exfam.checks import ExfamError, check_choice
+from exfam.columns.label_index import LabelIndex, index_of
 from exfam.columns.results import PlottedResult
 from exfam.efa.networks.based_values import BasedValues, ColumnBase
 from exfam.efa.values.value_shares import PARTS, VALUE, EnsembleSteps, LocationUnit
 from exfam.efa.values.value_steps import value_steps
 from exfam.efa.values.working_scale import WorkingScale
-from exfam.estimator.evaluate import device_of, evaluation_batches
+from exfam.estimator.evaluate import device_of, evaluation_batches, set_to_predict
 from exfam.families import Family, Scaled
 from exfam.groups import Batch, Groups
 from exfam.likelihoods.two_part import TwoPartModel
@@ -132,13 +133,11 @@ def explain_values(
     check_choice("column", chosen, names)
     number = np.full(groups.n_rows, -1, dtype=np.int64)
     number[elements] = np.arange(len(elements))
-    labels = np.array([*map(str, vocabulary.get("item", ())), "(unknown)"], dtype=object)
-    work = _Work(members, str(chosen), number, labels)
+    work = _Work(members, str(chosen), number, index_of(vocabulary, "item"))
     group = np.zeros(groups.n_rows, dtype=np.int64)
     group[groups.elements()] = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     some = groups[np.unique(group[elements])]
-    for member in members:
-        member.eval()
+    set_to_predict(members)
     with torch.inference_mode():
         batches = evaluation_batches(some, members) if len(some) else ()
         pieces = [work.explained(batch) for batch in batches]
@@ -154,13 +153,13 @@ _Piece = tuple[dict[str, np.ndarray], dict[str, np.ndarray]]
 class _Work:
     """What batches are explained by; `number`: of each row of the columns, -1 of those left out.
 
-    `labels`: of items, the last for unknown ones
+    `items`: the labels of items
     """
 
     members: Sequence[TwoPartModel]
     column: str
     number: Int64[np.ndarray, "rows"]
-    labels: np.ndarray
+    items: LabelIndex
 
     def bases(self) -> list[ColumnBase]:
         """Of the members."""
@@ -211,9 +210,9 @@ class _Work:
     def _names(self, batch: Batch) -> np.ndarray:
         """Of all elements of a batch: the item, or where there are none the number in the group."""
         present = batch.present.numpy()
-        if batch.item is None or len(self.labels) == 1:
+        if batch.item is None or not len(self.items.labels):
             return np.nonzero(present)[1].astype(str).astype(object)
-        return self.labels[batch.item.numpy()[present]]
+        return self.items.texts_of(batch.item.numpy()[present])
 
 
 def _unit(family: Family, working: WorkingScale) -> LocationUnit:

@@ -57,11 +57,17 @@ def _numbers_an_element(member: TwoPartModel, n_items: int, longest: int) -> int
 
 def _batches(members: Sequence[TwoPartModel], groups: Groups) -> Iterator[Batch]:
     """Batches on the members' device, with the members set to predict."""
-    for member in members:
-        member.eval()
+    set_to_predict(members)
     device = device_of(members[0])
     for batch in evaluation_batches(groups, members):
         yield batch.to(device)
+
+
+def set_to_predict(members: Sequence[nn.Module]) -> None:
+    """Put members into evaluation mode that are not: a fit, or a load, has done so before."""
+    for member in members:
+        if member.training:
+            member.eval()
 
 
 def device_of(model: nn.Module) -> torch.device:

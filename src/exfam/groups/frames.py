@@ -13,7 +13,8 @@ from exfam.checks import DataError, check_choice
 from exfam.columns.columns import Columns, Labels
 from exfam.columns.dialect import BY_LOOKING, Dialect
 from exfam.columns.frames import open_frame
-from exfam.columns.parts import FrameColumns, Part, UnknownLabels, look_up, varying_error
+from exfam.columns.label_index import IndexedVocabulary, index_of
+from exfam.columns.parts import FrameColumns, Part, UnknownLabels, varying_error
 from exfam.columns.results import frame_of
 from exfam.columns.rules import holds_labels
 from exfam.columns.suspects import warn_of_stand_ins, warn_of_twins
@@ -54,13 +55,14 @@ class _Encoder:
 
     def _encoded(self, part: Part) -> Rows:
         labels, key = self.columns.labels(part), part.key
-        warn_of_twins(part.argument, part.name, labels.names, self.vocabulary.get(key, ()))
-        if key not in self.vocabulary:
+        index = index_of(self.vocabulary, key) if key in self.vocabulary else None
+        warn_of_twins(part.argument, part.name, labels.names, () if index is None else index)
+        if index is None:
             order = np.argsort(labels.names)
             self.labels[key] = labels.names[order]
             return np.argsort(order)[labels.codes]
-        known = self.labels[key] = np.asarray(self.vocabulary[key])
-        codes = look_up(labels.names, known)
+        known = self.labels[key] = index.labels
+        codes = index.look_up(labels.names)
         lost = np.flatnonzero(codes < 0)
         codes = codes[labels.codes]
         if len(lost):
@@ -94,7 +96,8 @@ def read_frame(
         raise DataError("`frame` must have at least one row, got none.")
     group = held.labels(columns.parts[0])
     warn_of_twins("group", columns.group, group.names)
-    encoder = _Encoder(held, dict(vocabulary or {}), unknown, [] if found is None else found)
+    known = vocabulary if isinstance(vocabulary, IndexedVocabulary) else dict(vocabulary or {})
+    encoder = _Encoder(held, known, unknown, [] if found is None else found)
     read = {part: encoder.read(part, dialect.date_format) for part in columns.parts[1:]}
 
     def named(argument: str) -> dict[str, np.ndarray]:

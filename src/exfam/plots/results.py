@@ -7,7 +7,8 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.ticker import MaxNLocator
 
 from exfam.checks import ExfamError
-from exfam.efa.recommend import Recommendations, Relations
+from exfam.efa.recommend import Recommendations
+from exfam.efa.related import Relations
 from exfam.fields.draws import Forecast, Sensing
 from exfam.plots import style
 from exfam.plots.attention import position_matrices
@@ -62,7 +63,7 @@ def relation_bars(related: Relations, *, ax: Axes | None = None) -> style.Drawn:
 
     Raises ExfamError without related items.
 
-    >>> from exfam.efa.recommend import Relations
+    >>> from exfam.efa.related import Relations
     >>> related = Relations("tea", np.array(["milk", "sugar"]), np.array([1.2, 0.7]))
     >>> relation_bars(related).axes[0].get_title(loc="left")
     'tea'

@@ -270,12 +270,15 @@ class TransitionItems(nn.Module):
 
     def _counts(self) -> list[scipy.sparse.csr_array]:
         if not self._matrices:
+            matrices = []
             for number in range(len(KERNELS) + LONGEST - 1):
                 names = (f"near_{number}", f"column_{number}", f"pointer_{number}")
                 parts = tuple(self.get_buffer(name).cpu().numpy() for name in names)
                 shape = (len(parts[2]) - 1, self.n_items)
-                self._matrices.append(scipy.sparse.csr_array(parts, shape=shape))
-            self._sizes = [matrix.sum(1, dtype=np.float64) for matrix in self._matrices]
+                matrices.append(scipy.sparse.csr_array(parts, shape=shape))
+            self._sizes = [matrix.sum(1, dtype=np.float64) for matrix in matrices]
+            # Last, and at once: another thread takes them as soon as they are there.
+            self._matrices = matrices
         return self._matrices
 
     def _counts_of(self, chosen: Int64[Tensor, "chosen"]) -> list[scipy.sparse.csr_array]:
@@ -284,10 +287,11 @@ class TransitionItems(nn.Module):
         if len(chosen) == self.n_items:
             self._last = None
             return matrices
-        if self._last is None or not torch.equal(self._last[0], chosen):
+        last = self._last
+        if last is None or not torch.equal(last[0], chosen):
             column = chosen.cpu().numpy()
-            self._last = (chosen, [matrix[:, column] for matrix in matrices])
-        return self._last[1]
+            last = self._last = (chosen, [matrix[:, column] for matrix in matrices])
+        return last[1]
 
 
 def _dense(matrix: scipy.sparse.csr_array) -> Float[Tensor, "rows chosen"]:

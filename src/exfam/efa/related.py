@@ -1,0 +1,237 @@
+"""Which items go together, and which replace each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int64
+
+from exfam.checks import ExfamError, check_whole
+from exfam.columns.results import PlottedResult
+from exfam.efa.blanks import append_blank
+from exfam.efa.recommend import TINY, item_codes, item_lifts, lone_items
+from exfam.efa.requests import requests_of
+from exfam.estimator.evaluate import log_probs, top_items
+from exfam.estimator.schema import Schema
+from exfam.groups import TARGET
+from exfam.likelihoods.two_part import TwoPartModel
+
+# Items up to which all are compared with all, and those of a larger catalog that are looked at.
+MANY_ITEMS, N_CANDIDATES = 10_000, 1_000
+# Items up to which the lifts of all are kept, in 32 MB.
+FEW_ITEMS = 2_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Relations(PlottedResult):
+    """Items related to one, the strongest first; `strength` is in nats or a correlation."""
+
+    item: Any
+    items: np.ndarray
+    strength: Float[np.ndarray, "k"]
+
+    picture = "relation_bars"
+
+    def to_dict(self) -> dict[str, np.ndarray]:
+        """Columns `item`, `strength`."""
+        return {"item": self.items, "strength": self.strength}
+
+    def headline(self) -> str:
+        """Of which item, and how many."""
+        return f"Relations of {self.item!r}: {len(self.items)} items, the strongest first"
+
+
+class Strongest(NamedTuple):
+    """Codes of items, the strongest relation first."""
+
+    code: Int64[np.ndarray, "related"]
+    strength: Float[np.ndarray, "related"]
+
+    @classmethod
+    def of(cls, strength: Float[np.ndarray, "items"], code: int) -> "Strongest":
+        """All but the item itself, and but those that are not related."""
+        strength[code] = -np.inf
+        best = np.argsort(-strength, kind="stable")
+        best = best[: int(np.isfinite(strength).sum())]
+        return cls(best, strength[best])
+
+    def size(self) -> int:
+        """In bytes."""
+        return self.code.nbytes + self.strength.nbytes
+
+
+def relations(model: Any, item: Any, *, k: int, alike: bool) -> Relations:
+    """Complements (mutual lift), or substitutes, that are `alike`: same lifts, little mutual lift.
+
+    Of more than 10,000 items those are looked at from both sides that come first from one: the
+    1,000 that `item` lifts most, or that the 1,000 most frequent items lift as they do `item`.
+    The model keeps the lifts of few items, and of more items what came out for those given before.
+    Raises ExfamError without an item part, UnknownItemError for an item not seen in training.
+    """
+    check_whole("k", k)
+    members, schema, kept = model.members_, model.schema_, requests_of(model)
+    if members[0].item_part is None:
+        raise ExfamError("`item` relations must come from a model with an item part, got none.")
+    labels, code = model._vocabulary["item"], int(item_codes(model._vocabulary, [item])[0])
+    if len(labels) <= min(FEW_ITEMS, MANY_ITEMS):
+        of_all = partial(LiftTable.of, members, schema)
+        table = kept.result("lifts", members, of_all, size=LiftTable.size)
+        found = Strongest.of(table.strength(code, alike=alike), code)
+    else:
+        of_one = partial(_strongest, members, schema, code, alike=alike)
+        found = kept.result(("related", code, alike), members, of_one, size=Strongest.size)
+    best = found.code[: int(k)]
+    return Relations(item, labels[best], found.strength[: int(k)].copy())
+
+
+@dataclass(frozen=True, eq=False)
+class LiftTable:
+    """lift[j, i] of all items, and its sums and sums of squares over j."""
+
+    lift: Float[np.ndarray, "items items"]
+    total: Float[np.ndarray, "items"]
+    square: Float[np.ndarray, "items"]
+
+    @classmethod
+    def of(cls, members: Sequence[TwoPartModel], schema: Schema) -> "LiftTable":
+        """Of a model's items."""
+        n_items = schema.n_items or 0
+        table = np.zeros((n_items, n_items))
+        for rows, lift in item_lifts(members, schema):
+            table[rows] = lift
+        return cls(table, table.sum(0), np.einsum("ji,ji->i", table, table))
+
+    def size(self) -> int:
+        """In bytes."""
+        return self.lift.nbytes
+
+    def strength(self, code: int, *, alike: bool) -> Float[np.ndarray, "items"]:
+        """How strongly all items are related to one."""
+        by, of = self.lift[code], self.lift[:, code]
+        mutual = (of + by) / 2
+        if not alike:
+            return mutual
+        sums = _Sums(self.total - by, self.square - by**2, of @ self.lift)
+        third = np.full(len(of), len(of) - 2)
+        return _alike(mutual, sums.likeness(code, of, third=third), code)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Over some items, without one: of their lifts of all items, of squares and of products."""
+
+    total: Float[np.ndarray, "items"]
+    square: Float[np.ndarray, "items"]
+    product: Float[np.ndarray, "items"]
+
+    def likeness(
+        self, code: int, of: Float[np.ndarray, "items"], *, third: Int64[np.ndarray, "items"]
+    ) -> Float[np.ndarray, "items"]:
+        """Correlations of the lifts of an item and of item `code`, over so many `third` items."""
+        # An item's lift by itself reads 0, so only its lift of `code` is still to be taken out.
+        own_total, own_square = self.total[code] - of, self.square[code] - of**2
+        third = np.maximum(third, 1)
+        spread = np.maximum(self.square - self.total**2 / third, 0.0)
+        own_spread = np.maximum(own_square - own_total**2 / third, 0.0)
+        covariance = self.product - self.total * own_total / third
+        return covariance / np.maximum(np.sqrt(spread * own_spread), 1e-12)
+
+
+def _strongest(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, alike: bool
+) -> Strongest:
+    """Of more than a few items."""
+    every = np.arange(schema.n_items or 0)
+    if len(every) > MANY_ITEMS:
+        strength = _strength_of_candidates(members, schema, code, alike=alike)
+    elif alike:
+        of, by, likeness = _lifts_of_and_by(members, schema, code, given=every)
+        strength = _alike((of + by) / 2, likeness, code)
+    else:
+        # Hard support refuses the item beside itself.
+        of = _lifts_of(members, schema, code, given=np.delete(every, code))
+        strength = (np.insert(of, code, 0.0) + _lifts_by(members, schema, code)) / 2
+    return Strongest.of(strength, code)
+
+
+def _alike(
+    mutual: Float[np.ndarray, "items"], likeness: Float[np.ndarray, "items"], code: int
+) -> Float[np.ndarray, "items"]:
+    """The likeness of items that lift each other little."""
+    return np.where(mutual <= _little(np.delete(mutual, code)), likeness, -np.inf)
+
+
+def _strength_of_candidates(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, alike: bool
+) -> Float[np.ndarray, "items"]:
+    """How strongly items are related to item `code`, of those alone that come first from one side.
+
+    Minus infinity for all others.
+    """
+    if alike:
+        empty = append_blank(lone_items(schema, np.zeros(0, dtype=np.int64)), schema)
+        ((_, frequent, _),) = top_items(members, empty, k=N_CANDIDATES)
+        given = np.union1d(frequent, code)
+        _, by, likeness = _lifts_of_and_by(members, schema, code, given=given)
+    else:
+        by = likeness = _lifts_by(members, schema, code)
+    first = likeness.copy()
+    first[code] = -np.inf
+    candidates = np.argsort(-first, kind="stable")[: min(N_CANDIDATES, len(by) - 1)]
+    mutual = (_lifts_of(members, schema, code, given=candidates) + by[candidates]) / 2
+    strength = np.full(len(by), -np.inf)
+    strength[candidates] = mutual
+    if alike:
+        apart = mutual <= _little(np.delete(by, code))
+        strength[candidates] = np.where(apart, likeness[candidates], -np.inf)
+    return strength
+
+
+def _little(mutual: np.ndarray) -> float:
+    """What a lift may be at most between items that are no complements."""
+    return max(0.0, float(np.median(mutual))) if len(mutual) else 0.0
+
+
+def _lifts_by(
+    members: Sequence[TwoPartModel], schema: Schema, code: int
+) -> Float[np.ndarray, "items"]:
+    """Lifts of all items by item `code`."""
+    ((_, lift),) = item_lifts(members, schema, given=np.array([code]))
+    return lift[0]
+
+
+def _lifts_of(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
+) -> Float[np.ndarray, "given"]:
+    """Lift of item `code` by each of the given ones, with no other item's."""
+    alone = append_blank(lone_items(schema, given), schema)
+    assert alone.item is not None and alone.role is not None
+    with_item = alone.with_(item=np.where(alone.role == TARGET, code, alone.item))
+    nats = log_probs(members, with_item)["item"]
+    nats = np.maximum(nats[with_item.stop - 1], np.log(TINY))
+    return nats[:-1] - nats[-1]
+
+
+def _lifts_of_and_by(
+    members: Sequence[TwoPartModel], schema: Schema, code: int, *, given: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Lifts of item `code` by the given items, its lifts of all items, and how alike lifts are.
+
+    Alike: the correlation over all third given items of their lifts of an item and of `code`. One
+    pass over rows of the table of lifts, which is never held whole. `code` must be among `given`.
+    """
+    n = schema.n_items or 0
+    of, by = np.zeros(n), np.zeros(n)
+    total, square, product = np.zeros(n), np.zeros(n), np.zeros(n)
+    for some, lift in item_lifts(members, schema, given=given):
+        of[some] = lift[:, code]
+        by += lift[some == code].sum(0)
+        lift = lift[some != code]
+        total += lift.sum(0)
+        square += (lift**2).sum(0)
+        product += lift[:, code] @ lift
+    third = np.full(n, len(given) - 1)
+    third[given] -= 1
+    return of, by, _Sums(total, square, product).likeness(code, of, third=third)
