@@ -16,10 +16,21 @@ from torch.testing import assert_close
 import exfam
 from exfam.checks import CheckpointError, ExfamError
 from exfam.reading.prepared import open_prepared, prepare
+from exfam.training import rows
 from exfam.training.checkpoints import Checkpoint
-from toy_fit import ToyModel, counting, squares, toy_fit, toy_groups, toy_settings, without_times
+from toy_fit import (
+    RowModel,
+    ToyModel,
+    counting,
+    squares,
+    toy_fit,
+    toy_groups,
+    toy_settings,
+    without_times,
+)
 
 RANK = int(os.environ.get("RANK", 0))
+ROWS = {"n_rows": 20_000, "dropout": 0.0}
 ESTIMATOR = {"embed_dim": 8, "n_layers": 1, "dropout": 0.0, "max_epochs": 2, "batch_tokens": 60}
 
 
@@ -73,6 +84,14 @@ class Fits:
         self.write("estimator", efa.members_[0], efa.history_)
         efa.save(self.folder / "model")
 
+    def rows(self):
+        """A table of many rows of which a batch reads a few, and the bytes of each message."""
+        rows.ROWS_FROM_OF_RANKS, sizes = 1, []
+        for name in ("all_reduce", "all_gather"):
+            setattr(torch.distributed, name, weighed(getattr(torch.distributed, name), sizes))
+        self.fit("rows", model=RowModel(**ROWS))
+        torch.save(sizes, self.path("sizes"))
+
     def refusals(self):
         """Every rank hears what no rank may do."""
         messages = []
@@ -88,6 +107,16 @@ class Fits:
             except ExfamError as error:
                 messages.append(str(error))
         torch.save(messages, self.path("refusals"))
+
+
+def weighed(send, sizes):
+    """The same, noting the bytes that this rank sends."""
+
+    def weigh(*arguments, **options):
+        sizes.append(arguments[-1].nbytes)
+        return send(*arguments, **options)
+
+    return weigh
 
 
 def torchrun(folder, *plan):
@@ -115,7 +144,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks")
     prepare(toy_groups(), folder / "train")
     prepare(toy_groups(seed=1, n_groups=15), folder / "validation")
-    status, text = torchrun(folder, "dropout", "interrupted", "estimator", "refusals", "killed")
+    status, text = torchrun(
+        folder, "dropout", "interrupted", "estimator", "refusals", "rows", "killed"
+    )
     assert status != 0 and "exitcode  : -9" in text, text
     assert (folder / "refusals.1").exists(), text
     for _ in range(3):
@@ -137,7 +168,10 @@ def assert_same_bits(left_behind, other):
     assert left_behind[1] == other[1]
 
 
-@pytest.mark.parametrize("name", ["dropout", "interrupted", "resumed", "revived", "estimator"])
+NAMES = ["dropout", "interrupted", "resumed", "revived", "estimator", "rows"]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_all_ranks_end_with_the_same_bits_and_the_same_history(folder, name):
     first, second = left(folder, name, 0), left(folder, name, 1)
     assert_same_bits(first, second)
@@ -174,6 +208,20 @@ def test_ranks_train_the_estimator_that_one_process_trains_and_one_saves_it(fold
     assert_close(tensors, dict(alone.members_[0].state_dict()), rtol=1e-5, atol=1e-5)
     saved = exfam.load(folder / "model")
     assert saved.score(folder / "train") == pytest.approx(alone.score(folder / "train"), rel=1e-5)
+
+
+@pytest.mark.parametrize("least", [1, 10**9])
+def test_ranks_send_only_rows_that_were_read_and_end_as_one_process(folder, least, monkeypatch):
+    monkeypatch.setattr(rows, "ROWS_FROM", least)
+    data = {name: open_prepared(folder / name) for name in ("train", "validation")}
+    model, history = toy_fit(RowModel(**ROWS), **data)
+    tensors, (columns, _), _ = left(folder, "rows")
+    assert_close(tensors, dict(model.state_dict()), rtol=1e-5, atol=1e-5)
+    nats = history.to_dict()["validation_nats"]
+    assert columns["validation_nats"] == pytest.approx(nats, rel=1e-5)
+    assert model.item.weight.nbytes > 300_000
+    for rank in range(2):
+        assert max(torch.load(folder / f"sizes.{rank}")) < 1_000
 
 
 REFUSED = (

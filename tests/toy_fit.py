@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from exfam.embeddings import rows_of
 from exfam.groups import Groups
 from exfam.layers import Dropout
 from exfam.training.optimizer import TrainingSettings
@@ -29,6 +30,23 @@ class ToyModel(nn.Module):
 
     def forward(self, batch):
         return self.out(self.dropout(self.item(batch.item)))[..., 0]
+
+
+class RowModel(ToyModel):
+    """The same, with a table that may be trained by row; most of its rows are never read."""
+
+    def __init__(self, *, n_rows=N_ITEMS, **options):
+        super().__init__(**options)
+        weight = self.item.weight
+        more = weight.new_zeros(n_rows - len(weight), weight.shape[1])
+        self.item = nn.Embedding.from_pretrained(torch.cat([weight.detach(), more]), freeze=False)
+
+    def row_tables(self):
+        return [self.item.weight]
+
+    def forward(self, batch):
+        vectors = rows_of(self.item.weight, batch.item.long())
+        return self.out(self.dropout(vectors))[..., 0]
 
 
 def squares(model, batch):

@@ -7,7 +7,7 @@ that it predicts). `MaskedField(field)` shows a learned mask at the center in pl
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -56,6 +56,8 @@ def item_rows(batch: Batch, n_items: int) -> Int[Tensor, "batch length"]:
 
 class ItemEmbedding(Field):
     """A learned vector for each item; one more row stands for unknown items (code -1)."""
+
+    row_parameters = ("table.weight",)
 
     def __init__(
         self, n_items: int, dim: int, *, generator: torch.Generator, scale: float = 0.1
@@ -308,17 +310,48 @@ class TokenEmbedding(nn.Module):
         )
 
 
+@runtime_checkable
+class ReadByRow(Protocol):
+    """What a table is read through while it is trained by row: its `by_row`."""
+
+    def read(self, index: Int[Tensor, "*shape"]) -> Float[Tensor, "*numbers"]:
+        """Rows as they are by now."""
+
+    def receive(self, index: Int[Tensor, "*shape"], gradient: Float[Tensor, "*numbers"]) -> None:
+        """Take in gradients of these rows."""
+
+
 def rows_of(
-    table: Float[Tensor, "rows dim"], index: Int[Tensor, "*shape"]
-) -> Float[Tensor, "*shape dim"]:
+    table: Float[Tensor, "rows *row"], index: Int[Tensor, "*shape"]
+) -> Float[Tensor, "*numbers"]:
     """Rows of a table; into a large one, the backward pass adds the gradients of these rows alone.
 
-    That is where it has a gradient to add to; its first one is a tensor as large as the table.
+    That is where it has a gradient to add to; its first one is a tensor as large as the table. One
+    that is trained by row has none: its `by_row` takes in gradients.
     """
+    by_row: ReadByRow | None = getattr(table, "by_row", None)
+    if by_row is not None:
+        read: Tensor = _ReadRows.apply(table, index, by_row)
+        return read
+    if table.ndim == 1:
+        return table[index]
     if table.numel() < LARGE_PARAMETER:
         return functional.embedding(index, table)
     rows: Tensor = _Rows.apply(table, index)
     return rows
+
+
+class _ReadRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, table: Tensor, index: Tensor, by_row: ReadByRow) -> Tensor:
+        ctx.index, ctx.by_row = index, by_row
+        return by_row.read(index)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[None, None, None]:
+        ctx.by_row.receive(ctx.index, gradient)
+        return None, None, None
 
 
 class _Rows(torch.autograd.Function):

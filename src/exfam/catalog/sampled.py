@@ -96,7 +96,7 @@ def sampled_log_prob(
     eta, n = choice.eta, len(drawn.item)
     needed = torch.cat([drawn.item, item])
     vectors = rows_of(eta.vectors, needed)
-    bias = vectors.new_zeros(len(needed)) if eta.bias is None else eta.bias[needed]
+    bias = vectors.new_zeros(len(needed)) if eta.bias is None else rows_of(eta.bias, needed)
     own = (eta.state * vectors[n:]).sum(-1) + bias[n:]
     if eta.offset is not None:
         own = own + eta.offset.own(item)

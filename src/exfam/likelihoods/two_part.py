@@ -297,6 +297,22 @@ class TwoPartModel(nn.Module):
         model = TwoPartModel(direction=self.direction, item_part=part.alone(), support=self.support)
         return model.train(self.training)
 
+    def row_tables(self) -> list[nn.Parameter]:
+        """Trainable parameters with a row an item that training reads row by row, never whole.
+
+        Modules name theirs in `row_parameters`. Without a sampler, the item part reads them whole.
+        """
+        parts = [self.value_part] if self.sampler is None else [self.value_part, self.item_part]
+        tables = [
+            module.get_parameter(name)
+            for part in parts
+            if part is not None
+            for module in part.modules()
+            for name in getattr(module, "row_parameters", ())
+            if getattr(module, name.split(".")[0]) is not None
+        ]
+        return [table for table in dict.fromkeys(tables) if table.requires_grad]
+
     @property
     def has_large_catalog(self) -> bool:
         """Whether items are so many that their outputs are kept as factors."""

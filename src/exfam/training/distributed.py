@@ -9,6 +9,7 @@ carries the nats, the weights and the request to stop.
 import atexit
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import safetensors.numpy
@@ -67,6 +68,13 @@ class ManyRanks:
                 parameter.grad = part.view_as(parameter).to(parameter.dtype)
         self._stopped = counts[-1] > 0
         return counts[len(parameters) : -1]
+
+    def gather(self, message: Tensor, sizes: Sequence[int]) -> list[Tensor]:
+        largest = torch.zeros(max(sizes), dtype=message.dtype, device=self._device)
+        largest[: len(message)] = message
+        received = [torch.empty_like(largest) for _ in sizes]
+        self._send(partial(torch.distributed.all_gather, received), largest)
+        return [part[:size] for part, size in zip(received, sizes, strict=True)]
 
     def _message(self, size: int, dtype: torch.dtype, *, keep: bool) -> Tensor:
         # Gradients have the size of the model: no new memory for those of every step.

@@ -41,6 +41,9 @@ class Ranks(Protocol):
     def sum(self, numbers: Sequence[float], parameters: Sequence[Any] = ()) -> Sequence[float]:
         """Each number summed over the ranks, and so, in place, the gradients of `parameters`."""
 
+    def gather(self, message: "torch.Tensor", sizes: Sequence[int]) -> "list[torch.Tensor]":
+        """The messages of all ranks, in order; `sizes` are their numbers of bytes."""
+
     def stops(self, requested: bool) -> bool:
         """Whether all ranks stop now; one's request is known to all after their next `sum`."""
 
@@ -62,6 +65,9 @@ class OneProcess:
 
     def sum(self, numbers: Sequence[float], parameters: Sequence[Any] = ()) -> Sequence[float]:
         return numbers
+
+    def gather(self, message: "torch.Tensor", sizes: Sequence[int]) -> "list[torch.Tensor]":
+        return [message]
 
     def stops(self, requested: bool) -> bool:
         return requested

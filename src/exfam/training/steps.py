@@ -3,6 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, astuple, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -28,6 +29,7 @@ from exfam.training.optimizer import (
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run, Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks, check_agreement, join_ranks
+from exfam.training.rows import RowTables
 from exfam.training.tensors import as_array, as_tensor, copy_into, tensors_like
 
 # Sum of the batch's nats (to minimize) and the sum of the weights they were summed with.
@@ -112,7 +114,11 @@ def fit(
         checkpoints=_checkpoint_folder(checkpoint, engine, parts, ranks),
         ranks=ranks,
     )
-    with lend_generator(engine.generator, model), parts["train"].read_at_random():
+    with (
+        closing(engine.rows),
+        lend_generator(engine.generator, model),
+        parts["train"].read_at_random(),
+    ):
         history = run.train()
     model.eval()
     return history
@@ -133,6 +139,7 @@ def _checkpoint_folder(
         del facts["optimizer"]
     facts |= {f"shape of {name}": list(array.shape) for name, array in weights.items()}
     facts["initial weights"] = digest(weights.values())
+    facts |= {f"steps of {name}": "by row" for name in engine.rows.names}
     for name, part in parts.items():
         facts |= {f"{what} of {name}": text for what, text in part.fingerprint().items()}
     return CheckpointFolder.of(checkpoint, fingerprint=facts | {"ranks": ranks.size})
@@ -164,6 +171,7 @@ class TorchEngine:
         self.model, self.objective, self.settings = model, objective, settings
         self.train, self.validate_on = train, validation
         self.optimizer = make_optimizer(model, settings)
+        self.rows = RowTables(model, self.optimizer, n_ranks=ranks.size)
         self.device = next(model.parameters()).device
         self.generator = torch.Generator(self.device).manual_seed(int(settings.seed))
         self.learning_rate = 0.0  # of the last step taken, before multipliers
@@ -202,6 +210,7 @@ class TorchEngine:
         n_batches = len(self._batches) if size is None else math.ceil(len(self._lengths) / size)
         self._typical_weight = max(self._total_weight / max(1, n_batches), 1e-12)
         self._epoch = epoch
+        self.rows.begin_epoch(epoch)
         self._n_stalls, self._stalled = self._n_stalls + self._stalled, False
         self._descend()
         self.model.train()
@@ -233,20 +242,25 @@ class TorchEngine:
     def step(self, index: int) -> Sums:
         """One step on the epoch's batch `index`; none if the batch weighs nothing."""
         share = self._ranks.share(self._batches[index], self._lengths)
-        nats, weight = self._ranks.sum(self._add_gradients(share, index), self._parameters)
+        own = self._add_gradients(share, index)
+        sums = [*own, *self.rows.collect(self._ranks)]
+        nats, weight, *counts = self._ranks.sum(sums, self._parameters)
         if weight == 0 or not math.isfinite(nats + weight):
             return nats, weight
         gradients = [p.grad for p in self._parameters if p.grad is not None]
+        gradients += self.rows.gradients(self._ranks, counts)
         if not math.isfinite(clip_gradients(gradients, self.settings.clip)):
             return math.nan, weight
         self._set_learning_rate(index)
         if self.learning_rate > torch.finfo(torch.float32).max:
             return math.nan, weight
         self.optimizer.step()
+        self.rows.step()
         return nats, weight
 
     def _add_gradients(self, share: Int64[np.ndarray, "share"], index: int) -> Sums:
         """Nats and weight of these groups, their gradients in place of the last step's."""
+        self.rows.clear()
         # What zero_grad does, without the tenth of a millisecond that its bookkeeping takes.
         for parameter in self._small:
             parameter.grad = None
@@ -301,6 +315,7 @@ class TorchEngine:
 
     def _sums(self, part: Source, batches: Iterable[np.ndarray]) -> Iterator[Sums]:
         self.model.eval()
+        self.rows.flush()
         lengths = part.lengths
         for index in batches:
             share = self._ranks.share(index, lengths)
@@ -332,6 +347,7 @@ class TorchEngine:
 
     def use_best(self) -> None:
         """Copy them back."""
+        self.rows.flush()
         copy_into(self._tensors, self._best)
 
     def sample_nats(self) -> float:
@@ -343,9 +359,10 @@ class TorchEngine:
         sums = list(self._sums(self.train, [batches[number] for number in np.unique(spread)]))
         self.generator.set_state(state)
         nats, weight = (sum(numbers) for numbers in zip(*sums, strict=True))
+        parameters = [*self._parameters, *self.rows.parameters]
         with torch.no_grad():
             # The ends take no memory of the tensors' size.
-            ends = [torch.aminmax(tensor) for tensor in self._parameters if tensor.numel()]
+            ends = [torch.aminmax(tensor) for tensor in parameters if tensor.numel()]
             finite = all(math.isfinite(float(end)) for pair in ends for end in pair)
         return nats / max(weight, 1e-12) if finite else math.nan
 
@@ -363,6 +380,7 @@ class TorchEngine:
             carried = self.objective.carried().items()
             tensors |= {f"carried.{name}": tensor for name, tensor in carried}
         state = {name: as_array(tensor) for name, tensor in tensors.items()}
+        state |= {f"rows.{name}": array for name, array in self.rows.state().items()}
         if self._by_descent:
             state["stalls"] = np.array([self._n_stalls, self._stalled])
         if self._descent is not None:
@@ -385,6 +403,7 @@ class TorchEngine:
         if "descent" in state and self._descent is not None:
             *levels, self._mark, self._last = state["descent"].tolist()
             self._descent = Descent(*map(int, levels))
+        self.rows.load_state(kinds.get("rows", {}))
         moments: dict[int, dict[str, Tensor]] = {}
         for name, array in kinds.get("optimizer", {}).items():
             index, _, moment = name.partition(".")

@@ -156,7 +156,8 @@ class BasedItems(nn.Module):
         """The same as factors, with the base's outputs beside them."""
         correct: Any = self.correction
         eta = correct.linear(batch)
-        bias = None if eta.bias is None else eta.bias * self.gate
+        # In training the gate is 1, and a product with it would read the biases of all items.
+        bias = eta.bias if eta.bias is None or self.training else eta.bias * self.gate
         where = present_elements(batch)
         return eta._replace(
             state=eta.state * self.gate, bias=bias, offset=self.offset(batch, where)

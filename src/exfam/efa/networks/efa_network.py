@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from exfam.attention import Block, Visibility
 from exfam.catalog.linear import LinearEta, item_products
 from exfam.conditionals import Conditional, Hidden, Tokens
-from exfam.embeddings import ItemEmbedding, Reflected, TokenEmbedding, item_rows
+from exfam.embeddings import ItemEmbedding, Reflected, TokenEmbedding, item_rows, rows_of
 from exfam.encodings import Encoding, share_positions
 from exfam.families import Family
 from exfam.groups import Batch
@@ -94,6 +94,8 @@ class EFANetwork(nn.Module):
 class ItemBias(nn.Module):
     """Learned constants, one an output; with `n_items` also an offset for each item, from 0."""
 
+    row_parameters = ("offset",)
+
     def __init__(self, start: Float[Tensor, "outputs"], *, n_items: int | None = None) -> None:
         super().__init__()
         self.n_items = n_items
@@ -105,7 +107,7 @@ class ItemBias(nn.Module):
     def forward(self, batch: Batch) -> Float[Tensor, "batch length outputs"]:
         if self.offset is None or self.n_items is None:
             return self.constant.expand(*batch.present.shape, -1)
-        return self.constant + self.offset[item_rows(batch, self.n_items)]
+        return self.constant + rows_of(self.offset, item_rows(batch, self.n_items))
 
 
 def split_initial(
@@ -164,6 +166,8 @@ class ItemHead(nn.Module):
     part of its own, adds to it what else the context says.
     Source: EFA paper, section 2.1, step 4.
     """
+
+    row_parameters = ("bias",)
 
     def __init__(
         self,

@@ -40,6 +40,8 @@ class LatentFactorItems(nn.Module):
     Source: "Exponential Family Attention", section 4.1.
     """
 
+    row_parameters = ("intercept",)
+
     def __init__(
         self,
         context: ItemEmbedding,
