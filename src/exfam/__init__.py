@@ -70,6 +70,7 @@ _HOMES = {
     "UnknownItemError": "exfam.checks",
     "WordVectors": "exfam.vectors",
     "evaluate_recommenders": "exfam.scores.recommenders",
+    "explore": "exfam.explorer",
     "load": "exfam.estimator.saving",
     "open_prepared": "exfam.reading.prepared",
     "prepare": "exfam.reading.prepared",

@@ -24,6 +24,7 @@ BUILDING = (
     {"efa", "fields", "language", "tables", "words"},
     {"plots"},
     {"report"},
+    {"explorer"},
     {"cli"},
     {"__main__"},
 )

@@ -52,6 +52,7 @@ COMMANDS = {
         ("explain", "which context counted, by attention weights", "answers:EXPLAIN"),
         ("info", "what a model or a prepared folder holds", "folders:INFO"),
         ("report", "a page about a model and its data", "folders:REPORT"),
+        ("explore", "ask a model what if, in the browser", "exploring:EXPLORE"),
         (
             "demo",
             "simulate ratings, fit, print what was found, write a model and a page",

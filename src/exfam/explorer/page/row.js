@@ -1,0 +1,243 @@
+// A row of a table: any cell edited, emptied or restored, and what follows for all others.
+
+import * as address from "./address.js";
+import { ask, attempt, latest } from "./ask.js";
+import { bar, drawing, element, percent, plain, replace, signed } from "./dom.js";
+
+const UNLIKELY = 0.01;
+const state = { index: null, original: {}, cells: {}, column: null };
+const parts = {};
+let given;
+
+export async function open(view, start) {
+  given = start;
+  parts.answer = latest();
+  parts.why = latest();
+  parts.cells = new Map(given.columns.map((column) => [column.name, cellOf(column)]));
+  parts.summary = element("p", { role: "status" });
+  parts.whyOf = element("div", {});
+  view.replaceChildren(
+    element("section", { "aria-labelledby": "row-title" },
+      element("h2", { id: "row-title" }, "The row"), tools(), parts.summary,
+      element("div", { class: "cells" }, [...parts.cells.values()].map((cell) => cell.box))),
+    element("section", { "aria-labelledby": "why-title" },
+      element("h2", { id: "why-title" }, "Why"), parts.whyOf));
+  await restore();
+  addEventListener("hashchange", () => attempt(restore));
+}
+
+async function restore() {
+  const fields = address.read();
+  const index = fields.get("index");
+  if (given.n_rows) await take(Math.min(given.n_rows - 1, Number(index ?? 0) || 0), false);
+  const kept = parsed(fields.get("cells"));
+  if (kept) state.cells = kept;
+  state.column = parts.cells.has(fields.get("column")) ? fields.get("column") : null;
+  await show();
+}
+
+function parsed(text) {
+  try {
+    const value = JSON.parse(text ?? "null");
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+function tools() {
+  const index = element("input", {
+    type: "number", id: "index", min: 0, max: given.n_rows - 1, step: 1,
+    onchange: () => attempt(() => take(Number(index.value))),
+  });
+  parts.index = index;
+  const step = (by) => () => attempt(() => take(state.index + by));
+  return element("div", { class: "tools" },
+    given.n_rows ? [
+      element("label", { for: "index" }, "Row"), index,
+      element("span", { class: "quiet" }, `0 to ${(given.n_rows - 1).toLocaleString("en")}`),
+      element("button", { onclick: step(-1) }, "Before"), element("button", { onclick: step(1) }, "Next"),
+      element("button", { onclick: () => { state.cells = { ...state.original }; attempt(show); } }, "Restore all"),
+    ] : [],
+    element("button", { onclick: () => { state.cells = {}; attempt(show); } }, "Empty all"));
+}
+
+async function take(index, shows = true) {
+  if (!Number.isInteger(index) || index < 0 || index >= given.n_rows) return;
+  const { cells } = await ask("row", { index });
+  state.index = index;
+  parts.index.value = index;
+  state.original = Object.fromEntries(Object.entries(cells).filter(([, value]) => value !== null));
+  state.cells = { ...state.original };
+  if (shows) await show();
+}
+
+function set(name, value) {
+  if (value === null) delete state.cells[name];
+  else state.cells[name] = value;
+  attempt(show);
+}
+
+async function show() {
+  const { cells, column, index } = state;
+  const changed = JSON.stringify(cells) !== JSON.stringify(state.original);
+  address.write({ index: index ?? "", cells: changed ? JSON.stringify(cells) : "", column: column ?? "" });
+  for (const [name, cell] of parts.cells) cell.edit(cells[name] ?? null);
+  const tasks = [parts.answer(ask("answer", { cells }), showAnswer)];
+  if (column === null) {
+    replace(parts.whyOf, element("p", { class: "quiet" }, "Choose a column to see what each cell adds to its prediction."));
+  } else {
+    tasks.push(parts.why(ask("why", { cells, column }), showWhy));
+  }
+  await Promise.all(tasks);
+}
+
+function showAnswer({ columns, log_prob: joint, condition_log_prob: condition }) {
+  const least = [];
+  for (const [name, cell] of parts.cells) {
+    const own = columns[name];
+    cell.box.classList.toggle("asked", name === state.column);
+    const unlikely = own !== undefined && own.tail !== null && own.tail < UNLIKELY;
+    cell.box.classList.toggle("unlikely", unlikely);
+    if (unlikely) least.push([own.tail, name]);
+    if (own) cell.show(own, state.cells[name] ?? null);
+  }
+  least.sort((one, other) => one[0] - other[0]);
+  const texts = [];
+  if (joint !== null) texts.push(`log p(row) = ${joint.toFixed(3)} nats.`);
+  if (condition !== undefined && condition !== null) texts.push(`The conditions have log-probability ${condition.toFixed(3)} nats.`);
+  if (least.length) texts.push(`Unlikely given the rest: ${least.map(([, name]) => name).join(", ")}.`);
+  else if (joint !== null) texts.push("No cell is unlikely given the rest.");
+  parts.summary.textContent = texts.join(" ");
+  if (joint !== null) parts.summary.dataset.logProb = joint;
+  else delete parts.summary.dataset.logProb;
+}
+
+function showWhy(why) {
+  const largest = Math.max(...why.entries.map((one) => Math.abs(one.contribution)), 1e-12);
+  const rows = why.entries.map((one) => element("tr", {},
+    element("th", { scope: "row" }, one.name),
+    element("td", {}, bar(one.contribution / largest)),
+    element("td", { class: "number", "data-contribution": one.contribution }, signed(one.contribution))));
+  const of = why.output === null ? "its location" : `the log-odds of ${why.output}`;
+  replace(parts.whyOf,
+    element("h3", {}, why.column),
+    why.entries.length
+      ? element("table", {}, element("caption", {}, `What each cell adds to ${of}, beside an average row`), element("tbody", {}, rows))
+      : element("p", { class: "quiet" }, "No known cell adds anything that is known exactly."),
+    why.total === undefined || why.total === null ? null
+      : element("p", { class: "quiet" }, `Start ${signed(why.start)}, parts without exact shares ${signed(why.rest)}, in all ${signed(why.total)}.`));
+}
+
+// ---- a cell
+
+function cellOf(column) {
+  const edit = element("div", { class: "edit" });
+  const picture = element("div", {});
+  const name = column.predicted
+    ? element("button", { class: "name", onclick: () => { state.column = column.name; attempt(show); } }, column.name)
+    : element("span", {}, column.name);
+  const box = element("div", { class: "cell", "data-column": column.name },
+    element("h3", {}, name, element("span", { class: "quiet kind" }, column.kind)), edit, picture);
+  return {
+    box,
+    edit: (value) => replace(edit, editors(column, value)),
+    show: (own, value) => replace(picture, own.labels ? shares(own, value) : curve(own, value, column.name)),
+  };
+}
+
+// As many digits as fit; the number itself is kept until another is typed.
+function typed(number) {
+  return Number(number.toPrecision(7));
+}
+
+function editors(column, value) {
+  const { name, labels, kind } = column;
+  const condition = value !== null && typeof value === "object";
+  const modes = { empty: "empty", value: "is", ...(kind === "date" ? {} : { condition: labels ? "one of" : "range" }) };
+  const mode = value === null ? "empty" : condition ? "condition" : "value";
+  const start = () => state.original[name] ?? (labels ? labels[0] : 0);
+  const choose = element("select", {
+    "data-key": `mode-${name}`, "aria-label": `What is known of ${name}`,
+    onchange: () => {
+      if (choose.value === "empty") set(name, null);
+      else if (choose.value === "value") set(name, start());
+      else set(name, labels ? { one_of: [start()] } : { low: start(), high: start() });
+    },
+  }, Object.entries(modes).map(([key, text]) => element("option", { value: key, selected: key === mode }, text)));
+  const fields = mode === "empty" ? [] : condition ? conditionFields(column, value) : [valueField(column, value)];
+  const original = state.original[name];
+  const restores = original !== undefined && JSON.stringify(original) !== JSON.stringify(value);
+  return [choose, ...fields,
+    restores ? element("button", { "data-key": `restore-${name}`, onclick: () => set(name, original) }, "Restore") : null];
+}
+
+function valueField({ name, labels, kind }, value) {
+  const common = { "data-key": `value-${name}`, "aria-label": name };
+  if (labels) {
+    const select = element("select", { ...common, onchange: () => set(name, labels[select.value]) },
+      labels.map((label, k) => element("option", { value: k, selected: label === value }, String(label))));
+    return select;
+  }
+  const text = kind === "date";
+  const input = element("input", {
+    ...common, type: text ? "text" : "number", step: "any", value: text ? value : typed(value),
+    onchange: () => { if (input.value !== "") set(name, text ? input.value : Number(input.value)); },
+  });
+  return input;
+}
+
+function conditionFields({ name, labels }, value) {
+  if (labels) {
+    const select = element("select", {
+      multiple: true, "data-key": `set-${name}`, "aria-label": `${name} is one of`,
+      onchange: () => {
+        const chosen = [...select.selectedOptions].map((option) => labels[option.value]);
+        if (chosen.length) set(name, { one_of: chosen });
+      },
+    }, labels.map((label, k) => element("option", { value: k, selected: value.one_of.includes(label) }, String(label))));
+    return [select];
+  }
+  return ["low", "high"].map((end) => {
+    const input = element("input", {
+      type: "number", step: "any", value: value[end] ?? "", "data-key": `${end}-${name}`,
+      "aria-label": `${name}, ${end === "low" ? "at least" : "at most"}`,
+      onchange: () => set(name, { ...value, [end]: input.value === "" ? null : Number(input.value) }),
+    });
+    return input;
+  });
+}
+
+function shares(own, value) {
+  const rows = own.labels.map(({ label, probability }) => element("li", { class: label === value ? "own" : "" },
+    element("span", {}, String(label)),
+    bar(probability),
+    element("span", { class: "number", "data-probability": probability }, percent(probability))));
+  const left = own.n_labels - own.labels.length;
+  return [element("ol", { class: "shares" }, rows),
+    left > 0 ? element("p", { class: "quiet" }, `and ${left} more`) : null, surprise(own)];
+}
+
+function curve(own, value, name) {
+  const { points, density, low, high, center } = own;
+  const [width, height] = [300, 60];
+  const shown = typeof value === "number" ? value : null;
+  const first = Math.min(points[0], shown ?? points[0]);
+  const last = Math.max(points.at(-1), shown ?? first, first + 1e-9);
+  const x = (number) => (width * (number - first)) / (last - first);
+  const top = Math.max(...density, 1e-300);
+  const line = points.map((point, k) => `${x(point).toFixed(1)},${(height - 8 - (height - 12) * density[k] / top).toFixed(1)}`);
+  const area = drawing("polygon", { class: "curve", points: `${x(points[0])},${height - 8} ${line.join(" ")} ${x(points.at(-1))},${height - 8}` });
+  const range = drawing("line", { class: "range", x1: x(low), x2: x(high), y1: height - 4, y2: height - 4 });
+  const text = `${name}: about ${plain(center)}, 90 % from ${plain(low)} to ${plain(high)}`;
+  const picture = drawing("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": text }, area, range);
+  if (shown !== null) picture.append(drawing("line", { class: "here", x1: x(shown), x2: x(shown), y1: 0, y2: height }));
+  const numbers = element("p", { class: "quiet", "data-center": center, "data-low": low, "data-high": high },
+    `${plain(center)} (${plain(low)} to ${plain(high)})`);
+  return [picture, numbers, surprise(own)];
+}
+
+function surprise({ nats, tail }) {
+  if (nats === null) return null;
+  return element("p", { class: "quiet", "data-nats": nats }, `log p = ${nats.toFixed(2)} nats; as far out or further: ${percent(tail)}`);
+}

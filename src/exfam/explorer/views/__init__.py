@@ -1,0 +1,47 @@
+"""One view a kind of data: what the page is given at first, and the questions that it may ask.
+
+A new view is a module here with a class as `ExplorerView` describes it, a line in `VIEWS`, and a
+module of the page.
+"""
+
+import pkgutil
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from exfam.checks import ExfamError
+from exfam.estimator.registry import REGISTRY
+from exfam.explorer.questions import Question
+
+Answer = dict[str, Any]
+
+
+@runtime_checkable
+class ExplorerView(Protocol):
+    """What a page shows of a model; answers are ready for JSON.
+
+    `name`: of the module of the page; `questions`: by name, what answers them
+    """
+
+    name: str
+    questions: Mapping[str, Callable[[Question], Answer]]
+
+    def start(self) -> Answer:
+        """What the page needs before any question."""
+        ...
+
+
+# What a model reads, by the registry -> the class of its view.
+VIEWS = {"groups": "items:ItemsView", "tables": "row:RowView"}
+
+
+def explorer_view(model: Any, data: Any = None) -> ExplorerView:
+    """The view of a fitted model. Raises ExfamError where there is none."""
+    kind = getattr(model, "kind", None)
+    reads = REGISTRY[kind].reads if kind in REGISTRY else None
+    if reads not in VIEWS:
+        raise ExfamError(
+            f"`model` must be one of groups or tables to be explored, got {type(model).__name__}. "
+            "Use `write_report` for a page about it."
+        )
+    view: ExplorerView = pkgutil.resolve_name(f"exfam.explorer.views.{VIEWS[reads]}")(model, data)
+    return view

@@ -1,0 +1,221 @@
+"""A row of a table: any cell edited, emptied or restored, and what follows for all others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from exfam.checks import ExfamError, shown
+from exfam.estimator.gain import gain_sentences
+from exfam.explorer.questions import Question, number_or_none, text_of, whole_of
+from exfam.explorer.views import Answer
+from exfam.families.mixtures import Mixture
+from exfam.scores.prediction import Prediction
+from exfam.tables.answers.conditions import Between, OneOf
+from exfam.tables.answers.distributions import column_distributions
+from exfam.tables.base.contributions import TableContributions
+from exfam.tables.data import Cells, Column, decode, encode_given
+from exfam.tables.table import JointTable
+
+_POINTS, _LABELS, _CONTRIBUTIONS = 60, 12, 12
+_TAIL = 0.005
+
+
+class RowView:
+    """What a model of a table says of one row that is typed in, or taken from data."""
+
+    name = "row"
+
+    def __init__(self, model: JointTable, data: Any = None) -> None:
+        self.model = model
+        self.columns = [column for column in model.schema_.columns if column.part_of is None]
+        self.cells = None if data is None else model._cells(data)
+        self._names = [column.name for column in self.columns]
+        targets = set(model.schema_.targets)
+        self._targets = [name for name in self._names if name in targets]
+        self.questions = {"row": self.row, "answer": self.answer, "why": self.why}
+
+    def start(self) -> Answer:
+        """The model in words, its columns with their labels, and how many rows there are."""
+        return {
+            "title": type(self.model).__name__,
+            "n_rows": 0 if self.cells is None else len(self.cells),
+            "gain": " ".join(gain_sentences(self.model)),
+            "columns": [self._described(column) for column in self.columns],
+        }
+
+    def row(self, question: Question) -> Answer:
+        """`index` -> the cells of a row of the data, None where missing."""
+        if self.cells is None:
+            raise ExfamError("`index` must be of a row of data, got none: no data were given.")
+        k = whole_of(question, "index", low=0, high=len(self.cells) - 1)
+        own = self.cells[k : k + 1]
+        return {"index": k, "cells": {c.name: self._cell(own, c) for c in self.columns}}
+
+    def answer(self, question: Question) -> Answer:
+        """`cells` -> each column's distribution given all other cells, and the row's probability.
+
+        A cell is a value, or {"low": …, "high": …}, or {"one_of": […]}; columns left out are empty.
+        `nats`: log p(cell | all others) where there is a value; `tail`: the probability of a value
+        as far out, or of a label as improbable.
+        """
+        given = self._given(question)
+        known = {name: value for name, value in given.items() if not _is_condition(value)}
+        conditions = {name: value for name, value in given.items() if _is_condition(value)}
+        cells = encode_given(self.model.schema_, known, unknown="error")
+        columns = {}
+        for name in self._targets:
+            distribution = self._distribution(cells, known, conditions, name)
+            columns[name] = self._shown(name, distribution, cells)
+        log_prob = None
+        if known and not conditions:
+            log_prob = number_or_none(self.model.log_prob(self._row(known))[0])
+        answer = {"columns": columns, "log_prob": log_prob}
+        if conditions:
+            free = [name for name in self._targets if name not in given][:1]
+            if free:
+                own = self.model.conditional(free, given=given)
+                answer["condition_log_prob"] = number_or_none(own.condition_log_prob[0])
+        return answer
+
+    def why(self, question: Question) -> Answer:
+        """`cells`, `column` -> what each known cell adds to its prediction, the largest first."""
+        name = self._column(question)
+        known = {n: v for n, v in self._given(question).items() if not _is_condition(v)}
+        known.pop(name, None)
+        cells = encode_given(self.model.schema_, known, unknown="error")
+        own = self.model.experts(self._row(known), [name]) if known else None
+        if not isinstance(own, TableContributions):
+            return {"column": name, "entries": [], "output": None}
+        column = self.model.schema_.column(name)
+        output = 0
+        if column.labels is not None:
+            probs = column_distributions(self.model.model_, cells, [name])[name].probs()
+            output = int(probs[0].argmax())
+        added = own.parts[0, 0, :, output]
+        order = np.argsort(-np.abs(added), kind="stable")[:_CONTRIBUTIONS]
+        return {
+            "column": name,
+            "output": None if column.labels is None else str(column.labels[output]),
+            "start": number_or_none(own.start[0, 0, output]),
+            "rest": number_or_none(own.rest[0, 0, output]),
+            "total": number_or_none(own.outputs[0, 0, output]),
+            "entries": [
+                {"name": own.columns[k], "contribution": number_or_none(added[k])}
+                for k in order
+                if added[k]
+            ],
+        }
+
+    def _distribution(
+        self, cells: Cells, known: Mapping[str, Any], conditions: Mapping[str, Any], name: str
+    ) -> Mixture:
+        others = {n: c for n, c in conditions.items() if n != name}
+        if others:
+            given = {n: value for n, value in known.items() if n != name} | others
+            return self.model.conditional([name], given=given).distributions[name]
+        return column_distributions(self.model.model_, cells, [name])[name]
+
+    def _shown(self, name: str, distribution: Mixture, cells: Cells) -> Answer:
+        column = self.model.schema_.column(name)
+        value = cells.value[:, self.model.schema_.index(name)]
+        prediction = Prediction(distribution, np.arange(1), 1)
+        own: Answer = {"nats": None, "tail": None}
+        if not np.isnan(value[0]):
+            own["nats"] = number_or_none(prediction.log_prob(value)[0])
+        if column.labels is not None:
+            return own | _of_labels(column, distribution, value[0])
+        return own | _of_numbers(column, prediction, value)
+
+    def _described(self, column: Column) -> Answer:
+        labels = None if column.labels is None else [_plain(label) for label in column.labels]
+        return {
+            "name": column.name,
+            "kind": column.kind,
+            "labels": labels,
+            "predicted": column.name in self._targets,
+        }
+
+    def _cell(self, cells: Cells, column: Column) -> Any:
+        schema = self.model.schema_
+        value = cells.value[:, schema.index(column.name)]
+        return None if np.isnan(value[0]) else _plain(decode(schema, column.name, value)[0])
+
+    def _column(self, question: Question) -> str:
+        name = text_of(question, "column")
+        if name not in self._targets:
+            raise ExfamError(f"`column` must be one that is predicted, got {name!r}.")
+        return name
+
+    def _row(self, known: Mapping[str, Any]) -> dict[str, list[Any]]:
+        return {name: [known.get(name)] for name in self._names}
+
+    def _given(self, question: Question) -> dict[str, Any]:
+        cells = question.get("cells", {})
+        if not isinstance(cells, Mapping):
+            raise ExfamError(f"`cells` must map columns to values, got {shown(cells)}.")
+        given = {}
+        for name, value in cells.items():
+            if name not in self._names:
+                raise ExfamError(f"`cells` must name columns of the model, got {shown(name)}.")
+            if value is not None:
+                given[name] = _condition(value) if isinstance(value, Mapping) else value
+        return given
+
+
+def _condition(value: Mapping[str, Any]) -> Between | OneOf:
+    if set(value) == {"one_of"}:
+        return OneOf(value["one_of"])
+    if value and set(value) <= {"low", "high"}:
+        return Between(value.get("low"), value.get("high"))
+    raise ExfamError(f"`cells` must hold values, ranges or sets of labels, got {shown(value)}.")
+
+
+def _is_condition(value: Any) -> bool:
+    return isinstance(value, Between | OneOf)
+
+
+def _plain(value: Any) -> Any:
+    """A label, number or date as JSON has it."""
+    value = value.item() if isinstance(value, np.generic) and value.dtype.kind in "iufb" else value
+    return value if isinstance(value, bool | int | float | str) else str(value)
+
+
+def _of_labels(column: Column, distribution: Mixture, code: float) -> Answer:
+    assert column.labels is not None
+    probability = distribution.probs()[0].double().numpy()
+    order = np.argsort(-probability, kind="stable")[:_LABELS]
+    if column.kind == "ordinal":
+        order = np.sort(order)
+    tail = None
+    if not np.isnan(code):
+        tail = float(probability[probability <= probability[int(code)]].sum())
+    bars = [
+        {"label": _plain(column.labels[k]), "probability": float(probability[k])} for k in order
+    ]
+    return {"labels": bars, "n_labels": len(probability), "tail": tail}
+
+
+def _of_numbers(column: Column, prediction: Prediction, value: np.ndarray) -> Answer:
+    """Center, 90 % interval, and a curve: of counts probabilities, of numbers densities."""
+    low, high = (float(end[0]) for end in prediction.interval())
+    first, last = (float(prediction.quantile(p)[0]) for p in (_TAIL, 1 - _TAIL))
+    is_count = column.kind == "count"
+    points = np.linspace(first, last, _POINTS)
+    if is_count:
+        points = np.unique(np.rint(points))
+    rows = torch.zeros(len(points), dtype=torch.int64)
+    density = prediction.mixture[rows].double().log_prob(torch.from_numpy(points)).exp()
+    tail = None
+    if not np.isnan(value[0]):
+        below = float(prediction.cdf(value)[0])
+        tail = 2 * min(below, 1 - below)
+    return {
+        "center": number_or_none(prediction.center[0]),
+        "low": number_or_none(low),
+        "high": number_or_none(high),
+        "points": points.tolist(),
+        "density": [number_or_none(one) for one in density],
+        "tail": tail,
+    }

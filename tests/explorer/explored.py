@@ -1,0 +1,80 @@
+"""Small fitted models that are explored, and what asks them."""
+
+import json
+import urllib.error
+import urllib.request
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from exfam import EFA, MaskedTable
+
+HOSTILE = [
+    "<img src=x onerror=document.title='broken'>", "<script>document.title='broken'</script>",
+    '"><b>bold</b>', "${7*7}{{7*7}}", "'; DROP TABLE items; --", "../../etc/passwd", "a&amp;b",
+    "javascript:alert(1)", "\u202eright to left", "new\nline", "tab\there", "nul\x00byte", "👩‍👩‍👧",
+    "%00%2e%2e", "#items=1&item=2", "?token=1", "x" * 300, "\ufeffmark", "&lt;b&gt;", "\\u003cb",
+]  # fmt: skip
+
+
+def hostile_names(n):
+    """So many different names, of a kind each that has broken pages before."""
+    return [f"{name} {k}" for k in range(n // len(HOSTILE) + 1) for name in HOSTILE][:n]
+
+
+def baskets(*, n_groups=60, names=tuple("abcdefgh"), seed=0):
+    random = np.random.default_rng(seed)
+    rows = []
+    for group in range(n_groups):
+        half = random.integers(2) * (len(names) // 2)
+        chosen = half + random.choice(len(names) // 2, size=3, replace=False)
+        rows += [(group, names[k]) for k in chosen]
+    return pd.DataFrame(rows, columns=["basket", "item"])
+
+
+@cache
+def items_model(*, attention="none", direction="bidirectional"):
+    order = {"order": "rows", "direction": "causal"} if direction == "causal" else {}
+    network = {"max_epochs": 1, "ensemble": 1, "embed_dim": 8} if attention != "none" else {}
+    model = EFA(
+        group="basket", item="item", attention=attention, progress=False, **order, **network
+    )
+    return model.fit(baskets())
+
+
+def rows_of_cars(n=80, seed=0):
+    random = np.random.default_rng(seed)
+    weight = random.normal(1200, 250, n)
+    frame = pd.DataFrame(
+        {
+            "weight": weight.round(1),
+            "mpg": (50 - weight / 50 + random.normal(0, 2, n)).round(2),
+            "origin": np.where(weight + random.normal(0, 150, n) > 1200, "usa", "japan"),
+            "doors": random.poisson(2, n) + 1,
+        }
+    )
+    return frame
+
+
+@cache
+def table_model():
+    return MaskedTable(progress=False, kinds={"doors": "count"}).fit(rows_of_cars())
+
+
+def posted(explorer, name, question, **headers):
+    """Status and answer of a question over HTTP."""
+    body = question if isinstance(question, bytes) else json.dumps(question).encode()
+    given = {"Content-Type": "application/json", **headers}
+    return fetched(f"{explorer.address}ask/{name}", data=body, headers=given)
+
+
+def fetched(address, **options):
+    """Status and body, as JSON where it is."""
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address, **options)) as response:
+            status, body, headers = response.status, response.read(), response.headers
+    except urllib.error.HTTPError as error:
+        status, body, headers = error.code, error.read(), error.headers
+    is_json = headers.get_content_type() == "application/json"
+    return status, json.loads(body) if is_json else body.decode()
