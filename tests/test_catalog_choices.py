@@ -1,5 +1,6 @@
 """Log-probabilities, gradients and ranks tile by tile, and of sampled items: of a dense softmax."""
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -86,9 +87,10 @@ close = partial(torch.testing.assert_close, rtol=1e-5, atol=1e-5)
 
 @pytest.fixture
 def tile(monkeypatch):
-    """Sets the size of tiles."""
+    """Sets the size of tiles, and the bytes of outputs that are kept."""
 
-    def set_tile(numbers, rows):
+    def set_tile(numbers, rows, kept=linear.KEPT_BYTES["cpu"]):
+        monkeypatch.setitem(linear.KEPT_BYTES, "cpu", kept)
         monkeypatch.setitem(linear.TILE, "cpu", numbers)
         monkeypatch.setitem(linear.TILE_ROWS, "cpu", rows)
 
@@ -108,8 +110,9 @@ def test_is_the_dense_softmax_however_it_is_tiled(support, causal, tile):
     expected = dense_log_probs(choice)[torch.arange(len(own)), own]
     sums = gradients(expected, choice)
     assert all(total.abs().max() > 0 for total in sums) and expected.std() > 0.1
-    for numbers, rows in [(2**20, 512), (2**20, 3), (1, 1), (7, 3), (30, 1), (30, 30), (64, 4)]:
-        tile(numbers, rows)
+    sizes = [(2**20, 512), (2**20, 3), (1, 1), (7, 3), (30, 1), (30, 30), (64, 4)]
+    for (numbers, rows), kept in itertools.product(sizes, (0, 2**20)):
+        tile(numbers, rows, kept)
         result = log_prob_of(choice, own)
         close(result, expected)
         close(gradients(result, choice), sums)
@@ -133,13 +136,13 @@ def test_few_outputs_are_computed_once_and_many_for_each_pass(tile, monkeypatch)
     )
     choice, own = make_choice()
     n_outputs = len(own) * choice.eta.n_items
-    for numbers, n_passes in ((n_outputs, 1), (n_outputs - 1, 2)):
-        tile(numbers, len(own))
+    for kept, n_passes in ((4 * n_outputs, 1), (4 * n_outputs - 1, 2)):
+        tile(7, len(own), kept)
         computed.clear()
         nats = log_prob_of(choice, own).sum()
         n_tiles = len(computed)
         nats.backward()
-        assert n_tiles > 0 and len(computed) == n_passes * n_tiles
+        assert n_tiles > 1 and len(computed) == n_passes * n_tiles
 
 
 @every_support

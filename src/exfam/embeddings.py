@@ -321,6 +321,11 @@ class ReadByRow(Protocol):
         """Take in gradients of these rows."""
 
 
+def is_by_row(table: Float[Tensor, "rows *row"]) -> bool:
+    """Whether the table is trained by row at present: then its numbers are read by `rows_of`."""
+    return getattr(table, "by_row", None) is not None
+
+
 def rows_of(
     table: Float[Tensor, "rows *row"], index: Int[Tensor, "*shape"]
 ) -> Float[Tensor, "*numbers"]:

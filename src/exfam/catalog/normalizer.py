@@ -1,8 +1,8 @@
 """Log-probabilities of chosen classes, exactly, without ever holding rows x classes.
 
 The normalizer is a sum over classes: tiles of some rows and some classes are computed, summed up
-and forgotten; the backward pass computes them again, unless all of them together are no more than a
-tile has. Sums run in float32 at least.
+and forgotten; the backward pass computes them again, unless all of them together take no more than
+`KEPT_BYTES` of memory. Sums run in float32 at least.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from exfam.catalog.linear import LinearEta, chunks_of, most_in_tile, tile_shape
+from exfam.catalog.linear import LinearEta, chunks_of, may_keep, tile_shape
 from exfam.catalog.listed import Listed, OnePerRow
 
 
@@ -87,8 +87,9 @@ def _log_prob_of_biases(choice: ItemChoice, item: Tensor) -> Tensor:
 def _apply(choice: ItemChoice, item: Tensor | None) -> Tensor:
     inputs = (*choice.eta[:3], choice.penalty)
     learns = any(tensor is not None and tensor.requires_grad for tensor in inputs)
-    n_outputs = len(choice.eta.state) * choice.eta.n_items
-    keeps = learns and torch.is_grad_enabled() and n_outputs <= most_in_tile(choice.eta.state)
+    state, n_outputs = choice.eta.state, len(choice.eta.state) * choice.eta.n_items
+    fits = may_keep(n_outputs, dtype=_precise(state.dtype), device=state.device)
+    keeps = learns and torch.is_grad_enabled() and fits
     out: Tensor = _LogProb.apply(*inputs, choice, item, keeps)
     return out
 

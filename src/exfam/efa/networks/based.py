@@ -16,6 +16,7 @@ from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.base.sets import Where
 from exfam.efa.networks.based_values import BasedValues
 from exfam.efa.networks.efa_network import EFANetwork
+from exfam.embeddings import is_by_row
 from exfam.groups import Batch
 
 # The share of the base that a correction is trained beside, and the weights of both where there are
@@ -156,8 +157,10 @@ class BasedItems(nn.Module):
         """The same as factors, with the base's outputs beside them."""
         correct: Any = self.correction
         eta = correct.linear(batch)
-        # In training the gate is 1, and a product with it would read the biases of all items.
-        bias = eta.bias if eta.bias is None or self.training else eta.bias * self.gate
+        bias = eta.bias
+        # In a fit the gate is 1, and a product would read those of all items.
+        if bias is not None and not is_by_row(bias):
+            bias = bias * self.gate
         where = present_elements(batch)
         return eta._replace(
             state=eta.state * self.gate, bias=bias, offset=self.offset(batch, where)
