@@ -37,3 +37,8 @@ def measured_by(page, profile, *flags, seconds=20):
 def brightness(color):
     """Of a color as the browser writes it, from 0 to 255."""
     return sum(map(int, re.findall(r"\d+", color)[:3])) / 3
+
+
+def settled(page):
+    """Waits until a page in a browser has the answers to all that it asked."""
+    page.wait_for_selector("main:not([aria-busy])")

@@ -8,7 +8,8 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from exfam import EFA, MaskedTable
+from exfam import EFA, FieldGaussian, MaskedTable
+from exfam.simulators import FieldSettings, simulate_field
 
 HOSTILE = [
     "<img src=x onerror=document.title='broken'>", "<script>document.title='broken'</script>",
@@ -78,3 +79,19 @@ def fetched(address, **options):
         status, body, headers = error.code, error.read(), error.headers
     is_json = headers.get_content_type() == "application/json"
     return status, json.loads(body) if is_json else body.decode()
+
+
+FIELD = {
+    "time": "time", "site": "site", "coordinates": ["latitude", "longitude"], "value": "value"
+}  # fmt: skip
+
+
+@cache
+def maps_of_stations():
+    settings = FieldSettings(season=0.0)
+    return simulate_field(8, 60, settings=settings, missing=0.1, seed=0).frame.to_pandas()
+
+
+@cache
+def field_model():
+    return FieldGaussian(**FIELD, lags=1).fit(maps_of_stations())

@@ -1,51 +1,25 @@
 """The page, used as a person would, says what the library says."""
 
 import json
+from urllib.parse import parse_qs, urlsplit
 
 import pandas as pd
 import pytest
 
 from exfam import EFA, explore
+from exfam.explorer.views.stations import StationsView
 from explorer.explored import (
     baskets,
+    field_model,
     hostile_names,
     items_model,
+    maps_of_stations,
     rows_of_cars,
     table_model,
 )
-from headless_browser import browser
+from headless_browser import settled
 
-sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    program = browser()
-    with sync_api.sync_playwright() as player:
-        opened = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield opened
-        opened.close()
-
-
-@pytest.fixture
-def opened(chromium):
-    """Opens a page, and fails the test where its console complains."""
-    complaints, pages = [], []
-
-    def open_page(address, *, width=1280, scheme="light"):
-        page = chromium.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.goto(address)
-        settled(page)
-        pages.append(page)
-        return page
-
-    yield open_page
-    for page in pages:
-        page.close()
-    assert complaints == []
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +31,12 @@ def items():
 @pytest.fixture(scope="module")
 def cars():
     with explore(table_model(), rows_of_cars(), open_browser=False) as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def stations():
+    with explore(field_model(), maps_of_stations(), open_browser=False) as page:
         yield page
 
 
@@ -82,10 +62,6 @@ def recommended(*items):
 
 def chips(page):
     return [text.removesuffix(" ×") for text in page.locator("#context button").all_inner_texts()]
-
-
-def settled(page):
-    page.wait_for_selector("main:not([aria-busy])")
 
 
 def wait_for_chips(page, *names):
@@ -210,6 +186,70 @@ def test_ranges_are_conditions(cars, opened):
     assert numbers_of(page, "mpg") == pytest.approx(wanted, rel=1e-6)
 
 
+def station(page, name):
+    return page.locator(f"[data-station='{name}']")
+
+
+def shown_mean(page):
+    return float(page.locator("[data-mean]").get_attribute("data-mean"))
+
+
+def wanted_mean(time, site, **changed):
+    answer = StationsView(field_model(), maps_of_stations()).map({"time": time, **changed})
+    return answer["stations"][site]["mean"]
+
+
+def test_a_station_is_chosen_hidden_and_given_another_value(stations, opened):
+    page = opened(stations.address + "#time=40")
+    station(page, 1).click()
+    settled(page)
+    assert shown_mean(page) == pytest.approx(wanted_mean(40, 1), abs=1e-6)
+    page.locator("#station").select_option("4")
+    settled(page)
+    page.get_by_role("button", name="Hide its value").click()
+    settled(page)
+    page.locator("#station").select_option("1")
+    settled(page)
+    hidden = wanted_mean(40, 1, changes={"4": None})
+    assert shown_mean(page) == pytest.approx(hidden, abs=1e-6)
+    assert "hidden" in station(page, 4).get_attribute("class")
+    page.locator("#time").fill("41")
+    settled(page)
+    later = wanted_mean(41, 1, changes={"4": None})
+    assert shown_mean(page) == pytest.approx(later, abs=1e-6)
+    assert page.locator(".lines line").count() > 0 and page.locator(".field").count() == 400
+
+
+def test_a_station_that_is_dragged_is_elsewhere_and_the_keyboard_can_place_one(stations, opened):
+    page = opened(stations.address + "#time=40&station=1")
+    settled(page)
+    before = shown_mean(page)
+    box = station(page, 6).bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 60, box["y"] + 30, steps=4)
+    page.mouse.up()
+    settled(page)
+    (added,) = json.loads(parse_qs(urlsplit(page.url).fragment)["added"][0])
+    page.locator("#station").select_option("1")
+    settled(page)
+    moved = wanted_mean(40, 1, changes={"6": None}, added=[added])
+    assert shown_mean(page) == pytest.approx(moved, abs=1e-6) and moved != before
+    page.locator("#station").select_option("-1")
+    settled(page)
+    page.locator("[data-key='at-0']").fill("37.5")
+    page.locator("[data-key='at-0']").press("Enter")
+    settled(page)
+    here = wanted_mean(40, -1, changes={"6": None}, added=[{**added, "at": [37.5, added["at"][1]]}])
+    assert shown_mean(page) == pytest.approx(here, abs=1e-4)
+    station(page, 2).focus()
+    page.keyboard.press("Enter")
+    settled(page)
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.dataset.station !== undefined")
+
+
 def test_two_hundred_hostile_names_are_text(opened):
     names = hostile_names(200)
     frame = pd.DataFrame({"basket": [k // 4 for k in range(400)], "item": names * 2})
@@ -229,12 +269,19 @@ def test_two_hundred_hostile_names_are_text(opened):
 
 @pytest.mark.parametrize("width", [400, 1600])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", ["items", "cars"])
+@pytest.mark.parametrize(
+    ("kind", "state"),
+    [
+        ("items", "#items=0,1&item=2"),
+        ("cars", "#index=3&column=mpg"),
+        ("stations", '#time=40&station=3&added=[{"at":[38,-100],"value":null}]'),
+    ],
+    ids=["items", "cars", "stations"],
+)
 def test_pages_fit_and_a_reader_of_screens_finds_nothing_serious(
-    kind, width, scheme, opened, request
+    kind, state, width, scheme, opened, request
 ):
     served = request.getfixturevalue(kind)
-    state = "#items=0,1&item=2" if kind == "items" else "#index=3&column=mpg"
     page = opened(served.address + state, width=width, scheme=scheme)
     settled(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

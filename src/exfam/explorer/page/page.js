@@ -3,8 +3,9 @@
 import { attempt, start } from "./ask.js";
 import * as items from "./items.js";
 import * as row from "./row.js";
+import * as stations from "./stations.js";
 
-const VIEWS = { items, row };
+const VIEWS = { items, row, stations };
 
 attempt(async () => {
   const given = await start();

@@ -31,7 +31,11 @@ class ExplorerView(Protocol):
 
 
 # What a model reads, by the registry -> the class of its view.
-VIEWS = {"groups": "items:ItemsView", "tables": "row:RowView"}
+VIEWS = {
+    "fields": "stations:StationsView",
+    "groups": "items:ItemsView",
+    "tables": "row:RowView",
+}
 
 
 def explorer_view(model: Any, data: Any = None) -> ExplorerView:
@@ -40,7 +44,7 @@ def explorer_view(model: Any, data: Any = None) -> ExplorerView:
     reads = REGISTRY[kind].reads if kind in REGISTRY else None
     if reads not in VIEWS:
         raise ExfamError(
-            f"`model` must be one of groups or tables to be explored, got {type(model).__name__}. "
+            f"`model` must be one of groups, tables or fields to be explored, got {type(model).__name__}. "
             "Use `write_report` for a page about it."
         )
     view: ExplorerView = pkgutil.resolve_name(f"exfam.explorer.views.{VIEWS[reads]}")(model, data)

@@ -13,6 +13,7 @@ from exfam.fields.base.courses import Clock, Courses, plane_terms
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.levels import n_models
 from exfam.fields.base.limits import Evidence, observation_below
+from exfam.fields.base.kept_normal import KeptNormal
 from exfam.fields.base.new_sites import NewNormal, Surfaces
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
@@ -101,6 +102,7 @@ class NormalPart(nn.Module):
         # Those of sites that do not change; effects of those that do, at new sites last.
         self.covariates = nn.Buffer(zeros(n, n_fixed), persistent=n_fixed > 0)
         self.effects = nn.Buffer(zeros(n + 1, n_varying), persistent=n_varying > 0)
+        self._kept = KeptNormal()
 
     def take(self, courses: Courses, surfaces: Surfaces, frame: Frame) -> None:
         """Fill in what a base has learned."""
@@ -193,7 +195,12 @@ class NormalPart(nn.Module):
             return NewNormal(none, none, none)
         value = torch.stack([self.course[:, 0], self.course[:, 1].log()], -1)
         here = self.covariates if self.fixed else None
-        return Surfaces(self.points, value, self.weights, self.n_flat, here).at(points, more)
+        surfaces = Surfaces(self.points, value, self.weights, self.n_flat, here)
+        return self._kept.of(
+            torch.cat([points, more], -1),
+            self.course,
+            lambda some: surfaces.at(points[some], more[some]),
+        )
 
 
 def anomaly_rows(
