@@ -44,8 +44,8 @@ def explorer_view(model: Any, data: Any = None) -> ExplorerView:
     reads = REGISTRY[kind].reads if kind in REGISTRY else None
     if reads not in VIEWS:
         raise ExfamError(
-            f"`model` must be one of groups, tables or fields to be explored, got {type(model).__name__}. "
-            "Use `write_report` for a page about it."
+            "`model` must be one of groups, tables or fields to be explored, got "
+            f"{type(model).__name__}. Use `write_report` for a page about it."
         )
     view: ExplorerView = pkgutil.resolve_name(f"exfam.explorer.views.{VIEWS[reads]}")(model, data)
     return view
