@@ -211,15 +211,15 @@ class StationsView:
                 raise ExfamError("`added` must be empty for a model with covariates of sites.")
             one = with_places(one, places)
         assert one.item is not None
-        own, value = one.elements(), self._values(one)
+        own, item, value = one.elements(), one.item, self._values(one)
         if len(places):
             value[own[-len(places) :]] = values
         for row in own:
-            value[row] = changes.get(int(one.item[row]), value[row])
+            value[row] = changes.get(int(item[row]), value[row])
         there = ~np.isnan(value)
         one = one.with_(values={self.column: np.where(there, value, 0.0)}, observed=there)
         place = one.attributes["coordinates"][own].astype(np.float64)
-        return _Edited(one, one.item[own].astype(np.int64), place, value[own])
+        return _Edited(one, item[own].astype(np.int64), place, value[own])
 
     def _added(self, given: Any) -> tuple[Float64[np.ndarray, "added space"], list[float]]:
         space = len(self.low)

@@ -46,5 +46,5 @@ class KeptNormal:
             kept.update(
                 (keys[k], (one[0], one[1], one[2])) for k, one in zip(missing, new, strict=True)
             )
-        numbers = torch.tensor([kept[key] for key in keys], dtype=rows.dtype)
+        numbers = torch.tensor([kept[key] for key in keys], dtype=rows.dtype).reshape(-1, 3)
         return NewNormal(*numbers.unbind(-1))
