@@ -67,6 +67,11 @@ class Dropout(RandomPart):
         return f"p={self.p}"
 
 
+def unrounded(eta: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """In float32 at least: products may be rounded, log-probabilities of them are not."""
+    return eta.to(torch.promote_types(eta.dtype, torch.float32))
+
+
 @contextmanager
 def lend_generator(generator: torch.Generator, module: nn.Module) -> Iterator[None]:
     """Within it, all parts of `module` draw from `generator`, which is on the module's device."""

@@ -2,7 +2,8 @@
 
 The normalizer is a sum over classes: tiles of some rows and some classes are computed, summed up
 and forgotten; the backward pass computes them again, unless all of them together take no more than
-`KEPT_BYTES` of memory. Sums run in float32 at least.
+`KEPT_BYTES` of memory. Sums run in float32 at least. Under torch's autocast the factors of products
+are rounded, and the products; softmaxes and sums over rows and classes are not.
 """
 
 from collections.abc import Iterator
@@ -16,6 +17,9 @@ from torch.autograd.function import once_differentiable
 
 from exfam.catalog.linear import LinearEta, chunks_of, may_keep, tile_shape
 from exfam.catalog.listed import Listed, OnePerRow
+
+# Outputs from which on a processor rounds factors where it may.
+LEAST_ROUNDED = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,14 +94,28 @@ def _apply(choice: ItemChoice, item: Tensor | None) -> Tensor:
     state, n_outputs = choice.eta.state, len(choice.eta.state) * choice.eta.n_items
     fits = may_keep(n_outputs, dtype=_precise(state.dtype), device=state.device)
     keeps = learns and torch.is_grad_enabled() and fits
-    out: Tensor = _LogProb.apply(*inputs, choice, item, keeps)
+    factors = _rounding(state.device, n_outputs)
+    out: Tensor = _LogProb.apply(*inputs, choice, item, keeps, factors)
     return out
+
+
+def _rounding(device: torch.device, n_outputs: int) -> torch.dtype | None:
+    """What factors are rounded to by torch's autocast; None for not at all.
+
+    A processor needs longer to prepare few rounded products than they save.
+    """
+    is_small = device.type == "cpu" and n_outputs < LEAST_ROUNDED
+    if is_small or not torch.is_autocast_enabled(device.type):
+        return None
+    dtype: torch.dtype = torch.get_autocast_dtype(device.type)
+    return dtype
 
 
 class _LogProb(torch.autograd.Function):
     """Minus the log-normalizer, plus the output of the item if there is one.
 
-    `keeps`: whether outputs are kept for the backward pass.
+    `keeps`: whether outputs are kept for the backward pass. `factors`: what those of products are
+    rounded to, None for not at all.
     """
 
     @staticmethod
@@ -110,11 +128,12 @@ class _LogProb(torch.autograd.Function):
         choice: ItemChoice,
         item: Tensor | None,
         keeps: bool,
+        factors: torch.dtype | None,
     ) -> Tensor:
         own = None if item is None else OnePerRow(item)
         total = torch.full((len(state),), -torch.inf, dtype=torch.float64, device=state.device)
         chosen, kept = torch.zeros_like(total), []
-        for tile in tiles(choice, reuse=not keeps):
+        for tile in tiles(choice, reuse=not keeps, factors=factors):
             if own is not None:
                 row, column = own.within(tile.rows, tile.classes)
                 chosen[tile.rows][row] = tile.eta[row, column].double()
@@ -123,17 +142,17 @@ class _LogProb(torch.autograd.Function):
             if keeps:
                 kept.append((tile, nats, tile.eta))
         ctx.save_for_backward(state, vectors, bias, penalty, total)
-        ctx.choice, ctx.own, ctx.kept = choice, own, kept
+        ctx.choice, ctx.own, ctx.kept, ctx.factors = choice, own, kept, factors
         return (chosen - total).to(state.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         state, vectors, bias, penalty, total = ctx.saved_tensors
-        sums = _Gradients(state, vectors, bias, penalty)
+        sums = _Gradients(state, vectors, bias, penalty, factors=ctx.factors)
         gradient = gradient.to(sums.state.dtype)
         # What is kept is used up, so that another backward pass computes it again.
-        kept, ctx.kept = ctx.kept or _softmaxes(ctx.choice), None
+        kept, ctx.kept = ctx.kept or _softmaxes(ctx.choice, ctx.factors), None
         for tile, nats, softmax in kept:
             # From shares of the tile to shares of all classes.
             of_all = (nats - total[tile.rows]).exp().to(gradient.dtype)
@@ -152,31 +171,43 @@ class _LogProb(torch.autograd.Function):
             None if total is None or not needed else total.to(like.dtype)
             for total, like, needed in given
         )
-        return (*gradients, None, None, None)
+        return (*gradients, None, None, None, None)
 
 
-def _softmaxes(choice: ItemChoice) -> Iterator[tuple[_Tile, Tensor, Tensor]]:
+def _softmaxes(
+    choice: ItemChoice, factors: torch.dtype | None
+) -> Iterator[tuple[_Tile, Tensor, Tensor]]:
     """Tiles with their log-normalizers and, in place of their outputs, their softmaxes."""
-    return ((tile, *tile_log_normalizer(tile.eta)) for tile in tiles(choice))
+    return ((tile, *tile_log_normalizer(tile.eta)) for tile in tiles(choice, factors=factors))
 
 
 class _Gradients:
     """Sums over tiles, in the precision of the tiles."""
 
     def __init__(
-        self, state: Tensor, vectors: Tensor, bias: Tensor | None, penalty: Tensor | None
+        self,
+        state: Tensor,
+        vectors: Tensor,
+        bias: Tensor | None,
+        penalty: Tensor | None,
+        *,
+        factors: torch.dtype | None,
     ) -> None:
         dtype = _precise(state.dtype)
-        self.rows, self.state = state.to(dtype), torch.zeros_like(state, dtype=dtype)
+        self.rows, self.state = state.to(factors or dtype), torch.zeros_like(state, dtype=dtype)
         self.vectors = torch.zeros_like(vectors, dtype=dtype)
         self.bias = None if bias is None else torch.zeros_like(bias, dtype=dtype)
         self.penalty = None if penalty is None else torch.zeros_like(penalty, dtype=dtype)
 
     def add(self, tile: _Tile) -> None:
         """Take in a tile whose outputs have been replaced by their gradients."""
-        self.state[tile.rows].addmm_(tile.eta, tile.vectors)
+        eta = tile.eta.to(tile.vectors.dtype)
+        if eta is tile.eta:
+            self.state[tile.rows].addmm_(eta, tile.vectors)
+        else:
+            self.state[tile.rows].add_(eta @ tile.vectors)
         # As (dim, classes) the product is faster than as (classes, dim).
-        self.vectors[tile.classes].add_((self.rows[tile.rows].T @ tile.eta).T)
+        self.vectors[tile.classes].add_((self.rows[tile.rows].T @ eta).T)
         if self.bias is not None:
             self.bias[tile.classes].add_(tile.eta.sum(0))
         if self.penalty is not None and tile.penalized is not None:
@@ -195,32 +226,44 @@ def tile_log_normalizer(eta: Float[Tensor, "rows classes"]) -> tuple[Tensor, Ten
     return most.double() - softmax.amax(1).double().log(), softmax
 
 
-def tiles(choice: ItemChoice, *, reuse: bool = True) -> Iterator[_Tile]:
+def tiles(
+    choice: ItemChoice, *, reuse: bool = True, factors: torch.dtype | None = None
+) -> Iterator[_Tile]:
     """All outputs, some classes and then some rows at a time, support applied.
 
     Excluded outputs are the lowest finite number: minus infinity in all of a row would be NaN.
-    `reuse`: whether the memory of a tile is that of the next one.
+    `reuse`: whether the memory of a tile is that of the next one. `factors`: what those of products
+    are rounded to, None for not at all.
     """
     eta = choice.eta
     dtype, device = _precise(eta.state.dtype), eta.state.device
     n_rows, n_classes = tile_shape(len(eta.state), eta.n_items, device=device)
-    state = eta.state.detach().to(dtype)
+    state = eta.state.detach().to(factors or dtype)
     buffer = torch.empty(n_rows * n_classes if reuse else 0, dtype=dtype, device=device)
     for classes in chunks_of(eta.n_items, n_classes):
-        vectors = eta.vectors[classes].detach().to(dtype)
+        vectors = eta.vectors[classes].detach().to(factors or dtype)
         bias = None if eta.bias is None else eta.bias[classes].detach().to(dtype)
         for rows in chunks_of(len(state), n_rows):
             size = (rows.stop - rows.start) * len(vectors)
             flat = buffer[:size] if reuse else buffer.new_empty(size)
             tile = flat.view(-1, len(vectors))
-            if bias is None:
-                torch.mm(state[rows], vectors.T, out=tile)
-            else:
-                torch.addmm(bias, state[rows], vectors.T, out=tile)
+            _multiply(state[rows], vectors, bias, into=tile)
             if eta.offset is not None:
                 tile += eta.offset.tile(rows, classes).to(dtype)
             penalized = _apply_support(choice, flat, rows, classes)
             yield _Tile(rows, classes, tile, vectors, penalized)
+
+
+def _multiply(state: Tensor, vectors: Tensor, bias: Tensor | None, *, into: Tensor) -> None:
+    """Products plus biases, which are never rounded."""
+    if state.dtype != into.dtype:
+        into.copy_(state @ vectors.T)
+        if bias is not None:
+            into += bias
+    elif bias is None:
+        torch.mm(state, vectors.T, out=into)
+    else:
+        torch.addmm(bias, state, vectors.T, out=into)
 
 
 def _apply_support(

@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 from exfam.checks import ExfamError
 from exfam.estimator.base import Declared, parameter
 from exfam.estimator.file_parameters import DatedFiles
+from exfam.estimator.precision import RoundedProducts
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -121,7 +122,7 @@ class PartsModel(Declared, section="Model"):
     )
 
 
-class GroupTraining(Declared, section="Training"):
+class GroupTraining(RoundedProducts, section="Training"):
     """Training by AdamW."""
 
     learning_rate: float = parameter(Positive(), "largest step size of AdamW", default=0.005)

@@ -16,6 +16,7 @@ from exfam.likelihoods.two_part import Likelihood, TwoPartModel
 from exfam.training.batching import Weighted
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
+from exfam.training.precision import rounded
 from exfam.training.steps import fit
 
 # Parameters that a fit may change between two runs of the same checkpoint.
@@ -94,7 +95,7 @@ def train_members(
             break
         history = fit(
             model,
-            objective=Likelihood(model.direction),
+            objective=rounded(Likelihood(model.direction), estimator.precision),
             train=Weighted(plan.train, plan.weight),
             validation=held_out,
             settings=replace(settings, seed=seed),

@@ -5,6 +5,7 @@ from typing import Any
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Declared, parameter
 from exfam.estimator.file_parameters import DatedFiles
+from exfam.estimator.precision import RoundedProducts
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -205,7 +206,7 @@ class LatentFactorParameters(Declared, section="Model"):
     )
 
 
-class FieldTraining(Declared, section="Training"):
+class FieldTraining(RoundedProducts, section="Training"):
     """Training by AdamW."""
 
     validation_fraction: float = parameter(

@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int64, Shaped
 
 from exfam.checks import DataError, ExfamError, check_whole, shown
 from exfam.estimator.base import parameter
+from exfam.estimator.precision import RoundedProducts
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Fraction, OrNone, Positive, Whole, python_number
 from exfam.language.network_estimator import CheckpointLike, LanguageEstimator
@@ -22,10 +23,10 @@ from exfam.language.networks.lstm_network import (
     draw_tokens,
     token_log_probs,
 )
-from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.tokens import Lexicon, encode_known, encode_text, learn
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.precision import PRECISIONS
 
 # Tokens of all texts that are drawn together, which take 8 bytes each.
 _MOST_DRAWN = 10**8
@@ -36,7 +37,7 @@ _VALIDATION_COLUMNS, _VALIDATION_LENGTH = 10, 1000
 _IRRELEVANT = ("progress", "validation_fraction")
 
 
-class LSTMLanguageModel(LanguageEstimator):
+class LSTMLanguageModel(RoundedProducts, LanguageEstimator):
     """p(token | all tokens before it) by an LSTM, trained as PyTorch's example trains it.
 
     A text is a file (plain, .gz, .bz2) or several, lines (texts or lists of words), or a flat array
@@ -80,8 +81,7 @@ class LSTMLanguageModel(LanguageEstimator):
     )
     seed: int = parameter(text="of initial weights and dropout", default=0)
     precision: str = parameter(
-        Choice(tuple(PRECISIONS)),
-        '"float32", or "bfloat16" for products with output vectors in training, whose factors'
+        text='"float32", or "bfloat16" for products with output vectors in training, whose factors'
         " are then rounded to 8 bits: steps take about two thirds of the time on processors "
         "that multiply such numbers (`multiplies_bfloat16`), many times it on others. Scores "
         "are in float32",

@@ -18,7 +18,6 @@ from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
 from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
-from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import (
     MaskedTokens,
     TokenPieces,
@@ -40,6 +39,7 @@ from exfam.reading.text.subwords import (
     learn_subwords,
 )
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.precision import PRECISIONS
 
 # Parameters that do not make a fit another one.
 _IRRELEVANT = ("progress", "validation_fraction", "long_sentences")

@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import nn
 
-from exfam.estimator.base import Declared, Estimator, attribute, parameter
+from exfam.estimator.base import Estimator, attribute, parameter
 from exfam.estimator.plain import identified
+from exfam.estimator.precision import RoundedProducts
 from exfam.estimator.rules import ANY_NUMBER, SEED, Choice, Flag, Fraction, OrNone, Positive, Text
-from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.text_encoders import LONG_SENTENCES
 from exfam.training.batching import Source
 from exfam.training.checkpoints import Checkpoint
@@ -78,14 +78,9 @@ class LanguageEstimator(Estimator, BaseEstimator, ABC, section="Training"):
         self.vocabulary_ = vocabulary
 
 
-class AdamTraining(Declared, section="Training"):
+class AdamTraining(RoundedProducts, section="Training"):
     """Training by AdamW."""
 
-    precision: str = parameter(
-        Choice(tuple(PRECISIONS)),
-        '"float32", or "bfloat16" for products in training',
-        default="float32",
-    )
     weight_decay: float = parameter(Positive(zero=True), "of matrices", default=0.01)
     warmup: float = parameter(Fraction(), "share of the steps in which the rate rises", default=0.1)
     clip: float | None = parameter(

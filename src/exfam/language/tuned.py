@@ -19,7 +19,6 @@ from exfam.estimator.rules import Choice
 from exfam.language.masked import MaskedLanguageModel
 from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
 from exfam.language.networks.sentence_networks import SentenceHead, SentenceNats
-from exfam.language.networks.summed_nats import PRECISIONS
 from exfam.language.networks.token_pieces import TokenPieces
 from exfam.language.sentences import (
     LabelPredictions,
@@ -33,6 +32,7 @@ from exfam.language.text_encoders import SENTENCE_POOLINGS, TextEncoder
 from exfam.layers import linear
 from exfam.reading.text.subwords import SPECIAL, Subwords
 from exfam.training.optimizer import TrainingSettings
+from exfam.training.precision import PRECISIONS
 
 
 class _Tuned(LanguageEstimator, AdamTraining):

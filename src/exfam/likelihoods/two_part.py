@@ -19,6 +19,7 @@ from exfam.catalog.sampled import ItemSampler, sampled_log_prob
 from exfam.checks import ExfamError, check_choice
 from exfam.families import Family
 from exfam.groups import Batch
+from exfam.layers import unrounded
 
 DIRECTIONS = ("causal", "bidirectional")
 
@@ -322,7 +323,9 @@ class TwoPartModel(nn.Module):
         """What the elements at `where` (in order) may choose of the items, as factors."""
         part: Any = self.item_part  # nn.Module's attributes have no better type
         support: Any = self.support
-        return support.choice(part.linear(batch).at(where), batch, self.direction, where)
+        eta = part.linear(batch).at(where)
+        eta = eta._replace(state=unrounded(eta.state))
+        return support.choice(eta, batch, self.direction, where)
 
     def item_log_probs(self, batch: Batch) -> Float[Tensor, "batch length items"]:
         """Log-probability of every item at every element, normalized, support applied.
@@ -383,7 +386,7 @@ class TwoPartModel(nn.Module):
 
 def _eta(part: nn.Module, batch: Batch) -> Float[Tensor, "batch length eta"]:
     compute: Any = part.eta  # nn.Module's attributes have no better type
-    return compute(batch)
+    return unrounded(compute(batch))
 
 
 def _check_direction(name: str, part: nn.Module | None, direction: str) -> None:

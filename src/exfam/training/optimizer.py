@@ -46,12 +46,6 @@ def choose_device(name: Any) -> torch.device:
         ) from error
 
 
-def multiplies_bfloat16() -> bool:
-    """Whether this machine's processor has instructions for products of bfloat16."""
-    capabilities = torch.cpu.get_capabilities()
-    return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16", "sve_bf16"))
-
-
 @dataclass(frozen=True)
 class TrainingSettings:
     """How to train. The same settings, data, weights and machine give the same bits.

@@ -26,6 +26,7 @@ from exfam.training.optimizer import (
     clip_gradients,
     make_optimizer,
 )
+from exfam.training.precision import slow_products
 from exfam.training.progress import EpochProgress
 from exfam.training.protocol import Run, Sums
 from exfam.training.ranks import ONE_PROCESS, Ranks, check_agreement, join_ranks
@@ -106,11 +107,14 @@ def fit(
         facts |= {name: digest([part.lengths]) for name, part in parts.items()}
         facts["initial weights"] = digest(engine.weights().values())
         check_agreement(ranks, facts)
+    shown = EpochProgress(shown=progress and ranks.rank == 0, max_epochs=settings.max_epochs)
+    if slow := slow_products(objective, device):
+        shown.say(slow)
     run = Run(
         engine,
         max_epochs=settings.max_epochs,
         patience=settings.patience,
-        progress=EpochProgress(shown=progress and ranks.rank == 0, max_epochs=settings.max_epochs),
+        progress=shown,
         checkpoints=_checkpoint_folder(checkpoint, engine, parts, ranks),
         ranks=ranks,
     )

@@ -18,6 +18,7 @@ from exfam.efa.networks.based_values import BasedValues
 from exfam.efa.networks.efa_network import EFANetwork
 from exfam.embeddings import is_by_row
 from exfam.groups import Batch
+from exfam.training.precision import exactly
 
 # The share of the base that a correction is trained beside, and the weights of both where there are
 # no validation groups to choose them by.
@@ -69,7 +70,7 @@ class BaseOffset:
         return self._outputs(self.where, self.codes)
 
     def _outputs(self, where: Where, codes: Tensor) -> Float[Tensor, "rows classes"]:
-        with torch.no_grad():
+        with torch.no_grad(), exactly(self.scale.device):
             outputs: Tensor = self.base.outputs(self.batch, where, codes)
             return outputs.mul_(self.scale)
 

@@ -15,6 +15,7 @@ from exfam.efa.values.values_base import ValuesBase, restored_base
 from exfam.families import Family, Scaled
 from exfam.groups import Batch
 from exfam.layers import Dropout, linear
+from exfam.training.precision import exactly
 
 # The weight of a correction where there are no validation groups to choose it by.
 USUAL_GATE = 0.5
@@ -209,7 +210,7 @@ class BasedValues(nn.Module):
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """Parameters at all elements, each given its context, side by side."""
         columns: Any = list(self.columns)
-        with torch.no_grad():
+        with torch.no_grad(), exactly(self.gate.device):
             found = [column.outputs(batch) for column in columns]
         if self.correction is None or not self.gate:
             return torch.cat([eta for eta, _ in found], -1)

@@ -15,6 +15,7 @@ from exfam.encodings import Encoding, share_positions
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import Dropout
+from exfam.training.precision import if_wide
 
 
 class EFANetwork(nn.Module):
@@ -68,8 +69,9 @@ class EFANetwork(nn.Module):
 
     def states(self, batch: Batch) -> Float[Tensor, "batch length embed"]:
         """Hidden states of the targets; those of other elements may mean nothing."""
-        tokens, wanted = self.tokens(batch), batch.target
-        return self.conditional.states(self.layers, tokens, self.visibility, wanted)
+        with if_wide(self.embedding.dim, batch.present.device):
+            tokens, wanted = self.tokens(batch), batch.target
+            return self.conditional.states(self.layers, tokens, self.visibility, wanted)
 
     def eta(self, batch: Batch) -> Float[Tensor, "batch length eta"]:
         """The head's outputs for all targets, each given its context."""

@@ -19,7 +19,7 @@ from exfam.fields.networks.climate import Climate, Normal
 from exfam.fields.networks.links import anomaly, placed
 from exfam.fields.networks.parts import Hiding, Keys, Neighborhood, ReadOut, own_elements
 from exfam.groups import Batch
-from exfam.layers import Dropout, drawing_again
+from exfam.layers import Dropout, drawing_again, unrounded
 
 Vectors = Float[Tensor, "batch length embed"]
 Outputs = Float[Tensor, "batch own params"]
@@ -116,7 +116,7 @@ class FieldNetwork(nn.Module):
     def _eta(self, batch: Batch, *, in_parts: bool) -> Float[Tensor, "batch length params"]:
         normal = self.climate(batch)
         seen = self._see(batch, normal)
-        outputs = self._by_parts(seen, in_parts=in_parts)
+        outputs = unrounded(self._by_parts(seen, in_parts=in_parts))
         own = seen.keys.own
         of_own = Normal(*(part.take_along_dim(own.column, 1) for part in normal))
         eta = placed(outputs, of_own, self.family)

@@ -225,7 +225,7 @@ class CarriedNats:
     """
 
     def __init__(self, factors: torch.dtype | None = None) -> None:
-        self._factors = factors
+        self.precision = factors
         self._state: LSTMState | None = None
 
     def __call__(self, model: nn.Module, rows: Streams) -> tuple[Tensor, Tensor]:
@@ -237,7 +237,7 @@ class CarriedNats:
         present = rows.targets >= 0
         if model.training:
             states, after = model(rows.inputs, state)
-            nats = summed_nats(model.linear(states), rows.targets.flatten(), factors=self._factors)
+            nats = summed_nats(model.linear(states), rows.targets.flatten(), factors=self.precision)
         else:
             log_prob, after = model.log_prob(rows.inputs, rows.targets.clamp_min(0), state)
             nats = -log_prob[present].double().sum()

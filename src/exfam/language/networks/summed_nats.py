@@ -14,8 +14,6 @@ from torch.autograd.function import once_differentiable
 from exfam.catalog.linear import LinearEta, chunks_of
 from exfam.catalog.normalizer import tile_log_normalizer
 
-# Precision -> what the factors of the outputs' products are rounded to.
-PRECISIONS: dict[str, torch.dtype | None] = {"float32": None, "bfloat16": torch.bfloat16}
 # Outputs computed at a time, and the fewest rows: products of fewer are slow.
 _OUTPUTS, _ROWS = 2**23, 64
 

@@ -21,6 +21,7 @@ from exfam.tables.networks.masked_table_model import MaskedCells, MaskedTableMod
 from exfam.tables.networks.table_network import TableSettings
 from exfam.training.history import History
 from exfam.training.optimizer import TrainingSettings, choose_device
+from exfam.training.precision import rounded
 from exfam.training.steps import fit
 
 # Parameters that do not make a fit another one.
@@ -72,7 +73,7 @@ def train_model(
     orders = np.random.default_rng(int(estimator.seed)) if own_orders else None
     history = fit(
         model,
-        objective=objective_of(estimator, plan, recipes),
+        objective=rounded(objective_of(estimator, plan, recipes), estimator.precision),
         train=model.rows(plan.cells, weight, generator=orders),
         validation=None if plan.validation is None else model.rows(plan.validation),
         settings=schedule(estimator, len(plan.cells), length=recipes[0].length),

@@ -5,6 +5,7 @@ from typing import Any
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import Declared, parameter
 from exfam.estimator.file_parameters import FileDialect
+from exfam.estimator.precision import RoundedProducts
 from exfam.estimator.rules import (
     ANY_NUMBER,
     SEED,
@@ -148,7 +149,9 @@ class TableModelParameters(Declared, section='Model: the attention network, with
     )
 
 
-class TableTraining(Declared, section='Training: of the attention network, with base="none"'):
+class TableTraining(
+    RoundedProducts, section='Training: of the attention network, with base="none"'
+):
     """Training by AdamW."""
 
     learning_rate: float | str = parameter(

@@ -13,12 +13,13 @@ from torch import Tensor
 from exfam.checks import ExfamError, check_whole
 from exfam.experts import LinearAttention
 from exfam.families import Family
-from exfam.layers import RandomPart
+from exfam.layers import RandomPart, unrounded
 from exfam.tables.data import Cells, TableSchema
 from exfam.tables.networks.batch import ABSENT, MASKED, CellBatch, RowWeights, TableRows
 from exfam.tables.networks.linear import LinearTableNetwork
 from exfam.tables.networks.standardized import FamilyBank, StandardizedFamily
 from exfam.tables.networks.table_network import AttentionWeights, Outputs, TableNetwork
+from exfam.training.precision import if_wide
 
 _NUMBERS_AT_ONCE = 4_000_000
 
@@ -67,8 +68,9 @@ class MaskedTableModel(RandomPart):
         self, batch: CellBatch, shown: CellBatch, targets: Sequence[int]
     ) -> Float[Tensor, "members batch targets"]:
         """Nats of each target's value, given the cells of `shown`; 0 where it is absent."""
-        eta, columns = self(shown, targets), list(targets)
-        nats = self.bank.log_prob(eta, batch.value[..., columns], targets)
+        with if_wide(self.network.settings.embed_dim, shown.code.device):
+            eta, columns = self(shown, targets), list(targets)
+        nats = self.bank.log_prob(unrounded(eta), batch.value[..., columns], targets)
         return torch.where(batch.present[..., columns], nats, 0.0)
 
     def log_prob_by_scale(

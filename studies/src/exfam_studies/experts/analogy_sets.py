@@ -16,7 +16,7 @@ from exfam.language import MaskedLanguageModel
 from exfam.language.pretrained import PretrainedEncoder
 from exfam.reading.public_sets.word_questions import WordQuestions
 from exfam.reading.text import PreparedText
-from exfam.training.optimizer import multiplies_bfloat16
+from exfam.training.precision import multiplies_bfloat16
 from exfam.vectors import WordVectors
 from exfam.vectors.evaluation import known_rows
 from exfam.vectors.neighbors import nearest_rows

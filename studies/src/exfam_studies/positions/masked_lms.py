@@ -15,7 +15,7 @@ from typing import Any
 
 from exfam.language import MaskedLanguageModel, SentenceClassifier
 from exfam.language.tokens import located_lines
-from exfam.training.optimizer import multiplies_bfloat16
+from exfam.training.precision import multiplies_bfloat16
 from exfam_studies.common.harness import Options
 from exfam_studies.common.provenance import changed_parameters
 from exfam_studies.common.rows import Row

@@ -21,7 +21,7 @@ from exfam.checks import ExfamError
 from exfam.embeddings import Reflected
 from exfam.language import LSTMLanguageModel
 from exfam.language.networks.lstm_network import LSTMNetwork, token_log_probs
-from exfam.training.optimizer import multiplies_bfloat16
+from exfam.training.precision import multiplies_bfloat16
 from exfam_studies.common.fits import Job, gather
 from exfam_studies.common.harness import Options
 from exfam_studies.common.kept import VALIDATION, Key, Measured, Store, kept_seeds, metric_row
