@@ -6,7 +6,6 @@ from typing import Any, cast
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.base import TransformerMixin
 
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError, UnknownItemError
@@ -40,6 +39,7 @@ from exfam.estimator.rules import (
     Positive,
     Whole,
 )
+from exfam.estimator.scikit import Transformer
 from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.optimizer import TrainingSettings
@@ -47,7 +47,7 @@ from exfam.training.progress import EpochProgress
 from exfam.training.ranks import is_main_rank
 
 
-class EFA(AttributeColumns, PartsModel, GroupTraining, TransformerMixin, ExplainingEstimator):
+class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, ExplainingEstimator):
     """Exponential family attention: items and values of groups, each given its context.
 
     {parameters}

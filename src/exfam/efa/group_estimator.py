@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.base import BaseEstimator
 
 from exfam.checks import ExfamError, check_choice, check_whole
 from exfam.columns.label_index import IndexedVocabulary
@@ -43,7 +42,7 @@ from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 
 
-class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEstimator, ABC):
+class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, ABC):
     """Estimators of p(observation | context) over groups, with scikit-learn's conventions.
 
     Data are `Groups`, any frame (pandas, polars, pyarrow, dict of columns) or file that
@@ -52,6 +51,7 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, BaseEs
     Outputs have one entry a row of the frame or file, or one an own element of the groups.
     """
 
+    parts: str
     members_: list[TwoPartModel] = attribute()
     schema_: Schema = attribute()
     vocabulary_: dict[str, np.ndarray] = attribute()

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.base import TransformerMixin
 
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
@@ -31,13 +30,14 @@ from exfam.efa.plan import FitPlan, train
 from exfam.efa.value_fits import factors_of_groups, fit_alone, has_value_base
 from exfam.estimator.base import parameter, settings_from
 from exfam.estimator.rules import Choice, Flag, OrNone, Whole
+from exfam.estimator.scikit import Transformer
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 # Of values with a base: 32 factors took four times as long to fit ratings, and gained nothing.
 _RANK = 16
 
 
-class LatentFactor(PartsModel, GroupTraining, TransformerMixin, GroupEstimator):
+class LatentFactor(PartsModel, GroupTraining, Transformer, GroupEstimator):
     """Latent factor models of items and of values.
 
     Items: eta_i = rho . pooled context vectors, which is exponential family attention with equal

@@ -25,6 +25,7 @@ import numpy as np
 
 from exfam.checks import ExfamError
 from exfam.estimator.rules import Rule, python_number
+from exfam.estimator.scikit import Routed
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -228,7 +229,7 @@ def _with_parameters(docstring: str, declared: Mapping[str, Parameter]) -> str:
     return inspect.cleandoc(docstring).replace(_MARK, text)
 
 
-class Estimator(Declared):
+class Estimator(Declared, Routed):
     """Parameters, a fit, and a folder that holds both.
 
     A class of a slice says what it is fitted to, and implements `fit`. To be saved, it has a `kind`

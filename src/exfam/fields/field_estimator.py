@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float
-from sklearn.base import BaseEstimator
 from torch import nn
 
 from exfam.checks import ExfamError, check_seed, check_whole
@@ -48,7 +47,7 @@ from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.prediction import Prediction
 
 
-class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, BaseEstimator, ABC):
+class FieldEstimator(FieldColumnNames, Year, FieldSplit, Estimator, ABC):
     """Estimators of p(value at a site and time | values elsewhere, and before).
 
     Data are a frame or file with one row per time and site, or groups made with `read_field`.

@@ -7,15 +7,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
-from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
-from exfam.estimator.base import parameter, settings_from
+from exfam.estimator.base import check_fitted, parameter, settings_from
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import Choice, Flag, Fraction, Whole
+from exfam.estimator.scikit import Transformer
 from exfam.language.network_estimator import AdamTraining, CheckpointLike, LanguageEstimator
 from exfam.language.networks.masked_lm import MaskedLM, MaskedLMSizes
 from exfam.language.networks.token_pieces import (
@@ -50,7 +49,7 @@ _UNKNOWN_CODE = SPECIAL.index(UNKNOWN)
 _Pieces = list[np.ndarray]
 
 
-class MaskedLanguageModel(TransformerMixin, LanguageEstimator, AdamTraining):
+class MaskedLanguageModel(Transformer, LanguageEstimator, AdamTraining):
     """p(token | all other tokens of its piece of text), by attention among them.
 
     A text is a file (plain, .gz, .bz2) or several, or lines (texts or lists of words). Its words
@@ -170,7 +169,7 @@ class MaskedLanguageModel(TransformerMixin, LanguageEstimator, AdamTraining):
     @property
     def subwords_(self) -> Subwords:
         """The vocabulary of pieces, and how words are cut into them."""
-        check_is_fitted(self, "vocabulary_")
+        check_fitted(self, "vocabulary_")
         return Subwords(self.vocabulary_["subwords"][0])
 
     def encoder(self, *, term: str = "both") -> TextEncoder:

@@ -5,7 +5,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from torch import nn
 
 from exfam.estimator.base import Estimator, attribute, parameter
@@ -22,7 +21,7 @@ from exfam.training.steps import Objective, fit
 CheckpointLike = Checkpoint | str | PathLike[str] | None
 
 
-class LanguageEstimator(Estimator, BaseEstimator, ABC, section="Training"):
+class LanguageEstimator(Estimator, ABC, section="Training"):
     """Estimators whose only member is a network."""
 
     dropout: float = parameter(Fraction(), "of tokens and of layers' outputs", default=0.1)

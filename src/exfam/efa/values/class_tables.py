@@ -1,11 +1,9 @@
 """How often items have certain values, and sums of that over the other cells of a group."""
 
 from dataclasses import dataclass, replace
-from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from numba import njit
 
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.features import ValueFeatures
@@ -54,12 +52,14 @@ class ClassTable:
         self, features: ValueFeatures, cells: ValueCells, *, causal: bool
     ) -> ValueFeatures:
         """Fill in `others`, `expected` and `share`."""
+        from exfam.efa.values.passes import sum_others
+
         n_items = len(self.share) - 1
         rows = np.where((cells.item >= 0) & (cells.item < n_items), cells.item, n_items)
         shape = (cells.n_cells, len(self.margin))
         others, expected = np.zeros(shape), np.zeros(shape)
         own = self.index(cells.value)
-        _sum_others(cells.offset, rows, own, self.share, causal, others, expected)
+        sum_others(cells.offset, rows, own, self.share, causal, others, expected)
         return replace(features, others=others, expected=expected, share=self.share[rows])
 
 
@@ -73,29 +73,3 @@ def class_table(cells: ValueCells, n_items: int, counted: Counted) -> ClassTable
     weight = counted.margin_cells
     share = (count + weight * margin) / (count.sum(1, keepdims=True) + weight)
     return ClassTable(counted, margin, share)
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def _sum_others(offset, rows, classes, share, causal, others, expected):
-    n_classes = share.shape[1]
-    seen, wanted = np.empty(n_classes), np.empty(n_classes)
-    for u in range(len(offset) - 1):
-        seen[:] = 0.0
-        wanted[:] = 0.0
-        for n in range(offset[u], offset[u + 1]):
-            for k in range(n_classes):
-                others[n, k], expected[n, k] = seen[k], wanted[k]
-            if classes[n] >= 0:
-                seen[classes[n]] += 1.0
-                for k in range(n_classes):
-                    wanted[k] += share[rows[n], k]
-        if causal:
-            continue
-        for n in range(offset[u], offset[u + 1]):
-            for k in range(n_classes):
-                others[n, k], expected[n, k] = seen[k], wanted[k]
-            if classes[n] >= 0:
-                others[n, classes[n]] -= 1.0
-                for k in range(n_classes):
-                    expected[n, k] -= share[rows[n], k]

@@ -16,7 +16,6 @@ import scipy.sparse
 from jaxtyping import Float64
 
 from exfam.efa.values.cells import ValueCells
-from exfam.efa.values.factor_pass import group_pass, item_pass
 
 N_PASSES = 25
 # How many cells the prior of an item's noise, and of a group's weight, counts as.
@@ -118,6 +117,8 @@ def _one_pass(
     number: int,
 ) -> float:
     """Groups, noise, items and priors once; returns the bound with the priors before."""
+    from exfam.efa.values.factor_pass import group_pass, item_pass
+
     size = state.mean.shape[1]
     sums, linear = np.zeros_like(state.moments), np.zeros_like(state.mean)
     squares, spread = np.zeros(len(count)), np.zeros(size - 1)

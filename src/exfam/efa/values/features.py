@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from numba import njit
 
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.factor_em import FactorModel
@@ -54,6 +52,8 @@ def factor_features(
     model: FactorModel, cells: ValueCells, *, causal: bool, ordered: bool
 ) -> ValueFeatures:
     """The features that need standardized values alone; those of a table are empty."""
+    from exfam.efa.values.passes import near_means
+
     found = given_earlier(model, cells) if causal else given_others(model, cells)
     rows = model_rows(model, cells)
     level = model.mu + model.level[rows]
@@ -63,7 +63,7 @@ def factor_features(
         no_ties = causal or cells.tied is None
         tied = np.zeros(cells.n_cells, dtype=bool) if no_ties else cells.tied
         for column, decay in enumerate(_DECAYS):
-            _near(cells.offset, cells.value - level, tied, decay, causal, near[:, column])
+            near_means(cells.offset, cells.value - level, tied, decay, causal, near[:, column])
     none = np.zeros((cells.n_cells, 0))
     return ValueFeatures(
         mean=found.mean,
@@ -77,47 +77,3 @@ def factor_features(
         expected=none,
         share=none,
     )
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def _near(offset, rest, tied, decay, causal, near):
-    """Means of the residuals before, and after unless causal, by weights decay^(steps - 1).
-
-    A step leads to the next point of the order; others at the same point have a weight of 1.
-    """
-    for u in range(len(offset) - 1):
-        low, high = offset[u], offset[u + 1]
-        weights = np.ones(high - low)
-        total, weight = 0.0, 0.0
-        start = low
-        while start < high:
-            stop, here, n_here = start, 0.0, 0.0
-            while stop < high and (stop == start or tied[stop]):
-                if not np.isnan(rest[stop]):
-                    here, n_here = here + rest[stop], n_here + 1.0
-                stop += 1
-            for n in range(start, stop):
-                near[n] = total
-                weights[n - low] += weight
-                if stop - start > 1:
-                    own = not np.isnan(rest[n])
-                    near[n] += here - (rest[n] if own else 0.0)
-                    weights[n - low] += n_here - own
-            total, weight, start = decay * total + here, decay * weight + n_here, stop
-        total, weight = 0.0, 0.0
-        stop = high
-        while stop > low and not causal:
-            start, here, n_here = stop, 0.0, 0.0
-            while start == stop or tied[start]:
-                start -= 1
-                if not np.isnan(rest[start]):
-                    here, n_here = here + rest[start], n_here + 1.0
-                if start == low:
-                    break
-            for n in range(start, stop):
-                near[n] += total
-                weights[n - low] += weight
-            total, weight, stop = decay * total + here, decay * weight + n_here, start
-        for n in range(low, high):
-            near[n] /= weights[n - low]

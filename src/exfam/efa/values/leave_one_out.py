@@ -10,15 +10,12 @@ and the others have the chi-square q = sum r^2 / D - t'C t - (z_j - m)^2 / v.
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import no_type_check
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from numba import njit
 
 from exfam.efa.values.cells import ValueCells
 from exfam.efa.values.factor_em import FactorModel
-from exfam.efa.values.packed import invert
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +39,12 @@ def model_rows(model: FactorModel, cells: ValueCells) -> Int64[np.ndarray, "cell
 
 def given_others(model: FactorModel, cells: ValueCells) -> Conditionals:
     """Conditionals given all other values of the group: a cell's own value changes nothing."""
+    from exfam.efa.values.passes import leave_out
+
     rows = model_rows(model, cells)
     rest = cells.value - model.mu - model.level[rows]
     found = np.empty((4, cells.n_cells))
-    _leave_out(cells.offset, rows, rest, model.loading, model.noise, found)
+    leave_out(cells.offset, rows, rest, model.loading, model.noise, found)
     found[0] += model.mu + model.level[rows]
     return Conditionals(*found)
 
@@ -62,59 +61,3 @@ def group_factors(model: FactorModel, cells: ValueCells) -> Float64[np.ndarray, 
             np.eye(len(scaled)) + scaled @ loading, scaled @ rest[low:high]
         )
     return means[:, 1:]
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def _leave_out(offset, rows, rest, loading, noise, found):
-    """Fill `found` by mean (less the item's), variance, chi-square and number of others."""
-    size = loading.shape[1]
-    precision, covariance = np.empty((size, size)), np.empty((size, size))
-    total, solved, onto = np.empty(size), np.empty(size), np.empty(size)
-    for u in range(len(offset) - 1):
-        low, high = offset[u], offset[u + 1]
-        precision[:] = 0.0
-        total[:] = 0.0
-        square, count = 0.0, 0
-        for k in range(size):
-            precision[k, k] = 1.0
-        for n in range(low, high):
-            r = rest[n]
-            if np.isnan(r):
-                continue
-            count += 1
-            i = rows[n]
-            scale = 1.0 / noise[i]
-            square += r * r * scale
-            for k in range(size):
-                part = loading[i, k] * scale
-                total[k] += part * r
-                for j in range(k + 1):
-                    precision[k, j] += part * loading[i, j]
-        invert(precision, covariance)
-        for k in range(size):
-            solved[k] = 0.0
-            for j in range(size):
-                solved[k] += covariance[k, j] * total[j]
-        chi_square = square
-        for k in range(size):
-            chi_square -= total[k] * solved[k]
-        for n in range(low, high):
-            i, r = rows[n], rest[n]
-            center, h = 0.0, 0.0
-            for k in range(size):
-                onto[k] = 0.0
-                for j in range(size):
-                    onto[k] += covariance[k, j] * loading[i, j]
-                h += onto[k] * loading[i, k]
-                center += loading[i, k] * solved[k]
-            if np.isnan(r):
-                found[0, n], found[1, n] = center, noise[i] + h
-                found[2, n], found[3, n] = max(chi_square, 0.0), count
-                continue
-            left = 1.0 - h / noise[i]
-            mean = (center - h * r / noise[i]) / left
-            variance = noise[i] / left
-            found[0, n], found[1, n] = mean, variance
-            found[2, n] = max(chi_square - (r - mean) ** 2 / variance, 0.0)
-            found[3, n] = count - 1

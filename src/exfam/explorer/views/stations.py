@@ -120,7 +120,8 @@ class StationsView:
         """`element` of a map, changed -> what each value around it adds to its mean."""
         edited = self._edited(question)
         k = whole_of(question, "element", low=0, high=len(edited.code) - 1)
-        (own,) = self.model.explain(edited.maps)
+        model: Any = self.model
+        (own,) = model.explain(edited.maps)
         if own.normal is None or own.contributions is None or own.shift is None:
             raise ExfamError("`element` cannot be explained exactly: this model has no base.")
         added = own.contributions[k]
