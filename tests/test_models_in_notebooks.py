@@ -5,9 +5,10 @@ import time
 
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 
 from every_estimator import case_of
-from exfam import EFA, load
+from exfam import EFA, Marginal, load
 from exfam.estimator.registry import REGISTRY
 from exfam.estimator.view import fit_rows
 
@@ -43,7 +44,12 @@ def test_what_one_sees_of_a_model_is_what_one_calls(kind):
 
 def test_metadata_routing_works_though_it_is_not_listed():
     with config_context(enable_metadata_routing=True):
-        assert EFA().set_fit_request(sample_weight=True)
+        model = EFA().set_fit_request(sample_weight=True)
+        for routing in (model.get_metadata_routing(), clone(model).get_metadata_routing()):
+            assert routing.fit.requests["sample_weight"] is True
+            assert routing.fit.requests["checkpoint"] is None
+    with pytest.raises(AttributeError, match="Marginal has no attribute 'set_partial_fit_request'"):
+        _ = Marginal().set_partial_fit_request
 
 
 def test_hostile_names_are_text():

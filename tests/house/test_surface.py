@@ -17,6 +17,7 @@ ESTIMATORS = "sklearn pandas polars numba matplotlib jinja2 scipy.stats"
 UNLOADED = {
     "import exfam; dir(exfam)": f"torch numpy scipy pyarrow duckdb rich {ESTIMATORS}",
     "from exfam import EFA, LatentFactor, Marginal, EASE": ESTIMATORS,
+    "from exfam import Groups, read, open_prepared": f"torch {ESTIMATORS}",
     "from exfam import WordVectors, SkipGram, CBOW, PMIFactorization": "torch sklearn pandas",
 }
 
@@ -30,6 +31,8 @@ def test_the_public_names_are_sorted_and_those_that_their_modules_define():
             assert value.__module__.startswith("exfam.")
     with pytest.raises(AttributeError, match="module 'exfam' has no attribute 'Nothing'"):
         _ = exfam.Nothing
+    with pytest.raises(AttributeError, match=r"module 'exfam.groups' has no attribute 'Nothing'"):
+        _ = exfam.groups.Nothing
 
 
 def test_folders_have_the_names_that_they_list():

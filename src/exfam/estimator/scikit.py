@@ -61,8 +61,9 @@ class Transformer:
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Any:
         """Fit, and transform what was fitted."""
-        fitted: Any = self
-        return fitted.fit(X, **fit_params).transform(X)
+        estimator: Any = self
+        given = (X,) if y is None else (X, y)
+        return estimator.fit(*given, **fit_params).transform(X)
 
     def __sklearn_tags__(self) -> "Tags":
         from sklearn.utils import TransformerTags

@@ -1,13 +1,10 @@
-"""Flat columns of groups: checked when they come in, padded side by side when they go out."""
+"""Flat columns of groups: checked when they come in, their elements side by side."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Float32, Int64
-from torch import Tensor
+from jaxtyping import Int64
 
 from exfam.checks import DataError
 
@@ -30,51 +27,8 @@ GROUP_FIELDS: dict[str, tuple[str, type | None, tuple[int, ...]]] = {
     "ignored": ("integers", np.int64, (1,)),
 }
 NAMED_FIELDS = {"values": (1,), "attributes": (1, 2), "group_attributes": (1, 2)}
-# Differences of numbers of this size fit single precision.
-_LARGEST = 1e37
 
 Index = Int64[np.ndarray, "batch length"]
-
-
-@dataclass(frozen=True, eq=False)
-class Batch:
-    """Some groups side by side, padded to the longest.
-
-    Padding has `present` False, `element` -1 and zeros elsewhere. An item of -1 is one that the
-    vocabulary does not know. A value that is not `observed` reads 0. Elements of context ranges
-    come before a group's own and are never targets; `steps_back` counts the ranges from the last
-    one, which is 1 step back, to the first, and is 0 for own elements and padding.
-    """
-
-    item: Int64[Tensor, "batch length"] | None
-    values: dict[str, Float[Tensor, "batch length"]]
-    attributes: dict[str, Tensor]
-    group_attributes: dict[str, Tensor]
-    position: Tensor
-    present: Bool[Tensor, "batch length"]
-    target: Bool[Tensor, "batch length"]
-    observed: Bool[Tensor, "batch length"]
-    element: Int64[Tensor, "batch length"]
-    steps_back: Int64[Tensor, "batch length"]
-    weight: Float32[Tensor, "batch length"] | None = None
-
-    @property
-    def n_targets(self) -> int:
-        """How many elements are targets."""
-        return int(self.target.sum())
-
-    def to(self, device: torch.device | str) -> "Batch":
-        """The same batch on another device."""
-        moved: dict[str, Any] = {
-            field.name: _to(getattr(self, field.name), device) for field in fields(self)
-        }
-        return Batch(**moved)
-
-
-def _to(value: Any, device: torch.device | str) -> Any:
-    if isinstance(value, dict):
-        return {name: tensor.to(device) for name, tensor in value.items()}
-    return None if value is None else value.to(device)
 
 
 def checked_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,56 +179,3 @@ def pad_ranges(
         np.copyto(element, offset + (starts - begins)[:, k, None], where=inside)
         steps_back[inside] = n_ranges - 1 - k
     return element, steps_back
-
-
-def pad_column(
-    column: np.ndarray,
-    element: Int64[np.ndarray, "..."],
-    dtype: type,
-    *,
-    keep: Bool[np.ndarray, "..."] | None = None,
-) -> Tensor:
-    """`column[element]` as a tensor, 0 at padding and where not `keep`.
-
-    Values are padded as float64: single precision would round those that lie close to each other
-    and far from 0.
-    """
-    if len(column) == 0:
-        return torch.from_numpy(np.zeros(element.shape + column.shape[1:], dtype=dtype))
-    # Fancy indexing copies, so the tensor made of it never shares memory with the column.
-    picked = column[element].astype(dtype, copy=False)
-    picked[element < 0 if keep is None else ~keep] = 0
-    return torch.from_numpy(picked)
-
-
-def as_attributes(columns: Mapping[str, np.ndarray], index: np.ndarray) -> dict[str, Tensor]:
-    """Rows of the columns at `index` (0 where -1): integer columns as codes, others as floats.
-
-    Codes are int64; floats are float32 and get a last dimension of their own if they have none.
-    """
-    return {name: _as_attribute(column, index) for name, column in columns.items()}
-
-
-def _as_attribute(column: np.ndarray, index: np.ndarray) -> Tensor:
-    if column.dtype.kind in "iu" and column.ndim == 1:
-        return pad_column(column, index, np.int64)
-    numbers = pad_column(column, index, np.float64).clip(-_LARGEST, _LARGEST).float()
-    return numbers.unsqueeze(-1) if column.ndim == 1 else numbers
-
-
-def pad_position(
-    column: np.ndarray | None, element: Index, *, tied: Bool[np.ndarray, "elements"] | None = None
-) -> Tensor:
-    """Positions of the elements, 0 at padding: int64 or float64; 0, 1, 2, ... without a column.
-
-    Without a column, `tied` elements share the position of the one before them (default None).
-    """
-    if column is None:
-        counted = np.broadcast_to(np.arange(element.shape[1]), element.shape)
-        if tied is not None and tied.size:
-            # The first element that a group shows is tied to none, whatever lies before it.
-            follows = np.diff(element, axis=1) == 1
-            counted = np.cumsum(~(tied[element[:, 1:]] & follows), axis=1)
-            counted = np.pad(counted, ((0, 0), (1, 0)))
-        return torch.from_numpy(counted * (element >= 0))
-    return pad_column(column, element, np.int64 if column.dtype.kind in "iub" else np.float64)

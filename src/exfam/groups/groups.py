@@ -2,23 +2,21 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, no_type_check
+from typing import TYPE_CHECKING, Any, no_type_check
 
 import numpy as np
 import pyarrow as pa
-import torch
 from jaxtyping import Bool, Float, Int8, Int32, Int64
 
 from exfam.columns.parts import FrameColumns, Names
 from exfam.groups.flat import (
     GROUP_FIELDS,
-    Batch,
-    as_attributes,
     checked_fields,
-    pad_column,
-    pad_position,
     pad_ranges,
 )
+
+if TYPE_CHECKING:
+    from exfam.groups.batch import Batch
 
 TARGET = 0
 CONTEXT = 1
@@ -175,7 +173,7 @@ class Groups:
         index: Int64[np.ndarray, "batch"] | Sequence[int],
         *,
         weight: Float[np.ndarray, "elements"] | None = None,
-    ) -> Batch:
+    ) -> "Batch":
         """The groups at `index` side by side; `weight` is one number an element of the columns.
 
         >>> groups = Groups(start=[0, 2], stop=[2, 5], item=[0, 1, 2, 0, 1])
@@ -183,6 +181,10 @@ class Groups:
         tensor([[2, 0, 1],
                 [0, 1, 0]])
         """
+        import torch
+
+        from exfam.groups.batch import Batch, as_attributes, pad_column, pad_position
+
         index = np.atleast_1d(np.asarray(index, dtype=np.int64))
         context = (self.context_start, self.context_stop)
         ranges = [None if bound is None else bound[index] for bound in context]
