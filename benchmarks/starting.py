@@ -73,13 +73,16 @@ def measured(sources: dict[str, Path], *, n_times: int) -> list[dict[str, Any]]:
     """Versions in turn; the first process of each, which may write compiled files, is left out."""
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model"
-        save_model(model)
-        for task, arguments in tasks_of(model).items():
+        models = {name: Path(folder) / name for name in sources}
+        for name, source in sources.items():
+            # Each version loads what it saved: an earlier one may not know all parameters.
+            cpu_seconds([__file__, "--save", str(models[name])], source)
+        tasks = {name: tasks_of(model) for name, model in models.items()}
+        for task in tasks["this"]:
             seconds: dict[str, list[float]] = {name: [] for name in sources}
             for _ in range(n_times + 1):
                 for name, source in sources.items():
-                    seconds[name].append(cpu_seconds(arguments, source))
+                    seconds[name].append(cpu_seconds(tasks[name][task], source))
             medians = {name: float(np.median(times[1:])) for name, times in seconds.items()}
             rows.append({"task": task, "cpu_seconds": medians})
     return rows
@@ -109,7 +112,11 @@ def main() -> None:
     parser.add_argument("--before", type=Path)
     parser.add_argument("--times", type=int, default=5)
     parser.add_argument("--out")
+    parser.add_argument("--save", type=Path)
     arguments = parser.parse_args()
+    if arguments.save:
+        save_model(arguments.save)
+        return
     before = {} if arguments.before is None else {"before": arguments.before}
     rows = measured({**before, "this": HERE}, n_times=arguments.times)
     show(rows)
