@@ -44,7 +44,7 @@ def plan_of(*, window=1, negatives=NEGATIVES, weight=1.0, together=3):
 def run(kernel, tokens, matrices, *, sampling, plan, rate=1.0):
     """One pass in place; nats and how many yes and no."""
     totals, tokens = np.zeros(2), np.array(tokens, np.int32)
-    fixed = matrices.vectors, matrices.kind, sampling, plan
+    fixed = matrices.vectors, matrices.transform, sampling, plan
     kernel(tokens, *fixed, np.float32(rate), np.uint64(1), totals)
     return totals
 
@@ -173,7 +173,7 @@ def test_what_is_no_probability_is_refused(probability):
         alias_table(np.array(probability))
 
 
-@njit
+@njit(error_model="numpy")
 def all_of(logits):
     logistic(logits, np.float32(1.0), len(logits))
 

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from exfam.kernels.alias import below, draw_word, next_bits
-from exfam.kernels.blocks import FAST
+from exfam.kernels.blocks import INNER
 
 # Bits of `members` that are looked at; more windows at once make stale gradients of tied vectors
 # add up until they diverge.
@@ -53,11 +53,11 @@ class Plan(NamedTuple):
     nats_every: int
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(**INNER)
 @no_type_check
-def subsample(tokens, keep, state):
-    """The tokens that are kept, sentence ends (-1) all of them."""
-    kept, n_kept = np.empty(len(tokens), np.int32), 0
+def subsample(tokens, kept, keep, state):
+    """The tokens that are kept, sentence ends (-1) all of them, written to `kept`."""
+    n_kept = 0
     for word in tokens:
         if word >= 0 and (next_bits(state) >> _HALF) >= keep[word]:
             continue
@@ -66,7 +66,7 @@ def subsample(tokens, keep, state):
     return kept[:n_kept]
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(**INNER)
 @no_type_check
 def reach(kept, n_kept, position, window, state):
     """First and last position of the window around one, of a random size, within its sentence."""
@@ -79,7 +79,7 @@ def reach(kept, n_kept, position, window, state):
     return first, last
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(**INNER)
 @no_type_check
 def draw_negatives(negatives, table, state):
     """Draw words anew for the whole array."""
@@ -87,13 +87,17 @@ def draw_negatives(negatives, table, state):
         negatives[j] = draw_word(next_bits(state), table)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(**INNER)
 @no_type_check
-def _count(bits):
-    return (bits & 1) + (bits >> 1 & 1) + (bits >> 2 & 1)
+def count_bits(bits):
+    """How many of the windows' bits are set."""
+    count = bits & 1
+    for window in range(1, MOST_TOGETHER):
+        count += bits >> window & 1
+    return count
 
 
-@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@njit(**INNER)
 @no_type_check
 def logistic(logits, scale, n):
     """The first `n` of a row of float32 logits become scale / (1 + exp(-logit)).
@@ -110,50 +114,58 @@ def logistic(logits, scale, n):
         logits[i] = scale / (_ONE + share * large)
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(**INNER)
 @no_type_check
-def _nats_of(logit, label):
-    """Minus the log-probability of `label`, 1 or 0, exact for every logit."""
-    wrong = -float(logit) if label else float(logit)
-    return max(wrong, 0.0) + math.log1p(math.exp(-abs(wrong))) if wrong == wrong else math.nan
-
-
-@njit(cache=True, nogil=True)
-@no_type_check
-def group_nats(logits, members, excused, sizes, weight, totals):
+def group_nats(logits, width, group, weight, totals):
     """Add to `totals` the nats of all a group's yes and no, and how many they are.
 
-    `sizes`: of rows, of targets and of windows. `weight`: of a negative
+    `group`: members, excused, how many rows, targets and windows. `weight`: of a negative
     """
-    n_rows, n_targets, n_windows = sizes
+    members, excused, n_rows, n_targets, n_windows = group
     for i in range(n_rows):
         for j in range(n_targets):
-            label = j < n_windows
-            count = float(members[i] >> j & 1)
-            if not label:
-                count = weight * _count(members[i] & ~excused[j])
+            logit = float(logits[i * width + j])
+            count, wrong = float(members[i] >> j & 1), -logit
+            if j >= n_windows:
+                count, wrong = float(weight) * count_bits(members[i] & ~excused[j]), logit
             if count > 0.0:
-                totals[0] += count * _nats_of(logits[i, j], label)
+                # Minus the log-probability, exact for every logit.
+                nats = max(wrong, 0.0) + math.log1p(math.exp(-abs(wrong)))
+                totals[0] += count * (nats if wrong == wrong else wrong)
                 totals[1] += count
 
 
-@njit(cache=True, nogil=True, inline="always", fastmath=FAST)
+@njit(**INNER)
 @no_type_check
-def errors(logits, members, excused, sizes, weight, rate):
+def errors(logits, width, group, weight, rate):
     """In place of the logits: `rate` times label minus probability, summed over the windows.
 
-    Columns up to a multiple of three and rows up to an even number become 0; all must be finite.
+    All logits must be finite. Rows and columns up to the next even number become 0
     """
-    n_rows, n_targets, n_windows = sizes
-    n_padded, width = (n_targets + 2) // 3 * 3, logits.shape[1]
-    logistic(logits.reshape(-1), -rate, n_rows * width)
+    members, excused, n_rows, n_targets, n_windows = group
+    logistic(logits, -rate, n_rows * width)
     for i in range(n_rows):
+        first = i * width
         for j in range(n_windows):
-            logits[i, j] = (rate + logits[i, j]) * np.float32(members[i] >> j & 1)
+            logits[first + j] = (rate + logits[first + j]) * np.float32(members[i] >> j & 1)
+        all_windows = weight * np.float32(count_bits(members[i]))
         for j in range(n_windows, n_targets):
-            logits[i, j] *= weight * np.float32(_count(members[i] & ~excused[j]))
-        for j in range(n_targets, n_padded):
-            logits[i, j] = _ZERO
-    if n_rows % 2:
-        for j in range(n_padded):
-            logits[n_rows, j] = _ZERO
+            if excused[j]:
+                logits[first + j] *= weight * np.float32(count_bits(members[i] & ~excused[j]))
+            else:
+                logits[first + j] *= all_windows
+        logits[first + n_targets] = _ZERO
+    for j in range(n_targets + 1):
+        logits[n_rows * width + j] = _ZERO
+
+
+@njit(**INNER)
+@no_type_check
+def set_targets(targets, excused, n_windows, negatives):
+    """Let the negatives follow the centers; how many targets there are."""
+    for j in range(len(negatives)):
+        word, bits = negatives[j], 0
+        for window in range(n_windows):
+            bits |= np.int64(targets[window] == word) << window
+        targets[n_windows + j], excused[n_windows + j] = word, bits
+    return n_windows + len(negatives)

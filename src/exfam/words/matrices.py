@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float32
 
-from exfam.kernels.sampled import LINEAR, REFLECTED, UNTIED, Vectors
+from exfam.kernels.sampled import Vectors
 
 TIES = (None, "reflection", "random", "linear")
 # Columns that processors add and multiply at once, and a line of their cache, in float32.
@@ -29,20 +29,12 @@ class WordMatrices:
     transform: Float32[np.ndarray, "_ padded"] | None = None
 
     @property
-    def kind(self) -> int:
-        """What the kernels call the tie."""
-        if self.context is not None:
-            return UNTIED
-        return LINEAR if self.signs is None else REFLECTED
-
-    @property
     def vectors(self) -> Vectors:
         width = self.center.shape[1]
         return Vectors(
             self.center,
             self.center if self.context is None else self.context,
             np.ones(width, np.float32) if self.signs is None else self.signs,
-            np.zeros((0, width), np.float32) if self.transform is None else self.transform,
         )
 
     @property

@@ -326,7 +326,7 @@ class TextEstimator(WordModel, TextReading, Estimator, section="Training"):
             nats_every=nats_every,
         )
         kernel = self._kernel
-        fixed = self.matrices_.vectors, self.matrices_.kind, sampling, plan
+        fixed = self.matrices_.vectors, self.matrices_.transform, sampling, plan
 
         def train(tokens: np.ndarray, *, rate: float, seed: int) -> tuple[float, float]:
             totals = np.zeros(2)
