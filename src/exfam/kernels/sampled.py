@@ -286,18 +286,15 @@ def _add_to_targets(vectors, transform, sizes, left, room):
         signs, both = vectors.signs, (n_targets, n_left)
         add_products(room.products, (1, width), both, left, signs, vectors.context, room.targets)
     else:
-        q, step, change = transform, room.step, room.change
+        q, step, change, ones = transform, room.step, room.change, room.ones
         step[:], change[:] = np.float32(0.0), np.float32(0.0)
-        for j in range(n_targets):
-            for i in range(n_left):
-                for k in range(dim):
-                    step[j, k] += room.products[i * width + j] * left[i, k]
-        for j in range(n_targets):
-            word = room.targets[j]
-            for a in range(dim):
-                for k in range(dim):
-                    change[a, k] += step[j, a] * room.raw[j, k]
-                    vectors.center[word, k] += step[j, a] * q[a, k]
+        both, rows = (n_targets, n_left), np.arange(max(width, dim))
+        add_products(room.products, (1, width), both, left, ones, step, rows)
+        room.raw[n_targets] = np.float32(0.0)
+        steps = step.reshape(-1)
+        add_products(steps, (1, dim), (dim, n_targets), room.raw, ones, change, rows)
+        both = n_targets, dim
+        add_products(steps, (dim, 1), both, q, ones, vectors.center, room.targets)
         # All of a group's windows change it: with the sum of their steps it diverges.
         share = np.float32(1.0) / np.float32(n_windows)
         for a in range(dim):
