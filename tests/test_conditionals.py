@@ -121,6 +121,28 @@ def test_exact_keeps_its_digits_where_one_key_dominates(scale):
     assert_close_where_present(hide(Exact(), blocks, tokens), expected, tokens.present)
 
 
+@pytest.mark.parametrize("visibility", VISIBILITIES, ids=str)
+@pytest.mark.parametrize("null", [False, True])
+@every_encoding
+def test_states_without_weights_equal_those_with_them(visibility, null, encoding):
+    """Forward and gradients, padding and groups of one element (without any context) included."""
+    blocks = network(encoding, "three layers", null=null)
+    tokens = random_tokens(encoding, lengths=(1, 5, 3))
+    conditional = choose_conditional("auto", blocks=blocks, visibility=visibility)
+    parameters = [p for block in blocks for p in block.parameters()]
+    direction = torch.randn(tokens.content.shape, generator=torch.Generator().manual_seed(9))
+
+    def with_gradients(state):
+        total = (state * direction)[tokens.present].sum()
+        slopes = torch.autograd.grad(total, parameters, materialize_grads=True, allow_unused=True)
+        return state[tokens.present], *slopes
+
+    expected = conditional.hide(blocks, tokens, visibility).state
+    actual = conditional.states(blocks, tokens, visibility, tokens.present)
+    for number, reference in zip(with_gradients(actual), with_gradients(expected), strict=True):
+        assert (number - reference).abs().max() <= 1e-5 * reference.abs().max().clamp_min(1.0)
+
+
 @pytest.mark.parametrize(("name", "visibility"), SERVED, ids=str)
 @every_encoding
 def test_leak_law_and_padding(name, visibility, encoding):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition, pair_scores
+from exfam.encodings.base import pair_additions
 from exfam.layers import Dropout, linear, normal
 
 PerHead = Float[Tensor, "batch heads length head"]
@@ -231,6 +232,27 @@ class Attention(nn.Module):
         scores = self.scores(q, k, *positions)
         return self.weigh(q, scores, lambda w: w @ v, may_attend, positions[0], own)
 
+    def update(
+        self,
+        q: QueryHeads,
+        keys: tuple[KeyHeads, KeyHeads],
+        may_attend: Bool[Tensor, "batch query key"],
+        positions: tuple[QueryPosition, KeyPosition],
+        own: tuple[QueryHeads, QueryHeads] | None = None,
+    ) -> Stream:
+        """The update of `gather` without its weights, by torch's fused product where it serves."""
+        if own is not None or type(self.kernel) is not Softmax or self.encoding.replaces:
+            return self.gather(q, keys, may_attend, positions, own).update
+        (k, v), added = keys, pair_additions(self.encoding, q, positions, may_attend)
+        if self.null is not None:
+            k = torch.cat([k, self.null.key.to(k.dtype).expand(len(k), -1, -1, -1)], -2)
+            v = torch.cat([v, self.null.value.to(v.dtype).expand(len(v), -1, -1, -1)], -2)
+            added = nn.functional.pad(added, (0, 1))
+        pooled = nn.functional.scaled_dot_product_attention(q, k, v, added, scale=self.scale)
+        if self.null is None:
+            pooled = pooled.masked_fill(~may_attend.any(-1)[:, None, :, None], 0.0)
+        return self.merge(pooled)
+
     def weigh(
         self,
         q: QueryHeads,
@@ -389,14 +411,10 @@ def build_block(
     dropout: float = 0.0,
 ) -> Block:
     """A block of attention and, unless its size is 0, a feed-forward layer, connected alike."""
-    feed_forward = None
+    feed_forward, joined = None, Connection(connection, embed_dim)
     if feed_forward_dim:
+        after = Connection(connection, embed_dim)
         feed_forward = FeedForward(
-            embed_dim,
-            feed_forward_dim,
-            connection=Connection(connection, embed_dim),
-            generator=generator,
-            dropout=dropout,
+            embed_dim, feed_forward_dim, connection=after, generator=generator, dropout=dropout
         )
-    joined = Connection(connection, embed_dim)
     return Block(attention, connection=joined, feed_forward=feed_forward, dropout=dropout)

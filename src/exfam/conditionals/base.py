@@ -75,17 +75,32 @@ class TwoStream(Conditional):
         return None if visibility.causal else "'two_stream' is for direction='causal'"
 
     def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
+        return self._hide(blocks, tokens, visibility, weighted=True)
+
+    def states(
+        self,
+        blocks: Sequence[Block],
+        tokens: Tokens,
+        visibility: Visibility,
+        wanted: Bool[Tensor, "batch length"],
+    ) -> Float[Tensor, "batch length embed"]:
+        return self._hide(blocks, tokens, visibility, weighted=False).state
+
+    def _hide(
+        self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility, *, weighted: bool
+    ) -> Hidden:
         self.check(blocks, visibility)
+        join = attend if weighted else attend_unweighted
         context, among_content = (
             visibility.context(tokens.present),
             visibility.content(tokens.present),
         )
         content, center, weights = tokens.content, tokens.center, []
         for i, block in enumerate(blocks):
-            center, used = attend(block, center, content, tokens, context, visibility.sees_mask)
-            weights.append(used)
+            center, used = join(block, center, content, tokens, context, visibility.sees_mask)
+            weights += [] if used is None else [used]
             if i + 1 < len(blocks):
-                content, _ = attend(block, content, content, tokens, among_content)
+                content = attend_unweighted(block, content, content, tokens, among_content)[0]
         return Hidden(center, tuple(weights))
 
 
@@ -103,6 +118,37 @@ class Static(Conditional):
             center, used = attend(block, center, tokens.content, tokens, context, own)
             weights.append(used)
         return Hidden(center, tuple(weights))
+
+    def states(
+        self,
+        blocks: Sequence[Block],
+        tokens: Tokens,
+        visibility: Visibility,
+        wanted: Bool[Tensor, "batch length"],
+    ) -> Float[Tensor, "batch length embed"]:
+        context, own = visibility.context(tokens.present), visibility.sees_mask
+        center = tokens.center
+        for block in blocks:
+            center = attend_unweighted(block, center, tokens.content, tokens, context, own)[0]
+        return center
+
+
+def attend_unweighted(
+    block: Block,
+    query_stream: Tensor,
+    key_stream: Tensor,
+    tokens: Tokens,
+    may_attend: Tensor,
+    own: bool = False,
+) -> tuple[Tensor, None]:
+    """As `attend`, without the weights."""
+    q = block.queries(query_stream, tokens.position)
+    keys = block.keys(key_stream, tokens.position)
+    own_key = block.keys(query_stream, tokens.position) if own else None
+    positions = tokens.position, tokens.position
+    return block.join(
+        query_stream, block.attention.update(q, keys, may_attend, positions, own_key)
+    ), None
 
 
 def attend(

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from exfam.attention import Block, PerHead, ScoreKernel, Visibility
@@ -45,6 +46,20 @@ class Exact(Conditional):
         if len(blocks) == 1:
             return Static().hide(blocks, tokens, visibility)
         return _two_layers(blocks[0], blocks[1], tokens, visibility)
+
+    def states(
+        self,
+        blocks: Sequence[Block],
+        tokens: Tokens,
+        visibility: Visibility,
+        wanted: Bool[Tensor, "batch length"],
+    ) -> Float[Tensor, "batch length embed"]:
+        self.check(blocks, visibility)
+        if visibility.causal:
+            return TwoStream().states(blocks, tokens, visibility, wanted)
+        if len(blocks) == 1:
+            return Static().states(blocks, tokens, visibility, wanted)
+        return _two_layers(blocks[0], blocks[1], tokens, visibility).state
 
 
 CONDITIONALS: dict[str, type[Conditional]] = {

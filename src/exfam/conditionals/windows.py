@@ -122,8 +122,9 @@ class Windowed(Conditional, RandomPart):
         if windows is None or not bool(wanted.any()):
             return self.inner.states(blocks, tokens, visibility, wanted)
         windows = windows.holding(wanted)
-        hidden = self.inner.hide(blocks, _folded(tokens, windows, blocks), visibility)
-        return windows.unfold(hidden.state)
+        folded = _folded(tokens, windows, blocks)
+        state = self.inner.states(blocks, folded, visibility, windows.present)
+        return windows.unfold(state)
 
     def _windows(self, tokens: Tokens) -> Windows | None:
         """Of the batch's groups; None where each has a single one."""

@@ -8,6 +8,7 @@ never changes for a new encoding.
 
 from abc import ABC
 
+import torch
 from jaxtyping import Bool, Float, Int, Num
 from torch import Tensor, nn
 
@@ -81,6 +82,19 @@ def pair_scores(
     product = (q * scale) @ k.mT
     bias = encoding.bias(q, *positions)
     return product if bias is None else product + bias
+
+
+def pair_additions(
+    encoding: Encoding,
+    q: Queries,
+    positions: tuple[QueryPosition, KeyPosition],
+    may_attend: Bool[Tensor, "batch query key"],
+) -> Float[Tensor, "batch #heads query key"]:
+    """What is added to scaled products: the encoding's bias, a low number where none may attend."""
+    bias = encoding.bias(q, *positions)
+    added = q.new_zeros(()) if bias is None else bias.to(q.dtype)
+    # A finite number: where nothing may be attended to, softmax of -inf would be NaN.
+    return added.where(may_attend[:, None], torch.finfo(q.dtype).min / 2)
 
 
 def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -> Position:
