@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from exfam.catalog.linear import LinearEta, chunks_of, may_keep, tile_shape
-from exfam.catalog.listed import Listed, OnePerRow
+from exfam.catalog.listed import Listed
 
 # Outputs from which on a processor rounds factors where it may.
 LEAST_ROUNDED = 2**20
@@ -130,19 +130,19 @@ class _LogProb(torch.autograd.Function):
         keeps: bool,
         factors: torch.dtype | None,
     ) -> Tensor:
-        own = None if item is None else OnePerRow(item)
         total = torch.full((len(state),), -torch.inf, dtype=torch.float64, device=state.device)
         chosen, kept = torch.zeros_like(total), []
         for tile in tiles(choice, reuse=not keeps, factors=factors):
-            if own is not None:
-                row, column = own.within(tile.rows, tile.classes)
-                chosen[tile.rows][row] = tile.eta[row, column].double()
+            if item is not None:
+                column, inside = _columns_of(item, tile)
+                own = tile.eta.gather(1, column)[:, 0].double()
+                chosen[tile.rows] = torch.where(inside, own, chosen[tile.rows])
             nats, _ = tile_log_normalizer(tile.eta)
             total[tile.rows] = torch.logaddexp(total[tile.rows], nats)
             if keeps:
                 kept.append((tile, nats, tile.eta))
         ctx.save_for_backward(state, vectors, bias, penalty, total)
-        ctx.choice, ctx.own, ctx.kept, ctx.factors = choice, own, kept, factors
+        ctx.choice, ctx.item, ctx.kept, ctx.factors = choice, item, kept, factors
         return (chosen - total).to(state.dtype)
 
     @staticmethod
@@ -157,9 +157,10 @@ class _LogProb(torch.autograd.Function):
             # From shares of the tile to shares of all classes.
             of_all = (nats - total[tile.rows]).exp().to(gradient.dtype)
             softmax.mul_((-gradient[tile.rows] * of_all)[:, None])
-            if ctx.own is not None:
-                row, column = ctx.own.within(tile.rows, tile.classes)
-                softmax[row, column] += gradient[tile.rows][row]
+            if ctx.item is not None:
+                column, inside = _columns_of(ctx.item, tile)
+                own = torch.where(inside, gradient[tile.rows], 0.0).to(softmax.dtype)
+                softmax.scatter_add_(1, column, own[:, None])
             sums.add(tile)
         given = zip(
             (sums.state, sums.vectors, sums.bias, sums.penalty),
@@ -172,6 +173,16 @@ class _LogProb(torch.autograd.Function):
             for total, like, needed in given
         )
         return (*gradients, None, None, None, None)
+
+
+def _columns_of(item: Tensor, tile: _Tile) -> tuple[Int64[Tensor, "rows 1"], Tensor]:
+    """Each row's item as a column of the tile, any where it is in none; and whether it is in one.
+
+    Not by the indices of those inside: of a GPU these have to be waited for.
+    """
+    column = item[tile.rows] - tile.classes.start
+    n = tile.classes.stop - tile.classes.start
+    return column.clamp(0, n - 1)[:, None], (column >= 0) & (column < n)
 
 
 def _softmaxes(
@@ -275,7 +286,8 @@ def _apply_support(
         penalized = _flat_positions(choice.penalized, rows, classes)
         flat[penalized] -= choice.penalty.detach().to(flat.dtype)
     if choice.excluded:
-        flat[_flat_positions(choice.excluded, rows, classes)] = torch.finfo(flat.dtype).min
+        positions = _flat_positions(choice.excluded, rows, classes)
+        flat.index_fill_(0, positions, torch.finfo(flat.dtype).min)
     return penalized
 
 

@@ -197,7 +197,7 @@ def _mixed_nats(
         for part in (base, correction)
     ]
     slopes.append(len(item) * numbers[2].sigmoid() - (alone - mixed).exp().sum())
-    return -float(mixed.sum()), torch.stack(slopes)
+    return -float(mixed.sum()), torch.stack(slopes).to(numbers)
 
 
 def _outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int) -> _Outputs:

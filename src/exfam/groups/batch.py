@@ -52,7 +52,10 @@ class Batch:
 
 def _to(value: Any, device: torch.device | str) -> Any:
     if isinstance(value, dict):
-        return {name: tensor.to(device) for name, tensor in value.items()}
+        return {name: _to(tensor, device) for name, tensor in value.items()}
+    if value is not None and torch.device(device).type == "cuda" and not value.is_cuda:
+        # From memory that stays in place the copy goes on while the host does.
+        return value.pin_memory().to(device, non_blocking=True)
     return None if value is None else value.to(device)
 
 

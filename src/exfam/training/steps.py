@@ -280,7 +280,9 @@ class TorchEngine:
             seed = np.random.SeedSequence(position).generate_state(1, np.uint64)[0]
             self.generator.manual_seed(int(seed))
         nats, weight = self.objective(self.model, self._batch(self.train, share))
-        sums = float(nats.item()), float(weight.item())
+        # One wait for both.
+        both = torch.stack([nats.detach().double(), weight.to(nats.device).double()]).tolist()
+        sums: tuple[float, float] = (both[0], both[1])
         if sums[1] != 0 and math.isfinite(sum(sums)):
             (nats / (sums[1] if self._by_descent else self._typical_weight)).backward()
         return sums
