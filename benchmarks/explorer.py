@@ -64,7 +64,7 @@ class Asking:
 
 def items() -> tuple[Any, Any]:
     random = np.random.default_rng(0)
-    lengths = random.integers(3, 12, 30_000)
+    lengths = random.integers(3, 12, 4_000)
     stop = np.cumsum(lengths)
     item = (N_ITEMS * random.random(stop[-1]) ** 2).astype(np.int64)
     labels = np.array([f"item {k:06}" for k in range(N_ITEMS)], dtype=object)

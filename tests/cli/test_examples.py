@@ -49,7 +49,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(("name", "line"), EXAMPLES, ids=lambda word: str(word)[:30])
 def test_an_example_works(name, line, folder, monkeypatch, capfd):
     monkeypatch.chdir(folder)
-    # These run for minutes and have tests of their own.
+    # These run for minutes, or until they are interrupted, and have tests of their own.
+    monkeypatch.setattr("exfam.explorer.serve.Explorer.wait", lambda page: page.stop())
+    monkeypatch.setattr("webbrowser.open", lambda address: None)
     monkeypatch.setattr("exfam.cli.demonstration.run", lambda **_: print("ran"))
     monkeypatch.setattr("exfam_studies.common.harness.reproduce", lambda *_, **__: print("ran"))
     program, *rest = shlex.split(line)

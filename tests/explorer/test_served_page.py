@@ -153,7 +153,8 @@ def test_the_command_says_where_the_page_is_and_ends_by_ctrl_c(tmp_path, monkeyp
     assert main(["explore", *words]) == 0
     ((status, start),) = seen
     assert status == 200 and start["n_groups"] == 60
-    assert "serving http://127.0.0.1:" in capsys.readouterr().err
+    result = capsys.readouterr()
+    assert result.out.startswith("http://127.0.0.1:") and "until Ctrl-C" in result.err
     assert main(["explore", words[0], "--port", "99999"]) == 2
     assert "`--port` must be a whole number" in capsys.readouterr().err
 

@@ -25,7 +25,8 @@ def _explore(chosen: Any) -> None:
         lines.append(description)
     with reworded({"`model`": "`MODEL`", "`port`": "`--port`"}):
         page = explore(model, data, port=chosen.port, open_browser=chosen.browser)
-    note(*lines, f"serving {page.address}", "Ctrl-C ends it")
+    note(*lines, "serving until Ctrl-C")
+    print(page.address, flush=True)
     page.wait()
 
 
@@ -41,6 +42,6 @@ EXPLORE = Form(
         *READING,
     ],
     run=_explore,
-    example="exfam explore model baskets.csv",
+    example="exfam explore model ratings.csv",
     notes=_OF_PAGES,
 )
