@@ -35,12 +35,11 @@ def baskets(*, n_groups=60, names=tuple("abcdefgh"), seed=0):
 
 
 @cache
-def items_model(*, attention="none", direction="bidirectional"):
-    order = {"order": "rows", "direction": "causal"} if direction == "causal" else {}
+def items_model(*, attention="none", direction="bidirectional", base="auto", order=None):
+    order = "rows" if direction == "causal" else order
     network = {"max_epochs": 1, "ensemble": 1, "embed_dim": 8} if attention != "none" else {}
-    model = EFA(
-        group="basket", item="item", attention=attention, progress=False, **order, **network
-    )
+    chosen = {"attention": attention, "direction": direction, "base": base, "order": order}
+    model = EFA(group="basket", item="item", progress=False, **chosen, **network)
     return model.fit(baskets())
 
 

@@ -29,6 +29,19 @@ def recommended(view, codes, k=8):
     return dict(zip(found.items[0].tolist(), found.probabilities[0].tolist(), strict=True))
 
 
+def test_where_items_have_positions_the_further_one_may_be_in_any_gap():
+    model = items_model(attention="softmax", base="none", order="rows")
+    view = ItemsView(model, baskets())
+    assert model._has_positions and not view.start()["explains"]
+    bars = view.next({"items": [0, 1]})["items"]
+    now = recommended(view, [0, 1])
+    assert {bar["name"]: bar["probability"] for bar in bars} == pytest.approx(
+        {name: p for name, p in now.items() if p > 0}, abs=1e-6
+    )
+    raised = view.raising({"items": [0], "item": 1})
+    assert raised["probability"] == pytest.approx(recommended(view, [0])["b"], abs=1e-6)
+
+
 @pytest.mark.parametrize(("items", "before"), [([0], [0]), ([1, 2], [1]), ([3, 6, 2], [3, 6])])
 def test_bars_are_what_the_model_recommends_now_and_before(view, items, before):
     bars = view.next({"items": items, "before": before, "k": 5, "also": [7]})["items"]

@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from exfam.checks import ExfamError
-from exfam.efa.blanks import typical_rows
+from exfam.efa.blanks import append_blank, typical_rows
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
+from exfam.estimator.evaluate import item_probabilities
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
@@ -134,10 +135,8 @@ class ItemsView:
         """
         items, item = self._codes(question, "items"), self._item(question)
         with_it = self.model.complements(self.labels[item], k=_TRIED).items.tolist()
-        code = self._code_of(with_it)
-        tried = [c for c in code if c not in items]
-        now = float(self._probabilities(items)[item])
-        then = [float(self._probabilities((*items, c))[item]) for c in tried]
+        tried = [c for c in self._code_of(with_it) if c not in items]
+        now, *then = self._probabilities_of(item, [items, *((*items, c) for c in tried)])
         best = [k for k in np.argsort(-np.array(then), kind="stable") if then[k] > now][:_RAISING]
         raised = [{**self._one(tried[k]), "probability": then[k]} for k in best]
         return {"probability": now, "items": raised, "n_tried": len(tried)}
@@ -147,13 +146,14 @@ class ItemsView:
         item = self._item(question)
         answer: Answer = self._one(item)
         for kind in ("complements", "substitutes"):
-            found = getattr(self.model, kind)(self.labels[item], k=_RELATED)
+            # As many as are tried: the model keeps what it is asked for.
+            found = getattr(self.model, kind)(self.labels[item], k=_TRIED)
             named = self._named(self._code_of(found.items.tolist()))
             answer[kind] = [
                 {**one, "strength": number_or_none(strength)}
                 for one, strength in zip(named, found.strength, strict=True)
                 if strength > 0
-            ]
+            ][:_RELATED]
         return answer
 
     def group(self, question: Question) -> Answer:
@@ -201,14 +201,30 @@ class ItemsView:
             if key in self._kept:
                 self._kept.move_to_end(key)
                 return self._kept[key]
-        found = self.model.recommend(self._groups([key]), k=len(self.labels))
-        probability = np.zeros(len(self.labels))
-        probability[self._code_of(found.items[0].tolist())] = found.probabilities[0]
+        probability = self._computed(self._groups([key]))
         with self._lock:
             self._kept[key] = probability
             while len(self._kept) > max(2, min(_KEPT, _MOST_NUMBERS // len(probability))):
                 self._kept.popitem(last=False)
         return probability
+
+    def _computed(self, group: Groups) -> Float64[np.ndarray, "items"]:
+        if self.model.direction == "causal" or not self.model._has_positions:
+            blank = append_blank(group, self.model.schema_)
+            ((_, probability),) = item_probabilities(self.model.members_, blank)
+            return probability[0]
+        # Means over the gaps that the further item may be in.
+        found = self.model.recommend(group, k=len(self.labels))
+        probability = np.zeros(len(self.labels))
+        probability[self._code_of(found.items[0].tolist())] = found.probabilities[0]
+        return probability
+
+    def _probabilities_of(self, item: int, contexts: Sequence[tuple[int, ...]]) -> list[float]:
+        """Of one item as a further one of each context."""
+        if isinstance(self.model, ExplainingEstimator) and self._explains:
+            label = self.labels[item]
+            return self.model.explain_item(self._groups(contexts), item=label).probability.tolist()
+        return [float(self._probabilities(context)[item]) for context in contexts]
 
     def _groups(self, contexts: Sequence[Sequence[int]]) -> Groups:
         """Contexts as groups: their values not observed, their attributes unknown or average."""
