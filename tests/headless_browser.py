@@ -21,7 +21,7 @@ def browser():
     return found
 
 
-def measured_by(page, profile, *flags, seconds=20):
+def measured_by(page, profile, *flags, seconds=60):
     """What stands in the first <pre> of a page after so many seconds, and the complaints."""
     command = [browser(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
     command += [f"--user-data-dir={profile}", "--disable-dev-shm-usage"]
