@@ -89,7 +89,7 @@ def stations() -> tuple[Any, Any]:
     return model, frame
 
 
-def item_questions(ask: Asking, k: int) -> dict[str, Any]:
+def item_questions(_: Asking, k: int) -> dict[str, Any]:
     random = np.random.default_rng(k)
     context = random.integers(0, N_ITEMS, 6).tolist()
     item = int(random.integers(N_ITEMS))
@@ -112,7 +112,7 @@ def row_questions(ask: Asking, k: int) -> dict[str, Any]:
     }
 
 
-def station_questions(ask: Asking, k: int) -> dict[str, Any]:
+def station_questions(_: Asking, k: int) -> dict[str, Any]:
     changed = {"time": k % 40, "changes": {str(k): None}}
     return {
         "map": changed,
@@ -199,8 +199,9 @@ def main() -> None:
     console.print(table)
     console.print(f"{N_ASKING} at once for {chosen.seconds:.0f} s: {together}")
     if chosen.out:
-        document = {"answers": [asdict(row) for row in found], "crowd": together}
-        chosen.out.write_text(json.dumps(document, indent=1) + "\n")
+        from kept import write_kept
+
+        write_kept(chosen.out, [asdict(row) for row in found], crowd=together)
 
 
 if __name__ == "__main__":

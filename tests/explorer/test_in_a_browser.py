@@ -250,6 +250,18 @@ def test_a_station_that_is_dragged_is_elsewhere_and_the_keyboard_can_place_one(s
     assert page.evaluate("document.activeElement.dataset.station !== undefined")
 
 
+def test_a_page_whose_model_has_gone_says_so(chromium):
+    page = chromium.new_page()
+    with explore(items_model(), open_browser=False) as served:
+        page.goto(served.address)
+        settled(page)
+        assert page.locator("#failure").is_hidden()
+    page.locator("#found button").first.click()
+    page.get_by_text("The model answers no longer. Is it still being served?").wait_for()
+    settled(page)
+    page.close()
+
+
 def test_two_hundred_hostile_names_are_text(opened):
     names = hostile_names(200)
     frame = pd.DataFrame({"basket": [k // 4 for k in range(400)], "item": names * 2})

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from exfam import EFA, ExfamError, Popularity
+from exfam import EASE, EFA, ExfamError, ItemKNN, LatentFactor, Popularity
 from exfam.explorer.views.items import ItemsView
 from explorer.explored import baskets, items_model
 
@@ -122,6 +122,19 @@ def test_models_without_a_base_recommend_and_say_that_they_cannot_explain():
     assert not view.start()["explains"] and len(view.next({"items": [0]})["items"]) == 7
     with pytest.raises(ExfamError, match="`item` cannot be explained exactly: this model has no"):
         view.why({"items": [0], "item": 1})
+
+
+@pytest.mark.parametrize("ranker", [ItemKNN, EASE, LatentFactor])
+def test_other_models_of_items_are_explored_as_well(ranker):
+    more = {"max_epochs": 1, "progress": False} if ranker is LatentFactor else {}
+    view = ItemsView(ranker(group="basket", item="item", **more).fit(baskets()))
+    bars = view.next({"items": [0, 1], "k": 3})["items"]
+    now = recommended(view, [0, 1])
+    assert [bar["probability"] for bar in bars] == pytest.approx([now[bar["name"]] for bar in bars])
+    assert view.raising({"items": [0], "item": 1})["probability"] > 0
+    if view.start()["explains"]:
+        why = view.why({"items": [0, 1], "item": 2})
+        assert sum(entry["contribution"] for entry in why["entries"]) == pytest.approx(why["score"])
 
 
 def test_models_of_values_alone_are_refused():

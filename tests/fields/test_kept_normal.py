@@ -12,7 +12,7 @@ from exfam.fields.base.new_sites import NewNormal
 
 @pytest.fixture
 def computed():
-    """Of places: numbers that tell them apart; and how many were ever computed."""
+    """What is normal, as a function of numbers; which places were ever computed; its source."""
     source, asked = torch.ones(1), []
 
     def of(kept, rows):

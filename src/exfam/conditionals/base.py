@@ -90,17 +90,20 @@ class TwoStream(Conditional):
         self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility, *, weighted: bool
     ) -> Hidden:
         self.check(blocks, visibility)
-        join = attend if weighted else attend_unweighted
         context, among_content = (
             visibility.context(tokens.present),
             visibility.content(tokens.present),
         )
         content, center, weights = tokens.content, tokens.center, []
         for i, block in enumerate(blocks):
-            center, used = join(block, center, content, tokens, context, visibility.sees_mask)
-            weights += [] if used is None else [used]
+            seen = center, content, tokens, context, visibility.sees_mask
+            if weighted:
+                center, used = attend(block, *seen)
+                weights.append(used)
+            else:
+                center = attend_unweighted(block, *seen)
             if i + 1 < len(blocks):
-                content = attend_unweighted(block, content, content, tokens, among_content)[0]
+                content = attend_unweighted(block, content, content, tokens, among_content)
         return Hidden(center, tuple(weights))
 
 
@@ -129,7 +132,7 @@ class Static(Conditional):
         context, own = visibility.context(tokens.present), visibility.sees_mask
         center = tokens.center
         for block in blocks:
-            center = attend_unweighted(block, center, tokens.content, tokens, context, own)[0]
+            center = attend_unweighted(block, center, tokens.content, tokens, context, own)
         return center
 
 
@@ -140,15 +143,14 @@ def attend_unweighted(
     tokens: Tokens,
     may_attend: Tensor,
     own: bool = False,
-) -> tuple[Tensor, None]:
+) -> Tensor:
     """As `attend`, without the weights."""
     q = block.queries(query_stream, tokens.position)
     keys = block.keys(key_stream, tokens.position)
     own_key = block.keys(query_stream, tokens.position) if own else None
     positions = tokens.position, tokens.position
-    return block.join(
-        query_stream, block.attention.update(q, keys, may_attend, positions, own_key)
-    ), None
+    update = block.attention.update(q, keys, may_attend, positions, own_key)
+    return block.join(query_stream, update)
 
 
 def attend(

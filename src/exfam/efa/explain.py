@@ -101,7 +101,7 @@ def explain_groups(
             layers = torch.stack([layer[0] for layer in hidden.weights]).cpu().numpy()
             columns = np.append(present, np.ones(layers.shape[-1] - len(present), dtype=bool))
             weights[name] = layers[:, :, present][..., columns]
-        names = [str(index) for index in range(int(present.sum()))]
+        names = [str(k) for k in range(int(present.sum()))]
         if group.item is not None and "item" in vocabulary:
             names = index.texts_of(group.item[element[present]].astype(np.int64)).tolist()
         assert group.group_names is not None

@@ -123,14 +123,25 @@ def item_lifts(
 
 def lone_items(schema: Schema, items: np.ndarray) -> Groups:
     """A group for each of the items, with nothing else in it, and an empty one."""
-    attributes, n = schema.attributes, len(items)
+    return groups_of_items(schema, items, np.append(np.ones(len(items), dtype=np.int64), 0))
+
+
+def groups_of_items(
+    schema: Schema, items: np.ndarray, lengths: Int64[np.ndarray, "groups"]
+) -> Groups:
+    """Groups of which the items alone are known: attributes are unknown or average.
+
+    `items`: codes, group after group; `lengths`: how many each group has
+    """
+    attributes, n, stop = schema.attributes, len(items), np.cumsum(lengths)
+    n_groups = len(lengths)
     return Groups(
-        start=np.append(np.arange(n), n),
-        stop=np.append(np.arange(1, n + 1), n),
+        start=stop - lengths,
+        stop=stop,
         item=items,
         values={column: np.zeros(n) for column in schema.families},
         attributes={a.name: typical_rows(a, n) for a in attributes if not a.of_group},
-        group_attributes={a.name: typical_rows(a, n + 1) for a in attributes if a.of_group},
+        group_attributes={a.name: typical_rows(a, n_groups) for a in attributes if a.of_group},
         observed=np.zeros(n, dtype=bool),
         vocabulary={"item": np.arange(schema.n_items or 0)},
     )

@@ -119,7 +119,7 @@ def _installed() -> tuple[Any, Callable[..., Any]]:
         from exfam.explorer.application import application
     except ImportError as error:
         raise ExfamError(
-            "`explore` needs the packages starlette and uvicorn, and found them not. Install "
-            "exfam[explore]."
+            "`explore` needs the packages starlette and uvicorn, which are not installed. Install "
+            'them: pip install "exfam[explore]".'
         ) from error
     return uvicorn, application

@@ -7,7 +7,7 @@ let running = 0;
 export class Refused extends Error {}
 
 export async function ask(name, question) {
-  const response = await fetch(`ask/${name}`, {
+  const response = await received(`ask/${name}`, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(question),
@@ -18,7 +18,15 @@ export async function ask(name, question) {
 }
 
 export async function start() {
-  return (await fetch("start")).json();
+  return (await received("start")).json();
+}
+
+async function received(address, options) {
+  try {
+    return await fetch(address, options);
+  } catch {
+    throw new Refused("The model answers no longer. Is it still being served?");
+  }
 }
 
 // Runs a task, the view being busy; what it could not do is said at the foot of the page.
@@ -29,9 +37,8 @@ export async function attempt(task) {
     await task();
     failure.hidden = true;
   } catch (error) {
-    if (!(error instanceof Refused || error instanceof TypeError)) throw error;
-    failure.textContent =
-      error instanceof Refused ? error.message : "The model answers no longer. Is it still being served?";
+    if (!(error instanceof Refused)) throw error;
+    failure.textContent = error.message;
     failure.hidden = false;
   } finally {
     running -= 1;

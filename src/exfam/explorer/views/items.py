@@ -2,16 +2,17 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64
 
 from exfam.checks import ExfamError
-from exfam.efa.blanks import append_blank, typical_rows
+from exfam.efa.blanks import append_blank
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
+from exfam.efa.recommend import groups_of_items
 from exfam.estimator.evaluate import item_probabilities
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
@@ -177,10 +178,8 @@ class ItemsView:
         return isinstance(self.model, ExplainingEstimator) and base is not None
 
     def _code_of(self, labels: Sequence[Any]) -> list[int]:
-        with self._lock:
-            if not hasattr(self, "_index"):
-                self._index = {label: code for code, label in enumerate(self.labels.tolist())}
-        return [self._index[label] for label in labels]
+        codes = self.model._vocabulary.index("item").codes
+        return [codes[label] for label in labels]
 
     def _codes(self, question: Question, name: str) -> tuple[int, ...]:
         return tuple(codes_of(question, name, n=len(self.labels)))
@@ -227,26 +226,9 @@ class ItemsView:
         return [float(self._probabilities(context)[item]) for context in contexts]
 
     def _groups(self, contexts: Sequence[Sequence[int]]) -> Groups:
-        """Contexts as groups: their values not observed, their attributes unknown or average."""
         lengths = np.array([len(context) for context in contexts], dtype=np.int64)
         item = np.array([code for context in contexts for code in context], dtype=np.int64)
-        schema, stop = self.model.schema_, np.cumsum(lengths)
-        attributes: Mapping[bool, Any] = {
-            of_group: {
-                a.name: typical_rows(a, len(contexts) if of_group else len(item))
-                for a in schema.attributes
-                if a.of_group == of_group
-            }
-            for of_group in (False, True)
-        }
-        return Groups(
-            start=stop - lengths,
-            stop=stop,
-            item=item,
-            values={column: np.zeros(len(item)) for column in schema.families},
-            attributes=attributes[False],
-            group_attributes=attributes[True],
-            observed=np.zeros(len(item), dtype=bool) if schema.families else None,
+        return groups_of_items(self.model.schema_, item, lengths).with_(
             vocabulary={"item": self.labels},
             ordered=self.model.direction == "causal" or self.model._has_positions,
         )

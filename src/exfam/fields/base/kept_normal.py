@@ -31,8 +31,8 @@ class KeptNormal:
     ) -> NewNormal:
         """What is normal at places; `compute` gives that of some, by their index.
 
-        `rows`: the numbers that tell places apart; `source`: what `compute` reads, whose changes
-        in place make all be computed anew
+        `rows`: the numbers that each place is known by; `source`: what `compute` reads: after a
+            change of it in place all are computed anew
         """
         state = (id(source), 0 if source.is_inference() else source._version)
         keys = [row.tobytes() for row in rows.numpy()]
