@@ -18,7 +18,7 @@ BUILDING = (
     {"attention", "experts", "scores"},
     {"catalog", "conditionals"},
     {"likelihoods", "reading", "simulators"},
-    {"training"},
+    {"spark", "training"},
     {"estimator"},
     {"positions", "vectors"},
     {"efa", "fields", "language", "tables", "words"},

@@ -13,14 +13,16 @@ from exfam.checks import DataError
 from exfam.columns.parts import Part, varying_error
 from exfam.groups import Groups
 from exfam.reading.checked import Checked, LabelCodes
-from exfam.reading.database import Database, ReadingFacts, restored
-from exfam.reading.sorting import Rows, sorted_rows
+from exfam.reading.database import ReadingFacts, Sql, restored
+from exfam.reading.sorting import Rows
 
 COLUMN_NAMES = {"item": "item", "value": "values.{}", "attributes": "attributes.{}"}
 # (name, dtype, shape) -> an array to be filled; names are these, "source_row", "observed", "tied"
 # and "position".
 Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]
 Encodings = Mapping[Part, LabelCodes]
+# (twins) -> all rows in their final order, anew each time; `twins`: whether equal ones are found.
+Sorted = Callable[[bool], Generator[Rows, None, None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,9 +33,10 @@ class CodedTable:
     come in an order that means something.
     """
 
-    database: Database
+    database: Sql
     checked: Checked
     encodings: Encodings
+    rows: Sorted
     ignores: bool
     ordered: bool
 
@@ -41,10 +44,6 @@ class CodedTable:
     def group(self) -> Part:
         """The part that groups are read from."""
         return next(iter(self.checked.table.columns))
-
-    def rows(self, *, twins: bool) -> Generator[Rows, None, None]:
-        """All rows in final order, anew each time."""
-        return sorted_rows(self.database, self.checked, self.encodings, twins=twins)
 
     def unknown(self, rows: Rows) -> np.ndarray:
         """Which of some rows are left out as unknown."""
@@ -61,7 +60,7 @@ def assemble(
     checked, encodings = source.checked, source.encodings
     n_dropped = 0
     if duplicates == "drop":
-        for rows in source.rows(twins=True):
+        for rows in source.rows(True):
             n_dropped += int(((rows.twin >= 0) & ~source.unknown(rows)).sum())
     unknown = [codes.unknown for part, codes in encodings.items() if part.argument == "item"]
     n_unknown = sum(labels.rows for labels in unknown if labels is not None)
@@ -87,7 +86,7 @@ def _kept(
     source: CodedTable, groups: "_GroupColumns", duplicates: str
 ) -> Generator[Rows, None, None]:
     """The rows that become elements."""
-    with closing(source.rows(twins=duplicates != "keep")) as stream:
+    with closing(source.rows(duplicates != "keep")) as stream:
         for rows in stream:
             if (part := groups.see(rows)) is not None:
                 stream.close()
@@ -123,8 +122,7 @@ def _varying(source: CodedTable, part: Part) -> DataError:
     table = source.checked.table
     group, x = table.columns[source.group], table.columns[part].sql
     firsts = (
-        f"(SELECT {group.sql} AS label, arg_min({x}, row) AS got FROM {table.relation} "
-        "GROUP BY ALL)"
+        f"(SELECT {group.sql} AS label, min_by({x}, row) AS got FROM {table.relation} GROUP BY ALL)"
     )
     first = source.database.table(
         f"SELECT row, s.{group.sql} AS label FROM {table.relation} AS s JOIN {firsts} AS f "

@@ -14,7 +14,7 @@ from exfam.columns.columns import dates_in_text, label_names, sortable_text
 from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Part, UnknownLabels, look_up
 from exfam.columns.rules import broken_rule, holds_labels, is_real, is_text, rules_of
-from exfam.reading.database import Database, SqlColumn, Table, literal, restored
+from exfam.reading.database import Database, Sql, SqlColumn, Table, literal, restored
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ def _unmarked(column: SqlColumn, texts: Sequence[str], numbers: Sequence[float])
     x, kind = column.sql, column.type
     if is_text(kind) and texts:
         # Anything may stand for text here, such as UUIDs and enumerations.
-        marked = f"trim(CAST({x} AS VARCHAR)) IN ({', '.join(map(literal, texts))})"
+        marked = f"trim(CAST({x} AS STRING)) IN ({', '.join(map(literal, texts))})"
     elif numbers and (is_real(kind) or types.is_integer(kind)):
         width = "FLOAT" if types.is_float32(kind) else "DOUBLE"
         listed = ", ".join(f"CAST('{number!r}' AS {width})" for number in numbers)
@@ -61,7 +61,7 @@ def _unmarked(column: SqlColumn, texts: Sequence[str], numbers: Sequence[float])
     return f"(CASE WHEN {marked} THEN NULL ELSE {x} END)"
 
 
-def check_table(database: Database, table: Table, known: Container[str]) -> Checked:
+def check_table(database: Sql, table: Table, known: Container[str]) -> Checked:
     """The table with columns of their final types; `known` are the vocabularies that are given."""
     clean = dict(table.columns)
     for part, column in table.columns.items():
@@ -103,7 +103,7 @@ def _final(part: Part, column: SqlColumn, is_label: bool, has_gaps: bool) -> Sql
     """The column as it is sorted and handed over."""
     x, kind = column.sql, column.type
     if is_text(kind):
-        return SqlColumn(f"CAST({x} AS VARCHAR)", kind)  # UUIDs, enumerations and JSON are text
+        return SqlColumn(f"CAST({x} AS STRING)", kind)  # UUIDs, enumerations and JSON are text
     if is_label:
         return SqlColumn(f"CAST({x} AS BIGINT)", pa.int64()) if is_real(kind) else column
     if part.argument == "order" or types.is_temporal(kind):
@@ -115,7 +115,7 @@ def _final(part: Part, column: SqlColumn, is_label: bool, has_gaps: bool) -> Sql
     return column if keeps_float else SqlColumn(f"CAST({x} AS DOUBLE)", pa.float64())
 
 
-def with_sorted_text(database: Database, table: Table, *, date_format: str | None) -> Table:
+def with_sorted_text(database: Sql, table: Table, *, date_format: str | None) -> Table:
     """The table with text of `order` and `position` as numbers or times that sort as it should.
 
     The distinct texts of a column are held in memory.
@@ -127,7 +127,7 @@ def with_sorted_text(database: Database, table: Table, *, date_format: str | Non
 
 
 def _sorted(
-    database: Database, table: Table, part: Part, *, date_format: str | None, name: str
+    database: Sql, table: Table, part: Part, *, date_format: str | None, name: str
 ) -> Table:
     x = table.columns[part].sql
     query = f"SELECT {x} AS text, {{row}} AS row FROM {table.relation} WHERE {x} IS NOT NULL"
@@ -140,7 +140,7 @@ def _sorted(
             database.table(f"{query.format(row='row')} ORDER BY row"), table, part, date_format
         )
     stored = keys.view(pa.int64()) if types.is_timestamp(keys.type) else keys
-    database.con.register(name, pa.table({"text": distinct["text"], f"{name}_key": stored}))
+    database.register(name, pa.table({"text": distinct["text"], f"{name}_key": stored}))
     relation = (
         f"(SELECT s.*, t.{name}_key FROM {table.relation} AS s LEFT JOIN {name} AS t "
         f"ON s.{x} = t.text)"
@@ -205,8 +205,25 @@ def code_labels(
         f"GROUP BY ALL ORDER BY {order}"
     )
     rows = database.table(f"SELECT * FROM {table} ORDER BY rowid")
+    return coded_labels(rows, checked, part, vocabulary, unknown=unknown, table=table)
+
+
+def coded_labels(
+    rows: pa.Table,
+    checked: Checked,
+    part: Part,
+    vocabulary: Mapping[str, Any],
+    *,
+    unknown: str,
+    table: str,
+) -> LabelCodes:
+    """Codes of the labels of a part, each a row, in their order.
+
+    `rows`: "label"; where the vocabulary is given, the row that is "first" and the "count" of rows
+    """
+    column = checked.table.columns[part]
     names = label_names(restored(rows["label"].combine_chunks(), column.type))
-    if not is_given:
+    if part.argument == "group" or part.key not in vocabulary:
         return LabelCodes(table, names, np.arange(len(names)), names)
     known = np.asarray(vocabulary[part.key])
     codes = look_up(names, known, typed=checked.table.typed)

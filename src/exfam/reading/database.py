@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import duckdb
 import pyarrow as pa
@@ -93,6 +93,20 @@ def warn_of_notes(notes: Sequence[Note]) -> None:
     )
 
 
+@runtime_checkable
+class Sql(Protocol):
+    """What answers queries: DuckDB on one machine, others on several."""
+
+    def row(self, query: str) -> tuple[Any, ...]:
+        """The first row of a query."""
+
+    def table(self, query: str) -> pa.Table:
+        """All rows of a query."""
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Make a table known by a name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Database:
     """A DuckDB connection, a folder for files that live as long as it, and the user's database.
@@ -120,6 +134,10 @@ class Database:
             return self.con.sql(query).to_arrow_table()
         except UnicodeDecodeError as error:  # in a message of DuckDB's that quotes the file
             raise duckdb.Error("Invalid Input Error: text that is not UTF-8") from error
+
+    def register(self, name: str, table: pa.Table) -> None:
+        """Make a table known by a name, where it is."""
+        self.con.register(name, table)
 
     def batches(self, query: str, *, rows: int) -> Iterator[pa.RecordBatch]:
         """The rows of a query, some at a time; no other query may run before they are closed."""
@@ -228,7 +246,7 @@ class Table:
     origin: Origin
     typed: bool = True
 
-    def first(self, database: Database, sql: str, *, where: str) -> tuple[int, pa.Array]:
+    def first(self, database: Sql, sql: str, *, where: str) -> tuple[int, pa.Array]:
         """The first row where a condition holds, and what the expression `sql` is there."""
         query = f"SELECT row, {sql} AS got FROM {self.relation} WHERE {where}"
         rows = database.table(f"SELECT * FROM ({query}) ORDER BY row LIMIT 1")

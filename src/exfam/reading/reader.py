@@ -35,6 +35,7 @@ from exfam.reading.encodings import text_files
 from exfam.reading.excel import excel_names, read_excel
 from exfam.reading.paths import find_files
 from exfam.reading.queries import open_duckdb_query, open_remote_query, query_names
+from exfam.reading.sorting import sorted_rows
 from exfam.reading.text_cells import header_names
 from exfam.reading.typed_files import key_names, open_json_lines, open_parquet, schema_names
 
@@ -149,7 +150,7 @@ def read_with_facts(
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))
     known, parts = dict(vocabulary or {}), columns.parts
-    _check_names(columns)
+    check_column_names(columns)
     _check_rows(source, columns, options)
     with open_database(options) as database:
         table = open_source(database, source, parts, vocabulary=known)
@@ -166,7 +167,12 @@ def read_with_facts(
                 lacking = (encoding.unknown for encoding in encodings.values())
                 found += [labels for labels in lacking if labels is not None]
             opened = CodedTable(
-                database, checked, encodings, ignores=unknown == "ignore", ordered=columns.ordered
+                database,
+                checked,
+                encodings,
+                lambda twins: sorted_rows(database, checked, encodings, twins=twins),
+                ignores=unknown == "ignore",
+                ordered=columns.ordered,
             )
             assembled = assemble(opened, duplicates=options.duplicates, allocate=allocate)
     warn_of_notes(database.notes)
@@ -189,7 +195,7 @@ def _check_rows(source: Any, columns: FrameColumns, options: ReadingOptions) -> 
     columns.check_rows([ROWS], " in the source")
 
 
-def _check_names(columns: FrameColumns) -> None:
+def check_column_names(columns: FrameColumns) -> None:
     """Raise before anything is read if columns of Groups would share a name."""
     zero = np.zeros(0, dtype=np.int64)
 
