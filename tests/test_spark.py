@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 import exfam
 from exfam.checks import DataError, ExfamError
 from exfam.columns.parts import Part
+from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.database import SqlColumn
-from exfam.spark import merging, prepare
+from exfam.reading.text import prepare_text
+from exfam.spark import count_pairs, count_words, merging, prepare
 
 COLUMNS = {
     "group": "user",
@@ -45,7 +47,7 @@ def session():
         pytest.skip("pyspark or Java is not installed")
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.master("local[2]")
+    builder = SparkSession.builder.master("local[1]")
     for name, setting in SETTINGS.items():
         builder = builder.config(name, setting)
     session = builder.getOrCreate()
@@ -169,3 +171,21 @@ def test_parts_become_one_sorted_stream(tmp_path_factory, n_parts, size, cut, se
     np.testing.assert_array_equal(merged["run"], np.append(0, np.cumsum(changes.any(axis=0))))
     with pytest.raises(DataError, match="shares with all of Spark's executors, got 40 of 41 rows"):
         list(merging.merge_prepared(folder, columns, n_rows=41))
+
+
+TEXTS = ["a b a c", "ünï a b", "", "b\u2003a\nrare b", "c c a b d", "d b a Ünï b a"]
+
+
+@pytest.mark.parametrize("weights", ["flat", "harmonic"])
+def test_words_and_pairs_are_counted_as_on_one_machine(session, weights, monkeypatch):
+    texts = session.createDataFrame(pa.table({"text": TEXTS * 20})).repartition(3)
+    found = count_words(texts, column="text", min_count=21, lower=True)
+    text = prepare_text(TEXTS * 20, min_count=1, lower=True)
+    known = prepare_text(TEXTS * 20, min_count=21, lower=True).vocabulary
+    assert found.words == known.words and found.n_tokens == known.n_tokens
+    np.testing.assert_array_equal(found.counts, known.counts)
+    options = {"window": 3, "weights": weights}
+    pairs = count_pairs(texts, known, column="text", lower=True, **options)
+    expected = count_cooccurrences(text.tokens, len(known), **options)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(pairs, name), getattr(expected, name), strict=True)

@@ -45,12 +45,46 @@ def count_cooccurrences(
     Raises DataError for codes below -1, ExfamError for a window out of range, CheckpointError for
     a folder of another counting, or one that cannot be written to.
     """
+    whole, unit = whole_cooccurrences(
+        tokens,
+        n_words,
+        window=window,
+        weights=weights,
+        folder=folder,
+        max_bytes=max_bytes,
+        shard_tokens=shard_tokens,
+    )
+    return as_counts(whole, unit)
+
+
+def as_counts(whole: scipy.sparse.csr_array, unit: int) -> scipy.sparse.csr_array:
+    """Symmetric counts of the pairs i <= j that were counted as multiples of 1 / `unit`."""
+    # Each of two like words is in the context of the other: on the diagonal a pair counts twice.
+    counts = whole + whole.T
+    data = counts.data if unit == 1 else counts.data / unit
+    return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+
+
+def whole_cooccurrences(
+    tokens: Int32[np.ndarray, "tokens"],
+    n_words: int,
+    *,
+    window: int,
+    weights: str = "flat",
+    folder: str | PathLike[str] | None = None,
+    max_bytes: int = 2_000_000_000,
+    shard_tokens: int = 8_000_000,
+) -> tuple[scipy.sparse.csr_array, int]:
+    """As `count_cooccurrences`, each pair i <= j once, in whole numbers; and what stands for 1.
+
+    Those of parts of a text, cut between sentences, add up to those of the whole.
+    """
     sizes = {"n_words": n_words, "max_bytes": max_bytes, "shard_tokens": shard_tokens}
     for name, size in sizes.items():
         check_whole(name, size)
     if folder is not None:
         check_path("folder", folder)
-    amounts, unit = _amounts(weights, window)
+    amounts, unit = window_amounts(weights, window)
     most = math.isqrt(np.iinfo(np.int64).max // (window + 1))
     if n_words > most:
         raise ExfamError(
@@ -72,12 +106,10 @@ def count_cooccurrences(
             if expected is not None:
                 counting.save(expected)
         del keys
-        counts = _as_rows(counting)
-    data = counts.data if unit == 1 else counts.data / unit
-    return scipy.sparse.csr_array((data, counts.indices, counts.indptr), shape=counts.shape)
+        return _as_rows(counting), unit
 
 
-def _amounts(weights: str, window: int) -> tuple[Int64[np.ndarray, "distances"], int]:
+def window_amounts(weights: str, window: int) -> tuple[Int64[np.ndarray, "distances"], int]:
     """Weights by distance from 0 on, as whole numbers, and the number that stands for 1."""
     check_choice("weights", weights, WINDOW_WEIGHTS)
     check_whole("window", window)
@@ -118,5 +150,4 @@ def _as_rows(counting: Counting) -> scipy.sparse.csr_array:
     for pairs, totals in counting.runs():
         words = [codes.astype(np.int32) for codes in np.divmod(pairs, n_words)]
         upper += scipy.sparse.csr_array((totals, words), shape=shape)
-    # Each of two like words is in the context of the other: on the diagonal a pair counts twice.
-    return upper + upper.T
+    return upper
