@@ -41,6 +41,7 @@ format: $(STAMP)
 
 bench: $(STAMP)
 	@set -e; for file in $(sort $(wildcard benchmarks/*.py)); do echo "== $$file"; $(BIN)/python $$file; done
+	$(BIN)/python -m benchmarks.requests
 
 # ARENA="--only msweb --seeds 1" fits less.
 arena: $(STAMP)

@@ -107,7 +107,7 @@ def frame_kind_of(data: Any) -> str:
     >>> frame_kind_of({"item": ["milk"]}), frame_kind_of("baskets.csv")
     ('pyarrow', 'pyarrow')
     """
-    if isinstance(data, Mapping | str) or data is None:
+    if isinstance(data, Mapping | str | list | tuple) or data is None:
         return "pyarrow"
     import narwhals as nw
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int64, UInt64
 
 from exfam.checks import DataError, ExfamError, check_positive
-from exfam.groups.groups import TARGET, Groups
+from exfam.groups.groups import TARGET, Groups, unchecked
 
 PLAIN_COLUMNS = ("item", "position", "observed", "role", "source_row", "tied")
 BOUNDS = ("start", "stop", "context_start", "context_stop")
@@ -46,11 +46,18 @@ def compact(groups: Groups) -> Groups:
         context_stop = context_start + length
         rows = np.concatenate([rows, shared])
     bounds = {"context_start": context_start, "context_stop": context_stop}
-    return with_rows(groups, rows, start=stop - own, stop=stop, **bounds)
+    # Rows of columns that were checked, and bounds of these rows.
+    columns = _at_rows(groups, rows)
+    return unchecked(groups.__dict__ | columns | bounds | {"start": stop - own, "stop": stop})
 
 
 def with_rows(groups: Groups, rows: Int64[np.ndarray, "rows"], **changes: Any) -> Groups:
     """Groups whose flat columns are those at these rows, but for what changes."""
+    return groups.with_(**(_at_rows(groups, rows) | changes))
+
+
+def _at_rows(groups: Groups, rows: Int64[np.ndarray, "rows"]) -> dict[str, Any]:
+    """The flat columns at these rows."""
     named = {
         kind: {name: take(column, rows) for name, column in getattr(groups, kind).items()}
         for kind in ("values", "attributes")
@@ -60,7 +67,7 @@ def with_rows(groups: Groups, rows: Int64[np.ndarray, "rows"], **changes: Any) -
         for name in PLAIN_COLUMNS
         if (column := getattr(groups, name)) is not None
     }
-    return groups.with_(**(named | plain | changes))
+    return named | plain
 
 
 def take(column: np.ndarray, rows: Int64[np.ndarray, "rows"]) -> np.ndarray:
