@@ -1,7 +1,7 @@
 """Requests of one group, by size of the catalog: CPU time of score, predict, recommend, explain.
 
     python -m benchmarks.requests
-    python -m benchmarks.requests --out benchmarks/results/requests.json
+    python -m benchmarks.requests --before ../older --out benchmarks/results/requests.json
 
 Catalogs are simulated, and models are fitted for one epoch: what they say is of no matter here.
 Every request is of one group of 8 items, given as a list of labels unless the row says otherwise.
@@ -12,9 +12,12 @@ threads. SASRec is 60 lines of plain torch with the sizes of the first model, `i
 """
 
 import argparse
-import gc
+import json
 import os
 import resource
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -183,7 +186,8 @@ def rows_of_peers(n_items: int, budget: float) -> list[dict]:
 
 
 def show(rows: list[dict]) -> None:
-    table = Table(title="one group: milliseconds of CPU, one thread")
+    title = f"{rows[0]['version']}: milliseconds of CPU, one thread"
+    table = Table(title=title)
     figures = ("first", "p50", "p99", "network", "overhead", "groups a second")
     for header in ("model", "items", "request", *figures):
         table.add_column(header, justify="left" if header in ("model", "request") else "right")
@@ -197,27 +201,52 @@ def _rounded(row: dict) -> dict:
     return {k: float(f"{v:.4g}") if isinstance(v, float) else v for k, v in row.items()}
 
 
+def rows_of_size(n_items: int, arguments: argparse.Namespace) -> list[dict]:
+    rows = []
+    for name in arguments.models:
+        if name != "EASE" or n_items <= MOST_OF_EASE:
+            rows += rows_of(name, n_items, arguments)
+    return rows + rows_of_peers(n_items, arguments.budget)
+
+
+def in_process(n_items: int, version: str, arguments: argparse.Namespace) -> list[dict]:
+    """The rows of a size by a process of its own, with the code of a version."""
+    root, here = Path(__file__).parents[2], arguments.before if version == "before" else None
+    source = [f"{here or root}/src", f"{here or root}/studies/src", str(root)]
+    words = ["--models", *arguments.models, "--budget", str(arguments.budget)]
+    words += ["--most-related", str(arguments.most_related), "--sizes", str(n_items)]
+    with tempfile.TemporaryDirectory() as folder:
+        words += ["--rows", f"{folder}/rows.json"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(source)}
+        command = [sys.executable, "-m", "benchmarks.requests", *words]
+        subprocess.run(command, env=environment, cwd=root, check=True)
+        rows = json.loads(Path(f"{folder}/rows.json").read_text())
+    return [{"version": version, **row} for row in rows]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--models", nargs="+", default=list(MODELS), choices=list(MODELS))
-    parser.add_argument("--budget", type=float, default=3.0, help="seconds of each row")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds of each row")
     parser.add_argument("--most-related", type=int, default=10_000, help="items of complements")
+    parser.add_argument("--before", type=Path, help="a checkout of older code, measured in turn")
     parser.add_argument("--out", type=Path, help="where to keep the figures")
+    parser.add_argument("--rows", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    if arguments.rows:
+        rows = [_rounded(row) for row in rows_of_size(arguments.sizes[0], arguments)]
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        arguments.rows.write_text(json.dumps([{**row, "peak GB": round(peak, 2)} for row in rows]))
+        return
     rows = []
     for n_items in arguments.sizes:
-        for name in arguments.models:
-            if name != "EASE" or n_items <= MOST_OF_EASE:
-                rows += rows_of(name, n_items, arguments)
-            gc.collect()
-        rows += rows_of_peers(n_items, arguments.budget)
-    show(rows)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    console.print(f"peak memory {peak:.2f} GB")
+        for version in ("before", "after") if arguments.before else ("after",):
+            rows += in_process(n_items, version, arguments)
+            show([x for x in rows if (x["items"], x["version"]) == (n_items, version)])
     if arguments.out:
-        write_kept(arguments.out, [_rounded(row) for row in rows], peak_gigabytes=round(peak, 2))
+        write_kept(arguments.out, rows, what="requests of one group of 8 items")
 
 
 if __name__ == "__main__":
