@@ -1,12 +1,15 @@
-"""Seconds and peak memory of reading 20 million rows from Parquet into groups.
+"""Seconds and peak memory of reading 20 million rows from Parquet and CSV into groups.
 
-    python benchmarks/reading.py [--rows 20000000] [--threads 2]
+    python benchmarks/reading.py [--rows 20000000] [--threads 2] [--before PATH] [--times N]
+        [--out FILE]
 
 140,000 groups, 27,000 items, rows in random order, ordered by a time: once with whole numbers as
-labels, once with text as items. Each line is a process of its own: wall and CPU seconds without
-imports, the peak of its resident memory, and what was on disk at most because it did not fit. The
-peer is what DuckDB alone needs to sort the rows by user and time and to hand over the items as
-Arrow batches, which are thrown away.
+labels, once with text as items, once as CSV. Each figure is the least of `--times` processes of
+their own: wall and CPU seconds without imports, the peak of resident memory, and what was on disk
+at most because it did not fit. The peer is what DuckDB alone needs to sort the rows by user and
+time and to hand over the items as Arrow batches, which are thrown away: it looks for no missing
+cells, codes no labels and finds no repeated rows. `--before` names the sources of another version,
+measured in turn with this one.
 """
 
 import argparse
@@ -26,7 +29,9 @@ from rich.console import Console
 from rich.table import Table
 
 N_ROWS, N_USERS, N_ITEMS = 20_000_000, 140_000, 27_000
-LIMITS = ("1GB", "250MB")
+LIMITS = (None, "1GB", "250MB")
+HERE = Path(__file__).resolve().parents[1] / "src"
+FIGURES = ("wall", "cpu", "peak", "spilled")
 
 console = Console(highlight=False, width=110)
 
@@ -35,7 +40,7 @@ def write(folder: Path, n_rows: int) -> dict[str, Path]:
     """The same rows with items as numbers and as text; hashes of row numbers are the randomness."""
     import duckdb
 
-    numbers, text = folder / "numbers.parquet", folder / "text.parquet"
+    numbers, text, csv = (folder / name for name in ("numbers.parquet", "text.parquet", "rows.csv"))
     with duckdb.connect() as con:
         con.execute("SET threads = 2")
         # The cube makes some items common and most of them rare.
@@ -52,7 +57,8 @@ def write(folder: Path, n_rows: int) -> dict[str, Path]:
             f"""COPY (SELECT * REPLACE ('item ' || item AS item) FROM '{numbers}')
             TO '{text}' (FORMAT parquet)"""
         )
-    return {"whole numbers": numbers, "items as text": text}
+        con.execute(f"COPY (FROM '{numbers}') TO '{csv}' (HEADER)")
+    return {"whole numbers": numbers, "items as text": text, "whole numbers, CSV": csv}
 
 
 def read(path: str, threads: int, memory_limit: str | None) -> int:
@@ -85,7 +91,7 @@ WORK: dict[str, Callable[[str, int, str | None], int]] = {"read": read, "duckdb"
 def measure(work: str, path: str, threads: int, memory_limit: str | None) -> dict[str, float]:
     import duckdb  # noqa: F401  (imports are not part of the time)
 
-    import exfam.reading  # noqa: F401
+    import exfam.reading.reader  # noqa: F401
 
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
@@ -121,33 +127,51 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 
 
-def measured_apart(work: str, path: Path, threads: int, memory_limit: str | None) -> dict:
+def measured_apart(
+    work: str, path: Path, source: Path, *, threads: int, memory_limit: str | None
+) -> dict[str, float]:
+    """Figures of a process of its own; `source`: the folder that exfam is imported from."""
     command = [sys.executable, __file__, "--work", work, "--path", str(path)]
     command += ["--threads", str(threads), "--memory-limit", memory_limit or ""]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return json.loads(done.stdout)
 
 
-def show(n_rows: int, threads: int) -> None:
-    lines = [
-        ("DuckDB alone, ORDER BY (peer)", "duckdb", None),
-        ("exfam.read", "read", None),
-        *((f"exfam.read, memory_limit={limit!r}", "read", limit) for limit in LIMITS),
-    ]
-    shown = Table(title=f"{n_rows:,} rows from Parquet, {threads} threads")
-    shown.add_column("rows of")
-    shown.add_column("read by")
-    for name in ("wall s", "CPU s", "peak GB", "on disk GB", "load"):
+def measured(paths: dict[str, Path], before: Path | None, arguments: argparse.Namespace) -> list:
+    """A row for each kind of file, reader and limit: the least of some processes in turn."""
+    readers = {"DuckDB alone, ORDER BY (peer)": ("duckdb", HERE)}
+    readers |= {} if before is None else {"exfam.read, before": ("read", before)}
+    readers |= {"exfam.read": ("read", HERE)}
+    rows = []
+    for kind, path in paths.items():
+        for limit in LIMITS:
+            found: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
+            for _ in range(arguments.times):
+                for name, (work, source) in readers.items():
+                    own = measured_apart(
+                        work, path, source, threads=arguments.threads, memory_limit=limit
+                    )
+                    assert own["rows"] == arguments.rows
+                    found[name].append(own)
+            for name, runs in found.items():
+                least = {figure: min(run[figure] for run in runs) for figure in FIGURES}
+                rows.append({"rows of": kind, "read by": name, "memory_limit": limit, **least})
+    return rows
+
+
+def show(rows: list, arguments: argparse.Namespace) -> None:
+    shown = Table(title=f"{arguments.rows:,} rows, {arguments.threads} threads")
+    for name in ("rows of", "read by", "memory_limit"):
+        shown.add_column(name)
+    for name in ("wall s", "CPU s", "times peer", "peak GB", "on disk GB"):
         shown.add_column(name, justify="right")
-    with tempfile.TemporaryDirectory(prefix="reading-") as folder:
-        for kind, path in write(Path(folder), n_rows).items():
-            for label, work, limit in lines:
-                # How many processes wanted the processors, this one aside, when it started.
-                load = os.getloadavg()[0]
-                found = measured_apart(work, path, threads, limit)
-                assert found["rows"] == n_rows
-                figures = (f"{found[name]:.2f}" for name in ("wall", "cpu", "peak", "spilled"))
-                shown.add_row(kind, label, *figures, f"{load:.1f}")
+    for row in rows:
+        if "peer" in row["read by"]:
+            peer = row["cpu"]
+        wall, cpu, peak, spilled = (f"{row[name]:.2f}" for name in FIGURES)
+        names = (row["rows of"], row["read by"], row["memory_limit"] or "half of all")
+        shown.add_row(*names, wall, cpu, f"{row['cpu'] / peer:.2f}", peak, spilled)
     console.print(shown)
 
 
@@ -155,15 +179,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=N_ROWS)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--out")
     parser.add_argument("--work", choices=WORK, help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     parser.add_argument("--memory-limit", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.work:
-        found = measure(asked.work, asked.path, asked.threads, asked.memory_limit or None)
+    arguments = parser.parse_args()
+    if arguments.work:
+        found = measure(
+            arguments.work, arguments.path, arguments.threads, arguments.memory_limit or None
+        )
         print(json.dumps(found))
-    else:
-        show(asked.rows, asked.threads)
+        return
+    with tempfile.TemporaryDirectory(prefix="reading-") as folder:
+        paths = write(Path(folder), arguments.rows)
+        rows = measured(paths, arguments.before, arguments)
+    show(rows, arguments)
+    if arguments.out:
+        from kept import write_kept
+
+        what = f"least of {arguments.times} fresh processes; seconds, and GB of memory and disk"
+        sizes = {"n_rows": arguments.rows, "duckdb_threads": arguments.threads}
+        write_kept(arguments.out, rows, what=what, **sizes)
 
 
 if __name__ == "__main__":

@@ -136,9 +136,15 @@ def tables(draw):
     return columns | {"stars": draw(st.lists(stars, min_size=n, max_size=n))}
 
 
-@given(table=tables(), order=st.sampled_from([None, "time"]), rows=st.integers(1, 9))
-@settings(max_examples=10)
-def test_dropping_is_what_pandas_drops(table, order, rows):
+@given(
+    table=tables(),
+    order=st.sampled_from([None, "time"]),
+    rows=st.integers(1, 9),
+    longest=st.sampled_from([0, 1 << 21]),
+)
+@settings(max_examples=16)
+def test_dropping_is_what_pandas_drops(table, order, rows, longest):
+    """Also where equal rows of long groups are found by DuckDB."""
     frame = pd.DataFrame(table).astype({"stars": float})
     columns = {"group": "user", "order": order, "item": "movie", "value": "stars"}
     read = [name for name in ("user", order, "movie", "stars") if name]
@@ -146,6 +152,7 @@ def test_dropping_is_what_pandas_drops(table, order, rows):
     expected = Groups.from_frame(firsts, **columns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "ROWS_A_BATCH", rows)
+        patch.setattr(sorting, "LONGEST_RUN", longest)
         dropped, facts = facts_of(frame, "drop", **columns)
         kept, _ = facts_of(frame, "keep", **columns)
     rows_of_frame = firsts.index.to_numpy()[expected.source_row]

@@ -93,7 +93,7 @@ class Columns:
         """A column of labels as codes and names."""
         array = self.check(part, (part.name,))
         encoded = (array.cast(pa.int64()) if is_real(array.type) else array).dictionary_encode()
-        codes = _to_numpy(encoded.indices).astype(np.int64)
+        codes = numbers_in(encoded.indices).astype(np.int64)
         return Labels(codes, label_names(encoded.dictionary))
 
     def numbers(self, part: Part, *, date_format: str | None = None) -> Shaped[np.ndarray, "rows"]:
@@ -122,7 +122,7 @@ class Columns:
                 array, name=part.name, date_format=date_format, where=self.origin.row
             )
         is_whole = is_time(array.type) or types.is_integer(array.type)
-        return _to_numpy(array) if is_whole else _to_numbers(array)
+        return numbers_in(array) if is_whole else _to_numbers(array)
 
     def moments(self, part: Part, array: pa.Array | None = None) -> Shaped[np.ndarray, "rows"]:
         """A column of dates or moments as datetime64 in microseconds and UTC; NaT where missing.
@@ -131,7 +131,7 @@ class Columns:
 
         Raises DataError for years before 1 and after 9999.
         """
-        stored = _to_numpy(self.arrays[part] if array is None else array)
+        stored = numbers_in(self.arrays[part] if array is None else array)
         years = stored.astype("datetime64[Y]").astype(np.int64) + 1970
         wrong = ~np.isnat(stored) & ((years < 1) | (years > _LAST_YEAR))
         rule = f"hold dates of the years 1 to {_LAST_YEAR}"
@@ -156,7 +156,7 @@ def _without(array: pa.Array, texts: Sequence[str], numbers: Sequence[float]) ->
 def label_names(labels: pa.Array) -> np.ndarray:
     """Labels as NumPy holds them: text as objects."""
     is_object = is_text(labels.type)
-    return np.array(labels.to_pylist(), dtype=object) if is_object else _to_numpy(labels)
+    return np.array(labels.to_pylist(), dtype=object) if is_object else numbers_in(labels)
 
 
 def days_of(moments: Shaped[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
@@ -169,17 +169,24 @@ def days_of(moments: Shaped[np.ndarray, "rows"]) -> Float[np.ndarray, "rows"]:
 def _to_numbers(array: pa.Array) -> Shaped[np.ndarray, "rows"]:
     kind = array.type
     if types.is_duration(kind):
-        return days_of(_to_numpy(array))
+        return days_of(numbers_in(array))
     is_whole = types.is_boolean(kind) or (types.is_integer(kind) and kind != pa.uint64())
     if is_whole and not array.null_count:
-        return _to_numpy(array).astype(np.int64)
+        return numbers_in(array).astype(np.int64)
     if not types.is_floating(kind):
         is_boolean = types.is_boolean(kind)
         array = (array.cast(pa.int8()) if is_boolean else array).cast(pa.float64(), safe=False)
-    return _to_numpy(array)
+    return numbers_in(array)
 
 
-def _to_numpy(array: pa.Array) -> np.ndarray:
+def numbers_in(array: pa.Array) -> np.ndarray:
+    """A column as NumPy's array, not copied where it need not be."""
+    kind = array.type
+    is_plain = types.is_integer(kind) or types.is_floating(kind)
+    if is_plain and len(array) and not array.null_count:
+        # Arrow's own way imports pandas.
+        held = np.frombuffer(array.buffers()[1], dtype=kind.to_pandas_dtype())
+        return held[array.offset : array.offset + len(array)]
     return array.to_numpy(zero_copy_only=False)
 
 

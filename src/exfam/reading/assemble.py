@@ -14,11 +14,11 @@ from exfam.columns.parts import Part, varying_error
 from exfam.groups import Groups
 from exfam.reading.checked import Checked, LabelCodes
 from exfam.reading.database import ReadingFacts, Sql, restored
-from exfam.reading.sorting import Rows
+from exfam.reading.rows import Rows
 
 COLUMN_NAMES = {"item": "item", "value": "values.{}", "attributes": "attributes.{}"}
-# (name, dtype, shape) -> an array to be filled; names are these, "source_row", "observed", "tied"
-# and "position".
+# (name, dtype, shape) -> zeros to be filled; names are these, "source_row", "observed", "tied" and
+# "position".
 Allocate = Callable[[str, np.dtype, tuple[int, ...]], np.ndarray]
 Encodings = Mapping[Part, LabelCodes]
 # (twins) -> all rows in their final order, anew each time; `twins`: whether equal ones are found.
@@ -158,7 +158,7 @@ def _as_groups(source: CodedTable, elements: "_ElementColumns", groups: "_GroupC
 
 
 class _ElementColumns:
-    """The flat columns, each allocated once and written from front to back.
+    """The flat columns, each allocated once, as zeros, and written from front to back.
 
     `unobserved` counts elements without one of their values.
     """
@@ -176,7 +176,7 @@ class _ElementColumns:
 
         def column_of(name: str, dtype: Any, *width: int) -> np.ndarray:
             shape = (n_elements, *width)
-            return allocate(name, np.dtype(dtype), shape) if allocate else np.empty(shape, dtype)
+            return allocate(name, np.dtype(dtype), shape) if allocate else np.zeros(shape, dtype)
 
         self.columns = {
             part: column_of(name.format(part.name), _dtype(part, checked))
@@ -209,8 +209,14 @@ class _ElementColumns:
             self.observed[span] = ~np.any(missing, axis=0)
             self.unobserved += int(np.any(missing, axis=0).sum())
         if self._tied is not None:
-            self._tied[span] = np.diff(rows.run, prepend=self._run) == 0
+            self._put_ties(span, rows.run)
         self._at, self._run = span.stop, int(rows.run[-1]) if len(rows) else self._run
+
+    def _put_ties(self, span: slice, run: Int64[np.ndarray, "rows"]) -> None:
+        assert self._tied is not None
+        same = np.append(run[:1] == self._run, run[1:] == run[:-1])
+        if same.any():  # memory that is not touched costs nothing
+            self._tied[span] = same
 
     @property
     def tied(self) -> np.ndarray | None:
@@ -257,8 +263,10 @@ def _dtype(part: Part, checked: Checked) -> np.dtype:
 
 def _coded(part: Part, rows: Rows, encodings: Encodings) -> np.ndarray:
     """A column as it is in Groups: labels as codes."""
-    column = rows.columns[part]
-    return encodings[part].codes[column] if part in encodings else column
+    column, encoding = rows.columns[part], encodings.get(part)
+    if encoding is None or encoding.known is encoding.names:  # in which case a label is its code
+        return column
+    return encoding.codes[column]
 
 
 def _count(totals: Int64[np.ndarray, "groups"], rows: Rows) -> None:

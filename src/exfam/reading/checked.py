@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from jaxtyping import Int64
 from pyarrow import types
 
@@ -13,7 +14,7 @@ from exfam.checks import DataError
 from exfam.columns.columns import dates_in_text, label_names, sortable_text
 from exfam.columns.dialect import Dialect
 from exfam.columns.parts import Part, UnknownLabels, look_up
-from exfam.columns.rules import broken_rule, holds_labels, is_real, is_text, rules_of
+from exfam.columns.rules import CellRule, broken_rule, holds_labels, is_real, is_text, rules_of
 from exfam.reading.database import Database, Sql, SqlColumn, Table, literal, restored
 
 
@@ -21,13 +22,15 @@ from exfam.reading.database import Database, Sql, SqlColumn, Table, literal, res
 class Checked:
     """A table whose columns are fit for their parts, of their final types.
 
-    `gaps`: the parts that have missing values; `labels`: the parts to be coded.
+    `gaps`: the parts that have missing values; `labels`: the parts to be coded; `ranges`: the least
+    and the greatest of orders that are whole numbers.
     """
 
     table: Table
     n_rows: int
     gaps: frozenset[Part]
     labels: frozenset[Part]
+    ranges: Mapping[Part, tuple[int, int]]
 
 
 def without_marks(table: Table, dialect: Dialect) -> Table:
@@ -73,13 +76,10 @@ def check_table(database: Sql, table: Table, known: Container[str]) -> Checked:
         for part, column in clean.items()
         for rule in rules_of(part, column.type, known)
     ]
-    counted = [f"count({column.sql})" for column in clean.values()]
-    counted += [f"count(*) FILTER (WHERE {wrong})" for _, _, wrong in rules]
-    n_rows, *counts = database.row(f"SELECT count(*), {', '.join(counted)} FROM {table.relation}")
+    n_rows, gaps, n_wrong, ranges = _counted(database, table.relation, clean, rules)
     if n_rows == 0:
         raise DataError(f"`source` must have at least one row, got none{table.origin.where}.")
-    gaps = frozenset(part for part, n in zip(clean, counts, strict=False) if n < n_rows)
-    for (part, rule, wrong), n in zip(rules, counts[len(clean) :], strict=True):
+    for (part, rule, wrong), n in zip(rules, n_wrong, strict=True):
         if n and (part in gaps or not rule.if_gaps):
             row, value = table.first(database, clean[part].sql, where=wrong)
             found = (row, restored(value, clean[part].type)[0].as_py(), n)
@@ -96,7 +96,36 @@ def check_table(database: Sql, table: Table, known: Container[str]) -> Checked:
     listed = ", ".join(f"{column.sql} AS p{k}" for k, column in enumerate(final))
     named = {part: SqlColumn(f"p{k}", final[k].type) for k, part in enumerate(clean)}
     relation = f"(SELECT {listed}, row FROM {table.relation})"
-    return Checked(replace(table, relation=relation, columns=named), n_rows, gaps, labels)
+    return Checked(replace(table, relation=relation, columns=named), n_rows, gaps, labels, ranges)
+
+
+def _counted(
+    database: Sql,
+    relation: str,
+    columns: Mapping[Part, SqlColumn],
+    rules: Sequence[tuple[Part, CellRule, str]],
+) -> tuple[int, frozenset[Part], list[int], dict[Part, tuple[int, int]]]:
+    """Rows, parts with missing cells, cells that break each rule, ranges of whole orders."""
+    whole = [part for part, column in columns.items() if _is_packable(part, column.type)]
+    # A Parquet file knows without being read how many cells are missing, and their range.
+    others = [wrong for _, rule, wrong in rules if rule.wrong is not pc.is_null]
+    listed = [f"count({column.sql})" for column in columns.values()]
+    listed += [f"{bound}({columns[part].sql})" for part in whole for bound in ("min", "max")]
+    listed += [f"count(*) FILTER (WHERE {wrong})" for wrong in others]
+    counts = iter(database.row(f"SELECT count(*), {', '.join(listed)} FROM {relation}"))
+    n_rows = next(counts)
+    n_held = {part: next(counts) for part in columns}
+    ranges = {part: (next(counts), next(counts)) for part in whole}
+    n_wrong = [
+        n_rows - n_held[part] if rule.wrong is pc.is_null else next(counts)
+        for part, rule, _ in rules
+    ]
+    gaps = frozenset(part for part, count in n_held.items() if count < n_rows)
+    return n_rows, gaps, n_wrong, {part: ranges[part] for part in whole if part not in gaps}
+
+
+def _is_packable(part: Part, kind: pa.DataType) -> bool:
+    return part.argument == "order" and types.is_integer(kind) and kind != pa.uint64()
 
 
 def _final(part: Part, column: SqlColumn, is_label: bool, has_gaps: bool) -> SqlColumn:
@@ -172,7 +201,8 @@ def _keys(texts_and_rows: pa.Table, table: Table, part: Part, date_format: str |
 class LabelCodes:
     """The distinct labels of a part: label k is `names[k]`, and row k of a table of DuckDB's.
 
-    `codes`: of each label, -1 if `known` lacks it; `unknown`: such labels, if there are any.
+    `codes`: of each label, -1 if `known` lacks it; `unknown`: such labels, if there are any;
+    `most_rows`: rows of the group that has most.
     """
 
     table: str
@@ -180,6 +210,7 @@ class LabelCodes:
     codes: Int64[np.ndarray, "labels"]
     known: np.ndarray
     unknown: UnknownLabels | None = None
+    most_rows: int = 0
 
 
 def code_labels(
@@ -196,10 +227,10 @@ def code_labels(
     Groups are coded as they first appear. The labels are kept as `table`.
     """
     column, relation = checked.table.columns[part], checked.table.relation
-    is_given = part.argument != "group" and part.key in vocabulary
-    order = "first" if part.argument == "group" else "label"
-    more = ", min(row) AS first" if is_given or order == "first" else ""
-    more += ", count(*) AS count" if is_given else ""
+    is_group = part.argument == "group"
+    is_given = not is_group and part.key in vocabulary
+    order = "first" if is_group else "label"
+    more = ", min(row) AS first, count(*) AS count" if is_given or is_group else ""
     database.con.execute(
         f"CREATE TEMP TABLE {table} AS SELECT {column.sql} AS label{more} FROM {relation} "
         f"GROUP BY ALL ORDER BY {order}"
@@ -224,7 +255,8 @@ def coded_labels(
     column = checked.table.columns[part]
     names = label_names(restored(rows["label"].combine_chunks(), column.type))
     if part.argument == "group" or part.key not in vocabulary:
-        return LabelCodes(table, names, np.arange(len(names)), names)
+        most = pc.max(rows["count"]).as_py() if "count" in rows.column_names else 0
+        return LabelCodes(table, names, np.arange(len(names)), names, most_rows=most)
     known = np.asarray(vocabulary[part.key])
     codes = look_up(names, known, typed=checked.table.typed)
     lost = np.flatnonzero(codes < 0)

@@ -188,6 +188,8 @@ def _configure(con: duckdb.DuckDBPyConnection, options: ReadingOptions, folder: 
         raise ExfamError(
             f"`memory_limit` must be a size such as '2GB', got {limit!r}: {first_line(error)}."
         ) from error
+    # Labels that are numbers of a small range are counted in a plain array, of a few MB a thread.
+    con.execute("SET perfect_ht_threshold = 18")
     if options.threads is not None:
         con.execute(f"SET threads = {int(options.threads)}")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from exfam.checks import DataError
 from exfam.columns.parts import Part, check_named
 from exfam.columns.rules import GAPS
 from exfam.reading.database import Database, SqlColumn, Table, explained, staged
@@ -40,6 +41,8 @@ from exfam.reading.text_cells import (
 LABELED = ("group", "item", "site")
 AS_IT_LOOKS = ("attributes", "group_attributes", "time")
 WHOLE, NUMBER, BOOLEAN = pa.int64(), pa.float64(), pa.bool_()
+# What these look like is what all others are taken for, until they have been read.
+FIRST_ROWS = 2048
 CASTS = {WHOLE: "BIGINT", NUMBER: "DOUBLE", BOOLEAN: "BOOLEAN"}
 _WORDS = tuple(word for word in GAPS if word)
 
@@ -59,10 +62,91 @@ def open_delimited(
     check_named(parts, header.names, where=f" in {files[0][0]}")
     search = partial(bad_cells, delimiter=header.delimiter)
     with explained(lambda error: refused(error, files, search, kind="CSV")):
-        cells = read_cells(database, files, header, parts)
-        columns = _column_types(cells, vocabulary)
-        table = staged(database, cells.scan, columns, cells.raw.origin)
+        first = read_cells(replace(database, notes=[]), files, header, parts, most=FIRST_ROWS)
+        table = _staged_in_one_pass(first, vocabulary)
+        if table is None:
+            cells = read_cells(database, files, header, parts)
+            columns = _column_types(cells, vocabulary)
+            table = staged(database, cells.scan, columns, cells.raw.origin)
         return replace(table, typed=False)
+
+
+def _staged_in_one_pass(first: TextCells, vocabulary: Mapping[str, Any]) -> Table | None:
+    """The cells of all rows as what the `first` look like; None if some are something else."""
+    dialect, n_rows = first.dialect, first.n_rows
+    if not n_rows or (dialect.decimal, dialect.thousands, dialect.missing) != (None, None, None):
+        return None
+    try:
+        columns = _column_types(first, vocabulary)
+    except DataError:  # which says more after a look at all rows
+        return None
+    sure: dict[Part, SqlColumn] = {}
+    for part, column in columns.items():
+        likely = _if_labels if _holds_labels(part, vocabulary) else _if_cells
+        if (own := likely(first, part, column)) is not None:
+            sure[part] = own
+    if first.database.notes or len(sure) < len(columns):
+        return None
+    whole = replace(first, most=None)
+    table = staged(first.database, whole.scan, sure, first.raw.origin)
+    held = ", ".join(f"count({column.sql})" for column in table.columns.values())
+    n_rows, *counts = first.database.row(f"SELECT count(*), {held} FROM {table.relation}")
+    if any(count < n_rows for count in counts):
+        first.database.con.execute("DROP TABLE staged")
+        return None
+    columns = {
+        part: SqlColumn(f"(CASE WHEN isnan({own.sql}) THEN NULL ELSE {own.sql} END)", own.type)
+        if own.type == NUMBER
+        else own
+        for part, own in table.columns.items()
+    }
+    return replace(table, columns=columns)
+
+
+def _if_labels(first: TextCells, part: Part, column: SqlColumn) -> SqlColumn | None:
+    """The label, NULL where it might make the column another type, or be a missing one.
+
+    None for a type of which the `first` rows say too little.
+    """
+    x = first.raw.columns[part].sql
+    if column.type == TEXT:
+        return SqlColumn(f"(CASE WHEN NOT {IN_GAPS.format(x=x)} THEN {x} END)", TEXT)
+    return _if_whole(x) if first.all_are(part, "whole") else None
+
+
+def _if_cells(first: TextCells, part: Part, column: SqlColumn) -> SqlColumn | None:
+    """The cell, NULL where it might make the column another type, and NaN where it is missing.
+
+    None for a type of which the `first` rows say too little.
+    """
+    x, counts = first.raw.columns[part].sql, first.counts[part]
+    gap, number = IN_GAPS.format(x=x), COUNTS["number"].format(x=x)
+    looks = part.argument in AS_IT_LOOKS
+    if column.type == TEXT and looks:
+        # Neither a number, however it is written, nor a truth value.
+        (n_words,) = first.count(f"{x} SIMILAR TO '.*[g-zG-Z].*' AND NOT {gap} AND NOT ({number})")
+        return column if n_words else None
+    if column.type == TEXT and counts["empty"] + counts["gap"] == 0:
+        return SqlColumn(f"(CASE WHEN NOT ({number}) THEN {x} END)", TEXT)
+    if column.type == WHOLE and first.all_are(part, "whole"):
+        return _if_whole(x)
+    is_plain = first.all_are(part, "empty", "gap", "number") and counts["whole"] < counts["number"]
+    if column.type != NUMBER or not is_plain:
+        return None
+    wrong = f"contains({x}, '_') OR isnan(TRY_CAST({x} AS DOUBLE))"
+    if looks or part.argument == "order":
+        wrong += f" OR {COUNTS['padded'].format(x=x)}"
+    sql = (
+        f"(CASE WHEN {x} IS NULL OR {gap} THEN CAST('nan' AS DOUBLE) "
+        f"WHEN {wrong} THEN NULL ELSE TRY_CAST({x} AS DOUBLE) END)"
+    )
+    return SqlColumn(sql, NUMBER)
+
+
+def _if_whole(x: str) -> SqlColumn:
+    return SqlColumn(
+        f"(CASE WHEN {COUNTS['whole'].format(x=x)} THEN TRY_CAST({x} AS BIGINT) END)", WHOLE
+    )
 
 
 def _column_types(cells: TextCells, vocabulary: Mapping[str, Any]) -> dict[Part, SqlColumn]:

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from exfam.checks import DataError
@@ -80,7 +81,7 @@ def decoded(path: Path, folder: Path, *, name: str, encoding: str | None) -> Dec
         return Decoded(_as_utf8(path, folder, name, marked))
     if (wide := _wide(head)) is not None:
         return Decoded(_as_utf8(path, folder, name, wide), wide)
-    wrong = bad_encoding(path)
+    wrong = None if _is_ascii(path) else bad_encoding(path)
     if wrong is None:
         return Decoded(path)
     western, example = _western(path)
@@ -110,6 +111,11 @@ def bad_encoding(path: Path, encoding: str = "utf-8") -> str | None:
                 )
             before, lines = before + len(chunk), lines + chunk.count(b"\n")
     return None
+
+
+def _is_ascii(path: Path) -> bool:
+    with open(path, "rb") as file:
+        return all(chunk.isascii() for chunk in iter(partial(file.read, CHUNK), b""))
 
 
 def _as_utf8(path: Path, folder: Path, name: str, encoding: str) -> Path:

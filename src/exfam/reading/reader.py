@@ -144,8 +144,8 @@ def read_with_facts(
     """As `read`, and what reading came across.
 
     `allocate`: called once for each flat column, before rows come, with a name, a dtype and a
-        shape; columns are written from front to back and never held twice. Names are "item",
-        "source_row", "observed", "tied", "position", "values.NAME" and "attributes.NAME"
+        shape, for zeros; columns are written from front to back and never held twice. Names are
+        "item", "source_row", "observed", "tied", "position", "values.NAME", "attributes.NAME"
     `found`: a list that takes what labels the vocabularies lack (default None)
     """
     check_choice("unknown", unknown, ("error", "ignore", "unk"))

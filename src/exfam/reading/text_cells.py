@@ -79,7 +79,10 @@ def cells_of_header(name: str, path: Path, delimiter: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class TextCells:
-    """The text of all cells, not read but as SQL, and what was counted of each column."""
+    """The text of all cells, not read but as SQL, and what was counted of each column.
+
+    `most`: how many rows are looked at, None for all.
+    """
 
     database: Database
     paths: Sequence[Path]
@@ -87,6 +90,7 @@ class TextCells:
     raw: Table
     n_rows: int
     counts: Mapping[Part, Mapping[str, int]]
+    most: int | None = None
 
     def all_are(self, part: Part, *kinds: str) -> bool:
         """Whether every cell is of these disjoint kinds, and some is of the last."""
@@ -103,7 +107,7 @@ class TextCells:
     @property
     def scan(self) -> str:
         """All cells as text, as SQL."""
-        return _scan(self.paths, self.header)
+        return _scan(self.paths, self.header, most=self.most)
 
     @property
     def dialect(self) -> Dialect:
@@ -126,16 +130,24 @@ class TextCells:
 
 
 def read_cells(
-    database: Database, files: Files, header: Header, parts: Sequence[Part]
+    database: Database,
+    files: Files,
+    header: Header,
+    parts: Sequence[Part],
+    *,
+    most: int | None = None,
 ) -> TextCells:
-    """The cells of the columns that `parts` name, and what they look like."""
+    """The cells of the columns that `parts` name, and what they look like.
+
+    `most`: how many rows are looked at, None for all (default None)
+    """
 
     def counts() -> Iterator[int]:
         for _, path in files:
             yield database.row(f"SELECT count(*) FROM {_scan([path], header)}")[0]
 
     paths = [path for _, path in files]
-    scan, dialect = _scan(paths, header), database.dialect
+    scan, dialect = _scan(paths, header, most=most), database.dialect
     cells = {part: f"c{header.names.index(part.name)}" for part in parts}
     columns = {part: SqlColumn(_unmarked(x, part, dialect), TEXT) for part, x in cells.items()}
     counters = [
@@ -149,19 +161,26 @@ def read_cells(
     starts = range(0, len(found), len(COUNTS))
     counted = [dict(zip(COUNTS, found[start:], strict=False)) for start in starts]
     held = dict(zip(parts, counted, strict=True))
-    return TextCells(database, paths, header, raw, n_rows, held)
+    return TextCells(database, paths, header, raw, n_rows, held, most)
 
 
-def _scan(paths: Sequence[Path], header: Header, *, nulls: Sequence[str] = ()) -> str:
+def _scan(
+    paths: Sequence[Path],
+    header: Header,
+    *,
+    nulls: Sequence[str] = (),
+    most: int | None = None,
+) -> str:
     """The cells as text, NULL where empty, or where one of `nulls` that is not quoted."""
     columns = ", ".join(f"'c{k}': 'VARCHAR'" for k in range(len(header.names)))
     listed = ", ".join(map(literal, nulls))
     words = f", nullstr = [{listed}], allow_quoted_nulls = false" if nulls else ""
-    return (
+    scan = (
         f"read_csv({scanned(paths)}, auto_detect = false, header = true, "
         f"quote = '\"', escape = '\"', delim = {literal(header.delimiter)}, "
         f"columns = {{{columns}}}{words})"
     )
+    return scan if most is None else f"(SELECT * FROM {scan} LIMIT {most})"
 
 
 def _unmarked(x: str, part: Part, dialect: Dialect) -> str:

@@ -15,7 +15,7 @@ from exfam.checks import DataError
 from exfam.columns.columns import days_of
 from exfam.columns.parts import Part
 from exfam.reading.database import SqlColumn, restored
-from exfam.reading.sorting import Rows
+from exfam.reading.rows import Rows
 
 # Rows of all parts together that are held at once, and of one part at least.
 ROWS_AT_ONCE, FEWEST_ROWS = 1 << 20, 1 << 12
