@@ -35,21 +35,28 @@ HEADERS = {
 }
 
 
-def application(view: ExplorerView, *, token: str, hosts: Sequence[str]) -> Any:
+def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[str]) -> Any:
     """What a server runs: the page under /`token`/, its questions under /`token`/ask/.
 
+    `views`: the first one is shown at first; no two have a question of the same name
     `hosts`: names of this server; others in a request's Host or Origin are refused, so that no page
     of another site can ask, even where its name is made to lead here
     """
+
+    by_name = {view.name: view for view in views}
+    questions = {name: answers for view in views for name, answers in view.questions.items()}
 
     async def page(request: Request) -> Response:
         return _file(request.path_params.get("name") or "page.html")
 
     async def start(request: Request) -> Response:
-        return _json({"view": view.name, **view.start()})
+        view = by_name.get(request.path_params.get("view", views[0].name))
+        if view is None:
+            return _json({"error": "There is no such view."}, status=404)
+        return _json({"view": view.name, "views": list(by_name), **view.start()})
 
     async def ask(request: Request) -> Response:
-        answerer = view.questions.get(request.path_params["name"])
+        answerer = questions.get(request.path_params["name"])
         if answerer is None:
             return _json({"error": "There is no such question."}, status=404)
         try:
@@ -62,6 +69,7 @@ def application(view: ExplorerView, *, token: str, hosts: Sequence[str]) -> Any:
     routes = [
         Route("/{token}/", page),
         Route("/{token}/start", start),
+        Route("/{token}/start/{view}", start),
         Route("/{token}/ask/{name}", ask, methods=["POST"]),
         Route("/{token}/{name}", page),
     ]

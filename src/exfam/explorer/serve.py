@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from exfam.checks import ExfamError
-from exfam.explorer.views import explorer_view
+from exfam.explorer.views import explorer_views
 
 LOOPBACK = "127.0.0.1"
 # Seconds: between looks for Ctrl-C, and for requests that are being answered.
@@ -82,11 +82,11 @@ def explore(model: Any, data: Any = None, *, port: Any = 0, open_browser: bool =
     uvicorn, application = _installed()
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 2**16:
         raise ExfamError(f"`port` must be a whole number, 0 .. 65535, got {port!r}.")
-    view, token = explorer_view(model, data), secrets.token_urlsafe(24)
+    views, token = explorer_views(model, data), secrets.token_urlsafe(24)
     with _listening(port) as listener:
         own = listener.getsockname()[1]
         hosts = (f"{LOOPBACK}:{own}", f"localhost:{own}")
-        app = application(view, token=token, hosts=hosts)
+        app = application(views, token=token, hosts=hosts)
         settings = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
         server = uvicorn.Server(settings)
         # It is listening already: whoever asks before the server runs will wait.

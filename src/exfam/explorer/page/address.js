@@ -1,13 +1,29 @@
 // What is kept in the address, so that a page can be shared and opened again.
 
+// The view that is open; the first one of a model is left out of the address.
+export const shown = { view: null, first: null };
+const left = new Map();
+
 export function read() {
   return new URLSearchParams(location.hash.slice(1));
 }
 
+// The address, after "#", of a view with these fields.
+export function of(view, fields) {
+  const named = view === shown.first ? fields : { view, ...fields };
+  const kept = Object.entries(named).filter(([, value]) => value !== null && value !== "");
+  return new URLSearchParams(kept).toString();
+}
+
 export function write(fields) {
-  const kept = Object.entries(fields).filter(([, value]) => value !== null && value !== "");
-  const text = new URLSearchParams(kept).toString();
+  const text = of(shown.view, fields);
+  left.set(shown.view, text);
   history.replaceState(null, "", text ? `#${text}` : location.pathname);
+}
+
+// Where a view was left, or its beginning.
+export function last(view) {
+  return left.get(view) ?? of(view, {});
 }
 
 export function codes(text) {

@@ -17,8 +17,9 @@ export async function ask(name, question) {
   return answer;
 }
 
-export async function start() {
-  return (await received("start")).json();
+// What a view needs before any question; without a name, the first one.
+export async function start(name) {
+  return (await received(name === undefined ? "start" : `start/${name}`)).json();
 }
 
 async function received(address, options) {

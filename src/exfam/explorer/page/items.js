@@ -15,10 +15,9 @@ export async function open(view, start) {
   view.className = "two";
   view.replaceChildren(contextPanel(), nextPanel(), whyPanel());
   await restore();
-  addEventListener("hashchange", () => attempt(restore));
 }
 
-async function restore() {
+export async function restore() {
   const fields = address.read();
   state.items = address.codes(fields.get("items"));
   state.before = state.items;

@@ -1,17 +1,48 @@
-// Opens the view of the model. What one does there is kept in the address, after "#".
+// Opens the views of the model. What one does there is kept in the address, after "#".
 
+import * as address from "./address.js";
 import { attempt, start } from "./ask.js";
+import { element, replace } from "./dom.js";
 import * as items from "./items.js";
 import * as row from "./row.js";
 import * as stations from "./stations.js";
 
-const VIEWS = { items, row, stations };
+// By name: the module, and what its button says.
+const VIEWS = {
+  items: [items, "What if"],
+  row: [row, "What if"],
+  stations: [stations, "What if"],
+};
+const view = document.getElementById("view");
+let given;
 
 attempt(async () => {
-  const given = await start();
+  given = await start();
+  address.shown.first = given.view;
   document.getElementById("title").textContent = `What if? ${given.title}`;
   document.title = `What if? ${given.title}`;
   document.getElementById("about").textContent = given.gain;
-  const view = document.getElementById("view");
-  await VIEWS[given.view].open(view, given);
+  await follow();
+  addEventListener("hashchange", () => attempt(follow));
 });
+
+// Shows the view that the address names, as it says.
+async function follow() {
+  const named = address.read().get("view");
+  const name = given.views.includes(named) ? named : given.view;
+  const [module] = VIEWS[name];
+  if (name === address.shown.view) return module.restore();
+  address.shown.view = name;
+  showTabs();
+  view.className = "";
+  await module.open(view, name === given.view ? given : await start(name));
+}
+
+function showTabs() {
+  const tabs = document.getElementById("tabs");
+  tabs.hidden = given.views.length < 2;
+  replace(tabs, given.views.map((name) => element("button", {
+    "data-key": name, "aria-current": name === address.shown.view ? "page" : null,
+    onclick: () => { location.hash = address.last(name); },
+  }, VIEWS[name][1])));
+}

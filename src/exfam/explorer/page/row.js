@@ -23,10 +23,9 @@ export async function open(view, start) {
     element("section", { "aria-labelledby": "why-title" },
       element("h2", { id: "why-title" }, "Why"), parts.whyOf));
   await restore();
-  addEventListener("hashchange", () => attempt(restore));
 }
 
-async function restore() {
+export async function restore() {
   const fields = address.read();
   const index = fields.get("index");
   if (given.n_rows) await take(Math.min(given.n_rows - 1, Number(index ?? 0) || 0), false);

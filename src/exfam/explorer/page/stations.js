@@ -19,10 +19,9 @@ export async function open(view, start) {
   view.className = "two even";
   view.replaceChildren(mapPanel(), stationPanel());
   await restore();
-  addEventListener("hashchange", () => attempt(restore));
 }
 
-async function restore() {
+export async function restore() {
   const fields = address.read();
   state.time = Math.min(given.times.length - 1, Number(fields.get("time") ?? given.times.length - 1) || 0);
   state.changes = parsed(fields.get("changes")) ?? {};

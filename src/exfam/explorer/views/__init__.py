@@ -1,7 +1,8 @@
-"""One view a kind of data: what the page is given at first, and the questions that it may ask.
+"""Views of a model: what the page is given at first, and the questions that it may ask.
 
 A new view is a module here with a class as `ExplorerView` describes it, a line in `VIEWS`, and a
-module of the page.
+module of the page with its line in page.js. The first view of a kind of data is the one that the
+page opens with; questions of views that stand beside each other have different names.
 """
 
 import pkgutil
@@ -30,16 +31,16 @@ class ExplorerView(Protocol):
         ...
 
 
-# What a model reads, by the registry -> the class of its view.
-VIEWS = {
-    "fields": "stations:StationsView",
-    "groups": "items:ItemsView",
-    "tables": "row:RowView",
+# What a model reads, by the registry -> the classes of its views.
+VIEWS: dict[str, tuple[str, ...]] = {
+    "fields": ("stations:StationsView",),
+    "groups": ("items:ItemsView",),
+    "tables": ("row:RowView",),
 }
 
 
-def explorer_view(model: Any, data: Any = None) -> ExplorerView:
-    """The view of a fitted model. Raises ExfamError where there is none."""
+def explorer_views(model: Any, data: Any = None) -> list[ExplorerView]:
+    """The views of a fitted model. Raises ExfamError where there is none."""
     kind = getattr(model, "kind", None)
     reads = REGISTRY[kind].reads if kind in REGISTRY else None
     if reads not in VIEWS:
@@ -47,5 +48,6 @@ def explorer_view(model: Any, data: Any = None) -> ExplorerView:
             "`model` must be one of groups, tables or fields to be explored, got "
             f"{type(model).__name__}. Use `write_report` for a page about it."
         )
-    view: ExplorerView = pkgutil.resolve_name(f"exfam.explorer.views.{VIEWS[reads]}")(model, data)
-    return view
+    return [
+        pkgutil.resolve_name(f"exfam.explorer.views.{name}")(model, data) for name in VIEWS[reads]
+    ]
