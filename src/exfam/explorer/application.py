@@ -53,7 +53,9 @@ def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[st
         view = by_name.get(request.path_params.get("view", views[0].name))
         if view is None:
             return _json({"error": "There is no such view."}, status=404)
-        return _json({"view": view.name, "views": list(by_name), **view.start()})
+        return _json(
+            {"view": view.name, "views": list(by_name), **await run_in_threadpool(view.start)}
+        )
 
     async def ask(request: Request) -> Response:
         answerer = questions.get(request.path_params["name"])

@@ -26,6 +26,11 @@ class ExplorerView(Protocol):
     name: str
     questions: Mapping[str, Callable[[Question], Answer]]
 
+    @staticmethod
+    def shows(model: Any, data: Any) -> bool:
+        """Whether there is anything to see of this model and these data."""
+        ...
+
     def start(self) -> Answer:
         """What the page needs before any question."""
         ...
@@ -42,12 +47,14 @@ VIEWS: dict[str, tuple[str, ...]] = {
 def explorer_views(model: Any, data: Any = None) -> list[ExplorerView]:
     """The views of a fitted model. Raises ExfamError where there is none."""
     kind = getattr(model, "kind", None)
-    reads = REGISTRY[kind].reads if kind in REGISTRY else None
-    if reads not in VIEWS:
+    reads = REGISTRY[kind].reads if kind in REGISTRY else ""
+    names = [f"exfam.explorer.views.{name}" for name in VIEWS.get(reads, ())]
+    found: list[Any] = [
+        view for view in map(pkgutil.resolve_name, names) if view.shows(model, data)
+    ]
+    if not found:
         raise ExfamError(
             "`model` must be one of groups, tables or fields to be explored, got "
             f"{type(model).__name__}. Use `write_report` for a page about it."
         )
-    return [
-        pkgutil.resolve_name(f"exfam.explorer.views.{name}")(model, data) for name in VIEWS[reads]
-    ]
+    return [view(model, data) for view in found]

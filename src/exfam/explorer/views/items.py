@@ -52,6 +52,11 @@ class ItemsView:
             "group": self.group,
         }
 
+    @staticmethod
+    def shows(model: Any, data: Any) -> bool:
+        """Always: this view says what it needs."""
+        return True
+
     def start(self) -> Answer:
         """The model in words, and the most probable items without a context."""
         first = np.argsort(-self.popularity, kind="stable")[:_FOUND]

@@ -36,6 +36,11 @@ class RowView:
         self._targets = [name for name in self._names if name in targets]
         self.questions = {"row": self.row, "answer": self.answer, "why": self.why}
 
+    @staticmethod
+    def shows(model: Any, data: Any) -> bool:
+        """Always: this view says what it needs."""
+        return True
+
     def start(self) -> Answer:
         """The model in words, its columns with their labels, and how many rows there are."""
         return {

@@ -63,6 +63,11 @@ class StationsView:
             "plan": self.plan,
         }  # fmt: skip
 
+    @staticmethod
+    def shows(model: Any, data: Any) -> bool:
+        """Always: this view says what it needs."""
+        return True
+
     def start(self) -> Answer:
         """The model in words, the times of the maps, and the extent of all of them."""
         names = self.maps.group_names
