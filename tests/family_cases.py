@@ -6,9 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from scipy import special, stats
 
 from exfam.families import (
     Bernoulli,
@@ -31,12 +29,14 @@ from exfam.families import (
     RoundedStudentT,
     Scaled,
     StudentT,
+    Tweedie,
+    VonMises,
+    Weibull,
+    ZeroInflated,
+    ZeroOneInflatedBeta,
 )
+from exfam.families.wrapped import has_jumps
 
-CONTINUOUS = (
-    Beta, CensoredStudentT, Exponential, Gamma, Gaussian, Histogram, LogNormal, LogStudentT,
-    StudentT,
-)  # fmt: skip
 MIXED = PerItem({0: Poisson(shift=1), 1: Gaussian(), 3: Poisson(shift=1)}, default=Gamma())
 
 
@@ -69,7 +69,7 @@ class Case:
 
     @property
     def discrete(self) -> bool:
-        return not isinstance(self.inner, CONTINUOUS)
+        return has_jumps(self.inner)
 
     @property
     def has_atoms(self) -> bool:
@@ -85,19 +85,23 @@ class Case:
         """The lower end of the support."""
         if isinstance(self.inner, Gaussian | Histogram | StudentT):
             return -torch.inf
+        if isinstance(self.inner, VonMises):
+            return -math.pi
         return float(getattr(self.inner, "shift", getattr(self.inner, "start", 0)))
 
     @property
     def high(self) -> float:
         """The upper end of the support."""
-        if isinstance(self.inner, Beta):
-            return 1.0
+        if isinstance(self.inner, Beta | ZeroOneInflatedBeta | VonMises):
+            return math.pi if isinstance(self.inner, VonMises) else 1.0
         return float((self.family.categories or (torch.inf,))[-1])
 
     @property
     def near_and_far(self) -> tuple[float, float, float]:
         """Three values, of the support where it holds as many."""
-        if isinstance(self.inner, Beta):
+        if isinstance(self.inner, VonMises):
+            return -3.0, 0.5, 3.0
+        if isinstance(self.inner, Beta | ZeroOneInflatedBeta):
             return 1e-6, 0.5, 1 - 1e-6
         start = 0.0 if self.low < 0 else self.low + (not self.discrete)
         return start, start + 1, self.low + 1 if self.discrete else start + 1e3
@@ -193,6 +197,16 @@ CASES = {
     "scaled student-t": scaled(StudentT(), 1e3, 0.5),
     "student-t": plain(StudentT()),
     "student-t of known df": plain(StudentT(df=5.0)),
+    "scaled tweedie": scaled(Tweedie(1.2), 0.0, 200.0),
+    "scaled weibull": scaled(Weibull(), 0.0, 40.0),
+    "tweedie": plain(Tweedie()),
+    "tweedie near gamma": plain(Tweedie(1.9)),
+    "von-mises": Case(VonMises(), VonMises(), offset=(4.0, 0.0)),
+    "weibull": plain(Weibull()),
+    "zero-inflated": plain(ZeroInflated(Poisson())),
+    "zero-inflated amounts": plain(ZeroInflated(Gamma())),
+    "zero-inflated counts": plain(ZeroInflated(NegativeBinomial())),
+    "zero-one-inflated-beta": Case(ZeroOneInflatedBeta(), ZeroOneInflatedBeta(), offset=(0.0, 1.5)),
 }
 
 
@@ -201,203 +215,3 @@ def extreme_eta(n_params: int, dtype: torch.dtype) -> torch.Tensor:
     far = (-1e4, -50.0, 0.0, 50.0, 1e4)
     rows = list(itertools.product(far, repeat=min(n_params, 3)))
     return torch.tensor([(row * n_params)[:n_params] for row in rows], dtype=dtype)
-
-
-class Mixed:
-    """A mixture of distributions of scipy, weighted by row."""
-
-    def __init__(self, weights: np.ndarray, parts: list[Any]):
-        self.weights, self.parts = weights, parts
-
-    def _sum(self, parts: list[Any]) -> np.ndarray:
-        return sum(weight * part for weight, part in zip(self.weights.T, parts, strict=True))
-
-    def log_prob(self, value: np.ndarray) -> np.ndarray:
-        with np.errstate(divide="ignore"):  # nothing is possible outside all parts
-            return np.log(self._sum([np.exp(log_prob(part, value)) for part in self.parts]))
-
-    def cdf(self, value: np.ndarray) -> np.ndarray:
-        return self._sum([part.cdf(value) for part in self.parts])
-
-    def mean(self) -> np.ndarray:
-        return self._sum([part.mean() for part in self.parts])
-
-    def var(self) -> np.ndarray:
-        squares = [part.var() + part.mean() ** 2 for part in self.parts]
-        square = self.mean() ** 2
-        inside = np.where(np.isinf(square), 0.0, square)
-        return np.where(np.isinf(square), np.inf, self._sum(squares) - inside)
-
-
-class OfLogarithms:
-    """Positive numbers whose logarithms have a distribution of scipy."""
-
-    def __init__(self, of_logs: Any):
-        self.of_logs = of_logs
-
-    def log_prob(self, value: np.ndarray) -> np.ndarray:
-        return self.of_logs.logpdf(np.log(value)) - np.log(value)
-
-    def cdf(self, value: np.ndarray) -> np.ndarray:
-        return self.of_logs.cdf(np.log(value))
-
-    def mean(self) -> float:
-        return np.inf
-
-    def var(self) -> float:
-        return np.inf
-
-
-class Censored:
-    """Powers of the part above 0 of Student's t, one for each row."""
-
-    def __init__(self, latent: Any, root: int):
-        self.latent, self.root = latent, root
-
-    def log_prob(self, value: np.ndarray) -> np.ndarray:
-        above = np.where(value > 0, value, 1.0)
-        power = 1 / self.root
-        slope = (power - 1) * np.log(above) + np.log(power)
-        density = self.latent.logpdf(above**power) + slope
-        return np.where(value > 0, density, self.latent.logcdf(0.0))
-
-    def cdf(self, value: np.ndarray) -> np.ndarray:
-        return np.where(value < 0, 0.0, self.latent.cdf(np.maximum(value, 0) ** (1 / self.root)))
-
-    def _moment(self, power: int) -> np.ndarray:
-        """By Gauss-Legendre over the logarithm of the latent number."""
-        x, weight = np.polynomial.legendre.leggauss(60)
-        total = 0.0
-        for piece, k in itertools.product(range(60), range(60)):
-            log_at = -30 + piece * 1.5 + 0.75 * (x[k] + 1)
-            at = np.exp(log_at)
-            total = total + 0.75 * weight[k] * at ** (power + 1) * self.latent.pdf(at)
-        return total
-
-    def mean(self) -> np.ndarray:
-        return self._moment(self.root)
-
-    def var(self) -> np.ndarray:
-        return self._moment(2 * self.root) - self.mean() ** 2
-
-
-class RoundedRoot:
-    """Mass and cdf of a power of Student's t, rounded to counts, one for each row."""
-
-    def __init__(self, latent: Any, root: int):
-        self.latent, self.root = latent, root
-
-    def cdf(self, value: np.ndarray) -> np.ndarray:
-        edge = (np.floor(np.maximum(value, 0)) + 0.5) ** (1 / self.root)
-        return np.where(value < 0, 0.0, self.latent.cdf(edge))
-
-    def log_prob(self, value: np.ndarray) -> np.ndarray:
-        x, weight = np.polynomial.legendre.leggauss(40)
-        low = np.maximum(value - 0.5, 0.5) ** (1 / self.root)
-        width = (value + 0.5) ** (1 / self.root) - low
-        mass = np.zeros(value.shape)
-        for piece, k in itertools.product(range(20), range(40)):
-            at = (piece + (x[k] + 1) / 2) / 20
-            mass = mass + weight[k] * width / 40 * self.latent.pdf(low + width * at)
-        with np.errstate(divide="ignore"):
-            return np.log(np.where(value <= 0, self.cdf(value), mass))
-
-    def _moment(self, weigh: Any) -> np.ndarray:
-        total = 0.0
-        for count in np.arange(200_000).reshape(-1, 1000):
-            edge = (count[:, None] + 0.5) ** (1 / self.root)
-            total = total + (weigh(count)[:, None] * self.latent.sf(edge)).sum(0)
-        return total
-
-    def mean(self) -> np.ndarray:
-        return self._moment(np.ones_like)
-
-    def var(self) -> np.ndarray:
-        return self._moment(lambda count: 2 * count + 1) - self.mean() ** 2
-
-
-class Rounded:
-    """Mass and cdf of Student's t of the logarithm, rounded to counts, one for each row."""
-
-    def __init__(self, of_logs: Any, start: int):
-        self.of_logs, self.start, self.shift = of_logs, start, 0.5 if start == 0 else 0.0
-
-    def cdf(self, value: np.ndarray) -> np.ndarray:
-        upper = np.log(np.floor(np.maximum(value, self.start)) + 0.5 + self.shift)
-        return np.where(value < self.start, 0.0, self.of_logs.cdf(upper))
-
-    def log_prob(self, value: np.ndarray) -> np.ndarray:
-        x, weight = np.polynomial.legendre.leggauss(40)
-        inner = np.maximum(value, self.start + 1) - 0.5 + self.shift
-        low, width = np.log(inner), np.log1p(1 / inner)
-        mass = np.zeros(value.shape)
-        for piece, k in itertools.product(range(20), range(40)):
-            at = (piece + (x[k] + 1) / 2) / 20
-            mass = mass + weight[k] * width / 40 * self.of_logs.pdf(low + width * at)
-        with np.errstate(divide="ignore"):
-            return np.log(np.where(value <= self.start, self.cdf(value), mass))
-
-    def mean(self) -> float:
-        return np.inf
-
-    def var(self) -> float:
-        return np.inf
-
-
-def log_prob(distribution: Any, value: np.ndarray) -> np.ndarray:
-    """By whatever name scipy has for it."""
-    names = ("log_prob", "logpmf", "logpdf")
-    return next(getattr(distribution, n) for n in names if hasattr(distribution, n))(value)
-
-
-def by_scipy(family: Family, eta: np.ndarray) -> Any:
-    """The same distribution by scipy, one for each row of eta."""
-    first, shift = eta[:, 0], getattr(family, "shift", 0)
-    if isinstance(family, Histogram):
-        edges = family.edges
-        low, high = family.tails or (edges[1] - edges[0], edges[-1] - edges[-2])
-        inner = [stats.uniform(left, right - left) for left, right in itertools.pairwise(edges)]
-        below, above = stats.weibull_max(1, edges[0], low), stats.expon(edges[-1], high)
-        return Mixed(special.softmax(eta, axis=1), [below, *inner, above])
-    if isinstance(family, Categorical | Ordinal):
-        probs = special.softmax(eta, axis=1)
-        if isinstance(family, Ordinal):
-            steps = np.concatenate([eta[:, 1:2], np.log1p(np.exp(eta[:, 2:]))], axis=1)
-            below = special.expit(steps.cumsum(1) - eta[:, :1])
-            probs = np.diff(below, axis=1, prepend=0, append=1)
-        return Mixed(probs, [stats.rv_discrete(values=([k], [1.0])) for k in family.categories])
-    if isinstance(family, Bernoulli | Binomial):
-        return stats.binom(getattr(family, "n", 1), special.expit(first))
-    if isinstance(family, Beta):
-        mean, precision = special.expit(first), np.exp(eta[:, 1])
-        return stats.beta(mean * precision, special.expit(-first) * precision)
-    if isinstance(family, LogNormal):
-        return stats.lognorm(np.exp(eta[:, 1]), scale=np.exp(first))
-    if isinstance(family, LogStudentT):
-        return OfLogarithms(by_scipy(StudentT(family.df), eta))
-    if isinstance(family, Exponential):
-        return stats.expon(scale=np.exp(first))
-    if isinstance(family, Gamma):
-        shape = np.exp(eta[:, 1])
-        return stats.gamma(shape, scale=np.exp(first) / shape)
-    if isinstance(family, Gaussian):
-        return stats.norm(first, family.scale or np.exp(eta[:, -1]))
-    if isinstance(family, NegativeBinomial):
-        size = np.exp(eta[:, 1])
-        return stats.nbinom(size, size / (size + np.exp(first)), loc=shift)
-    if isinstance(family, Poisson):
-        return stats.poisson(np.exp(first) + (family.link != "log"), loc=shift)
-    if isinstance(family, CensoredStudentT):
-        df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
-        return Censored(stats.t(df, first, np.exp(eta[:, 1])), family.root)
-    if isinstance(family, RoundedRootStudentT):
-        df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
-        return RoundedRoot(stats.t(df, first, np.exp(eta[:, 1])), family.root)
-    if isinstance(family, RoundedStudentT):
-        smooth = stats.t(1 + np.exp(eta[:, 2]), first, np.exp(eta[:, 1]))
-        atoms = [stats.rv_discrete(values=([k], [1.0])) for k in family.atoms]
-        weights = special.softmax(np.column_stack([0 * first, eta[:, 3:]]), axis=1)
-        return Mixed(weights, [Rounded(smooth, family.start), *atoms])
-    assert isinstance(family, StudentT)
-    df = 2 + np.exp(eta[:, -1]) if family.df is None else family.df
-    return stats.t(df, first, np.exp(eta[:, 1]))

@@ -22,20 +22,27 @@ from exfam.families import (
     RoundedRootStudentT,
     RoundedStudentT,
     StudentT,
+    VonMises,
+    Weibull,
+    ZeroOneInflatedBeta,
     family_from_config,
     family_to_config,
 )
-from family_cases import CASES, by_scipy, extreme_eta, log_prob
+from exfam.families.atoms import WithAtoms
+from family_cases import CASES, extreme_eta
+from family_witnesses import by_scipy, log_prob
 from model_cases import generator
 
 DOUBLE = torch.float64
 UNDETERMINED = {"categorical", "categorical from one", "ordinal"}
-UNDETERMINED |= {"histogram", "histogram of one edge"}
+UNDETERMINED |= {"von-mises", "histogram", "histogram of one edge"}
 # Their most likely mean is another than that of the sample.
 OTHER_MEANS = (
-    Beta, CensoredStudentT, Histogram, LogNormal, LogStudentT, Ordinal,
-    RoundedRootStudentT, RoundedStudentT, StudentT,
+    Beta, CensoredStudentT, Histogram, LogNormal, LogStudentT, Ordinal, RoundedRootStudentT,
+    RoundedStudentT, StudentT, VonMises, Weibull, ZeroOneInflatedBeta,
 )  # fmt: skip
+# Their means move with their dispersion.
+MOVING = (CensoredStudentT, LogNormal, Ordinal, RoundedRootStudentT, Weibull, WithAtoms)
 
 
 def over(names):
@@ -279,10 +286,7 @@ def test_configs_round_trip_and_dispersion_comes_last(case):
     assert family_from_config(config) == family == copy.deepcopy(family)
     assert hash(family_from_config(config)) == hash(family)
     assert 0 <= family.n_dispersion < family.n_params and family.support
-    moving = (
-        isinstance(case.inner, CensoredStudentT | LogNormal | Ordinal | RoundedRootStudentT)
-        or case.has_atoms
-    )
+    moving = isinstance(case.inner, MOVING) or case.has_atoms
     if family.n_dispersion and not moving:
         eta = torch.cat([eta[:, : -family.n_dispersion], eta[:, -family.n_dispersion :] + 1], -1)
         close(case.middle(eta), case.middle(case.eta))

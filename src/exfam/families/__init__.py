@@ -6,6 +6,8 @@
 tensor([-1., -1.])
 """
 
+from exfam.families.angles import VonMises
+from exfam.families.atoms import ZeroInflated, ZeroOneInflatedBeta
 from exfam.families.base import FAMILIES, ExponentialFamily, Family, PlainFamily
 from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
@@ -15,11 +17,12 @@ from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
-from exfam.families.positive import Exponential, Gamma
+from exfam.families.positive import Exponential, Gamma, Weibull
 from exfam.families.real import Gaussian, Scaled, location_and_scale, scaled_to
 from exfam.families.rounded_root import RoundedRootStudentT
 from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
+from exfam.families.tweedie import Tweedie
 from exfam.families.words import choose_family, family_of_words
 
 __all__ = [
@@ -46,6 +49,11 @@ __all__ = [
     "RoundedStudentT",
     "Scaled",
     "StudentT",
+    "Tweedie",
+    "VonMises",
+    "Weibull",
+    "ZeroInflated",
+    "ZeroOneInflatedBeta",
     "choose_family",
     "family_from_config",
     "family_of_words",

@@ -3,10 +3,12 @@
     Family
     ├── PlainFamily                 one distribution for all items
     │   ├── ExponentialFamily       T, A and log h; mean of T = grad A
-    │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical
+    │   │   ├── Bernoulli, Binomial, Poisson, Exponential, Gaussian, Categorical, VonMises
     │   ├── NegativeBinomial, Gamma, Ordinal, StudentT, Histogram
-    │   ├── RoundedStudentT, LogNormal, LogStudentT, Beta
+    │   ├── RoundedStudentT, LogNormal, LogStudentT, Beta, Weibull, Tweedie
     │   ├── CensoredStudentT, RoundedRootStudentT
+    │   ├── Wrapped                 made of another family
+    │   │   ├── ZeroInflated, ZeroOneInflatedBeta
     ├── PerItem                     the element's item chooses the family
     └── Scaled                      a continuous family on standardized values
 

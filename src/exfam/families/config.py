@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from exfam.checks import ExfamError, ModelFileError, check_choice
+from exfam.families.angles import VonMises
+from exfam.families.atoms import ZeroInflated, ZeroOneInflatedBeta
 from exfam.families.base import FAMILIES, Family
 from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
@@ -19,11 +21,12 @@ from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
 from exfam.families.histogram import Histogram
 from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
-from exfam.families.positive import Exponential, Gamma
+from exfam.families.positive import Exponential, Gamma, Weibull
 from exfam.families.real import Gaussian, Scaled
 from exfam.families.rounded_root import RoundedRootStudentT
 from exfam.families.rounded_student_t import RoundedStudentT
 from exfam.families.student_t import StudentT
+from exfam.families.tweedie import Tweedie
 
 Kind = TypeVar("Kind")
 
@@ -107,7 +110,10 @@ def family_to_config(family: Family) -> dict[str, Any]:
             "Put @exfam.register_family above the class, or call "
             f"exfam.register_family({kind.__name__})."
         )
-    options = {field.name: getattr(family, field.name) for field in fields(family)}  # type: ignore[arg-type]
+    options = {
+        field.name: _of_option(getattr(family, field.name))
+        for field in fields(family)  # type: ignore[arg-type]
+    }
     if isinstance(family, Categorical | Ordinal) and family.step == 1:
         del options["step"]  # so that what is written reads as it did without steps
     if kind.__module__.startswith("exfam.families."):
@@ -127,6 +133,17 @@ def family_to_config(family: Family) -> dict[str, Any]:
             f"None, tuples of such), got {family!r}."
         )
     return config
+
+
+def _of_option(option: Any) -> Any:
+    return family_to_config(option) if isinstance(option, Family) else option
+
+
+def _to_option(part: Any) -> Any:
+    """An option's value: a family that another is made of, or numbers; JSON knows no tuples."""
+    if isinstance(part, Mapping):
+        return family_from_config(part)
+    return tuple(part) if isinstance(part, list) else part
 
 
 def family_from_config(config: Mapping[str, Any]) -> Family:
@@ -160,10 +177,8 @@ def family_from_config(config: Mapping[str, Any]) -> Family:
             },
             "default": None if default is None else family_from_config(default),
         }
-    # JSON knows no tuples.
-    return kind(
-        **{key: tuple(part) if isinstance(part, list) else part for key, part in options.items()}
-    )
+        return kind(**options)
+    return kind(**{key: _to_option(part) for key, part in options.items()})
 
 
 def _registered(name: Any, module: str | None) -> type[Family]:
@@ -227,5 +242,10 @@ _OURS: tuple[type[Family], ...] = (
     RoundedRootStudentT,
     RoundedStudentT,
     StudentT,
+    Tweedie,
+    VonMises,
+    Weibull,
+    ZeroInflated,
+    ZeroOneInflatedBeta,
 )
 FAMILIES.update({family.name: family for family in _OURS})

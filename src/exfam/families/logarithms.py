@@ -11,6 +11,7 @@ from torch import Tensor
 
 from exfam.families.base import INTERIOR, PlainFamily
 from exfam.families.latent import OfLatent
+from exfam.families.numeric import at_most_finite
 from exfam.families.real import Gaussian
 from exfam.families.student_t import StudentT
 
@@ -76,22 +77,17 @@ class LogNormal(_OfLogarithms):
         return Gaussian()
 
     def _mean(self, eta: Tensor) -> Tensor:
-        return _at_most_finite(eta[..., 0] + self.of_logs.variance(eta) / 2)
+        return at_most_finite(eta[..., 0] + self.of_logs.variance(eta) / 2)
 
     def _variance(self, eta: Tensor) -> Tensor:
         # exp(2 eta0 + v) (exp(v) - 1), where exp(v) may overflow or all but be 1.
         v = self.of_logs.variance(eta)
-        return _at_most_finite(2 * (eta[..., 0] + v) + (-torch.expm1(-v)).log())
+        return at_most_finite(2 * (eta[..., 0] + v) + (-torch.expm1(-v)).log())
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
         eta = torch.cat([mean.unsqueeze(-1), dispersion], -1)
         location = mean.clamp(min=INTERIOR).log() - self.of_logs.variance(eta) / 2
         return location.unsqueeze(-1)
-
-
-def _at_most_finite(log_moment: Tensor) -> Tensor:
-    """exp of it, or nearly the largest number where that is infinite."""
-    return log_moment.clamp(max=math.log(torch.finfo(log_moment.dtype).max) - 1e-3).exp()
 
 
 @dataclass(frozen=True)

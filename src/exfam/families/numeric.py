@@ -19,6 +19,11 @@ def softplus(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return -logsigmoid(-x)
 
 
+def at_most_finite(log_moment: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """exp of it, or nearly the largest number where that is infinite."""
+    return log_moment.clamp(max=math.log(torch.finfo(log_moment.dtype).max) - 1e-3).exp()
+
+
 def _series(x: Tensor) -> Tensor:
     """lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2), for x >= 10."""
     inverse = 1 / x

@@ -1,5 +1,6 @@
-"""Families of positive numbers: gamma, exponential."""
+"""Families of positive numbers: gamma, exponential, Weibull."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -7,9 +8,12 @@ import torch
 from torch import Tensor
 
 from exfam.families import base
-from exfam.families.numeric import stirling, through_scipy
+from exfam.families.likelihood import maximize_nats
+from exfam.families.numeric import at_most_finite, stirling, through_scipy
 
 _SIGN_HINT = "Use Gaussian() for numbers of either sign."
+_SMALL = 1e-5  # squares of it are all that is left of a variance's series
+_MOST_LOG = 50.0  # of logarithms in units of their spread
 
 
 @dataclass(frozen=True)
@@ -129,3 +133,100 @@ class Exponential(base.ExponentialFamily):
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         return value.mean().clamp(min=base.INTERIOR).log().unsqueeze(-1)
+
+
+@dataclass(frozen=True)
+class Weibull(base.PlainFamily):
+    """Lifetimes: P(Y > y) = exp(-(y / scale)^shape), scale = exp(eta0) and shape = exp(eta1).
+
+    The hazard rises with time where shape > 1 and falls where it is below; Exponential() is shape
+    1. The mean is scale Gamma(1 + 1 / shape), at most what the precision of `eta` holds. eta0 is
+    bounded by 30 and eta1 by 20 on both sides.
+
+    >>> Weibull().log_prob(torch.tensor([2.0]), torch.zeros(1, 2))
+    tensor([-2.])
+    """
+
+    name: ClassVar[str] = "weibull"
+    equivariance: ClassVar[str] = "scale"
+    support: ClassVar[str] = "a finite number > 0"
+    hint: ClassVar[str] = _SIGN_HINT
+    n_dispersion: ClassVar[int] = 1
+    _inside: ClassVar[float] = 1.0
+
+    def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
+        """Log scale and log shape."""
+        log_scale = base.bounded(eta[..., 0], -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN)
+        return log_scale, base.bounded(
+            eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION
+        )
+
+    def _log_hazard(self, value: Tensor, eta: Tensor) -> Tensor:
+        """log of (y / scale)^shape, at most what a finite exp allows."""
+        log_scale, log_shape = self._logs(eta)
+        most = 0.4 * math.log(torch.finfo(eta.dtype).max)
+        return (log_shape.exp() * (value.log() - log_scale)).clamp(max=most)
+
+    def _in_support(self, value: Tensor) -> Tensor:
+        return (value > 0) & (value < torch.inf)
+
+    def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
+        log_hazard = self._log_hazard(value, eta)
+        return self._logs(eta)[1] + log_hazard - value.log() - log_hazard.exp()
+
+    def _mean(self, eta: Tensor) -> Tensor:
+        return at_most_finite(self._log_moment(eta, 1))
+
+    def _log_moment(self, eta: Tensor, power: int) -> Tensor:
+        log_scale, log_shape = self._logs(eta)
+        return power * log_scale + (1 + power * (-log_shape).exp()).lgamma()
+
+    def _variance(self, eta: Tensor) -> Tensor:
+        exact = eta.double()
+        gap = self._log_moment(exact, 2) - 2 * self._log_moment(exact, 1)
+        # 1 + trigamma(1) / shape^2 of large shapes, whose moments are all but equal.
+        inverse = (-self._logs(exact)[1]).exp()
+        near = math.pi**2 / 6 * inverse.square()
+        log_excess = torch.where(inverse < _SMALL, near.log(), _log_expm1(gap))
+        return at_most_finite((2 * self._log_moment(exact, 1) + log_excess).to(eta.dtype))
+
+    def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
+        at = value.double().clamp(min=torch.finfo(torch.float64).tiny)
+        below = -torch.expm1(-self._log_hazard(at, eta.double()).exp())
+        return torch.where(value > 0, below, 0.0)
+
+    def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
+        log_scale, log_shape = self._logs(eta.double())
+        log_unit = (-torch.log1p(-p)).log() * (-log_shape).exp()
+        return torch.where(p < 1, (log_scale + log_unit).exp(), torch.inf)
+
+    def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
+        limits, exact = torch.finfo(eta.dtype), eta.double()
+        uniform = torch.empty_like(exact[..., 0]).uniform_(generator=generator)
+        drawn = self._quantile(uniform.clamp(min=2.0**-54), exact)
+        return drawn.clamp(limits.tiny, limits.max).to(eta.dtype)
+
+    def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        start = torch.cat([torch.zeros_like(mean).unsqueeze(-1), dispersion], -1)
+        location = mean.clamp(min=base.INTERIOR).log() - self._log_moment(start, 1)
+        return location.unsqueeze(-1)
+
+    def _initial_eta(self, value: Tensor) -> Tensor:
+        """By likelihood, from the moments of the logarithms."""
+        logs = value.log()
+        center = float(logs.mean())
+        spread = max(float(logs.std(correction=0)), 1e-6)
+        unit = ((logs - center) / spread).clamp(max=_MOST_LOG)
+
+        def nats(at: Tensor) -> Tensor:
+            log_hazard = at[1].exp() * (unit - at[0])
+            return (at[1] + log_hazard - log_hazard.exp()).mean()
+
+        bounds = [(-5.0, 50.0), (-5.0, 5.0)]
+        at = maximize_nats(nats, [0.45, 0.25], bounds=bounds, device=value.device)
+        return torch.stack([center + spread * at[0], at[1] - math.log(spread)])
+
+
+def _log_expm1(x: Tensor) -> Tensor:
+    """log(exp(x) - 1) of x > 0, without overflow."""
+    return x + torch.log(-torch.expm1(-x.clamp(min=torch.finfo(x.dtype).tiny)))

@@ -32,6 +32,8 @@ _KINDS: dict[str, Kind] = {
     "tuple[int, ...]": row_of_whole_numbers,
 }
 _BESIDES = {"None": optional, "str": or_auto, "float": lambda _: number}
+# A hyphen within a name, outside of what is quoted.
+_HYPHEN = re.compile(r""""[^"]*"|'[^']*'|(?<=[A-Za-z])-(?=[A-Za-z])""")
 _CALL = re.compile(r"\s*([\w-]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
 _EXAMPLE = 'Write it as poisson, "ordinal(n=5, start=1)" or {name: ordinal, n: 5, start: 1}.'
 _PER_ITEM = "Write it as {name: per-item, families: {ITEM: FAMILY, …}, default: FAMILY}."
@@ -83,20 +85,31 @@ def family_of_words(given: Any) -> Family:
 
 
 def _arguments(text: str, given: str) -> tuple[list[Any], dict[str, Any]]:
-    """Arguments written as in Python: literals only."""
+    """Arguments written as in Python: literals, and families that another is made of."""
+    text = _HYPHEN.sub(lambda match: "_" if match[0] == "-" else match[0], text)
     try:
         call = ast.parse(f"f({text})", mode="eval").body
         assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
-        words = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        words = {str(word.arg): _argument(word.value) for word in call.keywords}
         assert all(word.arg for word in call.keywords) and len(words) == len(call.keywords)
-        return [ast.literal_eval(value) for value in call.args], words
+        return [_argument(value) for value in call.args], words
     except (SyntaxError, ValueError, TypeError, AssertionError, MemoryError, RecursionError):
         raise _error(f"got {given!r}. {_EXAMPLE}") from None
 
 
+def _argument(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name) and _names().get(node.id):
+        return node.id
+    return ast.unparse(node) if isinstance(node, ast.Call) else ast.literal_eval(node)
+
+
+def _names() -> dict[str, str]:
+    """Names of families as they may be written in Python."""
+    return {word.lower().replace("-", "_"): word for word in FAMILIES}
+
+
 def _build(name: Any, positional: list[Any], options: dict[str, Any]) -> Family:
-    names = {word.lower().replace("_", "-"): word for word in FAMILIES}
-    family = names.get(name.lower().replace("_", "-")) if isinstance(name, str) else None
+    family = _names().get(name.lower().replace("-", "_")) if isinstance(name, str) else None
     if family is None:
         raise _error(f"got {name!r}. Choose one of {', '.join(FAMILIES)}.")
     kind = FAMILIES[family]
@@ -124,6 +137,9 @@ def _checked(kind: type[Family], positional: list[Any], options: dict[str, Any])
             raise _error(f"got none for {name!r}. {takes}")
     checked = {}
     for name, value in named.items():
+        if _is_family(arguments[name].type):
+            checked[name] = value if isinstance(value, Family) else family_of_words(value)
+            continue
         first, _, besides = formatannotation(arguments[name].type).partition(" | ")
         kind_of_value = _BESIDES[besides](_KINDS[first]) if besides else _KINDS[first]
         try:
@@ -133,6 +149,10 @@ def _checked(kind: type[Family], positional: list[Any], options: dict[str, Any])
                 f"got {kind.name} with others: `{name}` {error}, got {value!r}."
             ) from error
     return checked
+
+
+def _is_family(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Family)
 
 
 def _per_item(given: Mapping[str, Any]) -> Family:

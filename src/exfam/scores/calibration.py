@@ -24,10 +24,14 @@ Ends = Float[np.ndarray, "rows"]
 def integral_ends(mixture: Mixture, value: Float[Tensor, "rows"]) -> tuple[Ends, Ends]:
     """The cdf below each value, P(Y < value), and at it, P(Y <= value): the same but for jumps."""
     at_most = mixture.cdf(value)
-    jumps = mixture.has_jumps(value) | mixture.family.has_mass(value, item=mixture.item)
-    below = torch.where(
-        jumps, mixture.cdf(torch.where(jumps, value - mixture.family.spacing / 2, value)), at_most
-    )
+    jumps = mixture.has_jumps(value)
+    before = torch.where(jumps, value - mixture.family.spacing / 2, value)
+    below = torch.where(jumps, mixture.cdf(before), at_most)
+    # Of a continuous family a value with a probability of its own.
+    has_mass = mixture.family.has_mass(value, item=mixture.item) & ~jumps
+    if bool(has_mass.any()):
+        alone = (at_most - mixture.log_prob(value).exp()).clamp(min=0)
+        below = torch.where(has_mass, alone, below)
     return below.double().numpy(), at_most.double().numpy()
 
 

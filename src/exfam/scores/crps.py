@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from exfam.families import Family, Gaussian, Histogram, Scaled, StudentT
+from exfam.families import Family, Gaussian, Histogram, Scaled, StudentT, ZeroOneInflatedBeta
 from exfam.families.mixtures import Mixture
 from exfam.families.numeric import log_rising_factorial
 
@@ -19,6 +19,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
 _LOWER = (1e-10, 1e-8, 1e-6, 1e-4, 1e-3, 1e-2, 0.05, 0.2)
 _LEVELS = (*_LOWER, 0.5, *(1 - p for p in reversed(_LOWER)))
 _TAIL = 1e-10
+_NEAR_ENDS = tuple(sorted(end for k in range(13) for end in (10.0**-k / 2, 1 - 10.0**-k / 2)))
 _FARTHEST = 1e300  # sums of what is this far are numbers still
 _WIDEST = 2048  # whole numbers that are summed one by one
 _PIECES = 64  # of the numbers between two quantiles, where these are more
@@ -132,7 +133,9 @@ def _breaks(mixture: Mixture, value: Tensor) -> Tensor:
 
 
 def _kinks(family: Family) -> tuple[float, ...]:
-    """Numbers at which the density jumps."""
+    """Numbers at which the density jumps, or between which it may rise without bound."""
+    if isinstance(family, ZeroOneInflatedBeta):
+        return _NEAR_ENDS
     return family.edges if isinstance(family, Histogram) else ()
 
 

@@ -1,0 +1,124 @@
+"""What families made of another family share."""
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from exfam.checks import ExfamError
+from exfam.families.base import Family, PlainFamily
+from exfam.families.likelihood import maximize_nats
+
+_FRACTION = 0.31371  # no whole number, nor one of steps
+_BISECTIONS = 100
+_FARTHEST = 1e4  # of a location from its start, in units of its own size
+
+
+def has_jumps(family: Family) -> bool:
+    """Whether a family knows whole numbers only, or those of a list."""
+    near = torch.tensor([_FRACTION, 1 + _FRACTION, -_FRACTION], dtype=torch.float64)
+    return bool(family.categories) or not bool(family.in_support(near).any())
+
+
+class Wrapped(PlainFamily):
+    """A family made of another one, whose parameters come first among its own.
+
+    `family`: the one it is made of, the same for all items
+    """
+
+    family: Family
+    # Options in the unit of values, which wrapping leaves scales of, but not shifts.
+    in_unit: ClassVar[tuple[str, ...]] = ()
+
+    def check_family(self) -> None:
+        """Raise ExfamError unless the family is one distribution for all items."""
+        if not isinstance(self.family, PlainFamily):
+            raise ExfamError(
+                f"`family` of {type(self).__name__} must be a family that is the same for all "
+                f"items, got {self.family!r}. Pass an instance such as exfam.families.Poisson()."
+            )
+
+    @property
+    def n_dispersion(self) -> int:
+        return self.family.n_dispersion
+
+    @property
+    def n_params(self) -> int:
+        return self.family.n_params
+
+    @property
+    def has_mean(self) -> bool:  # type: ignore[override]
+        return self.family.has_mean
+
+    @property
+    def equivariance(self) -> str:  # type: ignore[override]
+        return "none" if self.family.equivariance == "none" else "scale"
+
+    def rescaled(self, scale: float) -> "Wrapped":
+        """With all numbers in the unit of values divided by `scale`."""
+        numbers: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name) / scale
+            for name in self.in_unit
+            if self.equivariance == "scale"
+        }
+        return replace(self, family=self.family.rescaled(scale), **numbers)  # type: ignore[type-var]
+
+    @property
+    def jumps(self) -> bool:
+        """Whether the family wrapped knows whole numbers only, or those of a list."""
+        return has_jumps(self.family)
+
+    @property
+    def spacing(self) -> float:
+        return self.family.spacing
+
+    @property
+    @abstractmethod
+    def support(self) -> str: ...
+
+    def _of_steps(self, value: Tensor, p: Tensor, eta: Tensor) -> Tensor:
+        """Quantiles that rounding may have moved by a step are put right, where there are steps."""
+        if not self.jumps:
+            return value
+        enough = (self._cdf(value - self.spacing, eta) >= p) & (p > 0)
+        value = torch.where(enough, value - self.spacing, value)
+        return torch.where(self._cdf(value, eta) < p, value + self.spacing, value)
+
+    def _located(self, mean: Tensor, dispersion: Tensor) -> Tensor:
+        """The location, the one column before `dispersion`, at which the mean is `mean`.
+
+        By bisection: the mean rises with the location.
+        """
+        if self.n_params - self.n_dispersion != 1:
+            raise ExfamError(
+                f"`family` must be determined by its mean to be built from one, got {self}. "
+                "Use initial_eta, or a family such as Gaussian."
+            )
+        inner = dispersion[..., : self.family.n_dispersion]
+        start = self.family.from_mean(mean.double(), dispersion=inner.double())[..., :1]
+        wanted, spread = mean.double().unsqueeze(-1), dispersion.double()
+        reach = 60 + 2 * start.abs() + (spread[..., :1].exp() * _FARTHEST).clamp(max=1e12)
+        low, high = start - reach, start + reach
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            enough = self._mean(torch.cat([middle, spread], -1))[..., None] >= wanted
+            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+        return torch.where(wanted.isnan(), wanted, high).to(mean.dtype)
+
+    def _likeliest(self, value: Tensor, start: Float[Tensor, " params"]) -> Tensor:
+        """The parameters near `start` under which a sample is most likely."""
+        number, times = value.unique(return_counts=True)
+        share = times / len(value)
+        return maximize_nats(
+            lambda eta: (share * self._log_prob(number, eta)).sum(),
+            start.tolist(),
+            bounds=self._bounds(value, start),
+            device=value.device,
+        )
+
+    def _bounds(self, value: Tensor, start: Tensor) -> list[tuple[float, float]]:
+        """Between which each parameter is looked for."""
+        return [(float(at) - 20, float(at) + 20) for at in start]
