@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from exfam import EFA, FieldGaussian, MaskedTable
+from exfam import EFA, FieldGaussian, MaskedTable, WordVectors
 from exfam.simulators import FieldSettings, simulate_field
 
 HOSTILE = [
@@ -94,3 +94,20 @@ def maps_of_stations():
 @cache
 def field_model():
     return FieldGaussian(**FIELD, lags=1).fit(maps_of_stations())
+
+
+WORDS = ("tea", "coffee", "milk", "bread", "butter", "tea cake", "green tea", "jam", "salt", "rice")
+
+
+@cache
+def word_vectors():
+    """Tied vectors of ten words, of which half the columns are reflected."""
+    center = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
+    return WordVectors(WORDS, center, None, np.array([1, 1, 1, -1, -1, -1], dtype=np.int8))
+
+
+def attributes_of_words():
+    """Two rows of most words: what they are, and a number."""
+    kinds = ["drink", "drink", "drink", "food", "food", "food", "drink", "food", "food", "food"]
+    numbers = [float(k) for k in range(20)]
+    return {"what": list(WORDS) * 2, "kind": kinds * 2, "price": numbers}

@@ -58,13 +58,23 @@ class Explorer:
         self.stop()
 
 
-def explore(model: Any, data: Any = None, *, port: Any = 0, open_browser: bool = True) -> Explorer:
+def explore(
+    model: Any,
+    data: Any = None,
+    *,
+    attributes: Any = None,
+    port: Any = 0,
+    open_browser: bool = True,
+) -> Explorer:
     """Serve a page on which a fitted model answers "what if", and open it in the browser.
 
     Models of groups: items are clicked in and out, and what comes next follows. Of tables: the
-    cells of a row. The page is for this machine alone: the server listens on the loopback, and its
-    address holds a random word without which it answers nothing. Nothing is written to any file.
-    `data`: groups or rows to begin with, as the model takes them
+    cells of a row. Of words, and of items: a map of their vectors. The page is for this machine
+    alone: the server listens on the loopback, and its address holds a random word without which it
+    answers nothing. Nothing is written to any file.
+    `data`: groups or rows to begin with, as the model takes them; of words, their attributes
+    `attributes`: a frame or a file that says something of items, by which their map is colored; one
+        column names them
     `port`: of the loopback; 0 for one that is free
     `open_browser`: whether to open the page; its address is `Explorer.address`
 
@@ -82,7 +92,7 @@ def explore(model: Any, data: Any = None, *, port: Any = 0, open_browser: bool =
     uvicorn, application = _installed()
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 2**16:
         raise ExfamError(f"`port` must be a whole number, 0 .. 65535, got {port!r}.")
-    views, token = explorer_views(model, data), secrets.token_urlsafe(24)
+    views, token = explorer_views(model, data, attributes=attributes), secrets.token_urlsafe(24)
     with _listening(port) as listener:
         own = listener.getsockname()[1]
         hosts = (f"{LOOPBACK}:{own}", f"localhost:{own}")

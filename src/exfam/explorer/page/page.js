@@ -6,12 +6,14 @@ import { element, replace } from "./dom.js";
 import * as items from "./items.js";
 import * as row from "./row.js";
 import * as stations from "./stations.js";
+import * as vectors from "./vectors.js";
 
 // By name: the module, and what its button says.
 const VIEWS = {
   items: [items, "What if"],
   row: [row, "What if"],
   stations: [stations, "What if"],
+  vectors: [vectors, "Map"],
 };
 const view = document.getElementById("view");
 let given;

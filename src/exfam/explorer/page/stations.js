@@ -2,10 +2,10 @@
 
 import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
+import { SCALE, shade } from "./colors.js";
 import { bar, drawing, element, percent, plain, replace, signed } from "./dom.js";
 
 const WIDE = 600;
-const MEAN = ["#2d3a8c", "#2f7fb8", "#7fc8b0", "#f0d878", "#e07b39", "#a3262a"];
 const SD = ["#f4f1de", "#c9b8d8", "#9a7fc0", "#6a4a9c", "#3c2a66"];
 const state = { time: 0, changes: {}, added: [], chosen: null, layer: "mean", adding: false };
 const parts = {};
@@ -153,12 +153,8 @@ function rangeOf(numbers) {
   return finite.length ? [low, high > low ? high : low + 1] : [0, 1];
 }
 
-function color(number, [low, high], stops = state.layer === "mean" ? MEAN : SD) {
-  const at = Math.min(1, Math.max(0, (number - low) / (high - low))) * (stops.length - 1);
-  const k = Math.min(stops.length - 2, Math.floor(at));
-  const channels = (text) => [1, 3, 5].map((from) => parseInt(text.slice(from, from + 2), 16));
-  const [one, other] = [channels(stops[k]), channels(stops[k + 1])];
-  return `rgb(${one.map((part, c) => Math.round(part + (other[c] - part) * (at - k))).join(",")})`;
+function color(number, range) {
+  return shade(number, range, state.layer === "mean" ? SCALE : SD);
 }
 
 function gridCells(scale, range) {

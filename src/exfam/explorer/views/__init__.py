@@ -38,23 +38,50 @@ class ExplorerView(Protocol):
 
 # What a model reads, by the registry -> the classes of its views.
 VIEWS: dict[str, tuple[str, ...]] = {
+    "encoder": ("vectors:VectorsView",),
     "fields": ("stations:StationsView",),
-    "groups": ("items:ItemsView",),
+    "groups": (
+        "items:ItemsView",
+        "vectors:VectorsView",
+    ),
+    "sentences": ("vectors:VectorsView",),
+    "text": ("vectors:VectorsView",),
+    "vectors": ("vectors:VectorsView",),
     "tables": ("row:RowView",),
 }
 
 
-def explorer_views(model: Any, data: Any = None) -> list[ExplorerView]:
-    """The views of a fitted model. Raises ExfamError where there is none."""
-    kind = getattr(model, "kind", None)
-    reads = REGISTRY[kind].reads if kind in REGISTRY else ""
-    names = [f"exfam.explorer.views.{name}" for name in VIEWS.get(reads, ())]
+def explorer_views(model: Any, data: Any = None, *, attributes: Any = None) -> list[ExplorerView]:
+    """The views of a fitted model, of word vectors or of an encoder.
+
+    `attributes`: a table by which the map of a model's items is colored
+    Raises ExfamError where there is no view, and for attributes without a map.
+    """
+    names = [f"exfam.explorer.views.{name}" for name in VIEWS.get(_reads(model), ())]
     found: list[Any] = [
         view for view in map(pkgutil.resolve_name, names) if view.shows(model, data)
     ]
     if not found:
         raise ExfamError(
-            "`model` must be one of groups, tables or fields to be explored, got "
+            "`model` must be one of groups, tables, fields or words to be explored, got "
             f"{type(model).__name__}. Use `write_report` for a page about it."
         )
-    return [view(model, data) for view in found]
+    views = [view(model, data) for view in found]
+    if attributes is not None:
+        colored = next((view for view in views if hasattr(view, "color")), None)
+        if colored is None:
+            raise ExfamError(
+                f"`attributes` must be left out for {type(model).__name__}, which has no map of "
+                "words or items."
+            )
+        colored.color(attributes)
+    return views
+
+
+def _reads(model: Any) -> str:
+    kind = getattr(model, "kind", None)
+    if kind in REGISTRY:
+        return REGISTRY[kind].reads
+    if hasattr(model, "most_similar"):
+        return "vectors"
+    return "encoder" if hasattr(model, "word_attention") else ""

@@ -1,0 +1,139 @@
+"""What a map of vectors is of: words of a model of text, or items of a model of groups."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Int64
+
+from exfam.checks import ExfamError
+from exfam.estimator.evaluate import item_probabilities
+from exfam.vectors import WordVectors
+
+Scored = list[tuple[int, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Names with vectors. `center`: dense or sparse rows; `by`: what they are.
+
+    `order`: codes, the most frequent first; `vectors`: those of dense rows; `model`: of groups,
+    whose items these are
+    """
+
+    noun: str
+    names: list[str]
+    center: Any
+    by: str
+    order: Int64[np.ndarray, "entries"]
+    vectors: WordVectors | None = None
+    model: Any = field(default=None, repr=False)
+
+    @property
+    def reflected(self) -> Bool[np.ndarray, "dim"] | None:
+        """Where tied context vectors have the other sign; None where all or none have."""
+        signs = None if self.vectors is None else self.vectors.signs
+        return None if signs is None or abs(signs.sum()) == len(signs) else signs < 0
+
+    @cached_property
+    def contexts(self) -> WordVectors | None:
+        """The context vectors as vectors of their own, if there are any."""
+        if self.vectors is None or (self.vectors.context is None and not self.vectors.tied):
+            return None
+        return WordVectors(self.vectors.words, self.vectors.matrix("context"))
+
+    def alike(self, code: int, *, k: int) -> Scored:
+        """The nearest others: cosines, as the model or its vectors have them."""
+        if self.model is None:
+            assert self.vectors is not None
+            return self._coded(self.vectors.most_similar(code, k=k))
+        similar = self.model.similar_items(self.model.vocabulary_["item"][code], k=k)
+        codes = self.model._vocabulary.index("item").codes
+        there = ~np.isnan(similar.similarity[0])
+        pairs = zip(similar.labels[0][there], similar.similarity[0][there].tolist(), strict=True)
+        return [(codes[label], cosine) for label, cosine in pairs]
+
+    def beside(self, code: int, *, k: int) -> Scored:
+        """Those whose context vectors are nearest to the center vector of one."""
+        if self.contexts is None or self.vectors is None or not self.vectors.norms[code]:
+            return []
+        return self._coded(self.contexts.most_similar(self.vectors.center[code], k=k))
+
+    def own_cosine(self, code: int) -> float | None:
+        """Of the center vector with its own context vector."""
+        if self.contexts is None or self.vectors is None:
+            return None
+        lengths = [float(own.norms[code]) for own in (self.vectors, self.contexts)]
+        product = float(self.vectors.center[code] @ self.contexts.center[code])
+        return product / (lengths[0] * lengths[1]) if all(lengths) else None
+
+    def analogy(self, a: int, b: int, c: int, *, k: int) -> Scored:
+        """What is to c as b is to a."""
+        if self.vectors is None:
+            raise ExfamError("`a` must be of a model with vectors of few columns for analogies.")
+        words = [self.vectors.words[code] for code in (a, b, c)]
+        return self._coded(self.vectors.analogy(*words, k=k))
+
+    def _coded(self, nearest: Sequence[Any]) -> Scored:
+        assert self.vectors is not None
+        return [(self.vectors.index[own.word], float(own.score)) for own in nearest]
+
+
+def has_entries(model: Any) -> bool:
+    """Whether a model, an encoder or vectors has something to draw."""
+    if hasattr(model, "similar_items"):
+        return _directions(model) is not None
+    return isinstance(model, WordVectors) or any(
+        hasattr(model, name) for name in ("vectors_", "encoder", "word_vectors")
+    )
+
+
+def entries_of(model: Any) -> Entries:
+    """Of what has entries."""
+    if hasattr(model, "similar_items"):
+        return _of_items(model)
+    vectors = model if isinstance(model, WordVectors) else getattr(model, "vectors_", None)
+    if vectors is None:
+        encoder = model.encoder() if hasattr(model, "encoder") else model
+        vectors = encoder.word_vectors()
+    names, order = list(vectors.words), np.arange(len(vectors))
+    return Entries("word", names, vectors.center, "center vectors", order, vectors)
+
+
+def _directions(model: Any) -> Any:
+    """Of the vectors of items; None where all are alike to the model."""
+    from exfam.efa.similar import item_directions
+
+    try:
+        return item_directions(model)
+    except ExfamError:
+        return None
+
+
+def _of_items(model: Any) -> Entries:
+    own = _directions(model)
+    names = [str(label) for label in model.vocabulary_["item"].tolist()]
+    vectors = None
+    if isinstance(own.vectors, np.ndarray):
+        # Labels may be equal as texts; names only count here as keys.
+        words = (
+            tuple(names) if len(set(names)) == len(names) else tuple(map(repr, range(len(names))))
+        )
+        vectors = WordVectors(words, own.vectors.astype(np.float32), _contexts(model, own.by))
+    order = np.arange(len(names))
+    if model._has_items:
+        from exfam.efa.blanks import append_blank
+        from exfam.efa.recommend import lone_items
+
+        empty = append_blank(lone_items(model.schema_, np.zeros(0, dtype=np.int64)), model.schema_)
+        ((_, probability),) = item_probabilities(model.members_, empty)
+        order = np.argsort(-probability[0], kind="stable")
+    return Entries("item", names, own.vectors, own.by, order, vectors, model)
+
+
+def _contexts(model: Any, by: str) -> np.ndarray | None:
+    own = getattr(model, "item_context_vectors_", None) if by == "center vectors" else None
+    same = own is not None and own.shape == model.item_vectors_.shape
+    return np.ascontiguousarray(own, dtype=np.float32) if own is not None and same else None
