@@ -1,10 +1,12 @@
 """Spark data frames: the folder that one machine would write, byte for byte, or the same error."""
 
+import os
 import shutil
 import sys
 from datetime import date
 from decimal import Decimal
 from importlib import util
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +14,18 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 import exfam
+import test_distributed
 from exfam.checks import DataError, ExfamError
 from exfam.columns.parts import Part
 from exfam.kernels.cooccurrence import count_cooccurrences
 from exfam.reading.database import SqlColumn
 from exfam.reading.text import prepare_text
 from exfam.spark import count_pairs, count_words, merging, prepare
+from test_distributed import ROWS, left, prepared_toys
+from toy_fit import RowModel, toy_fit
 
 COLUMNS = {
     "group": "user",
@@ -189,3 +195,18 @@ def test_words_and_pairs_are_counted_as_on_one_machine(session, weights, monkeyp
     expected = count_cooccurrences(text.tokens, len(known), **options)
     for name in ("data", "indices", "indptr"):
         np.testing.assert_array_equal(getattr(pairs, name), getattr(expected, name), strict=True)
+
+
+# Spark leaves what it reads the ranks' output from to be closed with it.
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")
+def test_ranks_that_spark_starts_end_as_one_process(session, tmp_path, monkeypatch):
+    from pyspark.ml.torch.distributor import TorchDistributor
+
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *sys.path]))
+    data = prepared_toys(tmp_path)
+    distributor = TorchDistributor(num_processes=2, local_mode=True, use_gpu=False)
+    distributor.run(test_distributed.__file__, str(tmp_path), "rows")
+    model, _ = toy_fit(RowModel(**ROWS), **data)
+    for rank in range(2):
+        tensors, *_ = left(tmp_path, "rows", rank)
+        assert_close(tensors, dict(model.state_dict()), rtol=1e-5, atol=1e-5)

@@ -8,6 +8,7 @@ carries the nats, the weights and the request to stop.
 
 import atexit
 import json
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -17,9 +18,28 @@ import torch
 import torch.distributed
 from jaxtyping import Int64
 from torch import Tensor, nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 
 from exfam.checks import ExfamError
 from exfam.training.ranks import State, share_of
+
+
+def _join(backend: str) -> None:
+    """Make the default process group of the ranks that torchrun started.
+
+    After a restart torchrun's store still holds the addresses of the processes that have ended:
+    each attempt has names of its own. Its number is the same on all ranks of one machine only.
+    """
+    environment = os.environ
+    keeps_store = environment.get("TORCHELASTIC_USE_AGENT_STORE") == str(True)
+    if not keeps_store or environment.get("GROUP_WORLD_SIZE") != "1":
+        torch.distributed.init_process_group(backend)
+        return
+    store, rank, size = next(rendezvous("env://"))
+    attempt = environment.get("TORCHELASTIC_RESTART_COUNT", "0")
+    store = PrefixStore(f"attempt {attempt}", store)
+    torch.distributed.init_process_group(backend, store=store, rank=rank, world_size=size)
 
 
 def _leave() -> None:
@@ -35,7 +55,7 @@ class ManyRanks:
 
     def __init__(self, device: torch.device) -> None:
         if not torch.distributed.is_initialized():
-            torch.distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+            _join("nccl" if device.type == "cuda" else "gloo")
             atexit.register(_leave)
         self.rank = torch.distributed.get_rank()
         self.size = torch.distributed.get_world_size()
