@@ -129,7 +129,7 @@ def test_what_cannot_be_served_is_refused(monkeypatch):
     with pytest.raises(ExfamError, match=r"`port` must be a whole number, 0 \.\. 65535, got '1'"):
         explore(items_model(), port="1", open_browser=False)
     with pytest.raises(
-        ExfamError, match="`model` must be one of groups, tables or fields to be explored"
+        ExfamError, match="`model` must be one of groups, tables, fields or words to be explored"
     ):
         explore(SkipGram(), open_browser=False)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
