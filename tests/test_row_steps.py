@@ -12,6 +12,7 @@ from estimator_cases import make, ratings
 from exfam.checks import CheckpointError, ExfamError
 from exfam.embeddings import rows_of
 from exfam.training import rows, steps
+from exfam.training.adamw import AdamW
 from exfam.training.checkpoints import Checkpoint
 from exfam.training.optimizer import TrainingSettings, make_optimizer
 from exfam.training.ranks import ONE_PROCESS
@@ -56,10 +57,11 @@ def test_rows_are_those_of_adamw_whenever_they_are_read(row, decay):
     start = torch.from_numpy(random.normal(size=(n_rows, *row)))
     dense, table = nn.Parameter(start.clone()), nn.Parameter(start.clone())
     optimizer = torch.optim.AdamW([dense], betas=(0.9, 0.98), weight_decay=decay, fused=True)
-    group = optimizer.param_groups[0]
-    by_row, read = RowTable(table, optimizer), []
+    own = AdamW([table], lr=0.0, betas=(0.9, 0.98), weight_decay=decay)
+    by_row, read = RowTable(table, own), []
     for index, gradient in random_gradients(random, n_rows=n_rows, row=row, n_steps=60):
-        group["lr"] = float(random.uniform(0, 0.02))
+        optimizer.param_groups[0]["lr"] = rate = float(random.uniform(0, 0.02))
+        own.param_groups[0]["lr"] = rate
         dense.grad = torch.zeros_like(dense).index_add_(0, index, gradient)
         optimizer.step()
         by_row.receive(index, gradient)
@@ -83,7 +85,7 @@ def test_rows_are_those_of_adamw_whenever_they_are_read(row, decay):
 
 def test_only_rows_that_were_used_move():
     table = nn.Parameter(torch.ones(6, 2))
-    by_row = RowTable(table, torch.optim.AdamW([table], lr=0.1, weight_decay=0.1))
+    by_row = RowTable(table, AdamW([table], lr=0.1, weight_decay=0.1))
     for used in ([4, 1], [1]):
         by_row.receive(torch.tensor(used), torch.ones(len(used), 2))
         by_row.collect()
@@ -191,4 +193,4 @@ def test_other_optimizers_step_all_rows(monkeypatch):
     monkeypatch.setattr(rows, "ROWS_FROM", 1)
     engine = toy_engine(toy_settings(optimizer="descent"), model=RowModel())
     assert not engine.rows.names
-    assert isinstance(make_optimizer(RowModel(), TrainingSettings()), torch.optim.AdamW)
+    assert isinstance(make_optimizer(RowModel(), TrainingSettings()), AdamW)

@@ -15,9 +15,16 @@ def normal(*shape: int, scale: float, generator: torch.Generator) -> Float[Tenso
     return torch.randn(*shape, generator=generator) * scale
 
 
+class _Linear(nn.Linear):
+    """A linear layer that leaves its first weights to who makes it."""
+
+    def reset_parameters(self) -> None:
+        pass
+
+
 def linear(n_in: int, n_out: int, *, generator: torch.Generator, bias: bool = True) -> nn.Linear:
     """A linear layer with Glorot-uniform weights and zero bias."""
-    layer = nn.utils.skip_init(nn.Linear, n_in, n_out, bias=bias)
+    layer = _Linear(n_in, n_out, bias=bias)
     bound = math.sqrt(6.0 / (n_in + n_out))
     with torch.no_grad():
         layer.weight.copy_((torch.rand(n_out, n_in, generator=generator) * 2 - 1) * bound)

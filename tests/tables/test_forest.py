@@ -5,6 +5,7 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from exfam.checks import DataError, ExfamError, ModelFileError
+from exfam.tables.base import forest as forests
 from exfam.tables.base.forest import (
     Forest,
     ForestRows,
@@ -111,6 +112,19 @@ def fitted(kind, *, n=1000, seed=0, weight=None, settings=SMALL):
         seed=seed,
         settings=settings,
     )
+
+
+@pytest.mark.parametrize("kind", ["numbers", "several"])
+def test_weights_of_one_change_nothing(kind, monkeypatch):
+    weight = np.ones(1000)
+    forest = fitted(kind, weight=weight)
+    monkeypatch.setattr(forests, "_alike", lambda rows: False)
+    weighted = fitted(kind, weight=weight)
+    for own, expected in zip(*(part.arrays().values() for part in (forest, weighted)), strict=True):
+        np.testing.assert_array_equal(own, expected)
+    monkeypatch.undo()
+    other = fitted(kind, weight=np.linspace(0.5, 1.5, 1000))
+    assert not np.array_equal(other.raw(new_rows()), forest.raw(new_rows()))
 
 
 @pytest.mark.parametrize("kind", ["numbers", "several"])

@@ -124,6 +124,22 @@ def test_a_network_adds_nothing_before_training():
     assert not network.correction(RANDOM(0).normal(size=(8, 5))).any()
 
 
+def test_members_of_a_network_are_one_network_whose_units_they_scale():
+    network = ResidualNetwork(5, 3, generator=torch.Generator().manual_seed(0)).eval()
+    random = RANDOM(1)
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.add_(torch.from_numpy(random.normal(size=parameter.shape)))
+    x = torch.from_numpy(random.normal(size=(8, 5)) * 4).float()
+    for member, outputs in enumerate(network(x)):
+        own = (network.input_scale, network.wide_scale, network.deep_scale)
+        scale, wide, deep = (part[member] for part in own)
+        hidden = (network.wide(x.clamp(-5, 5) * scale) * wide).relu()
+        hidden = (network.deep(hidden) * deep).relu()
+        expected = hidden @ network.head[member] + network.bias[member]
+        torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-4)
+
+
 def test_pools_of_labels_prefer_the_member_that_knows():
     random = RANDOM(3)
     logits, y = random.normal(size=(800, 3)) * 2, np.empty(800)

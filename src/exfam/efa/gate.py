@@ -17,6 +17,7 @@ from exfam.groups import Groups
 from exfam.groups.arrange import sequential_batches
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.scores.metrics import gain_at, ranks
+from exfam.training.lbfgs import LBFGS
 
 # Targets that the two numbers are fitted to, and outputs of theirs at most.
 MOST_TARGETS, MOST_OUTPUTS = 4_000, 20_000_000
@@ -162,9 +163,7 @@ def _mixed(outputs: _Outputs, pooled: Weights) -> tuple[Weights, float]:
     found = []
     for start in ((pooled.scale, pooled.gate, -2.0), (0.0, 1.0, 1.0)):
         numbers = torch.tensor(start, requires_grad=True)
-        lbfgs = torch.optim.LBFGS(
-            [numbers], max_iter=30, line_search_fn="strong_wolfe", tolerance_change=1e-6
-        )
+        lbfgs = LBFGS([numbers], max_iter=30, line_search_fn="strong_wolfe", tolerance_change=1e-6)
         lbfgs.step(lambda numbers=numbers: nats(numbers))
         found.append((nats(numbers), *numbers.tolist()))
     least, scale, gate, logit = min(found)

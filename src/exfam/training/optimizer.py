@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from exfam.checks import ExfamError, check_choice, check_fraction, check_positive, check_whole
 from exfam.embeddings import LARGE_PARAMETER
+from exfam.training.adamw import AdamW, GradientDescent, Optimizer
 from exfam.training.ranks import place_in_world
 
 
@@ -210,7 +211,7 @@ def _default_groups(model: nn.Module, settings: TrainingSettings) -> list[dict[s
     ]
 
 
-def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.Optimizer:
+def make_optimizer(model: nn.Module, settings: TrainingSettings) -> Optimizer:
     """AdamW over the model's parameter groups, one compiled loop over all of them; or descent."""
     groups = parameter_groups(model, settings)
     if settings.schedule == "descending":
@@ -218,8 +219,8 @@ def make_optimizer(model: nn.Module, settings: TrainingSettings) -> torch.optim.
         for group in groups:
             group["weight_decay"] *= Descent.MOST_DECAY
     if settings.optimizer == "descent":
-        return torch.optim.SGD(groups, lr=settings.learning_rate)
-    return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=settings.betas, fused=True)
+        return GradientDescent(groups, lr=settings.learning_rate)
+    return AdamW(groups, lr=settings.learning_rate, betas=settings.betas)
 
 
 def clip_gradients(gradients: list[Tensor], limit: float | None) -> float:

@@ -14,13 +14,13 @@ than `eps` itself, and for rounding: one product in place of many.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 
+from exfam.training.adamw import AdamW, Optimizer
 from exfam.training.ranks import Ranks
 from exfam.training.tensors import as_array, as_tensor
 
@@ -60,20 +60,13 @@ class RowTable:
     Group number `group` of the optimizer says the rate and the decay of a step.
     """
 
-    def __init__(
-        self, parameter: nn.Parameter, optimizer: torch.optim.Optimizer, *, group: int = 0
-    ) -> None:
-        self.parameter, self._optimizer, self._number = parameter, optimizer, group
+    def __init__(self, parameter: nn.Parameter, optimizer: Optimizer, *, group: int = 0) -> None:
+        self.parameter, self._group = parameter, optimizer.param_groups[group]
         self.first, self.second = (torch.zeros_like(parameter.data) for _ in range(2))
         self.last = torch.zeros(len(parameter), dtype=torch.int32)
         self.n_steps, self._clock = 0, _Clock()
         self._received: list[tuple[Tensor, Tensor]] = []
         self.index, self.gradient = self._gathered()
-
-    @property
-    def _group(self) -> dict[str, Any]:
-        # Not kept: an optimizer that takes up a state has new groups.
-        return self._optimizer.param_groups[self._number]
 
     def read(self, index: Int[Tensor, "*shape"]) -> Float[Tensor, "*numbers"]:
         """Rows as AdamW would have left them."""
@@ -174,12 +167,10 @@ class RowTables:
     and neither are those on a GPU, which steps all rows in the time that finding some takes.
     """
 
-    def __init__(
-        self, model: nn.Module, optimizer: torch.optim.Optimizer, *, n_ranks: int = 1
-    ) -> None:
+    def __init__(self, model: nn.Module, optimizer: Optimizer, *, n_ranks: int = 1) -> None:
         self._tables: dict[str, RowTable] = {}
         self._epoch = -1
-        if not isinstance(optimizer, torch.optim.AdamW):
+        if not isinstance(optimizer, AdamW):
             return
         named: list[nn.Parameter] = getattr(model, "row_tables", list)()
         least = ROWS_FROM if n_ranks == 1 else ROWS_FROM_OF_RANKS

@@ -17,6 +17,7 @@ from exfam.efa.base.ridge_link import LinkInputs, RidgeNumbers, chance_of, curve
 from exfam.efa.base.scoring import Tile, fit_numbers, rows_of_tiles
 from exfam.groups import CONTEXT, TARGET, Groups
 from exfam.groups.arrange import sequential_batches
+from exfam.training.lbfgs import LBFGS
 
 # Items that are regressed on each other, the most frequent ones of a larger catalog.
 MOST_COVERED = 5_000
@@ -238,7 +239,7 @@ def find_minimum(
 ) -> tuple[Tensor, float]:
     """Where L-BFGS comes to from `start`, and the loss there."""
     numbers = start.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS(
+    optimizer = LBFGS(
         [numbers], max_iter=n_steps, line_search_fn="strong_wolfe", tolerance_change=1e-6
     )
 

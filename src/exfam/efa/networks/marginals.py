@@ -18,6 +18,7 @@ from exfam.efa.plan import Weight, target_elements
 from exfam.embeddings import item_rows
 from exfam.families import Family
 from exfam.groups import Batch, Groups
+from exfam.training.lbfgs import LBFGS
 
 # Stand-ins for the distribution of all values, where items borrow from it.
 MAX_PRIOR_POINTS = 64
@@ -136,7 +137,7 @@ def standardized_sample(sample: Sample, family: Family) -> Sample:
 def minimize(loss: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
     """Where a smooth function of a few numbers is smallest, by L-BFGS in float64."""
     x = start.detach().double().clone().requires_grad_()
-    optimizer = torch.optim.LBFGS(
+    optimizer = LBFGS(
         [x],
         max_iter=200,
         tolerance_grad=1e-9,

@@ -13,6 +13,7 @@ from exfam.fields.correction.cross_fit import Crossing, Examples
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import NearPairs
 from exfam.layers import lend_generator
+from exfam.training.adamw import AdamW
 from exfam.training.progress import StepProgress
 
 LEARNING_RATE, WEIGHT_DECAY, CLIP = 3e-3, 0.01, 1.0
@@ -76,7 +77,7 @@ def _train(
         generator=generator,
     )
     average = copy.deepcopy(network).eval()
-    optimizer = torch.optim.AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    optimizer = AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     size = min(n, max(LEAST_BATCH, int(n * BATCH_SHARE)))
     of_stop = pairs.take(stop_rows)
     best, kept, since = _mean_nats(average, stop, of_stop), copy.deepcopy(average), 0

@@ -222,6 +222,9 @@ def fit_forest(
     held = np.array([np.unique(column[~np.isnan(column)]).size for column in train.x.T])
     # Scikit-learn cannot bin a column without a single number.
     train, validation = (rows.zeroed(held == 0) for rows in (train, validation))
+    if _alike(train) and _alike(validation):
+        # Scikit-learn bins, sums and splits in half the time without weights, to the same bits.
+        train, validation = (replace(rows, weight=None) for rows in (train, validation))
     sets = by_label & (held > 0) & (held <= _MOST_LABELS)
     model = _booster(settings, kind=kind, by_label=sets, seed=seed)
     model.fit(
@@ -234,6 +237,11 @@ def fit_forest(
     )
     # The first score is that of the baseline alone.
     return forest_of(model, n_rounds=int(np.argmax(model.validation_score_)))
+
+
+def _alike(rows: ForestRows) -> bool:
+    """Whether all rows count once."""
+    return rows.weight is None or bool((rows.weight == 1).all())
 
 
 def _booster(

@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float, Float64
 from torch import Tensor
 
+from exfam.training.lbfgs import LBFGS
+
 # Shares of missing cells at which weights are learned; between them they are interpolated.
 SHARES = (0.0, 0.15, 0.35, 0.65, 1.0)
 # Weights are shrunk to equal ones as if by so many rows, that of the first member, which knows
@@ -128,7 +130,7 @@ def minimized(
 ) -> Float[Tensor, " free"]:
     """The minimum of a smooth function of a few numbers."""
     point = start.clone().requires_grad_()
-    optimizer = torch.optim.LBFGS([point], max_iter=_STEPS, line_search_fn="strong_wolfe")
+    optimizer = LBFGS([point], max_iter=_STEPS, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
         optimizer.zero_grad()

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float, Float32
 from torch import Tensor, nn
 
 from exfam.layers import Dropout, RandomPart, linear, normal
+from exfam.training.adamw import AdamW
 
 _MEMBERS, _HIDDEN, _DROPOUT = 4, 128, 0.25
 _FARTHEST = 5.0
@@ -50,10 +51,10 @@ class ResidualNetwork(RandomPart):
     def forward(
         self, x: Float32[Tensor, "rows features"]
     ) -> Float32[Tensor, "members rows outputs"]:
-        x = x.clamp(-_FARTHEST, _FARTHEST) * self.input_scale
-        hidden = (self.wide(x) * self.wide_scale).relu()
-        hidden = self.dropout((self.deep(hidden) * self.deep_scale).relu())
-        return hidden @ self.head + self.bias
+        x = x.clamp(-_FARTHEST, _FARTHEST).expand(_MEMBERS, -1, -1)
+        hidden = _scaled(x, self.wide, self.wide_scale, self.input_scale).relu_()
+        hidden = _scaled(hidden, self.deep, self.deep_scale).relu_()
+        return torch.baddbmm(self.bias, self.dropout(hidden), self.head)
 
     @torch.inference_mode()
     def correction(
@@ -64,6 +65,22 @@ class ResidualNetwork(RandomPart):
         added = self(torch.from_numpy(features.astype(np.float32)))
         mean: np.ndarray = added.mean(0).double().numpy()
         return mean
+
+
+def _scaled(
+    x: Float32[Tensor, "members rows inputs"],
+    layer: nn.Linear,
+    output_scale: Float32[Tensor, "members 1 outputs"],
+    input_scale: Float32[Tensor, "members 1 inputs"] | None = None,
+) -> Float32[Tensor, "members rows outputs"]:
+    """The layer's outputs with inputs and outputs scaled by each member for itself.
+
+    Scales go into the weights, of which there are fewer numbers than of inputs and outputs.
+    """
+    weight = layer.weight.T * output_scale
+    if input_scale is not None:
+        weight = weight * input_scale.mT
+    return torch.baddbmm(layer.bias * output_scale, x, weight)
 
 
 class Loss:
@@ -167,7 +184,7 @@ class _Trainer:
             {"params": matrices, "weight_decay": _DECAY},
             {"params": others, "weight_decay": 0.0},
         ]
-        self.optimizer = torch.optim.AdamW(groups, lr=_LEARNING_RATE, fused=True)
+        self.optimizer = AdamW(groups, lr=_LEARNING_RATE)
         self.n_steps, self.total = 0, max(total_steps, 1)
         self.pairs = list(zip(self.average.parameters(), network.parameters(), strict=True))
         self.held = torch.nonzero(course.is_held)[:, 0]

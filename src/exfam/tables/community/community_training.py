@@ -23,6 +23,7 @@ from exfam.tables.community.community_correction import (
     correction_of,
 )
 from exfam.tables.community.responses import SpeciesResponse
+from exfam.training.adamw import AdamW
 
 N_HIDDEN = 64
 GATES = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -129,7 +130,7 @@ class FoldTraining:
         self.random = np.random.default_rng(seed)
         self.generator = torch.Generator().manual_seed(seed)
         self.network = CommunityNetwork(data.value.shape[1], generator=self.generator)
-        self.optimizer = torch.optim.AdamW(self.network.parameters(), lr=_RATE, weight_decay=_DECAY)
+        self.optimizer = AdamW(self.network.parameters(), lr=_RATE, weight_decay=_DECAY)
         self.batches = _training_views(data, self.random)
         held = data.held_out
         self.views = [
