@@ -97,10 +97,14 @@ class ContextItems(Listed):
             return self.code[:0], self.code[:0]
         first = self.start[low:high].clamp(rows.start, rows.stop)
         times = self.stop[low:high].clamp(rows.start, rows.stop) - first
-        entry = torch.arange(low, high, device=first.device).repeat_interleave(times)
-        skipped = (times.cumsum(0) - times - first).repeat_interleave(times)
-        row = torch.arange(len(entry), device=first.device) - skipped
-        seen = self._seen(row, entry)
+        # A GPU is waited for here, once, and for the indices of pairs that are seen.
+        n_pairs = int(times.sum())
+        entry = torch.arange(low, high, device=first.device)
+        entry = entry.repeat_interleave(times, output_size=n_pairs)
+        skipped = times.cumsum(0) - times - first
+        row = torch.arange(n_pairs, device=first.device)
+        row = row - skipped.repeat_interleave(times, output_size=n_pairs)
+        seen = self._seen(row, entry).nonzero()[:, 0]
         return row[seen] - rows.start, self.code[entry[seen]] - classes.start
 
     def _seen(self, row: Tensor, entry: Tensor) -> Bool[Tensor, "pairs"]:
