@@ -129,7 +129,7 @@ def test_members_of_a_network_are_one_network_whose_units_they_scale():
     random = RANDOM(1)
     with torch.no_grad():
         for parameter in network.parameters():
-            parameter.add_(torch.from_numpy(random.normal(size=parameter.shape)))
+            parameter.add_(torch.from_numpy(random.normal(size=parameter.shape)) / 5)
     x = torch.from_numpy(random.normal(size=(8, 5)) * 4).float()
     for member, outputs in enumerate(network(x)):
         own = (network.input_scale, network.wide_scale, network.deep_scale)
@@ -137,7 +137,7 @@ def test_members_of_a_network_are_one_network_whose_units_they_scale():
         hidden = (network.wide(x.clamp(-5, 5) * scale) * wide).relu()
         hidden = (network.deep(hidden) * deep).relu()
         expected = hidden @ network.head[member] + network.bias[member]
-        torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(outputs, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_pools_of_labels_prefer_the_member_that_knows():
