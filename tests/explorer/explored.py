@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from exfam import EFA, FieldGaussian, MaskedTable, WordVectors
+from exfam import EFA, FieldGaussian, Marginal, MaskedTable, WordVectors
 from exfam.simulators import FieldSettings, simulate_field
 
 HOSTILE = [
@@ -111,3 +111,21 @@ def attributes_of_words():
     kinds = ["drink", "drink", "drink", "food", "food", "food", "drink", "food", "food", "food"]
     numbers = [float(k) for k in range(20)]
     return {"what": list(WORDS) * 2, "kind": kinds * 2, "price": numbers}
+
+
+@cache
+def marginal_of_baskets():
+    return Marginal(group="basket", item="item").fit(baskets())
+
+
+@cache
+def field_without_lags():
+    return FieldGaussian(**FIELD, lags=0).fit(maps_of_stations())
+
+
+@cache
+def plain_table():
+    """Each column by itself."""
+    chosen = {"base": "none", "max_epochs": 1, "ensemble": 1, "embed_dim": 4}
+    model = MaskedTable(progress=False, kinds={"doors": "count"}, **chosen)
+    return model.fit(rows_of_cars())

@@ -150,9 +150,10 @@ def test_the_command_says_where_the_page_is_and_ends_by_ctrl_c(tmp_path, monkeyp
 
     monkeypatch.setattr(serve.Explorer, "wait", interrupted)
     words = [str(tmp_path / "model"), str(tmp_path / "baskets.csv"), "--browser", "no"]
+    words += ["--against", words[0], "--compare", words[1]]
     assert main(["explore", *words]) == 0
     ((status, start),) = seen
-    assert status == 200 and start["n_groups"] == 60
+    assert status == 200 and start["n_groups"] == 60 and start["views"][-1] == "errors"
     result = capsys.readouterr()
     assert result.out.startswith("http://127.0.0.1:") and "until Ctrl-C" in result.err
     assert main(["explore", words[0], "--port", "99999"]) == 2

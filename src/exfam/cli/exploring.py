@@ -13,21 +13,25 @@ _OF_PAGES = """The page is for this machine alone: nothing else can ask, nothing
 nothing leaves. Its address holds what one did there, so that it can be opened again while the
 command runs. Ctrl-C ends it. It needs `pip install exfam[explore]`."""
 
+_WORDS = {"`model`": "`MODEL`", "`data`": "`DATA`"} | {
+    f"`{name}`": f"`--{name}`" for name in ("against", "attributes", "compare", "port")
+}
+
 
 def _explore(chosen: Any) -> None:
     from exfam.cli.output import note
-    from exfam.cli.sorts import sort_of
+    from exfam.estimator.saving import load
     from exfam.explorer import explore
 
-    model, data, lines = _opened(chosen), chosen.data, []
-    if data is not None and hasattr(model, "kind"):
-        sort = sort_of(model, "explore", chosen)
-        held, description = sort.read(model, chosen, file=chosen.data)
-        data = sort.reported(held)
-        lines.append(description)
+    lines: list[str] = []
+    model = _opened(chosen)
+    data, compare = (_read(model, chosen, file, lines) for file in (chosen.data, chosen.compare))
     options = {"port": chosen.port, "open_browser": chosen.browser}
-    with reworded({"`model`": "`MODEL`", "`port`": "`--port`", "`attributes`": "`--attributes`"}):
-        page = explore(model, data, attributes=chosen.attributes, **options)
+    options |= {"attributes": chosen.attributes, "compare": compare}
+    if chosen.against is not None:
+        options["against"] = load(chosen.against)
+    with reworded(_WORDS):
+        page = explore(model, data, **options)
     note(*lines, "serving until Ctrl-C")
     print(page.address, flush=True)
     page.wait()
@@ -45,6 +49,18 @@ def _opened(chosen: Any) -> Any:
     if chosen.encoder is not None:
         return open_encoder(chosen.encoder, term="both")
     return vectors_in_file(chosen.model) if Path(chosen.model).is_file() else open_model(chosen)
+
+
+def _read(model: Any, chosen: Any, file: str | None, lines: list[str]) -> Any:
+    """What a view takes of a file, if there is one; a line about it is added."""
+    from exfam.cli.sorts import sort_of
+
+    if file is None or not hasattr(model, "kind"):
+        return file
+    sort = sort_of(model, "explore", chosen)
+    held, description = sort.read(model, chosen, file=file)
+    lines.append(description)
+    return sort.reported(held)
 
 
 EXPLORE = Form(
@@ -73,12 +89,20 @@ EXPLORE = Form(
             "a table that says something of items, by which their map is colored; it may be DATA",
             metavar="FILE",
         ),
+        Option(
+            "against",
+            text,
+            "another saved model, to see where it predicts DATA better or worse",
+            metavar="MODEL",
+        ),
+        Option("compare", text, "other data, to see what has moved since DATA", metavar="FILE"),
         count("port", "of the loopback, 0 for one that is free", default=0),
         switch("browser", "whether to open the page in the browser", default=True),
         duplicates("keep"),
         *READING,
     ],
     run=_explore,
-    example="exfam explore model ratings.csv",
+    example="exfam explore model ratings.csv\n"
+    "exfam explore model ratings.csv --against model --compare ratings.csv",
     notes=_OF_PAGES,
 )

@@ -63,6 +63,8 @@ def explore(
     data: Any = None,
     *,
     attributes: Any = None,
+    against: Any = None,
+    compare: Any = None,
     port: Any = 0,
     open_browser: bool = True,
 ) -> Explorer:
@@ -75,6 +77,8 @@ def explore(
     `data`: groups or rows to begin with, as the model takes them; of words, their attributes
     `attributes`: a frame or a file that says something of items, by which their map is colored; one
         column names them
+    `against`: a second model of the same kind of data, whose errors stand beside those of the first
+    `compare`: other data, to see what has moved since `data`
     `port`: of the loopback; 0 for one that is free
     `open_browser`: whether to open the page; its address is `Explorer.address`
 
@@ -92,7 +96,8 @@ def explore(
     uvicorn, application = _installed()
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 2**16:
         raise ExfamError(f"`port` must be a whole number, 0 .. 65535, got {port!r}.")
-    views, token = explorer_views(model, data, attributes=attributes), secrets.token_urlsafe(24)
+    views = explorer_views(model, data, attributes=attributes, against=against, compare=compare)
+    token = secrets.token_urlsafe(24)
     with _listening(port) as listener:
         own = listener.getsockname()[1]
         hosts = (f"{LOOPBACK}:{own}", f"localhost:{own}")

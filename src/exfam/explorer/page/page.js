@@ -3,6 +3,7 @@
 import * as address from "./address.js";
 import { attempt, start } from "./ask.js";
 import { element, replace } from "./dom.js";
+import * as errors from "./errors.js";
 import * as items from "./items.js";
 import * as row from "./row.js";
 import * as stations from "./stations.js";
@@ -10,6 +11,7 @@ import * as vectors from "./vectors.js";
 
 // By name: the module, and what its button says.
 const VIEWS = {
+  errors: [errors, "Errors"],
   items: [items, "What if"],
   row: [row, "What if"],
   stations: [stations, "What if"],

@@ -51,12 +51,22 @@ VIEWS: dict[str, tuple[str, ...]] = {
 }
 
 
-def explorer_views(model: Any, data: Any = None, *, attributes: Any = None) -> list[ExplorerView]:
-    """The views of a fitted model, of word vectors or of an encoder.
+def explorer_views(
+    model: Any,
+    data: Any = None,
+    *,
+    attributes: Any = None,
+    against: Any = None,
+    compare: Any = None,
+) -> list[ExplorerView]:
+    """The views of a fitted model, of word vectors or of an encoder; that of errors last.
 
     `attributes`: a table by which the map of a model's items is colored
-    Raises ExfamError where there is no view, and for attributes without a map.
+    `against`, `compare`: a second model and other data, for the view of errors
+    Raises ExfamError where there is no view, and for what no view shows.
     """
+    from exfam.explorer.views.errors import ErrorsView
+
     names = [f"exfam.explorer.views.{name}" for name in VIEWS.get(_reads(model), ())]
     found: list[Any] = [
         view for view in map(pkgutil.resolve_name, names) if view.shows(model, data)
@@ -66,7 +76,7 @@ def explorer_views(model: Any, data: Any = None, *, attributes: Any = None) -> l
             "`model` must be one of groups, tables, fields or words to be explored, got "
             f"{type(model).__name__}. Use `write_report` for a page about it."
         )
-    views = [view(model, data) for view in found]
+    views: list[Any] = [view(model, data) for view in found]
     if attributes is not None:
         colored = next((view for view in views if hasattr(view, "color")), None)
         if colored is None:
@@ -75,6 +85,11 @@ def explorer_views(model: Any, data: Any = None, *, attributes: Any = None) -> l
                 "words or items."
             )
         colored.color(attributes)
+    for name, beside in (("against", against), ("compare", compare)):
+        if beside is not None and not ErrorsView.shows(model, data):
+            raise ExfamError(f"`{name}` must be left out without data whose errors can be shown.")
+    if ErrorsView.shows(model, data):
+        views.append(ErrorsView(model, data, against=against, compare=compare))
     return views
 
 
