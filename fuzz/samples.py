@@ -12,13 +12,14 @@ from exfam.estimator.registry import class_of, kinds_of
 from exfam.vectors import WordVectors
 from fuzz.verdicts import check_finite
 
-SLICES = ("groups", "fields", "tables", "communities", "texts", "sentences")
+SLICES = ("groups", "fields", "tables", "communities", "events", "texts", "sentences")
 _TRAINED = {"max_epochs": 1, "batch_size": 8, "progress": False}
 _TEXT = {"dim": 4, "min_count": 1, "epochs": 1, "threads": 1, "progress": False}
 _NETWORK = {"embed_dim": 4, "n_heads": 2, "n_layers": 1, "feed_forward_dim": 4, **_TRAINED}
 _GROUPS = {"group": "user", "item": "movie", "value": "stars"}
 _FIELD = {"time": "day", "site": "site", "coordinates": ("lat", "lon"), "value": "degrees"}
 _COMMUNITY = {"species": ["reed", "sedge"]}
+_EVENTS = {"group": "user", "time": "day", "item": "movie", "value": "stars"}
 _SMALL: dict[str, dict[str, Any]] = {
     "efa": {**_NETWORK, "head_dim": 2, "head_hidden_dim": 2},
     "latent-factor": {"dim": 2, **_TRAINED},
@@ -54,7 +55,7 @@ def slice_of(kind: str) -> str:
     >>> slice_of("efa")
     'groups'
     """
-    kinds = tuple(kinds_of(name) for name in SLICES[:4])
+    kinds = tuple(kinds_of(name) for name in SLICES[:5])
     for name, names in zip(SLICES, kinds, strict=False):
         if kind in names:
             return name
@@ -63,7 +64,7 @@ def slice_of(kind: str) -> str:
 
 def make(kind: str, **changes: Any) -> Any:
     """A small estimator, some of its parameters changed."""
-    named = {"groups": _GROUPS, "fields": _FIELD, "communities": _COMMUNITY}
+    named = {"groups": _GROUPS, "fields": _FIELD, "communities": _COMMUNITY, "events": _EVENTS}
     declared = class_of(kind).declared  # some models of groups have no values
     columns = named.get(slice_of(kind), {})
     columns = {name: column for name, column in columns.items() if name in declared}
@@ -74,7 +75,7 @@ def make(kind: str, **changes: Any) -> Any:
 def sample_of(kind: str) -> Sample:
     """Data that the small estimator of a kind is fitted on."""
     name = slice_of(kind)
-    if name == "groups":
+    if name in ("groups", "events"):
         return Sample(_ratings())
     if name == "fields":
         return Sample(_maps())

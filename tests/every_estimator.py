@@ -12,6 +12,8 @@ from communities.community_cases import SITES, SPECIES
 from estimator_cases import COLUMNS as GROUP_COLUMNS
 from estimator_cases import ITEMS_ONLY, ratings
 from estimator_cases import TINY as TINY_GROUPS
+from events.event_cases import COLUMNS as EVENT_COLUMNS
+from events.event_cases import FRAME as EVENTS
 from exfam.estimator.registry import REGISTRY as KINDS
 from exfam.estimator.registry import class_of
 from fields.field_cases import COLUMNS as FIELD_COLUMNS
@@ -78,6 +80,8 @@ def case_of(kind: str) -> Case:
         response = RESPONSES[kind]
         given = (FRAME,) if response is None else (FRAME, response)
         return Case(kind, {**SMALL, "kinds": {"visits": "count"}, "max_epochs": 1}, given)
+    if KINDS[kind].reads == "events":
+        return Case(kind, EVENT_COLUMNS, (EVENTS,))
     if KINDS[kind].reads == "communities":
         return Case(kind, {"species": SPECIES}, (SITES,))
     if kind == "masked-language-model":
@@ -96,6 +100,8 @@ def tensors_of(estimator: Any) -> dict[str, np.ndarray]:
     """All that was learned, as arrays."""
     if hasattr(estimator, "community_"):
         return estimator.community_.arrays()
+    if hasattr(estimator, "event_model_"):
+        return estimator.event_model_.arrays()
     if not getattr(estimator, "members_", None):  # words have vectors alone
         return {"vectors": estimator.vectors_.center, "others": estimator.vectors_.context}
     return {

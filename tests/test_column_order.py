@@ -5,7 +5,7 @@ import pytest
 from every_estimator import case_of
 from exfam.estimator.registry import REGISTRY
 
-_FRAMES = ("communities", "fields", "groups", "tables")
+_FRAMES = ("communities", "events", "fields", "groups", "tables")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in REGISTRY if REGISTRY[kind].reads in _FRAMES])

@@ -29,7 +29,7 @@ def answers(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # words of the text without a vector
         match REGISTRY[kind].reads:
-            case "groups" | "fields":
+            case "groups" | "fields" | "events":
                 result = model.log_prob(data)
             case "tables" if response:
                 result = model.log_scores(data, response[0])

@@ -23,6 +23,7 @@ _HOMES = {
     "DataError": "exfam.checks",
     "EASE": "exfam.efa.rankers",
     "EFA": "exfam.efa.efa",
+    "EventEFA": "exfam.efa.events.event_efa",
     "ExfamError": "exfam.checks",
     "Exponential": "exfam.families",
     "ExfamWarning": "exfam.checks",

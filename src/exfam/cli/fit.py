@@ -59,6 +59,14 @@ for --coordinates, --effort and those to --ignore. Options not given are those o
 
 The table says what the network added to the base on sites held out. `exfam score` has the nats of a
 species at a site by the share of the other species that is known."""
+_OF_EVENTS = """FILE has a row for each event: --time is when it came, --item what it is, and
+--value, if any, what was measured. Options not given are those of the estimator. --print_config
+writes all of them as YAML, for --config.
+
+The table has the distributions of times that were mixed, and nats of events held out
+(--validation-fraction, or --validation FILE), of times and of items; `exfam info` has those of all
+that was tried. `exfam predict` has the next event of each stream, `exfam explain` which past
+events raised its rate."""
 _OF_WORDS = """CORPUS is text in UTF-8, words apart by white space, as a rule one sentence per line:
 a file, also .gz or .bz2, or a folder of files; or what prepare_text has prepared. Options not given
 are those of the estimator; --model cbow --help and --model pmi --help list those of the others.
@@ -76,6 +84,9 @@ _EXAMPLE_OF_TABLES = "exfam fit cars.csv --model {model} {response}-o model"
 _EXAMPLE_OF_COMMUNITIES = (
     "exfam fit sites.csv --model community --species reed --species sedge -o model"
 )
+_EXAMPLE_OF_EVENTS = """\
+exfam fit stays.csv --model events --group patient --time when --item code \\
+    --resolution 0.0007 -o model"""
 _EXAMPLE_OF_WORDS = """\
 exfam fit words corpus.txt -o vectors/
 exfam fit words corpus.txt --model skip-gram --tie reflection -o tied/"""
@@ -113,6 +124,7 @@ class _Help(NamedTuple):
 _OF_FILES = (FILE, _VALIDATION, duplicates("error"), *READING[:2])
 _HELP = {
     "groups": _Help(_OF_GROUPS, _EXAMPLE, _OF_FILES),
+    "events": _Help(_OF_EVENTS, _EXAMPLE_OF_EVENTS, _OF_FILES),
     "fields": _Help(_OF_GROUPS, _EXAMPLE, _OF_FILES[:2]),
     "tables": _Help(_OF_TABLES, _EXAMPLE_OF_TABLES, _OF_FILES[:2]),
     "communities": _Help(_OF_COMMUNITIES, _EXAMPLE_OF_COMMUNITIES, _OF_FILES[:1]),

@@ -13,8 +13,8 @@ from typing import Any
 class Entry:
     """One estimator.
 
-    `reads`: "groups", "fields", "tables", "communities", "text" (files, folders or sentences) or
-        "sentences"
+    `reads`: "groups", "events", "fields", "tables", "communities", "text" (files, folders or
+        sentences) or "sentences"
     `command`: its name in `exfam fit --model`, or `exfam fit words --model` if it reads text; None
         if it is fitted in Python alone
     """
@@ -35,6 +35,7 @@ REGISTRY = {
         ("popularity", "efa.rankers", "Popularity", "groups"),
         ("item-knn", "efa.rankers", "ItemKNN", "groups"),
         ("ease", "efa.rankers", "EASE", "groups"),
+        ("event-efa", "efa.events.event_efa", "EventEFA", "events", "events"),
         ("field-efa", "fields.efa", "FieldEFA", "fields"),
         ("field-latent-factor", "fields.latent_factor", "FieldLatentFactor", "fields"),
         ("field-climatology", "fields.baselines", "FieldClimatology", "fields"),

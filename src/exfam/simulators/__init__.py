@@ -1,8 +1,14 @@
-"""Data whose truth is known: ratings, baskets, communities, fields."""
+"""Data whose truth is known: ratings, baskets, communities, fields, events."""
 
 from exfam.simulators.basket_draws import SimulatedBaskets, simulate_baskets, write_baskets
 from exfam.simulators.baskets import BasketProcess, BasketSettings, draw_process
 from exfam.simulators.communities import SimulatedCommunity, simulate_community
+from exfam.simulators.events import (
+    HawkesProcess,
+    SimulatedEvents,
+    simulate_hawkes,
+    simulate_renewals,
+)
 from exfam.simulators.fields import (
     FieldProcess,
     FieldSettings,
@@ -24,8 +30,10 @@ __all__ = [
     "BasketSettings",
     "FieldProcess",
     "FieldSettings",
+    "HawkesProcess",
     "SimulatedBaskets",
     "SimulatedCommunity",
+    "SimulatedEvents",
     "SimulatedField",
     "draw_field_process",
     "draw_process",
@@ -35,6 +43,8 @@ __all__ = [
     "simulate_community",
     "simulate_counts",
     "simulate_field",
+    "simulate_hawkes",
     "simulate_ratings",
+    "simulate_renewals",
     "write_baskets",
 ]

@@ -14,6 +14,7 @@ from exfam.estimator.registry import REGISTRY
 # What an estimator reads, by the registry -> its sort.
 SORTS = {
     "groups": "groups:GROUPS",
+    "events": "events:EVENTS",
     "fields": "fields:FIELDS",
     "tables": "tables:TABLES",
     "communities": "communities:COMMUNITIES",

@@ -1,0 +1,1 @@
+"""Streams of events: when the next one comes, which item it has, and what value."""

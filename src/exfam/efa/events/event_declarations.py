@@ -1,0 +1,111 @@
+"""Parameters of models of events."""
+
+from typing import Any
+
+from exfam.efa.events.fit_time import TIME_BASES
+from exfam.estimator.base import Declared, parameter
+from exfam.estimator.file_parameters import DatedFiles
+from exfam.estimator.rules import (
+    SEED,
+    Choice,
+    ColumnName,
+    ColumnNames,
+    Families,
+    Fraction,
+    Numbers,
+    OrNone,
+    OrWord,
+    Positive,
+    Text,
+)
+
+
+class EventColumns(DatedFiles, section="Columns of a frame (of `Groups`, `position` has times)"):
+    """What the columns of a frame of events are."""
+
+    group: str | None = parameter(
+        OrNone(ColumnName()),
+        "the column of streams, such as patients; None where all events are of one stream",
+        default=None,
+    )
+    time: str | None = parameter(
+        OrNone(ColumnName()),
+        "the column of times: dates, which count in days, or numbers of any unit",
+        default=None,
+    )
+    item: str | None = parameter(
+        OrNone(ColumnName()), "the column of what happens, its kind or code", default=None
+    )
+    value: Any = parameter(
+        OrNone(ColumnNames()),
+        "the column, or list of columns, of values, which some events may not have",
+        default=None,
+    )
+    begin: str | None = parameter(
+        OrNone(ColumnName()),
+        "the column of when observation of a stream began; without, its first event opens it, and "
+        "the time of that is not predicted",
+        default=None,
+    )
+    end: str | None = parameter(
+        OrNone(ColumnName()),
+        "the column of when observation of a stream ended: that nothing more came until then "
+        "counts; without, its last event ends it, unless methods are given an `end`",
+        default=None,
+    )
+
+
+class EventModelParameters(Declared, section="Model"):
+    """What is modeled."""
+
+    resolution: float | None = parameter(
+        OrNone(Positive(zero=True)),
+        "to what times are known, in days or the unit of the column: 1 for dates, 1/86400 for "
+        "seconds; scores are then probabilities of cells, without densities of times. None or 0: "
+        "times are exact",
+        default=None,
+    )
+    time_zone: str | None = parameter(
+        OrNone(Text()),
+        'of the calendar, such as "Europe/Vienna": hours of the day and weekdays have rates of '
+        "their own if validation finds that it helps. Numbers are then days since 1970. None: no "
+        "calendar",
+        default=None,
+    )
+    time_base: str = parameter(
+        Choice(TIME_BASES),
+        '"poisson" (a constant rate), "renewal" (waits by the last item), "hawkes" (past events '
+        'raise the rate), or "auto": the mixture of these that validation has best, with rates of '
+        "the streams' own",
+        default="auto",
+    )
+    decays: Any = parameter(
+        OrNone(Numbers()),
+        "rates, per day or unit of the column, at which what past events add fades; None for ten "
+        "or fewer between short waits and long parts of the streams",
+        default=None,
+    )
+    family: Any = parameter(
+        OrWord("auto", Families()),
+        "of values: a family's name or instance, or a dict by value column; "
+        '"auto" is what values look like',
+        default="auto",
+    )
+
+
+class EventTraining(Declared, section="Training"):
+    """What is held out."""
+
+    validation_fraction: float = parameter(
+        Fraction(),
+        "share of the streams held out to choose by, or of fewer than 20 streams the last part of "
+        "each; then all are fitted",
+        default=0.15,
+    )
+    seed: int = parameter(SEED, "of what is held out", default=0)
+    unknown: str = parameter(
+        Choice(("error", "ignore", "unk")),
+        'items never seen in training: "unk" (keep them as unknown), "ignore" (leave such events '
+        'out) or "error"',
+        default="unk",
+    )

@@ -1,0 +1,336 @@
+"""Streams as they stand at the end of observation, and how they go on.
+
+The next stamp comes by inversion of the mixture's survival function, from what is known to have
+survived; then an item, then values, and the state of every law is brought up to date.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+
+from exfam.checks import ExfamError
+from exfam.efa.events.event_items import HISTORY
+from exfam.efa.events.event_model import EventModel
+from exfam.efa.events.event_streams import EventStreams, first_times, spells_of
+from exfam.efa.events.event_values import N_INPUTS, ValuePart, observed_values
+from exfam.efa.events.time_part import WaitMixture
+from exfam.efa.events.wait_laws import IntensityLaw, PastState, WaitLaw, last_row
+from exfam.kernels.decays import decayed_sums
+
+# On the clock; what has not come by then never comes.
+_LONGEST_WAIT = 1e9
+_SHORTEST_WAIT = 1e-9
+_BISECTIONS = 60
+# Events that are drawn at once at most.
+MOST_DRAWN = 2_000_000
+
+
+def inverted(
+    mixture: WaitMixture,
+    states: list[PastState],
+    log_survival: Float[np.ndarray, "n"],
+    since: Float[np.ndarray, "n"],
+) -> Float[np.ndarray, "n"]:
+    """The waits, from `since` on, at which the survival function falls to given values."""
+    width = np.full(len(since), _SHORTEST_WAIT)
+    high = since + width
+    for _ in range(40):
+        above = mixture.log_survival(states, high) > log_survival
+        if not above.any():
+            break
+        width = np.where(above, 4 * width, width)
+        high = np.minimum(since + width, _LONGEST_WAIT)
+    low = since
+    for _ in range(_BISECTIONS):
+        middle = 0.5 * (low + high)
+        above = mixture.log_survival(states, middle) > log_survival
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(high >= 0.999 * _LONGEST_WAIT, np.inf, high)
+
+
+@dataclass(frozen=True, eq=False)
+class PastValues:
+    """Of each stream and item, what `past_inputs` has of the next event: counts, sums, the last."""
+
+    count: Float[np.ndarray, "streams items_and_unknown"]
+    total: Float[np.ndarray, "streams items_and_unknown"]
+    last: Float[np.ndarray, "streams items_and_unknown"]
+
+    @classmethod
+    def of(cls, streams: EventStreams, part: ValuePart) -> "PastValues":
+        """At the end of the streams."""
+        shape = (len(streams.groups), len(part.units))
+        use = np.flatnonzero(observed_values(streams, part.column))
+        item = streams.item[use]
+        value = streams.groups.values[part.column].astype(np.float64)[use]
+        z = part.input_of(part.standard(value, item))
+        where = (streams.stream[use], item)
+        count, total, last = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        np.add.at(count, where, 1.0)
+        np.add.at(total, where, z)
+        last[where] = z
+        return cls(count, total, last)
+
+    def __getitem__(self, chosen: Int64[np.ndarray, "n"]) -> "PastValues":
+        return PastValues(self.count[chosen], self.total[chosen], self.last[chosen])
+
+    def inputs(self, rows: np.ndarray, item: np.ndarray) -> Float[np.ndarray, "n inputs"]:
+        """What the value of an item is given."""
+        count = self.count[rows, item]
+        inputs = np.ones((len(rows), N_INPUTS))
+        inputs[:, 1] = self.last[rows, item]
+        inputs[:, 2] = self.total[rows, item] / np.maximum(count, 1)
+        inputs[:, 3] = count > 0
+        return inputs
+
+    def add(self, rows: np.ndarray, item: np.ndarray, z: np.ndarray) -> None:
+        """Take in a value of each of these streams."""
+        self.count[rows, item] += 1
+        self.total[rows, item] += z
+        self.last[rows, item] = z
+
+
+@dataclass(eq=False)
+class LiveStreams:
+    """Where streams stand; all is brought up to date by `add`.
+
+    `time`: of the last stamp, or of the opening; `since`: for how long there was nothing, on the
+    clock; `tie_open`: whether the next event may still have that stamp; `run`: how many events of
+    it came before the last one; `opening`: a reading of the clock
+    """
+
+    model: EventModel
+    resolution: float
+    states: list[PastState]
+    time: Float[np.ndarray, "n"]
+    since: Float[np.ndarray, "n"]
+    tie_open: Bool[np.ndarray, "n"]
+    item: Int64[np.ndarray, "n"]
+    run: Int64[np.ndarray, "n"]
+    opening: Float[np.ndarray, "n"]
+    histories: list[Int64[np.ndarray, "_"]]
+    values: dict[str, PastValues]
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+    def repeated(self, n: int) -> "LiveStreams":
+        """Each stream `n` times, one after the other."""
+        index = np.repeat(np.arange(len(self)), n)
+        arrays = {
+            name: getattr(self, name)[index].copy()
+            for name in ("time", "since", "tie_open", "item", "run", "opening")
+        }
+        return replace(
+            self,
+            states=[state[index] for state in self.states],
+            histories=[self.histories[i] for i in index],
+            values={name: past[index] for name, past in self.values.items()},
+            **arrays,
+        )
+
+    def chance_of_tie(self) -> Float[np.ndarray, "n"]:
+        """That the next event has the last stamp."""
+        return np.where(self.tie_open, self.model.time.ties.of(self.item, self.run), 0.0)
+
+    def wait_after(
+        self, log_share: Float[np.ndarray, "n"], rows: Int64[np.ndarray, "n"]
+    ) -> Float[np.ndarray, "n"]:
+        """Waits on the clock by which such a share of what may still come has not come."""
+        states, since = [state[rows] for state in self.states], self.since[rows]
+        mixture = self.model.time.mixture
+        left = mixture.log_survival(states, since)
+        return inverted(mixture, states, left + log_share, since)
+
+    def time_after(
+        self, wait: Float[np.ndarray, "n"], rows: Int64[np.ndarray, "n"]
+    ) -> Float[np.ndarray, "n"]:
+        """The times that are so much later on the clock, or the ends of their cells."""
+        clock, time = self.model.time.clock, self.time[rows]
+        finite = np.isfinite(wait)
+        later = clock.moment(clock.reading(time) + np.where(finite, wait, 0.0))
+        later = np.where(finite, later, np.inf)
+        if not self.resolution:
+            return np.maximum(later, time)
+        cells = np.ceil((later - time) / self.resolution - 1e-9)
+        return time + np.maximum(cells, 1) * self.resolution
+
+    def add(
+        self,
+        rows: Int64[np.ndarray, "n"],
+        time: Float[np.ndarray, "n"],
+        item: Int64[np.ndarray, "n"],
+        marks: Float[np.ndarray, "n"] | None,
+    ) -> None:
+        """Events of these streams come."""
+        clock = self.model.time.clock
+        reading = clock.reading(time)
+        passed = reading - clock.reading(self.time[rows])
+        is_tie = time == self.time[rows]
+        after = last_row(item, np.zeros(len(rows), dtype=np.int64))
+        for state, law in zip(self.states, self.model.time.mixture.laws, strict=True):
+            if isinstance(law, IntensityLaw):
+                faded = state.excited[rows] * np.exp(-law.rates * passed[:, None])
+                state.excited[rows] = faded + law.weights(item, marks)[:, None]
+            state.count[rows] += ~is_tie
+            state.age[rows] = reading - self.opening[rows]
+            state.last[rows] = after
+        self.run[rows] = np.where(is_tie, self.run[rows] + 1, 0)
+        self.time[rows], self.item[rows] = time, item
+        self.since[rows], self.tie_open[rows] = 0.0, True
+        for row, code in zip(rows.tolist(), item.tolist(), strict=True):
+            self.histories[row] = np.append(self.histories[row][-HISTORY:], code)
+
+    def item_probabilities(
+        self, rows: Int64[np.ndarray, "n"], time: Float[np.ndarray, "n"]
+    ) -> Float[np.ndarray, "n items"]:
+        """Of the items that come next, at given times."""
+        part = self.model.item
+        assert part is not None
+        histories = [self.histories[row] for row in rows]
+        return part.probabilities(histories, time - self.time[rows])
+
+    def eta(
+        self, part: ValuePart, rows: Int64[np.ndarray, "n"], item: Int64[np.ndarray, "n"]
+    ) -> torch.Tensor:
+        """Parameters of the next value of an item."""
+        return part.eta(self.values[part.column].inputs(rows, item), item)
+
+
+def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
+    """Where observed streams stand when observation ends."""
+    spells, clock = spells_of(streams), model.time.clock
+    n = len(streams.groups)
+    held = streams.stop > streams.start
+    last = np.where(held, streams.stop - 1, -1)
+    opening = np.where(np.isnan(streams.begin), first_times(streams), streams.begin)
+    if np.isnan(opening).any():
+        raise ExfamError("`X` must have an event in every group, got one without.")
+    time = np.where(held, streams.time[last], opening)
+    count = np.bincount(spells.stream[spells.event >= 0], minlength=n).astype(float)
+    item = np.where(held, streams.item[last], -1)
+    states = [
+        PastState(
+            _excited(model, law, streams)[last],
+            count.copy(),
+            clock.reading(time) - clock.reading(opening),
+            last_row(item, last),
+        )
+        for law in model.time.mixture.laws
+    ]
+    since = np.maximum(clock.reading(streams.end) - clock.reading(time), 0.0)
+    return LiveStreams(
+        model=model,
+        resolution=streams.resolution,
+        states=states,
+        time=time,
+        since=since,
+        tie_open=held & (streams.end <= time),
+        item=item,
+        run=np.where(held, streams.run[last], 0),
+        opening=clock.reading(opening),
+        histories=[
+            streams.item[start:stop][-HISTORY:]
+            for start, stop in zip(streams.start, streams.stop, strict=True)
+        ],
+        values={part.column: PastValues.of(streams, part) for part in model.values},
+    )
+
+
+def _excited(model: EventModel, law: WaitLaw, streams: EventStreams) -> np.ndarray:
+    """Sums of weights by event, and zeros at the end for streams without one."""
+    if not isinstance(law, IntensityLaw):
+        return np.zeros((len(streams.time) + 1, 0))
+    clocked = model.time.clocked(streams)
+    weight = law.weights(streams.item, clocked.marks)
+    parts = (clocked.reading, streams.start, streams.stop, weight, law.rates)
+    return np.vstack([decayed_sums(*parts), np.zeros((1, len(law.rates)))])
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnEvents:
+    """Events that were drawn: of which live stream, when, which item, with what values."""
+
+    row: Int64[np.ndarray, "events"]
+    time: Float[np.ndarray, "events"]
+    item: Int64[np.ndarray, "events"]
+    values: dict[str, Float[np.ndarray, "events"]]
+
+
+def go_on(
+    live: LiveStreams,
+    *,
+    until: Float[np.ndarray, "n"],
+    steps: int | None,
+    random: np.random.Generator,
+) -> DrawnEvents:
+    """Events of all streams until the times given, `steps` of each at most; `live` is moved on."""
+    rows, drawn = np.arange(len(live)), []
+    n_drawn, step = 0, 0
+    while len(rows) and (steps is None or step < steps):
+        tie = random.random(len(rows)) < live.chance_of_tie()[rows]
+        wait = live.wait_after(np.log1p(-random.random(len(rows))), rows)
+        time = np.where(tie, live.time[rows], live.time_after(wait, rows))
+        kept = time <= until[rows]
+        rows, time = rows[kept], time[kept]
+        if not len(rows):
+            break
+        item = _draw_items(live, rows, time, random)
+        values = {
+            part.column: _draw_values(live, part, rows, item, random) for part in live.model.values
+        }
+        marks = next(iter(values.values())) if live.model.time.uses_values else None
+        live.add(rows, time, item, marks)
+        drawn.append(DrawnEvents(rows, time, item, values))
+        n_drawn, step = n_drawn + len(rows), step + 1
+        if n_drawn > MOST_DRAWN:
+            raise ExfamError(
+                f"`X` must lead to at most {MOST_DRAWN:,} drawn events, got more after {step} of "
+                "each stream. Draw fewer, of fewer streams, or for a shorter time."
+            )
+    return _joined(drawn, live.model)
+
+
+def _joined(drawn: list[DrawnEvents], model: EventModel) -> DrawnEvents:
+    if not drawn:
+        none = np.zeros(0)
+        values = {part.column: none for part in model.values}
+        return DrawnEvents(none.astype(np.int64), none, none.astype(np.int64), values)
+    values = {
+        part.column: np.concatenate([some.values[part.column] for some in drawn])
+        for part in model.values
+    }
+    row = np.concatenate([some.row for some in drawn])
+    order = np.argsort(row, kind="stable")
+    time = np.concatenate([some.time for some in drawn])
+    item = np.concatenate([some.item for some in drawn])
+    values = {name: column[order] for name, column in values.items()}
+    return DrawnEvents(row[order], time[order], item[order], values)
+
+
+def _draw_items(
+    live: LiveStreams, rows: np.ndarray, time: np.ndarray, random: np.random.Generator
+) -> Int64[np.ndarray, "n"]:
+    if live.model.item is None:
+        return np.zeros(len(rows), dtype=np.int64)
+    summed = live.item_probabilities(rows, time).cumsum(1)
+    level = random.random(len(rows)) * summed[:, -1]
+    return np.minimum((summed < level[:, None]).sum(1), summed.shape[1] - 1).astype(np.int64)
+
+
+def _draw_values(
+    live: LiveStreams,
+    part: ValuePart,
+    rows: np.ndarray,
+    item: np.ndarray,
+    random: np.random.Generator,
+) -> Float[np.ndarray, "n"]:
+    """Values of items that have some; they are added to the past."""
+    generator = torch.Generator().manual_seed(int(random.integers(2**31)))
+    z = part.family.sample(live.eta(part, rows, item), generator=generator).double().numpy()
+    has = part.observed_share[item] > random.random(len(rows))
+    past = live.values[part.column]
+    past.add(rows[has], item[has], part.input_of(z[has]))
+    return np.where(has, part.restored_values(z, item), np.nan)

@@ -1,0 +1,171 @@
+"""Fits the time part: clocks and laws on the training spells, chosen and mixed by validation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+from scipy.special import logsumexp
+
+from exfam.efa.events.event_clock import (
+    HOURS,
+    EventClock,
+    hourly_speed,
+    hours_between,
+    offset_changes,
+)
+from exfam.efa.events.event_streams import EventStreams, spells_of
+from exfam.efa.events.fit_waits import (
+    IntensityPlan,
+    fit_frailty,
+    fit_intensity,
+    fit_renewal,
+    usual_decays,
+)
+from exfam.efa.events.time_part import TieLaw, TimePart, WaitMixture, clocked_spells
+from exfam.efa.events.wait_laws import ClockedSpells, WaitLaw
+
+TIME_BASES = ("auto", "poisson", "renewal", "hawkes")
+# Shares of a mixture below this are dropped.
+_LEAST_SHARE = 0.02
+# Streams from which on each may have a rate of its own.
+_LEAST_STREAMS = 5
+# Nats a spell that a calendar must gain on validation.
+_LEAST_GAIN = 1e-4
+
+Chosen = Bool[np.ndarray, "spells"]
+Fit = Callable[[ClockedSpells, Chosen], WaitLaw]
+
+
+@dataclass(frozen=True)
+class TimeOptions:
+    """What a user chose of the time part.
+
+    `decays`: rates of fading, or None for usual ones; `zone`: of the calendar, None for none
+    """
+
+    base: str = "auto"
+    decays: tuple[float, ...] | None = None
+    zone: str | None = None
+    n_items: int = 1
+    has_items: bool = False
+    has_values: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTime:
+    """The part, and nats of validation spells under each law alone, by name, and mixed."""
+
+    part: TimePart
+    nats: dict[str, float]
+
+
+def fit_time_part(
+    streams: EventStreams, is_training: Bool[np.ndarray, "spells"], options: TimeOptions
+) -> FittedTime:
+    """Laws are fitted to training spells, mixed by the others, and then fitted to all.
+
+    Where all spells are of training, the mixture is chosen by these.
+    """
+    spells, every = spells_of(streams), np.ones(len(is_training), dtype=bool)
+    judged = ~is_training if not is_training.all() else every
+    fits = _laws(options, n_streams=len(streams.groups))
+    marks = None
+    if options.has_values and not options.has_items:
+        marks = next(iter(streams.groups.values.values()))
+    best: tuple[float, EventClock | None] = (-np.inf, None)
+    mixed: dict[str, float] = {}
+    shares = np.zeros(0)
+    for zone in (None, options.zone) if options.zone else (None,):
+        clock = _clock(streams, spells, is_training, zone)
+        clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
+        laws = {name: fit(clocked, is_training) for name, fit in fits.items()}
+        nats = np.stack([clocked.log_probs(law)[judged] for law in laws.values()])
+        tried = mixing_shares(nats)
+        total = float(logsumexp(nats, b=tried[:, None], axis=0).mean())
+        mixed |= {
+            _named(name, zone): float(own.mean()) for name, own in zip(laws, nats, strict=True)
+        }
+        if total > best[0] + _LEAST_GAIN:
+            best, shares = (total, clock), tried
+    clock = best[1] or EventClock.plain()
+    if not clock.is_plain:
+        clock = _clock(streams, spells, every, options.zone)
+    kept = np.flatnonzero(shares)
+    names = tuple(np.array(list(fits))[kept].tolist())
+    clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
+    laws_of_all = tuple(fits[name](clocked, every) for name in names)
+    ties = TieLaw.fit(streams, np.ones(len(streams.time), dtype=bool), options.n_items)
+    mixture = WaitMixture(names, laws_of_all, shares[kept])
+    return FittedTime(TimePart(clock, ties, mixture, marks is not None), mixed | {"mixed": best[0]})
+
+
+def _named(name: str, zone: str | None) -> str:
+    return name if zone is None else f"{name} by the hour"
+
+
+def _clock(streams: EventStreams, spells: object, chosen: Chosen, zone: str | None) -> EventClock:
+    """A clock of the zone whose hours run by how many of the chosen events they have."""
+    if zone is None:
+        return EventClock.plain()
+    held = streams.stop > streams.start
+    opening = np.where(np.isnan(streams.begin), np.inf, streams.begin)
+    opening[held] = np.minimum(opening[held], streams.time[streams.start[held]])
+    opening = np.minimum(opening, streams.end)
+    # A week more: what is predicted lies beyond.
+    changes, offsets = offset_changes(
+        zone, float(opening.min()) - 8, float(streams.end.max()) + 10 * 366
+    )
+    clock = EventClock(np.ones(HOURS), changes, offsets)
+    own: np.ndarray = spells.event[chosen & (spells.event >= 0)]  # type: ignore[attr-defined]
+    stop = streams.time[own]
+    start = stop - max(streams.resolution, 1e-6)
+    count = hours_between(clock.local(start), clock.local(start) + (stop - start))
+    count *= len(own) / max(count.sum(), 1e-300)
+    exposure = hours_between(clock.local(opening), clock.local(streams.end))
+    return replace(clock, speed=hourly_speed(count, exposure))
+
+
+def _laws(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
+    """How each law that may be mixed is fitted."""
+    frail = n_streams >= _LEAST_STREAMS and options.base == "auto"
+
+    def poisson(clocked: ClockedSpells, chosen: Chosen) -> WaitLaw:
+        frailty = fit_frailty(clocked, chosen) if frail else None
+        plan = IntensityPlan(np.zeros(0), frailty, options.n_items)
+        return fit_intensity(clocked, chosen, plan)
+
+    def hawkes(clocked: ClockedSpells, chosen: Chosen, *, by_item: bool = False) -> WaitLaw:
+        own = options.decays
+        rates = usual_decays(clocked, chosen) if own is None else np.array(own, dtype=float)
+        frailty = fit_frailty(clocked, chosen) if frail else None
+        return fit_intensity(
+            clocked, chosen, IntensityPlan(rates, frailty, options.n_items, by_item)
+        )
+
+    def renewal(clocked: ClockedSpells, chosen: Chosen) -> WaitLaw:
+        return fit_renewal(clocked, chosen, n_items=options.n_items)
+
+    fits: dict[str, Fit] = {"poisson": poisson, "renewal": renewal, "hawkes": hawkes}
+    if options.has_items and options.n_items > 1:
+        fits["hawkes by item"] = lambda clocked, chosen: hawkes(clocked, chosen, by_item=True)
+    if options.base == "auto":
+        return fits
+    return {options.base: fits[options.base]}
+
+
+def mixing_shares(nats: Float[np.ndarray, "laws spells"]) -> Float[np.ndarray, "laws"]:
+    """The shares of the highest likelihood, by expectation and maximization; small ones are 0."""
+    shares = np.full(len(nats), 1 / len(nats))
+    if not nats.shape[1]:
+        return shares
+    part = np.exp(nats - nats.max(0))
+    for _ in range(300):
+        weighted = shares[:, None] * part
+        new = (weighted / np.maximum(weighted.sum(0), 1e-300)).mean(1)
+        if np.abs(new - shares).max() < 1e-6:
+            break
+        shares = new
+    shares = np.where(shares < _LEAST_SHARE, 0.0, shares)
+    mixed: np.ndarray = shares / shares.sum()
+    return mixed

@@ -1,0 +1,330 @@
+"""Fits laws of waits by exact likelihood."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float, Int64
+from scipy.optimize import minimize
+from scipy.special import log_ndtr
+
+from exfam.efa.events.wait_laws import (
+    ClockedSpells,
+    IntensityLaw,
+    PastState,
+    RenewalLaw,
+    log_of_rest,
+    standard_marks,
+)
+from exfam.kernels.decays import decayed_gradients, decayed_sums
+
+# Of the logs of weights by item, and of a value's slope.
+_WEIGHT_SPREAD, _SLOPE_SPREAD = 0.7, 2.0
+_N_PARTS, _N_STEPS = 6, 80
+# Waits that count for an item as if they had the shares of all items.
+_SHARE_FIRMNESS = 15.0
+_LOWEST = 1e-12
+_MOST_DECAYS = 10
+
+Chosen = Bool[np.ndarray, "spells"]
+
+
+def usual_decays(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "decays"]:
+    """Rates from short waits to long parts of the streams, evenly on a log scale."""
+    wait = clocked.high[chosen & (clocked.spells.event >= 0)]
+    wait = wait[wait > 0]
+    if not len(wait):
+        return np.ones(1)
+    short = max(float(np.quantile(wait, 0.02)), clocked.streams.resolution, _LOWEST)
+    long = max(float((clocked.age + clocked.high)[chosen].max()) / 4, 4 * short)
+    n = int(np.clip(round(1.5 * np.log10(long / short)), 2, _MOST_DECAYS))
+    return 1.0 / np.geomspace(short, long, n)
+
+
+def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"]:
+    """Shape and rate of the streams' own rates, by the likelihood of counts in time."""
+    rate = float((clocked.spells.event[chosen] >= 0).sum()) / max(
+        float(clocked.high[chosen].sum()), _LOWEST
+    )
+    law = IntensityLaw(
+        np.array([0.0, 1.0]), np.zeros(0), np.zeros(1), np.array([0.0, 0.0, 1.0]), np.ones(2)
+    )
+    spells = clocked.spells
+    state = PastState(
+        np.zeros((len(spells), 0)), spells.number.astype(float), clocked.age, spells.before
+    )[chosen]
+    design = [column[chosen] for column in (clocked.low, clocked.high, spells.event >= 0)]
+
+    def nats(numbers: Float[np.ndarray, "2"]) -> float:
+        shape, mean = np.exp(numbers)
+        tried = replace(law, frailty=np.array([shape, shape / mean]))
+        matrices = _matrices(tried, state, *design, cells=bool(clocked.streams.resolution))
+        return -_log_likelihood(matrices, tried.theta, design[2])[0]
+
+    start = np.log([1.0, max(rate, 1e-9)])
+    found = minimize(nats, start, method="Nelder-Mead", options={"maxiter": 60, "xatol": 0.02})
+    shape, mean = np.exp(found.x.clip(-12, 12))
+    return np.array([shape, shape / mean])
+
+
+class _Matrices(NamedTuple):
+    """Terms at events, or in their cells, and integrals before."""
+
+    gained: Float[np.ndarray, "spells terms"]
+    spent: Float[np.ndarray, "spells terms"]
+    cells: bool
+
+
+def _matrices(
+    law: IntensityLaw,
+    state: PastState,
+    low: np.ndarray,
+    high: np.ndarray,
+    is_event: np.ndarray,
+    *,
+    cells: bool,
+) -> _Matrices:
+    late = law.integrals(state, high)
+    if not cells:
+        return _Matrices(law.terms(state, high), late, cells)
+    early = law.integrals(state, low)
+    return _Matrices(late - early, np.where(is_event[:, None], early, late), cells)
+
+
+def _log_likelihood(
+    matrices: _Matrices, theta: Float[np.ndarray, "terms"], is_event: Bool[np.ndarray, "spells"]
+) -> tuple[float, Float[np.ndarray, "spells"]]:
+    """Nats, and the derivative of each event's by its sum of terms."""
+    gained = np.maximum(matrices.gained @ theta, 1e-300)
+    if matrices.cells:
+        nats, slope = log_of_rest(-gained), 1 / np.expm1(gained.clip(max=700))
+    else:
+        nats, slope = np.log(gained), 1 / gained
+    total = float(nats[is_event].sum() - (matrices.spent @ theta).sum())
+    return total, np.where(is_event, slope, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class IntensityPlan:
+    """Which terms an intensity has: its decays, and what weighs the events that excite."""
+
+    rates: Float[np.ndarray, "decays"]
+    frailty: Float[np.ndarray, "2"] | None = None
+    n_items: int = 0
+    by_item: bool = False
+
+
+def fit_intensity(clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -> IntensityLaw:
+    """The law of the highest likelihood of the chosen spells; weights are held near each other."""
+    fit = _IntensityFit(clocked, chosen, plan)
+    start = fit.start()
+    bounds = [(-30.0, 30.0)] * len(start)
+    options = {"maxiter": 300, "maxcor": 20}
+    found = minimize(fit.loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    return fit.law(found.x)
+
+
+class _IntensityFit:
+    """Loss and gradient by the logs of coefficients, then by the weights of events."""
+
+    def __init__(self, clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -> None:
+        self.clocked, self.chosen, self.plan = clocked, chosen, plan
+        spells = clocked.spells[chosen]
+        self.before, self.is_event = spells.before, spells.event >= 0
+        self.low, self.high = clocked.low[chosen], clocked.high[chosen]
+        self.free = np.array([True, plan.frailty is not None] + [True] * len(plan.rates))
+        self.n_theta = int(self.free.sum())
+        marks = clocked.marks if len(plan.rates) else None
+        stats = np.array([0.0, 0.0, 1.0])
+        if marks is not None and np.isfinite(marks).any():
+            stats[1:] = np.nanmean(marks), max(float(np.nanstd(marks)), _LOWEST)
+        self.stats, self.marks = stats, None if marks is None else standard_marks(marks, stats)
+        by_item = plan.by_item and len(plan.rates) > 0
+        self.n_weights = plan.n_items + 1 if by_item else 0
+        self.is_moving = by_item or self.marks is not None
+        cells = bool(clocked.streams.resolution)
+        unit = PastState(
+            np.ones((len(spells), len(plan.rates))),
+            spells.number.astype(float),
+            clocked.age[chosen],
+            self.before,
+        )
+        law = self.law(self.start())
+        self.unit = _matrices(law, unit, self.low, self.high, self.is_event, cells=cells)
+        self._fixed: _Matrices | None = None
+
+    def start(self) -> Float[np.ndarray, "numbers"]:
+        """Half of the mean rate without excitation, half of the events excited."""
+        rate = self.is_event.sum() / max(float(self.high.sum()), _LOWEST)
+        theta = np.full(len(self.free), 0.5 / max(1, len(self.plan.rates)))
+        theta[0] = max(rate, _LOWEST) * (0.5 if len(self.plan.rates) else 1.0)
+        theta[1] = 0.5
+        return np.concatenate(
+            [np.log(theta[self.free]), np.zeros(self.n_weights + (self.marks is not None))]
+        )
+
+    def law(self, numbers: Float[np.ndarray, "numbers"]) -> IntensityLaw:
+        """The law of these numbers."""
+        theta = np.zeros(len(self.free))
+        theta[self.free] = np.exp(numbers[: self.n_theta])
+        log_weight, slope = np.zeros(self.plan.n_items + 1), self.stats.copy()
+        if self.n_weights:
+            log_weight = numbers[self.n_theta : self.n_theta + self.n_weights].copy()
+        if self.marks is not None:
+            slope[0] = numbers[-1]
+        frailty = np.ones(2) if self.plan.frailty is None else self.plan.frailty
+        return IntensityLaw(theta, self.plan.rates, log_weight, slope, frailty)
+
+    def _excited(self, law: IntensityLaw) -> tuple[np.ndarray, np.ndarray]:
+        clocked, streams = self.clocked, self.clocked.streams
+        weight = law.weights(streams.item, clocked.marks if self.marks is not None else None)
+        parts = (clocked.reading, streams.start, streams.stop, weight, law.rates)
+        sums = np.vstack([decayed_sums(*parts), np.zeros((1, len(law.rates)))])
+        return weight, sums[self.before]
+
+    def loss(self, numbers: Float[np.ndarray, "numbers"]) -> tuple[float, np.ndarray]:
+        """Nats of the chosen spells less what holds the weights, negative, and their gradient."""
+        law, unit = self.law(numbers), self.unit
+        weight, excited = np.zeros(0), np.zeros(0)
+        matrices = self._fixed
+        if matrices is None:
+            weight, excited = self._excited(law)
+            gained, spent = unit.gained.copy(), unit.spent.copy()
+            gained[:, 2:] *= excited
+            spent[:, 2:] *= excited
+            matrices = _Matrices(gained, spent, unit.cells)
+            self._fixed = None if self.is_moving else matrices
+        nats, slope = _log_likelihood(matrices, law.theta, self.is_event)
+        by_theta = matrices.gained.T @ slope - matrices.spent.sum(0)
+        gradient = [(by_theta * law.theta)[self.free]]
+        penalty = 0.0
+        if self.is_moving:
+            by_weight = self._by_weight(law, slope) * weight
+            penalty = self._add_weights(numbers, by_weight, gradient)
+        return penalty - nats, -np.concatenate(gradient)
+
+    def _by_weight(self, law: IntensityLaw, slope: np.ndarray) -> Float[np.ndarray, "events"]:
+        """The gradient of the weight of each event."""
+        streams = self.clocked.streams
+        terms = slope[:, None] * self.unit.gained[:, 2:] - self.unit.spent[:, 2:]
+        upstream = np.zeros((len(streams.time), len(law.rates)))
+        after = self.before >= 0
+        upstream[self.before[after]] = (terms * law.theta[2:])[after]
+        parts = (self.clocked.reading, streams.start, streams.stop, upstream, law.rates)
+        return np.asarray(decayed_gradients(*parts))
+
+    def _add_weights(
+        self, numbers: np.ndarray, by_weight: np.ndarray, gradient: list[np.ndarray]
+    ) -> float:
+        penalty = 0.0
+        if self.n_weights:
+            own = numbers[self.n_theta : self.n_theta + self.n_weights]
+            item = self.clocked.streams.item
+            code = np.where(item < 0, self.n_weights - 1, item)
+            added = np.bincount(code, weights=by_weight, minlength=self.n_weights)
+            penalty += 0.5 * float((own**2).sum()) / _WEIGHT_SPREAD**2
+            gradient.append(added - own / _WEIGHT_SPREAD**2)
+        if self.marks is not None:
+            penalty += 0.5 * numbers[-1] ** 2 / _SLOPE_SPREAD**2
+            steepness = (by_weight * self.marks).sum() - numbers[-1] / _SLOPE_SPREAD**2
+            gradient.append(np.array([steepness]))
+        return penalty
+
+
+def fit_renewal(clocked: ClockedSpells, chosen: Chosen, *, n_items: int) -> RenewalLaw:
+    """A mixture of log-normals by expectation and maximization, cells and open ends included."""
+    spells = clocked.spells[chosen]
+    is_event = spells.event >= 0
+    high = np.maximum(clocked.high[chosen], _LOWEST)
+    low = clocked.low[chosen] if clocked.streams.resolution else high
+    lower = np.log(np.maximum(np.where(is_event, low, high), _LOWEST))
+    lower = np.where(is_event & (low <= 0), -np.inf, lower)
+    upper = np.where(is_event, np.log(high), np.inf)
+    last = clocked.state(_LAST_ONLY).last[chosen] % (n_items + 2)
+    middle = np.log(high[is_event]) if is_event.any() else np.log(high)
+    n_parts = min(_N_PARTS, max(1, len(middle) // 20))
+    mean = np.quantile(middle, (np.arange(n_parts) + 0.5) / n_parts)
+    scale = np.full(n_parts, max(float(middle.std()) / np.sqrt(n_parts), 0.05))
+    share = np.full((n_items + 2, n_parts), 1 / n_parts)
+    ends, previous = _Ends(lower, upper, lower == upper), -np.inf
+    for _ in range(_N_STEPS):
+        log_mass, first, second = _moments(ends, mean, scale)
+        joint = log_mass + np.log(share[last])
+        top = joint.max(1, keepdims=True)
+        part = np.exp(joint - top)
+        nats = float((np.log(part.sum(1)) + top[:, 0]).mean())
+        part /= part.sum(1, keepdims=True)
+        size = part.sum(0) + 1e-9
+        mean = (part * first).sum(0) / size
+        square = (part * (second - 2 * mean * first)).sum(0) / size + mean**2
+        scale = np.sqrt(np.maximum(square, 1e-4))
+        share = _shares_by_item(part, last, n_items + 2)
+        if nats - previous < 1e-6:
+            break
+        previous = nats
+    return RenewalLaw(mean, np.log(scale), np.log(share))
+
+
+_LAST_ONLY = RenewalLaw(np.zeros(1), np.zeros(1), np.zeros((1, 1)))
+
+
+def _shares_by_item(
+    part: Float[np.ndarray, "spells parts"], last: Int64[np.ndarray, "spells"], n: int
+) -> Float[np.ndarray, "last parts"]:
+    total = part.sum(0) / part.sum()
+    total = (total + 1e-6) / (total + 1e-6).sum()
+    own = np.stack([np.bincount(last, weights=column, minlength=n) for column in part.T], axis=1)
+    own += _SHARE_FIRMNESS * total
+    return own / own.sum(1, keepdims=True)
+
+
+class _Ends(NamedTuple):
+    """Between which logs each wait is, and whether both are the same."""
+
+    lower: Float[np.ndarray, "spells"]
+    upper: Float[np.ndarray, "spells"]
+    exact: Bool[np.ndarray, "spells"]
+
+
+def _moments(
+    ends: _Ends, mean: Float[np.ndarray, "parts"], scale: Float[np.ndarray, "parts"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log-mass of each wait by part, and the mean and mean square of its log within its ends."""
+    shape = (len(ends.lower), len(mean))
+    log_mass, first, second = np.empty(shape), np.empty(shape), np.empty(shape)
+    exact, wide = ends.exact, ~ends.exact
+    if exact.any():
+        x = ends.lower[exact, None]
+        z = (x - mean) / scale
+        log_mass[exact] = -0.5 * z**2 - np.log(scale) - 0.5 * np.log(2 * np.pi)
+        first[exact], second[exact] = x, x**2
+    if wide.any():
+        a = (ends.lower[wide, None] - mean) / scale
+        b = (ends.upper[wide, None] - mean) / scale
+        log_mass[wide], z_mean, z_square = _between(a, b)
+        first[wide] = mean + scale * z_mean
+        second[wide] = mean**2 + 2 * mean * scale * z_mean + scale**2 * z_square
+    return log_mass, first, second
+
+
+def _between(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of a standard normal between a and b: log-mass, mean and mean square."""
+    turned = a > 0
+    low, high = np.where(turned, -b, a), np.where(turned, -a, b)
+    upper = log_ndtr(high)
+    log_mass = upper + log_of_rest(log_ndtr(low) - upper)
+
+    def density(z: np.ndarray) -> np.ndarray:
+        log_density = -0.5 * np.square(z) - 0.5 * np.log(2 * np.pi)
+        return np.exp(np.minimum(log_density - log_mass, 700.0))
+
+    at_low, at_high = density(low), density(high)
+    # Far out, rounding leaves nothing of the difference: the mean is at the nearer end.
+    finite_low = np.where(np.isfinite(low), low, 0.0)
+    finite_high = np.where(np.isfinite(high), high, 0.0)
+    mean = (at_low - at_high).clip(
+        np.where(np.isfinite(low), low, -np.inf), np.where(np.isfinite(high), high, np.inf)
+    )
+    square = 1 + finite_low * at_low - finite_high * at_high
+    square = np.maximum(square, mean**2)
+    return log_mass, np.where(turned, -mean, mean), square

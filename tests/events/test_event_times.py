@@ -1,0 +1,185 @@
+"""Laws of the times of events: exact likelihoods, known rates, ties, ends, clocks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import integrate, stats
+
+from events.event_cases import COLUMNS, FRAME, HAWKES, excited, fitted
+from exfam import DataError, EventEFA
+from exfam.efa.events.event_clock import EventClock, offset_changes
+from exfam.efa.events.wait_laws import IntensityLaw, log_of_rest
+from exfam.simulators import simulate_renewals
+
+SOME = excited()[excited()["stream"] == 3]
+
+
+def only_law(model):
+    (law,) = model.event_model_.time.mixture.laws
+    return law
+
+
+def test_a_poisson_process_has_the_likelihood_of_its_rate():
+    frame = excited()
+    model = EventEFA(**HAWKES, time_base="poisson").fit(frame)
+    n, time = len(frame), frame["stream"].nunique() * 60.0
+    assert only_law(model).theta[0] == pytest.approx(n / time, rel=1e-5)
+    total = n * np.log(n / time) - n
+    assert model.score(frame) == pytest.approx(total / n, rel=1e-6)
+    assert model.score(frame, per="time") == pytest.approx(total / time, rel=1e-6)
+    sums = model.log_prob(frame).sum() + model.log_survival(frame).sum()
+    assert sums == pytest.approx(total, rel=1e-6)
+
+
+def test_a_hawkes_process_has_the_likelihood_of_its_intensity():
+    model = EventEFA(**HAWKES, time_base="hawkes", decays=[1.0, 6.0]).fit(excited())
+    law, moments = only_law(model), SOME["time"].to_numpy()
+
+    def intensity(t):
+        past = moments[moments < t]
+        return law.theta[0] + sum(
+            theta * rate * np.exp(-rate * (t - past)).sum()
+            for theta, rate in zip(law.theta[2:], law.rates, strict=True)
+        )
+
+    ends = np.concatenate([[0.0], moments, [60.0]])
+    pieces = [
+        integrate.quad(intensity, low + 1e-12, high, epsabs=1e-11)[0]
+        for low, high in zip(ends[:-1], ends[1:], strict=True)
+    ]
+    expected = sum(np.log(intensity(t)) for t in moments) - sum(pieces)
+    ours = model.log_prob(SOME).sum() + model.log_survival(SOME).sum()
+    assert ours == pytest.approx(expected, rel=1e-6)
+    assert model.log_survival(SOME)[0] == pytest.approx(-pieces[-1], rel=1e-6)
+
+
+def test_known_rates_are_within_their_intervals():
+    """Of all items together the process is a mixture; of one item it is the model itself."""
+    frame = excited(12, 150.0, 4)
+    frame = frame[frame["item"] == "item 1"]  # excited by item 0 as well: compare its likelihood
+    model = EventEFA(**HAWKES, time_base="hawkes", decays=[3.0]).fit(frame)
+    law = only_law(model)
+    numbers = np.array([law.theta[0], law.theta[2]])
+
+    def nats(changed):
+        tried = IntensityLaw(
+            np.array([changed[0], 0.0, changed[1]]), law.rates, law.log_weight, law.slope,
+            law.frailty,
+        )  # fmt: skip
+        streams = model._given(frame)[1]
+        return model.event_model_.time.clocked(streams).log_probs(tried).sum()
+
+    def second(axis, step=1e-3):
+        away = np.eye(2)[axis] * step
+        return (nats(numbers + away) - 2 * nats(numbers) + nats(numbers - away)) / step**2
+
+    assert nats(numbers) >= max(nats(numbers * 1.05), nats(numbers * 0.95))
+    error = np.sqrt([-1 / second(0), -1 / second(1)])
+    # By itself and by item 0: 0.3 of its own, and a base raised by what item 0 adds.
+    share = numbers[1]
+    assert abs(share - 0.3) < 4 * error[1] + 0.1 and 0.2 < numbers[0] < 0.45
+
+
+def test_a_renewal_process_has_the_likelihood_of_its_waits():
+    drawn = simulate_renewals(20, shape=2.0, scale=1.5, end=40.0, seed=0)
+    frame = pd.DataFrame(drawn.columns())
+    model = EventEFA(**HAWKES, time_base="renewal").fit(frame)
+    law, one = only_law(model), frame[frame["stream"] == 2]
+    nats = model.log_prob(one)
+    waits = np.diff(one["time"])
+    share, scale = np.exp(law.log_share), np.exp(law.log_scale)
+    parts = [stats.lognorm(s, scale=np.exp(m)) for m, s in zip(law.mean, scale, strict=True)]
+    density = sum(p * part.pdf(waits) for p, part in zip(share[0], parts, strict=True))
+    np.testing.assert_allclose(nats[1:], np.log(density), rtol=1e-6)
+    first = sum(p * part.pdf(one["time"].iloc[0]) for p, part in zip(share[-1], parts, strict=True))
+    assert nats[0] == pytest.approx(np.log(first), rel=1e-6)
+    rest = 40.0 - one["time"].iloc[-1]
+    survival = sum(p * part.sf(rest) for p, part in zip(share[0], parts, strict=True))
+    assert model.log_survival(one)[0] == pytest.approx(np.log(survival), rel=1e-6)
+    true = stats.weibull_min(2.0, scale=1.5).logpdf(waits).mean()
+    assert abs(nats[1:].mean() - true) < 0.08
+    levels = model.calibration(frame)
+    assert levels.distance < 1.5 * levels.even and levels.low <= levels.distance < levels.high
+
+
+def test_probabilities_of_cells_sum_to_one():
+    model = fitted()
+    past = FRAME[FRAME["patient"] == "p4"]
+    last, n_cells = past["when"].max(), 60
+    streams = [
+        pd.concat([past, past.iloc[[-1]].assign(when=last + 0.25 * step, level=np.nan)])
+        for step in range(n_cells)
+    ]
+    frame = pd.concat(streams, keys=range(n_cells), names=["cell"]).reset_index("cell")
+    parts = model.log_prob_parts(frame.drop(columns="patient").rename(columns={"cell": "patient"}))
+    total = np.exp(parts["time"].reshape(n_cells, -1)[:, -1]).sum()
+    rest = np.exp(model.log_survival(past, end=last + 0.25 * (n_cells - 1))[0])
+    assert total + rest == pytest.approx(1.0, rel=1e-9) and 0 < rest < 0.5 and total > 0.5
+
+
+def test_a_later_end_is_less_likely_and_none_is_nothing():
+    model, past = fitted(), FRAME[FRAME["patient"] == "p4"]
+    assert model.log_survival(past) == 0
+    last = past["when"].max()
+    nats = [model.log_survival(past, end=last + more)[0] for more in (0.25, 1.0, 5.0)]
+    assert 0 > nats[0] > nats[1] > nats[2]
+
+
+def test_ties_without_resolution_are_refused_unless_training_had_some():
+    exact = {**COLUMNS, "resolution": None, "value": None}
+    apart = FRAME.drop_duplicates(["patient", "when"])
+    with pytest.raises(DataError, match="`time` must not have ties, which training had none of"):
+        EventEFA(**exact).fit(apart).score(FRAME)
+    model = EventEFA(**exact).fit(FRAME)
+    ties = FRAME["when"].eq(FRAME["when"].shift()) & FRAME["patient"].eq(FRAME["patient"].shift())
+    nats = model.log_prob_parts(FRAME)["time"]
+    assert (nats[ties] < 0).all() and np.isfinite(nats[ties]).all()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Vienna", "America/New_York"])
+def test_the_clock_runs_on_where_summer_begins_and_ends(zone):
+    speed = np.random.default_rng(0).uniform(0.2, 2.0, size=168)
+    first, last = np.datetime64("2023-01-01"), np.datetime64("2024-12-31")
+    ends = [(day - np.datetime64("1970-01-01")) / np.timedelta64(1, "D") for day in (first, last)]
+    changes, offsets = offset_changes(zone, *ends)
+    assert len(changes) == 4 and len(set(np.round(np.diff(offsets) * 24, 9))) == 2
+    clock = EventClock(speed / speed.mean(), changes, offsets)
+    for change in changes:
+        local = change + offsets[np.searchsorted(changes, change)]
+        assert abs(local * 24 - round(local * 24)) < 1e-9  # on the hour
+        time = np.linspace(change - 1, change + 1, 200_001)
+        reading = clock.reading(time)
+        assert (np.diff(reading) > 0).all()
+        middle = (time[1:] + time[:-1]) / 2
+        numeric = np.cumsum(np.exp(clock.log_speed(middle)) * np.diff(time))
+        np.testing.assert_allclose(reading[1:] - reading[0], numeric, atol=2e-4)
+        np.testing.assert_allclose(clock.moment(reading), time, atol=1e-9)
+    hours = clock.hour(changes[0] + np.array([-0.5, 0.5]) / 24)
+    assert hours[1] - hours[0] == 2  # an hour is left out
+    hours = clock.hour(changes[1] + np.array([-0.5, 0.5]) / 24)
+    assert hours[1] == hours[0]  # one comes twice
+
+
+def test_hours_are_learned_and_likelihoods_stay_exact():
+    random = np.random.default_rng(3)
+    moments = np.sort(random.uniform(19_000, 19_200, size=4000))
+    busy = ((moments * 24) % 24 > 8) & ((moments * 24) % 24 < 16)
+    frame = {"t": moments[busy | (random.random(4000) < 0.2)]}
+    model = EventEFA(time="t", time_zone="UTC", time_base="poisson").fit(frame)
+    clock, law = model.event_model_.time.clock, only_law(model)
+    speed = clock.speed.reshape(7, 24).mean(0)
+    assert speed[9:15].min() > 2 * speed[[2, 3, 20, 21]].max()
+    assert model.score(frame) > EventEFA(time="t", time_base="poisson").fit(frame).score(frame)
+    low, high = frame["t"][10], frame["t"][11]
+    numeric = integrate.quad(
+        lambda t: float(np.exp(clock.log_speed(np.array([t]))[0])), low, high, limit=500
+    )[0]
+    expected = np.log(law.theta[0]) + clock.log_speed(np.array([high]))[0] - law.theta[0] * numeric
+    assert model.log_prob(frame)[11] == pytest.approx(expected, rel=1e-6)
+
+
+def test_logs_of_rests_are_exact_near_both_ends():
+    x = np.array([-1e-12, -1e-3, -0.7, -5.0, -800.0])
+    exact = np.log1p(-np.exp(x))
+    np.testing.assert_allclose(log_of_rest(x)[1:], exact[1:], rtol=1e-9)
+    assert log_of_rest(x)[0] == pytest.approx(np.log(1e-12), rel=1e-9)
