@@ -67,8 +67,8 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
 
     {parameters}
 
-    After `fit`: `event_model_` (all that was learned), `vocabulary_`, `choices_` (the nats of validation
-    events by part and by what was tried).
+    After `fit`: `event_model_` (all that was learned), `vocabulary_`, `choices_` (the nats of
+    validation events by part and by what was tried).
 
     >>> frame = {"patient": [1, 1, 1, 2, 2], "day": [0.0, 1.5, 2.0, 0.5, 4.0],
     ...     "code": ["in", "test", "out", "in", "out"]}
