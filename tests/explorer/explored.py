@@ -8,7 +8,14 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from exfam import EFA, FieldGaussian, Marginal, MaskedTable, WordVectors
+from exfam import (
+    EFA,
+    FieldGaussian,
+    Marginal,
+    MaskedLanguageModel,
+    MaskedTable,
+    WordVectors,
+)
 from exfam.simulators import FieldSettings, simulate_field
 
 HOSTILE = [
@@ -129,3 +136,34 @@ def plain_table():
     chosen = {"base": "none", "max_epochs": 1, "ensemble": 1, "embed_dim": 4}
     model = MaskedTable(progress=False, kinds={"doors": "count"}, **chosen)
     return model.fit(rows_of_cars())
+
+
+@cache
+def language_model():
+    """Of two layers with four heads each, hardly trained."""
+    sizes = {"embed_dim": 8, "n_heads": 4, "n_layers": 2, "feed_forward_dim": 16, "length": 16}
+    model = MaskedLanguageModel(vocabulary_size=60, max_epochs=1, progress=False, **sizes)
+    return model.fit(["a man runs home", "a dog sleeps here"] * 40)
+
+
+@cache
+def ratings_model(*, attention="none", parts="both"):
+    """Of items and their stars, which later ones of a user follow."""
+    network = {"max_epochs": 1, "ensemble": 1, "embed_dim": 8} if attention != "none" else {}
+    base = "none" if attention != "none" else "auto"
+    chosen = {"attention": attention, "base": base, "parts": parts}
+    columns = {"group": "user", "item": "movie", "value": "stars"}
+    return EFA(**columns, family="gaussian", progress=False, **chosen, **network).fit(ratings())
+
+
+def ratings(n_groups=60, seed=0):
+    """Users with a level of their own, three movies of six each."""
+    random = np.random.default_rng(seed)
+    rows = []
+    for user in range(n_groups):
+        level = random.normal(3.0, 1.0)
+        rows += [
+            (user, "abcdef"[k], round(level + 0.2 * k + random.normal(0, 0.3), 1))
+            for k in random.choice(6, size=3, replace=False)
+        ]
+    return pd.DataFrame(rows, columns=["user", "movie", "stars"])

@@ -81,29 +81,19 @@ def explain_groups(
     model = members[0]
     has_base = isinstance(model.item_part, BasedItems)
     predicted = list(model.families) if has_bases_of_values(members) else []
-    networks, more = _networks(model, required=not has_base and not predicted), []
-    for part in list(networks.values())[:1]:
-        more = ["(nothing)"] if part.layers[0].attention.null is not None else []
-        more += ["(mask)"] if part.visibility.sees_mask else []
+    networks = networks_of(model, required=not has_base and not predicted)
+    more = further_columns(next(iter(networks.values()), None))
     if groups.group_names is None:
         groups = groups.with_(group_names=np.arange(len(groups)))
     index = index_of(vocabulary, "item")
     explanations = []
     for number in range(len(groups)):
         group = groups[number : number + 1]
-        batch = group.pad(np.array([0]))
-        element = batch.element[0].numpy()
-        present = element >= 0  # an empty group is padded to one element
-        weights = {}
-        for name, network in networks.items():
-            with torch.inference_mode():
-                hidden = network.hidden(batch.to(next(network.parameters()).device))
-            layers = torch.stack([layer[0] for layer in hidden.weights]).cpu().numpy()
-            columns = np.append(present, np.ones(layers.shape[-1] - len(present), dtype=bool))
-            weights[name] = layers[:, :, present][..., columns]
-        names = [str(k) for k in range(int(present.sum()))]
+        weights = {name: weights_of_group(network, group) for name, network in networks.items()}
+        element = group.elements()
+        names = [str(k) for k in range(len(element))]
         if group.item is not None and "item" in vocabulary:
-            names = index.texts_of(group.item[element[present]].astype(np.int64)).tolist()
+            names = index.texts_of(group.item[element].astype(np.int64)).tolist()
         assert group.group_names is not None
         (label,) = group.group_names.tolist()
         own = group.compact().with_(role=None)
@@ -117,7 +107,33 @@ def explain_groups(
     return explanations
 
 
-def _networks(model: TwoPartModel, *, required: bool = True) -> dict[str, EFANetwork]:
+def further_columns(network: EFANetwork | None) -> list[str]:
+    """What is attended to besides elements: the null token, the mask of the hidden center."""
+    if network is None:
+        return []
+    more = ["(nothing)"] if network.layers[0].attention.null is not None else []
+    return more + (["(mask)"] if network.visibility.sees_mask else [])
+
+
+def weights_of_group(
+    network: EFANetwork, group: Groups
+) -> Float[np.ndarray, "layers heads center column"]:
+    """Attention weights of the one group given, by its elements; see `Explanation`."""
+    batch = group.pad(np.array([0]))
+    present = batch.element[0].numpy() >= 0  # an empty group is padded to one element
+    with torch.inference_mode():
+        hidden = network.hidden(batch.to(next(network.parameters()).device))
+    layers = torch.stack([layer[0] for layer in hidden.weights]).cpu().numpy()
+    columns = np.append(present, np.ones(layers.shape[-1] - len(present), dtype=bool))
+    weights: np.ndarray = layers[:, :, present][..., columns]
+    return weights
+
+
+def networks_of(model: TwoPartModel, *, required: bool = True) -> dict[str, EFANetwork]:
+    """The networks with attention, by part. Raises ExfamError where there must be one and is none.
+
+    `required`: whether there must be
+    """
     parts = {"items": network_of(model.item_part), "values": network_of(model.value_part)}
     networks = {name: part for name, part in parts.items() if part is not None}
     if required and not networks:
@@ -133,7 +149,7 @@ def group_vectors(
     Without an item part, the mean of the value part's states over the group's elements.
     """
     set_to_predict([model])
-    name, part = next(iter(_networks(model).items()))
+    name, part = next(iter(networks_of(model).items()))
     if name == "items":
         extended = append_blank(groups, schema)
     else:
@@ -192,7 +208,7 @@ def group_attention(
     length that no group has, and for the contextual term of an encoding that leaves none.
     """
     check_whole("length", length)
-    _networks(model)
+    networks_of(model)
     network = cast(EFANetwork, network_of(model.part(part)))
     attention = network.layers[0].attention
     if not attention.kernel.normalizes:

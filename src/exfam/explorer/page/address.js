@@ -26,6 +26,11 @@ export function last(view) {
   return left.get(view) ?? of(view, {});
 }
 
+// The fields of another view as it was left, null where it was not open.
+export function fieldsOf(view) {
+  return left.has(view) ? new URLSearchParams(left.get(view)) : null;
+}
+
 export function codes(text) {
   return (text ?? "").split(",").filter((part) => /^\d+$/.test(part)).map(Number);
 }

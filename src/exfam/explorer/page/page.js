@@ -3,6 +3,7 @@
 import * as address from "./address.js";
 import { attempt, start } from "./ask.js";
 import { element, replace } from "./dom.js";
+import * as attention from "./attention.js";
 import * as errors from "./errors.js";
 import * as items from "./items.js";
 import * as row from "./row.js";
@@ -16,6 +17,7 @@ const VIEWS = {
   row: [row, "What if"],
   stations: [stations, "What if"],
   vectors: [vectors, "Map"],
+  attention: [attention, "Attention"],
 };
 const view = document.getElementById("view");
 let given;

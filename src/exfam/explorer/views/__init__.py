@@ -38,16 +38,13 @@ class ExplorerView(Protocol):
 
 # What a model reads, by the registry -> the classes of its views.
 VIEWS: dict[str, tuple[str, ...]] = {
-    "encoder": ("vectors:VectorsView",),
+    "encoder": ("attention:AttentionView", "vectors:VectorsView"),
     "fields": ("stations:StationsView",),
-    "groups": (
-        "items:ItemsView",
-        "vectors:VectorsView",
-    ),
-    "sentences": ("vectors:VectorsView",),
-    "text": ("vectors:VectorsView",),
+    "groups": ("items:ItemsView", "vectors:VectorsView", "attention:AttentionView"),
+    "sentences": ("attention:AttentionView", "vectors:VectorsView"),
+    "text": ("attention:AttentionView", "vectors:VectorsView"),
     "vectors": ("vectors:VectorsView",),
-    "tables": ("row:RowView",),
+    "tables": ("row:RowView", "attention:AttentionView"),
 }
 
 

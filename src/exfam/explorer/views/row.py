@@ -156,6 +156,11 @@ class RowView:
     def _row(self, known: Mapping[str, Any]) -> dict[str, list[Any]]:
         return {name: [known.get(name)] for name in self._names}
 
+    def known(self, question: Question) -> dict[str, list[Any]]:
+        """`cells` -> the row as the model takes it, empty where there is a condition."""
+        given = self._given(question)
+        return self._row({n: value for n, value in given.items() if not _is_condition(value)})
+
     def _given(self, question: Question) -> dict[str, Any]:
         cells = question.get("cells", {})
         if not isinstance(cells, Mapping):

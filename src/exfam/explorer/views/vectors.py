@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from exfam.checks import ExfamError, shown
+from exfam.checks import ExfamError, check_choice, shown
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.attributes import attributes_of
 from exfam.explorer.entries import Scored, entries_of, has_entries
@@ -151,15 +151,13 @@ class VectorsView:
 
     def _chosen_plane(self, question: Question) -> Plane:
         name = text_of(question, "plane", default="main")
-        if name not in self._makers:
-            raise ExfamError(f"`plane` must be one of {list(self._makers)}, got {shown(name)}.")
+        check_choice("plane", name, self._makers)
         return self._plane(name)
 
     def _layer(self, question: Question) -> str:
         layer = text_of(question, "layer", default="center")
         there = _LAYERS if self.entries.contexts is not None else _LAYERS[:1]
-        if layer not in there:
-            raise ExfamError(f"`layer` must be one of {list(there)}, got {shown(layer)}.")
+        check_choice("layer", layer, there)
         return layer
 
     def _code(self, question: Question, name: str) -> int:
@@ -196,9 +194,7 @@ class VectorsView:
         name = text_of(question, "color", default="")
         if not name:
             return {}
-        if name not in self._attributes:
-            there = list(self._attributes)
-            raise ExfamError(f"`color` must be one of {there}, got {shown(name)}.")
+        check_choice("color", name, self._attributes)
         own = self._attributes[name]
         answer: Answer = {"colors": [number_or_none(value) for value in own.value[codes]]}
         if own.labels is not None:
