@@ -51,6 +51,16 @@ def layer(encoding="none", **choices):
     return random_blocks(1, encoding=random_encoding(encoding, g), **choices)
 
 
+@every_encoding
+def test_centers_that_are_one_vector_ask_what_each_alone_would(encoding):
+    tokens, (block,) = random_tokens(), layer(encoding)
+    one = tokens.center[:1, :1].expand_as(tokens.center)
+    alike = block.queries(one, tokens.position)
+    assert_close(alike, block.queries(one.contiguous(), tokens.position), rtol=1e-5, atol=1e-6)
+    others = block.queries(tokens.center, tokens.position)
+    assert not torch.equal(alike, others), "centers of the tokens differ"
+
+
 @pytest.mark.parametrize("null", [False, True])
 def test_softmax_weights_are_a_distribution_or_nothing(null):
     tokens = random_tokens()

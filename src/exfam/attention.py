@@ -191,9 +191,10 @@ class Attention(nn.Module):
         self.key_value = linear(embed_dim, 2 * width, generator=generator)
         self.output = linear(width, embed_dim, generator=generator)
 
-    def queries(self, x: Stream, position: Position) -> PerHead:
-        """Queries of each head, rotated if the encoding says so."""
-        q = self.query(x).unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
+    def queries(self, x: Float[Tensor, "#batch #length embed"], position: Position) -> PerHead:
+        """Queries of each head, rotated if the encoding says so; `x` may be one vector for all."""
+        q = self.query(x).expand(*position.shape[:2], -1)
+        q = q.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
         return self.encoding.rotate(q, position)
 
     def keys(self, x: Stream, position: Position) -> tuple[PerHead, PerHead]:
@@ -393,7 +394,9 @@ class Block(nn.Module):
 
     def queries(self, x: Stream, position: Position) -> PerHead:
         """Queries made from a stream."""
-        return self.attention.queries(self.connection.before(x), position)
+        # Where nothing but a mask is known of centers, they are one vector: once is enough.
+        row = x[:1, :1] if x.stride()[:2] == (0, 0) else x
+        return self.attention.queries(self.connection.before(row), position)
 
     def join(self, x: Stream, update: Stream) -> Stream:
         """The stream after this block, given attention's output."""

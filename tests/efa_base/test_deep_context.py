@@ -7,6 +7,7 @@ import torch
 import exfam
 from estimator_cases import ratings
 from exfam import EFA
+from exfam.efa.networks import context as contexts
 from exfam.efa.networks.context import ContextMean, DeepContext
 from exfam.embeddings import ItemEmbedding
 from exfam.layers import lend_generator
@@ -53,6 +54,20 @@ def _flat(batch, item):
     flat = np.zeros(GROUPS.n_rows, dtype=np.int64)
     flat[batch.element[batch.present].numpy()] = item[batch.present].numpy()
     return flat
+
+
+@every_direction
+def test_products_are_the_running_sums_of_longer_groups(direction, monkeypatch):
+    context, batch = deep(direction), batch_of(GROUPS)
+    weights = list(context.parameters())
+
+    def outcome():
+        outputs = context(batch)
+        return outputs, torch.autograd.grad(outputs[batch.present].square().sum(), weights)
+
+    by_product = outcome()
+    monkeypatch.setattr(contexts, "_LONGEST_PRODUCT", 0)
+    torch.testing.assert_close(outcome(), by_product, rtol=1e-5, atol=1e-6)
 
 
 def test_the_order_of_a_set_and_its_padding_do_not_matter():
