@@ -84,6 +84,7 @@ _HOMES = {
     "read_field": "exfam.fields.data",
     "register_family": "exfam.families",
     "station_plan": "exfam.fields",
+    "write_explorer": "exfam.explorer",
     "write_report": "exfam.report",
 }
 

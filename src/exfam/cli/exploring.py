@@ -21,17 +21,23 @@ _WORDS = {"`model`": "`MODEL`", "`data`": "`DATA`"} | {
 def _explore(chosen: Any) -> None:
     from exfam.cli.output import note
     from exfam.estimator.saving import load
-    from exfam.explorer import explore
+    from exfam.explorer import explore, write_explorer
 
     lines: list[str] = []
     model = _opened(chosen)
     data, compare = (_read(model, chosen, file, lines) for file in (chosen.data, chosen.compare))
-    options = {"port": chosen.port, "open_browser": chosen.browser}
-    options |= {"attributes": chosen.attributes, "compare": compare}
-    if chosen.against is not None:
-        options["against"] = load(chosen.against)
+    against = None if chosen.against is None else load(chosen.against)
+    beside = {"against": against, "compare": compare}
+    if chosen.export is not None:
+        with reworded(_WORDS | {"`path`": "`--export`"}):
+            print(write_explorer(model, data, path=chosen.export, **beside))
+        note(*lines)
+        return
     with reworded(_WORDS):
-        page = explore(model, data, **options)
+        page = explore(
+            model, data, attributes=chosen.attributes, port=chosen.port,
+            open_browser=chosen.browser, **beside,
+        )  # fmt: skip
     note(*lines, "serving until Ctrl-C")
     print(page.address, flush=True)
     page.wait()
@@ -96,6 +102,12 @@ EXPLORE = Form(
             metavar="MODEL",
         ),
         Option("compare", text, "other data, to see what has moved since DATA", metavar="FILE"),
+        Option(
+            "export",
+            text,
+            "in place of serving, write a page of a small model, at most 5 MB, without a server",
+            metavar="FILE",
+        ),
         count("port", "of the loopback, 0 for one that is free", default=0),
         switch("browser", "whether to open the page in the browser", default=True),
         duplicates("keep"),
@@ -103,6 +115,7 @@ EXPLORE = Form(
     ],
     run=_explore,
     example="exfam explore model ratings.csv\n"
-    "exfam explore model ratings.csv --against model --compare ratings.csv",
+    "exfam explore model ratings.csv --against model --compare ratings.csv\n"
+    "exfam explore model ratings.csv --export page.html",
     notes=_OF_PAGES,
 )

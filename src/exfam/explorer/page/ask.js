@@ -1,4 +1,6 @@
-// Questions to the model: JSON there and back.
+// Questions to the model, and what is shown while they are answered.
+
+import { answered, started, Unreachable } from "./server.js";
 
 const failure = document.getElementById("failure");
 const view = document.getElementById("view");
@@ -7,27 +9,14 @@ let running = 0;
 export class Refused extends Error {}
 
 export async function ask(name, question) {
-  const response = await received(`ask/${name}`, {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(question),
-  });
-  const answer = await response.json();
-  if (!response.ok) throw new Refused(answer.error);
+  const { answer, refusal } = await answered(name, question);
+  if (refusal !== undefined) throw new Refused(refusal);
   return answer;
 }
 
 // What a view needs before any question; without a name, the first one.
 export async function start(name) {
-  return (await received(name === undefined ? "start" : `start/${name}`)).json();
-}
-
-async function received(address, options) {
-  try {
-    return await fetch(address, options);
-  } catch {
-    throw new Refused("The model answers no longer. Is it still being served?");
-  }
+  return started(name);
 }
 
 // Runs a task, the view being busy; what it could not do is said at the foot of the page.
@@ -38,7 +27,7 @@ export async function attempt(task) {
     await task();
     failure.hidden = true;
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof Refused || error instanceof Unreachable)) throw error;
     failure.textContent = error.message;
     failure.hidden = false;
   } finally {

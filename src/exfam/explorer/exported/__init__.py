@@ -1,0 +1,1 @@
+"""A page of a small model without a server: its answers are computed in it, or written there."""

@@ -1,0 +1,76 @@
+"""What a page asks of data that nobody changes: the questions whose answers are written into it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from exfam.explorer.errors.terms import ORDERS
+from exfam.explorer.questions import Question
+
+Asked = Iterator[tuple[str, Question]]
+
+
+def questions_of(view: Any) -> Asked:
+    """Those of a view, as the page words them."""
+    return _QUESTIONS[view.name](view)
+
+
+def _of_rows(view: Any) -> Asked:
+    if view.cells is None:
+        yield from _of_row(view, {})
+        return
+    for index in range(len(view.cells)):
+        yield "row", {"index": index}
+        cells = view.row({"index": index})["cells"]
+        yield from _of_row(view, {name: own for name, own in cells.items() if own is not None})
+
+
+def _of_row(view: Any, cells: dict[str, Any]) -> Asked:
+    yield "answer", {"cells": cells}
+    for column in view.start()["columns"]:
+        if column["predicted"]:
+            yield "why", {"cells": cells, "column": column["name"]}
+
+
+def _of_stations(view: Any) -> Asked:
+    for time in range(len(view.maps)):
+        own = {"time": time, "changes": {}, "added": []}
+        yield "map", own
+        if view.start()["has_grid"]:
+            yield "grid", own
+        for element, station in enumerate(view.map(own)["stations"]):
+            yield "why", {**own, "element": element}
+            if station["site"] >= 0:
+                yield "course", {"site": station["site"], "time": time}
+    yield "plan", {}
+
+
+def _of_errors(view: Any) -> Asked:
+    orders = ORDERS if view.against is not None else ORDERS[:3]
+    for of in ("units", "parts"):
+        for order in orders:
+            own: dict[str, Any] = {"of": of, "order": order}
+            yield from _pages(view.errors, "errors", own)
+    yield "slices", {"order": "mean", "first": 0}
+    for slicing in view.slices({})["slicings"]:
+        for order in (*orders[:2], *orders[3:], "n", "label"):
+            yield from _pages(view.slices, "slices", {"order": order, "slicing": slicing})
+    yield "calibration", {}
+    for column in view.calibration({})["columns"]:
+        yield "calibration", {"column": column}
+    yield from _of_shift(view)
+
+
+def _of_shift(view: Any) -> Asked:
+    if view.start()["compares"]:
+        yield "shift", {}
+        for part in view.shift({})["parts"]:
+            yield "shift_bars", {"part": part["name"]}
+
+
+def _pages(ask: Any, name: str, question: dict[str, Any]) -> Asked:
+    answer = ask({**question, "first": 0})
+    for first in range(0, max(1, answer["n_rows"]), answer["page"]):
+        yield name, {**question, "first": first}
+
+
+_QUESTIONS = {"errors": _of_errors, "row": _of_rows, "stations": _of_stations}

@@ -1,0 +1,133 @@
+// The base of an item model, computed here: scores that are sums of weights, and their link.
+
+const [BARS, FOUND, RAISING, RELATED, ENTRIES] = [12, 20, 3, 8, 12];
+// As in exfam.efa.base: ridge_link.py and linear.py.
+const [SHARPNESS, LEAST_SCORE, LEAST_POWER, MOST, MEAN_LOG_SIZE] = [100, 1e-4, 0.05, 1000, 1.5];
+
+export class ItemBase {
+  constructor(tables) {
+    Object.assign(this, tables);
+    this.n = tables.names.length;
+    this.weights = floats(tables.weights);
+    this.log_popularity = floats(tables.log_popularity);
+    this.folded = this.names.map((name) => name.toLowerCase());
+    this.popularity = this.probabilities([]);
+    this.start.items = largest(this.popularity).slice(0, FOUND).map((code) => this.one(code));
+  }
+
+  answer(name, question) {
+    const ask = { search: this.search, next: this.next, why: this.why, raise: this.raise, related: this.relatedTo, group: this.group }[name];
+    return ask?.call(this, question);
+  }
+
+  search({ text, codes }) {
+    if (codes) return { items: codes.filter((code) => code < this.n).map((code) => this.one(code)) };
+    const wanted = text.toLowerCase().trim();
+    if (!wanted) return this.start;
+    const found = [...this.folded.keys()].filter((code) => this.folded[code].includes(wanted));
+    const begins = (code) => (this.folded[code].startsWith(wanted) ? 0 : 1);
+    found.sort((a, b) => begins(a) - begins(b) || this.popularity[b] - this.popularity[a]);
+    return { items: found.slice(0, FOUND).map((code) => this.one(code)), n_found: found.length };
+  }
+
+  next({ items, before = items, also = [], k = BARS }) {
+    const [now, then] = [this.probabilities(items), this.probabilities(before)];
+    const best = largest(now).slice(0, k).filter((code) => now[code] > 0);
+    const listed = [...best, ...also.filter((code) => !best.includes(code))];
+    return { items: listed.map((code) => ({ ...this.one(code), probability: now[code], before: then[code] })) };
+  }
+
+  why({ items, item }) {
+    const probability = this.probabilities(items)[item];
+    const known = new Set(items);
+    const shares = (code) => items.filter((own) => own === code).length;
+    const entries = items.map((code) => ({
+      name: this.names[code], lag: null, contribution: this.weight(code, item) / shares(code),
+    })).sort((a, b) => Math.abs(b.contribution) - Math.abs(a.contribution));
+    entries.push({ name: "(nothing)", lag: null, contribution: 0 });
+    const score = this.score([...known], item);
+    return {
+      ...this.one(item), score, base: this.output(score, item, known.size), correction: 0,
+      corrected: probability, alone: probability, probability, share: 0,
+      entries: entries.slice(0, ENTRIES), n_entries: entries.length,
+    };
+  }
+
+  raise({ items, item }) {
+    const now = this.probabilities(items)[item];
+    const tried = this.related[item].complements[0].filter((code) => !items.includes(code));
+    const raised = tried.map((code) => ({ ...this.one(code), probability: this.probabilities([...items, code])[item] }))
+      .filter((own) => own.probability > now).sort((a, b) => b.probability - a.probability);
+    return { probability: now, items: raised.slice(0, RAISING), n_tried: tried.length };
+  }
+
+  relatedTo({ item }) {
+    const listed = ([codes, strengths]) => codes.map((code, k) => ({ ...this.one(code), strength: strengths[k] }))
+      .filter((own) => own.strength > 0).slice(0, RELATED);
+    const { complements, substitutes } = this.related[item];
+    return { ...this.one(item), complements: listed(complements), substitutes: listed(substitutes) };
+  }
+
+  group({ text, index }) {
+    if (index !== undefined) {
+      const { name, items } = this.groups[index];
+      return { name, items: items.map((code) => this.one(code)) };
+    }
+    const found = [...this.groups.keys()].filter((k) => this.groups[k].name.toLowerCase().includes(text.toLowerCase()));
+    return { groups: found.slice(0, FOUND).map((k) => ({ index: k, name: this.groups[k].name })) };
+  }
+
+  one(code) {
+    return { code, name: this.names[code] };
+  }
+
+  weight(from, to) {
+    return this.weights[from * this.n + to];
+  }
+
+  score(items, item) {
+    return items.reduce((sum, code) => sum + this.weight(code, item), 0);
+  }
+
+  // Of every item as a further one of a set.
+  probabilities(items) {
+    const known = new Set(items);
+    const context = [...known];
+    const outputs = this.names.map((_, item) => {
+      const own = this.output(this.score(context, item), item, known.size);
+      // Where nothing else is left, all items are.
+      if (!known.has(item) || known.size === this.n) return own;
+      return this.repeat === null ? -Infinity : own - this.repeat;
+    });
+    const top = Math.max(...outputs);
+    const odds = outputs.map((own) => Math.exp(own - top));
+    const total = odds.reduce((sum, own) => sum + own, 0);
+    return odds.map((own) => own / total);
+  }
+
+  output(score, item, size) {
+    const log_size = Math.log(Math.min(MOST, Math.max(1, size))) - MEAN_LOG_SIZE;
+    const line = this.numbers[0].map((number, k) => number + this.numbers[1][k] * log_size);
+    const popularity = this.log_popularity[item];
+    if (this.link === "line") {
+      const chance = this.smooth ? chanceOf(score) : Math.max(0, score);
+      return Math.max(LEAST_POWER, line[0]) * Math.log(Math.exp(line[1] + popularity) + chance);
+    }
+    const [by_popularity, by_score, by_link, by_curve, by_log, log_kappa] = line;
+    return by_popularity * popularity + (by_curve * (popularity + 6) ** 2) / 10 + by_score * score +
+      by_link * Math.log(chanceOf(score) + Math.exp(log_kappa + popularity)) +
+      by_log * Math.log(Math.max(LEAST_SCORE, score));
+  }
+}
+
+function chanceOf(score) {
+  return Math.max(score, Math.log1p(Math.exp(Math.min(20, SHARPNESS * score))) / SHARPNESS);
+}
+
+function largest(numbers) {
+  return [...numbers.keys()].sort((a, b) => numbers[b] - numbers[a]);
+}
+
+function floats(text) {
+  return new Float32Array(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)).buffer);
+}
