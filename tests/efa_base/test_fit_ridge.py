@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from efa_base.item_bases import N_ITEMS, PENALTY, rich_groups
-from exfam.efa.base import choose, fit_ridge
+from exfam.efa.base import choose, fit_ridge, scoring
 from exfam.efa.base.fit_ridge import LeftOut, held_items, ridge_items
 from exfam.efa.base.ridge_link import ridge_link
 from exfam.groups import CONTEXT
@@ -48,8 +48,9 @@ def test_the_numbers_are_those_of_the_least_nats():
     torch.testing.assert_close(again, numbers, atol=0.05, rtol=0.05)
 
 
+@pytest.mark.parametrize("first", [1.0, 3.0, 6.0])
 @pytest.mark.parametrize("foot", [0.2, 1.0, 2.3, 3.4, 4.5, 6.2, 7.0, 9.0])
-def test_the_strength_is_at_the_foot_of_a_parabola_or_the_last_one(foot):
+def test_the_strength_is_at_the_foot_of_a_parabola_or_the_last_one(foot, first):
     tried = []
 
     def nats_of(number):
@@ -57,9 +58,27 @@ def test_the_strength_is_at_the_foot_of_a_parabola_or_the_last_one(foot):
         return (number - foot) ** 2
 
     expected = min(max(foot, fit_ridge.LOWEST), fit_ridge.HIGHEST)
-    assert fit_ridge.lowest_strength(nats_of) == pytest.approx(expected)
+    assert fit_ridge.lowest_strength(nats_of, first=first) == pytest.approx(expected)
     assert len(set(tried)) == len(tried)
-    assert fit_ridge.lowest_strength(lambda number: 1.0) == fit_ridge.FIRST
+    assert fit_ridge.lowest_strength(lambda number: 1.0, first=first) == first
+
+
+def test_a_search_that_is_taken_further_ends_sooner_and_as_well(monkeypatch):
+    groups, real, evaluations = rich_groups(), scoring._nats, []
+
+    def counted(*arguments):
+        evaluations.append(None)
+        return real(*arguments)
+
+    monkeypatch.setattr(scoring, "_nats", counted)
+    search = fit_ridge.RidgeSearch()
+    options = {"support": "none", "search": search}
+    first = fit_ridge.fit_ridge_items(groups, N_ITEMS, **options)
+    n_first = len(evaluations)
+    again = fit_ridge.fit_ridge_items(groups, N_ITEMS, **options)
+    assert len(evaluations) < 1.5 * n_first
+    torch.testing.assert_close(again.precision, first.precision, atol=1e-3, rtol=1e-2)
+    torch.testing.assert_close(again.numbers, first.numbers, atol=0.05, rtol=0.05)
 
 
 @pytest.mark.parametrize("hard", [True, False])

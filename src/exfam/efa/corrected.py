@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from exfam.efa.base.choose import ItemBases, fit_item_base
+from exfam.efa.base.fit_ridge import RidgeSearch
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.gate import set_gates
 from exfam.efa.held_out import some_to_validate
@@ -55,9 +56,11 @@ def fit_corrected(
     corrects = estimator.attention != "none"
     plans = plan.folds(len(seeds) if corrects else 1, seed=seed)
     folds: list[_Fold] = []
+    search = RidgeSearch()
     for number, part in enumerate(plans):
         some = seeds[number :: len(plans)]
-        folds.append(_fit_fold(estimator, part, settings, seeds=some, **training))
+        fold = _fit_fold(estimator, part, settings, search=search, seeds=some, **training)
+        folds.append(fold)
         if any(history.interrupted for history in folds[-1].histories):
             break
     gains = _weigh(folds, seed=seed) if corrects else Gains()
@@ -74,7 +77,14 @@ def fit_corrected(
     return CorrectedFit(members, [history for fold in folds for history in fold.histories], gains)
 
 
-def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **training: Any) -> _Fold:
+def _fit_fold(
+    estimator: Any,
+    plan: FitPlan,
+    settings: Mapping[str, Any],
+    *,
+    search: RidgeSearch,
+    **training: Any,
+) -> _Fold:
     starts: dict[str, Any] = {}
     value_bases: list[ColumnBase] = []
     base, direction, seed = None, estimator.direction, int(estimator.seed)
@@ -87,6 +97,7 @@ def _fit_fold(estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **trai
             support=plan.support,
             seed=seed,
             weight=plan.weight,
+            search=search,
         )
         some = None
         if plan.validation is not None and plan.holds_out:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.efa.base.fit_ridge import fit_ridge_items
+from exfam.efa.base.fit_ridge import RidgeSearch, fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import TransitionItems
@@ -23,16 +23,20 @@ def fit_item_base(
     support: str,
     seed: int,
     weight: Float[np.ndarray, "elements"] | None = None,
+    search: RidgeSearch | None = None,
 ) -> ItemBases:
     """Ridge scores where all others are seen, transitions where earlier ones are.
 
     An element of weight 0 is context only; all others count alike, whatever their weight.
+    `search`: of ridge scores, taken further: see `fit_ridge_items`.
     """
     if weight is not None:
         role = TARGET if groups.role is None else groups.role
         groups = groups.with_(role=np.where(weight > 0, role, CONTEXT).astype(np.int8))
-    fit = fit_transition_items if direction == "causal" else fit_ridge_items
-    return fit(groups, n_items, support=support, seed=seed)
+    options = {"support": support, "seed": seed}
+    if direction == "causal":
+        return fit_transition_items(groups, n_items, **options)
+    return fit_ridge_items(groups, n_items, **options, search=search)
 
 
 def base_shape(base: ItemBases) -> dict[str, Any]:

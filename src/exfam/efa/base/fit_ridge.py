@@ -1,7 +1,7 @@
 """Fits the ridge base: the precision in closed form, its strength and numbers by search."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -35,38 +35,64 @@ START = ((0.5, 0.0, 0.5, 0.0, 0.0, 0.0), (0.0,) * 6)
 _HOLD = 1e-3
 
 
-def fit_ridge_items(groups: Groups, n_items: int, *, support: str, seed: int = 0) -> RidgeItems:
+@dataclass
+class RidgeSearch:
+    """Where searches for a strength and its numbers came to, and so where the next one begins.
+
+    Fits to much the same groups end at much the same numbers, soon if they begin there.
+    `numbers`: by the strength that was tried; `ends`: of the last fit, on more targets.
+    """
+
+    first: float = FIRST
+    numbers: dict[float, Tensor] = field(default_factory=dict)
+    ends: Tensor | None = None
+
+    def start(self, half_decades: float) -> Tensor:
+        """The numbers of the nearest strength that was tried."""
+        if not self.numbers:
+            return torch.tensor(START)
+        return self.numbers[min(self.numbers, key=lambda tried: abs(tried - half_decades))]
+
+
+def fit_ridge_items(
+    groups: Groups, n_items: int, *, support: str, seed: int = 0, search: RidgeSearch | None = None
+) -> RidgeItems:
     """The ridge base of these groups; the strength and the numbers by groups that are left out.
 
-    `support`: of the items, "hard" if those of the context are excluded.
+    `support`: of the items, "hard" if those of the context are excluded; `search`: of fits to much
+    the same groups, taken further by this one.
     """
+    search = RidgeSearch() if search is None else search
     held = held_items(groups, n_items)
     count = np.asarray(held.sum(0)).ravel()
     draw = partial(LeftOut.draw, groups, count, seed=seed, hard=support == "hard")
     few = draw(most_items=SEARCH_ITEMS, most_outputs=SEARCH_OUTPUTS)
     many = draw(most_items=MOST_ITEMS, most_outputs=MOST_OUTPUTS)
-    numbers = torch.tensor(START)
 
     def penalties(half_decades: float) -> np.ndarray:
         share = (count + 0.5) / (count.mean() + 0.5)
         return 10 ** (half_decades / 2) * share**POWER
 
     def nats(half_decades: float) -> float:
-        nonlocal numbers
         ridge = ridge_items(held, penalties(half_decades), most=SEARCH_ITEMS)
-        numbers, found = fit_link(few.inputs(ridge), start=numbers)
+        start = search.start(half_decades)
+        search.numbers[half_decades], found = fit_link(few.inputs(ridge), start=start)
         return found
 
-    ridge = ridge_items(held, penalties(lowest_strength(nats)), most=MOST_COVERED)
-    ridge.numbers.copy_(fit_link(many.inputs(ridge), start=numbers)[0])
+    strength = lowest_strength(nats, first=search.first)
+    search.first = min(max(float(round(strength)), LOWEST), HIGHEST - 1)
+    ridge = ridge_items(held, penalties(strength), most=MOST_COVERED)
+    start = search.start(strength) if search.ends is None else search.ends
+    search.ends, _ = fit_link(many.inputs(ridge), start=start)
+    ridge.numbers.copy_(search.ends)
     return ridge.eval()
 
 
-def lowest_strength(nats: Callable[[float], float]) -> float:
+def lowest_strength(nats: Callable[[float], float], *, first: float = FIRST) -> float:
     """Where the nats are least: downhill in whole steps, then at the foot of a parabola."""
-    known = {number: nats(number) for number in (FIRST, FIRST + 1.0)}
+    known = {number: nats(number) for number in (first, first + 1.0)}
     best = min(known, key=lambda number: known[number])
-    step = 1.0 if best > FIRST else -1.0
+    step = 1.0 if best > first else -1.0
     while LOWEST <= best + step <= HIGHEST:
         known[best + step] = nats(best + step)
         if known[best + step] >= known[best]:
