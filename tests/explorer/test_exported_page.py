@@ -204,7 +204,7 @@ def test_too_large_pages_are_refused_with_their_size(tmp_path, monkeypatch, writ
     monkeypatch.setattr(exported, "MOST_BYTES", len(exported.page_of({})) + 200)
     with pytest.raises(ExfamError, match=r"at most .* MB, got 8 items with a table of .*About 6"):
         write_explorer(items_model(), path=path)
-    monkeypatch.setattr(exported, "MOST_BYTES", len(exported.page_of({})) + 20_000)
+    monkeypatch.setattr(exported, "MOST_BYTES", len(exported.page_of({})) + 6_000)
     with pytest.raises(ExfamError, match=r"got more after \d+ answers. Give fewer rows or maps"):
         write_explorer(table_model(), rows_of_cars(5), path=path)
     monkeypatch.setattr(exported, "MOST_BYTES", len(exported.page_of({})) + 400)
