@@ -193,9 +193,8 @@ class Attention(nn.Module):
 
     def queries(self, x: Float[Tensor, "#batch #length embed"], position: Position) -> PerHead:
         """Queries of each head, rotated if the encoding says so; `x` may be one vector for all."""
-        q = self.query(x).expand(*position.shape[:2], -1)
-        q = q.unflatten(-1, (self.n_heads, self.head_dim)).transpose(1, 2)
-        return self.encoding.rotate(q, position)
+        q = self.query(x).expand(*position.shape[:2], -1).unflatten(-1, (self.n_heads, -1))
+        return self.encoding.rotate(q.transpose(1, 2), position)
 
     def keys(self, x: Stream, position: Position) -> tuple[PerHead, PerHead]:
         """Keys (rotated if the encoding says so) and values of each head."""
@@ -212,8 +211,7 @@ class Attention(nn.Module):
                 "`kernel` must be 'softmax' for an encoding that replaces the scores, got "
                 f"{type(self.kernel).__name__}. Choose another encoding or kernel."
             )
-        positions = query_position, key_position
-        return pair_scores(self.encoding, q, k, positions, scale=self.scale)
+        return pair_scores(self.encoding, q, k, (query_position, key_position), scale=self.scale)
 
     def null_scores(self, q: PerHead) -> Float[Tensor, "batch heads query 1"]:
         """Score of each query with the null token."""
@@ -393,8 +391,7 @@ class Block(nn.Module):
         return self.attention.keys(self.connection.before(x), position)
 
     def queries(self, x: Stream, position: Position) -> PerHead:
-        """Queries made from a stream."""
-        # Where nothing but a mask is known of centers, they are one vector: once is enough.
+        """Queries made from a stream, once where it is one vector: a mask, and nothing else."""
         row = x[:1, :1] if x.stride()[:2] == (0, 0) else x
         return self.attention.queries(self.connection.before(row), position)
 
