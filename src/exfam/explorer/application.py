@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from exfam.checks import ExfamError
+from exfam.explorer.cell import CELL
 from exfam.explorer.views import ExplorerView
 
 MOST_BYTES = 200_000
@@ -32,6 +33,12 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+# Notebooks of this machine, of whatever port, and of editors, may show the page in a cell.
+_NOTEBOOKS = "http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
+_IN_CELL = {
+    "Content-Security-Policy": POLICY.replace("ancestors 'none'", f"ancestors {_NOTEBOOKS}")
 }
 
 
@@ -105,9 +112,12 @@ class _Guard:
         elif not secrets.compare_digest(given.encode(), self.token.encode()):
             refusal = PlainTextResponse("No such page.", status_code=404)
 
+        in_cell = scope["query_string"] == CELL.encode()
+
         async def with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
-                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                headers = HEADERS | (_IN_CELL if in_cell else {})
+                added = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
                 message = {**message, "headers": [*message["headers"], *added]}
             await send(message)
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from exfam.checks import ExfamError
+from exfam.explorer.cell import framed, in_notebook
 from exfam.explorer.views import explorer_views
 
 LOOPBACK = "127.0.0.1"
@@ -37,6 +38,10 @@ class Explorer:
 
     def __repr__(self) -> str:
         return f"Explorer at {self.address}"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
+        """What notebooks show: the page itself, in the cell."""
+        return {"text/plain": repr(self), "text/html": framed(self.address)}
 
     def wait(self) -> None:
         """Serve until `stop`, or until Ctrl-C."""
@@ -66,7 +71,7 @@ def explore(
     against: Any = None,
     compare: Any = None,
     port: Any = 0,
-    open_browser: bool = True,
+    open_browser: bool | None = None,
 ) -> Explorer:
     """Serve a page on which a fitted model answers "what if", and open it in the browser.
 
@@ -80,7 +85,8 @@ def explore(
     `against`: a second model of the same kind of data, whose errors stand beside those of the first
     `compare`: other data, to see what has moved since `data`
     `port`: of the loopback; 0 for one that is free
-    `open_browser`: whether to open the page; its address is `Explorer.address`
+    `open_browser`: whether to open the page, by default unless in a notebook, whose cell shows it
+        where it is the result; its address is `Explorer.address`
 
     The server runs in a thread of its own until `Explorer.stop`.
     Raises ExfamError for a model without such a page, for a port that is taken, and where the extra
@@ -106,7 +112,7 @@ def explore(
         server = uvicorn.Server(settings)
         # It is listening already: whoever asks before the server runs will wait.
         explorer = Explorer(f"http://{LOOPBACK}:{own}/{token}/", server, listener.dup())
-    if open_browser:
+    if open_browser or (open_browser is None and not in_notebook()):
         webbrowser.open(explorer.address)
     return explorer
 
