@@ -147,17 +147,19 @@ def language_model():
 
 
 @cache
-def ratings_model(*, attention="none", parts="both"):
-    """Of items and their stars, which later ones of a user follow."""
+def ratings_model(*, attention="none", family="gaussian", direction="bidirectional"):
+    """Of movies and the stars that users gave them."""
     network = {"max_epochs": 1, "ensemble": 1, "embed_dim": 8} if attention != "none" else {}
     base = "none" if attention != "none" else "auto"
-    chosen = {"attention": attention, "base": base, "parts": parts}
-    columns = {"group": "user", "item": "movie", "value": "stars"}
-    return EFA(**columns, family="gaussian", progress=False, **chosen, **network).fit(ratings())
+    order = "rows" if direction == "causal" else None
+    chosen = {"attention": attention, "base": base, "direction": direction, "order": order}
+    columns = {"group": "user", "item": "movie", "value": "stars", "family": family}
+    frame = ratings(whole=family != "gaussian")
+    return EFA(**columns, progress=False, **chosen, **network).fit(frame)
 
 
-def ratings(n_groups=60, seed=0):
-    """Users with a level of their own, three movies of six each."""
+def ratings(n_groups=60, seed=0, *, whole=False):
+    """Users with a level of their own, three movies of six each; `whole` stars from 1 to 5."""
     random = np.random.default_rng(seed)
     rows = []
     for user in range(n_groups):
@@ -166,4 +168,5 @@ def ratings(n_groups=60, seed=0):
             (user, "abcdef"[k], round(level + 0.2 * k + random.normal(0, 0.3), 1))
             for k in random.choice(6, size=3, replace=False)
         ]
-    return pd.DataFrame(rows, columns=["user", "movie", "stars"])
+    frame = pd.DataFrame(rows, columns=["user", "movie", "stars"])
+    return frame.assign(stars=frame["stars"].round().clip(1, 5)) if whole else frame

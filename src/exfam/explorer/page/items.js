@@ -2,10 +2,12 @@
 
 import * as address from "./address.js";
 import { ask, attempt, latest } from "./ask.js";
-import { bar, element, percent, replace, signed } from "./dom.js";
+import { curve, shares } from "./curves.js";
+import { bar, element, percent, plain, replace, signed } from "./dom.js";
 
 const names = new Map();
-const state = { items: [], before: [], item: null };
+// `values` and `beforeValues` stand beside items, null where none is known.
+const state = { items: [], values: [], before: [], beforeValues: [], item: null };
 const parts = {};
 let given;
 
@@ -20,7 +22,9 @@ export async function open(view, start) {
 export async function restore() {
   const fields = address.read();
   state.items = address.codes(fields.get("items"));
-  state.before = state.items;
+  const values = given.value ? parsed(fields.get("values")) : null;
+  state.values = state.items.map((_, k) => (typeof values?.[k] === "number" ? values[k] : null));
+  [state.before, state.beforeValues] = [state.items, state.values];
   [state.item = null] = address.codes(fields.get("item"));
   const unnamed = [...state.items, state.item ?? []].flat().filter((code) => !names.has(code));
   if (unnamed.length) remember((await ask("search", { codes: unnamed })).items);
@@ -32,14 +36,32 @@ function remember(items) {
   for (const { code, name } of items) names.set(code, name);
 }
 
-function add(code) {
-  if (given.repeats || !state.items.includes(code)) change([...state.items, code]);
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
-function change(items) {
-  state.before = state.items;
-  state.items = items;
+function add(code) {
+  if (given.repeats || !state.items.includes(code)) change([...state.items, code], [...state.values, null]);
+}
+
+function change(items, values) {
+  [state.before, state.beforeValues] = [state.items, state.values];
+  [state.items, state.values] = [items, values];
   attempt(show);
+}
+
+function setValue(k, value) {
+  change(state.items, state.values.map((own, other) => (other === k ? value : own)));
+}
+
+// The items, and the values beside them where one is known.
+function context() {
+  const { items, values } = state;
+  return values.some((value) => value !== null) ? { items, values } : { items };
 }
 
 function choose(code) {
@@ -49,9 +71,12 @@ function choose(code) {
 
 async function show() {
   const { items, item } = state;
-  address.write({ items: items.join(","), item: item ?? "" });
+  const { values } = context();
+  address.write({ items: items.join(","), values: values ? JSON.stringify(values) : "", item: item ?? "" });
   showContext();
-  const question = { items, before: state.before, also: item === null ? [] : [item] };
+  const question = {
+    ...context(), before: state.before, before_values: state.beforeValues, also: item === null ? [] : [item],
+  };
   await Promise.all([parts.next(ask("next", question), showNext), showWhy()]);
 }
 
@@ -78,9 +103,11 @@ function contextPanel() {
     }, one.name))));
   };
   const what = given.ordered ? "history, in its order" : "basket";
+  const kind = given.is_sequence ? "A sequence: the order of its items counts." : "A set: the order of its items counts for nothing.";
+  const values = given.value ? ` Beside each item is its ${given.value.column}, if it is known.` : "";
   return element("section", { "aria-labelledby": "context-title" },
     element("h2", { id: "context-title" }, given.ordered ? "History" : "Basket"),
-    parts.chips,
+    element("p", { class: "quiet" }, kind + values), parts.chips,
     element("label", { for: "search" }, `Add to the ${what}`), search, parts.status, parts.list,
     given.n_groups ? groupPanel() : null);
 }
@@ -100,9 +127,9 @@ function groupPanel() {
     replace(list, groups.map((one) => element("li", {}, element("button", {
       "data-key": `group-${one.index}`,
       onclick: () => attempt(async () => {
-        const { items } = await ask("group", { index: one.index });
+        const { items, values = items.map(() => null) } = await ask("group", { index: one.index });
         remember(items);
-        change(items.map((own) => own.code));
+        change(items.map((own) => own.code), values);
       }),
     }, one.name))));
   };
@@ -117,10 +144,28 @@ function groupPanel() {
 function showContext() {
   const chips = state.items.map((code, k) => element("li", {}, element("button", {
     "data-key": `chip-${k}`, title: "Take out", "aria-label": `Take out ${names.get(code)}`,
-    onclick: () => change(state.items.filter((_, other) => other !== k)),
-  }, names.get(code), element("span", { "aria-hidden": "true" }, " ×"))));
+    onclick: () => change(...[state.items, state.values].map((own) => own.filter((_, other) => other !== k))),
+  }, names.get(code), element("span", { "aria-hidden": "true" }, " ×")), given.value ? valueField(code, k) : null));
   if (!chips.length) chips.push(element("li", { class: "quiet" }, "Nothing yet"));
   replace(parts.chips, chips);
+}
+
+function valueField(code, k) {
+  const { column, labels } = given.value;
+  const common = { "data-key": `value-${k}`, "aria-label": `${column} of ${names.get(code)}` };
+  const value = state.values[k];
+  if (labels.length) {
+    const select = element("select", {
+      ...common, onchange: () => setValue(k, select.value === "" ? null : Number(select.value)),
+    }, element("option", { value: "", selected: value === null }, "–"),
+    labels.map((label) => element("option", { value: label, selected: label === value }, String(label))));
+    return select;
+  }
+  const input = element("input", {
+    ...common, type: "number", step: "any", value: value ?? "",
+    onchange: () => setValue(k, input.value === "" ? null : Number(input.value)),
+  });
+  return input;
 }
 
 // ---- what comes next
@@ -131,7 +176,8 @@ function nextPanel() {
   return element("section", { "aria-labelledby": "next-title" },
     element("h2", { id: "next-title" }, given.ordered ? "What comes next" : "What else is in it"),
     element("p", { class: "quiet" },
-      "Probability of each further item; the line is where it was before the last change."),
+      "Probability of each further item; the line is where it was before the last change.",
+      given.value ? ` Below a name: the ${given.value.column} that it would have, and 90 % of it.` : ""),
     parts.bars);
 }
 
@@ -144,7 +190,8 @@ function showNext({ items }) {
       element("button", {
         class: "name", "data-key": `why-${one.code}`, onclick: () => choose(one.code),
         "aria-pressed": String(one.code === state.item),
-      }, one.name),
+      }, one.name, one.value ? element("span", { class: "quiet would", "data-would": one.value.center },
+        `${plain(one.value.center)} (${plain(one.value.low)} to ${plain(one.value.high)})`) : null),
       bar(one.probability / largest, { before: one.before / largest }),
       element("span", { class: "number", "data-probability": one.probability },
         percent(one.probability)),
@@ -163,29 +210,48 @@ function whyPanel() {
   parts.reasons = latest();
   parts.raising = latest();
   parts.related = latest();
+  parts.value = latest();
+  parts.valueOf = element("div");
   parts.reasonsOf = element("div");
   parts.raisingOf = element("div");
   parts.relatedOf = element("div");
   return element("section", { "aria-labelledby": "why-title", class: "wide" },
     element("h2", { id: "why-title" }, "Why"),
-    element("div", { class: "three" }, parts.reasonsOf, parts.raisingOf, parts.relatedOf));
+    parts.valueOf, element("div", { class: "three" }, parts.reasonsOf, parts.raisingOf, parts.relatedOf));
 }
 
 async function showWhy() {
-  const { items, item } = state;
+  const { item } = state;
   if (item === null) {
+    replace(parts.valueOf);
     replace(parts.reasonsOf, element("p", { class: "quiet" }, "Choose an item to see what raises it."));
     replace(parts.raisingOf);
     replace(parts.relatedOf);
     return;
   }
   const tasks = [
-    parts.raising(ask("raise", { items, item }), showRaising),
+    parts.raising(ask("raise", { ...context(), item }), showRaising),
     parts.related(ask("related", { item }), showRelated),
   ];
-  if (given.explains) tasks.push(parts.reasons(ask("why", { items, item }), showReasons));
+  if (given.explains) tasks.push(parts.reasons(ask("why", { ...context(), item }), showReasons));
   else replace(parts.reasonsOf, element("p", { class: "quiet" }, "This model has no base whose parts add up."));
+  if (given.value) tasks.push(parts.value(ask("value", valueQuestion(item)), showValue));
   await Promise.all(tasks);
+}
+
+// Of an item that is there, its own value given the others; of another, that as a further one.
+function valueQuestion(item) {
+  const element = state.items.indexOf(item);
+  return { ...context(), ...(element < 0 ? { item } : { element }) };
+}
+
+function showValue(own) {
+  const at = state.items.indexOf(own.code);
+  const { column } = given.value;
+  const typed = at < 0 ? null : state.values[at];
+  const says = at < 0 ? `${column} of ${own.name} as a further one` : `${column} of ${own.name}, by the others`;
+  replace(parts.valueOf, element("h3", {}, says), element("div", { class: "value" },
+    own.labels ? shares(own, typed) : curve(own, typed, column)));
 }
 
 function showReasons(why) {

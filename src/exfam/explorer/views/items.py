@@ -6,20 +6,25 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+import torch
+from jaxtyping import Bool, Float64
 
 from exfam.checks import ExfamError
 from exfam.efa.blanks import append_blank
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
-from exfam.efa.recommend import groups_of_items
-from exfam.estimator.evaluate import item_probabilities
+from exfam.estimator.evaluate import item_probabilities, value_parameters
 from exfam.estimator.gain import gain_sentences
+from exfam.explorer.contexts import Context, context_of, groups_of_contexts, value_column
+from exfam.explorer.curves import bars_of, curve_of
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
+from exfam.families.mixtures import Mixture
 from exfam.groups import Groups
+from exfam.scores.prediction import Prediction
 
 _FOUND, _BARS, _CONTRIBUTIONS, _RAISING, _TRIED, _RELATED = 20, 12, 12, 3, 30, 8
+_LABELS = 20
 # Contexts whose probabilities are kept: that before a click and some to go back to.
 _KEPT, _MOST_NUMBERS = 32, 8_000_000
 
@@ -40,9 +45,10 @@ class ItemsView:
         self.names = [str(label) for label in self.labels.tolist()]
         self._folded = np.array([name.casefold() for name in self.names], dtype=object)
         self.groups = None if data is None else model._inputs(data).groups
-        self._kept: OrderedDict[tuple[int, ...], Float64[np.ndarray, "items"]] = OrderedDict()
+        self.column = value_column(model)
+        self._kept: OrderedDict[Context, Float64[np.ndarray, "items"]] = OrderedDict()
         self._lock = threading.Lock()
-        self.popularity = self._probabilities(())
+        self.popularity = self._probabilities(Context())
         self.questions = {
             "search": self.search,
             "next": self.next,
@@ -50,6 +56,7 @@ class ItemsView:
             "raise": self.raising,
             "related": self.related,
             "group": self.group,
+            "value": self.value,
         }
 
     @staticmethod
@@ -65,6 +72,8 @@ class ItemsView:
             "n_items": len(self.labels),
             "n_groups": 0 if self.groups is None else len(self.groups),
             "ordered": self.model.direction == "causal",
+            "is_sequence": self._is_sequence,
+            "value": self._described_value(),
             "repeats": self.model.support_ != "hard",
             "explains": self._explains,
             "gain": " ".join(gain_sentences(self.model)),
@@ -90,30 +99,52 @@ class ItemsView:
     def next(self, question: Question) -> Answer:
         """`items` -> the most probable further items, and what they were with the items `before`.
 
-        `also`: items that are listed whatever their rank.
+        `values`, `before_values`: the value beside each, None where it is not known; a model of
+        values says of each further item what value it would have. `also`: items that are listed
+        whatever their rank.
         """
-        items, also = self._codes(question, "items"), self._codes(question, "also")
-        now = self._probabilities(items)
-        before = (
-            self._probabilities(self._codes(question, "before")) if "before" in question else now
-        )
+        context = self._context(question)
+        also = codes_of(question, "also", n=len(self.labels))
+        now = self._probabilities(context)
+        before = now
+        if "before" in question:
+            before = self._probabilities(self._context(question, "before"))
         k = whole_of(question, "k", low=1, high=100, default=_BARS)
         best = [int(code) for code in _largest(now, k) if now[code] > 0]
         listed = [*best, *(code for code in also if code not in best)]
+        values = self._values(context, listed)
         return {
             "items": [
-                {**self._one(c), "probability": float(now[c]), "before": float(before[c])}
-                for c in listed
+                {**self._one(c), "probability": float(now[c]), "before": float(before[c]), **value}
+                for c, value in zip(listed, values, strict=True)
             ]
         }
 
+    def value(self, question: Question) -> Answer:
+        """`items`, `values`, an `item` or an `element` of them -> the distribution of its value.
+
+        Of an item as a further one; of an element given all others, or, causal, those before it.
+        """
+        context = self._context(question)
+        if self.column is None:
+            raise ExfamError("`item` must be of a model with one column of values to have a value.")
+        typed = np.nan
+        if "element" in question:
+            k = whole_of(question, "element", low=0, high=len(context.items) - 1)
+            typed = np.nan if context.values[k] is None else float(context.values[k] or 0.0)
+        else:
+            context, k = context.with_item(self._item(question)), len(context.items)
+        own = self._prediction([context], [k])
+        nats = None if np.isnan(typed) else number_or_none(own.log_prob(typed)[0])
+        return {**self._one(context.items[k]), "nats": nats, **_drawn(own, typed)}
+
     def why(self, question: Question) -> Answer:
         """`items`, `item` -> what each item of the context adds to it, and what attention adds."""
-        items, item = self._codes(question, "items"), self._item(question)
+        context, item = self._context(question), self._item(question)
         if not self._explains:
             raise ExfamError("`item` cannot be explained exactly: this model has no base of items.")
         assert isinstance(self.model, ExplainingEstimator)
-        own = self.model.explain_item(self._groups([items]), item=self.labels[item])
+        own = self.model.explain_item(self._groups([context]), item=self.labels[item])
         order = np.argsort(-np.abs(own.contribution), kind="stable")[:_CONTRIBUTIONS]
         lag = own.lag
         return {
@@ -139,10 +170,11 @@ class ItemsView:
 
         Tried are those that go with it, one by one, exactly.
         """
-        items, item = self._codes(question, "items"), self._item(question)
+        context, item = self._context(question), self._item(question)
         with_it = self.model.complements(self.labels[item], k=_TRIED).items.tolist()
-        tried = [c for c in self._code_of(with_it) if c not in items]
-        now, *then = self._probabilities_of(item, [items, *((*items, c) for c in tried)])
+        tried = [c for c in self._code_of(with_it) if c not in context.items]
+        contexts = [context, *(context.with_item(c) for c in tried)]
+        now, *then = self._probabilities_of(item, contexts)
         best = [k for k in np.argsort(-np.array(then), kind="stable") if then[k] > now][:_RAISING]
         raised = [{**self._one(tried[k]), "probability": then[k]} for k in best]
         return {"probability": now, "items": raised, "n_tried": len(tried)}
@@ -172,7 +204,9 @@ class ItemsView:
             k = whole_of(question, "index", low=0, high=len(self.groups) - 1)
             assert self.groups.item is not None
             own = self.groups.item[self.groups.start[k] : self.groups.stop[k]]
-            return {"name": str(labels[k]), "items": self._named(own[own >= 0].tolist())}
+            known = own >= 0
+            answer = {"name": str(labels[k]), "items": self._named(own[known].tolist())}
+            return answer | self._values_of_group(k, known)
         wanted = text_of(question, "text").casefold()
         found = [k for k, label in enumerate(labels.tolist()) if wanted in str(label).casefold()]
         return {"groups": [{"index": k, "name": str(labels[k])} for k in found[:_FOUND]]}
@@ -186,8 +220,52 @@ class ItemsView:
         codes = self.model._vocabulary.index("item").codes
         return [codes[label] for label in labels]
 
-    def _codes(self, question: Question, name: str) -> tuple[int, ...]:
-        return tuple(codes_of(question, name, n=len(self.labels)))
+    def _values_of_group(self, k: int, known: Bool[np.ndarray, "own"]) -> Answer:
+        """The values beside the known items of a group of the data."""
+        assert self.groups is not None
+        if self.column is None or self.column not in self.groups.values:
+            return {}
+        rows = slice(int(self.groups.start[k]), int(self.groups.stop[k]))
+        value = self.groups.values[self.column][rows].astype(np.float64)
+        if self.groups.observed is not None:
+            value = np.where(self.groups.observed[rows], value, np.nan)
+        return {"values": [number_or_none(number) for number in value[known]]}
+
+    @property
+    def _is_sequence(self) -> bool:
+        return self.model.direction == "causal" or self.model._has_positions
+
+    def _context(self, question: Question, name: str = "items") -> Context:
+        return context_of(question, self.model, name=name)
+
+    def _described_value(self) -> Answer | None:
+        """The column beside items, and the values that it may have, if these are a few."""
+        if self.column is None:
+            return None
+        labels = [float(label) for label in self.model.schema_.families[self.column].categories]
+        return {"column": self.column, "labels": labels if len(labels) <= _LABELS else []}
+
+    def _values(self, context: Context, listed: Sequence[int]) -> list[Answer]:
+        """Of each item as a further one: the center and 90 % interval of its value."""
+        if self.column is None or not listed:
+            return [{}] * len(listed)
+        own = self._prediction([context.with_item(c) for c in listed], [-1] * len(listed))
+        numbers = np.stack([own.center, *own.interval()], -1)
+        names = ("center", "low", "high")
+        return [
+            {"value": dict(zip(names, map(number_or_none, row), strict=True))} for row in numbers
+        ]
+
+    def _prediction(self, contexts: Sequence[Context], elements: Sequence[int]) -> Prediction:
+        """The distribution of the value of one element of each context, -1 for the last."""
+        assert self.column is not None
+        groups = self._groups(contexts)
+        rows = np.where(np.array(elements) < 0, groups.stop - 1, groups.start + np.array(elements))
+        eta = value_parameters(self.model.members_, groups)[self.column][:, rows].double()
+        assert groups.item is not None
+        family = self.model.members_[0].families[self.column]
+        mixture = Mixture(family, eta, torch.from_numpy(groups.item[rows].astype(np.int64)))
+        return Prediction(mixture, np.arange(len(rows)), len(rows))
 
     def _item(self, question: Question) -> int:
         return whole_of(question, "item", low=0, high=len(self.labels) - 1)
@@ -198,9 +276,9 @@ class ItemsView:
     def _named(self, codes: Sequence[int]) -> list[dict[str, Any]]:
         return [self._one(code) for code in codes]
 
-    def _probabilities(self, items: tuple[int, ...]) -> Float64[np.ndarray, "items"]:
+    def _probabilities(self, context: Context) -> Float64[np.ndarray, "items"]:
         """Of every item as a further one; of sets in any order of their items."""
-        key = items if self.model.direction == "causal" else tuple(sorted(items))
+        key = context if self._is_sequence else context.without_order()
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -223,20 +301,34 @@ class ItemsView:
         probability[self._code_of(found.items[0].tolist())] = found.probabilities[0]
         return probability
 
-    def _probabilities_of(self, item: int, contexts: Sequence[tuple[int, ...]]) -> list[float]:
+    def _probabilities_of(self, item: int, contexts: Sequence[Context]) -> list[float]:
         """Of one item as a further one of each context."""
         if isinstance(self.model, ExplainingEstimator) and self._explains:
             label = self.labels[item]
             return self.model.explain_item(self._groups(contexts), item=label).probability.tolist()
         return [float(self._probabilities(context)[item]) for context in contexts]
 
-    def _groups(self, contexts: Sequence[Sequence[int]]) -> Groups:
-        lengths = np.array([len(context) for context in contexts], dtype=np.int64)
-        item = np.array([code for context in contexts for code in context], dtype=np.int64)
-        return groups_of_items(self.model.schema_, item, lengths).with_(
-            vocabulary={"item": self.labels},
-            ordered=self.model.direction == "causal" or self.model._has_positions,
-        )
+    def _groups(self, contexts: Sequence[Context]) -> Groups:
+        return groups_of_contexts(self.model, contexts)
+
+
+def _drawn(own: Prediction, typed: float) -> Answer:
+    """Of a distribution of one row: a curve, or bars where it has a few values."""
+    family: Any = own.mixture.family
+    if not family.categories:
+        middle = own.mixture.quantile(0.5)
+        is_count = bool(own.mixture.has_jumps(middle).all())
+        return curve_of(own, np.array([typed]), is_count=is_count)
+    labels = [float(label) for label in family.categories]
+    code = labels.index(typed) if typed in labels else None
+    probability = own.mixture.probs()[0].double().numpy()
+    low, high = own.interval()
+    return {
+        "center": number_or_none(own.center[0]),
+        "low": number_or_none(low[0]),
+        "high": number_or_none(high[0]),
+        **bars_of(probability, labels, in_order=True, own=code),
+    }
 
 
 def _largest(numbers: Float64[np.ndarray, "n"], k: int) -> np.ndarray:

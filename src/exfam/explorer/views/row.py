@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
 from exfam.checks import ExfamError, shown
 from exfam.estimator.gain import gain_sentences
+from exfam.explorer.curves import bars_of, curve_of
 from exfam.explorer.questions import Question, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.families.mixtures import Mixture
@@ -18,8 +18,7 @@ from exfam.tables.base.contributions import TableContributions
 from exfam.tables.data import Cells, Column, decode, encode_given
 from exfam.tables.table import JointTable
 
-_POINTS, _LABELS, _CONTRIBUTIONS = 60, 12, 12
-_TAIL = 0.005
+_CONTRIBUTIONS = 12
 
 
 class RowView:
@@ -131,7 +130,7 @@ class RowView:
             own["nats"] = number_or_none(prediction.log_prob(value)[0])
         if column.labels is not None:
             return own | _of_labels(column, distribution, value[0])
-        return own | _of_numbers(column, prediction, value)
+        return own | curve_of(prediction, value, is_count=column.kind == "count")
 
     def _described(self, column: Column) -> Answer:
         labels = None if column.labels is None else [_plain(label) for label in column.labels]
@@ -194,38 +193,7 @@ def _plain(value: Any) -> Any:
 
 def _of_labels(column: Column, distribution: Mixture, code: float) -> Answer:
     assert column.labels is not None
+    labels = [_plain(label) for label in column.labels]
     probability = distribution.probs()[0].double().numpy()
-    order = np.argsort(-probability, kind="stable")[:_LABELS]
-    if column.kind == "ordinal":
-        order = np.sort(order)
-    tail = None
-    if not np.isnan(code):
-        tail = float(probability[probability <= probability[int(code)]].sum())
-    bars = [
-        {"label": _plain(column.labels[k]), "probability": float(probability[k])} for k in order
-    ]
-    return {"labels": bars, "n_labels": len(probability), "tail": tail}
-
-
-def _of_numbers(column: Column, prediction: Prediction, value: np.ndarray) -> Answer:
-    """Center, 90 % interval, and a curve: of counts probabilities, of numbers densities."""
-    low, high = (float(end[0]) for end in prediction.interval())
-    first, last = (float(prediction.quantile(p)[0]) for p in (_TAIL, 1 - _TAIL))
-    is_count = column.kind == "count"
-    points = np.linspace(first, last, _POINTS)
-    if is_count:
-        points = np.unique(np.rint(points))
-    rows = torch.zeros(len(points), dtype=torch.int64)
-    density = prediction.mixture[rows].double().log_prob(torch.from_numpy(points)).exp()
-    tail = None
-    if not np.isnan(value[0]):
-        below = float(prediction.cdf(value)[0])
-        tail = 2 * min(below, 1 - below)
-    return {
-        "center": number_or_none(prediction.center[0]),
-        "low": number_or_none(low),
-        "high": number_or_none(high),
-        "points": points.tolist(),
-        "density": [number_or_none(one) for one in density],
-        "tail": tail,
-    }
+    own = None if np.isnan(code) else int(code)
+    return bars_of(probability, labels, in_order=column.kind == "ordinal", own=own)

@@ -1,0 +1,85 @@
+"""Values typed beside items on the page: what follows is what the library predicts."""
+
+import pandas as pd
+import pytest
+
+from exfam import explore
+from explorer.explored import ratings, ratings_model
+from headless_browser import settled
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+
+
+@pytest.fixture(scope="module")
+def stars():
+    with explore(ratings_model(), ratings(), open_browser=False) as page:
+        yield page
+
+
+def frame(*values):
+    names = "abcdef"[: len(values)]
+    return pd.DataFrame({"user": 0, "movie": list(names), "stars": values})
+
+
+def would(page, code):
+    row = page.locator(f"#next > li[data-code='{code}'] [data-would]")
+    return float(row.get_attribute("data-would"))
+
+
+def drawn(page):
+    return float(page.locator(".value [data-center]").get_attribute("data-center"))
+
+
+def test_a_value_is_typed_and_all_other_values_and_items_follow(stars, opened):
+    page = opened(stars.address + "#items=0,1")
+    model = ratings_model()
+    assert page.get_by_text("A set: the order of its items counts for nothing.").count() == 1
+    wanted = model.predict(frame(None, None, None))
+    assert would(page, 2) == pytest.approx(wanted[2], abs=1e-6)
+    page.locator("[data-key='value-0']").fill("1.5")
+    page.locator("[data-key='value-0']").press("Enter")
+    settled(page)
+    lower = model.predict(frame(1.5, None, None))
+    assert would(page, 2) == pytest.approx(lower[2], abs=1e-6) and lower[2] != wanted[2]
+    page.locator("#next .name", has_text="c").click()
+    settled(page)
+    assert drawn(page) == pytest.approx(lower[2], abs=1e-6)
+    again = opened(page.url)
+    assert drawn(again) == drawn(page)
+    assert again.locator("[data-key='value-0']").input_value() == "1.5"
+    page.locator("[data-key='value-0']").fill("")
+    page.locator("[data-key='value-0']").press("Enter")
+    settled(page)
+    assert drawn(page) == pytest.approx(wanted[2], abs=1e-6)
+
+
+def test_groups_come_with_their_values_and_elements_are_seen_by_the_others(stars, opened):
+    page = opened(stars.address)
+    page.locator("summary").click()
+    page.fill("#group", "59")
+    page.locator("[data-key='group-59']").click()
+    settled(page)
+    data = ratings()
+    own = data[data["user"] == 59]
+    typed = [float(page.locator(f"[data-key='value-{k}']").input_value()) for k in range(3)]
+    assert typed == own["stars"].tolist()
+    code = "abcdef".index(own["movie"].iloc[1])
+    seen = opened(f"{page.url}&item={code}")
+    wanted = ratings_model().predict(own)[1]
+    assert drawn(seen) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_stars_of_a_few_kinds_are_chosen_from_a_list(opened):
+    model = ratings_model(family="ordinal(n=5, start=1)")
+    with explore(model, open_browser=False) as served:
+        page = opened(served.address + "#items=0,1&item=2", width=400)
+        page.locator("[data-key='value-1']").select_option("4")
+        settled(page)
+        shares = page.locator(".value [data-probability]")
+        shown = [float(own.get_attribute("data-probability")) for own in shares.all()]
+        wanted = model.predict_proba(frame(None, 4, None), of="stars")[2]
+        assert shown == pytest.approx(wanted, abs=1e-6)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 400
+        found = axe.Axe().run(page).response["violations"]
+        serious = [own for own in found if own["impact"] in ("serious", "critical")]
+        assert [(own["id"], own["nodes"][0]["html"]) for own in serious] == []
