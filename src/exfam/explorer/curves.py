@@ -33,7 +33,7 @@ def bars_of(
     return {"labels": bars, "n_labels": len(probability), "tail": tail}
 
 
-def curve_of(
+def density_of(
     prediction: Prediction, value: Float64[np.ndarray, "1"], *, is_count: bool
 ) -> dict[str, Any]:
     """Of one row: center, 90 % interval, and a curve.

@@ -16,7 +16,7 @@ from exfam.efa.group_estimator import GroupEstimator
 from exfam.estimator.evaluate import item_probabilities, value_parameters
 from exfam.estimator.gain import gain_sentences
 from exfam.explorer.contexts import Context, context_of, groups_of_contexts, value_column
-from exfam.explorer.curves import bars_of, curve_of
+from exfam.explorer.curves import bars_of, density_of
 from exfam.explorer.questions import Question, codes_of, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.families.mixtures import Mixture
@@ -318,7 +318,7 @@ def _drawn(own: Prediction, typed: float) -> Answer:
     if not family.categories:
         middle = own.mixture.quantile(0.5)
         is_count = bool(own.mixture.has_jumps(middle).all())
-        return curve_of(own, np.array([typed]), is_count=is_count)
+        return density_of(own, np.array([typed]), is_count=is_count)
     labels = [float(label) for label in family.categories]
     code = labels.index(typed) if typed in labels else None
     probability = own.mixture.probs()[0].double().numpy()

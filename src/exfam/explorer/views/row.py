@@ -7,7 +7,7 @@ import numpy as np
 
 from exfam.checks import ExfamError, shown
 from exfam.estimator.gain import gain_sentences
-from exfam.explorer.curves import bars_of, curve_of
+from exfam.explorer.curves import bars_of, density_of
 from exfam.explorer.questions import Question, number_or_none, text_of, whole_of
 from exfam.explorer.views import Answer
 from exfam.families.mixtures import Mixture
@@ -130,7 +130,7 @@ class RowView:
             own["nats"] = number_or_none(prediction.log_prob(value)[0])
         if column.labels is not None:
             return own | _of_labels(column, distribution, value[0])
-        return own | curve_of(prediction, value, is_count=column.kind == "count")
+        return own | density_of(prediction, value, is_count=column.kind == "count")
 
     def _described(self, column: Column) -> Answer:
         labels = None if column.labels is None else [_plain(label) for label in column.labels]
