@@ -13,12 +13,16 @@ from exfam.families import (
     Beta,
     Binomial,
     Categorical,
+    Censored,
     CensoredStudentT,
+    Discretized,
     Exponential,
     Family,
     Gamma,
     Gaussian,
     Histogram,
+    Hurdle,
+    IntervalCensored,
     LogNormal,
     LogStudentT,
     NegativeBinomial,
@@ -29,15 +33,35 @@ from exfam.families import (
     RoundedStudentT,
     Scaled,
     StudentT,
+    Truncated,
     Tweedie,
     VonMises,
     Weibull,
     ZeroInflated,
     ZeroOneInflatedBeta,
 )
-from exfam.families.wrapped import has_jumps
+from exfam.families.between import has_jumps
 
 MIXED = PerItem({0: Poisson(shift=1), 1: Gaussian(), 3: Poisson(shift=1)}, default=Gamma())
+
+
+def ends_of(family: Family) -> tuple[float, float]:
+    """The ends of the support."""
+    if isinstance(family, Truncated | Censored):
+        (low, high), inner = family.ends, ends_of(family.family)
+        return max(low, inner[0]), min(high, inner[1])
+    if isinstance(family, ZeroInflated | Hurdle):
+        return 0.0, ends_of(family.family)[1]
+    if isinstance(family, Gaussian | Histogram | StudentT):
+        return -torch.inf, torch.inf
+    if isinstance(family, VonMises):
+        return -math.pi, math.pi
+    if isinstance(family, Beta | ZeroOneInflatedBeta):
+        return 0.0, 1.0
+    if isinstance(family, Discretized):
+        return -torch.inf if family.start is None else family.start, torch.inf
+    low = float(getattr(family, "shift", getattr(family, "start", 0)))
+    return low, float((family.categories or (torch.inf,))[-1])
 
 
 @dataclass(frozen=True)
@@ -83,24 +107,22 @@ class Case:
     @property
     def low(self) -> float:
         """The lower end of the support."""
-        if isinstance(self.inner, Gaussian | Histogram | StudentT):
-            return -torch.inf
-        if isinstance(self.inner, VonMises):
-            return -math.pi
-        return float(getattr(self.inner, "shift", getattr(self.inner, "start", 0)))
+        return ends_of(self.inner)[0] * self.scale
 
     @property
     def high(self) -> float:
         """The upper end of the support."""
-        if isinstance(self.inner, Beta | ZeroOneInflatedBeta | VonMises):
-            return math.pi if isinstance(self.inner, VonMises) else 1.0
-        return float((self.family.categories or (torch.inf,))[-1])
+        return ends_of(self.inner)[1] * self.scale
 
     @property
     def near_and_far(self) -> tuple[float, float, float]:
         """Three values, of the support where it holds as many."""
         if isinstance(self.inner, VonMises):
             return -3.0, 0.5, 3.0
+        if isinstance(self.inner, Truncated | Censored) and self.low > -torch.inf:
+            last = min(self.high, self.low + 20 * self.scale)
+            middle = (self.low + last) / 2
+            return self.low, float(round(middle)) if self.discrete else middle, last
         if isinstance(self.inner, Beta | ZeroOneInflatedBeta):
             return 1e-6, 0.5, 1 - 1e-6
         start = 0.0 if self.low < 0 else self.low + (not self.discrete)
@@ -153,6 +175,9 @@ def rounded(start: int = 0, atoms: tuple[int, ...] = ()) -> Case:
 
 
 CASES = {
+    "beta cut off": Case(
+        Truncated(Beta(), upper=0.7), Truncated(Beta(), upper=0.7), offset=(0.0, 1.5)
+    ),
     "bernoulli": plain(Bernoulli()),
     "beta": Case(Beta(), Beta(), offset=(0.0, 1.5)),
     "binomial": plain(Binomial(7)),
@@ -160,6 +185,9 @@ CASES = {
     "categorical": plain(Categorical(5)),
     "categorical from one": plain(Categorical(3, start=1)),
     "categorical of two": plain(Categorical(2, start=1)),
+    "censored": plain(Censored(Exponential(), upper=2.0)),
+    "censored counts": plain(Censored(NegativeBinomial(), lower=1.0, upper=4.0)),
+    "censored reals": plain(Censored(StudentT(df=5.0), lower=-1.0, upper=2.0)),
     "censored-student-t": censored(2),
     "censored-student-t of amounts": censored(1),
     "exponential": plain(Exponential()),
@@ -168,6 +196,9 @@ CASES = {
     "gaussian of known scale": plain(Gaussian(scale=2.5)),
     "histogram": plain(Histogram((-1.0, 0.5, 0.75, 3.0))),
     "histogram of one edge": plain(Histogram((0.5,), tails=(0.7, 2.0))),
+    "hurdle": plain(Hurdle(Poisson())),
+    "hurdle amounts": plain(Hurdle(Weibull())),
+    "interval-censored": plain(IntervalCensored(Gaussian(), edges=(-1.0, 0.5, 2.0))),
     "log-normal": plain(LogNormal()),
     "log-student-t": plain(LogStudentT()),
     "log-student-t of known df": plain(LogStudentT(df=3.0)),
@@ -181,6 +212,8 @@ CASES = {
     "poisson": plain(Poisson()),
     "poisson v1": plain(Poisson(shift=1)),
     "poisson v2": plain(Poisson(link="one-plus-exp")),
+    "discretized": Case(*[Discretized(LogNormal(), start=0.0)] * 2, offset=(0.5, -2.0)),
+    "discretized reals": plain(Discretized(Gaussian())),
     "rounded-root-student-t": rounded_root(2),
     "rounded-root-student-t of counts": rounded_root(1),
     "rounded-student-t": rounded(),
@@ -188,6 +221,7 @@ CASES = {
     "rounded-student-t with atoms": rounded(atoms=(0, 2, 40)),
     "rounded-student-t with atoms from three": rounded(start=3, atoms=(4, 5)),
     "scaled censored-student-t": censored(3, scale=0.01),
+    "scaled censored": scaled(Censored(Gaussian(), lower=-70.0, upper=200.0), 0.0, 100.0),
     "scaled exponential": scaled(Exponential(), 0.0, 1e-6),
     "scaled gamma": scaled(Gamma(), 0.0, 300.0),
     "scaled gaussian": scaled(Gaussian(), -3.0, 7.0),
@@ -197,8 +231,11 @@ CASES = {
     "scaled student-t": scaled(StudentT(), 1e3, 0.5),
     "student-t": plain(StudentT()),
     "student-t of known df": plain(StudentT(df=5.0)),
+    "scaled truncated": scaled(Truncated(Gamma(), lower=60.0), 0.0, 100.0),
     "scaled tweedie": scaled(Tweedie(1.2), 0.0, 200.0),
     "scaled weibull": scaled(Weibull(), 0.0, 40.0),
+    "truncated": plain(Truncated(Gaussian(), lower=-1.0, upper=2.0)),
+    "truncated counts": plain(Truncated(NegativeBinomial(), lower=1.0, upper=30.0)),
     "tweedie": plain(Tweedie()),
     "tweedie near gamma": plain(Tweedie(1.9)),
     "von-mises": Case(VonMises(), VonMises(), offset=(4.0, 0.0)),

@@ -11,12 +11,15 @@ from exfam.families import (
     Beta,
     Binomial,
     Categorical,
+    Censored,
     CensoredStudentT,
+    Discretized,
     Exponential,
     Family,
     Gamma,
     Gaussian,
     Histogram,
+    IntervalCensored,
     LogNormal,
     LogStudentT,
     NegativeBinomial,
@@ -30,6 +33,7 @@ from exfam.families import (
     Weibull,
 )
 from exfam.families.atoms import WithAtoms
+from exfam.families.wrapped import Wrapped
 
 
 class Mixed:
@@ -77,7 +81,7 @@ class OfLogarithms:
         return np.inf
 
 
-class Censored:
+class CutOff:
     """Powers of the part above 0 of Student's t, one for each row."""
 
     def __init__(self, latent: Any, root: int):
@@ -145,7 +149,7 @@ class RoundedRoot:
         return self._moment(lambda count: 2 * count + 1) - self.mean() ** 2
 
 
-class Rounded:
+class RoundedLogs:
     """Mass and cdf of Student's t of the logarithm, rounded to counts, one for each row."""
 
     def __init__(self, of_logs: Any, start: int):
@@ -242,11 +246,110 @@ class Beside:
 
 
 def with_atoms(family: WithAtoms, eta: np.ndarray) -> Mixed:
-    n = family.family.n_params
+    n = family.smooth.n_params
     weights = special.softmax(np.column_stack([0 * eta[:, 0], eta[:, n:]]), axis=1)
-    inner = by_scipy(family.family, eta[:, :n])
+    inner = by_scipy(family.smooth, eta[:, :n])
     inner = inner if family.jumps else Beside(inner, family.atoms)
     return Mixed(weights, [inner, *(stats.rv_discrete(values=([k], [1.0])) for k in family.atoms)])
+
+
+class Within:
+    """What a distribution has between two limits, moments by sums or Gauss-Legendre integrals."""
+
+    def __init__(self, inner: Any, limits: tuple[float, float], *, jumps: bool, keeps: bool):
+        self.inner, self.jumps, self.keeps = inner, jumps, keeps
+        self.low, self.high = limits
+        step = 0.5 * jumps
+        self.below = inner.cdf(self.low - step) if np.isfinite(self.low) else 0.0
+        self.upto = inner.cdf(self.high) if np.isfinite(self.high) else 1.0
+        self.least = inner.cdf(self.low) if np.isfinite(self.low) else 0.0
+        self.most = inner.cdf(self.high - step) if np.isfinite(self.high) else 1.0
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        nats = log_prob(self.inner, value)
+        if not self.keeps:
+            within = (value >= self.low) & (value <= self.high)
+            return np.where(within, nats - np.log(self.upto - self.below), -np.inf)
+        nats = np.where(value == self.low, np.log(np.maximum(self.least, 1e-300)), nats)
+        return np.where(value == self.high, np.log(np.maximum(1 - self.most, 1e-300)), nats)
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        inside = self.inner.cdf(value)
+        if not self.keeps:
+            inside = (inside - self.below) / (self.upto - self.below)
+        return np.where(value < self.low, 0.0, np.where(value >= self.high, 1.0, inside))
+
+    def _grid(self) -> tuple[np.ndarray, np.ndarray]:
+        """Values and their weights in an integral, or a sum."""
+        x, weight = np.polynomial.legendre.leggauss(900)
+        if self.jumps:
+            value = np.arange(max(self.low, 0), min(self.high, 3000) + 1)
+            return value, np.ones_like(value)
+        if np.isfinite(self.high):
+            low = max(self.low, 0.0) if self.low == -np.inf else self.low
+            angle, width = (x + 1) * np.pi / 4, self.high - low
+            return low + width * np.sin(angle) ** 2, weight * np.pi / 4 * width * np.sin(2 * angle)
+        beyond = np.exp(22 * x - 12)
+        return self.low + beyond, weight * 22 * beyond
+
+    def _moment(self, power: int) -> np.ndarray:
+        value, share = self._grid()
+        total = (share * np.exp(self.log_prob(value[:, None]).T) * value**power).sum(1)
+        if self.keeps and not self.jumps:
+            for end in filter(np.isfinite, (self.low, self.high)):
+                total = total + end**power * np.exp(self.log_prob(np.full((1, 7), end)))[0]
+        return total
+
+    def mean(self) -> np.ndarray:
+        return self._moment(1)
+
+    def var(self) -> np.ndarray:
+        return self._moment(2) - self.mean() ** 2
+
+
+class InSteps:
+    """A continuous distribution rounded to whole numbers."""
+
+    def __init__(self, inner: Any, start: float):
+        self.inner, self.start = inner, start
+
+    def cdf(self, value: np.ndarray) -> np.ndarray:
+        return np.where(value < self.start, 0.0, self.inner.cdf(np.floor(value) + 0.5))
+
+    def log_prob(self, value: np.ndarray) -> np.ndarray:
+        below = np.where(value <= self.start, 0.0, self.inner.cdf(value - 0.5))
+        above = np.where(value <= self.start, 1.0, self.inner.sf(value - 0.5))
+        mass = np.where(
+            below < 0.5, self.inner.cdf(value + 0.5) - below, above - self.inner.sf(value + 0.5)
+        )
+        # Of far counts a difference has few digits left.
+        x, weight = np.polynomial.legendre.leggauss(12)
+        nodes = zip(x, weight, strict=True)
+        narrow = sum(w / 2 * self.inner.pdf(value + at / 2) for at, w in nodes)
+        return np.log(np.where(value > 50, narrow, mass))
+
+    def _moment(self, weigh: Any) -> np.ndarray:
+        count = np.arange(0, 400_000.0)[:, None]
+        total = (weigh(count) * self.inner.sf(count + 0.5)).sum(0)
+        if np.isfinite(self.start):
+            return total
+        return total + (weigh(-1 - count) * -self.inner.cdf(-count - 0.5)).sum(0)
+
+    def mean(self) -> np.ndarray:
+        return self._moment(np.ones_like)
+
+    def var(self) -> np.ndarray:
+        return self._moment(lambda count: 2 * count + 1) - self.mean() ** 2
+
+
+def of_wrapped(family: Wrapped, eta: np.ndarray) -> Any:
+    if isinstance(family, WithAtoms):
+        return with_atoms(family, eta)
+    inner = by_scipy(family.family, eta)
+    if isinstance(family, Discretized):
+        return InSteps(inner, -np.inf if family.start is None else family.start)
+    keeps = isinstance(family, Censored)
+    return Within(inner, family.ends, jumps=family.jumps, keeps=keeps)
 
 
 def by_scipy(family: Family, eta: np.ndarray) -> Any:
@@ -258,6 +361,11 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         inner = [stats.uniform(left, right - left) for left, right in itertools.pairwise(edges)]
         below, above = stats.weibull_max(1, edges[0], low), stats.expon(edges[-1], high)
         return Mixed(special.softmax(eta, axis=1), [below, *inner, above])
+    if isinstance(family, IntervalCensored):
+        edges = np.array(family.edges)[:, None]
+        below = by_scipy(family.family, eta).cdf(edges)
+        probs = np.diff(below, axis=0, prepend=0, append=1).T
+        return Mixed(probs, [stats.rv_discrete(values=([k], [1.0])) for k in family.categories])
     if isinstance(family, Categorical | Ordinal):
         probs = special.softmax(eta, axis=1)
         if isinstance(family, Ordinal):
@@ -288,7 +396,7 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         return stats.poisson(np.exp(first) + (family.link != "log"), loc=shift)
     if isinstance(family, CensoredStudentT):
         df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
-        return Censored(stats.t(df, first, np.exp(eta[:, 1])), family.root)
+        return CutOff(stats.t(df, first, np.exp(eta[:, 1])), family.root)
     if isinstance(family, RoundedRootStudentT):
         df = np.maximum(2 + np.exp(eta[:, 2]), 2 * family.root + np.exp(-3.0))
         return RoundedRoot(stats.t(df, first, np.exp(eta[:, 1])), family.root)
@@ -296,15 +404,15 @@ def by_scipy(family: Family, eta: np.ndarray) -> Any:
         smooth = stats.t(1 + np.exp(eta[:, 2]), first, np.exp(eta[:, 1]))
         atoms = [stats.rv_discrete(values=([k], [1.0])) for k in family.atoms]
         weights = special.softmax(np.column_stack([0 * first, eta[:, 3:]]), axis=1)
-        return Mixed(weights, [Rounded(smooth, family.start), *atoms])
+        return Mixed(weights, [RoundedLogs(smooth, family.start), *atoms])
     if isinstance(family, Weibull):
         return stats.weibull_min(np.exp(eta[:, 1]), scale=np.exp(first))
     if isinstance(family, VonMises):
         return Directed(np.arctan2(eta[:, 1], first), np.hypot(first, eta[:, 1]))
     if isinstance(family, Tweedie):
         return Compound(np.exp(first), np.exp(eta[:, 1]), family.power)
-    if isinstance(family, WithAtoms):
-        return with_atoms(family, eta)
+    if isinstance(family, Wrapped):
+        return of_wrapped(family, eta)
     assert isinstance(family, StudentT)
     df = 2 + np.exp(eta[:, -1]) if family.df is None else family.df
     return stats.t(df, first, np.exp(eta[:, 1]))

@@ -12,11 +12,20 @@ from estimator_cases import make, ratings, same_bits
 from exfam.checks import ExfamError, SupportError
 from exfam.families import (
     Beta,
+    Categorical,
+    Censored,
+    Discretized,
+    Exponential,
     Gamma,
     Gaussian,
+    Hurdle,
+    IntervalCensored,
+    LogNormal,
     NegativeBinomial,
     PerItem,
     Poisson,
+    StudentT,
+    Truncated,
     Tweedie,
     VonMises,
     Weibull,
@@ -35,6 +44,10 @@ WRITTEN = {
         Poisson(link="one-plus-exp")
     ),
     "zero-inflated(zero-inflated(gamma))": ZeroInflated(ZeroInflated(Gamma())),
+    "hurdle(truncated(negative-binomial, upper=9))": Hurdle(
+        Truncated(NegativeBinomial(), upper=9.0)
+    ),
+    "interval-censored(log-normal, edges=(1, 2))": IntervalCensored(LogNormal(), (1.0, 2.0)),
     "zero-one-inflated-beta": ZeroOneInflatedBeta(),
     "tweedie(1.9)": Tweedie(1.9),
 }
@@ -56,6 +69,35 @@ def test_a_family_made_of_another_is_written_and_saved_as_it_is_nested(words):
             lambda: ZeroInflated(PerItem({0: Poisson()})),
             "`family` of ZeroInflated must be a family that is the same",
         ),
+        (lambda: Truncated(Gaussian()), "`lower` or `upper` must be a finite number, got None and"),
+        (
+            lambda: Censored(Gaussian(), upper=float("inf")),
+            "must be a finite number, got None and i",
+        ),
+        (lambda: Truncated(Gaussian(), 2.0, 1.0), "`lower` must be below `upper`, got 2 and 1"),
+        (lambda: Truncated(Poisson(), lower=0.5), r"must be values of Poisson\(.*got 0.5 and None"),
+        (lambda: Censored(Poisson(), 0.0, 1e6), "`upper` must be at most 100000 steps above"),
+        (
+            lambda: Discretized(Poisson()),
+            "`family` of Discretized must be a continuous family, got",
+        ),
+        (
+            lambda: Discretized(Gamma(), start=0.5),
+            "`start` must be a multiple of `step`, got 0.5",
+        ),
+        (
+            lambda: IntervalCensored(Gamma(), ()),
+            r"`edges` must be finite .* one, got \(\)",
+        ),
+        (lambda: IntervalCensored(Gamma(), (2.0, 1.0)), "`edges` must be finite numbers that incr"),
+        (
+            lambda: IntervalCensored(Gamma(), (1.0,)).from_mean(torch.ones(1)),
+            "must be determined by its mean .* mean is of indices",
+        ),
+        (
+            lambda: Truncated(Categorical(3), lower=1.0).from_mean(torch.ones(1)),
+            "must be determined by its mean to be built from one, got Truncated",
+        ),
         (lambda: Tweedie(2.0), r"`power` must be a number from 1\.01 to 1\.99, got 2\.0\. Use"),
         (lambda: family_of_words("zero-inflated(7)"), "`family` must be a family .* got 7"),
         (lambda: family_of_words("zero-inflated"), "got none for 'family'. zero-inflated takes f"),
@@ -71,14 +113,18 @@ def test_impossible_families_are_refused(call, message):
 FRAME = ratings(least=0)
 
 
-@pytest.mark.parametrize("family", ["zero-inflated(poisson)", Tweedie(), Weibull()], ids=str)
+@pytest.mark.parametrize(
+    "family",
+    ["zero-inflated(poisson)", Tweedie(), Weibull(), Censored(Gaussian(), upper=5.0)],
+    ids=str,
+)
 def test_models_fit_save_and_load_them(family, tmp_path):
     frame = FRAME if not isinstance(family, Weibull) else ratings(least=1)
     model = make("efa", parts="values", max_epochs=1, family=family).fit(frame)
     model.save(tmp_path / "model")
     loaded = exfam.load(tmp_path / "model")
     assert same_bits(loaded, model) and np.isfinite(model.score(frame))
-    assert (model.predict(frame) >= 0).all()
+    assert (model.predict_variance(frame) >= 0).all()
     np.testing.assert_array_equal(loaded.log_prob(frame), model.log_prob(frame))
 
 
@@ -165,3 +211,76 @@ def test_exponential_lifetimes_are_weibull_of_shape_one():
     shape, _, scale = stats.weibull_min.fit(drawn, floc=0)
     start = Weibull().initial_eta(drawn)
     np.testing.assert_allclose(start.exp(), [scale, shape], rtol=1e-4)
+
+
+CONTINUOUS = [
+    Gamma(),
+    Weibull(),
+    Gaussian(),
+    StudentT(df=4.0),
+    LogNormal(),
+    Exponential(),
+    Tweedie(),
+]
+INNER = [*CONTINUOUS, Poisson(), NegativeBinomial(), ZeroInflated(Poisson())]
+
+
+def ordinary(family):
+    generator = torch.Generator().manual_seed(3)
+    return 0.4 * torch.randn(family.n_params, generator=generator, dtype=DOUBLE) + 0.3
+
+
+@pytest.mark.parametrize("family", INNER, ids=str)
+def test_limits_of_any_family_are_the_laws_of_its_cdf(family):
+    eta, low, high = ordinary(family), 1.0, 3.0
+    truncated, censored = (kind(family, low, high) for kind in (Truncated, Censored))
+    before = censored.before(low)
+    mass = family.cdf(torch.tensor(high).double(), eta) - family.cdf(torch.tensor(before), eta)
+    value = torch.tensor([1.0, 2.0, 3.0], dtype=DOUBLE)
+    expected = family.log_prob(value, eta) - mass.log()
+    torch.testing.assert_close(truncated.log_prob(value, eta), expected)
+    drawn = family.sample(eta.expand(100_000, -1), generator=torch.Generator().manual_seed(0))
+    within = drawn[(drawn >= low) & (drawn <= high)]
+    for own, sample in ((truncated, within), (censored, drawn.clamp(low, high))):
+        error = (sample.mean() - own.mean(eta)).abs() / (own.variance(eta) / len(sample)).sqrt()
+        assert error < 4.5
+        assert abs(float(sample.var() / own.variance(eta)) - 1) < 0.05
+        at = own.quantile(torch.tensor([0.1, 0.45, 0.8]), eta)
+        share = torch.stack([(sample <= q).double().mean() for q in at])
+        assert (share - own.cdf(at, eta)).abs().max() < 0.01
+        again = own.sample(eta.expand(20_000, -1), generator=torch.Generator().manual_seed(1))
+        assert stats.ks_2samp(again, sample[:20_000]).statistic < 0.03
+    ends = censored.log_prob(torch.tensor([low, high], dtype=DOUBLE), eta).exp()
+    torch.testing.assert_close(ends[0], family.cdf(torch.tensor(low).double(), eta))
+    beyond = 1 - family.cdf(torch.tensor(censored.before(high)).double(), eta)
+    torch.testing.assert_close(ends[1], beyond)
+
+
+@pytest.mark.parametrize("family", [Gamma(), Gaussian(), StudentT(df=9.0), Beta()], ids=str)
+def test_rounding_and_brackets_have_all_mass_and_its_mean(family):
+    eta = ordinary(family)
+    rounded = Discretized(family, step=0.25)
+    count = torch.arange(-8000, 8001, dtype=DOUBLE) / 4
+    mass = rounded.log_prob(count[rounded.in_support(count)], eta).exp()
+    value = count[rounded.in_support(count)]
+    assert abs(float(mass.sum()) - 1) < 1e-6
+    assert abs(float((mass * value).sum() - rounded.mean(eta))) < 1e-3
+    torch.testing.assert_close(mass.cumsum(0), rounded.cdf(value, eta), rtol=0, atol=1e-6)
+    brackets = IntervalCensored(family, edges=(0.2, 0.5))
+    shares = family.cdf(torch.tensor([0.2, 0.5, torch.inf], dtype=DOUBLE), eta)
+    torch.testing.assert_close(brackets.probs(eta).cumsum(-1), shares)
+
+
+def test_far_beyond_the_limits_masses_stay_finite_and_slopes_point_back():
+    eta = torch.tensor([-60.0, 0.0], dtype=DOUBLE, requires_grad=True)
+    nats = Censored(Gaussian(), upper=2.0).log_prob(torch.tensor(2.0), eta)
+    nats.backward()
+    assert abs(float(nats.detach()) + 62**2 / 2) < 10 and 40 < eta.grad[0] < 80
+    exact = torch.tensor([-8.0, 0.0], dtype=DOUBLE)
+    tail = Censored(Gaussian(), upper=2.0).log_prob(torch.tensor(2.0), exact)
+    torch.testing.assert_close(float(tail), float(stats.norm.logsf(10.0)), rtol=1e-9, atol=0)
+    # A step so narrow that cdfs at both ends are all but equal.
+    narrow = Discretized(Gaussian(), step=1e-9).log_prob(torch.tensor(0.0), torch.zeros(2).double())
+    torch.testing.assert_close(float(narrow), float(np.log(1e-9) - np.log(2 * np.pi) / 2))
+    one = Hurdle(Poisson()).mean(torch.tensor([-50.0, -40.0], dtype=DOUBLE))
+    assert abs(float(one) - 1) < 1e-12

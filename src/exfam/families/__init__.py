@@ -14,7 +14,9 @@ from exfam.families.categories import Categorical, Ordinal
 from exfam.families.censored import CensoredStudentT
 from exfam.families.config import family_from_config, family_to_config, register_family
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from exfam.families.discretized import Discretized, IntervalCensored
 from exfam.families.histogram import Histogram
+from exfam.families.limited import Censored, Hurdle, Truncated
 from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma, Weibull
@@ -31,13 +33,17 @@ __all__ = [
     "Beta",
     "Binomial",
     "Categorical",
+    "Censored",
     "CensoredStudentT",
+    "Discretized",
     "Exponential",
     "ExponentialFamily",
     "Family",
     "Gamma",
     "Gaussian",
     "Histogram",
+    "Hurdle",
+    "IntervalCensored",
     "LogNormal",
     "LogStudentT",
     "NegativeBinomial",
@@ -49,6 +55,7 @@ __all__ = [
     "RoundedStudentT",
     "Scaled",
     "StudentT",
+    "Truncated",
     "Tweedie",
     "VonMises",
     "Weibull",

@@ -10,9 +10,12 @@ from torch import Tensor
 
 from exfam.families import base
 from exfam.families.beta import Beta
-from exfam.families.wrapped import Wrapped
+from exfam.families.numeric import finite_in
+from exfam.families.wrapped import Bounds, Wrapped, check_wrapped, likeliest
 
+_FARTHEST = 1e150  # of means, whose squares are finite
 _LEAST_LOG_WEIGHT = -9.0
+_REACH = 20.0  # of a fit's parameters from their start
 
 
 class WithAtoms(Wrapped):
@@ -26,20 +29,29 @@ class WithAtoms(Wrapped):
     atoms: ClassVar[tuple[float, ...]] = (0.0,)
 
     @property
+    def smooth(self) -> base.Family:
+        """What values have that are no atoms."""
+        return self.family
+
+    @property
     def n_dispersion(self) -> int:
-        return self.family.n_dispersion + len(self.atoms)
+        return self.smooth.n_dispersion + len(self.atoms)
 
     @property
     def n_params(self) -> int:
-        return self.family.n_params + len(self.atoms)
+        return self.smooth.n_params + len(self.atoms)
 
     @property
     def equivariance(self) -> str:  # type: ignore[override]
         return super().equivariance if self.atoms == (0.0,) else "none"
 
     @property
+    def masses(self) -> tuple[float, ...]:
+        return tuple(sorted({*self.atoms, *super().masses}))
+
+    @property
     def hint(self) -> str:
-        return self.family.hint
+        return self.smooth.hint
 
     @property
     def _inside(self) -> float:
@@ -49,28 +61,28 @@ class WithAtoms(Wrapped):
     def _shared(self) -> tuple[bool, ...]:
         """Which atoms the family has a probability of as well."""
         at = torch.tensor(self.atoms, dtype=torch.float64)
-        masses = self.family.in_support(at) & (self.family.has_mass(at) | self.jumps)
+        masses = self.smooth.in_support(at) & (self.smooth.has_mass(at) | self.jumps)
         return tuple(masses.tolist())
 
     def has_mass(self, value: base.Values, item: base.Items = None) -> Tensor:
         if self.jumps:
             return torch.zeros_like(value, dtype=torch.bool)
-        return self._is_atom(value) | self.family.has_mass(value)
+        return self._is_atom(value) | self.smooth.has_mass(value)
 
     def _is_atom(self, value: Tensor) -> Tensor:
         return torch.stack([value == atom for atom in self.atoms]).any(0)
 
     def _in_support(self, value: Tensor) -> Tensor:
-        return self._is_atom(value) | self.family.in_support(value)
+        return self._is_atom(value) | self.smooth.in_support(value)
 
     def _split(self, eta: Tensor) -> tuple[Tensor, Tensor]:
         """The family's parameters, and log-probabilities of it and of the atoms."""
-        inner, weight = eta[..., : self.family.n_params], eta[..., self.family.n_params :]
+        inner, weight = eta[..., : self.smooth.n_params], eta[..., self.smooth.n_params :]
         return inner, torch.cat([torch.zeros_like(weight[..., :1]), weight], -1).log_softmax(-1)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         inner, log_weight = self._split(eta)
-        nats = self.family.log_prob(value, inner) + log_weight[..., 0]
+        nats = self.smooth.log_prob(value, inner) + log_weight[..., 0]
         for k, (atom, shared) in enumerate(zip(self.atoms, self._shared, strict=True), start=1):
             own = log_weight[..., k].expand_as(nats)
             both = torch.logaddexp(nats.masked_fill(value != atom, 0.0), own) if shared else own
@@ -79,28 +91,31 @@ class WithAtoms(Wrapped):
 
     def _mean(self, eta: Tensor) -> Tensor:
         inner, log_weight = self._split(eta)
-        return self._average(self.family.mean(inner), self.atoms, log_weight)
+        return self._average(self.smooth.mean(inner), self.atoms, log_weight)
 
     def _variance(self, eta: Tensor) -> Tensor:
         inner, log_weight = self._split(eta)
         mean = self._mean(eta)
         if not self.has_mean:
             return mean
-        gap = self.family.mean(inner) - mean
-        squares = [(atom - mean).square() for atom in self.atoms]
-        return self._average(self.family.variance(inner) + gap.square(), squares, log_weight)
+        exact = mean.double().clamp(max=_FARTHEST)
+        gap = self.smooth.mean(inner).double().clamp(max=_FARTHEST) - exact
+        squares = [(atom - exact).square() for atom in self.atoms]
+        own = self.smooth.variance(inner).double().clamp(max=_FARTHEST**2) + gap.square()
+        variance = self._average(own, squares, log_weight.double())
+        return finite_in(variance, eta).masked_fill(eta.isnan().any(-1), torch.nan)
 
     @staticmethod
     def _average(of_family: Tensor, of_atoms: tuple | list, log_weight: Tensor) -> Tensor:
         weight = log_weight.exp()
-        total = weight[..., 0] * of_family
+        total = torch.where(weight[..., 0] > 0, weight[..., 0] * of_family, 0.0)
         for k, number in enumerate(of_atoms, start=1):
             total = total + weight[..., k] * number
         return total
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         inner, log_weight = self._split(eta.double())
-        below = log_weight[..., 0].exp() * self.family.cdf(value.double(), inner)
+        below = log_weight[..., 0].exp() * self.smooth.cdf(value.double(), inner)
         for k, atom in enumerate(self.atoms, start=1):
             below = below + log_weight[..., k].exp() * (value >= atom)
         return below.clamp(0, 1)
@@ -116,17 +131,17 @@ class WithAtoms(Wrapped):
             torch.where(p < 1, (p - before[..., k]) / own, 1.0).nan_to_num().clamp(0, 1)
             for k in range(len(self.atoms) + 1)
         ]
-        result = self.family.quantile(levels[-1], inner)
+        result = self.smooth.quantile(levels[-1], inner)
         for atom, level in reversed(list(zip(self.atoms, levels, strict=False))):
             at = torch.full_like(result, atom)
-            first = self.family.quantile(level, inner)
+            first = self.smooth.quantile(level, inner)
             upto = torch.where(p <= self._cdf(at, exact), at, result)
             result = torch.where(first < at, first, upto)
         return self._of_steps(result, p, exact)
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         inner, log_weight = self._split(eta)
-        drawn = self.family.sample(inner, generator=generator)
+        drawn = self.smooth.sample(inner, generator=generator)
         uniform = torch.empty_like(drawn).uniform_(generator=generator)
         edges = log_weight.exp().cumsum(-1)
         for k, atom in enumerate(self.atoms):
@@ -134,33 +149,32 @@ class WithAtoms(Wrapped):
         return drawn
 
     def _from_mean(self, mean: Tensor, dispersion: Tensor) -> Tensor:
-        n = self.family.n_dispersion
+        n = self.smooth.n_dispersion
         inner, weight = dispersion[..., :n], dispersion[..., n:]
         if self.has_mean:
             share = torch.cat([torch.zeros_like(weight[..., :1]), weight], -1).softmax(-1)
             of_atoms = sum(share[..., k] * atom for k, atom in enumerate(self.atoms, start=1))
             mean = (mean - of_atoms) / share[..., 0]
-        eta = self.family.from_mean(mean, dispersion=inner)
-        return eta[..., : self.family.n_params - n]
+        eta = self.smooth.from_mean(mean, dispersion=inner)
+        return eta[..., : self.smooth.n_params - n]
 
     def _initial_eta(self, value: Tensor) -> Tensor:
         atom = self._is_atom(value)
         others = value if bool(atom.all()) else value[~atom]
-        possible = bool(self.family.in_support(others).any())
+        possible = bool(self.smooth.in_support(others).any())
         # Values that are atoms alone say nothing of the family.
-        inner = self.family.initial_eta(others) if possible else value.new_zeros(self.n_params)
-        inner = inner[: self.family.n_params]
+        inner = self.smooth.initial_eta(others) if possible else value.new_zeros(self.n_params)
+        inner = inner[: self.smooth.n_params]
         most = math.log(2 * len(value))
         counts = [max(float((value == at).sum()), 0.5) for at in self.atoms]
         rest = max(float((~atom).sum()), 0.5)
         weight = value.new_tensor([math.log(count / rest) for count in counts])
         start = torch.cat([inner, weight.clamp(-most, most)])
-        return self._likeliest(value, start) if any(self._shared) else start
-
-    def _bounds(self, value: Tensor, start: Tensor) -> list[tuple[float, float]]:
-        most = math.log(2 * len(value))
-        inner = super()._bounds(value, start[: self.family.n_params])
-        return [*inner, *([(_LEAST_LOG_WEIGHT, most)] * len(self.atoms))]
+        if not any(self._shared):
+            return start
+        bounds: Bounds = [(float(at) - _REACH, float(at) + _REACH) for at in inner]
+        bounds += [(_LEAST_LOG_WEIGHT, most)] * len(self.atoms)
+        return likeliest(self._log_prob, value, start, bounds=bounds)
 
 
 @dataclass(frozen=True)
@@ -180,7 +194,7 @@ class ZeroInflated(WithAtoms):
     name: ClassVar[str] = "zero-inflated"
 
     def __post_init__(self) -> None:
-        self.check_family()
+        check_wrapped(self.family, "ZeroInflated")
 
     @property
     def support(self) -> str:

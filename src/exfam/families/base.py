@@ -8,7 +8,9 @@
     │   ├── RoundedStudentT, LogNormal, LogStudentT, Beta, Weibull, Tweedie
     │   ├── CensoredStudentT, RoundedRootStudentT
     │   ├── Wrapped                 made of another family
-    │   │   ├── ZeroInflated, ZeroOneInflatedBeta
+    │   │   ├── ZeroInflated, Hurdle, ZeroOneInflatedBeta
+    │   │   ├── Truncated, Censored, Discretized
+    │   ├── IntervalCensored        the interval that another family's number lies in
     ├── PerItem                     the element's item chooses the family
     └── Scaled                      a continuous family on standardized values
 
@@ -141,6 +143,14 @@ class Family(ABC):
 
         Raises ExfamError if a `p` is not in [0, 1].
         """
+
+    def above(self, value: Values, eta: Eta) -> Numbers:
+        """P(Y > value) in double precision, however little it is where a family knows it."""
+        return 1 - self.cdf(value.double(), eta.double())
+
+    def quantile_above(self, p: Level, eta: Eta) -> Numbers:
+        """The value that `p` lies above, in double precision: quantile(1 - p), exact at small p."""
+        return self.quantile(1 - torch.as_tensor(p, dtype=torch.float64), eta.double())
 
     @abstractmethod
     def sample(self, eta: Eta, *, generator: torch.Generator, item: Items = None) -> Numbers:

@@ -75,6 +75,11 @@ class Beta(base.PlainFamily):
 
         return through_scipy(betainc, *self._shapes(eta), value.double().clamp(0, 1))
 
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        from scipy.special import betaincc
+
+        return through_scipy(betaincc, *self._shapes(eta), value.double().clamp(0, 1))
+
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import betaincinv
 

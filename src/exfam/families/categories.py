@@ -46,7 +46,7 @@ class Finite(base.PlainFamily):
 
     @property
     def categories(self) -> tuple[int | float, ...]:
-        # Rounded, as 0.1 + 2 * 0.1 is not 0.3.
+        # Discretized, as 0.1 + 2 * 0.1 is not 0.3.
         return tuple(round(self.start + k * self.step, 10) for k in range(self.n))
 
     @property

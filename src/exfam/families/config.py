@@ -18,7 +18,9 @@ from exfam.families.beta import Beta
 from exfam.families.categories import Categorical, Ordinal
 from exfam.families.censored import CensoredStudentT
 from exfam.families.counts import Bernoulli, Binomial, NegativeBinomial, Poisson
+from exfam.families.discretized import Discretized, IntervalCensored
 from exfam.families.histogram import Histogram
+from exfam.families.limited import Censored, Hurdle, Truncated
 from exfam.families.logarithms import LogNormal, LogStudentT
 from exfam.families.per_item import PerItem
 from exfam.families.positive import Exponential, Gamma, Weibull
@@ -228,11 +230,15 @@ _OURS: tuple[type[Family], ...] = (
     Beta,
     Binomial,
     Categorical,
+    Censored,
     CensoredStudentT,
+    Discretized,
     Exponential,
     Gamma,
     Gaussian,
     Histogram,
+    Hurdle,
+    IntervalCensored,
     LogNormal,
     LogStudentT,
     NegativeBinomial,
@@ -242,6 +248,7 @@ _OURS: tuple[type[Family], ...] = (
     RoundedRootStudentT,
     RoundedStudentT,
     StudentT,
+    Truncated,
     Tweedie,
     VonMises,
     Weibull,

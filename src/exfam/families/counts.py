@@ -55,6 +55,9 @@ class Successes(base.ExponentialFamily):
         below_end = through_scipy(betaincc, k + 1, self.trials - k, rate)
         return torch.where(value < 0, 0.0, torch.where(value >= self.trials, 1.0, below_end))
 
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        return self.cdf(self.trials - 1 - value.double().floor(), -eta.double())
+
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         exact = eta.double()
         quantile = search_integer(lambda k: self._cdf(k, exact), p, eta.shape[:-1])
@@ -203,6 +206,12 @@ class Poisson(_Counts, base.ExponentialFamily):
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         return self._count_cdf(value.double() - self.shift, self._rate(eta.double()))
 
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        count = value.double().floor() - self.shift
+        rate = self._rate(eta.double())
+        inside = torch.special.gammainc(*torch.broadcast_tensors(count.clamp(min=0) + 1, rate))
+        return torch.where(count < 0, 1.0, inside)
+
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         rate = self._rate(eta.double())
         return search_integer(lambda k: self._count_cdf(k, rate), p, rate.shape) + self.shift
@@ -271,6 +280,15 @@ class NegativeBinomial(_Counts):
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         return self._count_cdf(value.double() - self.shift, eta.double())
+
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        from scipy.special import betainc
+
+        log_mean, log_size = self._logs(eta.double())
+        count = value.double().floor() - self.shift
+        share = (log_mean - log_size).sigmoid()
+        inside = through_scipy(betainc, count.clamp(min=0) + 1, log_size.exp(), share)
+        return torch.where(count < 0, 1.0, inside)
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         exact = eta.double()

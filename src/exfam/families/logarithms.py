@@ -9,7 +9,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from exfam.families.base import INTERIOR, PlainFamily
+from exfam.families.base import INTERIOR, Eta, Level, Numbers, PlainFamily, Values
 from exfam.families.latent import OfLatent
 from exfam.families.numeric import at_most_finite
 from exfam.families.real import Gaussian
@@ -43,6 +43,12 @@ class _OfLogarithms(PlainFamily):
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         logs = value.double().clamp(min=0).log()
         return self.of_logs.cdf(logs, eta.double())
+
+    def above(self, value: Values, eta: Eta) -> Numbers:
+        return self.of_logs.above(value.double().clamp(min=0).log(), eta)
+
+    def quantile_above(self, p: Level, eta: Eta) -> Numbers:
+        return self.of_logs.quantile_above(p, eta).exp()
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         return self.of_logs.quantile(p, eta.double()).exp()

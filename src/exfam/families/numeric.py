@@ -24,6 +24,14 @@ def at_most_finite(log_moment: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape
     return log_moment.clamp(max=math.log(torch.finfo(log_moment.dtype).max) - 1e-3).exp()
 
 
+def finite_in(
+    moment: Float[Tensor, "*shape"], eta: Float[Tensor, "*shape params"]
+) -> Float[Tensor, "*shape"]:
+    """A moment in the precision of `eta`, at most the largest number there."""
+    most = torch.finfo(eta.dtype).max
+    return moment.clamp(-most, most).to(eta.dtype)
+
+
 def _series(x: Tensor) -> Tensor:
     """lgamma(x) - ((x - 1/2) log x - x + log(2 pi) / 2), for x >= 10."""
     inverse = 1 / x

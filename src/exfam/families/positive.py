@@ -62,6 +62,18 @@ class Gamma(base.PlainFamily):
         scaled = value.double().clamp(min=0) * (log_shape - log_mean).exp()
         return torch.special.gammainc(log_shape.exp(), scaled)
 
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        log_mean, log_shape = self._logs(eta.double())
+        scaled = value.double().clamp(min=0) * (log_shape - log_mean).exp()
+        return torch.special.gammaincc(*torch.broadcast_tensors(log_shape.exp(), scaled))
+
+    def quantile_above(self, p: base.Level, eta: base.Eta) -> base.Numbers:
+        from scipy.special import gammainccinv
+
+        log_mean, log_shape = self._logs(eta.double())
+        level = torch.as_tensor(p, dtype=torch.float64, device=eta.device)
+        return through_scipy(gammainccinv, log_shape.exp(), level) * (log_mean - log_shape).exp()
+
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import gammaincinv
 
@@ -120,6 +132,12 @@ class Exponential(base.ExponentialFamily):
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
         return -torch.expm1(-value.clamp(min=0) / self._mean(eta))
+
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        return (-value.double().clamp(min=0) / self._mean(eta.double())).exp()
+
+    def quantile_above(self, p: base.Level, eta: base.Eta) -> base.Numbers:
+        return -torch.as_tensor(p, dtype=torch.float64).log() * self._mean(eta.double())
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         return -torch.log1p(-p) * self._mean(eta.double())
@@ -195,10 +213,22 @@ class Weibull(base.PlainFamily):
         below = -torch.expm1(-self._log_hazard(at, eta.double()).exp())
         return torch.where(value > 0, below, 0.0)
 
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        at = value.double().clamp(min=torch.finfo(torch.float64).tiny)
+        above = (-self._log_hazard(at, eta.double()).exp()).exp()
+        return torch.where(value > 0, above, 1.0)
+
+    def quantile_above(self, p: base.Level, eta: base.Eta) -> base.Numbers:
+        level = torch.as_tensor(p, dtype=torch.float64, device=eta.device)
+        return self._of_hazard(-level.log(), eta.double())
+
+    def _of_hazard(self, hazard: Tensor, eta: Tensor) -> Tensor:
+        log_scale, log_shape = self._logs(eta)
+        value = (log_scale + hazard.log() * (-log_shape).exp()).exp()
+        return torch.where(hazard.isposinf(), torch.inf, value)
+
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
-        log_scale, log_shape = self._logs(eta.double())
-        log_unit = (-torch.log1p(-p)).log() * (-log_shape).exp()
-        return torch.where(p < 1, (log_scale + log_unit).exp(), torch.inf)
+        return self._of_hazard(-torch.log1p(-p), eta.double())
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
         limits, exact = torch.finfo(eta.dtype), eta.double()

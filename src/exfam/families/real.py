@@ -22,6 +22,7 @@ from exfam.families import base
 from exfam.families.per_item import PerItem
 
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
+_ROOT_HALF = math.sqrt(0.5)
 # Standardized values are whole multiples of this where networks see them: what the rounding of
 # a y + b leaves in their last bits would grow in the course of a fit.
 _STEP = 2.0**-20
@@ -106,7 +107,14 @@ class Gaussian(base.ExponentialFamily):
         return (2 * self._log_scale(eta)).exp().expand(eta.shape[:-1])
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
-        return torch.special.ndtr((value - eta[..., 0]) * (-self._log_scale(eta)).exp())
+        z = (value - eta[..., 0]) * (-self._log_scale(eta)).exp()
+        return torch.special.erfc(z * -_ROOT_HALF) / 2  # ndtr has no digits in the lower tail
+
+    def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
+        return self.cdf(-value.double(), mirrored(eta))
+
+    def quantile_above(self, p: base.Level, eta: base.Eta) -> base.Numbers:
+        return -self.quantile(p, mirrored(eta))
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         exact = eta.double()
@@ -124,6 +132,11 @@ class Gaussian(base.ExponentialFamily):
         # Equal values would give scale 0: a thousandth of their size keeps the density finite.
         low = 1e-3 * value.mean().abs().clamp(min=1.0)
         return torch.stack([value.mean(), scale.clamp(min=low).log()])[: self.n_params]
+
+
+def mirrored(eta: Float[Tensor, "*shape params"]) -> Float[Tensor, "*shape params"]:
+    """Of -y, where y is as far below its location as above; in double precision."""
+    return torch.cat([-eta[..., :1], eta[..., 1:]], -1).double()
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,18 @@ from jaxtyping import Float
 from torch import Tensor
 
 from exfam.checks import ExfamError, check_positive
-from exfam.families.base import MAX_LOG_DISPERSION, PlainFamily, bounded
+from exfam.families.base import (
+    MAX_LOG_DISPERSION,
+    Eta,
+    Level,
+    Numbers,
+    PlainFamily,
+    Values,
+    bounded,
+)
 from exfam.families.likelihood import maximize_nats
 from exfam.families.numeric import log_rising_factorial, through_scipy
-from exfam.families.real import LOG_ROOT_TWO_PI
+from exfam.families.real import LOG_ROOT_TWO_PI, mirrored
 
 _MIN_LOG_EXCESS = -3.0  # df from 2.05 on: a variance of at most 41 squared scales
 _START_LOG_EXCESS = (-3.0, 5.0)  # beyond 150 degrees of freedom the likelihood is flat
@@ -96,6 +104,12 @@ class StudentT(PlainFamily):
 
         location, scale, df = self.parameters(eta.double())
         return through_scipy(stdtr, df, (value.double() - location) / scale)
+
+    def above(self, value: Values, eta: Eta) -> Numbers:
+        return self.cdf(-value.double(), mirrored(eta))
+
+    def quantile_above(self, p: Level, eta: Eta) -> Numbers:
+        return -self.quantile(p, mirrored(eta))
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import stdtrit

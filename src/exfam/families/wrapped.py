@@ -1,6 +1,6 @@
 """What families made of another family share."""
 
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -10,17 +10,42 @@ from torch import Tensor
 
 from exfam.checks import ExfamError
 from exfam.families.base import Family, PlainFamily
+from exfam.families.between import has_jumps, masses_of
 from exfam.families.likelihood import maximize_nats
 
-_FRACTION = 0.31371  # no whole number, nor one of steps
-_BISECTIONS = 100
+_BISECTIONS = 64
 _FARTHEST = 1e4  # of a location from its start, in units of its own size
+_REACH = 20.0  # of a fit's parameters from their start
+
+Bounds = list[tuple[float, float]]
 
 
-def has_jumps(family: Family) -> bool:
-    """Whether a family knows whole numbers only, or those of a list."""
-    near = torch.tensor([_FRACTION, 1 + _FRACTION, -_FRACTION], dtype=torch.float64)
-    return bool(family.categories) or not bool(family.in_support(near).any())
+def check_wrapped(family: object, name: str) -> None:
+    """Raise ExfamError unless the family is one distribution for all items."""
+    if not isinstance(family, PlainFamily):
+        raise ExfamError(
+            f"`family` of {name} must be a family that is the same for all items, got {family!r}. "
+            "Pass an instance such as exfam.families.Poisson()."
+        )
+
+
+def likeliest(
+    log_prob: Callable[[Tensor, Tensor], Tensor],
+    value: Float[Tensor, "n"],
+    start: Float[Tensor, "params"],
+    *,
+    bounds: Bounds | None = None,
+) -> Float[Tensor, "params"]:
+    """The parameters near `start` under which a sample is most likely."""
+    number, times = value.unique(return_counts=True)
+    share = times / len(value)
+    around = [(float(at) - _REACH, float(at) + _REACH) for at in start]
+    return maximize_nats(
+        lambda eta: (share * log_prob(number, eta)).sum(),
+        start.tolist(),
+        bounds=bounds or around,
+        device=value.device,
+    )
 
 
 class Wrapped(PlainFamily):
@@ -32,14 +57,6 @@ class Wrapped(PlainFamily):
     family: Family
     # Options in the unit of values, which wrapping leaves scales of, but not shifts.
     in_unit: ClassVar[tuple[str, ...]] = ()
-
-    def check_family(self) -> None:
-        """Raise ExfamError unless the family is one distribution for all items."""
-        if not isinstance(self.family, PlainFamily):
-            raise ExfamError(
-                f"`family` of {type(self).__name__} must be a family that is the same for all "
-                f"items, got {self.family!r}. Pass an instance such as exfam.families.Poisson()."
-            )
 
     @property
     def n_dispersion(self) -> int:
@@ -76,8 +93,9 @@ class Wrapped(PlainFamily):
         return self.family.spacing
 
     @property
-    @abstractmethod
-    def support(self) -> str: ...
+    def masses(self) -> tuple[float, ...]:
+        """Where a continuous family may have probabilities."""
+        return masses_of(self.family)
 
     def _of_steps(self, value: Tensor, p: Tensor, eta: Tensor) -> Tensor:
         """Quantiles that rounding may have moved by a step are put right, where there are steps."""
@@ -100,25 +118,12 @@ class Wrapped(PlainFamily):
         inner = dispersion[..., : self.family.n_dispersion]
         start = self.family.from_mean(mean.double(), dispersion=inner.double())[..., :1]
         wanted, spread = mean.double().unsqueeze(-1), dispersion.double()
-        reach = 60 + 2 * start.abs() + (spread[..., :1].exp() * _FARTHEST).clamp(max=1e12)
+        reach = 60 + 2 * start.abs()
+        if self.family.n_dispersion:
+            reach = reach + (spread[..., :1].exp() * _FARTHEST).clamp(max=1e12)
         low, high = start - reach, start + reach
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
             enough = self._mean(torch.cat([middle, spread], -1))[..., None] >= wanted
             low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
         return torch.where(wanted.isnan(), wanted, high).to(mean.dtype)
-
-    def _likeliest(self, value: Tensor, start: Float[Tensor, " params"]) -> Tensor:
-        """The parameters near `start` under which a sample is most likely."""
-        number, times = value.unique(return_counts=True)
-        share = times / len(value)
-        return maximize_nats(
-            lambda eta: (share * self._log_prob(number, eta)).sum(),
-            start.tolist(),
-            bounds=self._bounds(value, start),
-            device=value.device,
-        )
-
-    def _bounds(self, value: Tensor, start: Tensor) -> list[tuple[float, float]]:
-        """Between which each parameter is looked for."""
-        return [(float(at) - 20, float(at) + 20) for at in start]
