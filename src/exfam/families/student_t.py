@@ -28,6 +28,22 @@ _START_LOG_EXCESS = (-3.0, 5.0)  # beyond 150 degrees of freedom the likelihood 
 _START_LOG_SCALE = (math.log(1e-3), math.log(1e3))  # around the sample's own spread
 
 
+def t_log_prob(
+    value: Float[Tensor, "*#shape"],
+    location: Float[Tensor, "*#shape"],
+    log_scale: Float[Tensor, "*#shape"],
+    df: Float[Tensor, "*#shape"],
+) -> Float[Tensor, "..."]:
+    """The log density of finite numbers; `log_scale` is bounded already."""
+    r = (value - location) * (-log_scale).exp() / df.sqrt()
+    # log(1 + r^2), where r^2 may overflow far out and vanishes beside 1 near by.
+    far = r.abs() > 1
+    outer = 2 * torch.hypot(torch.ones_like(r), torch.where(far, r, 1.0)).log()
+    growth = torch.where(far, outer, torch.log1p(torch.where(far, 0.0, r) ** 2))
+    height = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - LOG_ROOT_TWO_PI
+    return height - log_scale - 0.5 * (df + 1) * growth
+
+
 @dataclass(frozen=True)
 class StudentT(PlainFamily):
     """Real numbers around eta0 with heavy tails: (y - eta0) / scale is Student's t.
@@ -83,14 +99,7 @@ class StudentT(PlainFamily):
         return value.isfinite()
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
-        log_scale, df = self._log_scale(eta), self.parameters(eta)[2]
-        r = (value - eta[..., 0]) * (-log_scale).exp() / df.sqrt()
-        # log(1 + r^2), where r^2 may overflow far out and vanishes beside 1 near by.
-        far = r.abs() > 1
-        outer = 2 * torch.hypot(torch.ones_like(r), torch.where(far, r, 1.0)).log()
-        growth = torch.where(far, outer, torch.log1p(torch.where(far, 0.0, r) ** 2))
-        height = log_rising_factorial(df / 2, torch.full_like(df, 0.5)) - LOG_ROOT_TWO_PI
-        return height - log_scale - 0.5 * (df + 1) * growth
+        return t_log_prob(value, eta[..., 0], self._log_scale(eta), self.parameters(eta)[2])
 
     def _mean(self, eta: Tensor) -> Tensor:
         return eta[..., 0]

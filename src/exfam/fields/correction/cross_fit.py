@@ -9,6 +9,8 @@ from jaxtyping import Bool, Float, Float64, Int64
 from torch import Tensor
 
 from exfam.families import StudentT
+from exfam.families.base import MAX_LOG_DISPERSION, bounded
+from exfam.families.student_t import t_log_prob
 from exfam.fields.base.conditionals import GivenOthers, NearColumns, OfMatrix, given_all, given_near
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.folds import blocks
@@ -49,11 +51,14 @@ class Examples(NamedTuple):
 
     def nats(self, shifts: Float[Tensor, "rows targets 2"]) -> Float[Tensor, "rows targets"]:
         """Log densities with shifted parameters, log masses of what is censored; else 0."""
-        eta = shifted(self.eta, self.log_sd, shifts)
-        nats = StudentT().log_prob(self.value, eta)
+        location = self.eta[..., 0] + shifts[..., 0] * self.log_sd.exp()
+        log_scale = self.eta[..., 1] + shifts[..., 1]
+        log_scale = bounded(log_scale, -MAX_LOG_DISPERSION, MAX_LOG_DISPERSION)
+        # Degrees of freedom stay as they are: nothing of them is in the gradient.
+        df = StudentT().parameters(self.eta)[2]
+        nats = t_log_prob(torch.where(self.shown, self.value, 0.0), location, log_scale, df)
         if self.limit is not None:
-            censored = self.limit < torch.inf
-            location, scale, df = StudentT().parameters(eta)
+            censored, scale = self.limit < torch.inf, log_scale.exp()
             # An infinite limit has no slope, not even one times 0.
             limit = torch.where(censored, self.limit, 0.0)
             nats = torch.where(censored, log_cdf((limit - location) / scale, df), nats)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float, Float64, Int64
@@ -14,6 +14,7 @@ from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import NearPairs
 from exfam.layers import lend_generator
 from exfam.training.adamw import AdamW
+from exfam.training.optimizer import clip_gradients
 from exfam.training.progress import StepProgress
 
 LEARNING_RATE, WEIGHT_DECAY, CLIP = 3e-3, 0.01, 1.0
@@ -77,7 +78,9 @@ def _train(
         generator=generator,
     )
     average = copy.deepcopy(network).eval()
-    optimizer = AdamW(network.parameters(), lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
+    parameters: list[Any] = list(network.parameters())
+    averages: list[Any] = list(average.parameters())
+    optimizer = AdamW(parameters, lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     size = min(n, max(LEAST_BATCH, int(n * BATCH_SHARE)))
     of_stop = pairs.take(stop_rows)
     best, kept, since = _mean_nats(average, stop, of_stop), copy.deepcopy(average), 0
@@ -90,11 +93,10 @@ def _train(
                 loss = -examples.nats(shifts).sum() / examples.shown.sum().clamp_min(1)
                 optimizer.zero_grad()
                 loss.backward()
-                torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
+                clip_gradients([p.grad for p in parameters if p.grad is not None], CLIP)
                 optimizer.step()
                 with torch.no_grad():
-                    for mean, new in zip(average.parameters(), network.parameters(), strict=True):
-                        mean.lerp_(new, 1 - AVERAGE)
+                    torch._foreach_lerp_(averages, parameters, 1 - AVERAGE)
         advance()
         nats = _mean_nats(average, stop, of_stop)
         since += 1
