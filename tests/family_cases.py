@@ -212,7 +212,7 @@ CASES = {
     "poisson": plain(Poisson()),
     "poisson v1": plain(Poisson(shift=1)),
     "poisson v2": plain(Poisson(link="one-plus-exp")),
-    "discretized": Case(*[Discretized(LogNormal(), start=0.0)] * 2, offset=(0.5, -2.0)),
+    "discretized": plain(Discretized(Gamma(), start=0.0)),
     "discretized reals": plain(Discretized(Gaussian())),
     "rounded-root-student-t": rounded_root(2),
     "rounded-root-student-t of counts": rounded_root(1),

@@ -146,6 +146,13 @@ class _Counts(base.PlainFamily):
     def _inside(self) -> float:
         return float(self.shift)
 
+    def quantile_above(self, p: base.Level, eta: base.Eta) -> base.Numbers:
+        level, exact = torch.as_tensor(p, dtype=torch.float64, device=eta.device), eta.double()
+        count = search_integer(
+            lambda k: -self.above(k + self.shift, exact), -level, exact.shape[:-1]
+        )
+        return torch.where(level > 0, count + self.shift, torch.inf)
+
     def _in_support(self, value: Tensor) -> Tensor:
         return integers_from(value, self.shift)
 

@@ -27,6 +27,7 @@ from exfam.families.wrapped import Wrapped, check_wrapped, likeliest
 
 _NEAR = 1e-3  # of a step: values that are as near are it, also in single precision
 _FARTHEST = 1e150  # of numbers whose squares are finite
+_MOST = 1e300  # of quantiles of levels below 1
 _CORE = 512  # steps on both sides of the median that are summed one by one
 
 
@@ -142,7 +143,9 @@ class Discretized(Wrapped):
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         exact = eta.double()
-        value = (self.family.quantile(p, exact) / self.step - 0.5).ceil() * self.step
+        latent = self.family.quantile(p, exact)
+        latent = torch.where(p < 1, latent.clamp(max=_MOST), latent)
+        value = (latent / self.step - 0.5).ceil() * self.step
         value = self._least(value)
         return torch.where(value.isfinite(), self._least(self._of_steps(value, p, exact)), value)
 

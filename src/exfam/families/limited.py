@@ -206,7 +206,7 @@ class Truncated(Limited):
         value[~upper] = self.family.quantile(level[~upper], exact[~upper])
         value[upper] = self.family.quantile_above(rest[upper], exact[upper])
         lost = torch.where(upper, after - beyond, upto - below) < LOST
-        value = torch.where(lost, torch.where(below >= 0.5, low, high), value)
+        value = torch.where(lost | value.isnan(), torch.where(below >= 0.5, low, high), value)
         value = self._of_steps(value.clamp(*self.ends), p, exact).clamp(*self.ends)
         # The ends themselves, whatever rounding made of their levels.
         first, last = (self.family.quantile(end, exact).clamp(*self.ends) for end in (0.0, 1.0))
