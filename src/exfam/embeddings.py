@@ -54,7 +54,21 @@ def item_rows(batch: Batch, n_items: int) -> Int[Tensor, "batch length"]:
     return torch.where(batch.item < 0, n_items, batch.item)
 
 
-class ItemEmbedding(Field):
+class ItemVectors(Field, ABC):
+    """A vector for each item; one more row stands for unknown items (code -1)."""
+
+    n_items: int
+
+    @abstractmethod
+    def rows(self) -> Float[Tensor, "items_and_unknown dim"]:
+        """The vectors in order of the items' codes, and that of unknown items."""
+
+    def vectors(self) -> Float[Tensor, "items dim"]:
+        """The items' vectors, in order of their codes."""
+        return self.rows()[:-1]
+
+
+class ItemEmbedding(ItemVectors):
     """A learned vector for each item; one more row stands for unknown items (code -1)."""
 
     row_parameters = ("table.weight",)
@@ -69,9 +83,9 @@ class ItemEmbedding(Field):
             # No item of the training data trains this row: zero is the mean of the others.
             self.table.weight[-1] = 0.0
 
-    def vectors(self) -> Float[Tensor, "items dim"]:
-        """The items' vectors, in order of their codes."""
-        return self.table.weight[:-1]
+    def rows(self) -> Float[Tensor, "items_and_unknown dim"]:
+        """The vectors in order of the items' codes, and that of unknown items."""
+        return self.table.weight
 
     def forward(self, batch: Batch) -> Vectors:
         if batch.item is None:
@@ -97,7 +111,7 @@ class Reflected(nn.Module):
 
     signs: Tensor
 
-    def __init__(self, items: ItemEmbedding, signs: Float[Tensor, "dim"]) -> None:
+    def __init__(self, items: ItemVectors, signs: Float[Tensor, "dim"]) -> None:
         super().__init__()
         if signs.shape != (items.dim,) or not bool((signs.abs() == 1).all()):
             raise ExfamError(

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from exfam.embeddings import ItemEmbedding, Reflected
+from exfam.embeddings import ItemVectors, Reflected
 
 # Items from which on outputs are kept as factors. As fast there as one product and one softmax, and
 # from twice as many on at least twice as fast (one thread, 300 to 4,000 targets of 32 dimensions).
@@ -66,14 +66,14 @@ class LinearEta(NamedTuple):
 
 def item_products(
     state: Float[Tensor, "*rows dim"],
-    items: ItemEmbedding | Reflected,
+    items: ItemVectors | Reflected,
     bias: Float[Tensor, "items"] | None,
 ) -> LinearEta:
     """The products of states with the items' vectors, without a copy of the vectors."""
     if isinstance(items, Reflected):
         # The reflection of one side of a product is as good as that of the other.
         return item_products(state * items.signs, items.items, bias)
-    return LinearEta(state, items.table.weight, bias, items.n_items)
+    return LinearEta(state, items.rows(), bias, items.n_items)
 
 
 def tile_shape(n_rows: int, n_classes: int, *, device: torch.device) -> tuple[int, int]:

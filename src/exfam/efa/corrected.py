@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from exfam.efa.attributes.item_attributes import ItemAttributes
+from exfam.efa.attributes.weigh_new import weigh_new_items
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.fit_ridge import RidgeSearch
 from exfam.efa.base.kept import KeptOutputs
@@ -64,6 +66,8 @@ def fit_corrected(
         if any(history.interrupted for history in folds[-1].histories):
             break
     gains = _weigh(folds, seed=seed) if corrects else Gains()
+    if plan.attributes is not None:
+        _weigh_new(estimator, folds[0], plan.attributes)
     members = [member for fold in folds for member in fold.members]
     parts: list[Any] = [member.item_part for member in members if plan.items]
     for part in parts:
@@ -113,6 +117,15 @@ def _fit_fold(
     for column in value_bases:
         column.kept = None
     return _Fold(plan, base, value_bases, members, histories)
+
+
+def _weigh_new(estimator: Any, fold: _Fold, attributes: ItemAttributes) -> None:
+    """Choose how items without history are scored, by the groups that the fold held out."""
+    if fold.plan.validation is None:
+        return
+    member, seed = fold.members[0], int(estimator.seed)
+    weights = weigh_new_items(member, fold.plan.validation, attributes, seed=seed)
+    estimator.item_attributes_ = replace(attributes, weights=weights)
 
 
 def _weigh(folds: Sequence[_Fold], *, seed: int) -> Gains:

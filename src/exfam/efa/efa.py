@@ -10,15 +10,16 @@ from jaxtyping import Float
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError, UnknownItemError
 from exfam.conditionals import CONDITIONALS
+from exfam.efa.attributes.estimator import AttributedEstimator
 from exfam.efa.base.choose import base_shape, empty_base
 from exfam.efa.base.kept import KeptOutputs
 from exfam.efa.corrected import fit_corrected
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
-from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.inputs import data_counts
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
+from exfam.efa.networks.attributed import attribute_items
 from exfam.efa.networks.based import BasedItems, network_of
 from exfam.efa.networks.based_values import empty_columns, shapes_of
 from exfam.efa.networks.efa_network import EFANetwork
@@ -47,7 +48,7 @@ from exfam.training.progress import EpochProgress
 from exfam.training.ranks import is_main_rank
 
 
-class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, ExplainingEstimator):
+class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEstimator):
     """Exponential family attention: items and values of groups, each given its context.
 
     {parameters}
@@ -295,7 +296,8 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, ExplainingEs
             groups = self._inputs(X, unknown="error").groups
         except UnknownItemError as error:
             found = str(error).partition(" Choose ")[0]
-            raise UnknownItemError(f"{found} Fit anew, to all groups, for new items.") from error
+            advice = "Fit anew, to all groups, for new items, or add them by with_items first."
+            raise UnknownItemError(f"{found} {advice}") from error
         # Members share a base, unless they were loaded.
         for base in {id(part.base): part.base for part in parts}.values():
             base.add(groups)
@@ -330,6 +332,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, ExplainingEs
         fitted |= chosen_of(self.resolved_, EFASettings)
         settings = settings_from(self, EFASettings, items=items, values=values, **fitted)
         member = build_efa(self.schema_, settings, generator=generator, **starts)
+        network = network_of(member.item_part)
+        if self.item_attributes_ is not None and network is not None:
+            given = self.item_attributes_.vectors()
+            attribute_items(network, given, generator=generator)
         if isinstance(member.item_part, BasedItems):
             member.item_part.kept = kept
         return member

@@ -45,7 +45,7 @@ class Weights(NamedTuple):
 ALONE = Weights(1.0, 0.0)
 
 
-class _Outputs(NamedTuple):
+class ItemOutputs(NamedTuple):
     """Of all items at some targets, and their own items."""
 
     base: Float[Tensor, "rows items"]
@@ -53,9 +53,9 @@ class _Outputs(NamedTuple):
     support: Float[Tensor, "rows items"]
     item: Int64[Tensor, "rows"]
 
-    def rows(self, rows: slice) -> "_Outputs":
+    def rows(self, rows: slice) -> "ItemOutputs":
         """Of some targets."""
-        return _Outputs(*(part[rows] for part in self))
+        return ItemOutputs(*(part[rows] for part in self))
 
 
 def set_gates(held_out: Sequence[HeldOut], *, seed: int) -> Gain:
@@ -84,15 +84,15 @@ def _weights(held_out: Sequence[HeldOut], *, seed: int) -> Weights:
     pairs = [(member, groups) for members, groups in held_out for member in members]
     if not any(parameter.requires_grad for member, _ in pairs for parameter in member.parameters()):
         return ALONE
-    some = [_outputs(*pair, seed=seed, share=len(pairs)) for pair in pairs]
-    outputs = _Outputs(*(torch.cat(part) for part in zip(*some, strict=True)))
+    some = [item_outputs(*pair, seed=seed, share=len(pairs)) for pair in pairs]
+    outputs = ItemOutputs(*(torch.cat(part) for part in zip(*some, strict=True)))
     pooled, nats = _pooled(outputs)
     mixed, nats_mixed = _mixed(outputs, pooled)
     # The third number must be worth it.
     return _ranked(outputs, mixed if (nats - nats_mixed) * len(outputs.item) > _HOLD else pooled)
 
 
-def _ranked(outputs: _Outputs, weights: Weights) -> Weights:
+def _ranked(outputs: ItemOutputs, weights: Weights) -> Weights:
     """With as little more of the base alone as keeps the ranking from being behind the base's.
 
     By more than a standard error of the difference in NDCG.
@@ -108,7 +108,7 @@ def _ranked(outputs: _Outputs, weights: Weights) -> Weights:
     return mixed
 
 
-def _gains(outputs: _Outputs, weights: Weights) -> Float[np.ndarray, "rows"]:
+def _gains(outputs: ItemOutputs, weights: Weights) -> Float[np.ndarray, "rows"]:
     """What each target adds to NDCG."""
     scale, gate, mix = weights
     found = [np.zeros(0)]
@@ -121,7 +121,7 @@ def _gains(outputs: _Outputs, weights: Weights) -> Float[np.ndarray, "rows"]:
     return np.concatenate(found)
 
 
-def _pooled(outputs: _Outputs) -> tuple[Weights, float]:
+def _pooled(outputs: ItemOutputs) -> tuple[Weights, float]:
     """Weights of outputs, and their nats a target; those of the base where a correction is vain."""
     base, correction, support, item = outputs
     n = max(1, len(item))
@@ -140,7 +140,7 @@ def _pooled(outputs: _Outputs) -> tuple[Weights, float]:
     return Weights(*weights.tolist()), with_it
 
 
-def _mixed(outputs: _Outputs, pooled: Weights) -> tuple[Weights, float]:
+def _mixed(outputs: ItemOutputs, pooled: Weights) -> tuple[Weights, float]:
     """Weights and a share of the base alone, and their nats a target.
 
     From two starts: the pool with little of the base alone, the correction with much of it.
@@ -170,14 +170,14 @@ def _mixed(outputs: _Outputs, pooled: Weights) -> tuple[Weights, float]:
     return Weights(scale, gate, 1 / (1 + math.exp(-logit))), least if gate > 0 else math.inf
 
 
-def _own_nats(outputs: _Outputs) -> Float[Tensor, "rows"]:
+def _own_nats(outputs: ItemOutputs) -> Float[Tensor, "rows"]:
     """Log-probabilities of the targets' own items by the base alone."""
     eta = outputs.base + outputs.support
     return eta.gather(1, outputs.item[:, None])[:, 0] - eta.logsumexp(1)
 
 
 def _mixed_nats(
-    outputs: _Outputs, alone: Float[Tensor, "rows"], numbers: Float[Tensor, "three"]
+    outputs: ItemOutputs, alone: Float[Tensor, "rows"], numbers: Float[Tensor, "three"]
 ) -> tuple[float, Float[Tensor, "three"]]:
     """Sum over targets and its gradient; the third number is the logit of the base's share."""
     base, correction, support, item = outputs
@@ -199,7 +199,7 @@ def _mixed_nats(
     return -float(mixed.sum()), torch.stack(slopes).to(numbers)
 
 
-def _outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int) -> _Outputs:
+def item_outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int) -> ItemOutputs:
     """Base, correction and what the support adds, of all items at some targets; their own items.
 
     `share`: how many members share the targets.
@@ -224,7 +224,7 @@ def _outputs(member: TwoPartModel, validation: Groups, *, seed: int, share: int)
             base = (part.kept or part.base).outputs(batch, where, codes)
             parts.append((base, correction[where], added[where], batch.item[where].long()))
     base, correction, added, item = (torch.cat(part)[:most] for part in zip(*parts, strict=True))
-    return _Outputs(base, correction, added, item)
+    return ItemOutputs(base, correction, added, item)
 
 
 def _gain(held_out: Sequence[HeldOut], weights: Weights) -> Gain:

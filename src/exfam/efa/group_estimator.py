@@ -86,9 +86,10 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, ABC):
         Raises SupportError for values that the family cannot produce, naming the row.
         """
         self._check_parameters()
-        plan = plan_fit(
-            self, X, validation=validation, sample_weight=sample_weight, checkpoint=checkpoint
-        )
+        given = {"validation": validation, "sample_weight": sample_weight, "checkpoint": checkpoint}
+        return self._fit_plan(plan_fit(self, X, **given))
+
+    def _fit_plan(self, plan: FitPlan) -> "GroupEstimator":
         # A fit that fails must not leave the last one's members beside this one's schema.
         for name in ("members_", "histories_"):
             self.__dict__.pop(name, None)
@@ -222,8 +223,8 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, ABC):
         n_rows, n_items = inputs.groups.n_rows, int(self.schema_.n_items or 0)
         check_size(n_rows, n_items)
         flat = np.full((n_rows, n_items), np.nan)
-        for rows, probability in item_probabilities(self.members_, inputs.groups):
-            flat[rows] = probability
+        for rows, chances in item_probabilities(self.members_, inputs.groups):
+            flat[rows] = chances
         return inputs.spread(flat)
 
     def item_ranks(self, X: Any) -> Float[np.ndarray, "rows"]:

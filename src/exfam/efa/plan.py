@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int64
 
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError, ExfamWarning, check_choice, check_positive
+from exfam.efa.attributes.item_attributes import ItemAttributes
 from exfam.efa.declarations import PARTS, SUPPORT_CHOICES
 from exfam.efa.defaults import DataSize
 from exfam.efa.held_out import held_out_order, hold_out_groups, runs_suit
@@ -51,6 +52,7 @@ class FitPlan:
     values: bool
     support: str
     checkpoint: Path | None
+    attributes: ItemAttributes | None = None
 
     @property
     def holds_out(self) -> bool:

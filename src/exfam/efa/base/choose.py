@@ -43,7 +43,8 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
     """What an empty base of the same shape is built by, as plain numbers."""
     if isinstance(base, TransitionItems):
         return {"n_items": base.n_items, **base.shape()}
-    return {"n_items": base.n_items, "n_covered": len(base.precision)}
+    shape = {"n_items": base.n_items, "n_covered": len(base.precision)}
+    return shape if base.shift is None else shape | {"has_new": True}
 
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
@@ -54,9 +55,13 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         base.allocate(shape["pairs"], shape["contexts"])
         return base
     n_covered = int(shape["n_covered"])
-    return RidgeItems(
+    ridge = RidgeItems(
         torch.zeros(n_covered, n_covered),
         row=torch.zeros(n_items, dtype=torch.int64),
         count=count,
         numbers=torch.zeros(2, 6),
     )
+    if shape.get("has_new"):
+        ridge.is_new = torch.zeros(n_items, dtype=torch.bool)
+        ridge.shift = torch.zeros(n_items)
+    return ridge

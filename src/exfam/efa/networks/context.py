@@ -10,7 +10,7 @@ from torch.nn.functional import gelu
 
 from exfam.checks import check_positive
 from exfam.efa.networks.efa_network import ItemBias
-from exfam.embeddings import ItemEmbedding
+from exfam.embeddings import ItemVectors
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import Dropout, linear
@@ -77,7 +77,7 @@ def pooled_context(
 class ContextMean(nn.Module):
     """The mean of the context items' vectors, as in a latent factor model."""
 
-    def __init__(self, items: ItemEmbedding, *, direction: str) -> None:
+    def __init__(self, items: ItemVectors, *, direction: str) -> None:
         super().__init__()
         self.items, self.direction = items, direction
 
@@ -102,7 +102,7 @@ class DeepContext(nn.Module):
 
     def __init__(
         self,
-        items: ItemEmbedding,
+        items: ItemVectors,
         *,
         direction: str,
         width: int,

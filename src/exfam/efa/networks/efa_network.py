@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from exfam.attention import Block, Visibility
 from exfam.catalog.linear import LinearEta, item_products
 from exfam.conditionals import Conditional, Hidden, Tokens
-from exfam.embeddings import ItemEmbedding, Reflected, TokenEmbedding, item_rows, rows_of
+from exfam.embeddings import ItemVectors, Reflected, TokenEmbedding, item_rows, rows_of
 from exfam.encodings import Encoding, share_positions
 from exfam.families import Family
 from exfam.groups import Batch
@@ -173,7 +173,7 @@ class ItemHead(nn.Module):
 
     def __init__(
         self,
-        centers: ItemEmbedding | Reflected,
+        centers: ItemVectors | Reflected,
         *,
         norm: nn.Module,
         bias: Float[Tensor, "items"] | None,

@@ -1,0 +1,217 @@
+"""What a fit knows of its items by their attributes, and what it would say of others."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+
+from exfam.checks import DataError, ExfamWarning, shown, with_types
+from exfam.columns.dialect import Dialect
+from exfam.columns.label_index import LabelIndex
+from exfam.efa.attributes.features import FeatureCoding
+from exfam.efa.attributes.item_table import by_label, read_item_table
+from exfam.efa.attributes.likeness import CountLine, like_items
+from exfam.efa.attributes.new_in_ridge import NewItems
+from exfam.efa.networks.attributed import HALF_OWN, ItemFeatures
+from exfam.groups import Groups
+
+ARGUMENT = "item_attributes"
+
+
+@dataclass(frozen=True)
+class NewItemWeights:
+    """How items without history are scored, chosen by items that the base did not see.
+
+    `width`: how near those items are that a new one is like; `strength`: of the scores that it has
+    by them; `shift`: what is added to its outputs by the base; `network`: the share of what
+    attention says by its attributes; `network_shift`: what is added to that.
+    """
+
+    width: float = 0.35
+    strength: float = 0.75
+    shift: float = 0.0
+    network: float = 1.0
+    network_shift: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class ItemAttributes:
+    """Features of a catalog's items, which of them a fit has seen with attributes, and how often.
+
+    `count`: of elements; of items that were added, what is expected. `is_own`: the items of the
+    fit, which have vectors of their own too.
+    """
+
+    coding: FeatureCoding
+    features: Float[np.ndarray, "items features"]
+    seen: Bool[np.ndarray, "items"]
+    count: Float[np.ndarray, "items"]
+    is_own: Bool[np.ndarray, "items"]
+    weights: NewItemWeights = NewItemWeights()
+
+    @property
+    def sources(self) -> Bool[np.ndarray, "items"]:
+        """Items that new ones may be like."""
+        return self.seen & (self.count > 0)
+
+    def vectors(self) -> ItemFeatures:
+        """What vectors of items are made of."""
+        count = np.where(self.is_own, self.count, 0.0)
+        own = torch.from_numpy(count / (count + HALF_OWN)).float()
+        return ItemFeatures(torch.from_numpy(self.features).float(), own)
+
+    def new_items(
+        self,
+        features: Float[np.ndarray, "new features"],
+        codes: Int64[np.ndarray, "new"],
+        *,
+        like: Bool[np.ndarray, "items"],
+        n_items: int,
+    ) -> NewItems:
+        """Items with these features and codes in a catalog of `n_items`; `like`: some that serve.
+
+        Those they may be like, and whose counts say how popular attributes make an item.
+        """
+        share = np.zeros((len(codes), n_items))
+        near = like_items(features, self.features, like, width=self.weights.width)
+        share[:, : len(like)] = near
+        line = CountLine.of(self.features[like], np.log(self.count[like] + 0.5))
+        return NewItems(
+            codes,
+            share,
+            np.exp(line.at(features)),
+            strength=self.weights.strength,
+            shift=self.weights.shift,
+        )
+
+    def enlarged(
+        self, features: Float[np.ndarray, "new features"], count: Float[np.ndarray, "new"]
+    ) -> "ItemAttributes":
+        """With further items, after the others."""
+        return replace(
+            self,
+            features=np.concatenate([self.features, features]),
+            seen=np.append(self.seen, np.zeros(len(count), dtype=bool)),
+            count=np.append(self.count, count),
+            is_own=np.append(self.is_own, np.zeros(len(count), dtype=bool)),
+        )
+
+    def to_config(self) -> dict[str, Any]:
+        """Plain JSON, beside `arrays`."""
+        return {"coding": self.coding.to_config(), "weights": asdict(self.weights)}
+
+    def arrays(self) -> dict[str, torch.Tensor]:
+        """What is no JSON."""
+        return {
+            "item_features": torch.from_numpy(self.features),
+            "items_seen": torch.from_numpy(self.seen),
+            "item_counts": torch.from_numpy(self.count),
+            "items_of_fit": torch.from_numpy(self.is_own),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, torch.Tensor]
+    ) -> "ItemAttributes":
+        """What `to_config` and `arrays` gave."""
+        names = ("item_features", "items_seen", "item_counts", "items_of_fit")
+        weights = with_types(NewItemWeights(**config["weights"]))
+        coding = FeatureCoding.from_config(config["coding"])
+        return cls(coding, *(arrays[name].numpy() for name in names), weights)
+
+
+def attributes_of_items(
+    source: Any, groups: Groups, *, item: str | None, dialect: Dialect
+) -> ItemAttributes:
+    """The attributes of the groups' items, in the order of their codes.
+
+    Rows of other items are not used. Items without a row have their own vectors alone, and one
+    ExfamWarning counts them. Raises DataError if no item of the groups has a row.
+    """
+    labels = groups.vocabulary["item"]
+    table = read_item_table(source, argument=ARGUMENT, item=item, labels=labels, dialect=dialect)
+    codes = by_label(table.labels, LabelIndex(labels).codes)
+    rows = np.flatnonzero(codes >= 0)
+    if not len(rows):
+        raise DataError(
+            f"`{ARGUMENT}` must have a row for items of the data, such as "
+            f"{shown(labels.tolist()[0])}, got none of them but {shown(table.labels[0])}. Give "
+            "items the same labels in both."
+        )
+    some = table.rows(rows)
+    coding = FeatureCoding.of(some, ARGUMENT)
+    seen = np.zeros(len(labels), dtype=bool)
+    numbers = coding.numbers(some, ARGUMENT)
+    features = np.zeros((len(labels), numbers.shape[1]))
+    features[codes[rows]], seen[codes[rows]] = numbers, True
+    if not seen.all():
+        missing = np.flatnonzero(~seen)
+        warnings.warn(
+            f"{len(missing)} of {len(labels)} items have no row in `{ARGUMENT}`, such as "
+            f"{shown(labels.tolist()[missing[0]])}: they have vectors of their own alone.",
+            ExfamWarning,
+            stacklevel=2,
+        )
+    is_own = np.ones(len(labels), dtype=bool)
+    return ItemAttributes(coding, features, seen, _counts(groups, len(labels)), is_own)
+
+
+def _counts(groups: Groups, n_items: int) -> Float[np.ndarray, "items"]:
+    count = np.zeros(n_items)
+    assert groups.item is not None
+    for chunk in groups.chunks():
+        item = groups.item[chunk.elements()]
+        count += np.bincount(item[item >= 0], minlength=n_items)
+    return count
+
+
+def new_table(
+    source: Any,
+    attributes: ItemAttributes,
+    labels: np.ndarray,
+    *,
+    item: str | None,
+    dialect: Dialect,
+) -> tuple[np.ndarray, Float[np.ndarray, "new features"]]:
+    """Labels of new items in order, whatever the order of the rows, and their features.
+
+    Raises DataError for items that the catalog has, or that are named by another type of label.
+    """
+    table = read_item_table(source, argument="items", item=item, labels=labels, dialect=dialect)
+    there = np.flatnonzero(by_label(table.labels, LabelIndex(labels).codes) >= 0)
+    if len(there):
+        raise DataError(
+            "`items` must be items that the model lacks, got "
+            f"{shown(table.labels[there[0]])} at row {there[0]} ({len(there)} of "
+            f"{len(table.labels)} rows). Leave out the rows of items that it has."
+        )
+    kinds = {type(label) for label in labels.tolist()}
+    for row, label in enumerate(table.labels):
+        if type(label) not in kinds:
+            wanted = " or ".join(sorted(kind.__name__ for kind in kinds))
+            raise DataError(
+                f"`items` must name items by {wanted}, as the model does, got {shown(label)} "
+                f"({type(label).__name__}) at row {row}."
+            )
+    order = _in_order(table.labels)
+    table = table.rows(order)
+    attributes.coding.warn_unknown(table, "items")
+    return _as_labels(table.labels, labels), attributes.coding.numbers(table, "items")
+
+
+def _in_order(labels: Sequence[Any]) -> Int64[np.ndarray, "labels"]:
+    """Where the labels stand when they are sorted, by type first."""
+    keys = [(type(label).__name__, label) for label in labels]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+
+
+def _as_labels(new: list[Any], labels: np.ndarray) -> np.ndarray:
+    if labels.dtype.kind == "O":
+        array = np.empty(len(new), dtype=object)
+        array[:] = new
+        return array
+    return np.array(new)

@@ -1,0 +1,119 @@
+"""Ridge scores of items that no group of the fit holds, from items that are like them.
+
+With shares w of the old items that a new one is like, P the precision of the old ones and n their
+counts, the new item has
+
+    P_new,j = sum of v_k P_kj over k other than j / (1 - v_j),   v_k proportional to w_k / P_kk,
+    1 / P_new,new = (sum of w_k / P_kk) * n_new / (sum of w_k n_k).
+
+Its score then weighs each item of the context as the old items' scores do together, in proportion
+to how popular it is, and the scores of all others take it as they take the old items on average:
+an item is never compared to itself. The enlarged precision is a precision like any other, so that
+what leaves an element out of its own context does so for new items too.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+
+from exfam.efa.base.ridge import RidgeItems
+
+_LEAST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class NewItems:
+    """Items to be taken in: their codes, the shares of old items, and how often they would occur.
+
+    `share`: of codes of the enlarged catalog, 0 for the new items themselves; `strength`: what
+    their scores and those from them are multiplied by; `shift`: what is added to their outputs.
+    """
+
+    codes: Int64[np.ndarray, "new"]
+    share: Float[np.ndarray, "new items"]
+    count: Float[np.ndarray, "new"]
+    strength: float = 1.0
+    shift: float = 0.0
+
+
+def without_items(base: RidgeItems, hidden: Int64[np.ndarray, "hidden"]) -> RidgeItems:
+    """The base of a regression that these items take no part in; their codes stay.
+
+    Exact: the inverse of a part of a matrix is a Schur complement in its inverse.
+    """
+    row = base.row.cpu().numpy()
+    gone = row[hidden][row[hidden] >= 0]
+    keep = np.setdiff1d(np.arange(len(base.precision)), gone)
+    precision = base.precision.double().cpu()
+    kept, across = precision[keep][:, keep], precision[keep][:, gone]
+    kept = kept - across @ torch.linalg.solve(precision[gone][:, gone], across.T)
+    new_row = np.full(len(precision) + 1, -1)  # the last entry is that of items without a row
+    new_row[keep] = np.arange(len(keep))
+    return _ridge(base, kept, new_row[row], base.count.cpu())
+
+
+def with_new_items(base: RidgeItems, new: NewItems, *, n_items: int) -> RidgeItems:
+    """The base of an enlarged catalog; codes of old items stay."""
+    row, count = np.full(n_items, -1), torch.zeros(n_items)
+    row[: base.n_items], count[: base.n_items] = base.row.cpu().numpy(), base.count.cpu()
+    n_old, order = len(base.precision), np.flatnonzero(row >= 0)
+    share = np.zeros((len(new.codes), n_old))
+    share[:, row[order]] = new.share[:, order]
+    mean_count = new.share @ count.double().numpy()
+    cross, diagonal = _like_old_ones(base, share, new.count / np.maximum(mean_count, _LEAST))
+    enlarged = torch.zeros(n_old + len(new.codes), n_old + len(new.codes))
+    enlarged[:n_old, :n_old] = base.precision.cpu()
+    enlarged[n_old:] = torch.from_numpy(new.strength * cross).float()
+    enlarged[:n_old, n_old:] = enlarged[n_old:, :n_old].T
+    enlarged.diagonal()[n_old:] = torch.from_numpy(diagonal).float()
+    row[new.codes] = n_old + np.arange(len(new.codes))
+    count[new.codes] = torch.from_numpy(new.count).float()
+    larger = _ridge(base, enlarged, row, count)
+    shift, is_new = torch.zeros(n_items), torch.zeros(n_items, dtype=torch.bool)
+    if base.shift is not None and base.is_new is not None:
+        shift[: base.n_items], is_new[: base.n_items] = base.shift.cpu(), base.is_new.cpu()
+    shift[new.codes], is_new[new.codes] = new.shift, True
+    larger.shift, larger.is_new = shift, is_new
+    return larger.to(base.precision.device)
+
+
+def _like_old_ones(
+    base: RidgeItems,
+    share: Float[np.ndarray, "new covered"],
+    frequency: Float[np.ndarray, "new"],
+) -> tuple[Float[np.ndarray, "new all"], Float[np.ndarray, "new"]]:
+    """Rows of the precision for new items, the diagonal apart; `frequency`: by that of old ones."""
+    precision = base.precision.double().cpu().numpy()
+    own = np.diagonal(precision)
+    share = share / np.maximum(share.sum(1, keepdims=True), _LEAST)
+    rest = share / own
+    weight = rest / np.maximum(rest.sum(1, keepdims=True), _LEAST)
+    together = weight @ precision
+    cross = (together - weight * own) / np.maximum(1 - weight, _LEAST)
+    among = together @ weight.T - (weight * own) @ weight.T
+    among /= np.maximum(1 - weight @ weight.T, _LEAST)
+    diagonal = 1 / np.maximum(rest.sum(1) * frequency, _LEAST)
+    return np.concatenate([cross, among], axis=1), diagonal
+
+
+def _ridge(
+    base: RidgeItems,
+    precision: Float[torch.Tensor, "covered covered"],
+    row: Int64[np.ndarray, "items"],
+    count: Float[torch.Tensor, "items"],
+) -> RidgeItems:
+    """With the numbers of a base, on its device; rows in the order of the items' codes."""
+    covered = np.flatnonzero(row >= 0)
+    order, in_order = row[covered], np.full(len(row), -1)
+    in_order[covered] = np.arange(len(covered))
+    if (np.diff(order) < 0).any():
+        precision = precision[order][:, order]
+    ridge = RidgeItems(
+        precision.float().contiguous(),
+        row=torch.from_numpy(in_order),
+        count=count,
+        numbers=base.numbers.cpu().clone(),
+    )
+    return ridge.to(base.precision.device).eval()
