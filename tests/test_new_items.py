@@ -9,7 +9,7 @@ import torch
 
 from exfam import EFA, load
 from exfam.checks import DataError, ExfamError, ExfamWarning, UnknownItemError
-from exfam.efa.attributes.features import FeatureCoding
+from exfam.efa.attributes.coding import FeatureCoding
 from exfam.efa.attributes.item_attributes import ItemAttributes
 from exfam.efa.attributes.item_table import read_item_table
 from exfam.efa.attributes.likeness import CountLine, like_items

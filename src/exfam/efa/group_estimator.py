@@ -356,12 +356,11 @@ class GroupEstimator(GroupColumnNames, GroupModel, GroupSplit, Estimator, ABC):
 
     @property
     def _has_positions(self) -> bool:
-        """Whether what the model says depends on where an element stands among the others."""
+        """Whether predictions depend on where an element stands among the others."""
         return False
 
     def _columns(self) -> FrameColumns | None:
-        names = [field.name for field in fields(FrameColumns)]
-        given = {name: getattr(self, name) for name in names}
+        given = {field.name: getattr(self, field.name) for field in fields(FrameColumns)}
         return None if self.group is None else FrameColumns(**given)
 
     def _read(

@@ -54,7 +54,7 @@ def enlarged_member(
         with torch.no_grad():
             head.bias[part.n_items :] = torch.from_numpy(bias).to(head.bias)
         centers = getattr(head.centers, "items", head.centers)
-        if centers is not network.embedding.fields[0].field:  # type: ignore[union-attr]
+        if centers is not network.embedding.fields[0].field:
             centers.attribute_share[new.codes] = attributes.weights.network
     return larger.to(next(member.buffers()).device).eval()
 

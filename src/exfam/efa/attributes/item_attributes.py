@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int64
 from exfam.checks import DataError, ExfamWarning, shown, with_types
 from exfam.columns.dialect import Dialect
 from exfam.columns.label_index import LabelIndex
-from exfam.efa.attributes.features import FeatureCoding
+from exfam.efa.attributes.coding import FeatureCoding
 from exfam.efa.attributes.item_table import by_label, read_item_table
 from exfam.efa.attributes.likeness import CountLine, like_items
 from exfam.efa.attributes.new_in_ridge import NewItems

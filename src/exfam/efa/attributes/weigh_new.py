@@ -50,14 +50,12 @@ def weigh_new_items(
     for width in _WIDTHS:
         for strength in _STRENGTHS:
             trial = replace(attributes.weights, width=width, strength=strength)
-            outputs = [
-                _by_base(member, some, replace(attributes, weights=trial), seed=seed)
-                for some in parts
-            ]
-            nats = sum(
-                _nats_by_shift(some.base + some.support, some.item, one.hidden)
-                for some, one in zip(outputs, parts, strict=True)
-            )
+            nats = np.zeros(len(_SHIFTS))
+            for some in parts:
+                base, _, support, item = _by_base(
+                    member, some, replace(attributes, weights=trial), seed=seed
+                )
+                nats += _log_probs(base + support, item, some.hidden).sum(0)
             best = int(np.argmax(nats))
             if nats[best] > found[0]:
                 found = (float(nats[best]), replace(trial, shift=float(_SHIFTS[best])))
@@ -100,16 +98,10 @@ def _outputs_of(member: TwoPartModel, part: BasedItems, some: _Part, *, seed: in
     return item_outputs(model, some.groups, seed=seed, share=_SHARE)
 
 
-def _nats_by_shift(
-    eta: Float[Tensor, "rows items"], item: Int64[Tensor, "rows"], hidden: np.ndarray
-) -> Float[np.ndarray, "shifts"]:
-    """Log-probabilities of all targets, summed, with each shift of the hidden items' outputs."""
-    return _log_probs(eta, item, hidden).sum(0)
-
-
 def _log_probs(
     eta: Float[Tensor, "rows items"], item: Int64[Tensor, "rows"], hidden: np.ndarray
 ) -> Float[np.ndarray, "rows shifts"]:
+    """Log-probabilities of all targets, with each shift of the hidden items' outputs."""
     is_new = torch.zeros(eta.shape[1], dtype=torch.bool)
     is_new[torch.from_numpy(hidden)] = True
     eta = eta.double().cpu()

@@ -33,7 +33,7 @@ def fit_item_base(
     if weight is not None:
         role = TARGET if groups.role is None else groups.role
         groups = groups.with_(role=np.where(weight > 0, role, CONTEXT).astype(np.int8))
-    options = {"support": support, "seed": seed}
+    options: dict[str, Any] = {"support": support, "seed": seed}
     if direction == "causal":
         return fit_transition_items(groups, n_items, **options)
     return fit_ridge_items(groups, n_items, **options, search=search)
