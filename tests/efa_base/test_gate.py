@@ -127,7 +127,7 @@ def test_slopes_of_a_mixture_are_those_of_its_nats():
     support = torch.zeros(7, 5, dtype=torch.float64).index_put(
         (torch.arange(3), torch.tensor([1, 2, 4])), torch.tensor(-torch.inf).double()
     )
-    outputs = gate._Outputs(random(1), random(2), support, item)
+    outputs = gate.ItemOutputs(random(1), random(2), support, item)
     numbers = torch.tensor([0.8, 0.6, -1.0], dtype=torch.float64, requires_grad=True)
     of_base = (outputs.base + support).log_softmax(1)
     eta = numbers[0] * outputs.base + numbers[1] * outputs.correction + support
@@ -145,7 +145,7 @@ def outputs_with(correction_of_second):
     """The base has the own item, 0, first in all rows, with 1; the correction adds to item 1."""
     base, correction = torch.zeros(2, 400, 30)
     base[:, 0], correction[:, 1] = 1.0, correction_of_second
-    return gate._Outputs(base, correction, torch.zeros(400, 30), torch.zeros(400).long())
+    return gate.ItemOutputs(base, correction, torch.zeros(400, 30), torch.zeros(400).long())
 
 
 def test_a_ranking_behind_that_of_the_base_takes_in_as_little_of_it_as_helps():

@@ -121,7 +121,8 @@ class ItemAttributes:
         names = ("item_features", "items_seen", "item_counts", "items_of_fit")
         weights = with_types(NewItemWeights(**config["weights"]))
         coding = FeatureCoding.from_config(config["coding"])
-        return cls(coding, *(arrays[name].numpy() for name in names), weights)
+        features, seen, count, is_own = (arrays[name].numpy() for name in names)
+        return cls(coding, features, seen, count, is_own, weights)
 
 
 def attributes_of_items(
