@@ -151,3 +151,23 @@ def test_only_the_groups_that_are_named_get_recommendations():
     unnamed = Groups.from_frame(FRAME, **COLUMNS).with_(group_names=None)
     third = estimator.recommend(unnamed, groups=[3], k=3)
     np.testing.assert_array_equal(third.items[0], estimator.recommend(unnamed, k=3).items[3])
+
+
+@pytest.mark.parametrize("covered", [[1, 2, 5, 7, 8], [3], []], ids=str)
+def test_rows_of_some_items_say_what_rows_of_all_with_zeros_do(covered, monkeypatch):
+    model = EFA(attention="none", support="none", progress=False).fit(CLUSTERS)
+    rows = np.random.default_rng(0).normal(size=(len(covered), 6)).astype(np.float32)
+    every = np.zeros((10, 6), dtype=np.float32)
+    every[covered] = rows
+    answers = []
+    for own in (
+        similar.Directions.of(every, "rows"),
+        similar.Directions.of(rows, "rows", item=np.array(covered, dtype=np.int64)),
+    ):
+        monkeypatch.setattr(similar, "item_directions", lambda model, own=own: own)
+        items = model.similar_items([f"i{n}" for n in range(10)], k=12)
+        groups = model.similar_groups(CLUSTERS[:40], k=3)
+        answers.append((items, groups))
+    for one, other in zip(*answers, strict=True):
+        np.testing.assert_array_equal(one.labels, other.labels)
+        np.testing.assert_allclose(one.similarity, other.similarity, atol=1e-6)

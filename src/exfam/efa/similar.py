@@ -81,7 +81,15 @@ def similar_items(model: Any, items: Any, *, k: int) -> Similar:
         list(items.tolist() if isinstance(items, np.ndarray) else items) if is_list else [items]
     )
     codes = item_codes(model._vocabulary, listed)
-    nearest, cosine = _nearest(items_of.vectors[codes], items_of, own=codes, k=int(k))
+    rows = items_of.rows_of(codes)
+    nearest, cosine = _nearest(items_of.queries(rows), items_of, own=rows, k=int(k))
+    if items_of.item is not None:
+        # Fewer have vectors: the others are similar to none.
+        more = ((0, 0), (0, min(int(k), len(index.labels) - 1) - nearest.shape[1]))
+        nearest = np.pad(
+            np.where(nearest < 0, -1, items_of.item[nearest]), more, constant_values=-1
+        )
+        cosine = np.pad(cosine, more, constant_values=np.nan)
     return Similar("item", index.labels[codes], index.names_of(nearest), cosine, items_of.by)
 
 
@@ -90,8 +98,8 @@ def similar_groups(model: Any, groups: Groups, among: Groups | None, *, k: int) 
     check_whole("k", k)
     items_of = item_directions(model)
     by = f"means of items' {items_of.by}"
-    own = Directions.of(_means(groups, items_of.vectors), by)
-    others = own if among is None else Directions.of(_means(among, items_of.vectors), by)
+    own = Directions.of(_means(groups, items_of), by)
+    others = own if among is None else Directions.of(_means(among, items_of), by)
     names, other_names = (
         np.arange(len(some)) if some.group_names is None else some.group_names
         for some in (groups, groups if among is None else among)
@@ -103,17 +111,37 @@ def similar_groups(model: Any, groups: Groups, among: Groups | None, *, k: int) 
 
 @dataclass(frozen=True, eq=False)
 class Directions:
-    """Vectors of length 1, or 0 where `is_there` is False, and what they are."""
+    """Vectors of length 1, or 0 where `is_there` is False, and what they are.
+
+    `item`: codes of the items that the rows are of, ascending; None for all items
+    """
 
     vectors: Vectors
     by: str
     is_there: Bool[np.ndarray, "rows"]
+    item: Int64[np.ndarray, "rows"] | None = None
 
     @classmethod
-    def of(cls, vectors: Vectors, by: str) -> "Directions":
+    def of(
+        cls, vectors: Vectors, by: str, *, item: Int64[np.ndarray, "rows"] | None = None
+    ) -> "Directions":
         """The directions of vectors."""
         unit = _unit(vectors)
-        return cls(unit, by, np.asarray(abs(unit).sum(1)).ravel() > 0)
+        return cls(unit, by, np.asarray(abs(unit).sum(1)).ravel() > 0, item)
+
+    def rows_of(self, codes: Int64[np.ndarray, "items"]) -> Int64[np.ndarray, "items"]:
+        """The rows of items by their codes, -1 for those without one."""
+        if self.item is None or not len(self.item):
+            return codes if self.item is None else np.full_like(codes, -1)
+        row = np.minimum(np.searchsorted(self.item, codes), len(self.item) - 1)
+        return np.where(self.item[row] == codes, row, -1)
+
+    def queries(self, rows: Int64[np.ndarray, "items"]) -> Vectors:
+        """Their vectors, of row -1 zeros."""
+        if self.item is None:
+            return self.vectors[rows]
+        there = (rows >= 0)[:, None]
+        return self.vectors[rows] * there if len(self.vectors) else np.zeros((len(rows), 0))
 
     def size(self) -> int:
         """In bytes."""
@@ -141,7 +169,8 @@ def _item_directions(model: Any) -> Directions:
     if isinstance(base, LinearItems):
         return Directions.of(_weights(base), "weights")
     if isinstance(base, RidgeItems):
-        return Directions.of(_partial_correlations(base), "ridge weights")
+        vectors, item = _partial_correlations(base)
+        return Directions.of(vectors, "ridge weights", item=item)
     part = network_of(first.item_part) or first.item_part or first.value_part
     if isinstance(part, EFANetwork | LatentFactorItems | LatentFactorValues):
         return Directions.of(model.item_vectors_, "center vectors")
@@ -162,16 +191,20 @@ def _weights(base: LinearItems) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(weights + scipy.sparse.diags_array(largest))
 
 
-def _partial_correlations(base: RidgeItems) -> Float[np.ndarray, "items columns"]:
-    """-P_ij / sqrt(P_ii P_jj), of an item with itself the row's largest; of items not covered 0."""
+def _partial_correlations(
+    base: RidgeItems,
+) -> tuple[Float[np.ndarray, "covered columns"], Int64[np.ndarray, "covered"]]:
+    """-P_ij / sqrt(P_ii P_jj) of items that are covered, and their codes.
+
+    Of an item with itself it is the row's largest.
+    """
     row, precision = base.row.cpu().numpy(), base.precision.cpu().numpy()
     spread = np.sqrt(np.diag(precision))
     partial = -precision / np.outer(spread, spread)
     np.fill_diagonal(partial, -np.inf)
     np.fill_diagonal(partial, partial.max(1, initial=0.0))
-    out = np.zeros((len(row), len(partial)), dtype=np.float32)
-    out[row >= 0] = partial[row[row >= 0]]
-    return out
+    item = np.flatnonzero(row >= 0)
+    return partial[row[item]].astype(np.float32), item
 
 
 def _lifts(model: Any) -> Float[np.ndarray, "items items"]:
@@ -198,16 +231,17 @@ def _unit(vectors: Vectors) -> Vectors:
     return np.divide(vectors, norm, out=np.zeros_like(vectors), where=norm > 0)
 
 
-def _means(groups: Groups, vectors: Vectors) -> Vectors:
+def _means(groups: Groups, items_of: Directions) -> Vectors:
     """Of each group, the sum of its items' vectors; 0 without known items."""
     if groups.item is None:
         raise ExfamError("`X` must have items for similar groups, got none. Name the item column.")
-    item = groups.item[groups.elements()]
+    item = groups.item[groups.elements()].astype(np.int64)
+    item = np.where(item < 0, -1, items_of.rows_of(item))
     group = np.repeat(np.arange(len(groups)), groups.stop - groups.start)
     known = item >= 0
     pairs = (np.ones(int(known.sum()), dtype=np.float32), (group[known], item[known]))
-    held = scipy.sparse.csr_array(pairs, shape=(len(groups), vectors.shape[0]))
-    return held @ vectors
+    held = scipy.sparse.csr_array(pairs, shape=(len(groups), items_of.vectors.shape[0]))
+    return held @ items_of.vectors
 
 
 def _largest(numbers: Float[np.ndarray, "rows columns"], k: int) -> Int64[np.ndarray, "rows k"]:

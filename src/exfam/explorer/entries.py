@@ -19,8 +19,8 @@ Scored = list[tuple[int, float]]
 class Entries:
     """Names with vectors. `center`: dense or sparse rows; `by`: what they are.
 
-    `order`: codes, the most frequent first; `vectors`: those of dense rows; `model`: of groups,
-    whose items these are
+    `order`: the most frequent first; `vectors`: those of dense rows; `model`: of groups, whose
+    items these are, and `item` their codes
     """
 
     noun: str
@@ -30,6 +30,7 @@ class Entries:
     order: Int64[np.ndarray, "entries"]
     vectors: WordVectors | None = None
     model: Any = field(default=None, repr=False)
+    item: Int64[np.ndarray, "_"] | None = None
 
     @property
     def reflected(self) -> Bool[np.ndarray, "dim"] | None:
@@ -46,14 +47,16 @@ class Entries:
 
     def alike(self, code: int, *, k: int) -> Scored:
         """The nearest others: cosines, as the model or its vectors have them."""
-        if self.model is None:
+        if self.model is None or self.item is None:
             assert self.vectors is not None
             return self._coded(self.vectors.most_similar(code, k=k))
-        similar = self.model.similar_items(self.model.vocabulary_["item"][code], k=k)
+        label = self.model.vocabulary_["item"][self.item[code]]
+        similar = self.model.similar_items(label, k=k)
         codes = self.model._vocabulary.index("item").codes
         there = ~np.isnan(similar.similarity[0])
-        pairs = zip(similar.labels[0][there], similar.similarity[0][there].tolist(), strict=True)
-        return [(codes[label], cosine) for label, cosine in pairs]
+        found = np.array([codes[label] for label in similar.labels[0][there]], dtype=np.int64)
+        rows = np.searchsorted(self.item, found).tolist()
+        return list(zip(rows, similar.similarity[0][there].tolist(), strict=True))
 
     def beside(self, code: int, *, k: int) -> Scored:
         """Those whose context vectors are nearest to the center vector of one."""
@@ -84,7 +87,8 @@ class Entries:
 def has_entries(model: Any) -> bool:
     """Whether a model, an encoder or vectors has something to draw."""
     if hasattr(model, "similar_items"):
-        return _directions(model) is not None
+        own = _directions(model)
+        return own is not None and bool(own.is_there.any())
     return isinstance(model, WordVectors) or any(
         hasattr(model, name) for name in ("vectors_", "encoder", "word_vectors")
     )
@@ -114,14 +118,20 @@ def _directions(model: Any) -> Any:
 
 def _of_items(model: Any) -> Entries:
     own = _directions(model)
-    names = [str(label) for label in model.vocabulary_["item"].tolist()]
+    # Those without a direction are nowhere.
+    item = np.flatnonzero(own.is_there)
+    center = own.vectors if own.is_there.all() else own.vectors[item]
+    item = item if own.item is None else own.item[item]
+    names = [str(label) for label in model.vocabulary_["item"][item].tolist()]
     vectors = None
-    if isinstance(own.vectors, np.ndarray):
+    if isinstance(center, np.ndarray):
         # Labels may be equal as texts; names only count here as keys.
         words = (
             tuple(names) if len(set(names)) == len(names) else tuple(map(repr, range(len(names))))
         )
-        vectors = WordVectors(words, own.vectors.astype(np.float32), _contexts(model, own.by))
+        context = _contexts(model, own.by)
+        context = None if context is None else context[item]
+        vectors = WordVectors(words, center.astype(np.float32, copy=False), context)
     order = np.arange(len(names))
     if model._has_items:
         from exfam.efa.blanks import append_blank
@@ -129,8 +139,8 @@ def _of_items(model: Any) -> Entries:
 
         empty = append_blank(lone_items(model.schema_, np.zeros(0, dtype=np.int64)), model.schema_)
         ((_, probability),) = item_probabilities(model.members_, empty)
-        order = np.argsort(-probability[0], kind="stable")
-    return Entries("item", names, own.vectors, own.by, order, vectors, model)
+        order = np.argsort(-probability[0][item], kind="stable")
+    return Entries("item", names, center, own.by, order, vectors, model, item)
 
 
 def _contexts(model: Any, by: str) -> np.ndarray | None:

@@ -10,7 +10,9 @@ from jaxtyping import Bool, Float64
 from exfam.vectors.neighbors import row_slices, unit_rows
 
 _ROWS = 1 << 14
-_FROM_ZERO = 1e-9
+_FROM_ZERO, _TOLERANCE = 1e-9, 1e-8
+# Columns from which directions are found one by one.
+_WIDE, _LEAST = 512, 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +30,8 @@ class Plane:
 
 def main_axes_plane(center: Any, context: Any = None) -> Plane:
     """The plane in which center vectors, dense or sparse, vary most."""
-    if scipy.sparse.issparse(center):
-        return _sparse_plane(center)
+    if scipy.sparse.issparse(center) or center.shape[1] > _WIDE:
+        return _wide_plane(center, context)
     mean, spread = _moments(center)
     axes, share = _largest(spread, 2)
     return Plane(_points(center, axes, mean), _points(context, axes, mean), share)
@@ -93,25 +95,28 @@ def _points(vectors: Any, axes: np.ndarray, mean: np.ndarray) -> Any:
     return points
 
 
-def _sparse_plane(center: Any) -> Plane:
-    """Of rows that have length 1 already; the mean is taken off without filling the matrix."""
+def _wide_plane(center: Any, context: Any) -> Plane:
+    """Of many columns; sparse rows have length 1 already. The mean is taken off in products."""
     n, dim = center.shape
-    matrix = center.astype(np.float64)
-    mean = np.asarray(matrix.mean(axis=0)).ravel()
-    total = float(matrix.multiply(matrix).sum()) / n - float(mean @ mean)
-    if min(n, dim) < 3:
-        dense = matrix.toarray()
-        axes, share = _largest(np.cov(dense.T, bias=True).reshape(dim, dim), 2)
-        return Plane((dense - mean) @ axes, None, share)
+    unit = center if scipy.sparse.issparse(center) else unit_rows(center)
+    mean = np.asarray(unit.mean(axis=0), dtype=np.float64).ravel()
+    total = float(abs(unit).power(2).sum() if scipy.sparse.issparse(unit) else (unit**2).sum())
+    total = total / n - float(mean @ mean)
 
     def spread(direction: np.ndarray) -> np.ndarray:
         own = direction.ravel()
-        product: np.ndarray = matrix.T @ (matrix @ own) / n - mean * (mean @ own)
+        across = unit @ own.astype(unit.dtype)
+        product: np.ndarray = (unit.T @ across).astype(np.float64) / n - mean * (mean @ own)
         return product
 
-    operator = scipy.sparse.linalg.LinearOperator((dim, dim), matvec=spread, dtype=np.float64)
-    start = np.random.default_rng(0).standard_normal(dim)
-    values, vectors = scipy.sparse.linalg.eigsh(operator, 2, v0=start)
-    axes = _turned(vectors[:, ::-1])
-    share = float(np.maximum(values, 0.0).sum()) / total if total > _FROM_ZERO else 1.0
-    return Plane(matrix @ axes - mean @ axes, None, min(share, 1.0))
+    if dim < _LEAST:
+        values, vectors = np.linalg.eigh(np.stack([spread(own) for own in np.eye(dim)], 1))
+    else:
+        operator = scipy.sparse.linalg.LinearOperator((dim, dim), matvec=spread, dtype=np.float64)
+        start = np.random.default_rng(0).standard_normal(dim)
+        values, vectors = scipy.sparse.linalg.eigsh(operator, 2, v0=start, tol=_TOLERANCE)
+    axes = np.zeros((dim, 2))
+    axes[:, : min(2, dim)] = _turned(vectors[:, ::-1][:, :2])
+    share = float(np.maximum(values[::-1][:2], 0.0).sum()) / total if total > _FROM_ZERO else 1.0
+    points = unit @ axes - mean @ axes
+    return Plane(points, _points(context, axes, mean), min(share, 1.0))

@@ -181,6 +181,7 @@ function wordPanel() {
   return element("section", { "aria-labelledby": "word-title" },
     element("h2", { id: "word-title" }, given.noun === "word" ? "Word" : "Item"),
     element("label", { for: "find" }, `Find one of ${given.n.toLocaleString("en")}`),
+    given.n_all > given.n ? element("p", { class: "quiet" }, `${(given.n_all - given.n).toLocaleString("en")} rarer ones have no vectors.`) : null,
     parts.search, parts.count, parts.found, parts.word);
 }
 

@@ -64,6 +64,7 @@ class VectorsView:
             "noun": own.noun,
             "by": own.by,
             "n": len(own.names),
+            "n_all": len(own.names) if own.model is None else len(self.model.vocabulary_["item"]),
             "planes": {name: _extent(plane) for name, plane in planes.items()},
             "has_context": own.contexts is not None,
             "is_tied": own.reflected is not None,
