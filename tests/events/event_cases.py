@@ -1,15 +1,20 @@
 """Small streams of events, with ties, gaps in values, dates and known rates."""
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+import torch
 
 from exfam import EventEFA
+from exfam.efa.events.event_attention import TimeCorrection, WaitAttention
+from exfam.efa.events.time_part import scales_of
 from exfam.simulators import HawkesProcess, simulate_hawkes
 
 PROCESS = HawkesProcess(np.array([0.4, 0.2]), np.array([[0.3, 0.2], [0.0, 0.3]]), decay=3.0)
 HAWKES = {"group": "stream", "time": "time", "begin": "begin", "end": "end"}
+HAWKES |= {"attention": "none", "progress": False}
 COLUMNS = {"group": "patient", "time": "when", "item": "code", "value": "level", "resolution": 0.25}
 
 
@@ -35,6 +40,22 @@ FRAME = visits()
 def fitted():
     """A model of times with ties, of items and of values."""
     return EventEFA(**COLUMNS).fit(FRAME)
+
+
+@functools.cache
+def attentive():
+    """The same with an untrained correction of random outputs: laws hold whatever it says."""
+    model = EventEFA(**COLUMNS).fit(FRAME)
+    streams = model._given(FRAME)[1]
+    time = model.event_model_.time
+    generator = torch.Generator().manual_seed(0)
+    network = WaitAttention(model.data_counts_["items"], 1, generator=generator)
+    with torch.no_grad():
+        network.out.weight.normal_(0.0, 0.5, generator=generator)
+    network.set_scales(*scales_of(time, streams))
+    time = replace(time, correction=TimeCorrection(network.eval(), 1.0))
+    model.event_model_ = replace(model.event_model_, time=time)
+    return model
 
 
 @functools.cache

@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from events.event_cases import COLUMNS, FRAME, HAWKES, PROCESS, excited, fitted
+from events.event_cases import COLUMNS, FRAME, HAWKES, PROCESS, attentive, excited, fitted
 from exfam import DataError, EventEFA, ExfamError, Groups, SupportError, load
 from exfam.efa.events import event_forward
+from exfam.efa.events.event_attention import corrected_survival
 from exfam.simulators import HawkesProcess, simulate_renewals
 
 PARTS = ("time", "item", "level")
@@ -36,8 +37,9 @@ def test_parts_add_up():
     assert np.isfinite(parts["item"]).all()
 
 
-def test_no_part_sees_itself_or_what_comes_later():
-    model, row = fitted(), TEST
+@pytest.mark.parametrize("model_of", [fitted, attentive])
+def test_no_part_sees_itself_or_what_comes_later(model_of):
+    model, row = model_of(), TEST
     parts = model.log_prob_parts(FRAME)
     later = (np.arange(len(FRAME)) > row) & FRAME["patient"].eq(FRAME["patient"][row]).to_numpy()
     assert later.sum() > 1
@@ -71,8 +73,9 @@ def test_items_sum_to_one_given_the_time():
     assert sum(chances) == pytest.approx(1.0, abs=1e-6) and min(chances) > 0
 
 
-def test_groups_order_and_company_change_nothing():
-    model, nats = fitted(), fitted().log_prob(FRAME)
+@pytest.mark.parametrize("model_of", [fitted, attentive])
+def test_groups_order_and_company_change_nothing(model_of):
+    model, nats = model_of(), model_of().log_prob(FRAME)
     turned = FRAME.iloc[::-1].assign(n=np.arange(len(FRAME))[::-1])
     turned = turned.sort_values(["when", "n"], kind="stable")
     np.testing.assert_allclose(model.log_prob(turned), nats[turned["n"]], rtol=1e-9)
@@ -84,8 +87,9 @@ def test_groups_order_and_company_change_nothing():
     np.testing.assert_allclose(model.log_prob(groups), nats[own_rows], rtol=1e-9)
 
 
-def test_folders_keep_all(tmp_path):
-    model = fitted()
+@pytest.mark.parametrize("model_of", [fitted, attentive])
+def test_folders_keep_all(tmp_path, model_of):
+    model = model_of()
     model.save(tmp_path / "model")
     again = load(tmp_path / "model")
     np.testing.assert_array_equal(again.log_prob(FRAME), model.log_prob(FRAME))
@@ -94,8 +98,9 @@ def test_folders_keep_all(tmp_path):
     pd.testing.assert_frame_equal(*drawn)
 
 
-def test_draws_go_on_as_they_are_said_to():
-    model, past = fitted(), FRAME[FRAME["patient"] == "p4"]
+@pytest.mark.parametrize("model_of", [fitted, attentive])
+def test_draws_go_on_as_they_are_said_to(model_of):
+    model, past = model_of(), FRAME[FRAME["patient"] == "p4"]
     n = 1000
     draws = model.sample(past, steps=1, n=n, seed=1)
     last = past["when"].max()
@@ -127,15 +132,21 @@ def test_counts_of_a_poisson_process_are_poisson():
     assert len(draws) == counts.draws.sum() and draws["time"].between(60, 65).all()
 
 
-def test_sources_of_a_rate_add_up_to_it():
-    model, row = fitted(), TEST
+@pytest.mark.parametrize("model_of", [fitted, attentive])
+def test_sources_of_a_rate_add_up_to_it(model_of):
+    model, row = model_of(), TEST
     one = model.explain(FRAME, rows=[row], top=100)
     parts = model.event_model_.time
     clocked = parts.clocked(model._given(FRAME)[1])
     spell = np.flatnonzero(clocked.spells.event == row)
     states = [clocked.state(law)[spell] for law in parts.mixture.laws]
     wait, step = clocked.high[spell], 1e-6
-    logs = [parts.mixture.log_survival(states, wait + away)[0] for away in (-step, step)]
+    logs = np.array([parts.mixture.log_survival(states, wait + away)[0] for away in (-step, step)])
+    shares = parts.shares(
+        clocked.spells[clocked.spells.event == row], parts.logits(clocked.streams)
+    )
+    if shares is not None:
+        logs = np.log(corrected_survival(np.exp(logs), np.repeat(shares, 2, axis=0)))
     assert one.rate.sum() == pytest.approx(-(logs[1] - logs[0]) / (2 * step), rel=1e-4)
     events = one.source == "event"
     assert (FRAME["patient"][one.source_row[events]] == FRAME["patient"][row]).all()
@@ -153,6 +164,20 @@ def test_excitation_is_found_where_it_is():
     assert levels.calibration(frame).distance < 1.5 * levels.calibration(frame).even
 
 
+def test_attention_finds_what_the_base_cannot_see():
+    """The wait after an event alternates between short and long: it goes by the wait before."""
+    random = np.random.default_rng(0)
+    waits = np.exp(np.where(np.arange(1800) % 2, -2.0, 1.0) + 0.3 * random.normal(size=1800))
+    frame = {"s": np.repeat(np.arange(60), 30), "t": waits.reshape(60, 30).cumsum(1).ravel()}
+    model = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(frame)
+    assert model.gain_.gate > 0 and model.gain_.low > 0.05 and "Attention added" in repr(model)
+    base = EventEFA(group="s", time="t", time_base="renewal", attention="none").fit(frame)
+    assert model.score(frame) > base.score(frame) + 0.1 and base.gain_ is None
+    shuffled = {**frame, "t": random.exponential(size=(60, 30)).cumsum(1).ravel()}
+    closed = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(shuffled)
+    assert closed.gain_.gate == 0 and closed.event_model_.time.correction is None
+
+
 def test_validation_may_be_given_and_streams_need_no_names():
     frame = excited()
     held_out = frame[frame["stream"] >= 9]
@@ -161,7 +186,7 @@ def test_validation_may_be_given_and_streams_need_no_names():
     )
     assert model.data_counts_["streams"] == 12
     one = frame[frame["stream"] == 0].drop(columns="stream")
-    alone = EventEFA(time="time", begin="begin", end="end", time_base="poisson").fit(one)
+    alone = EventEFA(**{**HAWKES, "group": None}, time_base="poisson").fit(one)
     assert alone.score(one) > -5
     assert alone.predict(one).time[0] > 60
 

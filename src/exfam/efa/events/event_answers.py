@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float, Int64
 
 from exfam.checks import DataError
+from exfam.efa.events.event_attention import corrected_hazard_ratio, corrected_survival
 from exfam.efa.events.event_forward import DrawnEvents, LiveStreams, go_on, live_streams
 from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_results import (
@@ -22,7 +23,7 @@ _N_LEVELS = 8
 # Intervals of a distance: samples, and stretches of one stream that are drawn as a whole.
 _N_SAMPLES, _N_STRETCHES = 200, 50
 _OWN_RATE, _BASE_RATE = "rate of the stream", "base rate"
-_RENEWAL, _EVENT = "wait since the last event", "event"
+_RENEWAL, _EVENT, _ATTENTION = "wait since the last event", "event", "attention"
 
 
 def names_of(streams: EventStreams) -> np.ndarray:
@@ -132,11 +133,12 @@ def explain_rates(
     row_of = np.arange(len(streams.time)) if source_row is None else source_row
     chosen = _chosen_spells(streams, row_of, rows, spells.event)
     live, columns = live_streams(model, streams), []
+    shares = model.time.shares(spells, model.time.logits(streams))
     for number, spell, ended_by in chosen:
         if spell < 0:
             moment, parts = streams.end[number], _at_end(live, clocked, number)
         else:
-            moment, parts = spells.stop[spell], _at_spell(model, clocked, spell)
+            moment, parts = spells.stop[spell], _at_spell(model, clocked, spell, shares)
         columns.append(_sorted_parts(parts, top, (number, ended_by, float(moment)), streams))
     stacked = [np.concatenate(column) for column in zip(*columns, strict=True)]
     stream, event, kind, source, age, rate = stacked
@@ -181,7 +183,9 @@ def _chosen_spells(
 _Parts = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _at_spell(model: EventModel, clocked: ClockedSpells, spell: int) -> _Parts:
+def _at_spell(
+    model: EventModel, clocked: ClockedSpells, spell: int, shares: np.ndarray | None
+) -> _Parts:
     """Kinds, events and rates at the end of a spell."""
     only = np.array([spell])
     before = int(clocked.spells.before[spell])
@@ -190,7 +194,9 @@ def _at_spell(model: EventModel, clocked: ClockedSpells, spell: int) -> _Parts:
     states = [clocked.state(law)[only] for law in laws]
     speed = float(np.exp(clocked.log_speed[spell]))
     past = np.arange(clocked.streams.start[stream], before + 1)
-    return _parts(model, clocked, states, clocked.high[only], past=past, speed=speed)
+    parts = _parts(model, clocked, states, clocked.high[only], past=past, speed=speed)
+    own = None if shares is None else shares[only]
+    return _with_attention(parts, model, states, clocked.high[only], own)
 
 
 def _at_end(live: LiveStreams, clocked: ClockedSpells, stream: int) -> _Parts:
@@ -200,7 +206,28 @@ def _at_end(live: LiveStreams, clocked: ClockedSpells, stream: int) -> _Parts:
     speed = float(np.exp(model.time.clock.log_speed(streams.end[only]))[0])
     past = np.arange(streams.start[stream], streams.stop[stream])
     wait = np.maximum(live.since[only], 1e-9)
-    return _parts(model, clocked, states, wait, past=past, speed=speed)
+    parts = _parts(model, clocked, states, wait, past=past, speed=speed)
+    return _with_attention(parts, model, states, wait, live.bin_shares(only))
+
+
+def _with_attention(
+    parts: _Parts,
+    model: EventModel,
+    states: list[PastState],
+    wait: Float[np.ndarray, "1"],
+    shares: Float[np.ndarray, "1 bins"] | None,
+) -> _Parts:
+    """And by how much attention changes the rate."""
+    if shares is None:
+        return parts
+    kinds, sources, rates = parts
+    survival = np.exp(model.time.mixture.log_survival(states, wait))
+    times = corrected_hazard_ratio(survival, shares)[0] - 1
+    return (
+        np.append(kinds, _ATTENTION),
+        np.append(sources, -1),
+        np.append(rates, rates.sum() * times),
+    )
 
 
 def _parts(
@@ -253,7 +280,7 @@ def _sorted_parts(
     stream, event, moment = of
     order = np.argsort(-rate, kind="stable")
     is_event = source[order] >= 0
-    kept = order[(rate[order] > 0) & (~is_event | (np.cumsum(is_event) <= top))]
+    kept = order[(rate[order] != 0) & (~is_event | (np.cumsum(is_event) <= top))]
     n = len(kept)
     age = np.where(source[kept] >= 0, moment - streams.time[source[kept].clip(0)], np.nan)
     return [np.full(n, stream), np.full(n, event), kind[kept], source[kept], age, rate[kept]]
@@ -267,9 +294,15 @@ def calibration_of(model: EventModel, streams: EventStreams, *, seed: int) -> Ev
         raise DataError("`X` must hold a wait that ended in an event, got none.")
     mixture, random = model.time.mixture, np.random.default_rng(seed)
     states = [clocked.state(law)[ended] for law in mixture.laws]
-    late = np.exp(mixture.log_survival(states, clocked.high[ended]))
+    shares = model.time.shares(clocked.spells[ended], model.time.logits(streams))
+
+    def survival(wait: np.ndarray) -> np.ndarray:
+        base = np.exp(mixture.log_survival(states, wait))
+        return base if shares is None else corrected_survival(base, shares)
+
+    late = survival(clocked.high[ended])
     if streams.resolution:
-        early = np.exp(mixture.log_survival(states, clocked.low[ended]))
+        early = survival(clocked.low[ended])
         late = early + (late - early) * random.random(len(late))
     level = 1 - late
     block = clocked.spells.stream[ended]

@@ -11,6 +11,7 @@ from exfam.estimator.rules import (
     ColumnName,
     ColumnNames,
     Families,
+    Flag,
     Fraction,
     Numbers,
     OrNone,
@@ -85,6 +86,12 @@ class EventModelParameters(Declared, section="Model"):
         "or fewer between short waits and long parts of the streams",
         default=None,
     )
+    attention: str = parameter(
+        Choice(("softmax", "none")),
+        '"softmax": attention over the last events of a stream corrects waits and ties, as far as '
+        'validation says that it helps beyond chance; "none": the base alone',
+        default="softmax",
+    )
     family: Any = parameter(
         OrWord("auto", Families()),
         "of values: a family's name or instance, or a dict by value column; "
@@ -103,6 +110,7 @@ class EventTraining(Declared, section="Training"):
         default=0.15,
     )
     seed: int = parameter(SEED, "of what is held out", default=0)
+    progress: bool = parameter(Flag(), "whether to show progress in a terminal", default=True)
     unknown: str = parameter(
         Choice(("error", "ignore", "unk")),
         'items never seen in training: "unk" (keep them as unknown), "ignore" (leave such events '

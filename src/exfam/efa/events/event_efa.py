@@ -1,7 +1,7 @@
 """The EventEFA estimator: when the next event comes, what it is, and with what value."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,7 @@ from exfam.efa.events.event_streams import EventStreams, streams_of
 from exfam.efa.inputs import Inputs, read_group_inputs
 from exfam.estimator.base import Estimator, attribute
 from exfam.estimator.evaluate import total_nats
+from exfam.estimator.gain import Gain, gain_sentences
 from exfam.estimator.record import recorded
 from exfam.estimator.rules import check_distinct, listed
 from exfam.estimator.seen import Overlap, Seen, overlap_of_groups, seen_groups
@@ -68,7 +69,8 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
     {parameters}
 
     After `fit`: `event_model_` (all that was learned), `vocabulary_`, `choices_` (the nats of
-    validation events by part and by what was tried).
+    validation events by part and by what was tried), `gain_` (what attention added to the times of
+    the base there; None where it was not tried).
 
     >>> frame = {"patient": [1, 1, 1, 2, 2], "day": [0.0, 1.5, 2.0, 0.5, 4.0],
     ...     "code": ["in", "test", "out", "in", "out"]}
@@ -85,6 +87,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
     choices_: dict[str, dict[str, float]] = attribute()
     seen_: Seen = attribute()
     has_dates_: bool = attribute()
+    gain_: Gain | None = attribute()
 
     @recorded
     def fit(self, X: Any, y: None = None, *, validation: Any = None, end: Any = None) -> "EventEFA":
@@ -106,7 +109,8 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
             raise DataError("`X` must have at least one event, got none.")
         streams = self._streams(whole, end=end)
         n_validation = 0 if validation is None else len(groups[1])
-        self.event_model_, self.choices_ = fit_event_model(self, streams, n_validation=n_validation)
+        fitted = fit_event_model(self, streams, n_validation=n_validation)
+        self.event_model_, self.choices_, self.gain_ = fitted
         self.has_dates_ = has_dates(X, self.time, self.dialect) or self.time_zone is not None
         self.parameters_ = self.get_params(deep=False)
         self.vocabulary_ = dict(whole.groups.vocabulary)
@@ -267,6 +271,10 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         """Which streams of `X` the model was fitted on, as `EFA.seen_in_fit`."""
         return overlap_of_groups(self, self._given(X)[0].groups).like(X)
 
+    def __repr__(self) -> str:
+        """The parameters that differ from their defaults, and what attention added."""
+        return "\n".join([super().__repr__(), *gain_sentences(self)])
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
         times = [name for name in (self.time, self.begin, self.end) if name is not None]
@@ -331,6 +339,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
             "model": self.event_model_.config(),
             "choices": self.choices_,
             "dates": self.has_dates_,
+            "gain": None if self.gain_ is None else asdict(self.gain_),
         }, tensors
 
     def _restore(
@@ -340,3 +349,4 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         self.event_model_ = EventModel.restored(config["model"], arrays)
         self.vocabulary_, self.choices_ = vocabulary, config["choices"]
         self.has_dates_ = bool(config["dates"])
+        self.gain_ = None if config["gain"] is None else Gain(**config["gain"])

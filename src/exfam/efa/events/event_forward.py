@@ -11,11 +11,19 @@ import torch
 from jaxtyping import Bool, Float, Int64
 
 from exfam.checks import ExfamError
+from exfam.efa.events.event_attention import (
+    N_BINS,
+    base_survival,
+    bin_shares,
+    corrected_survival,
+    event_numbers,
+)
 from exfam.efa.events.event_items import HISTORY
+from exfam.efa.events.event_memory import PastValues, RecentTokens, recent_tokens
 from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_streams import EventStreams, first_times, spells_of
-from exfam.efa.events.event_values import N_INPUTS, ValuePart, observed_values
-from exfam.efa.events.time_part import WaitMixture
+from exfam.efa.events.event_values import ValuePart
+from exfam.efa.events.time_part import WaitMixture, moved_chance
 from exfam.efa.events.wait_laws import IntensityLaw, PastState, WaitLaw, last_row
 from exfam.kernels.decays import decayed_sums
 
@@ -50,48 +58,6 @@ def inverted(
     return np.where(high >= 0.999 * _LONGEST_WAIT, np.inf, high)
 
 
-@dataclass(frozen=True, eq=False)
-class PastValues:
-    """Of each stream and item, what `past_inputs` has of the next event: counts, sums, the last."""
-
-    count: Float[np.ndarray, "streams items_and_unknown"]
-    total: Float[np.ndarray, "streams items_and_unknown"]
-    last: Float[np.ndarray, "streams items_and_unknown"]
-
-    @classmethod
-    def of(cls, streams: EventStreams, part: ValuePart) -> "PastValues":
-        """At the end of the streams."""
-        shape = (len(streams.groups), len(part.units))
-        use = np.flatnonzero(observed_values(streams, part.column))
-        item = streams.item[use]
-        value = streams.groups.values[part.column].astype(np.float64)[use]
-        z = part.input_of(part.standard(value, item))
-        where = (streams.stream[use], item)
-        count, total, last = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        np.add.at(count, where, 1.0)
-        np.add.at(total, where, z)
-        last[where] = z
-        return cls(count, total, last)
-
-    def __getitem__(self, chosen: Int64[np.ndarray, "n"]) -> "PastValues":
-        return PastValues(self.count[chosen], self.total[chosen], self.last[chosen])
-
-    def inputs(self, rows: np.ndarray, item: np.ndarray) -> Float[np.ndarray, "n inputs"]:
-        """What the value of an item is given."""
-        count = self.count[rows, item]
-        inputs = np.ones((len(rows), N_INPUTS))
-        inputs[:, 1] = self.last[rows, item]
-        inputs[:, 2] = self.total[rows, item] / np.maximum(count, 1)
-        inputs[:, 3] = count > 0
-        return inputs
-
-    def add(self, rows: np.ndarray, item: np.ndarray, z: np.ndarray) -> None:
-        """Take in a value of each of these streams."""
-        self.count[rows, item] += 1
-        self.total[rows, item] += z
-        self.last[rows, item] = z
-
-
 @dataclass(eq=False)
 class LiveStreams:
     """Where streams stand; all is brought up to date by `add`.
@@ -112,6 +78,8 @@ class LiveStreams:
     opening: Float[np.ndarray, "n"]
     histories: list[Int64[np.ndarray, "_"]]
     values: dict[str, PastValues]
+    recent: RecentTokens | None = None
+    logits: Float[np.ndarray, "n outputs"] | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -128,12 +96,33 @@ class LiveStreams:
             states=[state[index] for state in self.states],
             histories=[self.histories[i] for i in index],
             values={name: past[index] for name, past in self.values.items()},
+            recent=None if self.recent is None else self.recent[index],
+            logits=None if self.logits is None else self.logits[index],
             **arrays,
         )
 
+    def look_back(self, rows: Int64[np.ndarray, "n"]) -> None:
+        """Take anew what attention makes of the past of these streams."""
+        part = self.model.time
+        if part.correction is None or self.recent is None or self.logits is None:
+            return
+        states = [state[rows] for state in self.states]
+        tie = part.ties.of(self.item[rows], self.run[rows])
+        others = (states[0].count, states[0].age, self.run[rows], tie)
+        local = part.clock.local(self.time[rows])
+        query = part.query(states, part.correction.network, local, others)
+        self.logits[rows] = part.correction.outputs(self.recent.batch(rows, query))
+
+    def bin_shares(self, rows: Int64[np.ndarray, "n"]) -> Float[np.ndarray, "n bins"] | None:
+        """Of each stream, the shares of bins; None without attention."""
+        return None if self.logits is None else bin_shares(self.logits[rows, :-1])
+
     def chance_of_tie(self) -> Float[np.ndarray, "n"]:
         """That the next event has the last stamp."""
-        return np.where(self.tie_open, self.model.time.ties.of(self.item, self.run), 0.0)
+        chance = self.model.time.ties.of(self.item, self.run)
+        if self.logits is not None:
+            chance = moved_chance(chance, self.logits[:, -1])
+        return np.where(self.tie_open, chance, 0.0)
 
     def wait_after(
         self, log_share: Float[np.ndarray, "n"], rows: Int64[np.ndarray, "n"]
@@ -141,8 +130,12 @@ class LiveStreams:
         """Waits on the clock by which such a share of what may still come has not come."""
         states, since = [state[rows] for state in self.states], self.since[rows]
         mixture = self.model.time.mixture
-        left = mixture.log_survival(states, since)
-        return inverted(mixture, states, left + log_share, since)
+        left, shares = mixture.log_survival(states, since), self.bin_shares(rows)
+        if shares is None:
+            return inverted(mixture, states, left + log_share, since)
+        target = corrected_survival(np.exp(left), shares) * np.exp(log_share)
+        wanted = np.log(np.maximum(base_survival(target, shares), 1e-300))
+        return inverted(mixture, states, wanted, since)
 
     def time_after(
         self, wait: Float[np.ndarray, "n"], rows: Int64[np.ndarray, "n"]
@@ -162,13 +155,14 @@ class LiveStreams:
         rows: Int64[np.ndarray, "n"],
         time: Float[np.ndarray, "n"],
         item: Int64[np.ndarray, "n"],
-        marks: Float[np.ndarray, "n"] | None,
+        values: dict[str, Float[np.ndarray, "n"]],
     ) -> None:
         """Events of these streams come."""
         clock = self.model.time.clock
+        marks = next(iter(values.values())) if self.model.time.uses_values else None
         reading = clock.reading(time)
         passed = reading - clock.reading(self.time[rows])
-        is_tie = time == self.time[rows]
+        is_tie, elapsed = time == self.time[rows], time - self.time[rows]
         after = last_row(item, np.zeros(len(rows), dtype=np.int64))
         for state, law in zip(self.states, self.model.time.mixture.laws, strict=True):
             if isinstance(law, IntensityLaw):
@@ -182,6 +176,11 @@ class LiveStreams:
         self.since[rows], self.tie_open[rows] = 0.0, True
         for row, code in zip(rows.tolist(), item.tolist(), strict=True):
             self.histories[row] = np.append(self.histories[row][-HISTORY:], code)
+        if self.recent is not None and self.model.time.correction is not None:
+            units = self.model.time.correction.network.units.numpy()
+            token = event_numbers(elapsed, ~self.recent.present[rows, 0], values, units)
+            self.recent.add(rows, item, token, reading)
+            self.look_back(rows)
 
     def item_probabilities(
         self, rows: Int64[np.ndarray, "n"], time: Float[np.ndarray, "n"]
@@ -221,7 +220,7 @@ def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
         for law in model.time.mixture.laws
     ]
     since = np.maximum(clock.reading(streams.end) - clock.reading(time), 0.0)
-    return LiveStreams(
+    live = LiveStreams(
         model=model,
         resolution=streams.resolution,
         states=states,
@@ -237,6 +236,13 @@ def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
         ],
         values={part.column: PastValues.of(streams, part) for part in model.values},
     )
+    if model.time.correction is not None:
+        live.recent = recent_tokens(
+            model.time.correction, clock.reading(streams.time), streams, last
+        )
+        live.logits = np.zeros((n, N_BINS + 1))
+        live.look_back(np.arange(n))
+    return live
 
 
 def _excited(model: EventModel, law: WaitLaw, streams: EventStreams) -> np.ndarray:
@@ -281,8 +287,7 @@ def go_on(
         values = {
             part.column: _draw_values(live, part, rows, item, random) for part in live.model.values
         }
-        marks = next(iter(values.values())) if live.model.time.uses_values else None
-        live.add(rows, time, item, marks)
+        live.add(rows, time, item, values)
         drawn.append(DrawnEvents(rows, time, item, values))
         n_drawn, step = n_drawn + len(rows), step + 1
         if n_drawn > MOST_DRAWN:

@@ -1,7 +1,7 @@
 """All parts of a model of events, and how they are fitted together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from exfam.checks import ExfamError
 from exfam.efa.events.event_items import ItemPart, fit_item_part
 from exfam.efa.events.event_streams import EventStreams, Spells, spells_of
 from exfam.efa.events.event_values import ValuePart, fit_value_part, observed_values
-from exfam.efa.events.fit_time import TimeOptions, fit_time_part
+from exfam.efa.events.fit_attention import fit_correction
+from exfam.efa.events.fit_time import FittedTime, TimeOptions, fit_time_part
 from exfam.efa.events.time_part import TimePart
 from exfam.efa.values.auto_family import auto_family
 from exfam.efa.values.values_base import ValueOptions
+from exfam.estimator.gain import Gain
 from exfam.estimator.schema import check_in_support
 from exfam.families import Family, Histogram, StudentT, choose_family
 from exfam.groups import Groups
@@ -93,8 +95,8 @@ class EventModel:
 
 def fit_event_model(
     estimator: Any, streams: EventStreams, *, n_validation: int
-) -> tuple[EventModel, dict[str, dict[str, float]]]:
-    """The parts of an estimator's parameters, and the nats of validation events by part.
+) -> tuple[EventModel, dict[str, dict[str, float]], Gain | None]:
+    """The parts of an estimator's parameters, the nats of validation events by part, and the gain.
 
     `n_validation`: how many of the last streams are held out; 0 for a share of all
     """
@@ -111,6 +113,9 @@ def fit_event_model(
     )
     fitted = fit_time_part(streams, trained[1], options)
     choices, item = {"time": fitted.nats}, None
+    part, gain = fitted.part, None
+    if estimator.attention != "none":
+        part, gain = _with_attention(estimator, fitted, streams, trained)
     if groups.item is not None:
         seed = int(estimator.seed)
         item, choices["item"] = fit_item_part(streams, trained[0], n_items=n_items, seed=seed)
@@ -125,7 +130,21 @@ def fit_event_model(
         for column in groups.values
         if observed_values(streams, column).any()
     )
-    return EventModel(fitted.part, item, values), choices
+    return EventModel(part, item, values), choices, gain
+
+
+def _with_attention(
+    estimator: Any, fitted: FittedTime, streams: EventStreams, trained: tuple[Any, Any]
+) -> tuple[TimePart, Gain | None]:
+    """The part that was fitted to everything, with what corrected that of training."""
+    correction, gain = fit_correction(
+        fitted.of_training,
+        streams,
+        trained,
+        seed=int(estimator.seed),
+        progress=bool(estimator.progress),
+    )
+    return replace(fitted.part, correction=correction), gain
 
 
 def _decays(given: Any) -> tuple[float, ...]:

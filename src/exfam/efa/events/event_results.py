@@ -81,8 +81,9 @@ class EventExplanation(TabularResult):
     """What the rate of events at some moments is made of; parts of a moment add up to it.
 
     `row`: the event whose moment it is, -1 for the end of observation; `source`: "base rate", "rate
-    of the stream", "wait since the last event", or "event"; `source_row`: the row of that event,
-    -1 for other sources; `rate`: what it adds, per day or unit of time
+    of the stream", "wait since the last event", "event", or "attention", which may lower the rate;
+    `source_row`: the row of that event, -1 for other sources; `rate`: what it adds, per day or unit
+    of time
     """
 
     group: Column

@@ -54,9 +54,13 @@ class TimeOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedTime:
-    """The part, and nats of validation spells under each law alone, by name, and mixed."""
+    """The part, and nats of validation spells under each law alone, by name, and mixed.
+
+    `of_training`: the part as it was fitted to the training spells alone
+    """
 
     part: TimePart
+    of_training: TimePart
     nats: dict[str, float]
 
 
@@ -73,9 +77,7 @@ def fit_time_part(
     marks = None
     if options.has_values and not options.has_items:
         marks = next(iter(streams.groups.values.values()))
-    best: tuple[float, EventClock | None] = (-np.inf, None)
-    mixed: dict[str, float] = {}
-    shares = np.zeros(0)
+    best, mixed = _Tried(-np.inf, EventClock.plain(), (), np.zeros(0)), dict[str, float]()
     for zone in (None, options.zone) if options.zone else (None,):
         clock = _clock(streams, spells, is_training, zone)
         clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
@@ -86,18 +88,39 @@ def fit_time_part(
         mixed |= {
             _named(name, zone): float(own.mean()) for name, own in zip(laws, nats, strict=True)
         }
-        if total > best[0] + _LEAST_GAIN:
-            best, shares = (total, clock), tried
-    clock = best[1] or EventClock.plain()
+        if total > best.nats + _LEAST_GAIN:
+            best = _Tried(total, clock, tuple(laws.values()), tried)
+    kept = np.flatnonzero(best.shares)
+    names = tuple(np.array(list(fits))[kept].tolist())
+    tied = np.ones(len(streams.time), dtype=bool)
+    tied[spells.event[(spells.event >= 0) & ~is_training]] = False
+    own = (best.clock, tuple(best.laws[k] for k in kept), tied)
+    clock = best.clock
     if not clock.is_plain:
         clock = _clock(streams, spells, every, options.zone)
-    kept = np.flatnonzero(shares)
-    names = tuple(np.array(list(fits))[kept].tolist())
     clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
     laws_of_all = tuple(fits[name](clocked, every) for name in names)
-    ties = TieLaw.fit(streams, np.ones(len(streams.time), dtype=bool), options.n_items)
-    mixture = WaitMixture(names, laws_of_all, shares[kept])
-    return FittedTime(TimePart(clock, ties, mixture, marks is not None), mixed | {"mixed": best[0]})
+    whole = (clock, laws_of_all, np.ones(len(streams.time), dtype=bool))
+    parts = [
+        TimePart(
+            at,
+            TieLaw.fit(streams, chosen, options.n_items),
+            WaitMixture(names, laws, best.shares[kept]),
+            marks is not None,
+        )
+        for at, laws, chosen in (whole, own)
+    ]
+    return FittedTime(parts[0], parts[1], mixed | {"mixed": best.nats})
+
+
+@dataclass(frozen=True, eq=False)
+class _Tried:
+    """Laws on a clock, and the nats of their mixture."""
+
+    nats: float
+    clock: EventClock
+    laws: tuple[WaitLaw, ...]
+    shares: Float[np.ndarray, "laws"]
 
 
 def _named(name: str, zone: str | None) -> str:

@@ -12,8 +12,19 @@ from jaxtyping import Bool, Float, Int64
 from scipy.special import logsumexp
 
 from exfam.checks import DataError
+from exfam.efa.events.event_attention import (
+    PastTokens,
+    TimeCorrection,
+    WaitAttention,
+    bin_shares,
+    last_events,
+    query_numbers,
+    shares_of_bins,
+    token_numbers,
+    value_units,
+)
 from exfam.efa.events.event_clock import EventClock
-from exfam.efa.events.event_streams import EventStreams, Spells, spells_of
+from exfam.efa.events.event_streams import EventStreams, Spells, first_times, spells_of
 from exfam.efa.events.wait_laws import (
     ClockedSpells,
     IntensityLaw,
@@ -95,33 +106,79 @@ class TimePart:
     ties: TieLaw
     mixture: WaitMixture
     uses_values: bool = False
+    correction: TimeCorrection | None = None
+
+    def logits(self, streams: EventStreams) -> Float[np.ndarray, "events outputs"] | None:
+        """What attention makes of the past after each event; None without it."""
+        if self.correction is None:
+            return None
+        past = past_tokens(self, streams, self.correction.network)
+        return self.correction.logits_at(past, np.arange(len(streams.time)))
 
     def log_probs(self, streams: EventStreams) -> tuple[np.ndarray, np.ndarray]:
         """Nats of each event's time, NaN where its stream opens with it, and of each open end."""
         spells = spells_of(streams)
-        nats = self.mixture.log_probs(self.clocked(streams, spells))
-        events = self._tie_nats(streams)
+        clocked, logits = self.clocked(streams, spells), self.logits(streams)
+        nats = self.mixture.log_probs(clocked)
+        if logits is not None:
+            nats = nats + self._added(clocked, logits)
+        events = self._tie_nats(streams, logits)
         ended = spells.event >= 0
         events[spells.event[ended]] += nats[ended]
         opens = streams.is_first & np.isnan(streams.begin[streams.stream])
         events[opens] = np.nan
         ends = np.zeros(len(streams.groups))
         last = spells.before[~ended]
-        not_tied = np.where(
-            last >= 0, self._log_of_no_tie(streams, last.clip(0)) if len(last) else 0.0, 0.0
-        )
+        not_tied = np.zeros(len(last))
+        follows = last >= 0
+        not_tied[follows] = np.log1p(-self._tie_chance(streams, last[follows], logits))
         ends[spells.stream[~ended]] = nats[~ended] + not_tied
         return events, ends
+
+    def shares(
+        self, spells: Spells, logits: Float[np.ndarray, "events outputs"] | None
+    ) -> Float[np.ndarray, "spells bins"] | None:
+        """The share of each bin of each spell, None without attention; the mass where none came."""
+        if logits is None:
+            return None
+        own = np.zeros((len(spells), logits.shape[1] - 1))
+        after = spells.before >= 0
+        own[after] = logits[spells.before[after], :-1]
+        return bin_shares(own)
+
+    def _added(
+        self, clocked: ClockedSpells, logits: Float[np.ndarray, "events outputs"]
+    ) -> Float[np.ndarray, "spells"]:
+        """What attention adds to the nats of each spell."""
+        shares = self.shares(clocked.spells, logits)
+        added: np.ndarray = np.log((shares * bins_of_spells(self.mixture, clocked)).sum(1))
+        return added
 
     def clocked(self, streams: EventStreams, spells: Spells | None = None) -> ClockedSpells:
         """The spells of streams on this clock."""
         marks = next(iter(streams.groups.values.values()), None) if self.uses_values else None
         return clocked_spells(streams, self.clock, marks=marks, spells=spells)
 
-    def _tie_nats(self, streams: EventStreams) -> Float[np.ndarray, "events"]:
+    def query(
+        self,
+        states: list[PastState],
+        network: WaitAttention,
+        local: Float[np.ndarray, "n"],
+        others: tuple[np.ndarray, ...],
+    ) -> Float[np.ndarray, "n queries"]:
+        """Further numbers of a moment that attention sees: see `query_numbers`."""
+        n, probes = len(local), network.probes.numpy()
+        expected = [self.mixture.log_survival(states, np.full(n, probe)) for probe in probes]
+        count, age, run, tie = others
+        typical = float(probes[1])
+        return query_numbers(np.column_stack(expected), local, (count, age / typical, run, tie))
+
+    def _tie_nats(
+        self, streams: EventStreams, logits: Float[np.ndarray, "events outputs"] | None
+    ) -> Float[np.ndarray, "events"]:
         nats = np.zeros(len(streams.time))
         follows, is_tie = np.flatnonzero(~streams.is_first), streams.is_tie
-        chance = self.ties.of(streams.item[follows - 1], streams.run[follows - 1])
+        chance = self._tie_chance(streams, follows - 1, logits)
         tie = is_tie[follows]
         if (chance[tie] == 0).any():
             row = int(follows[tie][0])
@@ -132,8 +189,15 @@ class TimePart:
         nats[follows] = np.log(np.where(tie, chance, 1 - chance))
         return nats
 
-    def _log_of_no_tie(self, streams: EventStreams, last: np.ndarray) -> np.ndarray:
-        return np.log1p(-self.ties.of(streams.item[last], streams.run[last]))
+    def _tie_chance(
+        self,
+        streams: EventStreams,
+        last: Int64[np.ndarray, "n"],
+        logits: Float[np.ndarray, "events outputs"] | None,
+    ) -> Float[np.ndarray, "n"]:
+        """That the event after each of these has its stamp."""
+        chance = self.ties.of(streams.item[last], streams.run[last])
+        return chance if logits is None else moved_chance(chance, logits[last, -1])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All numbers, by name."""
@@ -142,12 +206,15 @@ class TimePart:
         for number, law in enumerate(self.mixture.laws):
             for name in _FIELDS[type(law)]:
                 held[f"law{number}.{name}"] = getattr(law, name)
-        return held
+        return held | ({} if self.correction is None else self.correction.arrays())
 
     def config(self) -> dict[str, Any]:
         """What else a saved model needs."""
         laws = ["renewal" if isinstance(law, RenewalLaw) else "rate" for law in self.mixture.laws]
-        return {"laws": laws, "names": list(self.mixture.names), "marks": self.uses_values}
+        correction = self.correction
+        attention = None if correction is None else correction.config()
+        names = list(self.mixture.names)
+        return {"laws": laws, "names": names, "marks": self.uses_values, "attention": attention}
 
     @classmethod
     def restored(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "TimePart":
@@ -159,7 +226,69 @@ class TimePart:
         clock = EventClock(*(arrays[f"clock.{name}"] for name in vars_of_clock()))
         shares = arrays["mixture.shares"]
         mixture = WaitMixture(tuple(config["names"]), tuple(laws), shares)
-        return cls(clock, TieLaw(arrays["ties.chance"]), mixture, bool(config["marks"]))
+        attention = config["attention"]
+        correction = None if attention is None else TimeCorrection.restored(attention, arrays)
+        ties = TieLaw(arrays["ties.chance"])
+        return cls(clock, ties, mixture, bool(config["marks"]), correction)
+
+
+def moved_chance(
+    chance: Float[np.ndarray, "n"], by: Float[np.ndarray, "n"]
+) -> Float[np.ndarray, "n"]:
+    """Chances whose log-odds are moved; those of 0 stay."""
+    return chance / (chance + (1 - chance) * np.exp(-by))
+
+
+def bins_of_spells(
+    mixture: WaitMixture, clocked: ClockedSpells
+) -> Float[np.ndarray, "spells bins"]:
+    """By how much the share of each bin multiplies the probability of a spell."""
+    is_event, cells = clocked.spells.event >= 0, bool(clocked.streams.resolution)
+    states = [clocked.state(law) for law in mixture.laws]
+    late = np.exp(mixture.log_survival(states, clocked.high))
+    early = np.exp(mixture.log_survival(states, clocked.low)) if cells else late
+    # That nothing came: between the end and never.
+    low, high = np.where(is_event, early, late), np.where(is_event, late, 0.0)
+    return shares_of_bins(low, high, is_event & np.bool_(not cells))
+
+
+def after_events(part: TimePart, streams: EventStreams) -> ClockedSpells:
+    """Every event as the beginning of a spell, of no length."""
+    n, stream = len(streams.time), streams.stream
+    opened = ~np.isnan(streams.begin)
+    is_stamp = ~streams.is_tie & (~streams.is_first | opened[stream])
+    total = is_stamp.cumsum()
+    number = total - np.repeat(
+        (total - is_stamp)[streams.start[streams.stop > streams.start]],
+        (streams.stop - streams.start)[streams.stop > streams.start],
+    )
+    opening = np.where(opened, streams.begin, first_times(streams))[stream]
+    none = np.full(n, -1)
+    spells = Spells(stream, np.arange(n), none, streams.time, streams.time, number, opening)
+    return part.clocked(streams, spells)
+
+
+def past_tokens(part: TimePart, streams: EventStreams, network: WaitAttention) -> PastTokens:
+    """What attention sees after each event."""
+    clocked = after_events(part, streams)
+    states = [clocked.state(law) for law in part.mixture.laws]
+    local = part.clock.local(streams.time)
+    tie = part.ties.of(streams.item, streams.run)
+    number = clocked.spells.number.astype(float)
+    query = part.query(states, network, local, (number, clocked.age, streams.run, tie))
+    tokens = token_numbers(streams, network.units.numpy())
+    return PastTokens(streams.item, tokens, clocked.reading, query, last_events(streams))
+
+
+def scales_of(part: TimePart, streams: EventStreams) -> tuple[float, float, np.ndarray, np.ndarray]:
+    """What the numbers of `WaitAttention.set_scales` are in these streams."""
+    clocked = part.clocked(streams)
+    wait = clocked.high[(clocked.spells.event >= 0) & (clocked.high > 0)]
+    wait = wait if len(wait) else np.ones(1)
+    log_wait = np.log(wait)
+    spread = max(float(log_wait.std()), 0.1)
+    probes = np.quantile(wait, [0.25, 0.5, 0.75])
+    return float(log_wait.mean()), spread, probes, value_units(streams)
 
 
 def vars_of_clock() -> tuple[str, ...]:

@@ -1,0 +1,109 @@
+"""What live streams remember of their past: values by item, and the last events."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int64
+
+from exfam.efa.events.event_attention import (
+    LENGTH,
+    TimeCorrection,
+    TokenBatch,
+    last_events,
+    token_numbers,
+)
+from exfam.efa.events.event_streams import EventStreams
+from exfam.efa.events.event_values import N_INPUTS, ValuePart, observed_values
+
+
+@dataclass(frozen=True, eq=False)
+class PastValues:
+    """Of each stream and item, what `past_inputs` has of the next event: counts, sums, the last."""
+
+    count: Float[np.ndarray, "streams items_and_unknown"]
+    total: Float[np.ndarray, "streams items_and_unknown"]
+    last: Float[np.ndarray, "streams items_and_unknown"]
+
+    @classmethod
+    def of(cls, streams: EventStreams, part: ValuePart) -> "PastValues":
+        """At the end of the streams."""
+        shape = (len(streams.groups), len(part.units))
+        use = np.flatnonzero(observed_values(streams, part.column))
+        item = streams.item[use]
+        value = streams.groups.values[part.column].astype(np.float64)[use]
+        z = part.input_of(part.standard(value, item))
+        where = (streams.stream[use], item)
+        count, total, last = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+        np.add.at(count, where, 1.0)
+        np.add.at(total, where, z)
+        last[where] = z
+        return cls(count, total, last)
+
+    def __getitem__(self, chosen: Int64[np.ndarray, "n"]) -> "PastValues":
+        return PastValues(self.count[chosen], self.total[chosen], self.last[chosen])
+
+    def inputs(self, rows: np.ndarray, item: np.ndarray) -> Float[np.ndarray, "n inputs"]:
+        """What the value of an item is given."""
+        count = self.count[rows, item]
+        inputs = np.ones((len(rows), N_INPUTS))
+        inputs[:, 1] = self.last[rows, item]
+        inputs[:, 2] = self.total[rows, item] / np.maximum(count, 1)
+        inputs[:, 3] = count > 0
+        return inputs
+
+    def add(self, rows: np.ndarray, item: np.ndarray, z: np.ndarray) -> None:
+        """Take in a value of each of these streams."""
+        self.count[rows, item] += 1
+        self.total[rows, item] += z
+        self.last[rows, item] = z
+
+
+@dataclass(frozen=True, eq=False)
+class RecentTokens:
+    """The last events of each stream as attention sees them, the latest first."""
+
+    item: Int64[np.ndarray, "streams length"]
+    token: Float[np.ndarray, "streams length numbers"]
+    reading: Float[np.ndarray, "streams length"]
+    present: Bool[np.ndarray, "streams length"]
+
+    def __getitem__(self, chosen: Int64[np.ndarray, "n"]) -> "RecentTokens":
+        return RecentTokens(*(column[chosen] for column in vars(self).values()))
+
+    def add(
+        self, rows: np.ndarray, item: np.ndarray, token: np.ndarray, reading: np.ndarray
+    ) -> None:
+        """Events of these streams come."""
+        for column, latest in (
+            (self.item, item),
+            (self.token, token),
+            (self.reading, reading),
+            (self.present, True),
+        ):
+            column[rows, 1:] = column[rows, :-1]
+            column[rows, 0] = latest
+
+    def batch(self, rows: np.ndarray, query: Float[np.ndarray, "n queries"]) -> TokenBatch:
+        """What attention looks at."""
+        present, reading = self.present[rows], self.reading[rows]
+        age = np.where(present, reading[:, :1] - reading, 0.0).clip(0.0)
+        item = torch.from_numpy(self.item[rows])
+        numbers = (self.token[rows], age, query)
+        token, ages, queries = (torch.from_numpy(array).float() for array in numbers)
+        return TokenBatch(item, token, ages, item[:, 0], queries, torch.from_numpy(present))
+
+
+def recent_tokens(
+    correction: TimeCorrection,
+    reading: Float[np.ndarray, "events"],
+    streams: EventStreams,
+    last: Int64[np.ndarray, "streams"],
+) -> RecentTokens:
+    """Of each stream, the events up to its last one, -1 for none."""
+    index = np.full((len(last), LENGTH), -1)
+    held = last >= 0
+    index[held] = last_events(streams)[last[held]]
+    token = token_numbers(streams, correction.network.units.numpy())
+    present, index = index >= 0, index.clip(0)
+    return RecentTokens(streams.item[index], token[index], reading[index], present)
