@@ -11,7 +11,7 @@ from exfam.checks import ExfamError
 from exfam.efa.events.event_items import ItemPart, fit_item_part
 from exfam.efa.events.event_streams import EventStreams, Spells, spells_of
 from exfam.efa.events.event_values import ValuePart, fit_value_part, observed_values
-from exfam.efa.events.fit_attention import fit_correction
+from exfam.efa.events.fit_attention import fit_time_correction
 from exfam.efa.events.fit_time import FittedTime, TimeOptions, fit_time_part
 from exfam.efa.events.time_part import TimePart
 from exfam.efa.values.auto_family import auto_family
@@ -137,7 +137,7 @@ def _with_attention(
     estimator: Any, fitted: FittedTime, streams: EventStreams, trained: tuple[Any, Any]
 ) -> tuple[TimePart, Gain | None]:
     """The part that was fitted to everything, with what corrected that of training."""
-    correction, gain = fit_correction(
+    correction, gain = fit_time_correction(
         fitted.of_training,
         streams,
         trained,

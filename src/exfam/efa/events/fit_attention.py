@@ -91,7 +91,7 @@ class _Problem(NamedTuple):
     judged: Int64[np.ndarray, "judged"]
 
 
-def fit_correction(
+def fit_time_correction(
     part: TimePart,
     streams: EventStreams,
     trained: tuple[Bool[np.ndarray, "events"], Bool[np.ndarray, "spells"]],
