@@ -6,10 +6,11 @@
 Times: a Poisson process, a renewal process (log-normal mixture by the last item) and a Hawkes
 process (exponential decays; of earthquakes, weighted by magnitude), each fitted by its exact
 likelihood, and EventEFA, which mixes them by validation, with attention and without. Items: shares,
-and first-order Markov with counts backed off to shares. Values: the family of EventEFA given the item alone; of magnitudes the
-exponential distribution. All of them score the same events: new streams (of earthquakes, the last
-fifth of the time, given the past), with the resolution named, so that nats are of probabilities of
-cells. Errors are over streams, or 50 stretches of one; differences are paired.
+and first-order Markov with counts backed off to shares. Values: the family of EventEFA given the
+item alone; of magnitudes the exponential distribution. All of them score the same events: new
+streams (of earthquakes, the last fifth of the time, given the past), with the resolution named, so
+that nats are of probabilities of cells. Errors are over streams, or 50 stretches of the test part
+of one; differences are paired.
 """
 
 import argparse
