@@ -77,7 +77,7 @@ def fit_corrected(
             assert fold.plan.validation is not None
             if fold.base is not None:
                 fold.base.add(fold.plan.validation)
-            add_to_bases(fold.value_bases, plan.groups, plan.weight)
+            add_to_bases(fold.value_bases, plan)
     return CorrectedFit(members, [history for fold in folds for history in fold.histories], gains)
 
 

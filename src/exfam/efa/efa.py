@@ -1,6 +1,6 @@
 """The EFA estimator: exponential family attention over groups."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from exfam.attention import CONNECTIONS, SCORE_KERNELS
 from exfam.checks import ExfamError, UnknownItemError
+from exfam.columns.parts import FrameColumns
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.attributes.estimator import AttributedEstimator
 from exfam.efa.base.choose import base_shape, empty_base
@@ -39,6 +40,7 @@ from exfam.estimator.rules import (
     OrWord,
     Positive,
     Whole,
+    listed,
 )
 from exfam.estimator.scikit import Transformer
 from exfam.groups import Groups
@@ -236,11 +238,22 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self.offset is not None and self.offset in listed(self.attributes):
+            raise ExfamError(
+                f"`offset` must not be among `attributes`, got {self.offset!r} in both. The model "
+                "sees an exposure by itself."
+            )
         if self.value_embedding == "raw" and self.join == "sum":
             raise ExfamError(
                 "`join` must be 'concatenate' with value_embedding='raw', whose vectors have "
                 "length 1, got 'sum'."
             )
+
+    def _columns(self) -> FrameColumns | None:
+        columns = super()._columns()
+        if columns is None or self.offset is None:
+            return columns
+        return replace(columns, attributes=[*listed(self.attributes), self.offset])
 
     def _check_order(self, groups: Groups) -> None:
         check_order(groups, direction=self.direction, encoding=self.encoding)

@@ -113,11 +113,14 @@ def plan_fit(
         train, held_out = hold_out_groups(
             groups, has_target, fraction=fraction, seed=seed, items=items, in_runs=in_runs
         )
+    offset = getattr(estimator, "offset", None)
+    named = (*train.attributes, *train.group_attributes)
     schema = Schema.of(
         train,
         families=families,
-        attributes=(*train.attributes, *train.group_attributes),
+        attributes=[name for name in named if name != offset],
         known=listed(estimator.known),
+        offset=offset if values else None,
     )
     seen = [groups]
     if held_out is not None:

@@ -107,7 +107,9 @@ class ValueExplanation(PlottedResult):
 
 def has_bases_of_values(members: Sequence[TwoPartModel]) -> bool:
     """Whether values are predicted by bases."""
-    return all(isinstance(member.value_part, BasedValues) for member in members)
+    based = all(isinstance(member.value_part, BasedValues) for member in members)
+    # What an exposure adds is none of a base's parts.
+    return based and members[0].exposure is None
 
 
 def explain_values(

@@ -19,6 +19,7 @@ from exfam.estimator.evaluate import log_probs, total_nats
 from exfam.estimator.gain import Gain
 from exfam.families import Family
 from exfam.groups import TARGET, Groups
+from exfam.likelihoods.exposure import Exposure
 from exfam.likelihoods.two_part import TwoPartModel
 
 # Shares of a correction that validation chooses from.
@@ -47,7 +48,8 @@ def fit_value_bases(
     ordered = bool(train.ordered)
     options = ValueOptions(causal=direction == "causal", ordered=ordered, rank=rank, seed=seed)
     for column, family in plan.schema.families.items():
-        cells = _counted(train, column, family, plan.weight, n_items=_n_items(plan))
+        n_items, exposure = _n_items(plan), plan.schema.exposure
+        cells = _counted(train, column, family, plan.weight, n_items=n_items, exposure=exposure)
         fitted, kept = fit_and_keep(cells, _n_items(plan), family.of_units, options)
         inputs = input_columns(fitted, kept.features)
         spread = inputs.std(0)
@@ -100,11 +102,15 @@ def _kept(train: Groups, kept: KeptFeatures, eta: torch.Tensor, inputs: torch.Te
     return KeptValues(index, *with_none)
 
 
-def add_to_bases(bases: Sequence[ColumnBase], groups: Groups, weight: Any) -> None:
-    """Fit the factor models anew to all these groups; numbers of heads stay."""
+def add_to_bases(bases: Sequence[ColumnBase], plan: FitPlan) -> None:
+    """Fit the factor models anew to all groups of the plan; numbers of heads stay."""
+    groups, weight, exposure = plan.groups, plan.weight, plan.schema.exposure
     for column in bases:
         base = column.base()
-        cells = _counted(groups, column.column, column.given, weight, n_items=base.model.n_items)
+        n_items = base.model.n_items
+        cells = _counted(
+            groups, column.column, column.given, weight, n_items=n_items, exposure=exposure
+        )
         column.renew(refitted(base, cells))
 
 
@@ -147,11 +153,17 @@ def _value_nats(members: Sequence[TwoPartModel], validation: Groups) -> Nats:
 
 
 def _counted(
-    groups: Groups, column: str, family: Family, weight: Any, *, n_items: int
+    groups: Groups,
+    column: str,
+    family: Family,
+    weight: Any,
+    *,
+    n_items: int,
+    exposure: Exposure | None = None,
 ) -> ValueCells:
     """Cells whose values are to be fitted, standardized; those of no weight, and contexts, not.
 
-    Unknown items are the last one of `n_items`.
+    Unknown items are the last one of `n_items`. With an exposure values are as at the mean one.
     """
     cells, rows = value_cells(groups, column), groups.elements()
     counts = cells.observed
@@ -161,4 +173,9 @@ def _counted(
         counts &= weight[rows] > 0
     value = torch.from_numpy(np.where(counts, cells.value, np.nan))
     known = cells.with_item(np.where(cells.item < 0, n_items - 1, cells.item))
-    return known.with_value(base_values(family, value).numpy())
+    own = base_values(family, value).numpy()
+    if exposure is None:
+        return known.with_value(own)
+    log_size = exposure.of_rows(groups, rows)
+    at_mean = base_values(family, value * torch.from_numpy(np.exp(-log_size))).numpy()
+    return replace(known, value=at_mean, own=own, log_size=log_size)

@@ -22,6 +22,7 @@ from exfam.families import (
     scaled_to,
 )
 from exfam.groups import Groups
+from exfam.likelihoods.exposure import Exposure, exposure_of
 
 # Squares of values, such as variances, are numbers below this.
 _LARGEST = 1e150
@@ -85,6 +86,7 @@ class Schema:
     attributes: tuple[AttributeSpec, ...]
     n_positions: int
     position_scale: float
+    exposure: Exposure | None = None
 
     @property
     def families(self) -> dict[str, Family]:
@@ -121,10 +123,12 @@ class Schema:
             )
             for spec in config["attributes"]
         )
+        exposure = config.get("exposure")  # older versions had none
+        more = {"exposure": None if exposure is None else with_types(Exposure(**exposure))}
         for value in values:
             if len(value.initial_eta) != value.family.n_params:
                 raise ValueError(f"{len(value.initial_eta)} starting values for {value.family}")
-        return with_types(cls(**{**config, "values": values, "attributes": attributes}))
+        return with_types(cls(**{**config, "values": values, "attributes": attributes, **more}))
 
     def check(self, groups: Groups) -> None:
         """Raise if groups lack a column that the model uses, or hold what it cannot take."""
@@ -133,6 +137,8 @@ class Schema:
         check_in_support(groups, self.families)
         for spec in self.attributes:
             spec.check(groups)
+        if self.exposure is not None:
+            self.exposure.check(groups)
 
     @classmethod
     def of(
@@ -142,8 +148,11 @@ class Schema:
         families: Mapping[str, Family],
         attributes: Sequence[str] = (),
         known: Sequence[str] = (),
+        offset: str | None = None,
     ) -> "Schema":
         """The schema of training groups; `attributes` names those that the model is to use.
+
+        `offset`: the attribute that is the logarithm of an exposure
 
         Raises ExfamError for a name that the groups do not have, SupportError for a value that
         its family cannot produce.
@@ -157,6 +166,7 @@ class Schema:
             attributes=tuple(_attribute_spec(groups, name, name in known) for name in attributes),
             n_positions=_n_positions(groups),
             position_scale=_position_scale(groups),
+            exposure=None if offset is None else exposure_of(groups, offset, families),
         )
 
 

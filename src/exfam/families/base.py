@@ -72,6 +72,10 @@ class Family(ABC):
     # Whether the mean is finite: if not, `mean` is infinite and a prediction shows the median.
     has_mean: ClassVar[bool] = True
 
+    # Whether the first parameter is the logarithm of a size: adding c makes values exp(c) times as
+    # large, so that an exposure may be added to it.
+    has_log_link: ClassVar[bool] = False
+
     @property
     def n_dispersion(self) -> int:
         """How many parameters, the last ones, say how spread the value is, not where it lies.

@@ -184,6 +184,10 @@ class Poisson(_Counts, base.ExponentialFamily):
                 'Use link="log" for shifted counts.'
             )
 
+    @property
+    def has_log_link(self) -> bool:  # type: ignore[override]
+        return self.link == "log" and self.shift == 0
+
     def natural(self, eta: base.Eta) -> base.Statistics:
         exponent = base.bounded(eta, -torch.inf, base.MAX_LOG_MEAN)
         return exponent if self.link == "log" else softplus(exponent)
@@ -254,6 +258,10 @@ class NegativeBinomial(_Counts):
 
     def __post_init__(self) -> None:
         check_integer("shift", self.shift)
+
+    @property
+    def has_log_link(self) -> bool:  # type: ignore[override]
+        return self.shift == 0
 
     def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
         """log mu and log r."""

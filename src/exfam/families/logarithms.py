@@ -20,6 +20,7 @@ class _OfLogarithms(PlainFamily):
     """Positive numbers whose logarithms have the distribution `of_logs`, with its parameters."""
 
     equivariance: ClassVar[str] = "scale"
+    has_log_link: ClassVar[bool] = True
     support: ClassVar[str] = "a finite number > 0"
     hint: ClassVar[str] = "Use Gaussian() or StudentT() for numbers of either sign."
     _inside: ClassVar[float] = 1.0

@@ -29,6 +29,7 @@ class Gamma(base.PlainFamily):
 
     name: ClassVar[str] = "gamma"
     equivariance: ClassVar[str] = "scale"
+    has_log_link: ClassVar[bool] = True
     support: ClassVar[str] = "a finite number > 0"
     hint: ClassVar[str] = _SIGN_HINT
     n_dispersion: ClassVar[int] = 1
@@ -112,6 +113,7 @@ class Exponential(base.ExponentialFamily):
 
     name: ClassVar[str] = "exponential"
     equivariance: ClassVar[str] = "scale"
+    has_log_link: ClassVar[bool] = True
     support: ClassVar[str] = "a finite number >= 0"
     hint: ClassVar[str] = _SIGN_HINT
 
@@ -167,6 +169,7 @@ class Weibull(base.PlainFamily):
 
     name: ClassVar[str] = "weibull"
     equivariance: ClassVar[str] = "scale"
+    has_log_link: ClassVar[bool] = True
     support: ClassVar[str] = "a finite number > 0"
     hint: ClassVar[str] = _SIGN_HINT
     n_dispersion: ClassVar[int] = 1

@@ -186,6 +186,10 @@ class Scaled(base.Family):
         return self.family.has_mean
 
     @property
+    def has_log_link(self) -> bool:  # type: ignore[override]
+        return self.family.has_log_link
+
+    @property
     def support(self) -> str:
         return self.family.support
 

@@ -43,6 +43,7 @@ class Tweedie(base.PlainFamily):
     power: float = 1.5
     name: ClassVar[str] = "tweedie"
     equivariance: ClassVar[str] = "scale"
+    has_log_link: ClassVar[bool] = True
     support: ClassVar[str] = "a finite number >= 0"
     hint: ClassVar[str] = "Use Gaussian() for numbers of either sign."
     n_dispersion: ClassVar[int] = 1

@@ -71,6 +71,10 @@ class Wrapped(PlainFamily):
         return self.family.has_mean
 
     @property
+    def has_log_link(self) -> bool:  # type: ignore[override]
+        return self.family.has_log_link
+
+    @property
     def equivariance(self) -> str:  # type: ignore[override]
         return "none" if self.family.equivariance == "none" else "scale"
 

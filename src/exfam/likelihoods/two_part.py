@@ -20,6 +20,7 @@ from exfam.checks import ExfamError, check_choice
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import unrounded
+from exfam.likelihoods.exposure import Exposure
 
 DIRECTIONS = ("causal", "bidirectional")
 
@@ -245,8 +246,9 @@ class TwoPartModel(nn.Module):
     outputs as factors, with `.linear(batch)`, and no array of elements x items is made. With a
     `sampler`, training estimates the items' normalizer; evaluation is exact all the same. Where a
     value column holds values in another unit than its own, `log_units` has that unit's logarithm:
-    log-densities are in the column's own unit. An item part that has an `.alone()`, a simpler one,
-    may have a `mix`: the share of that one's probabilities in those of an ensemble.
+    log-densities are in the column's own unit. With an `exposure` a column moves the parameters of
+    all values. An item part that has an `.alone()`, a simpler one, may have a `mix`: the share of
+    that one's probabilities in those of an ensemble.
     Source: "Exponential Family Attention", eq. 2.
     """
 
@@ -258,6 +260,7 @@ class TwoPartModel(nn.Module):
         value_part: nn.Module | None = None,
         families: Mapping[str, Family] | None = None,
         log_units: Mapping[str, float] | None = None,
+        exposure: Exposure | None = None,
         support: nn.Module | None = None,
         sampler: ItemSampler | None = None,
     ) -> None:
@@ -274,7 +277,7 @@ class TwoPartModel(nn.Module):
         for name, part in (("item_part", item_part), ("value_part", value_part)):
             _check_direction(name, part, direction)
         self.log_units = {column: 0.0 for column in self.families} | dict(log_units or {})
-        self.direction = direction
+        self.direction, self.exposure = direction, exposure
         self.item_part = item_part
         self.value_part = value_part
         self.support = NoExclusion() if support is None else support
@@ -342,7 +345,11 @@ class TwoPartModel(nn.Module):
         if self.value_part is None:
             return {}
         sizes = [family.n_params for family in self.families.values()]
-        columns = _eta(self.value_part, batch).split(sizes, dim=-1)
+        exposure = self.exposure
+        seen = batch if exposure is None else exposure.at_mean(batch, self.families)
+        columns = _eta(self.value_part, seen).split(sizes, dim=-1)
+        if exposure is not None:
+            columns = tuple(exposure.added(eta, batch) for eta in columns)
         return dict(zip(self.families, columns, strict=True))
 
     def log_prob(self, batch: Batch) -> LogProb:

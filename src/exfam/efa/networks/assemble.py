@@ -116,6 +116,7 @@ def build_efa(
         item_part=item_part,
         value_part=value_part,
         families=families,
+        exposure=schema.exposure if settings.values else None,
         support=SUPPORTS[settings.support]() if settings.items else None,
         sampler=sampler,
     )

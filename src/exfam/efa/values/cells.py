@@ -20,7 +20,8 @@ class ValueCells:
 
     A value of NaN is not observed: it is no context of others, and is predicted from them. Items
     are codes from 0 on; `UNSEEN` stands for all others. Without items all codes are 0. `tied`
-    cells are at the same point of the group's order as the one before.
+    cells are at the same point of the group's order as the one before. With exposures, `value` is
+    as it was at the mean one, `own` as it is, and `log_size` the logarithm of the exposure.
     Raises DataError if the arrays disagree.
 
     >>> cells = ValueCells(np.array([0, 2, 3]), np.array([0, 1, 1]), np.array([1.0, 2.0, 4.0]))
@@ -32,6 +33,8 @@ class ValueCells:
     item: Int64[np.ndarray, "cells"]
     value: Float64[np.ndarray, "cells"]
     tied: Bool[np.ndarray, "cells"] | None = None
+    own: Float64[np.ndarray, "cells"] | None = None
+    log_size: Float64[np.ndarray, "cells"] | None = None
 
     def __post_init__(self) -> None:
         ends = self.offset[0], self.offset[-1]
@@ -78,7 +81,13 @@ class ValueCells:
         rows = self.rows_of(groups)
         offset = np.concatenate([[0], np.cumsum(self.length[groups])]).astype(np.int64)
         tied = None if self.tied is None else self.tied[rows]
-        return ValueCells(offset, self.item[rows], self.value[rows], tied)
+        return ValueCells(offset, self.item[rows], self.value[rows], tied, *self._sized(rows))
+
+    def _sized(self, rows: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | None]:
+        """Values as they are and log exposures of some cells."""
+        if self.own is None or self.log_size is None:
+            return None, None
+        return self.own[rows], self.log_size[rows]
 
     def rows_of(self, groups: Int64[np.ndarray, "chosen"]) -> Int64[np.ndarray, "rows"]:
         """Which cells those of some groups are."""
@@ -96,7 +105,8 @@ class ValueCells:
             # Tied to the last one that is kept, if all between are tied, too.
             point = np.cumsum(~self.tied)[keep]
             tied = np.diff(point, prepend=-1) == 0
-        return ValueCells(count[self.offset], self.item[keep], self.value[keep], tied)
+        sized = self._sized(keep)
+        return ValueCells(count[self.offset], self.item[keep], self.value[keep], tied, *sized)
 
 
 def base_values(family: Family, value: Float64[Tensor, "*shape"]) -> Float64[Tensor, "*shape"]:

@@ -161,8 +161,14 @@ class LocationHead:
         value: Values,
         working: WorkingScale,
         table: ClassTable | None,
+        *,
+        log_size: Values | None = None,
     ) -> Float64[np.ndarray, "numbers"]:
-        """Numbers of the location, the scale, and of t of its tails."""
+        """Numbers of the location, the scale, and of t of its tails.
+
+        `log_size`: what is added to the first parameter of each value
+        """
+        moved = 0.0 if log_size is None else torch.from_numpy(log_size)
         inputs, y = head_inputs(features), torch.from_numpy(value)
         # The loss is that of standardized values: the same steps whatever the unit.
         has_unit = self.family.equivariance != "none"
@@ -171,6 +177,7 @@ class LocationHead:
         def nats(numbers: Numbers) -> Tensor:
             parts = *location_and_log_scale(inputs, numbers), numbers[_AT_EXCESS]
             columns = self.link.parameters(self.family, working, *parts)
+            columns = [columns[0] + moved, *columns[1:]]
             return slope - self.family.log_prob(y, torch.stack(columns, -1))
 
         # Of one parameter the scale divides the location, and starts at 1.

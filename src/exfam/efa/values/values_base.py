@@ -17,6 +17,7 @@ from exfam.efa.values.class_tables import ClassTable, class_table
 from exfam.efa.values.cross_fit import Fold, RankChoice, choose_rank, folds_of
 from exfam.efa.values.factor_em import FactorModel, fit_factors
 from exfam.efa.values.features import ValueFeatures, factor_features, joined
+from exfam.efa.values.head_location import LocationHead
 from exfam.efa.values.heads import Head, head_of, settled_head
 from exfam.efa.values.working_scale import WorkingScale, working_scale
 from exfam.families import Family, family_from_config, family_to_config
@@ -149,7 +150,8 @@ def fit_and_keep(
     head = settled_head(family, cells.value)
     if head is None:
         raise ExfamError(f"`family` must be one that a base of values knows, got {family}.")
-    _check_support(family, cells.value)
+    own = cells.value if cells.own is None else cells.own
+    _check_support(family, own)
     working = working_scale(cells.value, transform=head.transform, shift=head.shift)
     given = _Given(cells, n_items, head, working, options)
     folds = folds_of(cells, seed=options.seed)
@@ -157,7 +159,11 @@ def fit_and_keep(
     kept = given.cross_fitted(folds, choice)
     model, table = given.fitted(np.arange(cells.n_groups), choice)
     few = kept.some(MOST_FOR_HEAD)
-    numbers = head.fit(few.features, cells.value[few.cells], working, table)
+    if cells.log_size is None or not isinstance(head, LocationHead):
+        numbers = head.fit(few.features, own[few.cells], working, table)
+    else:
+        sizes = cells.log_size[few.cells]
+        numbers = head.fit(few.features, own[few.cells], working, table, log_size=sizes)
     base = ValuesBase(
         options, head, working, model, table, numbers, choice.scores, choice.prior_items
     )
