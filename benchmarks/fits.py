@@ -6,9 +6,10 @@ Movies of MovieLens 100K and baskets of Instacart (a slice), October temperature
 (30,000 rows): estimators as they are by default, of seed 0. Each fit is a process of its own on one
 thread, versions in turn; CPU seconds (user and system) are of `fit` alone, data and what any
 version imports before a fit aside, and the least of `--times`. What torch imports when it is asked
-for an optimizer counts: a fit has to wait for it. Scores are what `score` returns for rows that were not fitted: the data
-sets' validation part, where there is one, and test part. `--before` names the sources of another
-version (a folder with `src` and `studies/src`); the last line is the geometric mean of the ratios.
+for an optimizer counts: a fit has to wait for it. Scores are what `score` returns for rows that
+were not fitted: the data sets' validation part, where there is one, and test part. `--before` names
+the sources of another version (a folder with `src` and `studies/src`); the last line is the
+geometric mean of the ratios.
 """
 
 import argparse
