@@ -168,14 +168,14 @@ def main() -> None:
     versions = {} if arguments.before is None else {"before": arguments.before}
     versions |= {"this": ROOT}
     rows = []
+    what = f"CPU seconds of a fit, the least of {arguments.times} fresh processes"
     for name in arguments.only or TASKS:
         rows += measured(name, versions, n_times=arguments.times)
-    show(rows)
-    if arguments.out:
-        from kept import write_kept
+        if arguments.out:
+            from kept import write_kept
 
-        what = f"CPU seconds of a fit, the least of {arguments.times} fresh processes"
-        write_kept(arguments.out, rows, what=what, mean_ratio=mean_ratio(rows))
+            write_kept(arguments.out, rows, what=what, mean_ratio=mean_ratio(rows))
+    show(rows)
 
 
 if __name__ == "__main__":
