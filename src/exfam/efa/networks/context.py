@@ -16,6 +16,7 @@ from exfam.groups import Batch
 from exfam.layers import Dropout, linear
 
 Vectors = Float[Tensor, "batch length dim"]
+Shown = Bool[Tensor, "batch length"] | Float[Tensor, "batch length"]
 
 
 def value_inputs(
@@ -40,11 +41,15 @@ def _others(vectors: Vectors, direction: str) -> Float[Tensor, "length length"]:
     return ones.tril(-1) if direction == "causal" else ones.fill_diagonal_(0.0)
 
 
-def visible_sum(vectors: Vectors, shown: Bool[Tensor, "batch length"], direction: str) -> Vectors:
-    """For each element, the sum of the shown vectors of its context, itself left out."""
-    vectors, length = torch.where(shown[..., None], vectors, 0.0), shown.shape[1]
-    if length <= _LONGEST_PRODUCT:
-        return _others(vectors, direction) @ vectors
+def visible_sum(vectors: Vectors, shown: Shown, direction: str) -> Vectors:
+    """For each element, the sum of the shown vectors of its context, itself left out.
+
+    `shown`: which count, or how much; no vector may be NaN or infinite
+    """
+    counts = shown.to(vectors.dtype)
+    if shown.shape[1] <= _LONGEST_PRODUCT:
+        return (_others(vectors, direction) * counts[:, None]) @ vectors
+    vectors = vectors * counts[..., None]
 
     def before(x: Vectors) -> Vectors:
         return torch.cat([torch.zeros_like(x[:, :1]), x[:, :-1]], dim=1).cumsum(1)
@@ -127,8 +132,8 @@ class DeepContext(nn.Module):
         total = visible_sum(vectors, here, self.direction) / root
         seen = total
         if self.training and self.dropout.p:
-            left = vectors * self.dropout(is_shown)
-            seen = visible_sum(left, here, self.direction) / root
+            left = self.dropout(is_shown)[..., 0]
+            seen = visible_sum(vectors, left, self.direction) / root
         size = torch.cat([root.log(), (number == 0).to(root.dtype)], dim=-1)
         state = gelu(self.first(seen) + self.size(size))
         return total / root + self.last(gelu(self.second(state)))
