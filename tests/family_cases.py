@@ -175,9 +175,6 @@ def rounded(start: int = 0, atoms: tuple[int, ...] = ()) -> Case:
 
 
 CASES = {
-    "beta cut off": Case(
-        Truncated(Beta(), upper=0.7), Truncated(Beta(), upper=0.7), offset=(0.0, 1.5)
-    ),
     "bernoulli": plain(Bernoulli()),
     "beta": Case(Beta(), Beta(), offset=(0.0, 1.5)),
     "binomial": plain(Binomial(7)),

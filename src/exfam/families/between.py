@@ -100,7 +100,7 @@ def log_between(
         return mass_of(*sides(family, low, high, at)).clamp(min=torch.finfo(at.dtype).tiny).log()
 
     nats = with_slopes(difference, exact, spread_of(family, exact))
-    hard, upper = _hard(family, low, high, exact)
+    hard, upper = _hard(family, low, high, exact.detach())
     if not bool(hard.any()):
         return nats
     where = (hard.flatten().nonzero()[:, 0],)
