@@ -12,7 +12,6 @@ from exfam.checks import (
     ExfamError,
     check_choice,
     check_inside,
-    check_positive,
     check_seed,
     check_whole,
 )
@@ -32,10 +31,12 @@ from exfam.efa.events.event_declarations import (
 )
 from exfam.efa.events.event_model import EventModel, fit_event_model
 from exfam.efa.events.event_reading import (
+    check_window,
     dates_of,
     has_dates,
     moment_of,
     one_stream,
+    row_numbers,
     zone_must_be_known,
 )
 from exfam.efa.events.event_results import (
@@ -197,7 +198,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
 
         `window`: its length in days (or the unit of the column)
         """
-        check_positive("window", window)
+        check_window(window)
         check_inside("interval", interval)
         check_whole("n_draws", n_draws)
         check_seed("seed", seed)
@@ -224,7 +225,8 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
             if given is not None:
                 check_whole(name, given)
         if window is not None:
-            check_positive("window", window)
+            check_window(window)
+            window = float(window)
         check_seed("seed", seed)
         _, streams = self._given(X, end=end)
         steps = 10 if steps is None and window is None else steps
@@ -248,7 +250,7 @@ class EventEFA(EventColumns, EventModelParameters, EventTraining, Estimator):
         """
         check_whole("top", top)
         _, streams = self._given(X, end=end)
-        chosen = None if rows is None else [int(row) for row in np.atleast_1d(rows)]
+        chosen = None if rows is None else row_numbers(rows)
         labels = self.vocabulary_.get("item")
         return explain_rates(self.event_model_, streams, labels, rows=chosen, top=int(top)).like(X)
 

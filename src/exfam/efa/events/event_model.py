@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from exfam.checks import ExfamError
+from exfam.checks import DataError, ExfamError
 from exfam.efa.events.event_items import ItemPart, fit_item_part
 from exfam.efa.events.event_streams import EventStreams, Spells, spells_of
 from exfam.efa.events.event_values import ValuePart, fit_value_part, observed_values
@@ -101,6 +101,11 @@ def fit_event_model(
     `n_validation`: how many of the last streams are held out; 0 for a share of all
     """
     spells, groups = spells_of(streams), streams.groups
+    if not len(spells):
+        raise DataError(
+            "`X` must have a group with two different times, or observed after its event, got none "
+            "to learn waits from."
+        )
     trained = _training(estimator, streams, spells, n_validation=n_validation)
     n_items = max(1, groups.n_items)
     options = TimeOptions(

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from exfam.checks import DataError, ExfamError, shown
+from exfam.checks import DataError, ExfamError, check_positive, shown
 from exfam.columns.columns import days_of
 from exfam.columns.dialect import Dialect
 from exfam.columns.frames import collected, open_frame, with_columns
@@ -21,6 +21,8 @@ from exfam.reading.reader import open_columns
 
 # The column of streams where there is one stream alone.
 ONE_STREAM = "exfam stream"
+# In days, or units of the column.
+_LATEST = 1e12
 
 
 def one_stream(X: Any, estimator: Any) -> tuple[Any, FrameColumns | None]:
@@ -50,7 +52,8 @@ def one_stream(X: Any, estimator: Any) -> tuple[Any, FrameColumns | None]:
 
 def moment_of(name: str, given: Any) -> float:
     """A number, or a date as days since 1970."""
-    if isinstance(given, int | float | np.integer | np.floating) and np.isfinite(given):
+    is_number = isinstance(given, int | float | np.integer | np.floating)
+    if is_number and -_LATEST <= given <= _LATEST:
         return float(given)
     if isinstance(given, str):
         found = microseconds(given, ISO)
@@ -59,7 +62,7 @@ def moment_of(name: str, given: Any) -> float:
     elif not isinstance(given, Mapping):
         try:
             moment = np.datetime64(given, "us")
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             moment = np.datetime64("NaT")
         if not np.isnat(moment):
             return float(days_of(np.array([moment]))[0])
@@ -89,6 +92,22 @@ def dates_of(days: np.ndarray) -> np.ndarray:
     moments = np.full(len(days), np.datetime64("NaT"), dtype="datetime64[us]")
     moments[held] = np.round(days[held] * 86_400e6).astype(np.int64).astype("datetime64[us]")
     return moments
+
+
+def check_window(window: Any) -> None:
+    """Raise ExfamError unless this is a length of time above 0."""
+    check_positive("window", window)
+    if window > _LATEST:
+        raise ExfamError(f"`window` must be at most {_LATEST:g}, got {shown(window)}.")
+
+
+def row_numbers(rows: Any) -> list[int]:
+    """Numbers of rows; DataError for anything else."""
+    given = rows if isinstance(rows, list | tuple | np.ndarray) else [rows]
+    for row in given:
+        if isinstance(row, bool) or not isinstance(row, int | np.integer):
+            raise DataError(f"`rows` must be numbers of rows, from 0, got {shown(row)}.")
+    return [int(row) for row in given]
 
 
 def zone_must_be_known(zone: str | None) -> None:
