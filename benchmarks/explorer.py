@@ -1,17 +1,24 @@
-"""The page of `exfam explore`: how long answers take, and what many who ask at once get.
+"""The page of `exfam explore`: first paint, answers, and what 50 browsers at once get.
 
-    python benchmarks/explorer.py [--seconds 60] [--out FILE]
+    python benchmarks/explorer.py [--seconds 60] [--think 1] [--only items] [--out FILE]
 
-Milliseconds of wall time on the loopback, from the question sent to the answer read: simulated
-baskets of 100,000 items, a table of 200 columns, a field of 1,000 stations. The last table is of 50
-who ask at once, each its own questions, whose answers are compared with those to one alone.
+Simulated baskets of 100,000 items, a table of 200 columns, a field of 1,000 stations, vectors of
+100,000 words; each with all its views, that of errors among them. Milliseconds of wall time on the
+loopback, from the question sent to the answer read. "alone": one who asks; "of 50": of 50 who each
+ask all that a page asks after a click, wait --think seconds and click again, for --seconds; their
+answers are compared with those to one alone. First paint is Chromium's own, "answered" when the
+page has all it asked for; the median of five loads. "cpu": of the processor, which a loaded machine
+changes less. Bars: 1 s to the first paint, 100 ms at p95.
 """
 
 import argparse
 import json
+import os
 import resource
+import shutil
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from http.client import HTTPConnection
@@ -24,25 +31,49 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from exfam import EFA, FieldGaussian, MaskedTable, explore
+from exfam import EFA, FieldGaussian, MaskedTable, WordVectors, explore
 from exfam.groups import Groups
 from exfam.simulators import FieldSettings, simulate_field
 
 N_ITEMS, N_COLUMNS, N_STATIONS, N_ASKING = 100_000, 200, 1_000, 50
-TIMES = 40
+TIMES, LOADS = 40, 5
 
-console = Console(highlight=False, width=110)
+console = Console(highlight=False, width=120)
+Questions = dict[str, Any]
 
 
 @dataclass
 class Answers:
-    """Milliseconds of the answers to one kind of question."""
+    """Milliseconds of the answers to one kind of question, to one alone and to each of many.
+
+    `cpu`: mean milliseconds of the processor for an answer to one alone, of both ends
+    """
 
     page: str
     question: str
     n: int
     p50: float
     p95: float
+    cpu: float
+    of_many: int = 0
+    p50_of_many: float | None = None
+    p95_of_many: float | None = None
+
+
+@dataclass
+class Opened:
+    """Of a page: seconds until it is served, milliseconds of its first paint and until answered.
+
+    `scored`: seconds of the first question about errors, which scores the data
+    """
+
+    page: str
+    served: float
+    scored: float | None
+    paint: float | None
+    answered: float | None
+    wrong: int
+    grown_mb: float
 
 
 class Asking:
@@ -89,7 +120,12 @@ def stations() -> tuple[Any, Any]:
     return model, frame
 
 
-def item_questions(_: Asking, k: int) -> dict[str, Any]:
+def words() -> tuple[Any, Any]:
+    center = np.random.default_rng(0).normal(size=(N_ITEMS, 100)).astype(np.float32)
+    return WordVectors([f"word {k:06}" for k in range(N_ITEMS)], center), None
+
+
+def item_questions(_: Asking, k: int) -> Questions:
     random = np.random.default_rng(k)
     context = random.integers(0, N_ITEMS, 6).tolist()
     item = int(random.integers(N_ITEMS))
@@ -99,109 +135,193 @@ def item_questions(_: Asking, k: int) -> dict[str, Any]:
         "why": {"items": context, "item": item},
         "raise": {"items": context, "item": item},
         "related": {"item": item},
+        **error_questions(k),
     }
 
 
-def row_questions(ask: Asking, k: int) -> dict[str, Any]:
+def row_questions(ask: Asking, k: int) -> Questions:
     cells = ask("row", {"index": k % 400})["cells"]
     name = f"column {k % N_COLUMNS}"
     return {
         "row": {"index": k % 400},
         "answer": {"cells": {**cells, name: 0.5}},
         "why": {"cells": cells, "column": name},
+        **error_questions(k),
+        "calibration": {"column": name},
     }
 
 
-def station_questions(_: Asking, k: int) -> dict[str, Any]:
+def station_questions(_: Asking, k: int) -> Questions:
     changed = {"time": k % 40, "changes": {str(k): None}}
     return {
         "map": changed,
         "grid": changed,
         "why": {**changed, "element": k + 1},
         "course": {"site": k, "time": k % 40},
+        **error_questions(k),
     }
 
 
-PAGES: dict[str, tuple[Callable[[], Any], Callable[[Asking, int], dict[str, Any]]]] = {
+def word_questions(_: Asking, k: int) -> Questions:
+    random = np.random.default_rng(k)
+    a, b, c = random.integers(0, N_ITEMS, 3).tolist()
+    return {
+        "find": {"text": f"{k:02}"},
+        "window": {"also": [a]},
+        "near": {"code": a},
+        "analogy": {"a": a, "b": b, "c": c},
+    }
+
+
+def error_questions(k: int) -> Questions:
+    return {
+        "errors": {"of": ("units", "parts")[k % 2], "order": ("total", "mean", "least")[k % 3]},
+        "slices": {"order": ("mean", "n", "label")[k % 3]},
+        "calibration": {},
+    }
+
+
+PAGES: dict[str, tuple[Callable[[], Any], Callable[[Asking, int], Questions]]] = {
     "items": (items, item_questions),
     "row": (rows, row_questions),
     "stations": (stations, station_questions),
+    "words": (words, word_questions),
 }
 
 
-def measured(page: str, address: str, questions: Any) -> list[Answers]:
-    ask, took = Asking(address), {}
+def measured(page: str, address: str, questions: Any) -> dict[str, Answers]:
+    """Of one alone."""
+    ask, took, cpu = Asking(address), defaultdict(list), defaultdict(list)
     for k in range(TIMES):
         for name, question in questions(ask, k).items():
-            start = time.perf_counter()
+            start, used = time.perf_counter(), time.process_time()
             ask(name, question)
-            took.setdefault(name, []).append(1000 * (time.perf_counter() - start))
-    return [
-        Answers(page, name, len(own), *np.percentile(own, [50, 95]).round(1).tolist())
+            took[name].append(1000 * (time.perf_counter() - start))
+            cpu[name].append(1000 * (time.process_time() - used))
+    return {
+        name: Answers(page, name, len(own), *_ends(own), round(float(np.mean(cpu[name])), 1))
         for name, own in took.items()
-    ]
+    }
 
 
-def crowd(address: str, seconds: float) -> dict[str, Any]:
-    """Many who ask at once: how many answers, how long they took, how many differ from alone."""
+def crowd(
+    address: str, questions: Any, *, seconds: float, think: float
+) -> tuple[dict[str, list[float]], int]:
+    """Milliseconds by question of many at once, and how many answers differ from those to one."""
     alone = Asking(address)
-    questions = [item_questions(alone, k)["next"] for k in range(N_ASKING)]
-    expected = [alone("next", question) for question in questions]
-    took: list[float] = []
+    own = [questions(alone, k) for k in range(N_ASKING)]
+    expected = [{name: alone(name, q) for name, q in some.items()} for some in own]
+    took: dict[str, list[float]] = defaultdict(list)
     wrong = 0
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    def asks(k: int) -> None:
+    def clicks(k: int) -> None:
         nonlocal wrong
         ask = Asking(address)
+        time.sleep(think * k / N_ASKING)
         while time.perf_counter() < end:
-            start = time.perf_counter()
-            wrong += ask("next", questions[k]) != expected[k]
-            took.append(1000 * (time.perf_counter() - start))
+            for name, question in own[k].items():
+                start = time.perf_counter()
+                wrong += ask(name, question) != expected[k][name]
+                took[name].append(1000 * (time.perf_counter() - start))
+            time.sleep(think)
 
     end = time.perf_counter() + seconds
-    threads = [threading.Thread(target=asks, args=(k,)) for k in range(N_ASKING)]
+    threads = [threading.Thread(target=clicks, args=(k,)) for k in range(N_ASKING)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    p50, p95 = np.percentile(took, [50, 95]).round(1).tolist()
-    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return {
-        "answers": len(took),
-        "wrong": wrong,
-        "p50": p50,
-        "p95": p95,
-        "grown_mb": round(grown, 1),
-    }
+    return took, wrong
+
+
+def painted(address: str) -> tuple[float | None, float | None]:
+    """Milliseconds to the first paint and until answered, in Chromium; None without it."""
+    program = shutil.which("chromium")
+    if program is None:
+        return None, None
+    from playwright.sync_api import sync_playwright
+
+    paints, answered = [], []
+    with sync_playwright() as player:
+        chromium = player.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        for _ in range(LOADS):
+            page = chromium.new_page()
+            start = time.perf_counter()
+            page.goto(address)
+            page.wait_for_selector("main:not([aria-busy])")
+            answered.append(1000 * (time.perf_counter() - start))
+            entry = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+            paints.append(page.evaluate(entry))
+            page.close()
+        chromium.close()
+    return round(float(np.median(paints)), 1), round(float(np.median(answered)), 1)
+
+
+def run(page: str, *, seconds: float, think: float) -> tuple[Opened, list[Answers]]:
+    make, questions = PAGES[page]
+    model, data = make()
+    before, start = _resident(), time.perf_counter()
+    with explore(model, data, open_browser=False) as served:
+        ready = time.perf_counter() - start
+        paint = painted(served.address)
+        scored = None
+        if data is not None:
+            start = time.perf_counter()
+            Asking(served.address)("errors", {})
+            scored = round(time.perf_counter() - start, 2)
+        found = measured(page, served.address, questions)
+        warm = _resident()
+        took, wrong = crowd(served.address, questions, seconds=seconds, think=think)
+        for name, own in took.items():
+            answers = found[name]
+            answers.of_many = len(own)
+            answers.p50_of_many, answers.p95_of_many = _ends(own)
+    grown = round(_resident() - warm, 1)
+    console.print(f"{page}: {warm - before:.0f} MB more when served and asked")
+    return Opened(page, round(ready, 2), scored, *paint, wrong, grown), list(found.values())
+
+
+def _ends(took: list[float]) -> list[float]:
+    ends: list[float] = np.percentile(took, [50, 95]).round(1).tolist()
+    return ends
+
+
+def _resident() -> float:
+    """The most memory so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--think", type=float, default=1.0)
     parser.add_argument("--only", choices=PAGES, action="append")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
-    found: list[Answers] = []
-    together = None
+    pages, answers = [], []
     for page in chosen.only or PAGES:
-        make, questions = PAGES[page]
-        model, data = make()
-        start = time.perf_counter()
-        with explore(model, data, open_browser=False) as served:
-            console.print(f"{page}: opened in {time.perf_counter() - start:.1f} s")
-            found += measured(page, served.address, questions)
-            if page == "items":
-                together = crowd(served.address, chosen.seconds)
-    table = Table("page", "question", "n", "p50 ms", "p95 ms")
-    for row in found:
-        table.add_row(*map(str, asdict(row).values()))
-    console.print(table)
-    console.print(f"{N_ASKING} at once for {chosen.seconds:.0f} s: {together}")
+        opened, found = run(page, seconds=chosen.seconds, think=chosen.think)
+        pages.append(opened)
+        answers += found
+    first = Table(
+        "page", "served s", "scored s", "paint ms", "answered ms", "wrong", "more MB of 50"
+    )
+    for own in pages:
+        first.add_row(*map(str, asdict(own).values()))
+    second = Table(
+        "page", "question", "n", "p50", "p95", "cpu", "n of 50", "p50 of 50", "p95 of 50"
+    )
+    for row in answers:
+        second.add_row(*map(str, asdict(row).values()))
+    console.print(first)
+    console.print(second)
     if chosen.out:
         from kept import write_kept
 
-        write_kept(chosen.out, [asdict(row) for row in found], crowd=together)
+        facts = {"asking": N_ASKING, "seconds": chosen.seconds, "think": chosen.think}
+        facts["load_average"] = os.getloadavg()[0]
+        rows = [asdict(row) for row in answers]
+        write_kept(chosen.out, rows, pages=[asdict(own) for own in pages], **facts)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import sync_playwright
 
-from exfam import EFA, FieldEFA, MaskedTable, explore
+from exfam import EASE, EFA, FieldEFA, MaskedTable, explore
 from exfam.simulators import FieldSettings, simulate_field
 
 IMAGES = Path(__file__).parent / "images"
@@ -26,9 +26,9 @@ SHELVES = {
 }
 
 
-def baskets() -> pd.DataFrame:
+def baskets(seed: int = 0) -> pd.DataFrame:
     """Simulated baskets, a shelf each and a little beside."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     rows = []
     for basket in range(800):
         shelf = SHELVES[str(random.choice(list(SHELVES), p=[0.4, 0.25, 0.2, 0.15]))]
@@ -79,15 +79,31 @@ def stations() -> tuple[Any, Any, str]:
     return model.fit(frame), frame, "#time=100&station=3"
 
 
+def errors() -> tuple[Any, Any, str]:
+    """Where the model of baskets is wrong, beside one that counts."""
+    model, frame, _ = items()
+    return model, frame, "#view=errors&of=parts&order=mean&slicing=item&by=mean"
+
+
+def beside(name: str) -> dict[str, Any]:
+    """A second model, and later data, for the page of errors."""
+    if name != "errors":
+        return {}
+    return {"against": EASE(group="basket", item="item").fit(baskets()), "compare": baskets(1)}
+
+
+PAGES = {"items": items, "row": cars, "stations": stations, "errors": errors}
+
+
 def main() -> None:
     """Serve each page, and take its picture."""
     with sync_playwright() as player:
         chromium = player.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        for name, make in (("items", items), ("row", cars), ("stations", stations)):
+        for name, make in PAGES.items():
             model, data, state = make()
-            with explore(model, data, open_browser=False) as served:
+            with explore(model, data, open_browser=False, **beside(name)) as served:
                 page = chromium.new_page(viewport={"width": 1100, "height": 700})
                 page.goto(served.address + state)
                 page.wait_for_selector("main:not([aria-busy])")

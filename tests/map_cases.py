@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.testing import assert_allclose
 from torch.testing import assert_close
 
+from exfam.fields.explanations import explained_value
 from exfam.groups import Groups
 
 N_SITES = 6
@@ -165,3 +167,17 @@ def assert_leave_one_out(part, batch):
             assert_close(part.eta(one_more(batch, present=present))[:, :-1][own], eta[own])
         few = part.eta(changed(batch, lambda column: column[row : row + 1], groups=True))
         assert_close(few[own[row][None]], eta[row][own[row]], **CLOSE)
+
+
+def check_reasons_of_one(model, frame):
+    """What one mean of a single map is made of is what it is made of beside all others."""
+    (whole,) = model.explain(frame)
+    inputs, part = model._inputs(frame), model.members_[0].value_part
+    options = {"given": inputs.given, "family": model.family_}
+    for element in (0, int(whole.own.sum()) - 1):
+        alone = explained_value(part, inputs.groups, element, **options)
+        for name in ("normal", "contributions", "shift", "covariates"):
+            assert_allclose(
+                getattr(alone, name)[0], getattr(whole, name)[element], rtol=1e-6, atol=1e-8
+            )
+        assert alone.site[alone.own] == whole.site[whole.own][element]

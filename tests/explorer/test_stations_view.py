@@ -86,6 +86,8 @@ def test_what_the_others_add_makes_up_the_mean(view):
         total = why["normal"] + added + why["rest"] + why["shift"]
         assert total == pytest.approx(answer[element]["mean"])
         assert {own["steps_back"] for own in why["listened"]} == {0, 1}
+    alone = {"time": 0, "changes": {str(k): None for k in range(1, 8)}, "element": 0}
+    assert view.why(alone)["listened"] == []
 
 
 def test_a_course_has_the_values_and_what_was_said_without_them(view):

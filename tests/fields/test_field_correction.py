@@ -28,6 +28,7 @@ from fields.field_cases import (
     with_cell,
 )
 from fields.test_field_base import field_maps
+from map_cases import check_reasons_of_one
 
 QUICK = {**COLUMNS, "max_epochs": 2, "progress": False}
 
@@ -227,6 +228,8 @@ def test_means_are_exactly_the_sum_of_what_explains_them(attention, opened, base
     new = pd.DataFrame({"day": [FRAME.day.max()], "site": "new", "x": 0.5, "y": 0.2, "v": 11.0})
     frame = pd.concat([FRAME, new], ignore_index=True)
     explained, mean = estimator.explain(frame), estimator.predict(frame)
+    last = frame[frame.day == FRAME.day.max()].reset_index(drop=True)
+    check_reasons_of_one(estimator, last)
     assert len(explained) == N_DAYS
     for of_map in explained:
         whole = of_map.normal + of_map.contributions.sum(1) + of_map.shift

@@ -22,6 +22,7 @@ from exfam.fields import field_base
 from exfam.fields.choose_family import with_chosen_family
 from exfam.fields.plan import plan_field_fit
 from fields.field_cases import COLUMNS, N_SITES, PLACES, SITES, make
+from map_cases import check_reasons_of_one
 
 FAMILIES = {
     "roots": CensoredStudentT(),
@@ -181,6 +182,7 @@ def test_locations_are_explained_exactly(name):
     frame, model = frame_of(name), fitted(name)
     day = frame[frame.day == frame.day[5]]
     (explanation,) = model.explain(day)
+    check_reasons_of_one(model, day)
     of_sites = day.set_index("site").loc[explanation.site[explanation.own]].reset_index()
     median = model.predict_dist(of_sites).quantile(0.5)
     latent = explanation.normal + explanation.contributions.sum(1) + explanation.shift

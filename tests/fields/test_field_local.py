@@ -24,6 +24,7 @@ from exfam.fields.local.local_fit import MOST_NEAR, fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.local.neighbors import clusters, near_columns
 from exfam.simulators import simulate_field
+from map_cases import check_reasons_of_one
 
 COLUMNS = {"time": "day", "site": "site", "coordinates": ["x", "y"], "value": "v"}
 
@@ -241,6 +242,7 @@ def test_attention_on_many_sites_starts_from_the_base_and_sees_no_value_it_predi
     (found,) = model.explain(test)
     total = found.normal + found.contributions.sum(1) + found.shift
     assert_allclose(total, before.mean, rtol=1e-6)
+    check_reasons_of_one(model, test)
     assert_allclose(found.attention[0].sum(-1), 1.0, rtol=1e-5)
     model.save(tmp_path / "model")
     assert_allclose(FieldEFA.load(tmp_path / "model").predict(test), before.mean, rtol=1e-12)

@@ -3,11 +3,12 @@
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Any
 
+from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
@@ -18,6 +19,8 @@ from exfam.explorer.cell import CELL
 from exfam.explorer.views import ExplorerView
 
 MOST_BYTES = 200_000
+# Answers that are computed at a time: the others wait, and memory stays bounded.
+_AT_ONCE = 3
 _TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -50,6 +53,7 @@ def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[st
     of another site can ask, even where its name is made to lead here
     """
 
+    answering = CapacityLimiter(_AT_ONCE)
     by_name = {view.name: view for view in views}
     questions = {name: answers for view in views for name, answers in view.questions.items()}
 
@@ -61,7 +65,11 @@ def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[st
         if view is None:
             return _json({"error": "There is no such view."}, status=404)
         return _json(
-            {"view": view.name, "views": list(by_name), **await run_in_threadpool(view.start)}
+            {
+                "view": view.name,
+                "views": list(by_name),
+                **await to_thread.run_sync(view.start, limiter=answering),
+            }
         )
 
     async def ask(request: Request) -> Response:
@@ -71,7 +79,8 @@ def application(views: Sequence[ExplorerView], *, token: str, hosts: Sequence[st
         try:
             question = await _question(request)
             # A thread: the loop goes on with other requests.
-            return _json(await run_in_threadpool(answerer, question))
+            answer = await to_thread.run_sync(partial(answerer, question), limiter=answering)
+            return _json(answer)
         except ExfamError as error:
             return _json({"error": str(error)}, status=400)
 

@@ -148,6 +148,50 @@ def explained_base(
     )
 
 
+def explained_value(
+    part: FieldBasePart | LocalBasePart | CorrectedFieldPart,
+    maps: Groups,
+    element: int,
+    *,
+    given: Groups,
+    family: Family,
+) -> FieldExplanation:
+    """What one mean of a single map is made of: as `explained_base`, for one center alone.
+
+    Means are linear in the anomalies, so that their slopes say what each value adds.
+    `element`: number of the center among the map's own elements
+    """
+    base: Any = part.base if isinstance(part, CorrectedFieldPart) else part
+    maps = maps.compact()
+    batch = maps.pad([0])
+    present = batch.present[0]
+    rows = batch.element[0][present].numpy()
+    at = int(torch.nonzero((batch.steps_back == 0)[0] & present)[element])
+    elements = base.normal.elements(batch)
+    anomaly = elements.anomaly.clone().requires_grad_()
+    with torch.enable_grad():
+        mean = base.of_elements(elements._replace(anomaly=anomaly))[0, at, 0]
+        # A lone value's mean does not depend on any.
+        slopes = torch.autograd.grad(mean, anomaly)[0] if mean.requires_grad else 0.0 * anomaly
+    added = (slopes * elements.anomaly)[0][present].detach().numpy()
+    shift = (part.eta(batch) - base.eta(batch))[0, at, 0] if base is not part else torch.zeros(())
+    unit = model_unit(family)
+    return FieldExplanation(
+        time=0 if maps.group_names is None else maps.group_names[0],
+        site=_labels(maps)[rows],
+        coordinates=given.compact().attributes["coordinates"][rows],
+        steps_back=batch.steps_back[0].numpy()[present.numpy()],
+        own=np.flatnonzero(present.numpy()) == at,
+        attention=[],
+        null=[],
+        read_out=None,
+        normal=unit.shift + unit.factor * base.location(batch)[0, at : at + 1].numpy(),
+        contributions=unit.factor * added[None],
+        shift=unit.factor * shift.double().detach().reshape(1).numpy(),
+        covariates=unit.factor * base.normal.added(batch)[0, at : at + 1].numpy(),
+    )
+
+
 def _labels(groups: Groups) -> Shaped[np.ndarray, "elements"]:
     assert groups.item is not None
     labels = np.array([*groups.vocabulary["item"].tolist(), None], dtype=object)

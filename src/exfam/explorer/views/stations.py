@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from jaxtyping import Float64, Int64
 
 from exfam.checks import DataError, ExfamError, shown
@@ -14,6 +15,7 @@ from exfam.explorer.questions import Question, number_or_none, whole_of
 from exfam.explorer.views import Answer
 from exfam.fields import station_plan
 from exfam.fields.data.further import with_places
+from exfam.fields.explanations import FieldExplanation, explained_value
 from exfam.fields.field_estimator import FieldEstimator
 from exfam.groups import Groups
 
@@ -93,18 +95,20 @@ class StationsView:
         edited = self._edited(question)
         own = self.model.predict_dist(edited.maps)
         low, high = own.interval()
-        nats = own.log_prob(edited.value)
+        numbers = {
+            "value": edited.value,
+            "mean": own.center,
+            "sd": own.sd,
+            "low": low,
+            "high": high,
+            "nats": own.log_prob(edited.value),
+        }
         stations = [
             {
                 "site": int(edited.code[k]),
                 "name": self._name(int(edited.code[k])),
                 "at": edited.place[k].tolist(),
-                "value": number_or_none(edited.value[k]),
-                "mean": number_or_none(own.center[k]),
-                "sd": number_or_none(own.sd[k]),
-                "low": number_or_none(low[k]),
-                "high": number_or_none(high[k]),
-                "nats": number_or_none(nats[k]),
+                **{name: number_or_none(column[k]) for name, column in numbers.items()},
             }
             for k in range(len(edited.code))
         ]
@@ -125,15 +129,13 @@ class StationsView:
         """`element` of a map, changed -> what each value around it adds to its mean."""
         edited = self._edited(question)
         k = whole_of(question, "element", low=0, high=len(edited.code) - 1)
-        model: Any = self.model
-        (own,) = model.explain(edited.maps)
-        if own.normal is None or own.contributions is None or own.shift is None:
-            raise ExfamError("`element` cannot be explained exactly: this model has no base.")
-        added = own.contributions[k]
+        own = self._explained(edited.maps, k)
+        assert own.normal is not None and own.contributions is not None and own.shift is not None
+        added = own.contributions[0]
         order = np.argsort(-np.abs(added), kind="stable")[:_LISTENED]
         return {
-            "normal": number_or_none(own.normal[k]),
-            "shift": number_or_none(own.shift[k]),
+            "normal": number_or_none(own.normal[0]),
+            "shift": number_or_none(own.shift[0]),
             "rest": number_or_none(added.sum() - added[order].sum()),
             "listened": [
                 {
@@ -182,6 +184,17 @@ class StationsView:
                     ]
                 }
         return self._plan
+
+    def _explained(self, maps: Groups, element: int) -> FieldExplanation:
+        """What the mean of one element of a single map is made of."""
+        inputs = self.model._inputs(maps)
+        part: Any = self.model.members_[0].value_part
+        if not hasattr(part, "base") and not hasattr(part, "of_elements"):
+            raise ExfamError("`element` cannot be explained exactly: this model has no base.")
+        with torch.no_grad():
+            return explained_value(
+                part, inputs.groups, element, given=inputs.given, family=self.model.family_
+            )
 
     @property
     def _has_grid(self) -> bool:

@@ -65,7 +65,6 @@ class FieldBasePart(BasePart):
         self.chosen[0] = base.settings.shrinkage
         return self
 
-    @torch.no_grad()
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
         known = self.known()

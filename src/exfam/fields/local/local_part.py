@@ -50,7 +50,6 @@ class LocalBasePart(BasePart):
         self.covariance.copy_(base.covariance)
         return self
 
-    @torch.no_grad()
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
         rows, shown, own = known_rows_of(elements, self.n_sites, self.n_lags)[:3]
