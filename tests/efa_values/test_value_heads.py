@@ -28,16 +28,24 @@ from exfam.families import (
     Bernoulli,
     Binomial,
     Categorical,
+    Censored,
+    Discretized,
     Exponential,
     Gamma,
     Gaussian,
     Histogram,
+    Hurdle,
+    LogNormal,
     NegativeBinomial,
     Ordinal,
     PerItem,
     Poisson,
     RoundedStudentT,
     StudentT,
+    Truncated,
+    Tweedie,
+    Weibull,
+    ZeroInflated,
 )
 from exfam.groups import Groups
 
@@ -50,6 +58,13 @@ FAMILIES = {
     "histogram": Histogram((-1.0, -0.4, 0.1, 0.7, 1.5)),
     "gamma": Gamma(),
     "exponential": Exponential(),
+    "gamma-within": Truncated(Gamma(), lower=0.3),
+    "weibull": Weibull(),
+    "weibull-cut-off": Censored(Weibull(), upper=6.0),
+    "tweedie": Tweedie(),
+    "zeros-and-gamma": Hurdle(Gamma()),
+    "zeros-and-poisson": ZeroInflated(Poisson()),
+    "poisson-smooth": Discretized(LogNormal(), start=0.0),
     "poisson": Poisson(),
     "poisson-above-1": Poisson(link="one-plus-exp"),
     "poisson-from-1": Poisson(shift=1),
@@ -77,9 +92,15 @@ def values_for(name, cells):
         return np.floor(np.exp(0.7 * z + 1.0)) + name.endswith("from-1")
     if name == "beta":
         return 1 / (1 + np.exp(-z))
-    if name == "exponential":  # with zeros
+    if name == "zeros-and-poisson":
+        return np.floor(np.exp(0.7 * z + 1.0)) * (np.arange(len(z)) % 5 > 0)
+    if name in ("exponential", "tweedie", "zeros-and-gamma"):  # with zeros
         return np.where(z < z.min() + 0.3, 0.0, np.exp(z))
-    return np.exp(z) if name.startswith(("log", "gamma")) else z
+    if name == "gamma-within":
+        return np.exp(z).clip(min=0.3)
+    if name == "weibull-cut-off":
+        return np.exp(z).clip(max=6.0)
+    return np.exp(z) if name.startswith(("log", "gamma", "weibull")) else z
 
 
 def fitted(name, **options):

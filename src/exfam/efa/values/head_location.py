@@ -4,7 +4,11 @@ loc and log s, on the working scale, become the family's parameters:
 reals and their logarithms   (mu + sd loc, log sd + log s, log(df - 2))
 one parameter, a log mean    mu + sd loc / s
 mean and dispersion          (mu + sd loc, -2 (log sd + log s))
+lifetimes                    (mu + sd loc, -log sd - log s)
+compound amounts             (mu + sd loc, 2 (log sd + log s))
 shares                       (mu + sd loc, -2 (log sd + log s) - log(m (1 - m)))
+
+Families made of another have its parameters; log weights of their atoms are constants.
 """
 
 import math
@@ -30,9 +34,12 @@ from exfam.efa.values.head_numbers import (
 )
 from exfam.efa.values.working_scale import WorkingScale
 from exfam.families import Family
+from exfam.families.between import has_jumps
+from exfam.families.wrapped import Wrapped
 
 # Of Student's t: log(df - 2), and where it is kept.
 _START_EXCESS, _EXCESS = math.log(5.0), (-3.0, 5.0)
+_START_WEIGHT = -2.0  # of atoms, beside 0
 _AT_EXCESS = N_LOCATION + N_SCALE
 _MOST_LOGIT, _MOST_SPREAD = 30.0, 3.0
 
@@ -94,12 +101,28 @@ def _shares(
     return [logit, -2 * (math.log(working.sd) + log_scale) - both]
 
 
+def _lifetimes(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+) -> list[Tensor]:
+    return [working.mean + working.sd * location, -math.log(working.sd) - log_scale]
+
+
+def _compounds(
+    family: Family, working: WorkingScale, location: Column, log_scale: Column, _: Tensor
+) -> list[Tensor]:
+    return [working.mean + working.sd * location, 2 * (math.log(working.sd) + log_scale)]
+
+
 def _by_log_scale(eta: Tensor) -> Tensor:
     return eta[..., 1].exp() if eta.shape[-1] > 1 else torch.ones_like(eta[..., 0])
 
 
 def _by_shape(eta: Tensor) -> Tensor:
     return (-0.5 * eta[..., 1]).exp().clamp(max=_MOST_SPREAD)
+
+
+def _by_lifetimes(eta: Tensor) -> Tensor:
+    return (-eta[..., 1]).exp().clamp(max=_MOST_SPREAD)
 
 
 def _one(eta: Tensor) -> Tensor:
@@ -124,9 +147,18 @@ LINKS = {
     "negative-binomial": Link("log", _dispersed, _by_shape, -2.0, shift=_half),
     "gamma": Link("log", _dispersed, _by_shape, -2.0),
     "exponential": Link("log", _log_means, _one, shift=lambda family: _OF_ZERO),
+    "weibull": Link("log", _lifetimes, _by_lifetimes, -1.0),
+    "tweedie": Link("log", _compounds, _one, 2.0, shift=lambda family: _OF_ZERO),
     "binomial": Link("identity", _log_odds, _one),
     "beta": Link("logit", _shares, _one, -2.0),
 }
+
+
+def core_of(family: Family) -> Family:
+    """The family that one is made of, of all layers; itself if it is made of none."""
+    while isinstance(family, Wrapped):
+        family = family.family
+    return family
 
 
 @dataclass(frozen=True)
@@ -137,7 +169,7 @@ class LocationHead:
 
     @property
     def link(self) -> Link:
-        return LINKS[self.family.name]
+        return LINKS[core_of(self.family).name]
 
     @property
     def transform(self) -> str:
@@ -145,7 +177,30 @@ class LocationHead:
 
     @property
     def shift(self) -> float:
-        return self.link.shift(self.family)
+        shift = self.link.shift(core_of(self.family))
+        if shift or self.transform != "log" or not self._has_zeros:
+            return shift
+        return self.family.spacing / 2 if has_jumps(self.family) else _OF_ZERO
+
+    @property
+    def _has_zeros(self) -> bool:
+        """Whether 0 is a value of a family made of one above 0."""
+        zero = torch.zeros(1, dtype=torch.float64)
+        return isinstance(self.family, Wrapped) and bool(self.family.in_support(zero).all())
+
+    @property
+    def n_weights(self) -> int:
+        """Parameters beside those of the family that this one is made of."""
+        return self.family.n_params - core_of(self.family).n_params
+
+    def _parameters(
+        self, working: WorkingScale, location: Column, log_scale: Column, numbers: Tensor
+    ) -> list[Tensor]:
+        """The parameters' columns by the numbers after those of location and scale."""
+        core = core_of(self.family)
+        columns = self.link.parameters(core, working, location, log_scale, numbers[_AT_EXCESS])
+        weights = numbers[_AT_EXCESS + 1 :]
+        return columns + [weight.expand(len(location)) for weight in weights]
 
     def counted(self) -> None:
         """No value is counted."""
@@ -153,7 +208,7 @@ class LocationHead:
     @property
     def n_changes(self) -> int:
         """Outputs of a correction: of the location, in units of the spread, and of log s."""
-        return 2 if self.link.dispersion and self.family.n_params > 1 else 1
+        return 2 if self.link.dispersion and core_of(self.family).n_params > 1 else 1
 
     def fit(
         self,
@@ -175,14 +230,15 @@ class LocationHead:
         slope = torch.from_numpy(working.log_slope(value)) if has_unit else 0.0
 
         def nats(numbers: Numbers) -> Tensor:
-            parts = *location_and_log_scale(inputs, numbers), numbers[_AT_EXCESS]
-            columns = self.link.parameters(self.family, working, *parts)
+            parts = *location_and_log_scale(inputs, numbers), numbers
+            columns = self._parameters(working, *parts)
             columns = [columns[0] + moved, *columns[1:]]
             return slope - self.family.log_prob(y, torch.stack(columns, -1))
 
         # Of one parameter the scale divides the location, and starts at 1.
         scale = scale_start() if self.n_changes == 2 else [0.0] * 6 + scale_start()[-1:]
-        start = [*location_start(), *scale, _START_EXCESS]
+        weights = [_START_WEIGHT] * self.n_weights
+        start = [*location_start(), *scale, _START_EXCESS, *weights]
         return fit_head_numbers(nats, start, len(value))
 
     def eta(
@@ -194,12 +250,13 @@ class LocationHead:
     ) -> Columns:
         """Parameters of all cells."""
         at = torch.from_numpy(numbers)
-        parts = *location_and_log_scale(head_inputs(features), at), at[_AT_EXCESS]
-        return torch.stack(self.link.parameters(self.family, working, *parts), -1)
+        parts = *location_and_log_scale(head_inputs(features), at), at
+        return torch.stack(self._parameters(working, *parts), -1)
 
     def changed(self, eta: Tensor, change: Tensor) -> Tensor:
         """Parameters with a correction's outputs."""
-        columns = [eta[..., 0] + self.link.spread(eta) * change[..., 0]]
+        spread = self.link.spread(eta[..., : core_of(self.family).n_params])
+        columns = [eta[..., 0] + spread * change[..., 0]]
         if self.n_changes == 2:
             columns.append(eta[..., 1] + self.link.dispersion * change[..., 1])
         return torch.cat([torch.stack(columns, -1), eta[..., len(columns) :]], -1)

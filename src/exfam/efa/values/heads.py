@@ -11,7 +11,7 @@ from jaxtyping import Float64
 
 from exfam.efa.values.head_classes import ClassHead
 from exfam.efa.values.head_counts import CountHead, with_atoms
-from exfam.efa.values.head_location import LINKS, LocationHead
+from exfam.efa.values.head_location import LINKS, LocationHead, core_of
 from exfam.families import Categorical, Family, Histogram, RoundedStudentT
 from exfam.families.categories import Finite
 from exfam.families.counts import Successes
@@ -36,8 +36,11 @@ def head_of(family: Family) -> Head | None:
     if isinstance(family, RoundedStudentT):
         return CountHead(family)
     # A subclass may have changed what parameters mean.
-    is_ours = type(family).__module__.startswith("exfam.families.")
-    return LocationHead(family) if is_ours and family.name in LINKS else None
+    core = core_of(family)
+    is_ours = all(type(one).__module__.startswith("exfam.families.") for one in (family, core))
+    # Of shares a working scale has no number for the ends.
+    known = core.name in LINKS and (core is family or LINKS[core.name].transform != "logit")
+    return LocationHead(family) if is_ours and known else None
 
 
 def settled_head(family: Family, value: Float64[np.ndarray, "cells"]) -> Head | None:
