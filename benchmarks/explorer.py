@@ -3,7 +3,8 @@
     python benchmarks/explorer.py [--seconds 60] [--think 1] [--only items] [--out FILE]
 
 Simulated baskets of 100,000 items, a table of 200 columns, a field of 1,000 stations, vectors of
-100,000 words; each with all its views, that of errors among them. Milliseconds of wall time on the
+100,000 words, histories of 5,000 items with a value beside each, sentences of a masked language
+model; each with all its views, those of errors, maps and attention among them. Milliseconds of wall time on the
 loopback, from the question sent to the answer read. "alone": one who asks; "of 50": of 50 who each
 ask all that a page asks after a click, wait --think seconds and click again, for --seconds; their
 answers are compared with those to one alone. First paint is Chromium's own, "answered" when the
@@ -31,11 +32,12 @@ import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
-from exfam import EFA, FieldGaussian, MaskedTable, WordVectors, explore
+from exfam import EFA, FieldGaussian, MaskedLanguageModel, MaskedTable, WordVectors, explore
 from exfam.groups import Groups
 from exfam.simulators import FieldSettings, simulate_field
 
 N_ITEMS, N_COLUMNS, N_STATIONS, N_ASKING = 100_000, 200, 1_000, 50
+N_HISTORY, DIM = 5_000, 100
 TIMES, LOADS = 40, 5
 
 console = Console(highlight=False, width=120)
@@ -121,8 +123,30 @@ def stations() -> tuple[Any, Any]:
 
 
 def words() -> tuple[Any, Any]:
-    center = np.random.default_rng(0).normal(size=(N_ITEMS, 100)).astype(np.float32)
-    return WordVectors([f"word {k:06}" for k in range(N_ITEMS)], center), None
+    names = tuple(f"word {k:06}" for k in range(N_ITEMS))
+    center = np.random.default_rng(0).normal(size=(N_ITEMS, DIM)).astype(np.float32)
+    signs = np.where(np.arange(DIM) < DIM // 2, 1, -1).astype(np.int8)
+    kinds = pd.DataFrame({"word": names, "kind": [f"kind {k % 6}" for k in range(N_ITEMS)]})
+    return WordVectors(names, center, None, signs), kinds
+
+
+def histories() -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    user = np.repeat(np.arange(800), 12)
+    item = (N_HISTORY * random.random(len(user)) ** 2).astype(np.int64)
+    item[:N_HISTORY] = random.permutation(N_HISTORY)
+    frame = pd.DataFrame({"user": user, "item": item, "stars": random.normal(size=len(user))})
+    columns = {"group": "user", "item": "item", "value": "stars"}
+    network = {"base": "none", "attention": "softmax", "max_epochs": 1, "n_layers": 2}
+    model = EFA(**columns, order="rows", direction="causal", progress=False, **network)
+    return model.fit(frame), None
+
+
+def sentences() -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    text = [" ".join(f"w{k}" for k in random.integers(0, 300, 12)) for _ in range(400)]
+    model = MaskedLanguageModel(subwords="word", max_epochs=1, length=32, progress=False)
+    return model.fit(text), None
 
 
 def item_questions(_: Asking, k: int) -> Questions:
@@ -135,8 +159,25 @@ def item_questions(_: Asking, k: int) -> Questions:
         "why": {"items": context, "item": item},
         "raise": {"items": context, "item": item},
         "related": {"item": item},
+        **word_questions(_, k),
         **error_questions(k),
     }
+
+
+def history_questions(_: Asking, k: int) -> Questions:
+    random = np.random.default_rng(k)
+    typed = {
+        "items": random.integers(0, N_HISTORY, 20).tolist(),
+        "values": random.normal(size=20).tolist(),
+    }
+    head = {"layer": 1 + k % 2, "head": 1}
+    return {"next": typed, "value": {**typed, "item": k}, "attention": {**typed, **head}}
+
+
+def sentence_questions(_: Asking, k: int) -> Questions:
+    words = np.random.default_rng(k).integers(0, 300, 20)
+    text = " ".join(f"w{word}" for word in words)
+    return {"attention": {"text": text, "layer": 1 + k % 4, "head": 1}}
 
 
 def row_questions(ask: Asking, k: int) -> Questions:
@@ -164,10 +205,12 @@ def station_questions(_: Asking, k: int) -> Questions:
 
 def word_questions(_: Asking, k: int) -> Questions:
     random = np.random.default_rng(k)
-    a, b, c = random.integers(0, N_ITEMS, 3).tolist()
+    low, high = np.sort(random.uniform(-0.5, 0.5, (2, 2)), 0).tolist()
+    # Of items the most frequent have vectors.
+    a, b, c = random.choice(N_HISTORY // 5, 3, replace=False).tolist()
     return {
         "find": {"text": f"{k:02}"},
-        "window": {"also": [a]},
+        "window": {"also": [a]} if k % 2 else {"low": low, "high": high},
         "near": {"code": a},
         "analogy": {"a": a, "b": b, "c": c},
     }
@@ -186,6 +229,8 @@ PAGES: dict[str, tuple[Callable[[], Any], Callable[[Asking, int], Questions]]] =
     "row": (rows, row_questions),
     "stations": (stations, station_questions),
     "words": (words, word_questions),
+    "histories": (histories, history_questions),
+    "sentences": (sentences, sentence_questions),
 }
 
 

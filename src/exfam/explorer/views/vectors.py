@@ -101,12 +101,14 @@ class VectorsView:
         inside = np.zeros(len(self._rank), dtype=bool)
         for points in _points(plane, layer):
             inside |= ((points >= low) & (points <= high)).all(1)
-        codes = np.flatnonzero(inside)
-        first = codes[np.argsort(self._rank[codes], kind="stable")[:_DOTS]]
+        order = self.entries.order
+        first = order[inside[order]][:_DOTS]
         also = codes_of(question, "also", n=len(self._rank))
         drawn = np.concatenate([first, np.setdiff1d(also, first)]).astype(np.int64)
-        rest = np.setdiff1d(codes, drawn)
-        answer = {"low": low.tolist(), "high": high.tolist(), "n_inside": len(codes)}
+        n_inside = int(inside.sum())
+        inside[drawn] = False
+        rest = np.flatnonzero(inside)
+        answer = {"low": low.tolist(), "high": high.tolist(), "n_inside": n_inside}
         return {
             **answer,
             "dots": self._dots(drawn, plane),
