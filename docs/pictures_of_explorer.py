@@ -1,12 +1,15 @@
 """The pictures of the guide's page about `explore`: screens of pages that are really served.
 
-    python docs/pictures_of_explorer.py
+    python docs/pictures_of_explorer.py [items row stations words mirror attention values]
 
-Needs playwright and Chromium.
+Needs playwright and Chromium; words are those of text8, in the folder that EXFAM_DATA names.
 """
 
+import bz2
 import json
+import os
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import numpy as np
 import pandas as pd
 from playwright.sync_api import sync_playwright
 
-from exfam import EASE, EFA, FieldEFA, MaskedTable, explore
+from exfam import EASE, EFA, FieldEFA, MaskedTable, SkipGram, explore
 from exfam.simulators import FieldSettings, simulate_field
 
 IMAGES = Path(__file__).parent / "images"
@@ -92,17 +95,82 @@ def beside(name: str) -> dict[str, Any]:
     return {"against": EASE(group="basket", item="item").fit(baskets()), "compare": baskets(1)}
 
 
-PAGES = {"items": items, "row": cars, "stations": stations, "errors": errors}
+KINDS = {
+    "countries": "france germany italy spain england japan china russia india poland greece egypt",
+    "languages": "french german italian spanish english japanese chinese russian indian polish",
+    "numbers": "one two three four five six seven eight nine zero ten hundred thousand million",
+    "family": "father mother son daughter brother sister wife husband child king queen man woman",
+}
+
+
+def words() -> tuple[Any, Any, str]:
+    """A word, its neighbors, and an analogy."""
+    corpus = Path(os.environ["EXFAM_DATA"], "corpora", "text8_prefix_12549837.bz2")
+    text = bz2.decompress(corpus.read_bytes()).decode(errors="ignore")
+    sizes = {"dim": 100, "min_count": 20, "epochs": 5, "sentences": "none", "threads": 1}
+    model = SkipGram(tie="reflection", **sizes).fit([text])
+    kinds = [(word, kind) for kind, listed in KINDS.items() for word in listed.split()]
+    frame = pd.DataFrame(kinds, columns=["word", "kind"])
+    code = model.vectors_.index
+    analogy = ",".join(str(code[word]) for word in ("france", "french", "germany"))
+    return model, frame, f"#code={code['germany']}&color=kind&analogy={analogy}"
+
+
+def mirror() -> tuple[Any, Any, str]:
+    """The same words and their context vectors."""
+    model, frame, state = words()
+    return model, frame, state.partition("&")[0] + "&plane=mirror&layer=both"
+
+
+def attention() -> tuple[Any, Any, str]:
+    """What a basket's items attend to."""
+    frame = baskets()
+    network = {"base": "none", "attention": "softmax", "n_layers": 1, "n_heads": 2}
+    model = EFA(group="basket", item="item", progress=False, max_epochs=30, **network).fit(frame)
+    codes = {name: code for code, name in enumerate(model.vocabulary_["item"].tolist())}
+    listed = ",".join(str(codes[name]) for name in ("avocado", "beer", "tortillas", "beans", "tea"))
+    return model, frame, f"#view=attention&items={listed}&head=1"
+
+
+def values() -> tuple[Any, Any, str]:
+    """Stars typed beside movies."""
+    random = np.random.default_rng(0)
+    names = ["Alien", "Heat", "Brazil", "Vertigo", "Amadeus", "Fargo", "Gilda", "Ran", "Psycho"]
+    loadings = random.normal(size=(len(names), 2))
+    rows = []
+    for user in range(500):
+        taste = random.normal(size=2)
+        for k in random.choice(len(names), 5, replace=False):
+            stars = 3.2 + loadings[k] @ taste + random.normal(0, 0.5)
+            rows.append((user, names[k], int(np.clip(np.rint(stars), 1, 5))))
+    frame = pd.DataFrame(rows, columns=["user", "movie", "stars"])
+    columns = {"group": "user", "item": "movie", "value": "stars"}
+    model = EFA(**columns, family="ordinal(n=5, start=1)", progress=False).fit(frame)
+    codes = {name: code for code, name in enumerate(model.vocabulary_["item"].tolist())}
+    listed = ",".join(str(codes[name]) for name in ("Alien", "Heat", "Psycho"))
+    return model, frame, f"#items={listed}&values=[5,1,null]&item={codes['Brazil']}"
+
+
+PAGES = {
+    "items": items,
+    "row": cars,
+    "stations": stations,
+    "words": words,
+    "mirror": mirror,
+    "attention": attention,
+    "values": values,
+    "errors": errors,
+}
 
 
 def main() -> None:
-    """Serve each page, and take its picture."""
+    """Serve each page, or those that are named, and take its picture."""
     with sync_playwright() as player:
         chromium = player.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
-        for name, make in PAGES.items():
-            model, data, state = make()
+        for name in sys.argv[1:] or PAGES:
+            model, data, state = PAGES[name]()
             with explore(model, data, open_browser=False, **beside(name)) as served:
                 page = chromium.new_page(viewport={"width": 1100, "height": 700})
                 page.goto(served.address + state)

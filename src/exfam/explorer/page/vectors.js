@@ -126,7 +126,8 @@ function draw() {
   const dots = window.dots.map((dot, k) => {
     const kind = kinds.get(dot.code) ?? "";
     const value = window.colors?.[k] ?? null;
-    const colored = value === null || !window.labels ? "" : ` k${value}`;
+    const without = window.colors && value === null ? " none" : "";
+    const colored = value === null || !window.labels ? without : ` k${value}`;
     return {
       ...dot, at: onContext ? dot.context_at : dot.at, kind: kind + colored, first: kind !== "",
       fill: value !== null && window.range ? shade(value, window.range) : null,
