@@ -5,11 +5,11 @@
 Simulated baskets of 100,000 items, a table of 200 columns, a field of 1,000 stations, vectors of
 100,000 words, histories of 5,000 items with a value beside each, sentences of a masked language
 model; each with all its views, those of errors, maps and attention among them. Milliseconds of wall
-time on the loopback, from the question sent to the answer read. "alone": one who asks; "of 50": of 50 who each
-ask all that a page asks after a click, wait --think seconds and click again, for --seconds; their
-answers are compared with those to one alone. First paint is Chromium's own, "answered" when the
-page has all it asked for; the median of five loads. "cpu": of the processor, which a loaded machine
-changes less. Bars: 1 s to the first paint, 100 ms at p95.
+time on the loopback, from the question sent to the answer read. "alone": one who asks; "of 50": of
+50 who each ask all that a page asks after a click, wait --think seconds and click again, for
+--seconds; their answers are compared with those to one alone. First paint is Chromium's own,
+"answered" when the page has all it asked for; the median of five loads. "cpu": of the processor,
+which a loaded machine changes less. Bars: 1 s to the first paint, 100 ms at p95.
 """
 
 import argparse
