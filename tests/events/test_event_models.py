@@ -167,13 +167,13 @@ def test_excitation_is_found_where_it_is():
 def test_attention_finds_what_the_base_cannot_see():
     """The wait after an event alternates between short and long: it goes by the wait before."""
     random = np.random.default_rng(0)
-    waits = np.exp(np.where(np.arange(1200) % 2, -2.0, 1.0) + 0.3 * random.normal(size=1200))
-    frame = {"s": np.repeat(np.arange(40), 30), "t": waits.reshape(40, 30).cumsum(1).ravel()}
+    waits = np.exp(np.where(np.arange(1800) % 2, -2.0, 1.0) + 0.3 * random.normal(size=1800))
+    frame = {"s": np.repeat(np.arange(60), 30), "t": waits.reshape(60, 30).cumsum(1).ravel()}
     model = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(frame)
     assert model.gain_.gate > 0 and model.gain_.low > 0.05 and "Attention added" in repr(model)
     base = EventEFA(group="s", time="t", time_base="renewal", attention="none").fit(frame)
     assert model.score(frame) > base.score(frame) + 0.1 and base.gain_ is None
-    shuffled = {**frame, "t": random.exponential(size=(40, 30)).cumsum(1).ravel()}
+    shuffled = {**frame, "t": random.exponential(size=(60, 30)).cumsum(1).ravel()}
     closed = EventEFA(group="s", time="t", time_base="renewal", progress=False).fit(shuffled)
     assert closed.gain_.gate == 0 and closed.event_model_.time.correction is None
 
