@@ -11,6 +11,7 @@ import exfam
 from estimator_cases import make, ratings, same_bits
 from exfam.checks import ExfamError, SupportError
 from exfam.families import (
+    FAMILIES,
     Beta,
     Categorical,
     Censored,
@@ -286,3 +287,32 @@ def test_far_beyond_the_limits_masses_stay_finite_and_slopes_point_back():
     torch.testing.assert_close(float(narrow), float(np.log(1e-9) - np.log(2 * np.pi) / 2))
     one = Hurdle(Poisson()).mean(torch.tensor([-50.0, -40.0], dtype=DOUBLE))
     assert abs(float(one) - 1) < 1e-12
+
+
+PIECES = ["1", "-2.5", "1e999", "None", "'x'", "(1.0, 2.0)", "[]", "poisson", "gamma()", "{}", "1j"]
+OPTIONS = ["lower=", "upper=", "step=", "start=", "edges=", "power=", "n=", "family=", ""]
+
+
+def some_words(random, depth=0):
+    """A family as someone may write it, mostly wrongly."""
+    given = [some_words(random, depth + 1)] if depth < 3 and random.random() < 0.6 else []
+    given += [
+        random.choice(OPTIONS) + random.choice(PIECES) for _ in range(int(random.integers(3)))
+    ]
+    return f"{random.choice(list(FAMILIES))}({', '.join(given)})"
+
+
+def test_whatever_is_written_is_a_family_that_comes_back_or_an_error_with_what_was_got():
+    random, built = np.random.default_rng(0), 0
+    for _ in range(600):
+        words = some_words(random)
+        try:
+            family = family_of_words(words)
+        except ExfamError as error:
+            assert "got" in str(error)
+            continue
+        built += 1
+        assert family_from_config(json.loads(json.dumps(family_to_config(family)))) == family
+        eta = torch.zeros(family.n_params)
+        assert not family.quantile(0.9, eta).isnan() and not family.mean(eta).isnan()
+    assert 20 < built < 580

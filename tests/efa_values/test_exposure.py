@@ -100,7 +100,15 @@ def test_it_is_read_from_files_and_groups(tmp_path):
     [
         (
             lambda frame: frame.drop(columns="log_days"),
-            "must name a column of the frame, got 'log_days'",
+            "`offset` must name a column of the frame, got 'log_days'",
+        ),
+        (
+            lambda frame: frame.assign(log_days=frame["log_days"].where(frame.index != 7)),
+            "`offset` must not be missing, got nothing at row 7 of column 'log_days'",
+        ),
+        (
+            lambda frame: frame.assign(site=frame["site"].where(frame.index != 7)),
+            "`group` must not be missing",
         ),
         (
             lambda frame: frame.assign(log_days=frame["log_days"].where(frame.index != 7, 365.0)),

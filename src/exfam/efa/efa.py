@@ -18,7 +18,7 @@ from exfam.efa.corrected import fit_corrected
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
-from exfam.efa.inputs import data_counts
+from exfam.efa.inputs import Inputs, data_counts
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.attributed import attribute_items
 from exfam.efa.networks.based import BasedItems, network_of
@@ -44,6 +44,7 @@ from exfam.estimator.rules import (
 )
 from exfam.estimator.scikit import Transformer
 from exfam.groups import Groups
+from exfam.likelihoods.exposure import offset_named
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.optimizer import TrainingSettings
 from exfam.training.progress import EpochProgress
@@ -250,10 +251,12 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
             )
 
     def _columns(self) -> FrameColumns | None:
-        columns = super()._columns()
-        if columns is None or self.offset is None:
-            return columns
-        return replace(columns, attributes=[*listed(self.attributes), self.offset])
+        columns, more = super()._columns(), listed(self.offset)
+        return columns and replace(columns, attributes=[*listed(self.attributes), *more])
+
+    def _read(self, X: Any, **coding: Any) -> Inputs:
+        with offset_named(self.offset):
+            return super()._read(X, **coding)
 
     def _check_order(self, groups: Groups) -> None:
         check_order(groups, direction=self.direction, encoding=self.encoding)

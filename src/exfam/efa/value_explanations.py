@@ -128,7 +128,7 @@ def explain_values(
     if not has_bases_of_values(members):
         raise ExfamError(
             "`explain_value` needs a model with a base of values, got one without. Fit values with "
-            "base='auto' and a family that bases know."
+            "base='auto', a family that bases know and no `offset`."
         )
     names = list(members[0].families)
     chosen = names[0] if column is None and len(names) == 1 else column

@@ -152,8 +152,8 @@ class Tweedie(base.PlainFamily):
         exact = eta.double()
         level, none = torch.broadcast_tensors(p, (-self._log_rate(exact).exp()).exp())
         value = torch.where(level < 1, torch.zeros_like(level), torch.inf)
-        inner = ((level > none) & (level < 1)).nonzero(as_tuple=True)
-        if len(inner[0]):
+        inner = (level > none) & (level < 1)
+        if bool(inner.any()):
             value[inner] = self._search(level[inner], exact.expand(*level.shape, 2)[inner])
         return value
 

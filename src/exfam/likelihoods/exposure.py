@@ -1,6 +1,7 @@
 """How long or how large an element was observed: a column of logarithms that moves its values."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from exfam.checks import ExfamError
+from exfam.checks import DataError, ExfamError
 from exfam.families import Family
 from exfam.groups import Batch, Groups
 
@@ -82,6 +83,18 @@ class Exposure:
     ) -> Float[Tensor, "batch length eta"]:
         """Parameters of the elements by those of elements of the mean exposure."""
         return torch.cat([eta[..., :1] + self.of(batch).to(eta)[..., None], eta[..., 1:]], -1)
+
+
+@contextmanager
+def offset_named(column: str | None) -> Iterator[None]:
+    """Errors of reading the column, which is read as an attribute, name `offset`."""
+    try:
+        yield
+    except DataError as error:
+        rest = str(error).removeprefix("`attributes`")
+        if column is None or rest == str(error) or repr(column) not in rest:
+            raise
+        raise DataError(f"`offset`{rest}") from error
 
 
 def exposure_of(groups: Groups, column: str, families: Mapping[str, Family]) -> Exposure:
