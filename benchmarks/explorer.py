@@ -310,9 +310,10 @@ def run(page: str, *, seconds: float, think: float) -> tuple[Opened, list[Answer
         ready = time.perf_counter() - start
         paint = painted(served.address)
         scored = None
-        if data is not None:
+        alone = Asking(served.address)
+        if "errors" in questions(alone, 0):
             start = time.perf_counter()
-            Asking(served.address)("errors", {})
+            alone("errors", {})
             scored = round(time.perf_counter() - start, 2)
         found = measured(page, served.address, questions)
         warm = _resident()
