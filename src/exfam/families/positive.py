@@ -16,6 +16,13 @@ _SMALL = 1e-5  # squares of it are all that is left of a variance's series
 _MOST_LOG = 50.0  # of logarithms in units of their spread
 
 
+def _logs(eta: Tensor) -> tuple[Tensor, Tensor]:
+    """Log mean or scale, and log shape."""
+    log_size = base.bounded(eta[..., 0], -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN)
+    log_shape = base.bounded(eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION)
+    return log_size, log_shape
+
+
 @dataclass(frozen=True)
 class Gamma(base.PlainFamily):
     """Positive numbers with mean exp(eta0), shape a = exp(eta1) and variance mean^2 / a.
@@ -35,55 +42,48 @@ class Gamma(base.PlainFamily):
     n_dispersion: ClassVar[int] = 1
     _inside: ClassVar[float] = 1.0
 
-    def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
-        """Log mean and log shape."""
-        log_mean = base.bounded(eta[..., 0], -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN)
-        return log_mean, base.bounded(
-            eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION
-        )
-
     def _in_support(self, value: Tensor) -> Tensor:
         return (value > 0) & (value < torch.inf)
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
-        log_mean, log_shape = self._logs(eta)
+        log_mean, log_shape = _logs(eta)
         shape, log_value = log_shape.exp(), value.log()
         distance = log_value - log_mean
         return shape * (distance - distance.expm1()) + stirling(shape) - log_value
 
     def _mean(self, eta: Tensor) -> Tensor:
-        return self._logs(eta)[0].exp()
+        return _logs(eta)[0].exp()
 
     def _variance(self, eta: Tensor) -> Tensor:
-        log_mean, log_shape = self._logs(eta)
+        log_mean, log_shape = _logs(eta)
         return (2 * log_mean - log_shape).exp()
 
     def _cdf(self, value: Tensor, eta: Tensor) -> Tensor:
-        log_mean, log_shape = self._logs(eta.double())
+        log_mean, log_shape = _logs(eta.double())
         scaled = value.double().clamp(min=0) * (log_shape - log_mean).exp()
         return torch.special.gammainc(log_shape.exp(), scaled)
 
     def above(self, value: base.Values, eta: base.Eta) -> base.Numbers:
-        log_mean, log_shape = self._logs(eta.double())
+        log_mean, log_shape = _logs(eta.double())
         scaled = value.double().clamp(min=0) * (log_shape - log_mean).exp()
         return torch.special.gammaincc(*torch.broadcast_tensors(log_shape.exp(), scaled))
 
     def quantile_above(self, p: base.Level, eta: base.Eta) -> base.Numbers:
         from scipy.special import gammainccinv
 
-        log_mean, log_shape = self._logs(eta.double())
+        log_mean, log_shape = _logs(eta.double())
         level = torch.as_tensor(p, dtype=torch.float64, device=eta.device)
         return through_scipy(gammainccinv, log_shape.exp(), level) * (log_mean - log_shape).exp()
 
     def _quantile(self, p: Tensor, eta: Tensor) -> Tensor:
         from scipy.special import gammaincinv
 
-        log_mean, log_shape = self._logs(eta.double())
+        log_mean, log_shape = _logs(eta.double())
         unit = through_scipy(gammaincinv, log_shape.exp(), p)
         return unit * (log_mean - log_shape).exp()
 
     def _sample(self, eta: Tensor, generator: torch.Generator) -> Tensor:
-        log_mean, log_shape = self._logs(eta)
+        log_mean, log_shape = _logs(eta)
         unit = torch._standard_gamma(log_shape.exp(), generator=generator)
         return (unit * (log_mean - log_shape).exp()).clamp(min=torch.finfo(eta.dtype).tiny)
 
@@ -175,16 +175,9 @@ class Weibull(base.PlainFamily):
     n_dispersion: ClassVar[int] = 1
     _inside: ClassVar[float] = 1.0
 
-    def _logs(self, eta: Tensor) -> tuple[Tensor, Tensor]:
-        """Log scale and log shape."""
-        log_scale = base.bounded(eta[..., 0], -base.MAX_LOG_MEAN, base.MAX_LOG_MEAN)
-        return log_scale, base.bounded(
-            eta[..., 1], -base.MAX_LOG_DISPERSION, base.MAX_LOG_DISPERSION
-        )
-
     def _log_hazard(self, value: Tensor, eta: Tensor) -> Tensor:
         """log of (y / scale)^shape, at most what a finite exp allows."""
-        log_scale, log_shape = self._logs(eta)
+        log_scale, log_shape = _logs(eta)
         most = 0.4 * math.log(torch.finfo(eta.dtype).max)
         return (log_shape.exp() * (value.log() - log_scale)).clamp(max=most)
 
@@ -193,20 +186,20 @@ class Weibull(base.PlainFamily):
 
     def _log_prob(self, value: Tensor, eta: Tensor) -> Tensor:
         log_hazard = self._log_hazard(value, eta)
-        return self._logs(eta)[1] + log_hazard - value.log() - log_hazard.exp()
+        return _logs(eta)[1] + log_hazard - value.log() - log_hazard.exp()
 
     def _mean(self, eta: Tensor) -> Tensor:
         return at_most_finite(self._log_moment(eta, 1))
 
     def _log_moment(self, eta: Tensor, power: int) -> Tensor:
-        log_scale, log_shape = self._logs(eta)
+        log_scale, log_shape = _logs(eta)
         return power * log_scale + (1 + power * (-log_shape).exp()).lgamma()
 
     def _variance(self, eta: Tensor) -> Tensor:
         exact = eta.double()
         gap = self._log_moment(exact, 2) - 2 * self._log_moment(exact, 1)
         # 1 + trigamma(1) / shape^2 of large shapes, whose moments are all but equal.
-        inverse = (-self._logs(exact)[1]).exp()
+        inverse = (-_logs(exact)[1]).exp()
         near = math.pi**2 / 6 * inverse.square()
         log_excess = torch.where(inverse < _SMALL, near.log(), _log_expm1(gap))
         return at_most_finite((2 * self._log_moment(exact, 1) + log_excess).to(eta.dtype))
@@ -226,7 +219,7 @@ class Weibull(base.PlainFamily):
         return self._of_hazard(-level.log(), eta.double())
 
     def _of_hazard(self, hazard: Tensor, eta: Tensor) -> Tensor:
-        log_scale, log_shape = self._logs(eta)
+        log_scale, log_shape = _logs(eta)
         value = (log_scale + hazard.log() * (-log_shape).exp()).exp()
         return torch.where(hazard.isposinf(), torch.inf, value)
 
