@@ -6,7 +6,7 @@ Simulated baskets of 100,000 items, a table of 200 columns, a field of 1,000 sta
 100,000 words, histories of 5,000 items with a value beside each, sentences of a masked language
 model; each with all its views, those of errors, maps and attention among them. Milliseconds of wall
 time on the loopback, from the question sent to the answer read. "alone": one who asks; "of 50": of
-50 who each ask all that a page asks after a click, wait --think seconds and click again, for
+50 who each ask what a page asks after a click, wait --think seconds and click again, for
 --seconds; their answers are compared with those to one alone. First paint is Chromium's own,
 "answered" when the page has all it asked for; the median of five loads. "cpu": of the processor,
 which a loaded machine changes less. Bars: 1 s to the first paint, 100 ms at p95.
@@ -38,7 +38,9 @@ from exfam.simulators import FieldSettings, simulate_field
 
 N_ITEMS, N_COLUMNS, N_STATIONS, N_ASKING = 100_000, 200, 1_000, 50
 N_HISTORY, DIM = 5_000, 100
-TIMES, LOADS = 40, 5
+LOADS = 5
+# Asked when a name is chosen, and not at a click in or out: left out of what many ask.
+ONCE = ("raise", "related")
 
 console = Console(highlight=False, width=120)
 Questions = dict[str, Any]
@@ -234,19 +236,21 @@ PAGES: dict[str, tuple[Callable[[], Any], Callable[[Asking, int], Questions]]] =
 }
 
 
-def measured(page: str, address: str, questions: Any) -> dict[str, Answers]:
+def measured(page: str, address: str, questions: Any, *, times: int) -> dict[str, Answers]:
     """Of one alone."""
     ask, took, cpu = Asking(address), defaultdict(list), defaultdict(list)
-    for k in range(TIMES):
+    for k in range(times):
         for name, question in questions(ask, k).items():
             start, used = time.perf_counter(), time.process_time()
             ask(name, question)
             took[name].append(1000 * (time.perf_counter() - start))
             cpu[name].append(1000 * (time.process_time() - used))
-    return {
-        name: Answers(page, name, len(own), *_ends(own), round(float(np.mean(cpu[name])), 1))
-        for name, own in took.items()
-    }
+    answers = {}
+    for name, own in took.items():
+        p50, p95 = _ends(own)
+        used_each = round(float(np.mean(cpu[name])), 1)
+        answers[name] = Answers(page, name, len(own), p50, p95, used_each)
+    return answers
 
 
 def crowd(
@@ -254,7 +258,10 @@ def crowd(
 ) -> tuple[dict[str, list[float]], int]:
     """Milliseconds by question of many at once, and how many answers differ from those to one."""
     alone = Asking(address)
-    own = [questions(alone, k) for k in range(N_ASKING)]
+    own = [
+        {name: q for name, q in questions(alone, k).items() if name not in ONCE}
+        for k in range(N_ASKING)
+    ]
     expected = [{name: alone(name, q) for name, q in some.items()} for some in own]
     took: dict[str, list[float]] = defaultdict(list)
     wrong = 0
@@ -302,7 +309,7 @@ def painted(address: str) -> tuple[float | None, float | None]:
     return round(float(np.median(paints)), 1), round(float(np.median(answered)), 1)
 
 
-def run(page: str, *, seconds: float, think: float) -> tuple[Opened, list[Answers]]:
+def run(page: str, *, seconds: float, think: float, times: int) -> tuple[Opened, list[Answers]]:
     make, questions = PAGES[page]
     model, data = make()
     before, start = _resident(), time.perf_counter()
@@ -315,7 +322,7 @@ def run(page: str, *, seconds: float, think: float) -> tuple[Opened, list[Answer
             start = time.perf_counter()
             alone("errors", {})
             scored = round(time.perf_counter() - start, 2)
-        found = measured(page, served.address, questions)
+        found = measured(page, served.address, questions, times=times)
         warm = _resident()
         took, wrong = crowd(served.address, questions, seconds=seconds, think=think)
         for name, own in took.items():
@@ -337,18 +344,31 @@ def _resident() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
+def keep(chosen: argparse.Namespace, pages: list[Opened], answers: list[Answers]) -> None:
+    """Write what there is so far."""
+    from kept import write_kept
+
+    facts = {"asking": N_ASKING, "seconds": chosen.seconds, "think": chosen.think}
+    facts["load_average"] = os.getloadavg()[0]
+    rows = [asdict(row) for row in answers]
+    write_kept(chosen.out, rows, pages=[asdict(own) for own in pages], **facts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--think", type=float, default=1.0)
+    parser.add_argument("--times", type=int, default=40, help="of each question to one alone")
     parser.add_argument("--only", choices=PAGES, action="append")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     pages, answers = [], []
     for page in chosen.only or PAGES:
-        opened, found = run(page, seconds=chosen.seconds, think=chosen.think)
+        opened, found = run(page, seconds=chosen.seconds, think=chosen.think, times=chosen.times)
         pages.append(opened)
         answers += found
+        if chosen.out:
+            keep(chosen, pages, answers)
     first = Table(
         "page", "served s", "scored s", "paint ms", "answered ms", "wrong", "more MB of 50"
     )
@@ -361,13 +381,6 @@ def main() -> None:
         second.add_row(*map(str, asdict(row).values()))
     console.print(first)
     console.print(second)
-    if chosen.out:
-        from kept import write_kept
-
-        facts = {"asking": N_ASKING, "seconds": chosen.seconds, "think": chosen.think}
-        facts["load_average"] = os.getloadavg()[0]
-        rows = [asdict(row) for row in answers]
-        write_kept(chosen.out, rows, pages=[asdict(own) for own in pages], **facts)
 
 
 if __name__ == "__main__":

@@ -119,6 +119,11 @@ def test_it_ends_and_frees_its_port_and_opens_the_browser_where_it_is_wanted(mon
         assert urlsplit(again.address).port == port
 
 
+def test_small_answers_do_not_wait_for_more(page):
+    (server,) = page._server.servers
+    assert [own.proto for own in server.sockets] == [socket.IPPROTO_TCP]
+
+
 def test_what_cannot_be_served_is_refused(monkeypatch):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
