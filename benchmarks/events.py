@@ -226,6 +226,10 @@ def coverage(model: EventEFA, data: EventSet) -> float:
     return float(np.mean(inside)) if inside else float("nan")
 
 
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
+
+
 def measure(name: str) -> list[dict[str, Any]]:
     data = SETS[name]()
     counted = slice(None) if data.counted is None else data.counted
@@ -269,7 +273,7 @@ def measure(name: str) -> list[dict[str, Any]]:
                     "set": name, "part": part, "model": contender, "nats": round(mean, 4),
                     "error": round(error, 4), "EventEFA ahead": round(ahead[0], 4),
                     "ahead error": round(ahead[1], 4), "best rival": contender == best,
-                    "CPU s": round(seconds.get((part, contender), float("nan")), 1),
+                    "CPU s": _rounded(seconds.get((part, contender))),
                     "events": int((~np.isnan(own)).sum()),
                 }
             )  # fmt: skip
