@@ -179,11 +179,15 @@ def test_a_base_without_items_is_one_that_was_fitted_without_them():
     assert part.row.tolist() == [0, -1, 1, 2, -1]
 
 
+# No attributes of contexts.
+NOTHING = (torch.zeros(1, 1), torch.zeros(6, 1))
+
+
 def test_an_item_that_is_like_one_other_has_its_scores():
     groups = Groups(start=[0, 3, 6, 8], stop=[3, 6, 8, 11], item=[0, 1, 2, 1, 2, 3, 0, 3, 0, 2, 4])
     base = fit_ridge_items(groups, 5, support="none")
     share = np.array([[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])
-    new = NewItems(np.array([5]), share, np.array([float(base.count[2])]))
+    new = NewItems(np.array([5]), share, np.array([float(base.count[2])]), np.zeros(1), *NOTHING)
     larger = with_new_items(base, new, n_items=6)
     weights = -larger.precision / larger.precision.diagonal()
     others = [0, 1, 3, 4]

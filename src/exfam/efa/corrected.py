@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from exfam.efa.attributes.item_attributes import ItemAttributes
+from exfam.efa.attributes.taste import fit_taste
 from exfam.efa.attributes.weigh_new import weigh_new_items
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.fit_ridge import RidgeSearch
@@ -124,6 +125,8 @@ def _weigh_new(estimator: Any, fold: _Fold, attributes: ItemAttributes) -> None:
     if fold.plan.validation is None:
         return
     member, seed = fold.members[0], int(estimator.seed)
+    taste = fit_taste(fold.plan.train, attributes.features, seed=seed)
+    attributes = replace(attributes, taste=taste)
     weights = weigh_new_items(member, fold.plan.validation, attributes, seed=seed)
     estimator.item_attributes_ = replace(attributes, weights=weights)
 

@@ -16,6 +16,7 @@ from exfam.efa.attributes.coding import FeatureCoding
 from exfam.efa.attributes.item_table import by_label, read_item_table
 from exfam.efa.attributes.likeness import CountLine, like_items
 from exfam.efa.attributes.new_in_ridge import NewItems
+from exfam.efa.attributes.taste import with_one
 from exfam.efa.networks.attributed import HALF_OWN, ItemFeatures
 from exfam.groups import Groups
 
@@ -27,12 +28,15 @@ class NewItemWeights:
     """How items without history are scored, chosen by items that the base did not see.
 
     `width`: how near those items are that a new one is like; `strength`: of the scores that it has
-    by them; `shift`: what is added to its outputs by the base; `network`: the share of what
-    attention says by its attributes; `network_shift`: what is added to that.
+    by them; `taste`: of what attributes of the context say; `popularity`: what the logarithm of
+    their expected counts adds to their outputs by the base, and `shift` beside these; `network`:
+    the share of what attention says by its attributes; `network_shift`: what is added to that.
     """
 
     width: float = 0.35
     strength: float = 0.75
+    taste: float = 0.0
+    popularity: float = 0.0
     shift: float = 0.0
     network: float = 1.0
     network_shift: float = 0.0
@@ -43,7 +47,7 @@ class ItemAttributes:
     """Features of a catalog's items, which of them a fit has seen with attributes, and how often.
 
     `count`: of elements; of items that were added, what is expected. `is_own`: the items of the
-    fit, which have vectors of their own too.
+    fit, which have vectors of their own too. `taste`: see `fit_taste`.
     """
 
     coding: FeatureCoding
@@ -51,6 +55,7 @@ class ItemAttributes:
     seen: Bool[np.ndarray, "items"]
     count: Float[np.ndarray, "items"]
     is_own: Bool[np.ndarray, "items"]
+    taste: Float[np.ndarray, "terms features"]
     weights: NewItemWeights = NewItemWeights()
 
     @property
@@ -76,16 +81,22 @@ class ItemAttributes:
 
         Those they may be like, and whose counts say how popular attributes make an item.
         """
-        share = np.zeros((len(codes), n_items))
+        share, every = np.zeros((len(codes), n_items)), np.zeros((n_items, features.shape[1]))
+        every[: len(self.features)] = self.features
+        every[codes] = features
         near = like_items(features, self.features, like, width=self.weights.width)
         share[:, : len(like)] = near
         line = CountLine.of(self.features[like], np.log(self.count[like] + 0.5))
+        log_count = line.at(features)
+        usual = log_count - np.log(self.count[like] + 0.5).mean()
         return NewItems(
             codes,
             share,
-            np.exp(line.at(features)),
+            np.exp(log_count),
+            shift=self.weights.shift + self.weights.popularity * usual,
+            taste=torch.from_numpy(self.weights.taste * features @ self.taste.T).float(),
+            features=with_one(every),
             strength=self.weights.strength,
-            shift=self.weights.shift,
         )
 
     def enlarged(
@@ -111,6 +122,7 @@ class ItemAttributes:
             "items_seen": torch.from_numpy(self.seen),
             "item_counts": torch.from_numpy(self.count),
             "items_of_fit": torch.from_numpy(self.is_own),
+            "item_taste": torch.from_numpy(self.taste),
         }
 
     @classmethod
@@ -118,11 +130,11 @@ class ItemAttributes:
         cls, config: Mapping[str, Any], arrays: Mapping[str, torch.Tensor]
     ) -> "ItemAttributes":
         """What `to_config` and `arrays` gave."""
-        names = ("item_features", "items_seen", "item_counts", "items_of_fit")
+        names = ("item_features", "items_seen", "item_counts", "items_of_fit", "item_taste")
         weights = with_types(NewItemWeights(**config["weights"]))
         coding = FeatureCoding.from_config(config["coding"])
-        features, seen, count, is_own = (arrays[name].numpy() for name in names)
-        return cls(coding, features, seen, count, is_own, weights)
+        features, seen, count, is_own, taste = (arrays[name].numpy() for name in names)
+        return cls(coding, features, seen, count, is_own, taste, weights)
 
 
 def attributes_of_items(
@@ -158,7 +170,8 @@ def attributes_of_items(
             stacklevel=2,
         )
     is_own = np.ones(len(labels), dtype=bool)
-    return ItemAttributes(coding, features, seen, _counts(groups, len(labels)), is_own)
+    taste = np.zeros((features.shape[1] + 1, features.shape[1]))
+    return ItemAttributes(coding, features, seen, _counts(groups, len(labels)), is_own, taste)
 
 
 def _counts(groups: Groups, n_items: int) -> Float[np.ndarray, "items"]:

@@ -7,6 +7,8 @@ from jaxtyping import Bool, Float
 
 # Penalties of the regression of log counts on features, times the number of items.
 _PENALTIES = 10.0 ** np.arange(-4, 2.5, 0.5)
+# Old items that a new one is like at most.
+_MOST = 200
 
 
 def like_items(
@@ -20,12 +22,16 @@ def like_items(
 
         share_k proportional to exp(-|x_new - x_k|^2 / (2 width^2 s^2))
 
-    s^2 is the mean square of all distances between old items. `known`: the old items that have
+    s^2 is the mean square of all distances between old items, of which the nearest 200 have a
+    share, and others that are as near. `known`: the old items that have
     attributes; the others have no share.
     """
     some = old[known]
     spread = 2 * float(np.square(some - some.mean(0)).sum(1).mean()) if len(some) else 0.0
     apart = np.square(new).sum(1)[:, None] + np.square(some).sum(1) - 2 * new @ some.T
+    if apart.shape[1] > _MOST:
+        farthest = np.partition(apart, _MOST - 1, axis=1)[:, _MOST - 1 : _MOST]
+        apart = np.where(apart <= farthest, apart, np.inf)
     log_share = -apart / (2 * width**2 * max(spread, 1e-12))
     share = np.exp(log_share - log_share.max(1, keepdims=True, initial=-np.inf))
     out = np.zeros((len(new), len(old)))

@@ -15,10 +15,12 @@ what leaves an element out of its own context does so for new items too.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 import torch
 from jaxtyping import Float, Int64
 
-from exfam.efa.base.ridge import RidgeItems
+from exfam.efa.base.new_terms import NewItemTerms
+from exfam.efa.base.ridge import RidgeItems, precision_dtype
 
 _LEAST = 1e-9
 
@@ -28,14 +30,17 @@ class NewItems:
     """Items to be taken in: their codes, the shares of old items, and how often they would occur.
 
     `share`: of codes of the enlarged catalog, 0 for the new items themselves; `strength`: what
-    their scores and those from them are multiplied by; `shift`: what is added to their outputs.
+    their scores and those from them are multiplied by; `shift`, and `taste` times
+    the mean `features` of the context: what is added to their outputs.
     """
 
     codes: Int64[np.ndarray, "new"]
     share: Float[np.ndarray, "new items"]
     count: Float[np.ndarray, "new"]
+    shift: Float[np.ndarray, "new"]
+    taste: Float[torch.Tensor, "new terms"]
+    features: Float[torch.Tensor, "items terms"]
     strength: float = 1.0
-    shift: float = 0.0
 
 
 def without_items(base: RidgeItems, hidden: Int64[np.ndarray, "hidden"]) -> RidgeItems:
@@ -46,7 +51,7 @@ def without_items(base: RidgeItems, hidden: Int64[np.ndarray, "hidden"]) -> Ridg
     row = base.row.cpu().numpy()
     gone = row[hidden][row[hidden] >= 0]
     keep = np.setdiff1d(np.arange(len(base.precision)), gone)
-    precision = base.precision.double().cpu()
+    precision = base.precision.cpu().to(precision_dtype(len(base.precision)))
     kept, across = precision[keep][:, keep], precision[keep][:, gone]
     kept = kept - across @ torch.linalg.solve(precision[gone][:, gone], across.T)
     new_row = np.full(len(precision) + 1, -1)  # the last entry is that of items without a row
@@ -71,11 +76,15 @@ def with_new_items(base: RidgeItems, new: NewItems, *, n_items: int) -> RidgeIte
     row[new.codes] = n_old + np.arange(len(new.codes))
     count[new.codes] = torch.from_numpy(new.count).float()
     larger = _ridge(base, enlarged, row, count)
-    shift, is_new = torch.zeros(n_items), torch.zeros(n_items, dtype=torch.bool)
-    if base.shift is not None and base.is_new is not None:
-        shift[: base.n_items], is_new[: base.n_items] = base.shift.cpu(), base.is_new.cpu()
-    shift[new.codes], is_new[new.codes] = new.shift, True
-    larger.shift, larger.is_new = shift, is_new
+    terms = NewItemTerms.empty(n_items, new.features.shape[1])
+    if base.new is not None:
+        for name in ("is_new", "shift", "taste"):
+            terms.get_buffer(name)[: base.n_items] = base.new.get_buffer(name).cpu()
+    terms.features.copy_(new.features)
+    terms.is_new[new.codes] = True
+    terms.shift[new.codes] = torch.from_numpy(new.shift).float()
+    terms.taste[new.codes] = new.taste
+    larger.new = terms
     return larger.to(base.precision.device)
 
 
@@ -85,15 +94,17 @@ def _like_old_ones(
     frequency: Float[np.ndarray, "new"],
 ) -> tuple[Float[np.ndarray, "new all"], Float[np.ndarray, "new"]]:
     """Rows of the precision for new items, the diagonal apart; `frequency`: by that of old ones."""
-    precision = base.precision.double().cpu().numpy()
+    # Few old items have a share in a new one: sparse products.
+    precision = base.precision.cpu().to(precision_dtype(len(base.precision))).numpy()
     own = np.diagonal(precision)
     share = share / np.maximum(share.sum(1, keepdims=True), _LEAST)
     rest = share / own
     weight = rest / np.maximum(rest.sum(1, keepdims=True), _LEAST)
-    together = weight @ precision
+    held = scipy.sparse.csr_array(weight.astype(precision.dtype))
+    together = held @ precision
     cross = (together - weight * own) / np.maximum(1 - weight, _LEAST)
-    among = together @ weight.T - (weight * own) @ weight.T
-    among /= np.maximum(1 - weight @ weight.T, _LEAST)
+    among = (held @ together.T).T - (held * own) @ held.T
+    among /= np.maximum(1 - (held @ held.T).toarray(), _LEAST)
     diagonal = 1 / np.maximum(rest.sum(1) * frequency, _LEAST)
     return np.concatenate([cross, among], axis=1), diagonal
 

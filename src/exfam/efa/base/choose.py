@@ -8,6 +8,7 @@ from jaxtyping import Float
 
 from exfam.efa.base.fit_ridge import RidgeSearch, fit_ridge_items
 from exfam.efa.base.fit_transitions import fit_transition_items
+from exfam.efa.base.new_terms import NewItemTerms
 from exfam.efa.base.ridge import RidgeItems
 from exfam.efa.base.transitions import TransitionItems
 from exfam.groups import CONTEXT, TARGET, Groups
@@ -44,7 +45,7 @@ def base_shape(base: ItemBases) -> dict[str, Any]:
     if isinstance(base, TransitionItems):
         return {"n_items": base.n_items, **base.shape()}
     shape = {"n_items": base.n_items, "n_covered": len(base.precision)}
-    return shape if base.shift is None else shape | {"has_new": True}
+    return shape if base.new is None else shape | {"n_terms": base.new.taste.shape[1]}
 
 
 def empty_base(shape: dict[str, Any]) -> ItemBases:
@@ -61,7 +62,6 @@ def empty_base(shape: dict[str, Any]) -> ItemBases:
         count=count,
         numbers=torch.zeros(2, 6),
     )
-    if shape.get("has_new"):
-        ridge.is_new = torch.zeros(n_items, dtype=torch.bool)
-        ridge.shift = torch.zeros(n_items)
+    if "n_terms" in shape:
+        ridge.new = NewItemTerms.empty(n_items, int(shape["n_terms"]))
     return ridge

@@ -25,6 +25,7 @@ from jaxtyping import Float, Int64
 from torch import Tensor, nn
 
 from exfam.catalog.linear import chunks_of
+from exfam.efa.base.new_terms import NewItemTerms
 from exfam.efa.base.ridge_link import (
     LinkInputs,
     PopularityTerms,
@@ -81,10 +82,8 @@ class RidgeItems(nn.Module):
     row: Tensor
     count: Tensor
     numbers: Tensor
-    # Items that no group of the fit holds, if there are any, and what is added to outputs: 0 for
-    # all others.
-    is_new: Tensor | None
-    shift: Tensor | None
+    # Of a catalog with items that no group of the fit holds.
+    new: NewItemTerms | None
 
     def __init__(
         self,
@@ -100,8 +99,7 @@ class RidgeItems(nn.Module):
         self.register_buffer("row", row)
         self.register_buffer("count", count)
         self.register_buffer("numbers", numbers)
-        self.register_buffer("is_new", None)
-        self.register_buffer("shift", None)
+        self.register_module("new", None)
 
     @property
     def n_items(self) -> int:
@@ -133,7 +131,7 @@ class RidgeItems(nn.Module):
                 eta[rows] = some
             else:
                 eta[rows].index_copy_(1, covered, some)
-        return eta if self.shift is None else eta.add_(self.shift[chosen])
+        return eta if self.new is None else eta.add_(self.new(batch, where, chosen))
 
     def own(self, batch: Batch, where: Where, item: Int64[Tensor, "rows"]) -> Float[Tensor, "rows"]:
         """The output of one item a row, without the outputs of all items of all rows."""
@@ -144,7 +142,7 @@ class RidgeItems(nn.Module):
         score = self._own_scores(batch, where, item)
         inputs = LinkInputs(score[:, None], popularity[:, None], log_size[row])
         eta = ridge_link(inputs, self.numbers)[:, 0]
-        return eta if self.shift is None else eta + self.shift[item]
+        return eta if self.new is None else eta + self.new.own(batch, where, item)
 
     def link_inputs(self, batch: Batch, where: Where, chosen: Codes) -> LinkInputs:
         """What the outputs of the chosen items at the elements at `where` are made of."""
@@ -191,9 +189,9 @@ class RidgeItems(nn.Module):
             precision.addmm_(added.T, torch.linalg.solve(inner, added), alpha=-1)
         self.precision.copy_(precision)
         count = self.count + torch.from_numpy(np.asarray(held.sum(0)).ravel()).to(self.count)
-        if self.shift is not None:
+        if self.new is not None:
             # What is expected of new items gives way to what they have.
-            self.shift *= self.count / count.clamp_min(1e-9)
+            self.new.shrink(self.count / count.clamp_min(1e-9))
         self.count.copy_(count)
 
     def contributions(
@@ -217,9 +215,9 @@ class RidgeItems(nn.Module):
 
     def _log_popularity(self, chosen: Codes) -> Float[Tensor, "one chosen"]:
         total = self.count.sum() + 0.5 * self.n_items
-        if self.is_new is not None:
+        if self.new is not None:
             # Those of old items stay as they were.
-            total = (self.count + 0.5)[~self.is_new].sum()
+            total = (self.count + 0.5)[~self.new.is_new].sum()
         return ((self.count[chosen] + 0.5) / total).log()[None]
 
     def _scores(self, batch: Batch, where: Where, column: Columns) -> "_Scores":
