@@ -340,7 +340,8 @@ def answer(
         for name, score in rivals.items():
             own = score(attributes, new, held)
             eta = scored(outputs, new, weights[name].slope * own)
-            eta[:, n_old:] += weights[name].shift
+            # The share of the probability was chosen for as many new items as were hidden.
+            eta[:, n_old:] += weights[name].shift + np.log(5 * len(new) / n_old)
             log_prob = eta.log_softmax(1).gather(1, outputs.item[:, None])[:, 0].numpy()
             flat[name][0, rows] = log_prob
             if is_new.any():

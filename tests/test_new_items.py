@@ -331,3 +331,24 @@ def test_attributes_are_saved_as_they_are(alone):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         np.testing.assert_array_equal(again.features, held.features)
+
+
+def test_what_attributes_of_a_context_add_does_not_see_the_element_itself():
+    groups = Groups(start=[0, 3, 6, 8], stop=[3, 6, 8, 11], item=[0, 1, 2, 1, 2, 3, 0, 3, 0, 2, 4])
+    base = fit_ridge_items(groups, 5, support="none")
+    random = torch.Generator().manual_seed(0)
+    taste, features = (torch.randn(n, 3, generator=random) for n in (1, 6))
+    share = np.full((1, 6), 0.2)
+    new = NewItems(np.array([5]), share, np.ones(1), np.array([0.3]), taste, features)
+    larger, every = with_new_items(base, new, n_items=6), torch.arange(6)
+    outputs = []
+    for last in (2, 4):
+        batch = Groups(start=[0], stop=[3], item=[0, 1, last]).pad(np.array([0]))
+        where = batch.target.nonzero(as_tuple=True)
+        outputs.append(larger.outputs(batch, where, every))
+        own = larger.own(batch, where, torch.tensor([5, 5, 5]))
+        torch.testing.assert_close(own, outputs[-1][:, 5])
+    torch.testing.assert_close(outputs[0][2], outputs[1][2])
+    assert not torch.allclose(outputs[0][0, 5], outputs[1][0, 5])
+    mean = larger.new(batch, where, every)[2, 5] - 0.3
+    torch.testing.assert_close(mean, features[:2].mean(0) @ taste[0])
