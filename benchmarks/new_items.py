@@ -5,7 +5,7 @@
     python benchmarks/new_items.py --out benchmarks/results/new_items.json
 
 MovieLens 100K (users; year and genres of movies) and Online Retail (receipts; words and price of
-articles), with a fifth of the items held out at random, and those that first occur in the last
+articles), with a fifth of the items held out at random; of MovieLens also those that first occur in the last
 fifth of the time. Training has neither these items nor the test groups. Every model then predicts
 each item of a test group from the others over the whole catalog, new items included; what counts
 are the first ten times that a new item occurs in the test groups. Rivals score new items alone:
@@ -93,7 +93,8 @@ def online_retail() -> Case:
 
 
 DATA_SETS: dict[str, Callable[[], Case]] = {"movielens": movielens, "online-retail": online_retail}
-CASES = [f"{name}-{split}" for name in DATA_SETS for split in ("random", "time")]
+# No article that is sold often first occurs in the last fifth of the time.
+CASES = ["movielens-random", "movielens-time", "online-retail-random"]
 
 
 def split_of(case: Case, how: str, seed: int) -> tuple[pd.DataFrame, pd.DataFrame, set]:
