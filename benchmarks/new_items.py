@@ -5,14 +5,14 @@
     python benchmarks/new_items.py --out benchmarks/results/new_items.json
 
 MovieLens 100K (users; year and genres of movies) and Online Retail (receipts; words and price of
-articles), with a fifth of the items held out at random; of MovieLens also those that first occur
-in the last fifth of the time. Training has neither these items nor the test groups. Every model then predicts
-each item of a test group from the others over the whole catalog, new items included; what counts
-are the first ten times that a new item occurs in the test groups. Rivals score new items alone:
-among the others all rivals have the probabilities of the model's own base. Each rival has a weight
-of its score and a share of the probability for new items, both chosen as the model's own numbers
-are, by a fifth of the old items at a time that are hidden from the base, in validation groups.
-Nothing is chosen by test groups.
+articles), with a fifth of the items held out at random; of MovieLens also those that first occur in
+the last fifth of the time. Training has neither these items nor the test groups. Every model then
+predicts each item of a test group from the others over the whole catalog, new items included; what
+counts are the first ten times that a new item occurs in the test groups. Rivals score new items
+alone: among the others all rivals have the probabilities of the model's own base. Each rival has a
+weight of its score and a share of the probability for new items, both chosen as the model's own
+numbers are, by a fifth of the old items at a time that are hidden from the base, in validation
+groups. Nothing is chosen by test groups.
 """
 
 import argparse
