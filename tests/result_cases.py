@@ -81,6 +81,18 @@ def of_communities() -> list[TabularResult]:
     return [model.predict_dist(sites), model.explain(sites)[0], model.associations()]
 
 
+def of_events() -> list[TabularResult]:
+    """Of a few streams."""
+    model, (streams,) = case_of("event-efa").fit(), case_of("event-efa").given
+    return [
+        model.predict(streams),
+        model.predict_count(streams, 1.0, n_draws=5),
+        model.sample(streams, steps=2),
+        model.explain(streams, top=2),
+        model.calibration(streams),
+    ]
+
+
 RESULTS = [
     RECOMMENDED, RELATED, ADDED, OF_VALUES, FIELD, FUTURE,
     Explanation("u1", ["tea"], ["tea"], {}, ADDED),
@@ -98,5 +110,5 @@ RESULTS = [
         k=2, groups=WORDS, n_hidden=3, n_items=9, by_group={"Popularity": {"hits": NUMBERS}},
         overall={"Popularity": {"coverage": 0.5}},
     ),
-    *of_tables(), *of_communities(),
+    *of_tables(), *of_communities(), *of_events(),
 ]  # fmt: skip

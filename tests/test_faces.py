@@ -16,7 +16,8 @@ GROUPS = Groups.from_frame(FRAME, **COLUMNS)
 LEARNED = "transform fit_transform history_ histories_ item_vectors_ item_context_vectors_"
 # Whose vectors are of a network; those of a base of values are its factors.
 RAW = {"latent-factor": {"base": "none"}}
-OF_EFA = ("explain", "explain_item", "explain_value", "position_attention", "partial_fit")
+OF_EFA = ["explain", "explain_item", "explain_value", "position_attention", "partial_fit"]
+OF_EFA += ["item_attributes_", "with_items"]
 OWNERS = dict.fromkeys(OF_EFA, ("efa",))
 OWNERS |= dict.fromkeys(LEARNED.split(), TRAINED)
 

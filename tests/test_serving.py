@@ -34,6 +34,12 @@ def model():
     ).fit(baskets)
 
 
+def run(coroutine):
+    """Its result, from a thread of its own: a browser's driver may leave a loop in this one."""
+    with ThreadPoolExecutor(1) as alone:
+        return alone.submit(asyncio.run, coroutine).result()
+
+
 def sent(application, body, *, method="POST", path="/recommend"):
     """Status and JSON of one request, in this process."""
     parts = [body[:7], body[7:]]
@@ -46,7 +52,7 @@ def sent(application, body, *, method="POST", path="/recommend"):
     async def send(message):
         said.append(message)
 
-    asyncio.run(application({"type": "http", "method": method, "path": path}, receive, send))
+    run(application({"type": "http", "method": method, "path": path}, receive, send))
     return said[0]["status"], json.loads(said[1]["body"])
 
 
@@ -85,7 +91,7 @@ def test_other_addresses_are_not_found(example, model):
     assert sent(application, b"{}", method="GET")[0] == 404
     assert sent(application, b"{}", path="/")[0] == 404
     with pytest.raises(ValueError, match="`scope` must be of HTTP, got 'websocket'"):
-        asyncio.run(application({"type": "websocket"}, None, None))
+        run(application({"type": "websocket"}, None, None))
 
 
 def test_the_model_that_the_environment_names(example, tmp_path, monkeypatch):

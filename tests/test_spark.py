@@ -210,3 +210,14 @@ def test_ranks_that_spark_starts_end_as_one_process(session, tmp_path, monkeypat
     for rank in range(2):
         tensors, *_ = left(tmp_path, "rows", rank)
         assert_close(tensors, dict(model.state_dict()), rtol=1e-5, atol=1e-5)
+
+
+def test_texts_that_cannot_be_counted_are_refused(session):
+    texts = session.createDataFrame(pa.table({"text": ["a b", "c"], "n": [1, 2]})).coalesce(1)
+    with pytest.raises(DataError, match="two words or more that are read 2 times, got 0 among 3"):
+        count_words(texts, column="text", min_count=2)
+    with pytest.raises(DataError, match="must hold texts, or lists of words, got bigint in colum"):
+        count_words(texts, column="n", min_count=1)
+    gap = session.createDataFrame(pa.table({"text": ["a b", None]})).coalesce(1)
+    with pytest.raises(DataError, match="must"):
+        count_words(gap, column="text", min_count=1)

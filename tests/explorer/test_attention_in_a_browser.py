@@ -119,8 +119,7 @@ def test_the_row_of_the_other_view_is_looked_at(rows, opened):
     assert numbers(page, "weight") == pytest.approx(own.numpy(), abs=1e-6)
 
 
-@pytest.mark.parametrize("width", [400, 1600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1600, "dark")])
 @pytest.mark.parametrize(
     ("kind", "state"),
     [

@@ -279,8 +279,7 @@ def test_two_hundred_hostile_names_are_text(opened):
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
-@pytest.mark.parametrize("width", [400, 1600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1600, "dark")])
 @pytest.mark.parametrize(
     ("kind", "state"),
     [

@@ -194,8 +194,7 @@ def test_hostile_names_are_text(opened):
         assert page.evaluate("document.documentElement.scrollWidth") <= 1280
 
 
-@pytest.mark.parametrize("width", [400, 1600])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(400, "light"), (1600, "dark")])
 def test_the_map_fits_and_a_reader_of_screens_finds_nothing_serious(words, width, scheme, opened):
     state = "#code=2&analogy=0,1,2&plane=mirror&layer=both&color=kind"
     page = opened(words.address + state, width=width, scheme=scheme)

@@ -88,6 +88,8 @@ class LatentFactor(PartsModel, GroupTraining, Transformer, GroupEstimator):
     attributes = group_attributes = known = ()
     position = None
     explain = OnlyIn("EFA")
+    item_attributes_ = OnlyIn("EFA")
+    with_items = OnlyIn("EFA")
     explain_item = OnlyIn("EFA")
     explain_value = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")

@@ -48,6 +48,8 @@ class ItemRanker(GroupEstimator, ABC):
         default="auto",
     )
     explain_value = OnlyIn("EFA")
+    item_attributes_ = OnlyIn("EFA")
+    with_items = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
     partial_fit = OnlyIn("EFA")
     transform = OnlyIn("EFA", "LatentFactor")
@@ -109,6 +111,8 @@ class LinearRanker(ItemRanker, ExplainingEstimator, ABC):
         default=0.1,
     )
     explain_value = OnlyIn("EFA")
+    item_attributes_ = OnlyIn("EFA")
+    with_items = OnlyIn("EFA")
     position_attention = OnlyIn("EFA")
 
     @abstractmethod

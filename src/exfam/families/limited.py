@@ -148,7 +148,7 @@ class Truncated(Limited):
     for limits that are no values of a family of counts.
 
     >>> from exfam.families import Poisson
-    >>> Truncated(Poisson(), lower=1).log_prob(torch.tensor([1.0]), torch.zeros(1, 1))
+    >>> Truncated(Poisson(), lower=1.0).log_prob(torch.tensor([1.0]), torch.zeros(1, 1))
     tensor([-0.5413])
     """
 

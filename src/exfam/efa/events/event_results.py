@@ -125,7 +125,7 @@ class EventCalibration(TabularResult):
     def headline(self) -> str:
         """The distance in words."""
         return (
-            f"Kolmogorov-Smirnov distance {self.distance:.3f} (95 % interval {self.low:.3f} to "
-            f"{self.high:.3f}; even levels exceed {self.even:.3f} once in 20 times), "
+            f"EventCalibration: Kolmogorov-Smirnov distance {self.distance:.3f} (95 % interval "
+            f"{self.low:.3f} to {self.high:.3f}; even levels exceed {self.even:.3f} once in 20 times), "
             f"{len(self.level):,} waits"
         )
