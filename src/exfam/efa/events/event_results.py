@@ -126,6 +126,6 @@ class EventCalibration(TabularResult):
         """The distance in words."""
         return (
             f"EventCalibration: Kolmogorov-Smirnov distance {self.distance:.3f} (95 % interval "
-            f"{self.low:.3f} to {self.high:.3f}; even levels exceed {self.even:.3f} once in 20 times), "
-            f"{len(self.level):,} waits"
+            f"{self.low:.3f} to {self.high:.3f}; even levels exceed {self.even:.3f} "
+            f"once in 20 times), {len(self.level):,} waits"
         )
