@@ -139,7 +139,7 @@ def test_sources_of_a_rate_add_up_to_it(model_of):
     parts = model.event_model_.time
     clocked = parts.clocked(model._given(FRAME)[1])
     spell = np.flatnonzero(clocked.spells.event == row)
-    states = [clocked.state(law)[spell] for law in parts.mixture.laws]
+    states = [clocked.state(process)[spell] for process in parts.mixture.processes]
     wait, step = clocked.high[spell], 1e-6
     logs = np.array([parts.mixture.log_survival(states, wait + away)[0] for away in (-step, step)])
     shares = parts.shares(

@@ -16,22 +16,22 @@ from exfam.efa.events.event_attention import (
     shares_of_bins,
 )
 from exfam.efa.events.event_clock import EventClock, offset_changes
-from exfam.efa.events.wait_laws import IntensityLaw, log_of_rest
+from exfam.efa.events.wait_processes import IntensityProcess, log_of_rest
 from exfam.simulators import simulate_renewals
 
 SOME = excited()[excited()["stream"] == 3]
 
 
-def only_law(model):
-    (law,) = model.event_model_.time.mixture.laws
-    return law
+def only_process(model):
+    (process,) = model.event_model_.time.mixture.processes
+    return process
 
 
 def test_a_poisson_process_has_the_likelihood_of_its_rate():
     frame = excited()
     model = EventEFA(**HAWKES, time_base="poisson").fit(frame)
     n, time = len(frame), frame["stream"].nunique() * 60.0
-    assert only_law(model).theta[0] == pytest.approx(n / time, rel=1e-5)
+    assert only_process(model).theta[0] == pytest.approx(n / time, rel=1e-5)
     total = n * np.log(n / time) - n
     assert model.score(frame) == pytest.approx(total / n, rel=1e-6)
     assert model.score(frame, per="time") == pytest.approx(total / time, rel=1e-6)
@@ -41,13 +41,13 @@ def test_a_poisson_process_has_the_likelihood_of_its_rate():
 
 def test_a_hawkes_process_has_the_likelihood_of_its_intensity():
     model = EventEFA(**HAWKES, time_base="hawkes", decays=[1.0, 6.0]).fit(excited())
-    law, moments = only_law(model), SOME["time"].to_numpy()
+    process, moments = only_process(model), SOME["time"].to_numpy()
 
     def intensity(t):
         past = moments[moments < t]
-        return law.theta[0] + sum(
+        return process.theta[0] + sum(
             theta * rate * np.exp(-rate * (t - past)).sum()
-            for theta, rate in zip(law.theta[2:], law.rates, strict=True)
+            for theta, rate in zip(process.theta[2:], process.rates, strict=True)
         )
 
     ends = np.concatenate([[0.0], moments, [60.0]])
@@ -66,13 +66,13 @@ def test_known_rates_are_within_their_intervals():
     frame = excited(12, 150.0, 4)
     frame = frame[frame["item"] == "item 1"]  # excited by item 0 as well: compare its likelihood
     model = EventEFA(**HAWKES, time_base="hawkes", decays=[3.0]).fit(frame)
-    law = only_law(model)
-    numbers = np.array([law.theta[0], law.theta[2]])
+    process = only_process(model)
+    numbers = np.array([process.theta[0], process.theta[2]])
 
     def nats(changed):
-        tried = IntensityLaw(
-            np.array([changed[0], 0.0, changed[1]]), law.rates, law.log_weight, law.slope,
-            law.frailty,
+        tried = IntensityProcess(
+            np.array([changed[0], 0.0, changed[1]]), process.rates, process.log_weight,
+            process.slope, process.frailty,
         )  # fmt: skip
         streams = model._given(frame)[1]
         return model.event_model_.time.clocked(streams).log_probs(tried).sum()
@@ -92,11 +92,11 @@ def test_a_renewal_process_has_the_likelihood_of_its_waits():
     drawn = simulate_renewals(20, shape=2.0, scale=1.5, end=40.0, seed=0)
     frame = pd.DataFrame(drawn.columns())
     model = EventEFA(**HAWKES, time_base="renewal").fit(frame)
-    law, one = only_law(model), frame[frame["stream"] == 2]
+    process, one = only_process(model), frame[frame["stream"] == 2]
     nats = model.log_prob(one)
     waits = np.diff(one["time"])
-    share, scale = np.exp(law.log_share), np.exp(law.log_scale)
-    parts = [stats.lognorm(s, scale=np.exp(m)) for m, s in zip(law.mean, scale, strict=True)]
+    share, scale = np.exp(process.log_share), np.exp(process.log_scale)
+    parts = [stats.lognorm(s, scale=np.exp(m)) for m, s in zip(process.mean, scale, strict=True)]
     density = sum(p * part.pdf(waits) for p, part in zip(share[0], parts, strict=True))
     np.testing.assert_allclose(nats[1:], np.log(density), rtol=1e-6)
     first = sum(p * part.pdf(one["time"].iloc[0]) for p, part in zip(share[-1], parts, strict=True))
@@ -175,7 +175,7 @@ def test_hours_are_learned_and_likelihoods_stay_exact():
     busy = ((moments * 24) % 24 > 8) & ((moments * 24) % 24 < 16)
     frame = {"t": moments[busy | (random.random(4000) < 0.2)]}
     model = EventEFA(time="t", time_zone="UTC", **plain).fit(frame)
-    clock, law = model.event_model_.time.clock, only_law(model)
+    clock, process = model.event_model_.time.clock, only_process(model)
     speed = clock.speed.reshape(7, 24).mean(0)
     assert speed[9:15].min() > 2 * speed[[2, 3, 20, 21]].max()
     assert model.score(frame) > EventEFA(time="t", **plain).fit(frame).score(frame)
@@ -183,7 +183,9 @@ def test_hours_are_learned_and_likelihoods_stay_exact():
     numeric = integrate.quad(
         lambda t: float(np.exp(clock.log_speed(np.array([t]))[0])), low, high, limit=500
     )[0]
-    expected = np.log(law.theta[0]) + clock.log_speed(np.array([high]))[0] - law.theta[0] * numeric
+    expected = (
+        np.log(process.theta[0]) + clock.log_speed(np.array([high]))[0] - process.theta[0] * numeric
+    )
     assert model.log_prob(frame)[11] == pytest.approx(expected, rel=1e-6)
 
 

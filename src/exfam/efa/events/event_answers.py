@@ -16,7 +16,7 @@ from exfam.efa.events.event_results import (
     EventPrediction,
 )
 from exfam.efa.events.event_streams import EventStreams
-from exfam.efa.events.wait_laws import ClockedSpells, IntensityLaw, PastState
+from exfam.efa.events.wait_processes import ClockedSpells, IntensityProcess, PastState
 
 # Levels of time over which the next item is averaged.
 _N_LEVELS = 8
@@ -190,8 +190,8 @@ def _at_spell(
     only = np.array([spell])
     before = int(clocked.spells.before[spell])
     stream = int(clocked.spells.stream[spell])
-    laws = model.time.mixture.laws
-    states = [clocked.state(law)[only] for law in laws]
+    processes = model.time.mixture.processes
+    states = [clocked.state(process)[only] for process in processes]
     speed = float(np.exp(clocked.log_speed[spell]))
     past = np.arange(clocked.streams.start[stream], before + 1)
     parts = _parts(model, clocked, states, clocked.high[only], past=past, speed=speed)
@@ -239,36 +239,39 @@ def _parts(
     past: Int64[np.ndarray, "past"],
     speed: float,
 ) -> _Parts:
-    """The mixture's rate: each law's by its share of what has not come yet."""
+    """The mixture's rate: each process's by its share of what has not come yet."""
     mixture = model.time.mixture
-    alive = [law.log_survival(s, wait)[0] for law, s in zip(mixture.laws, states, strict=True)]
+    alive = [
+        process.log_survival(s, wait)[0]
+        for process, s in zip(mixture.processes, states, strict=True)
+    ]
     weight = mixture.shares * np.exp(np.array(alive) - max(alive))
     weight = speed * weight / weight.sum()
     kinds, sources, rates = [_BASE_RATE, _OWN_RATE, _RENEWAL], [-1, -1, -1], np.zeros(3)
     by_event = np.zeros(len(past))
-    for law, state, share in zip(mixture.laws, states, weight, strict=True):
-        if not isinstance(law, IntensityLaw):
-            rates[2] += share * float(np.exp(law.log_hazard(state, wait))[0])
+    for process, state, share in zip(mixture.processes, states, weight, strict=True):
+        if not isinstance(process, IntensityProcess):
+            rates[2] += share * float(np.exp(process.log_hazard(state, wait))[0])
             continue
-        terms = law.terms(state, wait)[0] * law.theta
+        terms = process.terms(state, wait)[0] * process.theta
         rates[0] += share * terms[0]
         rates[1] += share * terms[1]
-        by_event += share * _by_event(law, clocked, past, wait)
+        by_event += share * _by_event(process, clocked, past, wait)
     every = np.concatenate([rates, by_event])
     names = np.array(kinds + [_EVENT] * len(past), dtype=object)
     return names, np.concatenate([sources, past]).astype(np.int64), every
 
 
 def _by_event(
-    law: IntensityLaw, clocked: ClockedSpells, past: np.ndarray, wait: np.ndarray
+    process: IntensityProcess, clocked: ClockedSpells, past: np.ndarray, wait: np.ndarray
 ) -> Float[np.ndarray, "past"]:
     if not len(past):
         return np.zeros(0)
     marks = None if clocked.marks is None else clocked.marks[past]
-    weight = law.weights(clocked.streams.item[past], marks)
+    weight = process.weights(clocked.streams.item[past], marks)
     age = clocked.reading[past[-1]] - clocked.reading[past] + wait[0]
-    faded = np.exp(-law.rates * age[:, None]) * law.rates
-    raised: np.ndarray = weight * (faded @ law.theta[2:])
+    faded = np.exp(-process.rates * age[:, None]) * process.rates
+    raised: np.ndarray = weight * (faded @ process.theta[2:])
     return raised
 
 
@@ -293,7 +296,7 @@ def calibration_of(model: EventModel, streams: EventStreams, *, seed: int) -> Ev
     if not ended.any():
         raise DataError("`X` must hold a wait that ended in an event, got none.")
     mixture, random = model.time.mixture, np.random.default_rng(seed)
-    states = [clocked.state(law)[ended] for law in mixture.laws]
+    states = [clocked.state(process)[ended] for process in mixture.processes]
     shares = model.time.shares(clocked.spells[ended], model.time.logits(streams))
 
     def survival(wait: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Streams as they stand at the end of observation, and how they go on.
 
 The next stamp comes by inversion of the mixture's survival function, from what is known to have
-survived; then an item, then values, and the state of every law is brought up to date.
+survived; then an item, then values, and the state of every process is brought up to date.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ from exfam.efa.events.event_model import EventModel
 from exfam.efa.events.event_streams import EventStreams, first_times, spells_of
 from exfam.efa.events.event_values import ValuePart
 from exfam.efa.events.time_part import WaitMixture, moved_chance
-from exfam.efa.events.wait_laws import IntensityLaw, PastState, WaitLaw, last_row
+from exfam.efa.events.wait_processes import IntensityProcess, PastState, WaitProcess, last_row
 from exfam.kernels.decays import decayed_sums
 
 # On the clock; what has not come by then never comes.
@@ -164,10 +164,10 @@ class LiveStreams:
         passed = reading - clock.reading(self.time[rows])
         is_tie, elapsed = time == self.time[rows], time - self.time[rows]
         after = last_row(item, np.zeros(len(rows), dtype=np.int64))
-        for state, law in zip(self.states, self.model.time.mixture.laws, strict=True):
-            if isinstance(law, IntensityLaw):
-                faded = state.excited[rows] * np.exp(-law.rates * passed[:, None])
-                state.excited[rows] = faded + law.weights(item, marks)[:, None]
+        for state, process in zip(self.states, self.model.time.mixture.processes, strict=True):
+            if isinstance(process, IntensityProcess):
+                faded = state.excited[rows] * np.exp(-process.rates * passed[:, None])
+                state.excited[rows] = faded + process.weights(item, marks)[:, None]
             state.count[rows] += ~is_tie
             state.age[rows] = reading - self.opening[rows]
             state.last[rows] = after
@@ -212,12 +212,12 @@ def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
     item = np.where(held, streams.item[last], -1)
     states = [
         PastState(
-            _excited(model, law, streams)[last],
+            _excited(model, process, streams)[last],
             count.copy(),
             clock.reading(time) - clock.reading(opening),
             last_row(item, last),
         )
-        for law in model.time.mixture.laws
+        for process in model.time.mixture.processes
     ]
     since = np.maximum(clock.reading(streams.end) - clock.reading(time), 0.0)
     live = LiveStreams(
@@ -245,14 +245,14 @@ def live_streams(model: EventModel, streams: EventStreams) -> LiveStreams:
     return live
 
 
-def _excited(model: EventModel, law: WaitLaw, streams: EventStreams) -> np.ndarray:
+def _excited(model: EventModel, process: WaitProcess, streams: EventStreams) -> np.ndarray:
     """Sums of weights by event, and zeros at the end for streams without one."""
-    if not isinstance(law, IntensityLaw):
+    if not isinstance(process, IntensityProcess):
         return np.zeros((len(streams.time) + 1, 0))
     clocked = model.time.clocked(streams)
-    weight = law.weights(streams.item, clocked.marks)
-    parts = (clocked.reading, streams.start, streams.stop, weight, law.rates)
-    return np.vstack([decayed_sums(*parts), np.zeros((1, len(law.rates)))])
+    weight = process.weights(streams.item, clocked.marks)
+    parts = (clocked.reading, streams.start, streams.stop, weight, process.rates)
+    return np.vstack([decayed_sums(*parts), np.zeros((1, len(process.rates)))])
 
 
 @dataclass(frozen=True, eq=False)

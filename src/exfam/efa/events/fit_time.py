@@ -1,4 +1,4 @@
-"""Fits the time part: clocks and laws on the training spells, chosen and mixed by validation."""
+"""Fits the time part: clocks and processes on training spells, chosen and mixed by validation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,8 +22,8 @@ from exfam.efa.events.fit_waits import (
     fit_renewal,
     usual_decays,
 )
-from exfam.efa.events.time_part import TieLaw, TimePart, WaitMixture, clocked_spells
-from exfam.efa.events.wait_laws import ClockedSpells, WaitLaw
+from exfam.efa.events.time_part import TieModel, TimePart, WaitMixture, clocked_spells
+from exfam.efa.events.wait_processes import ClockedSpells, WaitProcess
 
 TIME_BASES = ("auto", "poisson", "renewal", "hawkes")
 # Shares of a mixture below this are dropped.
@@ -34,7 +34,7 @@ _LEAST_STREAMS = 5
 _LEAST_GAIN = 1e-4
 
 Chosen = Bool[np.ndarray, "spells"]
-Fit = Callable[[ClockedSpells, Chosen], WaitLaw]
+Fit = Callable[[ClockedSpells, Chosen], WaitProcess]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TimeOptions:
 
 @dataclass(frozen=True, eq=False)
 class FittedTime:
-    """The part, and nats of validation spells under each law alone, by name, and mixed.
+    """The part, and nats of validation spells under each process alone, by name, and mixed.
 
     `of_training`: the part as it was fitted to the training spells alone
     """
@@ -67,13 +67,13 @@ class FittedTime:
 def fit_time_part(
     streams: EventStreams, is_training: Bool[np.ndarray, "spells"], options: TimeOptions
 ) -> FittedTime:
-    """Laws are fitted to training spells, mixed by the others, and then fitted to all.
+    """Processes are fitted to training spells, mixed by the others, and then fitted to all.
 
     Where all spells are of training, the mixture is chosen by these.
     """
     spells, every = spells_of(streams), np.ones(len(is_training), dtype=bool)
     judged = ~is_training if not is_training.all() else every
-    fits = _laws(options, n_streams=len(streams.groups))
+    fits = _processes(options, n_streams=len(streams.groups))
     marks = None
     if options.has_values and not options.has_items:
         marks = next(iter(streams.groups.values.values()))
@@ -81,46 +81,46 @@ def fit_time_part(
     for zone in (None, options.zone) if options.zone else (None,):
         clock = _clock(streams, spells, is_training, zone)
         clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
-        laws = {name: fit(clocked, is_training) for name, fit in fits.items()}
-        nats = np.stack([clocked.log_probs(law)[judged] for law in laws.values()])
+        processes = {name: fit(clocked, is_training) for name, fit in fits.items()}
+        nats = np.stack([clocked.log_probs(process)[judged] for process in processes.values()])
         tried = mixing_shares(nats)
         total = float(logsumexp(nats, b=tried[:, None], axis=0).mean())
         mixed |= {
-            _named(name, zone): float(own.mean()) for name, own in zip(laws, nats, strict=True)
+            _named(name, zone): float(own.mean()) for name, own in zip(processes, nats, strict=True)
         }
         if total > best.nats + _LEAST_GAIN:
-            best = _Tried(total, clock, tuple(laws.values()), tried)
+            best = _Tried(total, clock, tuple(processes.values()), tried)
     kept = np.flatnonzero(best.shares)
     names = tuple(np.array(list(fits))[kept].tolist())
     tied = np.ones(len(streams.time), dtype=bool)
     tied[spells.event[(spells.event >= 0) & ~is_training]] = False
-    own = (best.clock, tuple(best.laws[k] for k in kept), tied)
+    own = (best.clock, tuple(best.processes[k] for k in kept), tied)
     clock = best.clock
     if not clock.is_plain:
         clock = _clock(streams, spells, every, options.zone)
     clocked = clocked_spells(streams, clock, marks=marks, spells=spells)
-    laws_of_all = tuple(fits[name](clocked, every) for name in names)
-    whole = (clock, laws_of_all, np.ones(len(streams.time), dtype=bool))
+    processes_of_all = tuple(fits[name](clocked, every) for name in names)
+    whole = (clock, processes_of_all, np.ones(len(streams.time), dtype=bool))
     parts = [
         TimePart(
             at,
-            TieLaw.fit(streams, chosen, options.n_items),
-            WaitMixture(names, laws, best.shares[kept]),
+            TieModel.fit(streams, chosen, options.n_items),
+            WaitMixture(names, processes, best.shares[kept]),
             marks is not None,
         )
-        for at, laws, chosen in (whole, own)
+        for at, processes, chosen in (whole, own)
     ]
     return FittedTime(parts[0], parts[1], mixed | {"mixed": best.nats})
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """Laws on a clock, and the nats of their mixture."""
+    """Processes on a clock, and the nats of their mixture."""
 
     nats: float
     clock: EventClock
-    laws: tuple[WaitLaw, ...]
-    shares: Float[np.ndarray, "laws"]
+    processes: tuple[WaitProcess, ...]
+    shares: Float[np.ndarray, "processes"]
 
 
 def _named(name: str, zone: str | None) -> str:
@@ -149,16 +149,16 @@ def _clock(streams: EventStreams, spells: object, chosen: Chosen, zone: str | No
     return replace(clock, speed=hourly_speed(count, exposure))
 
 
-def _laws(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
-    """How each law that may be mixed is fitted."""
+def _processes(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
+    """How each process that may be mixed is fitted."""
     frail = n_streams >= _LEAST_STREAMS and options.base == "auto"
 
-    def poisson(clocked: ClockedSpells, chosen: Chosen) -> WaitLaw:
+    def poisson(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
         frailty = fit_frailty(clocked, chosen) if frail else None
         plan = IntensityPlan(np.zeros(0), frailty, options.n_items)
         return fit_intensity(clocked, chosen, plan)
 
-    def hawkes(clocked: ClockedSpells, chosen: Chosen, *, by_item: bool = False) -> WaitLaw:
+    def hawkes(clocked: ClockedSpells, chosen: Chosen, *, by_item: bool = False) -> WaitProcess:
         own = options.decays
         rates = usual_decays(clocked, chosen) if own is None else np.array(own, dtype=float)
         frailty = fit_frailty(clocked, chosen) if frail else None
@@ -166,7 +166,7 @@ def _laws(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
             clocked, chosen, IntensityPlan(rates, frailty, options.n_items, by_item)
         )
 
-    def renewal(clocked: ClockedSpells, chosen: Chosen) -> WaitLaw:
+    def renewal(clocked: ClockedSpells, chosen: Chosen) -> WaitProcess:
         return fit_renewal(clocked, chosen, n_items=options.n_items)
 
     fits: dict[str, Fit] = {"poisson": poisson, "renewal": renewal, "hawkes": hawkes}
@@ -177,7 +177,7 @@ def _laws(options: TimeOptions, *, n_streams: int) -> dict[str, Fit]:
     return {options.base: fits[options.base]}
 
 
-def mixing_shares(nats: Float[np.ndarray, "laws spells"]) -> Float[np.ndarray, "laws"]:
+def mixing_shares(nats: Float[np.ndarray, "processes spells"]) -> Float[np.ndarray, "processes"]:
     """The shares of the highest likelihood, by expectation and maximization; small ones are 0."""
     shares = np.full(len(nats), 1 / len(nats))
     if not nats.shape[1]:

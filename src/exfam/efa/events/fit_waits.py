@@ -1,4 +1,4 @@
-"""Fits laws of waits by exact likelihood."""
+"""Fits processes of waits by exact likelihood."""
 
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -8,11 +8,11 @@ from jaxtyping import Bool, Float, Int64
 from scipy.optimize import minimize
 from scipy.special import log_ndtr
 
-from exfam.efa.events.wait_laws import (
+from exfam.efa.events.wait_processes import (
     ClockedSpells,
-    IntensityLaw,
+    IntensityProcess,
     PastState,
-    RenewalLaw,
+    RenewalProcess,
     log_of_rest,
     standard_marks,
 )
@@ -46,7 +46,7 @@ def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"
     rate = float((clocked.spells.event[chosen] >= 0).sum()) / max(
         float(clocked.high[chosen].sum()), _LOWEST
     )
-    law = IntensityLaw(
+    process = IntensityProcess(
         np.array([0.0, 1.0]), np.zeros(0), np.zeros(1), np.array([0.0, 0.0, 1.0]), np.ones(2)
     )
     spells = clocked.spells
@@ -57,7 +57,7 @@ def fit_frailty(clocked: ClockedSpells, chosen: Chosen) -> Float[np.ndarray, "2"
 
     def nats(numbers: Float[np.ndarray, "2"]) -> float:
         shape, mean = np.exp(numbers)
-        tried = replace(law, frailty=np.array([shape, shape / mean]))
+        tried = replace(process, frailty=np.array([shape, shape / mean]))
         matrices = _matrices(tried, state, *design, cells=bool(clocked.streams.resolution))
         return -_log_likelihood(matrices, tried.theta, design[2])[0]
 
@@ -76,7 +76,7 @@ class _Matrices(NamedTuple):
 
 
 def _matrices(
-    law: IntensityLaw,
+    process: IntensityProcess,
     state: PastState,
     low: np.ndarray,
     high: np.ndarray,
@@ -84,10 +84,10 @@ def _matrices(
     *,
     cells: bool,
 ) -> _Matrices:
-    late = law.integrals(state, high)
+    late = process.integrals(state, high)
     if not cells:
-        return _Matrices(law.terms(state, high), late, cells)
-    early = law.integrals(state, low)
+        return _Matrices(process.terms(state, high), late, cells)
+    early = process.integrals(state, low)
     return _Matrices(late - early, np.where(is_event[:, None], early, late), cells)
 
 
@@ -114,14 +114,14 @@ class IntensityPlan:
     by_item: bool = False
 
 
-def fit_intensity(clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -> IntensityLaw:
-    """The law of the highest likelihood of the chosen spells; weights are held near each other."""
+def fit_intensity(clocked: ClockedSpells, chosen: Chosen, plan: IntensityPlan) -> IntensityProcess:
+    """The process of the highest likelihood of chosen spells; weights are held near each other."""
     fit = _IntensityFit(clocked, chosen, plan)
     start = fit.start()
     bounds = [(-30.0, 30.0)] * len(start)
     options = {"maxiter": 300, "maxcor": 20}
     found = minimize(fit.loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-    return fit.law(found.x)
+    return fit.process(found.x)
 
 
 class _IntensityFit:
@@ -149,8 +149,8 @@ class _IntensityFit:
             clocked.age[chosen],
             self.before,
         )
-        law = self.law(self.start())
-        self.unit = _matrices(law, unit, self.low, self.high, self.is_event, cells=cells)
+        process = self.process(self.start())
+        self.unit = _matrices(process, unit, self.low, self.high, self.is_event, cells=cells)
         self._fixed: _Matrices | None = None
 
     def start(self) -> Float[np.ndarray, "numbers"]:
@@ -163,8 +163,8 @@ class _IntensityFit:
             [np.log(theta[self.free]), np.zeros(self.n_weights + (self.marks is not None))]
         )
 
-    def law(self, numbers: Float[np.ndarray, "numbers"]) -> IntensityLaw:
-        """The law of these numbers."""
+    def process(self, numbers: Float[np.ndarray, "numbers"]) -> IntensityProcess:
+        """The process of these numbers."""
         theta = np.zeros(len(self.free))
         theta[self.free] = np.exp(numbers[: self.n_theta])
         log_weight, slope = np.zeros(self.plan.n_items + 1), self.stats.copy()
@@ -173,44 +173,46 @@ class _IntensityFit:
         if self.marks is not None:
             slope[0] = numbers[-1]
         frailty = np.ones(2) if self.plan.frailty is None else self.plan.frailty
-        return IntensityLaw(theta, self.plan.rates, log_weight, slope, frailty)
+        return IntensityProcess(theta, self.plan.rates, log_weight, slope, frailty)
 
-    def _excited(self, law: IntensityLaw) -> tuple[np.ndarray, np.ndarray]:
+    def _excited(self, process: IntensityProcess) -> tuple[np.ndarray, np.ndarray]:
         clocked, streams = self.clocked, self.clocked.streams
-        weight = law.weights(streams.item, clocked.marks if self.marks is not None else None)
-        parts = (clocked.reading, streams.start, streams.stop, weight, law.rates)
-        sums = np.vstack([decayed_sums(*parts), np.zeros((1, len(law.rates)))])
+        weight = process.weights(streams.item, clocked.marks if self.marks is not None else None)
+        parts = (clocked.reading, streams.start, streams.stop, weight, process.rates)
+        sums = np.vstack([decayed_sums(*parts), np.zeros((1, len(process.rates)))])
         return weight, sums[self.before]
 
     def loss(self, numbers: Float[np.ndarray, "numbers"]) -> tuple[float, np.ndarray]:
         """Nats of the chosen spells less what holds the weights, negative, and their gradient."""
-        law, unit = self.law(numbers), self.unit
+        process, unit = self.process(numbers), self.unit
         weight, excited = np.zeros(0), np.zeros(0)
         matrices = self._fixed
         if matrices is None:
-            weight, excited = self._excited(law)
+            weight, excited = self._excited(process)
             gained, spent = unit.gained.copy(), unit.spent.copy()
             gained[:, 2:] *= excited
             spent[:, 2:] *= excited
             matrices = _Matrices(gained, spent, unit.cells)
             self._fixed = None if self.is_moving else matrices
-        nats, slope = _log_likelihood(matrices, law.theta, self.is_event)
+        nats, slope = _log_likelihood(matrices, process.theta, self.is_event)
         by_theta = matrices.gained.T @ slope - matrices.spent.sum(0)
-        gradient = [(by_theta * law.theta)[self.free]]
+        gradient = [(by_theta * process.theta)[self.free]]
         penalty = 0.0
         if self.is_moving:
-            by_weight = self._by_weight(law, slope) * weight
+            by_weight = self._by_weight(process, slope) * weight
             penalty = self._add_weights(numbers, by_weight, gradient)
         return penalty - nats, -np.concatenate(gradient)
 
-    def _by_weight(self, law: IntensityLaw, slope: np.ndarray) -> Float[np.ndarray, "events"]:
+    def _by_weight(
+        self, process: IntensityProcess, slope: np.ndarray
+    ) -> Float[np.ndarray, "events"]:
         """The gradient of the weight of each event."""
         streams = self.clocked.streams
         terms = slope[:, None] * self.unit.gained[:, 2:] - self.unit.spent[:, 2:]
-        upstream = np.zeros((len(streams.time), len(law.rates)))
+        upstream = np.zeros((len(streams.time), len(process.rates)))
         after = self.before >= 0
-        upstream[self.before[after]] = (terms * law.theta[2:])[after]
-        parts = (self.clocked.reading, streams.start, streams.stop, upstream, law.rates)
+        upstream[self.before[after]] = (terms * process.theta[2:])[after]
+        parts = (self.clocked.reading, streams.start, streams.stop, upstream, process.rates)
         return np.asarray(decayed_gradients(*parts))
 
     def _add_weights(
@@ -231,7 +233,7 @@ class _IntensityFit:
         return penalty
 
 
-def fit_renewal(clocked: ClockedSpells, chosen: Chosen, *, n_items: int) -> RenewalLaw:
+def fit_renewal(clocked: ClockedSpells, chosen: Chosen, *, n_items: int) -> RenewalProcess:
     """A mixture of log-normals by expectation and maximization, cells and open ends included."""
     spells = clocked.spells[chosen]
     is_event = spells.event >= 0
@@ -262,10 +264,10 @@ def fit_renewal(clocked: ClockedSpells, chosen: Chosen, *, n_items: int) -> Rene
         if nats - previous < 1e-6:
             break
         previous = nats
-    return RenewalLaw(mean, np.log(scale), np.log(share))
+    return RenewalProcess(mean, np.log(scale), np.log(share))
 
 
-_LAST_ONLY = RenewalLaw(np.zeros(1), np.zeros(1), np.zeros((1, 1)))
+_LAST_ONLY = RenewalProcess(np.zeros(1), np.zeros(1), np.zeros((1, 1)))
 
 
 def _shares_by_item(

@@ -1,4 +1,4 @@
-"""When the next event comes: ties, a clock, and a mixture of laws of waits.
+"""When the next event comes: ties, a clock, and a mixture of processes of waits.
 
 log p(time) = log p(tie or not | item, length of the tie) + log sum_m share_m p_m(wait | past)
 """
@@ -25,25 +25,25 @@ from exfam.efa.events.event_attention import (
 )
 from exfam.efa.events.event_clock import EventClock
 from exfam.efa.events.event_streams import EventStreams, Spells, first_times, spells_of
-from exfam.efa.events.wait_laws import (
+from exfam.efa.events.wait_processes import (
     ClockedSpells,
-    IntensityLaw,
+    IntensityProcess,
     PastState,
-    RenewalLaw,
-    WaitLaw,
+    RenewalProcess,
+    WaitProcess,
 )
 
 # Events of one stamp so far, less one, from which on lengths of ties count as alike.
 _LENGTHS = np.array([1, 2, 3, 5, 9, 17])
 _TIE_FIRMNESS = 10.0
 _FIELDS = {
-    IntensityLaw: ("theta", "rates", "log_weight", "slope", "frailty"),
-    RenewalLaw: ("mean", "log_scale", "log_share"),
+    IntensityProcess: ("theta", "rates", "log_weight", "slope", "frailty"),
+    RenewalProcess: ("mean", "log_scale", "log_share"),
 }
 
 
 @dataclass(frozen=True, eq=False)
-class TieLaw:
+class TieModel:
     """The chance that the next event has the stamp of the last one.
 
     `log_odds`: by the last item, the last row for unknown ones, and by how many the stamp has so
@@ -53,7 +53,7 @@ class TieLaw:
     chance: Float[np.ndarray, "items_and_unknown lengths"]
 
     @classmethod
-    def fit(cls, streams: EventStreams, chosen: Bool[np.ndarray, "events"], n: int) -> "TieLaw":
+    def fit(cls, streams: EventStreams, chosen: Bool[np.ndarray, "events"], n: int) -> "TieModel":
         """Shares of ties among the chosen events that have another before them, shrunk."""
         follows = np.flatnonzero(chosen & ~streams.is_first)
         tie = streams.is_tie[follows].astype(float)
@@ -79,21 +79,23 @@ class TieLaw:
 
 @dataclass(frozen=True, eq=False)
 class WaitMixture:
-    """Laws mixed with fixed shares, by name."""
+    """Processes mixed with fixed shares, by name."""
 
     names: tuple[str, ...]
-    laws: tuple[WaitLaw, ...]
-    shares: Float[np.ndarray, "laws"]
+    processes: tuple[WaitProcess, ...]
+    shares: Float[np.ndarray, "processes"]
 
     def log_survival(self, states: list[PastState], wait: np.ndarray) -> np.ndarray:
         """Log of the chance of no event within waits."""
-        parts = [law.log_survival(s, wait) for law, s in zip(self.laws, states, strict=True)]
+        parts = [
+            process.log_survival(s, wait) for process, s in zip(self.processes, states, strict=True)
+        ]
         mixed: np.ndarray = logsumexp(np.stack(parts), b=self.shares[:, None], axis=0)
         return mixed
 
     def log_probs(self, clocked: ClockedSpells) -> Float[np.ndarray, "spells"]:
         """Nats of spells."""
-        nats = np.stack([clocked.log_probs(law) for law in self.laws])
+        nats = np.stack([clocked.log_probs(process) for process in self.processes])
         mixed: np.ndarray = logsumexp(nats, b=self.shares[:, None], axis=0)
         return mixed
 
@@ -103,7 +105,7 @@ class TimePart:
     """p(time to the next event | past)."""
 
     clock: EventClock
-    ties: TieLaw
+    ties: TieModel
     mixture: WaitMixture
     uses_values: bool = False
     correction: TimeCorrection | None = None
@@ -203,32 +205,40 @@ class TimePart:
         """All numbers, by name."""
         held = {f"clock.{name}": getattr(self.clock, name) for name in vars_of_clock()}
         held |= {"ties.chance": self.ties.chance, "mixture.shares": self.mixture.shares}
-        for number, law in enumerate(self.mixture.laws):
-            for name in _FIELDS[type(law)]:
-                held[f"law{number}.{name}"] = getattr(law, name)
+        for number, process in enumerate(self.mixture.processes):
+            for name in _FIELDS[type(process)]:
+                held[f"process{number}.{name}"] = getattr(process, name)
         return held | ({} if self.correction is None else self.correction.arrays())
 
     def config(self) -> dict[str, Any]:
         """What else a saved model needs."""
-        laws = ["renewal" if isinstance(law, RenewalLaw) else "rate" for law in self.mixture.laws]
+        processes = [
+            "renewal" if isinstance(process, RenewalProcess) else "rate"
+            for process in self.mixture.processes
+        ]
         correction = self.correction
         attention = None if correction is None else correction.config()
         names = list(self.mixture.names)
-        return {"laws": laws, "names": names, "marks": self.uses_values, "attention": attention}
+        return {
+            "processes": processes,
+            "names": names,
+            "marks": self.uses_values,
+            "attention": attention,
+        }
 
     @classmethod
     def restored(cls, config: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> "TimePart":
         """What `config` and `arrays` say."""
-        laws: list[WaitLaw] = []
-        for number, name in enumerate(config["laws"]):
-            kind = RenewalLaw if name == "renewal" else IntensityLaw
-            laws.append(kind(*(arrays[f"law{number}.{field}"] for field in _FIELDS[kind])))
+        processes: list[WaitProcess] = []
+        for number, name in enumerate(config["processes"]):
+            kind = RenewalProcess if name == "renewal" else IntensityProcess
+            processes.append(kind(*(arrays[f"process{number}.{field}"] for field in _FIELDS[kind])))
         clock = EventClock(*(arrays[f"clock.{name}"] for name in vars_of_clock()))
         shares = arrays["mixture.shares"]
-        mixture = WaitMixture(tuple(config["names"]), tuple(laws), shares)
+        mixture = WaitMixture(tuple(config["names"]), tuple(processes), shares)
         attention = config["attention"]
         correction = None if attention is None else TimeCorrection.restored(attention, arrays)
-        ties = TieLaw(arrays["ties.chance"])
+        ties = TieModel(arrays["ties.chance"])
         return cls(clock, ties, mixture, bool(config["marks"]), correction)
 
 
@@ -244,7 +254,7 @@ def bins_of_spells(
 ) -> Float[np.ndarray, "spells bins"]:
     """By how much the share of each bin multiplies the probability of a spell."""
     is_event, cells = clocked.spells.event >= 0, bool(clocked.streams.resolution)
-    states = [clocked.state(law) for law in mixture.laws]
+    states = [clocked.state(process) for process in mixture.processes]
     late = np.exp(mixture.log_survival(states, clocked.high))
     early = np.exp(mixture.log_survival(states, clocked.low)) if cells else late
     # That nothing came: between the end and never.
@@ -271,7 +281,7 @@ def after_events(part: TimePart, streams: EventStreams) -> ClockedSpells:
 def past_tokens(part: TimePart, streams: EventStreams, network: WaitAttention) -> PastTokens:
     """What attention sees after each event."""
     clocked = after_events(part, streams)
-    states = [clocked.state(law) for law in part.mixture.laws]
+    states = [clocked.state(process) for process in part.mixture.processes]
     local = part.clock.local(streams.time)
     tie = part.ties.of(streams.item, streams.run)
     number = clocked.spells.number.astype(float)

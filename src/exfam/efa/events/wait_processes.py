@@ -1,7 +1,7 @@
 """Distributions of the wait for the next stamp of a stream, given its past.
 
-A law gives, from a state of the past, the logs of its survival function and of its hazard, after a
-wait w on the clock of `EventClock`. Two kinds:
+A process gives, from a state of the past, the logs of its survival function and of its hazard,
+after a wait w on the clock of `EventClock`. Two kinds:
 
     intensity:  h(w) = t0 + t1 (n + a) / (A + w + b) + sum_k t_k r_k E_k exp(-r_k w),
 
@@ -32,11 +32,11 @@ Waits = Float[np.ndarray, "..."]
 
 @dataclass(frozen=True, eq=False)
 class PastState:
-    """What laws see of the past of some streams, at a moment right after an event or an opening.
+    """What processes see of the past of some streams, right after an event or an opening.
 
     `excited`: sums of weights of past events by decay; `count`, `age`: stamps so far, and for how
     long there has been observation on the clock; `last`: the item of the last event, as a row of
-    `RenewalLaw.log_share`
+    `RenewalProcess.log_share`
     """
 
     excited: Float[np.ndarray, "n decays"]
@@ -52,7 +52,7 @@ class PastState:
         return replace(self, excited=excited)
 
 
-class WaitLaw(ABC):
+class WaitProcess(ABC):
     """One distribution of waits."""
 
     @abstractmethod
@@ -65,7 +65,7 @@ class WaitLaw(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class IntensityLaw(WaitLaw):
+class IntensityProcess(WaitProcess):
     """A sum of rates, each of them above 0.
 
     `theta`: t0, t1 and t_k; `log_weight`: of events by item, the last of unknown ones; `slope`:
@@ -111,7 +111,7 @@ class IntensityLaw(WaitLaw):
 
 
 @dataclass(frozen=True, eq=False)
-class RenewalLaw(WaitLaw):
+class RenewalProcess(WaitProcess):
     """A mixture of log-normals, whose shares go by the last item.
 
     Rows of `log_share`: items, unknown ones, and the opening of a stream without an event
@@ -167,33 +167,33 @@ class ClockedSpells:
     log_speed: Float[np.ndarray, "spells"]
     marks: Float[np.ndarray, "events"] | None = None
 
-    def state(self, law: WaitLaw) -> PastState:
-        """What a law sees at the beginning of each spell."""
+    def state(self, process: WaitProcess) -> PastState:
+        """What a process sees at the beginning of each spell."""
         streams, before = self.streams, self.spells.before
         none = len(streams.time) == 0
         excited = np.zeros((len(before), 0))
-        if isinstance(law, IntensityLaw):
-            weight = law.weights(streams.item, self.marks)
-            parts = (self.reading, streams.start, streams.stop, weight, law.rates)
-            sums = np.vstack([decayed_sums(*parts), np.zeros((1, len(law.rates)))])
+        if isinstance(process, IntensityProcess):
+            weight = process.weights(streams.item, self.marks)
+            parts = (self.reading, streams.start, streams.stop, weight, process.rates)
+            sums = np.vstack([decayed_sums(*parts), np.zeros((1, len(process.rates)))])
             excited = sums[before]
         item = np.full(len(before), -1) if none else streams.item[before.clip(0)]
         return PastState(
             excited, self.spells.number.astype(float), self.age, last_row(item, before)
         )
 
-    def log_probs(self, law: WaitLaw) -> Float[np.ndarray, "spells"]:
+    def log_probs(self, process: WaitProcess) -> Float[np.ndarray, "spells"]:
         """Nats of each spell: of its cell, of its density, or of no event until observation ends.
 
         Densities are those of elapsed time.
         """
-        state, is_event = self.state(law), self.spells.event >= 0
-        late = law.log_survival(state, self.high)
+        state, is_event = self.state(process), self.spells.event >= 0
+        late = process.log_survival(state, self.high)
         if self.streams.resolution:
-            early = law.log_survival(state, self.low)
+            early = process.log_survival(state, self.low)
             return np.where(is_event, early + log_of_rest(late - early), late)
         nats = late.copy()
-        nats[is_event] += law.log_hazard(state[is_event], self.high[is_event])
+        nats[is_event] += process.log_hazard(state[is_event], self.high[is_event])
         nats[is_event] += self.log_speed[is_event]
         return nats
 
@@ -201,7 +201,7 @@ class ClockedSpells:
 def last_row(
     item: Int64[np.ndarray, "n"], before: Int64[np.ndarray, "n"]
 ) -> Int64[np.ndarray, "n"]:
-    """Rows of `RenewalLaw.log_share`, counted from its end where no known item was last."""
+    """Rows of `RenewalProcess.log_share`, counted from its end where no known item was last."""
     return np.where(before < 0, -1, np.where(item < 0, -2, item))
 
 
