@@ -56,9 +56,12 @@ def session():
     builder = SparkSession.builder.master("local[1]")
     for name, setting in SETTINGS.items():
         builder = builder.config(name, setting)
-    session = builder.getOrCreate()
-    yield session
-    session.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        # Executors take the first Python on the path unless they are given one that has exfam.
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        session = builder.getOrCreate()
+        yield session
+        session.stop()
 
 
 pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
