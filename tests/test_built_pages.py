@@ -65,7 +65,7 @@ def measured(names, folder, *flags):
     if not (BUILT / "index.html").exists():
         pytest.skip("out/docs is not built: `make docs`")
     lay_out(names, folder)
-    pages, complaints = measured_by(folder / "frames.html", folder / "profile", *flags, seconds=90)
+    pages, complaints = measured_by(folder / "frames.html", folder / "profile", *flags, seconds=180)
     assert {(page["page"], page["width"]) for page in pages} == {
         (name, width) for name in names for width in WIDTHS
     }

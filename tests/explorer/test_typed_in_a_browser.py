@@ -69,6 +69,25 @@ def test_groups_come_with_their_values_and_elements_are_seen_by_the_others(stars
     assert drawn(seen) == pytest.approx(wanted, abs=1e-6)
 
 
+def test_an_answer_that_comes_late_does_not_replace_a_later_one(stars, opened):
+    page, late = opened(stars.address), []
+
+    def hold_the_first(route):
+        if late or "59" in (route.request.post_data or ""):
+            route.continue_()
+        else:
+            late.append(route)
+
+    page.route("**/group*", hold_the_first)
+    with page.expect_request("**/group*"):
+        page.locator("summary").click()
+    page.fill("#group", "59")
+    page.locator("[data-key='group-59']").wait_for()
+    late[0].continue_()
+    settled(page)
+    assert page.locator("[data-key='group-59']").is_visible()
+
+
 def test_stars_of_a_few_kinds_are_chosen_from_a_list(opened):
     model = ratings_model(family="ordinal(n=5, start=1)")
     with explore(model, open_browser=False) as served:

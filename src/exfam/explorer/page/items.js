@@ -121,9 +121,8 @@ async function find() {
 }
 
 function groupPanel() {
-  const list = element("ul", { class: "found" });
-  const look = async (text) => {
-    const { groups } = await ask("group", { text });
+  const list = element("ul", { class: "found" }), found = latest();
+  const look = (text) => found(ask("group", { text }), ({ groups }) => {
     replace(list, groups.map((one) => element("li", {}, element("button", {
       "data-key": `group-${one.index}`,
       onclick: () => attempt(async () => {
@@ -132,7 +131,7 @@ function groupPanel() {
         change(items.map((own) => own.code), values);
       }),
     }, one.name))));
-  };
+  });
   const input = element("input", {
     type: "search", id: "group", autocomplete: "off", oninput: () => attempt(() => look(input.value)),
   });
