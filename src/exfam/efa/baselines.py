@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from exfam.efa.declarations import PARTS, OnlyIn
+from exfam.efa.declarations import PARTS, LacksVectors
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.marginals import MarginalItems, MarginalValues, fit_marginal_values
 from exfam.efa.plan import FitPlan, log_frequencies
@@ -13,7 +13,7 @@ from exfam.estimator.rules import Choice, Flag, Positive
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 
-class Marginal(GroupEstimator):
+class Marginal(LacksVectors, GroupEstimator):
     """Item frequencies and one distribution of values for all, or for each item; no context.
 
     The baseline that counts, without training, attributes or positions. With hard support the
@@ -61,19 +61,6 @@ class Marginal(GroupEstimator):
     )
     attributes = group_attributes = known = ()
     position = None
-    explain = OnlyIn("EFA")
-    item_attributes_ = OnlyIn("EFA")
-    with_items = OnlyIn("EFA")
-    explain_item = OnlyIn("EFA")
-    explain_value = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
-    partial_fit = OnlyIn("EFA")
-    transform = OnlyIn("EFA", "LatentFactor")
-    fit_transform = OnlyIn("EFA", "LatentFactor")
-    history_ = OnlyIn("EFA", "LatentFactor")
-    histories_ = OnlyIn("EFA", "LatentFactor")
-    item_vectors_ = OnlyIn("EFA", "LatentFactor")
-    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def _fit_members(self, plan: FitPlan) -> None:
         n_items = plan.schema.n_items or 0

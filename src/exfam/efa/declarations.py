@@ -183,3 +183,26 @@ class OnlyIn:
             f"`{self.name}` needs {' or '.join(self.estimators)}, got {owner.__name__}, which has "
             "none."
         )
+
+
+class LacksAttention:
+    """The names that EFA has for what attention and its base say, and simple models have not."""
+
+    explain: Any = OnlyIn("EFA")
+    explain_item: Any = OnlyIn("EFA")
+    explain_value: Any = OnlyIn("EFA")
+    item_attributes_: Any = OnlyIn("EFA")
+    with_items: Any = OnlyIn("EFA")
+    position_attention: Any = OnlyIn("EFA")
+    partial_fit: Any = OnlyIn("EFA")
+
+
+class LacksVectors(LacksAttention):
+    """These, and the names of models that are trained in steps and have vectors."""
+
+    transform: Any = OnlyIn("EFA", "LatentFactor")
+    fit_transform: Any = OnlyIn("EFA", "LatentFactor")
+    history_: Any = OnlyIn("EFA", "LatentFactor")
+    histories_: Any = OnlyIn("EFA", "LatentFactor")
+    item_vectors_: Any = OnlyIn("EFA", "LatentFactor")
+    item_context_vectors_: Any = OnlyIn("EFA", "LatentFactor")

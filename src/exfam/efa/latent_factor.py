@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from exfam.catalog.sampled import ItemSampler
 from exfam.checks import ExfamError
-from exfam.efa.declarations import GroupTraining, OnlyIn, PartsModel
+from exfam.efa.declarations import GroupTraining, LacksAttention, PartsModel
 from exfam.efa.explain import pooled_vectors
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based_values import (
@@ -37,7 +37,7 @@ from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 _RANK = 16
 
 
-class LatentFactor(PartsModel, GroupTraining, Transformer, GroupEstimator):
+class LatentFactor(LacksAttention, PartsModel, GroupTraining, Transformer, GroupEstimator):
     """Latent factor models of items and of values.
 
     Items: eta_i = rho . pooled context vectors, which is exponential family attention with equal
@@ -87,13 +87,6 @@ class LatentFactor(PartsModel, GroupTraining, Transformer, GroupEstimator):
     max_epochs: int = parameter(default=100)
     attributes = group_attributes = known = ()
     position = None
-    explain = OnlyIn("EFA")
-    item_attributes_ = OnlyIn("EFA")
-    with_items = OnlyIn("EFA")
-    explain_item = OnlyIn("EFA")
-    explain_value = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
-    partial_fit = OnlyIn("EFA")
 
     def _fit_members(self, plan: FitPlan) -> None:
         if plan.schema.n_items is None and self.dim != 0:

@@ -13,7 +13,7 @@ from exfam.efa.base.fit_linear import FittedLink, draw_targets, fit_linear_link
 from exfam.efa.base.fit_ridge import SEARCH_ITEMS, lowest_strength
 from exfam.efa.base.linear import LinearItems
 from exfam.efa.base.ridge import held_items
-from exfam.efa.declarations import OnlyIn
+from exfam.efa.declarations import LacksVectors, OnlyIn
 from exfam.efa.explaining import ExplainingEstimator
 from exfam.efa.group_estimator import GroupEstimator
 from exfam.efa.networks.based import BasedItems, NoCorrection
@@ -31,7 +31,7 @@ USUAL_RIDGE = 100.0
 _NEIGHBORS, _SHRINKAGES = (20, 10, 50, 100, 200), (10.0, 0.0, 100.0)
 
 
-class ItemRanker(GroupEstimator, ABC):
+class ItemRanker(LacksVectors, GroupEstimator, ABC):
     """Estimators of items alone, values and attributes left out of account."""
 
     parts, value, family = "items", None, "gaussian"
@@ -47,17 +47,6 @@ class ItemRanker(GroupEstimator, ABC):
         '"auto": hard if no group of the data repeats an item',
         default="auto",
     )
-    explain_value = OnlyIn("EFA")
-    item_attributes_ = OnlyIn("EFA")
-    with_items = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
-    partial_fit = OnlyIn("EFA")
-    transform = OnlyIn("EFA", "LatentFactor")
-    fit_transform = OnlyIn("EFA", "LatentFactor")
-    history_ = OnlyIn("EFA", "LatentFactor")
-    histories_ = OnlyIn("EFA", "LatentFactor")
-    item_vectors_ = OnlyIn("EFA", "LatentFactor")
-    item_context_vectors_ = OnlyIn("EFA", "LatentFactor")
 
     def _member(self, item_part: torch.nn.Module) -> TwoPartModel:
         support = SUPPORTS[self.support_]()
@@ -96,7 +85,7 @@ class Popularity(ItemRanker):
         return self._member(MarginalItems(torch.zeros(self.schema_.n_items or 0)))
 
 
-class LinearRanker(ItemRanker, ExplainingEstimator, ABC):
+class LinearRanker(ExplainingEstimator, ItemRanker, ABC):
     """Recommenders whose scores are sums over the context, made probabilities by held-out groups.
 
     The probability of an item is a power of its score with popularity added, over all items: see
@@ -104,16 +93,13 @@ class LinearRanker(ItemRanker, ExplainingEstimator, ABC):
     """
 
     smooth: ClassVar[bool]
+    explain_value = OnlyIn("EFA")
     settings_: dict[str, Any] = attribute()
     validation_fraction: float = parameter(
         text="share of the groups held out to choose settings by, and to make probabilities of "
         "scores; then all groups are fitted",
         default=0.1,
     )
-    explain_value = OnlyIn("EFA")
-    item_attributes_ = OnlyIn("EFA")
-    with_items = OnlyIn("EFA")
-    position_attention = OnlyIn("EFA")
 
     @abstractmethod
     def _chosen(self, nats: Callable[..., float] | None) -> dict[str, Any]:
