@@ -2,9 +2,10 @@
 
 import torch
 
-from exfam.attention import SCORE_KERNELS, Attention, Block, Connection, FeedForward, NullToken
+from exfam.attention import SCORE_KERNELS, Attention, Block, NullToken
 from exfam.conditionals import Tokens
 from exfam.encodings import Encoding, EncodingSizes, build_encoding
+from exfam.layers import Connection, FeedForward
 from model_cases import randomize
 
 EMBED, HEADS, HEAD_DIM = 12, 2, 8

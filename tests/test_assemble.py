@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from efa_cases import FAMILIES, N_ITEMS, rich_groups, rich_schema, small_model
-from exfam.attention import CONNECTIONS, SCORE_KERNELS
+from exfam.attention import SCORE_KERNELS
 from exfam.checks import ExfamError
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
@@ -16,6 +16,7 @@ from exfam.encodings import ENCODINGS
 from exfam.estimator.schema import Schema
 from exfam.families import Binomial, Categorical, Gaussian, Ordinal, Poisson
 from exfam.groups import Groups
+from exfam.layers import CONNECTIONS
 from exfam.likelihoods.two_part import DIRECTIONS, SUPPORTS
 from model_cases import make_groups, more_padding
 

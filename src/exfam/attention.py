@@ -11,11 +11,12 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.nn.functional import scaled_dot_product_attention
 
 from exfam.checks import ExfamError, check_choice, check_positive
 from exfam.encodings import Encoding, KeyPosition, NoEncoding, Position, QueryPosition, pair_scores
-from exfam.encodings.base import pair_additions
-from exfam.layers import Dropout, linear, normal
+from exfam.encodings.base import Sight
+from exfam.layers import Connection, Dropout, FeedForward, linear, normal
 
 PerHead = Float[Tensor, "batch heads length head"]
 QueryHeads = Float[Tensor, "batch heads query head"]
@@ -235,22 +236,36 @@ class Attention(nn.Module):
         self,
         q: QueryHeads,
         keys: tuple[KeyHeads, KeyHeads],
-        may_attend: Bool[Tensor, "batch query key"],
-        positions: tuple[QueryPosition, KeyPosition],
+        sight: Sight,
         own: tuple[QueryHeads, QueryHeads] | None = None,
     ) -> Stream:
         """The update of `gather` without its weights, by torch's fused product where it serves."""
         if own is not None or type(self.kernel) is not Softmax or self.encoding.replaces:
-            return self.gather(q, keys, may_attend, positions, own).update
-        (k, v), added = keys, pair_additions(self.encoding, q, positions, may_attend)
-        if self.null is not None:
-            k = torch.cat([k, self.null.key.to(k.dtype).expand(len(k), -1, -1, -1)], -2)
-            v = torch.cat([v, self.null.value.to(v.dtype).expand(len(v), -1, -1, -1)], -2)
-            added = nn.functional.pad(added, (0, 1))
-        pooled = nn.functional.scaled_dot_product_attention(q, k, v, added, scale=self.scale)
-        if self.null is None:
-            pooled = pooled.masked_fill(~may_attend.any(-1)[:, None, :, None], 0.0)
+            return self.gather(q, keys, sight.may_attend, sight.positions, own).update
+        (k, v), null = keys, self.null
+        if null is not None:
+            k = torch.cat([null.key.to(k.dtype).expand(len(k), -1, -1, -1), k], -2)
+            v = torch.cat([null.value.to(v.dtype).expand(len(v), -1, -1, -1), v], -2)
+        added = sight.additions(self.encoding, q, null=null is not None)
+        if added is None:
+            return self.merge(
+                self._earlier(q, k, v, steps=int(bool(sight.itself)) - (null is None))
+            )
+        pooled = scaled_dot_product_attention(q, k, v, added, scale=self.scale)
+        if null is None:
+            pooled = pooled.masked_fill(~sight.may_attend.any(-1)[:, None, :, None], 0.0)
         return self.merge(pooled)
+
+    def _earlier(self, q: QueryHeads, k: Tensor, v: Tensor, *, steps: int) -> QueryHeads:
+        """What queries pool of the keys up to their own index + `steps`; 0 where there is none.
+
+        Queries move by `steps`, so that torch's causal product skips what they may not see.
+        """
+        n_rows = q.shape[-2] + steps
+        moved = nn.functional.pad(q, (0, 0, steps, 0)) if steps else q
+        seen = k[..., :n_rows, :], v[..., :n_rows, :]
+        pooled = scaled_dot_product_attention(moved, *seen, is_causal=True, scale=self.scale)
+        return nn.functional.pad(pooled, (0, 0, -steps, 0)) if steps else pooled
 
     def weigh(
         self,
@@ -307,62 +322,6 @@ class Attention(nn.Module):
         still = torch.zeros_like(position)  # rotation by position 0 is none
         gamma = (self.queries(token, still) * self.scale) @ self.keys(token, still)[0].mT
         return gamma, total - gamma
-
-
-CONNECTIONS = ("none", "post-norm", "pre-norm", "residual")
-
-Vectors = Float[Tensor, "*batch embed"]
-
-
-class Connection(nn.Module):
-    """How a layer joins the stream it works on: one of CONNECTIONS.
-
-    "none": the layer's output alone; "residual": the stream plus the output; "pre-norm": the same
-    of a layer that sees the stream normalized; "post-norm": the sum is normalized.
-
-    >>> Connection("residual", 2).after(torch.ones(2), torch.ones(2)).tolist()
-    [2.0, 2.0]
-    """
-
-    def __init__(self, name: str, embed_dim: int) -> None:
-        super().__init__()
-        self.name, self.residual = name, name != "none"
-        self.linear = name in ("none", "residual")
-        if not self.linear:
-            self.norm = nn.LayerNorm(embed_dim)
-
-    def before(self, x: Vectors) -> Vectors:
-        """The layer's input."""
-        return self.norm(x) if self.name == "pre-norm" else x
-
-    def after(self, x: Vectors, update: Vectors) -> Vectors:
-        """The stream, given the layer's output."""
-        joined = x + update if self.residual else update
-        return self.norm(joined) if self.name == "post-norm" else joined
-
-
-class FeedForward(nn.Module):
-    """Two linear layers with a GELU between them, joined to the stream by a connection."""
-
-    def __init__(
-        self,
-        embed_dim: int,
-        hidden_dim: int,
-        *,
-        connection: Connection,
-        generator: torch.Generator,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        self.first = linear(embed_dim, hidden_dim, generator=generator)
-        self.second = linear(hidden_dim, embed_dim, generator=generator)
-        self.connection = connection
-        self.dropout = Dropout(dropout)
-
-    def forward(self, x: Vectors) -> Vectors:
-        """The stream after this layer."""
-        hidden = nn.functional.gelu(self.first(self.connection.before(x)))
-        return self.connection.after(x, self.dropout(self.second(hidden)))
 
 
 class Block(nn.Module):

@@ -118,3 +118,59 @@ def drawing_again(
             generator.set_state(now)
 
     return first(), second()
+
+
+CONNECTIONS = ("none", "post-norm", "pre-norm", "residual")
+
+Vectors = Float[Tensor, "*batch embed"]
+
+
+class Connection(nn.Module):
+    """How a layer joins the stream it works on: one of CONNECTIONS.
+
+    "none": the layer's output alone; "residual": the stream plus the output; "pre-norm": the same
+    of a layer that sees the stream normalized; "post-norm": the sum is normalized.
+
+    >>> Connection("residual", 2).after(torch.ones(2), torch.ones(2)).tolist()
+    [2.0, 2.0]
+    """
+
+    def __init__(self, name: str, embed_dim: int) -> None:
+        super().__init__()
+        self.name, self.residual = name, name != "none"
+        self.linear = name in ("none", "residual")
+        if not self.linear:
+            self.norm = nn.LayerNorm(embed_dim)
+
+    def before(self, x: Vectors) -> Vectors:
+        """The layer's input."""
+        return self.norm(x) if self.name == "pre-norm" else x
+
+    def after(self, x: Vectors, update: Vectors) -> Vectors:
+        """The stream, given the layer's output."""
+        joined = x + update if self.residual else update
+        return self.norm(joined) if self.name == "post-norm" else joined
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with a GELU between them, joined to the stream by a connection."""
+
+    def __init__(
+        self,
+        embed_dim: int,
+        hidden_dim: int,
+        *,
+        connection: Connection,
+        generator: torch.Generator,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.first = linear(embed_dim, hidden_dim, generator=generator)
+        self.second = linear(hidden_dim, embed_dim, generator=generator)
+        self.connection = connection
+        self.dropout = Dropout(dropout)
+
+    def forward(self, x: Vectors) -> Vectors:
+        """The stream after this layer."""
+        hidden = nn.functional.gelu(self.first(self.connection.before(x)))
+        return self.connection.after(x, self.dropout(self.second(hidden)))

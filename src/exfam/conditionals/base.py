@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from exfam.attention import Block, Visibility
 from exfam.checks import ExfamError
 from exfam.encodings import Position
+from exfam.encodings.base import Sight
 
 
 class Tokens(NamedTuple):
@@ -90,20 +92,18 @@ class TwoStream(Conditional):
         self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility, *, weighted: bool
     ) -> Hidden:
         self.check(blocks, visibility)
-        context, among_content = (
-            visibility.context(tokens.present),
-            visibility.content(tokens.present),
-        )
+        context = sight_of_centers(tokens, visibility)
+        among_content = replace(context, may_attend=visibility.content(tokens.present), itself=True)
         content, center, weights = tokens.content, tokens.center, []
         for i, block in enumerate(blocks):
-            seen = center, content, tokens, context, visibility.sees_mask
+            keys = block.keys(content, tokens.position)
             if weighted:
-                center, used = attend(block, *seen)
+                center, used = attend(block, center, keys, context, visibility.sees_mask)
                 weights.append(used)
             else:
-                center = attend_unweighted(block, *seen)
+                center = attend_unweighted(block, center, keys, context, visibility.sees_mask)
             if i + 1 < len(blocks):
-                content = attend_unweighted(block, content, content, tokens, among_content)
+                content = attend_unweighted(block, content, keys, among_content)
         return Hidden(center, tuple(weights))
 
 
@@ -115,10 +115,11 @@ class Static(Conditional):
     """
 
     def hide(self, blocks: Sequence[Block], tokens: Tokens, visibility: Visibility) -> Hidden:
-        context, own = visibility.context(tokens.present), visibility.sees_mask
+        context, own = sight_of_centers(tokens, visibility), visibility.sees_mask
         center, weights = tokens.center, []
         for block in blocks:
-            center, used = attend(block, center, tokens.content, tokens, context, own)
+            keys = block.keys(tokens.content, tokens.position)
+            center, used = attend(block, center, keys, context, own)
             weights.append(used)
         return Hidden(center, tuple(weights))
 
@@ -129,45 +130,37 @@ class Static(Conditional):
         visibility: Visibility,
         wanted: Bool[Tensor, "batch length"],
     ) -> Float[Tensor, "batch length embed"]:
-        context, own = visibility.context(tokens.present), visibility.sees_mask
+        context, own = sight_of_centers(tokens, visibility), visibility.sees_mask
         center = tokens.center
         for block in blocks:
-            center = attend_unweighted(block, center, tokens.content, tokens, context, own)
+            keys = block.keys(tokens.content, tokens.position)
+            center = attend_unweighted(block, center, keys, context, own)
         return center
 
 
+def sight_of_centers(tokens: Tokens, visibility: Visibility) -> Sight:
+    """What centers see."""
+    itself = False if visibility.causal else None
+    return Sight(visibility.context(tokens.present), (tokens.position, tokens.position), itself)
+
+
 def attend_unweighted(
-    block: Block,
-    query_stream: Tensor,
-    key_stream: Tensor,
-    tokens: Tokens,
-    may_attend: Tensor,
-    own: bool = False,
+    block: Block, stream: Tensor, keys: tuple[Tensor, Tensor], sight: Sight, own: bool = False
 ) -> Tensor:
     """As `attend`, without the weights."""
-    q = block.queries(query_stream, tokens.position)
-    keys = block.keys(key_stream, tokens.position)
-    own_key = block.keys(query_stream, tokens.position) if own else None
-    positions = tokens.position, tokens.position
-    update = block.attention.update(q, keys, may_attend, positions, own_key)
-    return block.join(query_stream, update)
+    q = block.queries(stream, sight.positions[0])
+    own_key = block.keys(stream, sight.positions[0]) if own else None
+    return block.join(stream, block.attention.update(q, keys, sight, own_key))
 
 
 def attend(
-    block: Block,
-    query_stream: Tensor,
-    key_stream: Tensor,
-    tokens: Tokens,
-    may_attend: Tensor,
-    own: bool = False,
+    block: Block, stream: Tensor, keys: tuple[Tensor, Tensor], sight: Sight, own: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """One block: the query stream attends to keys made from the key stream."""
-    position = tokens.position
-    q = block.queries(query_stream, position)
-    keys = block.keys(key_stream, position)
-    own_key = block.keys(query_stream, position) if own else None
-    attended = block.attention.gather(q, keys, may_attend, (position, position), own_key)
-    return block.join(query_stream, attended.update), attended.weights
+    """One block: the stream attends to keys and, where it is hidden, to its `own`."""
+    q = block.queries(stream, sight.positions[0])
+    own_key = block.keys(stream, sight.positions[0]) if own else None
+    attended = block.attention.gather(q, keys, sight.may_attend, sight.positions, own_key)
+    return block.join(stream, attended.update), attended.weights
 
 
 def repeat_position(position: Tensor, rows: Tensor) -> Tensor:
@@ -206,15 +199,14 @@ class Copies(Conditional):
         stream = tokens.content[group].clone()
         stream[row, center] = tokens.center[group, center]
         position, present = repeat_position(tokens.position, group), tokens.present[group]
-        copy = Tokens(stream, stream, position, present)
         may_attend = visibility.content(present)
         if not visibility.sees_mask:
             hidden = torch.zeros_like(present)
             hidden[row, center] = True
             may_attend = may_attend & ~hidden[:, None, :]
-        weights = []
+        sight, weights = Sight(may_attend, (position, position)), []
         for block in blocks[:-1]:
-            stream, used = attend(block, stream, stream, copy, may_attend)
+            stream, used = attend(block, stream, block.keys(stream, position), sight)
             weights.append(used[row, :, center])
         last, query_position = blocks[-1], position[row, center][:, None]
         query = stream[row, center][:, None]

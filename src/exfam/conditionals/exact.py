@@ -18,6 +18,7 @@ from exfam.conditionals.base import (
     TwoStream,
     attend,
     repeat_position,
+    sight_of_centers,
 )
 
 
@@ -132,8 +133,8 @@ def _first_layer(block: Block, tokens: Tokens, visibility: Visibility) -> _First
     null = None
     if pooled.null is not None and attention.null is not None:
         null = pooled.null, attention.null.value
-    context, own = visibility.context(tokens.present), visibility.sees_mask
-    center, weights = attend(block, tokens.center, tokens.content, tokens, context, own)
+    sight = sight_of_centers(tokens, visibility)
+    center, weights = attend(block, tokens.center, (k, v), sight, visibility.sees_mask)
     return _First(pooled, v, v_mask, null, center, weights)
 
 

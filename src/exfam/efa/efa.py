@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from exfam.attention import CONNECTIONS, SCORE_KERNELS
+from exfam.attention import SCORE_KERNELS
 from exfam.checks import ExfamError, UnknownItemError
 from exfam.columns.parts import FrameColumns
 from exfam.conditionals import CONDITIONALS
@@ -44,6 +44,7 @@ from exfam.estimator.rules import (
 )
 from exfam.estimator.scikit import Transformer
 from exfam.groups import Groups
+from exfam.layers import CONNECTIONS
 from exfam.likelihoods.exposure import offset_named
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.optimizer import TrainingSettings

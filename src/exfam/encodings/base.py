@@ -7,6 +7,7 @@ never changes for a new encoding.
 """
 
 from abc import ABC
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Bool, Float, Int, Num
@@ -84,17 +85,47 @@ def pair_scores(
     return product if bias is None else product + bias
 
 
-def pair_additions(
-    encoding: Encoding,
-    q: Queries,
-    positions: tuple[QueryPosition, KeyPosition],
-    may_attend: Bool[Tensor, "batch query key"],
-) -> Float[Tensor, "batch #heads query key"]:
-    """What is added to scaled products: the encoding's bias, a low number where none may attend."""
-    bias = encoding.bias(q, *positions)
-    added = q.new_zeros(()) if bias is None else bias.to(q.dtype)
-    # A finite number: where nothing may be attended to, softmax of -inf would be NaN.
-    return added.where(may_attend[:, None], torch.finfo(q.dtype).min / 2)
+@dataclass(frozen=True, eq=False)
+class Sight:
+    """The keys that each query may attend to, and what encodings add there, once for all layers.
+
+    `itself`: where earlier keys alone are seen, and padding is last: whether a query sees its own
+    `biases`: of encodings that depend on positions alone; sights of the same positions share them
+    """
+
+    may_attend: Bool[Tensor, "batch query key"]
+    positions: tuple[QueryPosition, KeyPosition]
+    itself: bool | None = None
+    biases: dict[Encoding, Pairs | None] = field(default_factory=dict)
+    _added: dict[tuple[Encoding, bool], Tensor] = field(default_factory=dict, init=False)
+
+    def additions(self, encoding: Encoding, q: Queries, *, null: bool) -> Tensor | None:
+        """What is added to scaled products: the encoding's bias, a low number where hidden.
+
+        None where a causal product needs nothing. `null`: whether a key for all comes first.
+        """
+        if (encoding, null) in self._added:
+            return self._added[encoding, null]
+        bias = self._bias(encoding, q)
+        if bias is None and self.itself is not None:
+            return None
+        allowed = self.may_attend[:, None]
+        if null:
+            allowed = nn.functional.pad(allowed, (1, 0), value=True)
+            bias = None if bias is None else nn.functional.pad(bias, (1, 0))
+        # A finite number: where nothing may be attended to, softmax of -inf would be NaN.
+        added = q.new_zeros(()) if bias is None else bias.to(q.dtype)
+        added = added.where(allowed, torch.finfo(q.dtype).min / 2)
+        if encoding.separable:
+            self._added[encoding, null] = added
+        return added
+
+    def _bias(self, encoding: Encoding, q: Queries) -> Pairs | None:
+        if not encoding.separable:
+            return encoding.bias(q, *self.positions)
+        if encoding not in self.biases:
+            self.biases[encoding] = encoding.bias(q, *self.positions)
+        return self.biases[encoding]
 
 
 def share_positions(position: Position, present: Bool[Tensor, "batch length"]) -> Position:

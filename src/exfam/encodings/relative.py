@@ -61,7 +61,8 @@ class RelativeBias(Encoding):
 
     def bias(self, q: Queries, query_position: QueryPosition, key_position: KeyPosition) -> Pairs:
         buckets = self.bucket(offsets(query_position, key_position))
-        return self.table(buckets).permute(0, 3, 1, 2)
+        chosen = self.table.weight.T.index_select(1, buckets.flatten())
+        return chosen.unflatten(1, buckets.shape).transpose(0, 1)
 
 
 class ALiBi(Encoding):

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from jaxtyping import Float32, Float64, Int64
 
-from exfam.attention import CONNECTIONS
 from exfam.checks import DataError, ExfamError, check_positive
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import check_fitted, parameter, settings_from
@@ -26,6 +25,7 @@ from exfam.language.networks.token_pieces import (
 from exfam.language.sentences import sentence_list
 from exfam.language.text_encoders import TextEncoder
 from exfam.language.tokens import located_lines
+from exfam.layers import CONNECTIONS
 from exfam.reading.text.corpus import warn_unknown_words
 from exfam.reading.text.subwords import (
     END,

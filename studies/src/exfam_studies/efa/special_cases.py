@@ -24,7 +24,6 @@ from torch import Tensor, nn
 from exfam.attention import (
     Attention,
     Block,
-    Connection,
     Linear,
     Mean,
     ScoreKernel,
@@ -44,6 +43,7 @@ from exfam.efa.networks.factor_network import (
 )
 from exfam.embeddings import Concatenated, Field, MaskedField, RawValue, TokenEmbedding
 from exfam.encodings import NoEncoding
+from exfam.encodings.base import Sight
 from exfam.families import Family, Gaussian, Poisson
 from exfam.fields.declarations import LatentFactorParameters
 from exfam.fields.networks.factor_network import (
@@ -52,6 +52,7 @@ from exfam.fields.networks.factor_network import (
     build_field_latent_factor,
 )
 from exfam.groups import Batch, Groups
+from exfam.layers import Connection
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam_studies.common.harness import Options
 from exfam_studies.common.rows import Row
@@ -136,7 +137,9 @@ class NeighborhoodAttention(nn.Module):
     def eta(self, batch: Batch) -> Float[Tensor, "batch length 2"]:
         """The head's outputs for all elements, each given its neighbors."""
         tokens, (block,) = self.network.tokens(batch), self.network.layers
-        state, _ = attend(block, tokens.center, tokens.content, tokens, self.neighbors(batch))
+        sight = Sight(self.neighbors(batch), (tokens.position, tokens.position))
+        keys = block.keys(tokens.content, tokens.position)
+        state, _ = attend(block, tokens.center, keys, sight)
         return self.network.head(state, batch)
 
 
