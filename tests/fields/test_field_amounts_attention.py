@@ -15,7 +15,6 @@ from exfam.families import StudentT
 from exfam.fields.base.fit import fit_base
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
-from exfam.fields.correction.views import WholeView
 from fields.field_cases import COLUMNS
 from fields.test_field_base import field_maps
 from fields.test_field_families import FAMILIES
@@ -53,7 +52,7 @@ def crossing_of_censored():
     values = maps.panel.values.clamp_min(-0.5)
     panel = maps.panel._replace(values=values, censored=values == -0.5, limit=-0.5)
     base = fit_base(maps._replace(panel=panel))
-    return cross(WholeView(base.maps, base))
+    return cross(base)
 
 
 @every_family

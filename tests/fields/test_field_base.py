@@ -13,14 +13,15 @@ from exfam.fields.base.conditionals import OfMatrix, given_all, given_near, near
 from exfam.fields.base.courses import CHOICES, Clock, CourseChoice, plane_terms, site_courses
 from exfam.fields.base.fit import fit_base, sites_of
 from exfam.fields.base.fit_kernel import RIDGE, KernelSearch, fit_kernel
-from exfam.fields.base.folds import DEGREES, HeldOutMaps, Maps, blocks, nats_by_df
 from exfam.fields.base.frame import fit_frame
 from exfam.fields.base.kernel import JITTER, MovingKernel, most_of, n_numbers, start_numbers
 from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.limits import Evidence
+from exfam.fields.base.maps import Maps, blocks
 from exfam.fields.base.moments import mean_products, pairwise_products
 from exfam.fields.base.new_sites import TAILS, Calibration, extend
 from exfam.fields.base.panel import Panel
+from exfam.fields.base.trials import DEGREES, HeldOutMaps, nats_by_df
 
 
 def random_covariance(n, seed=0):
@@ -95,7 +96,7 @@ def test_student_t_is_the_conditional_of_a_joint_student_t():
 def test_nats_of_many_degrees_are_those_of_the_family():
     covariance, (values, shown) = random_covariance(5), rows(30, 5, missing=0.3)
     log_scale = torch.linspace(-1, 1, 4).double()
-    fold = HeldOutMaps(Evidence(values, shown), covariance, log_scale)
+    fold = HeldOutMaps(Evidence(values, shown), covariance, log_scale, torch.arange(len(values)))
     given = given_all(values, shown, covariance, torch.arange(4))
     for df, nats in zip(DEGREES, nats_by_df(fold, given), strict=True):
         wanted = StudentT().log_prob(values[:, :4], given.student_t(df)) - log_scale
@@ -238,7 +239,7 @@ def test_choices_are_among_what_is_offered_and_beat_the_kernel_alone(missing):
     base = fit_base(field_maps(missing=missing))
     assert base.settings.courses in CHOICES and 0 < base.settings.shrinkage <= 1
     assert 0.2 < base.calibration.stretch < 5
-    assert torch.linalg.eigvalsh(base.products).min() > 0
+    assert torch.linalg.eigvalsh(base.numbers["products"]).min() > 0
 
 
 def test_a_season_is_normal_even_where_neighbors_say_all_of_it():

@@ -1,6 +1,8 @@
 """Laws of attention on a base of fields: it sees no value it predicts, and starts from nothing."""
 
 import copy
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -11,11 +13,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from exfam import FieldEFA, FieldGaussian, load
 from exfam.checks import ExfamError
 from exfam.fields.base.fit import fit_base
+from exfam.fields.base.trials import WholeRows
 from exfam.fields.correction.cross_fit import Examples, cross
 from exfam.fields.correction.pair_attention import PairAttention
 from exfam.fields.correction.tokens import Innovations
 from exfam.fields.correction.train import CLOSED, choose_gates, fit_corrections
-from exfam.fields.correction.views import WholeView
 from exfam.layers import lend_generator
 from fields.field_cases import (
     COLUMNS,
@@ -70,7 +72,7 @@ def test_closed_gates_are_the_base_bit_for_bit(opened, base):
 
 
 def test_attention_starts_from_nothing():
-    crossing = cross(WholeView(field_maps(n_maps=20), fit_base(field_maps(n_maps=20))))
+    crossing = cross(fit_base(field_maps(n_maps=20)))
     examples, rows = crossing.training(0)
     generator = torch.Generator().manual_seed(0)
     sizes = crossing.pairs.features.shape[-1], examples.tokens.context.shape[-1]
@@ -119,10 +121,11 @@ def test_locations_are_not_moved_where_means_become_worse():
 def test_examples_come_from_bases_that_saw_neither_their_block_nor_the_stopping_one(moved):
     maps = field_maps(n_maps=25, n_sites=5)
     base = fit_base(maps)
-    crossing = cross(WholeView(maps, base))
+    crossing = cross(base)
     values = maps.panel.values.clone()
     values[crossing.fold == moved] += 3.0
-    other = cross(WholeView(maps._replace(panel=maps.panel._replace(values=values)), base))
+    prior = base.kernel.of(maps.sites.columns)
+    other = cross(replace(base, rows=partial(WholeRows, maps.with_values(values), prior)))
     # The first map of a block sees one of another block.
     inside = torch.arange(25) % 5 != 0
     for (j, k), ours in crossing.examples.items():

@@ -14,8 +14,8 @@ from exfam.fields import explanations, field_base
 from exfam.fields.base.columns import map_columns
 from exfam.fields.base.conditionals import OfBlocks, OfMatrix, given_near, nearest_columns
 from exfam.fields.base.courses import CHOICES, Clock, plane_terms
-from exfam.fields.base.folds import Maps, Sites
 from exfam.fields.base.kernel import MovingKernel, start_numbers
+from exfam.fields.base.maps import Maps, Sites
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.panel import Panel
 from exfam.fields.local import local_part
@@ -133,7 +133,7 @@ def test_a_map_is_known_to_others_only_where_it_may_be():
 
 def test_one_map_is_enough():
     base = fit_local_base(maps_of(n_times=1, n_lags=0))
-    assert torch.isfinite(base.covariance).all()
+    assert torch.isfinite(base.numbers["covariance"]).all()
 
 
 def frame_of(*, n_sites=24, n_times=50, missing=0.0):
@@ -218,7 +218,7 @@ def test_saved_models_answer_alike(many, tmp_path):
 
 def test_columns_near_a_site_are_at_most_all_others():
     base = fit_local_base(maps_of(n_sites=12, n_lags=1))
-    assert base.near.shape == (12, min(MOST_NEAR, 23))
+    assert base.numbers["near"].shape == (12, min(MOST_NEAR, 23))
 
 
 def test_attention_on_many_sites_starts_from_the_base_and_sees_no_value_it_predicts(many, tmp_path):

@@ -12,10 +12,9 @@ from exfam.fields.base.choose import choose_rest
 from exfam.fields.base.choose_tails import FEWEST_TAILS_OF_CENSORED, TAILS, choose_tails
 from exfam.fields.base.conditionals import given_all, with_tails
 from exfam.fields.base.courses import CHOICES
-from exfam.fields.base.folds import FEWEST_DEGREES_OF_CENSORED
 from exfam.fields.base.limits import log_mass_below
 from exfam.fields.base.part import FieldBasePart
-from exfam.fields.base.trials import Trials, prior_of
+from exfam.fields.base.trials import FEWEST_DEGREES_OF_CENSORED, Trials, WholeRows, prior_of
 from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
@@ -33,7 +32,7 @@ def with_slips(maps, *, df, seed=0):
 
 
 def chosen(maps):
-    trials = Trials(maps, CHOICES[0], prior_of(maps, CHOICES[0]))
+    trials = Trials(WholeRows(maps, prior_of(maps, CHOICES[0])), CHOICES[0])
     return choose_tails(trials, choose_rest(trials, [8]))
 
 

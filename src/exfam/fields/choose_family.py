@@ -18,9 +18,9 @@ from exfam.families import (
 )
 from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.complete import COURSE, completed
-from exfam.fields.base.folds import Maps, some_sites
+from exfam.fields.base.maps import Maps, some_sites
 from exfam.fields.base.panel import panel_of
-from exfam.fields.base.trials import Trials, best_settings, prior_of
+from exfam.fields.base.trials import Trials, WholeRows, best_settings, prior_of
 from exfam.fields.data.facts import observed_own
 from exfam.fields.field_base import is_local, maps_of
 from exfam.fields.latents import log_slopes
@@ -101,7 +101,7 @@ def _maps(plan: FieldPlan, *, period: float) -> Maps:
 def _tried(plan: FieldPlan, *, period: float) -> TriedFamily:
     """Nats of held-out maps in the unit of the value, other settings being the best of a few."""
     maps = _maps(plan, period=period)
-    trials = Trials(maps, COURSE, prior_of(maps, COURSE))
+    trials = Trials(WholeRows(maps, prior_of(maps, COURSE)), COURSE)
     settings = best_settings(trials, shrinkages=SHRINKAGES, near=NEAR)[1]
     found = map_nats(trials, settings)
     slopes = _slopes(plan)

@@ -12,18 +12,17 @@ from exfam.fields.base.choose_lags import choose_lags
 from exfam.fields.base.complete import completed
 from exfam.fields.base.courses import Clock
 from exfam.fields.base.fit import FieldBase, fit_base, sites_of
-from exfam.fields.base.folds import Maps
 from exfam.fields.base.frame import Frame, fit_frame
+from exfam.fields.base.maps import Maps
 from exfam.fields.base.panel import panel_of
 from exfam.fields.base.part import FieldBasePart
 from exfam.fields.base.tame import tamed
 from exfam.fields.correction.corrected import CorrectedFieldPart
 from exfam.fields.correction.cross_fit import cross
 from exfam.fields.correction.train import fit_corrections
-from exfam.fields.correction.views import BaseView, LocalView, WholeView
 from exfam.fields.covariates import covariates_of_sites
 from exfam.fields.latents import limit_of
-from exfam.fields.local.local_fit import LocalBase, fit_local_base
+from exfam.fields.local.local_fit import fit_local_base
 from exfam.fields.local.local_part import LocalBasePart
 from exfam.fields.networks.assemble import FieldShape
 from exfam.fields.plan import FieldPlan
@@ -80,12 +79,18 @@ def with_chosen_lags(plan: FieldPlan, lags: Any, *, period: float) -> FieldPlan:
     return plan.with_lags(choose_lags(completed(maps)))
 
 
-def _part_of(plan: FieldPlan, base: FieldBase, frame: Frame, *, period: float) -> FieldBasePart:
-    return FieldBasePart(plan.shape, period=period, limit=plan.limit).take(base, frame)
+def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart | LocalBasePart:
+    """The base of the training maps of a standardized plan."""
+    return _fitted(plan, period=period)[0]
 
 
-def _local_base(plan: FieldPlan, maps: Maps) -> LocalBase:
-    if plan.limit is not None:
+def _fitted(plan: FieldPlan, *, period: float) -> tuple[FieldBasePart | LocalBasePart, FieldBase]:
+    """The same, and what it has learned."""
+    maps, frame = maps_of(plan, period=period)
+    part = empty_field_base(plan.shape, period=period, limit=plan.limit)
+    if isinstance(part, FieldBasePart):
+        base = fit_base(maps)
+    elif plan.limit is not None:
         n_columns = plan.shape.n_sites * (plan.shape.lags + 1)
         raise ExfamError(
             "`family` must be 'student-t' or 'log-student-t' for more than "
@@ -93,15 +98,10 @@ def _local_base(plan: FieldPlan, maps: Maps) -> LocalBase:
             f"one with zeros for {n_columns:,}. Take fewer lags or sites, or "
             'family="student-t".'
         )
-    return fit_local_base(maps)
-
-
-def fit_field_base(plan: FieldPlan, *, period: float) -> FieldBasePart | LocalBasePart:
-    """The base of the training maps of a standardized plan."""
-    maps, frame = maps_of(plan, period=period)
-    if is_local(plan.shape):
-        return LocalBasePart(plan.shape, period=period).take(_local_base(plan, maps), frame)
-    return _part_of(plan, fit_base(maps), frame, period=period)
+    else:
+        base = fit_local_base(maps)
+    part.take(base, frame)
+    return part, base
 
 
 def fit_corrected_field(
@@ -111,19 +111,10 @@ def fit_corrected_field(
 
     Of fewer than 10 maps the base alone: held-out blocks would say nothing.
     """
-    part: FieldBasePart | LocalBasePart
-    view: BaseView
-    maps, frame = maps_of(plan, period=period)
-    if is_local(plan.shape):
-        local = _local_base(plan, maps)
-        part = LocalBasePart(plan.shape, period=period).take(local, frame)
-        view = LocalView(maps, local)
-    else:
-        base = fit_base(maps)
-        part, view = _part_of(plan, base, frame, period=period), WholeView(base.maps, base)
-    if len(maps.panel.time) < FEWEST_MAPS:
+    part, base = _fitted(plan, period=period)
+    if len(plan.train) < FEWEST_MAPS:
         return part, None
     members, gates, gain = fit_corrections(
-        cross(view), seeds=seeds, most_epochs=most_epochs, progress=progress
+        cross(base), seeds=seeds, most_epochs=most_epochs, progress=progress
     )
     return CorrectedFieldPart(part, n_members=len(members)).take(members, gates), gain

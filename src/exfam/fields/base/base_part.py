@@ -8,7 +8,6 @@ from jaxtyping import Float, Float64
 from torch import Tensor, nn
 
 from exfam.fields.base.conditionals import MOST_DF
-from exfam.fields.base.courses import Courses
 from exfam.fields.base.elements import (
     FieldElements,
     KnownRows,
@@ -16,10 +15,10 @@ from exfam.fields.base.elements import (
     NormalPart,
     known_rows_of,
 )
+from exfam.fields.base.fit import FieldBase
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.kernel import MovingKernel, n_numbers
-from exfam.fields.base.new_sites import Calibration, Surfaces
-from exfam.fields.base.trials import Settings
+from exfam.fields.base.new_sites import Calibration
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
@@ -31,7 +30,7 @@ START = (MOST_DF, 0.0, MOST_DF, 1.0, MOST_DF, 0.0)
 class BasePart(nn.Module, ABC):
     """p(value | others shown of its map and of those before it); buffers alone.
 
-    `chosen`: numbers of a kind of base, and then those of `START`
+    `chosen`: what a kind of base has first (the weight of the kernel), then those of `START`
     """
 
     direction = "bidirectional"
@@ -103,20 +102,17 @@ class BasePart(nn.Module, ABC):
         """The kernel of these numbers."""
         return MovingKernel(self.kernel, self.normal.n_flat)
 
-    def _take(
-        self,
-        frame: Frame,
-        courses: Courses,
-        surfaces: Surfaces,
-        kernel: MovingKernel,
-        settings: Settings,
-        calibration: Calibration,
-    ) -> None:
-        """Fill in what all bases learn."""
-        self.normal.take(courses, surfaces, frame)
-        self.kernel.copy_(kernel.numbers)
-        numbers = [settings.df, float(settings.n_near or 0), *calibration, settings.tails or 0.0]
+    def take(self, base: FieldBase, frame: Frame) -> None:
+        """Fill in what a base has learned."""
+        settings = base.settings
+        self.normal.take(base.courses, base.surfaces, frame)
+        self.kernel.copy_(base.kernel.numbers)
+        tails = [*base.calibration, settings.tails or 0.0]
+        numbers = [settings.df, float(settings.n_near or 0), *tails]
+        self.chosen[: -len(START)] = settings.shrinkage
         self.chosen[-len(START) :] = torch.tensor(numbers, dtype=torch.float64)
+        for name, learned in base.numbers.items():
+            self.get_buffer(name).copy_(learned)
 
 
 def without_own_tails(

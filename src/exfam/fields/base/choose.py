@@ -6,13 +6,14 @@ from typing import NamedTuple
 from exfam.fields.base.choose_courses import choose_courses
 from exfam.fields.base.choose_tails import choose_tails
 from exfam.fields.base.courses import Courses
-from exfam.fields.base.folds import DEGREES, Maps, kernel_of
 from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.maps import Maps, kernel_of
 from exfam.fields.base.trials import (
+    DEGREES,
     USUAL_NEAR,
-    HeldOutTrials,
     Settings,
     Trials,
+    WholeRows,
     best_settings,
 )
 
@@ -41,12 +42,12 @@ def choose(maps: Maps) -> Chosen:
     kernel = kernel_of(*maps.rows(courses), maps.sites)
     if len(maps.panel.time) < 2:
         return Chosen(Settings(choice, 1.0, DEGREES[0], USUAL_NEAR), courses, kernel)
-    trials = Trials(maps, choice, kernel.of(maps.sites.columns))
+    trials = Trials(WholeRows(maps, kernel.of(maps.sites.columns)), choice)
     settings = choose_tails(trials, choose_rest(trials, (*NEAR, None)))
     return Chosen(settings, courses, kernel)
 
 
-def choose_rest(trials: HeldOutTrials, near: Sequence[int | None]) -> Settings:
+def choose_rest(trials: Trials, near: Sequence[int | None]) -> Settings:
     """Shrinkage, columns and degrees of freedom: every third shrinkage, then those between."""
     coarse = best_settings(trials, shrinkages=SHRINKAGES[1::STRIDE], near=near)
     k = SHRINKAGES.index(coarse[1].shrinkage)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from exfam.fields.base.compare import MapNats, map_nats, nats_alone
 from exfam.fields.base.courses import CHOICES, CourseChoice
 from exfam.fields.base.effects import SHARES, EffectChoice
-from exfam.fields.base.folds import Covariance, Maps, blocks
+from exfam.fields.base.maps import Covariance, Maps, blocks
 from exfam.fields.base.trends import SHARES as SHARES_OF_SLOPES
-from exfam.fields.base.trials import Trials, best_settings, prior_of
+from exfam.fields.base.trials import Trials, WholeRows, best_settings, prior_of
 
 # Courses are chosen with a few shrinkages only, and on some of many sites.
 FEW_SHRINKAGES, MOST_SITES = (0.1, 0.3, 0.6), 60
@@ -94,7 +94,8 @@ def _best(maps: Maps, choices: Sequence[CourseChoice]) -> Tried:
     for choice in choices:
         if choice.n_harmonics not in priors:
             priors[choice.n_harmonics] = prior_of(maps, choice)
-        trials = Trials(maps, choice, priors[choice.n_harmonics], most=FEW_MULTIPLICATIONS)
+        rows = WholeRows(maps, priors[choice.n_harmonics], most=FEW_MULTIPLICATIONS)
+        trials = Trials(rows, choice)
         nats, settings = best_settings(trials, shrinkages=FEW_SHRINKAGES, near=[None])
         tried.append(Tried(choice, nats, map_nats(trials, settings), nats_alone(trials)))
     best = max(tried, key=lambda other: other.nats)

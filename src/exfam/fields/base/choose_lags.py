@@ -3,8 +3,8 @@
 from exfam.fields.base.choose_courses import FEW_SHRINKAGES, MOST_SITES, choose_courses
 from exfam.fields.base.compare import MapNats, map_nats
 from exfam.fields.base.courses import CourseChoice
-from exfam.fields.base.folds import Maps
-from exfam.fields.base.trials import USUAL_NEAR, Trials, best_settings, prior_of
+from exfam.fields.base.maps import Maps
+from exfam.fields.base.trials import USUAL_NEAR, Trials, WholeRows, best_settings, prior_of
 
 # Numbers of lags from few to many; those between are tried around the best.
 LADDER = (0, 1, 2, 3, 5, 7)
@@ -44,7 +44,7 @@ def _between(maps: Maps, best: int, end: int, nats: MapNats, choice: CourseChoic
 def _tried(maps: Maps, n_lags: int, choice: CourseChoice) -> MapNats:
     """Nats of held-out maps with so many lags, other settings being the best of a few."""
     maps = maps.with_lags(n_lags)
-    trials = Trials(maps, choice, prior_of(maps, choice))
+    trials = Trials(WholeRows(maps, prior_of(maps, choice)), choice)
     near = (USUAL_NEAR,) if n_lags else (USUAL_NEAR, None)
     settings = best_settings(trials, shrinkages=FEW_SHRINKAGES, near=near)[1]
     return map_nats(trials, settings)

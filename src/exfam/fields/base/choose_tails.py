@@ -10,9 +10,14 @@ from torch import Tensor
 from exfam.estimator.gain import gain_of_sums
 from exfam.families import StudentT
 from exfam.fields.base.conditionals import GivenOthers
-from exfam.fields.base.folds import DEGREES, FEWEST_DEGREES_OF_CENSORED, HeldOutMaps
 from exfam.fields.base.limits import log_mass_below
-from exfam.fields.base.trials import HeldOutTrials, Settings
+from exfam.fields.base.trials import (
+    DEGREES,
+    FEWEST_DEGREES_OF_CENSORED,
+    HeldOutMaps,
+    Settings,
+    Trials,
+)
 
 TAILS = (80.0, 30.0, 20.0, 14.0, 10.0, 8.0, 7.0, 6.0, 5.0, 4.0, 3.0)
 # Where zeros are censored, fewer degrees would leave some values without a variance.
@@ -44,7 +49,7 @@ class HeldOutValues(NamedTuple):
         return torch.where(self.censored, below, nats)
 
 
-def choose_tails(trials: HeldOutTrials, settings: Settings) -> Settings:
+def choose_tails(trials: Trials, settings: Settings) -> Settings:
     """The settings, with tails of their own where held-out values want them by more than chance.
 
     Degrees of freedom of a multivariate t add up over the values around, so that predictions from

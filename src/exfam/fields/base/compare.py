@@ -8,7 +8,6 @@ from torch import Tensor
 
 from exfam.estimator.gain import Gain, gain_of_sums
 from exfam.families import Gaussian, StudentT
-from exfam.fields.base.folds import given_shown
 from exfam.fields.base.limits import log_mass_below
 from exfam.fields.base.trials import Settings, Trials
 
@@ -48,24 +47,14 @@ class MapNats(NamedTuple):
 def map_nats(trials: Trials, settings: Settings) -> MapNats:
     """The nats of each held-out map under some settings of the trials' courses."""
     parts = []
-    n_sites = len(trials.targets)
-    for fold in trials.folds:
-        joint = settings.joint(fold.products, trials.prior)
-        given = given_shown(
-            fold.evidence,
-            joint.covariance,
-            trials.targets,
-            trials.near,
-            n_near=joint.n_near,
-        )
-        own = fold.evidence.first(n_sites)
+    for fold, given in trials.given(settings.shrinkage, settings.n_near):
+        own = fold.evidence.first(len(fold.log_scale))
         shown = own.shown
-        eta = given.student_t(joint.df, joint.tails)
+        eta = given.student_t(settings.df, settings.tails)
         nats = StudentT().log_prob(own.values, eta) - fold.log_scale
         if own.censored is not None and own.limit is not None:
-            masses = log_mass_below(own.limit, given, joint.df, joint.tails)
+            masses = log_mass_below(own.limit, given, settings.df, settings.tails)
             nats = torch.where(own.censored, masses, nats)
-        assert fold.row is not None
         parts.append((fold.row, torch.where(shown, nats, 0.0).sum(1), shown.double().sum(1)))
     return MapNats(*(torch.cat(part) for part in zip(*parts, strict=True)))
 

@@ -5,8 +5,8 @@ from jaxtyping import Bool, Float64
 from torch import Tensor
 
 from exfam.fields.base.courses import CHOICES, CourseChoice
-from exfam.fields.base.folds import Maps, kernel_of
 from exfam.fields.base.limits import moments_below
+from exfam.fields.base.maps import Maps, kernel_of
 
 ROUNDS, SWEEPS, START_ROUNDS = 6, 3, 20
 # What is normal while drawing; later it is chosen.

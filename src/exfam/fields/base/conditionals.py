@@ -153,6 +153,9 @@ class NearColumns(Protocol):
     def take(self, targets: Targets) -> "NearColumns":
         """Of some of the targets."""
 
+    def drawn(self, products: Tensor, share: float) -> "NearColumns":
+        """Of mean products, drawn to these covariances by a share."""
+
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
         """Covariances among some of each target's columns, by where they are in `columns`."""
 
@@ -172,6 +175,10 @@ class OfMatrix(NamedTuple):
     def take(self, targets: Targets) -> "OfMatrix":
         """Of some of the targets."""
         return OfMatrix(self.covariance, self.targets[targets], self.columns[targets])
+
+    def drawn(self, products: Tensor, share: float) -> "OfMatrix":
+        """Of mean products, drawn to these covariances by a share."""
+        return self._replace(covariance=(1 - share) * products + share * self.covariance)
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
         """Covariances among some of each target's columns, by where they are in `columns`."""
@@ -197,6 +204,10 @@ class OfBlocks(NamedTuple):
             first, stop = int(targets[0]), int(targets[-1]) + 1
             return OfBlocks(self.block[first:stop], self.columns[first:stop])
         return OfBlocks(self.block[targets], self.columns[targets])
+
+    def drawn(self, products: Tensor, share: float) -> "OfBlocks":
+        """Of mean products, drawn to these covariances by a share."""
+        return self._replace(block=(1 - share) * products + share * self.block)
 
     def among(self, first: Int64[Tensor, "patterns targets used"]) -> NearCovariances:
         """Covariances among some of each target's columns, by where they are in `columns`."""

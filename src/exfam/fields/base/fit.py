@@ -1,6 +1,8 @@
 """A base fitted to maps: choices by cross-validation, then everything from all maps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float64, Int64
@@ -11,31 +13,31 @@ from exfam.fields.base.columns import map_columns
 from exfam.fields.base.complete import completed
 from exfam.fields.base.conditionals import GivenOthers, given_all
 from exfam.fields.base.courses import Courses, plane_terms
-from exfam.fields.base.folds import Covariance, Maps, Sites
 from exfam.fields.base.frame import Frame
 from exfam.fields.base.gaps import courses_beside
 from exfam.fields.base.kernel import MovingKernel
 from exfam.fields.base.limits import Evidence
+from exfam.fields.base.maps import Maps, Sites
 from exfam.fields.base.moments import mean_products
 from exfam.fields.base.new_sites import Calibration, Surfaces, calibrate, fit_surfaces
-from exfam.fields.base.trials import Settings
+from exfam.fields.base.trials import BaseRows, Settings, WholeRows
 
 
 @dataclass(frozen=True, eq=False)
 class FieldBase:
     """All that a base has learned.
 
-    `products`: mean outer products of rows of anomalies; `calibration`: of new sites; `maps`: those
+    `calibration`: of new sites; `numbers`: what its kind of base alone has, by name; `rows`: those
     that it was fitted to, draws in place of what is censored
     """
 
     settings: Settings
     courses: Courses
     kernel: MovingKernel
-    products: Covariance
     surfaces: Surfaces
     calibration: Calibration
-    maps: Maps
+    numbers: dict[str, Tensor]
+    rows: Callable[[], BaseRows]
 
 
 def sites_of(
@@ -57,7 +59,8 @@ def fit_base(maps: Maps) -> FieldBase:
     settings, courses, kernel = choose(maps)
     courses = courses_beside(maps, courses, settings.courses, kernel)
     rows, shown = maps.rows(courses)
-    products = mean_products(rows, shown, kernel.of(maps.sites.columns))
+    prior = kernel.of(maps.sites.columns)
+    numbers = {"products": mean_products(rows, shown, prior)}
     surfaces = fit_surfaces(courses, maps.sites)
     own = kernel.of(maps.sites.columns.take(maps.sites.own))
 
@@ -65,4 +68,5 @@ def fit_base(maps: Maps) -> FieldBase:
         return given_all(evidence.values, evidence.shown, own, some, noise=evidence.noise)
 
     calibration = calibrate(maps, courses, surfaces, given_of)
-    return FieldBase(settings, courses, kernel, products, surfaces, calibration, maps)
+    again = partial(WholeRows, maps, prior)
+    return FieldBase(settings, courses, kernel, surfaces, calibration, numbers, again)

@@ -9,8 +9,8 @@ from torch import Tensor
 from exfam.fields.base.conditionals import OfMatrix, given_near, nearest_columns
 from exfam.fields.base.courses import CourseChoice, Courses, site_spreads
 from exfam.fields.base.effects import without_effects
-from exfam.fields.base.folds import Maps
 from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.maps import Maps
 
 # Steps of expectation-maximization, and the neighbors that a missing value is filled in from.
 ROUNDS, N_NEAR = 4, 12

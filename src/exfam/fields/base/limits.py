@@ -8,13 +8,17 @@ from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from exfam.families import StudentT
-from exfam.fields.base.conditionals import GivenOthers
+from exfam.fields.base.conditionals import (
+    GivenOthers,
+    NearColumns,
+    OfMatrix,
+    given_all,
+    given_near,
+)
 
 # Limits beyond, in standard deviations, count as this far off.
 FARTHEST = 12.0
 LEAST_PRECISION, TINY = 1e-6, 1e-30
-# Degrees of freedom beyond which a t is a Gaussian here.
-GAUSSIAN = 1e3
 
 Numbers = Float64[Tensor, "*shape"]
 
@@ -53,6 +57,17 @@ class Evidence(NamedTuple):
     def first(self, n: int) -> "Evidence":
         """The first columns."""
         return self._like(lambda part: part[:, :n])
+
+    def given(self, near: NearColumns, n_near: int | None) -> GivenOthers:
+        """Each target given the first of its near columns that are shown.
+
+        With `n_near` None, and one matrix of covariances, given all others that are shown.
+        """
+        values, shown, noise = self[:3]
+        if n_near is None and isinstance(near, OfMatrix):
+            return given_all(values, shown, near.covariance, near.targets, noise=noise)
+        n_used = n_near or near.columns.shape[1]
+        return given_near(values, shown, near, n_used=n_used, noise=noise)
 
     def _like(self, some: Callable[[Tensor], Tensor]) -> "Evidence":
         rest = (None if part is None else some(part) for part in self[2:])

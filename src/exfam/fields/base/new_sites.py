@@ -12,10 +12,10 @@ from exfam.families import StudentT
 from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import MOST_DF, GivenOthers, with_tails
 from exfam.fields.base.courses import Courses
-from exfam.fields.base.folds import Covariance, Maps, Sites
 from exfam.fields.base.kernel import JITTER, MovingKernel
 from exfam.fields.base.levels import at_points, from_others, model_weights
 from exfam.fields.base.limits import Evidence, log_cdf
+from exfam.fields.base.maps import Covariance, Maps, Sites
 
 # Sites left out one by one, and rows that each is predicted on.
 MOST_SITES, MOST_ROWS, MOST_NUMBERS = 100, 200, 2e9

@@ -15,18 +15,12 @@ from exfam.fields.base.elements import (
     NearSites,
     anomaly_rows,
 )
-from exfam.fields.base.fit import FieldBase, sites_of
-from exfam.fields.base.folds import (
-    Covariance,
-    Joint,
-    Sites,
-    candidates,
-    given_shown,
-)
-from exfam.fields.base.frame import Frame
+from exfam.fields.base.fit import sites_of
 from exfam.fields.base.joint_draws import Wanted, joint_levels
 from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.maps import Covariance, Sites
 from exfam.fields.base.new_sites import Extended, extend
+from exfam.fields.base.trials import candidates
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
@@ -40,7 +34,6 @@ class Known(NamedTuple):
     sites: Sites
     kernel: MovingKernel
     both: Extended
-    joint: Joint
 
 
 class FieldBasePart(BasePart):
@@ -56,14 +49,6 @@ class FieldBasePart(BasePart):
         n_columns = shape.n_sites * (shape.lags + 1)
         self.products = nn.Buffer(torch.eye(n_columns).double())
         self._known: Known | None = None
-
-    def take(self, base: FieldBase, frame: Frame) -> "FieldBasePart":
-        """The part with what a base has learned."""
-        learned = (base.courses, base.surfaces, base.kernel, base.settings, base.calibration)
-        self._take(frame, *learned)
-        self.products.copy_(base.products)
-        self.chosen[0] = base.settings.shrinkage
-        return self
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""
@@ -126,11 +111,9 @@ class FieldBasePart(BasePart):
         column, n = self._columns(elements, places), len(both.covariance)
         seen = anomaly_rows(elements, column, n)
         targets, back = column[wanted].unique(return_inverse=True)
-        n_near = known.joint.n_near
-        if bool((elements.place[wanted] >= 0).any()):
-            n_near = None
-        near = candidates(both.prior, targets)
-        given = given_shown(seen, both.covariance, targets, near, n_near=n_near)
+        is_new = bool((elements.place[wanted] >= 0).any())
+        near = OfMatrix(both.covariance, targets, candidates(both.prior, targets))
+        given = seen.given(near, None if is_new else self.n_near)
         row = torch.arange(len(column))[:, None].expand_as(column)[wanted]
         out = eta.clone()
         out[wanted] = given.student_t(df, tails)[row, back]
@@ -170,6 +153,5 @@ class FieldBasePart(BasePart):
             kernel, share = self.moving_kernel, float(self.chosen[0])
             prior = kernel.of(sites.columns)
             covariance: Covariance = (1 - share) * self.products + share * prior
-            joint = Joint(covariance, self.df, self.n_near, self.tails)
-            self._known = Known(sites, kernel, Extended(covariance, prior), joint)
+            self._known = Known(sites, kernel, Extended(covariance, prior))
         return self._known

@@ -4,27 +4,37 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
-from exfam.fields.base.conditionals import GivenOthers
-from exfam.fields.base.courses import CourseChoice
-from exfam.fields.base.folds import (
-    DEGREES,
-    Covariance,
-    HeldOutMaps,
-    Joint,
-    Maps,
-    candidates,
-    given_shown,
-    held_out_folds,
-    kernel_of,
-    nats_by_df,
+from exfam.fields.base.columns import MapColumns
+from exfam.fields.base.conditionals import (
+    LEAST_VARIANCE,
+    MOST_DF,
+    MOST_ENTRIES,
+    GivenOthers,
+    NearColumns,
+    OfMatrix,
+    nearest_columns,
+    patterns,
 )
+from exfam.fields.base.courses import CourseChoice, Courses
+from exfam.fields.base.limits import Evidence, log_mass_below
+from exfam.fields.base.maps import N_FOLDS, Covariance, Maps, blocks, kernel_of
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS
 
+DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0, 4.0, 3.0, 2.5, 2.2)
+# Where zeros are censored, fewer would leave some values without a variance.
+FEWEST_DEGREES_OF_CENSORED = 5.0
 # Where nothing else is tried.
 USUAL_NEAR = 22
+# Columns that a value may be predicted from, where not all are.
+MOST_CANDIDATES = 256
+# Systems that one trial may solve where what is shown differs from row to row.
+MOST_SYSTEMS = 20_000
+FEWEST_ROWS = 5
+
+Numbers = Float64[Tensor, "values"]
 
 
 class Settings(NamedTuple):
@@ -39,33 +49,51 @@ class Settings(NamedTuple):
     n_near: int | None
     tails: float | None = None
 
-    def joint(self, products: Covariance, prior: Covariance) -> Joint:
-        """The distribution of rows of anomalies: mean products shrunk to the kernel's."""
-        share = self.shrinkage
-        covariance = (1 - share) * products + share * prior
-        return Joint(covariance, self.df, self.n_near, self.tails)
-
 
 @runtime_checkable
-class HeldOutTrials(Protocol):
-    """Something that settings of one choice of courses are tried on."""
+class BaseRows(Protocol):
+    """Rows of maps, and what each of some sites, the targets, is predicted from in them.
 
-    courses: CourseChoice
+    `columns`: of the rows, the targets' own ones first; `prior`: near each target, of the kernel
+    """
 
-    def given(
-        self, shrinkage: float, n_near: int | None
-    ) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
-        """The blocks held out, and their values given others."""
+    maps: Maps
+    targets: Int64[Tensor, "targets"]
+    columns: MapColumns
+    prior: NearColumns
+
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows of anomalies as others are predicted from them."""
+
+    def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Tensor:
+        """Mean products of the columns that `prior` has covariances of, over the maps left."""
 
 
-def nats_of(
-    trials: HeldOutTrials, shrinkage: float, n_near: int | None
-) -> Float64[Tensor, "degrees"]:
-    """Nats of all held-out values by degrees of freedom."""
-    total = torch.zeros(len(DEGREES)).double()
-    for fold, given in trials.given(shrinkage, n_near):
-        total += nats_by_df(fold, given)
-    return total
+class WholeRows:
+    """Rows of all columns, whose covariances one matrix holds; all sites are targets.
+
+    `most`: multiplications, as in `Maps.products`
+    """
+
+    def __init__(
+        self, maps: Maps, prior: Covariance, *, most: float = MOST_MULTIPLICATIONS
+    ) -> None:
+        self.maps, self.targets, self.columns = maps, maps.sites.own, maps.sites.columns
+        self._prior, self._most = prior, most
+        self.prior: NearColumns = OfMatrix(prior, self.targets, candidates(prior, self.targets))
+
+    def evidence(self, courses: Courses) -> Evidence:
+        """Rows of anomalies as others are predicted from them."""
+        return self.maps.evidence(courses)
+
+    def products(self, courses: Courses, left: Bool[Tensor, "times"]) -> Covariance:
+        """Mean products of all columns over the maps that are left."""
+        return self.maps.products(courses, self._prior, left, most=self._most)
+
+
+def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:
+    """The columns that each target may be predicted from, best first."""
+    return nearest_columns(prior, targets, most=MOST_CANDIDATES)
 
 
 def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
@@ -73,42 +101,96 @@ def prior_of(maps: Maps, choice: CourseChoice) -> Covariance:
     return kernel_of(*maps.rows(maps.courses(choice)), maps.sites).of(maps.sites.columns)
 
 
-class Trials:
-    """What settings of one choice of courses are tried on; `most`: of `Maps.products`."""
+class HeldOutMaps(NamedTuple):
+    """A block of time held out: anomalies of its rows, and moments of the others.
 
-    def __init__(
-        self,
-        maps: Maps,
-        courses: CourseChoice,
-        prior: Covariance,
-        *,
-        most: float = MOST_MULTIPLICATIONS,
-    ) -> None:
-        self.courses, self.prior, self.targets = courses, prior, maps.sites.own
-        self.folds = held_out_folds(maps, courses, prior, most=most)
-        self.near = candidates(prior, self.targets)
+    `log_scale`: of the first columns, which are targets; `row`: which row of all maps each is
+    """
+
+    evidence: Evidence
+    products: Float64[Tensor, "*blocks columns columns"]
+    log_scale: Float64[Tensor, "sites"]
+    row: Int64[Tensor, "rows"]
+
+
+class Trials:
+    """What settings of one choice of courses are tried on: each block, from bases without it."""
+
+    def __init__(self, rows: BaseRows, courses: CourseChoice) -> None:
+        self.courses, self.folds, self._prior = courses, list[HeldOutMaps](), rows.prior
+        for held in blocks(len(rows.maps.panel.time)):
+            of_others = rows.maps.take(~held).courses(courses)
+            evidence = rows.evidence(of_others).take(held)
+            products, log_scale = rows.products(of_others, ~held), of_others.scale.log()
+            row = held.nonzero()[:, 0]
+            fold = HeldOutMaps(evidence, products, log_scale[rows.targets], row)
+            self.folds.append(with_fewer_rows(fold))
 
     def given(
         self, shrinkage: float, n_near: int | None
     ) -> Iterator[tuple[HeldOutMaps, GivenOthers]]:
         """The blocks held out, and their values given others."""
         for fold in self.folds:
-            covariance = (1 - shrinkage) * fold.products + shrinkage * self.prior
-            yield (
-                fold,
-                given_shown(fold.evidence, covariance, self.targets, self.near, n_near=n_near),
-            )
+            near = self._prior.drawn(fold.products, shrinkage)
+            yield fold, fold.evidence.given(near, n_near)
+
+
+def with_fewer_rows(fold: HeldOutMaps) -> HeldOutMaps:
+    """Evenly taken rows where what is shown differs from row to row and rows are many."""
+    shown, noise = fold.evidence.shown, fold.evidence.noise
+    n_rows = len(shown)
+    if len(list(patterns(shown, noise))) <= max(1, n_rows // 4):
+        return fold
+    n = min(n_rows, max(FEWEST_ROWS, MOST_SYSTEMS // (N_FOLDS * len(fold.log_scale))))
+    some = torch.linspace(0, n_rows - 1, n).round().long()
+    return fold._replace(evidence=fold.evidence.take(some), row=fold.row[some])
 
 
 def best_settings(
-    trials: HeldOutTrials, *, shrinkages: Sequence[float], near: Sequence[int | None]
+    trials: Trials, *, shrinkages: Sequence[float], near: Sequence[int | None]
 ) -> tuple[float, Settings]:
     """The most nats of all held-out values, and with what."""
     best = (-torch.inf, Settings(trials.courses, 1.0, DEGREES[0], USUAL_NEAR))
     for shrinkage in shrinkages:
         for n_near in near:
-            nats = nats_of(trials, shrinkage, n_near)
+            nats = torch.zeros(len(DEGREES)).double()
+            for fold, given in trials.given(shrinkage, n_near):
+                nats += nats_by_df(fold, given)
             if float(nats.max()) > best[0]:
                 df = DEGREES[int(nats.argmax())]
                 best = (float(nats.max()), Settings(trials.courses, shrinkage, df, n_near))
     return best
+
+
+def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degrees"]:
+    """Sums of log densities of the values shown, in the value's unit, by degrees of freedom."""
+    own = fold.evidence.first(len(fold.log_scale))
+    known = own.shown if own.censored is None else own.shown & ~own.censored
+    square = (own.values - found.mean).square()[known]
+    variance, squares, number = (part[known] for part in found[1:])
+    scales = fold.log_scale.expand_as(known)[known].sum()
+    some = max(1, MOST_ENTRIES // len(DEGREES))
+    parts = (part.split(some) for part in (square, variance, squares, number))
+    nats = sum((_t_nats(*part) for part in zip(*parts, strict=True)), -scales)
+    if own.censored is not None and own.limit is not None:
+        under = GivenOthers(*(part[own.censored] for part in found))
+        masses = [log_mass_below(own.limit[own.censored], under, df).sum() for df in DEGREES]
+        nats = nats + torch.stack(masses)
+        few = nats.new_tensor(DEGREES) < FEWEST_DEGREES_OF_CENSORED
+        nats = nats.masked_fill(few, -torch.inf)
+    return nats
+
+
+def _t_nats(
+    square: Numbers, variance: Numbers, squares: Numbers, number: Numbers
+) -> Float64[Tensor, "degrees"]:
+    """Sums of the log densities of `GivenOthers.student_t`, of all degrees."""
+    df = square.new_tensor(DEGREES)[:, None]
+    total = df + number
+    scale = variance.clamp_min(LEAST_VARIANCE) * ((df - 2) + squares) / total
+    # There are few numbers of others.
+    counts, index = number.unique(return_inverse=True)
+    half = (df + counts) / 2
+    height = (half + 0.5).lgamma() - half.lgamma() - 0.5 * (2 * torch.pi * half).log()
+    wild = (total + 1) / 2 * (square / scale / total).log1p()
+    return (height[:, index] - 0.5 * scale.log() - wild).sum(1)

@@ -11,12 +11,12 @@ from torch import Tensor
 from exfam.families import StudentT
 from exfam.families.base import MAX_LOG_DISPERSION, bounded
 from exfam.families.student_t import t_log_prob
-from exfam.fields.base.conditionals import GivenOthers, NearColumns, OfMatrix, given_all, given_near
+from exfam.fields.base.conditionals import GivenOthers, NearColumns
 from exfam.fields.base.courses import Clock
-from exfam.fields.base.folds import blocks
+from exfam.fields.base.fit import FieldBase
 from exfam.fields.base.limits import Evidence, log_cdf
+from exfam.fields.base.maps import blocks
 from exfam.fields.correction.tokens import Innovations, NearPairs, pairs_of, tokens_of
-from exfam.fields.correction.views import BaseView
 
 # Values that corrections are trained on at most, of maps evenly taken.
 MOST_VALUES = 60_000
@@ -126,24 +126,16 @@ class JointNear(NamedTuple):
     n_near: int | None
     tails: float | None
 
-    def given(self, evidence: Evidence) -> GivenOthers:
-        """Each target given others."""
-        near, (rows, shown, noise) = self.near, evidence[:3]
-        if self.n_near is None:
-            assert isinstance(near, OfMatrix)
-            return given_all(rows, shown, near.covariance, near.targets, noise=noise)
-        return given_near(rows, shown, near, n_used=self.n_near, noise=noise)
 
-
-def cross(view: BaseView) -> Crossing:
+def cross(base: FieldBase) -> Crossing:
     """Examples of evenly taken maps from bases without one or two blocks of time."""
-    maps, settings = view.maps, view.settings
-    n_maps, n_targets = len(maps.panel.time), len(view.prior.columns)
+    view, settings = base.rows(), base.settings
+    maps, n_maps, n_targets = view.maps, len(view.maps.panel.time), len(view.targets)
     most = min(n_maps, max(FEWEST_MAPS, MOST_VALUES // n_targets))
     index = torch.linspace(0, n_maps - 1, most).round().long()
     folds = blocks(n_maps)
     fold = torch.stack(folds).long().argmax(0)[index]
-    shown = view.evidence(view.courses).shown[index]
+    shown = view.evidence(base.courses).shown[index]
     own = torch.arange(n_targets)
     pairs = pairs_of(shown, view.prior, view.columns, own, n_near=settings.n_near)
     flat = view.columns.points[:n_targets, : maps.sites.n_flat]
@@ -153,7 +145,7 @@ def cross(view: BaseView) -> Crossing:
         left = ~(folds[j] | folds[k])
         courses = maps.take(left).courses(settings.courses)
         evidence = view.evidence(courses).take(index)
-        near = view.without(courses, left)
+        near = view.prior.drawn(view.products(courses, left), settings.shrinkage)
         joint = JointNear(near, settings.df, settings.n_near, settings.tails)
         examples[j, k] = examples_of(evidence, joint, own, pairs, around=around)
     return Crossing(index, fold, pairs, examples)
@@ -168,7 +160,7 @@ def examples_of(
     around: Float64[Tensor, "rows targets around"],
 ) -> Examples:
     """What attention sees of rows of anomalies; `targets`: their own columns."""
-    given = joint.given(evidence)
+    given = evidence.given(joint.near, joint.n_near)
     tokens = tokens_of(evidence, pairs, joint.near, given, joint.df, around=around)
     return Examples(
         tokens,

@@ -10,8 +10,8 @@ from exfam.fields.base.columns import MapColumns
 from exfam.fields.base.conditionals import NearColumns, OfBlocks, given_near
 from exfam.fields.base.courses import Clock, Courses
 from exfam.fields.base.effects import without_effects
-from exfam.fields.base.folds import Maps
 from exfam.fields.base.kernel import MovingKernel
+from exfam.fields.base.maps import Maps
 from exfam.fields.local.neighbors import Near, near_columns
 
 # Entries of the arrays that are worked on at once: bounds memory.

@@ -15,12 +15,11 @@ from exfam.fields.base.elements import (
     NearSites,
     known_rows_of,
 )
-from exfam.fields.base.frame import Frame
 from exfam.fields.base.joint_draws import LEAST, Wanted
 from exfam.fields.base.kernel import JITTER
 from exfam.fields.local.blocks import kernel_blocks, with_own
 from exfam.fields.local.draws_in_turn import levels_in_turn
-from exfam.fields.local.local_fit import MOST_NEAR, LocalBase
+from exfam.fields.local.local_fit import MOST_NEAR
 from exfam.fields.networks.assemble import FieldShape
 from exfam.groups import Batch
 
@@ -41,14 +40,6 @@ class LocalBasePart(BasePart):
         self.near = nn.Buffer(torch.zeros(shape.n_sites, n_near, dtype=torch.int64))
         eye = torch.eye(1 + n_near).double()
         self.covariance = nn.Buffer(eye.expand(shape.n_sites, -1, -1).clone())
-
-    def take(self, base: LocalBase, frame: Frame) -> "LocalBasePart":
-        """The part with what a base has learned."""
-        learned = (base.courses, base.surfaces, base.kernel, base.settings, base.calibration)
-        self._take(frame, *learned)
-        self.near.copy_(base.near)
-        self.covariance.copy_(base.covariance)
-        return self
 
     def of_elements(self, elements: FieldElements) -> Float[Tensor, "batch length 3"]:
         """The same, of elements whose anomalies are known."""

@@ -1,4 +1,4 @@
-"""Blocks of time held out, and how likely a base makes their values."""
+"""Maps of known sites as rows of anomalies, and the kernel that fits them."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -8,42 +8,22 @@ from jaxtyping import Bool, Float64, Int64
 from torch import Tensor
 
 from exfam.fields.base.columns import MapColumns, map_columns
-from exfam.fields.base.conditionals import (
-    LEAST_VARIANCE,
-    MOST_DF,
-    MOST_ENTRIES,
-    GivenOthers,
-    OfMatrix,
-    given_all,
-    given_near,
-    nearest_columns,
-    patterns,
-)
 from exfam.fields.base.courses import Clock, CourseChoice, Courses, design, site_courses
 from exfam.fields.base.effects import Effects, site_effects, without_effects
 from exfam.fields.base.fit_kernel import fit_kernel
 from exfam.fields.base.kernel import MovingKernel, most_of
-from exfam.fields.base.limits import Evidence, log_mass_below, observation_below
+from exfam.fields.base.limits import Evidence, observation_below
 from exfam.fields.base.moments import MOST_MULTIPLICATIONS, mean_products, pairwise_products
 from exfam.fields.base.panel import Panel
 from exfam.fields.base.trends import site_slopes
 
 N_FOLDS = 5
-DEGREES = (MOST_DF, 300.0, 150.0, 80.0, 50.0, 30.0, 20.0, 14.0, 10.0, 7.0, 5.0, 4.0, 3.0, 2.5, 2.2)
-# Where zeros are censored, fewer would leave some values without a variance.
-FEWEST_DEGREES_OF_CENSORED = 5.0
-# Systems that one trial may solve where what is shown differs from row to row.
-MOST_SYSTEMS = 20_000
-FEWEST_ROWS = 5
 # Share of missing values from which kernels are fitted again, how often, and how carefully.
 MANY_MISSING, REFITS, MOST_OF_A_REFIT = 0.15, 2, 4e9
-# Columns that a value may be predicted from, where not all are.
-MOST_CANDIDATES = 256
 
 Rows = Float64[Tensor, "rows columns"]
 Shown = Bool[Tensor, "rows columns"]
 Covariance = Float64[Tensor, "columns columns"]
-Numbers = Float64[Tensor, "values"]
 
 
 class Sites(NamedTuple):
@@ -72,30 +52,6 @@ class Sites(NamedTuple):
     def own(self) -> Int64[Tensor, "sites"]:
         """The columns of a row that are the map's own."""
         return torch.arange(len(self.terms))
-
-
-class Joint(NamedTuple):
-    """Rows are a multivariate t of mean 0; `n_near`: columns that a value is predicted from.
-
-    `tails`: degrees of freedom of predicted values; None for those of the multivariate t
-    """
-
-    covariance: Covariance
-    df: float
-    n_near: int | None
-    tails: float | None = None
-
-
-class HeldOutMaps(NamedTuple):
-    """A block of time held out: anomalies of its rows, and moments of the others.
-
-    `log_scale`: of the first columns, which are targets; `row`: which row of all maps each is
-    """
-
-    evidence: Evidence
-    products: Float64[Tensor, "*blocks columns columns"]
-    log_scale: Float64[Tensor, "sites"]
-    row: Int64[Tensor, "rows"] | None = None
 
 
 class Maps(NamedTuple):
@@ -253,85 +209,3 @@ def blocks(n: int, n_folds: int = N_FOLDS) -> list[Bool[Tensor, "rows"]]:
     n_folds = min(n_folds, n)
     fold = torch.arange(n) * n_folds // max(1, n)
     return [fold == k for k in range(n_folds)]
-
-
-def held_out_folds(
-    maps: Maps, choice: CourseChoice, prior: Covariance, *, most: float
-) -> list[HeldOutMaps]:
-    """Each block of time, with courses and moments of the others; `most`: of `Maps.products`."""
-    out = []
-    for held in blocks(len(maps.panel.time)):
-        courses = maps.take(~held).courses(choice)
-        evidence = maps.evidence(courses).take(held)
-        products = maps.products(courses, prior, ~held, most=most)
-        row = held.nonzero()[:, 0]
-        fold = HeldOutMaps(evidence, products, courses.scale.log(), row)
-        out.append(with_fewer_rows(fold))
-    return out
-
-
-def with_fewer_rows(fold: HeldOutMaps) -> HeldOutMaps:
-    """Evenly taken rows where what is shown differs from row to row and rows are many."""
-    shown, noise = fold.evidence.shown, fold.evidence.noise
-    n_rows = len(shown)
-    if len(list(patterns(shown, noise))) <= max(1, n_rows // 4):
-        return fold
-    n = min(n_rows, max(FEWEST_ROWS, MOST_SYSTEMS // (N_FOLDS * len(fold.log_scale))))
-    some = torch.linspace(0, n_rows - 1, n).round().long()
-    row = None if fold.row is None else fold.row[some]
-    return fold._replace(evidence=fold.evidence.take(some), row=row)
-
-
-def candidates(prior: Covariance, targets: Int64[Tensor, "targets"]) -> Int64[Tensor, "targets _"]:
-    """The columns that each target may be predicted from, best first."""
-    return nearest_columns(prior, targets, most=MOST_CANDIDATES)
-
-
-def given_shown(
-    evidence: Evidence,
-    covariance: Covariance,
-    targets: Int64[Tensor, "targets"],
-    near: Int64[Tensor, "targets near"],
-    *,
-    n_near: int | None,
-) -> GivenOthers:
-    """Each target given all others that are shown, or the first of those near it."""
-    values, shown, noise = evidence[:3]
-    if n_near is None:
-        return given_all(values, shown, covariance, targets, noise=noise)
-    near_columns = OfMatrix(covariance, targets, near)
-    return given_near(values, shown, near_columns, n_used=n_near, noise=noise)
-
-
-def nats_by_df(fold: HeldOutMaps, found: GivenOthers) -> Float64[Tensor, "degrees"]:
-    """Sums of log densities of the values shown, in the value's unit, by degrees of freedom."""
-    own = fold.evidence.first(len(fold.log_scale))
-    known = own.shown if own.censored is None else own.shown & ~own.censored
-    square = (own.values - found.mean).square()[known]
-    variance, squares, number = (part[known] for part in found[1:])
-    scales = fold.log_scale.expand_as(known)[known].sum()
-    some = max(1, MOST_ENTRIES // len(DEGREES))
-    parts = (part.split(some) for part in (square, variance, squares, number))
-    nats = sum((_t_nats(*part) for part in zip(*parts, strict=True)), -scales)
-    if own.censored is not None and own.limit is not None:
-        under = GivenOthers(*(part[own.censored] for part in found))
-        masses = [log_mass_below(own.limit[own.censored], under, df).sum() for df in DEGREES]
-        nats = nats + torch.stack(masses)
-        few = nats.new_tensor(DEGREES) < FEWEST_DEGREES_OF_CENSORED
-        nats = nats.masked_fill(few, -torch.inf)
-    return nats
-
-
-def _t_nats(
-    square: Numbers, variance: Numbers, squares: Numbers, number: Numbers
-) -> Float64[Tensor, "degrees"]:
-    """Sums of the log densities of `GivenOthers.student_t`, of all degrees."""
-    df = square.new_tensor(DEGREES)[:, None]
-    total = df + number
-    scale = variance.clamp_min(LEAST_VARIANCE) * ((df - 2) + squares) / total
-    # There are few numbers of others.
-    counts, index = number.unique(return_inverse=True)
-    half = (df + counts) / 2
-    height = (half + 0.5).lgamma() - half.lgamma() - 0.5 * (2 * torch.pi * half).log()
-    wild = (total + 1) / 2 * (square / scale / total).log1p()
-    return (height[:, index] - 0.5 * scale.log() - wild).sum(1)
