@@ -10,6 +10,7 @@ from exfam.efa.attributes.weigh_new import weigh_new_items
 from exfam.efa.base.choose import ItemBases, fit_item_base
 from exfam.efa.base.fit_ridge import RidgeSearch
 from exfam.efa.base.kept import KeptOutputs
+from exfam.efa.fit_earlier import Judged, fit_earlier_columns
 from exfam.efa.gate import set_gates
 from exfam.efa.held_out import some_to_validate
 from exfam.efa.networks.based import USUAL_WEIGHTS
@@ -17,15 +18,20 @@ from exfam.efa.networks.based_values import USUAL_GATE, ColumnBase
 from exfam.efa.plan import FitPlan, train
 from exfam.efa.value_fits import add_to_bases, fit_value_bases, has_value_base, set_value_gate
 from exfam.estimator.gain import Gain
+from exfam.groups import Groups
 from exfam.likelihoods.two_part import TwoPartModel
 from exfam.training.history import History
 
 
 class Gains(NamedTuple):
-    """What attention added to the bases of items and of values; None where there are none."""
+    """What attention added to bases of items and of values, and columns to later ones.
+
+    None where there are none.
+    """
 
     items: Gain | None = None
     values: Gain | None = None
+    columns: Gain | None = None
 
 
 class CorrectedFit(NamedTuple):
@@ -37,13 +43,33 @@ class CorrectedFit(NamedTuple):
 
 
 class _Fold(NamedTuple):
-    """Bases and the members that correct them, of groups of which some were held out."""
+    """Bases and the members that correct them, of groups of which some were held out.
+
+    `trained`: the groups that members were trained on
+    """
 
     plan: FitPlan
+    trained: Groups
     base: ItemBases | None
     value_bases: list[ColumnBase]
     members: list[TwoPartModel]
     histories: list[History]
+
+
+def fit_without_base(
+    estimator: Any, plan: FitPlan, settings: Mapping[str, Any], **training: Any
+) -> CorrectedFit:
+    """Members without bases; as `fit_corrected` otherwise."""
+    members, histories = train(estimator, plan, settings, **training)
+    parts = [Judged.of(members, plan.train, plan.validation, weight=plan.weight)]
+    return CorrectedFit(members, histories, Gains(columns=_given_earlier(estimator, parts)))
+
+
+def _given_earlier(estimator: Any, parts: Sequence[Judged]) -> Gain | None:
+    """Let value columns see earlier ones, unless the estimator must not."""
+    if not estimator.values_given_each_other:
+        return None
+    return fit_earlier_columns(parts, seed=int(estimator.seed))
 
 
 def fit_corrected(
@@ -67,6 +93,14 @@ def fit_corrected(
         if any(history.interrupted for history in folds[-1].histories):
             break
     gains = _weigh(folds, seed=seed) if corrects else Gains()
+    judged = [
+        Judged.of(fold.members, fold.trained, fold.plan.validation, weight=plan.weight)
+        for fold in folds
+    ]
+    gains = gains._replace(columns=_given_earlier(estimator, judged))
+    for fold in folds:
+        for column in fold.value_bases:
+            column.kept = None
     if plan.attributes is not None:
         _weigh_new(estimator, folds[0], plan.attributes)
     members = [member for fold in folds for member in fold.members]
@@ -115,9 +149,7 @@ def _fit_fold(
     members, histories = train(estimator, trained, settings, starts=starts, **training)
     if plan.items:
         starts["kept"].forget_training()
-    for column in value_bases:
-        column.kept = None
-    return _Fold(plan, base, value_bases, members, histories)
+    return _Fold(plan, trained.train, base, value_bases, members, histories)
 
 
 def _weigh_new(estimator: Any, fold: _Fold, attributes: ItemAttributes) -> None:

@@ -12,9 +12,8 @@ from exfam.checks import ExfamError, UnknownItemError
 from exfam.columns.parts import FrameColumns
 from exfam.conditionals import CONDITIONALS
 from exfam.efa.attributes.estimator import AttributedEstimator
-from exfam.efa.base.choose import base_shape, empty_base
 from exfam.efa.base.kept import KeptOutputs
-from exfam.efa.corrected import fit_corrected
+from exfam.efa.corrected import fit_corrected, fit_without_base
 from exfam.efa.declarations import AttributeColumns, GroupTraining, PartsModel, UnavailableError
 from exfam.efa.defaults import chosen_of, resolved, schedule_of
 from exfam.efa.explain import group_vectors
@@ -22,10 +21,10 @@ from exfam.efa.inputs import Inputs, data_counts
 from exfam.efa.networks.assemble import JOINS, TIES, VALUE_EMBEDDINGS, EFASettings, build_efa
 from exfam.efa.networks.attributed import attribute_items
 from exfam.efa.networks.based import BasedItems, network_of
-from exfam.efa.networks.based_values import empty_columns, shapes_of
 from exfam.efa.networks.efa_network import EFANetwork
-from exfam.efa.plan import FitPlan, check_order, choose_encoding, train
+from exfam.efa.plan import FitPlan, check_order, choose_encoding
 from exfam.efa.requests import requests_of
+from exfam.efa.saved_parts import parts_of, starts_of
 from exfam.efa.value_fits import has_value_base
 from exfam.encodings import ENCODINGS
 from exfam.estimator.base import attribute, parameter, settings_from
@@ -51,6 +50,8 @@ from exfam.training.optimizer import TrainingSettings
 from exfam.training.progress import EpochProgress
 from exfam.training.ranks import is_main_rank
 
+_GAINS = ("gain", "value_gain", "column_gain")
+
 
 class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEstimator):
     """Exponential family attention: items and values of groups, each given its context.
@@ -61,6 +62,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
     `resolved_` (what None meant among the parameters that depend on the data),
     `gain_` (what attention added to a base, on the groups that chose it; None without),
     `value_gain_` (the same of values, where `gain_` is that of items beside),
+    `column_gain_` (what value columns add to later ones of their element; None of one column),
     `ordered_` (whether the groups came in an order), `history_` (of the first member),
     `histories_`, `item_vectors_` and `item_context_vectors_`.
     Source: "Exponential Family Attention", eq. 2 and sections 2.1, 2.2.
@@ -74,6 +76,7 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
     kind = "efa"
     gain_: Gain | None = attribute()
     value_gain_: Gain | None = attribute()
+    column_gain_: Gain | None = attribute()
     resolved_: dict[str, Any] = attribute()
 
     family: Any = parameter(
@@ -180,6 +183,12 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
         "whether the other values' mean residual, shrunk, enters beside the attention",
         default=False,
     )
+    values_given_each_other: bool = parameter(
+        Flag(),
+        "whether each of several value columns is given those before it of the same element, so "
+        "that their sum is exact for all together; as far as validation gains by it",
+        default=True,
+    )
     batch_size: int | None = parameter(  # type: ignore[assignment]
         OrNone(ANY_NUMBER),
         "groups in a step; None is 32, or `batch_tokens` with a base",
@@ -264,7 +273,6 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
 
     def _fit_members(self, plan: FitPlan) -> None:
         self.encoding_ = choose_encoding(self.encoding, plan.train)
-        self.gain_ = self.value_gain_ = None
         self._check_base(plan)
         has_base = self.base != "none" and (plan.items or has_value_base(plan))
         kind = "otherwise"
@@ -279,13 +287,10 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
         }
         seeds = [int(self.seed) + number for number in range(self.resolved_["ensemble"])]
         training = {"seeds": seeds, "n_sampled": self.resolved_["n_sampled_items"]}
-        if has_base:
-            fitted = fit_corrected(self, plan, settings, **training)
-            self.members_, histories, gains = fitted
-            self.gain_ = gains.items or gains.values
-            self.value_gain_ = gains.values if gains.items else None
-        else:
-            self.members_, histories = train(self, plan, settings, **training)
+        fit = fit_corrected if has_base else fit_without_base
+        self.members_, histories, gains = fit(self, plan, settings, **training)
+        self.gain_, self.column_gain_ = gains.items or gains.values, gains.columns
+        self.value_gain_ = gains.values if gains.items else None
         if histories:  # a closed form has none
             self.histories_ = histories
         for sentence in gain_sentences(self):
@@ -359,15 +364,9 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
 
     def _state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         config, tensors = super()._state()
-        bases = [getattr(member.item_part, "base", None) for member in self.members_]
-        gains = [getattr(self, name, None) for name in ("gain_", "value_gain_")]
-        gain, of_values = (None if found is None else asdict(found) for found in gains)
-        # Members have bases of different shapes where some say more with contexts.
-        shapes = [None if base is None else base_shape(base) for base in bases]
-        bases_of_values = [shapes_of(member.value_part) for member in self.members_]
-        found: dict[str, Any] = {"base": shapes, "gain": gain, "value_gain": of_values}
-        found |= {"value_bases": bases_of_values}
-        found |= {"encoding": self.encoding_, "resolved": self.resolved_}
+        found = parts_of(self.members_) | {"encoding": self.encoding_, "resolved": self.resolved_}
+        gains = {name: getattr(self, f"{name}_", None) for name in _GAINS}
+        found |= {name: gain and asdict(gain) for name, gain in gains.items()}
         return config | found, tensors
 
     def _restore(self, config: Any, tensors: Any, vocabulary: dict[str, np.ndarray]) -> None:
@@ -378,15 +377,13 @@ class EFA(AttributeColumns, PartsModel, GroupTraining, Transformer, AttributedEs
             self.base = self.parameters_["base"] = "none"
         # Older versions had no parameters that depend on the data.
         self.resolved_ = config.get("resolved") or resolved(self, kind="otherwise")
-        gains = [config.get(name) for name in ("gain", "value_gain")]
-        self.gain_, self.value_gain_ = (None if gain is None else Gain(**gain) for gain in gains)
+        for name in _GAINS:
+            gain = config.get(name)
+            setattr(self, f"{name}_", gain and Gain(**gain))
 
     def _restored_member(self, config: Any) -> TwoPartModel:
-        shape, generator = config.get("base"), torch.Generator().manual_seed(0)
-        if isinstance(shape, list):  # older versions had one of all members
-            shape = shape[config["member"]]
-        starts: dict[str, Any] = {"base": None if shape is None else empty_base(shape)}
-        starts["value_bases"] = empty_columns(config, self.schema_.families)
+        starts = starts_of(config, self.schema_.families)
+        generator = torch.Generator().manual_seed(0)
         return self._build(generator, items=config["items"], values=config["values"], **starts)
 
     @property

@@ -122,13 +122,20 @@ def _draw_items(
 def _draw_values(
     members: Sequence[TwoPartModel], groups: Groups, rows: np.ndarray, generator: torch.Generator
 ) -> Groups:
-    values = {name: column.astype(np.float64) for name, column in groups.values.items()}
-    at = torch.as_tensor(rows)
-    item = None if groups.item is None else torch.as_tensor(groups.item[rows]).long()
-    for column, eta in value_parameters(members, groups).items():
-        mixture = Mixture(members[0].families[column], eta[:, at].double(), item)
-        values[column][rows] = mixture.sample(generator).double().numpy()
+    """All columns, then in turn each that is given those before it."""
     observed = np.ones(groups.n_rows, dtype=bool) if groups.observed is None else groups.observed
     observed = observed.copy()
-    observed[rows] = True
-    return groups.with_(values=values, observed=observed)
+    observed[rows] = False
+    families, at = members[0].families, torch.as_tensor(rows)
+    item = None if groups.item is None else torch.as_tensor(groups.item[rows]).long()
+    given = members[0].earlier
+    for columns in [list(families), *([name] for name in (given.names if given else []))]:
+        etas = value_parameters(members, groups.with_(observed=observed))
+        values = {name: column.astype(np.float64) for name, column in groups.values.items()}
+        for name in columns:
+            mixture = Mixture(families[name], etas[name][:, at].double(), item)
+            values[name][rows] = mixture.sample(generator).double().numpy()
+        observed = observed.copy()
+        observed[rows] = True
+        groups = groups.with_(values=values)
+    return groups.with_(observed=observed)

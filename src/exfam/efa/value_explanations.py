@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float64, Int64
+from torch import Tensor
 
 from exfam.checks import ExfamError, check_choice
 from exfam.columns.label_index import LabelIndex, index_of
@@ -51,6 +52,7 @@ class ValueExplanation(PlottedResult):
     - "scale": how far the other values are from their own predictions
     - "histogram": how often the group has each value, of families with classes or common counts
     - "attention": what is learned on top of the base
+    - "columns": the element's own values of earlier value columns
 
     Of real numbers the center is linear up to "neighbors", so that the order there is of no matter.
     """
@@ -202,12 +204,20 @@ class _Work:
     def _ensemble(
         self, batch: Batch, chosen: Int64[np.ndarray, "chosen"], value: Numbers
     ) -> EnsembleSteps:
-        moved, present, final, steps = batch.to(device_of(self.members[0])), batch.present, [], []
+        moved, present, steps = batch.to(device_of(self.members[0])), batch.present, []
+        corrected: list[Tensor] = []
+        final: list[Tensor] = []
         for member, column in zip(self.members, self.bases(), strict=True):
-            final.append(member.value_eta(moved)[self.column].cpu()[present][chosen])
+            for found, etas in (
+                (corrected, member.part_eta(moved)[0]),
+                (final, member.value_eta(moved)),
+            ):
+                found.append(etas[self.column].cpu()[present][chosen])
             steps.append(value_steps(column.base(), column.cells(batch), chosen))
         units = [_unit(column.given, column.base().working) for column in self.bases()]
-        return EnsembleSteps(self.members[0].families[self.column], steps, units, final, value)
+        family, earlier = self.members[0].families[self.column], self.members[0].earlier
+        given = final if earlier is not None and self.column in earlier.names else None
+        return EnsembleSteps(family, steps, units, corrected, given, value)
 
     def _names(self, batch: Batch) -> np.ndarray:
         """Of all elements of a batch: the item, or where there are none the number in the group."""

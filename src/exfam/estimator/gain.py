@@ -69,8 +69,20 @@ def gain_of_sums(
 
 
 def gain_sentences(model: Any) -> list[str]:
-    """What attention added in a model's fit, a sentence for each part that has a base."""
-    gain, of_values = (getattr(model, name, None) for name in ("gain_", "value_gain_"))
-    if gain is not None and of_values is not None:
-        return [f"Items: {gain}", f"Values: {of_values}"]
-    return [] if gain is None else [str(gain)]
+    """What attention added in a model's fit, a sentence for each part that has a base.
+
+    And what value columns add to later ones of their element.
+    """
+    names = ("gain_", "value_gain_", "column_gain_")
+    gain, of_values, columns = (getattr(model, name, None) for name in names)
+    both = gain is not None and of_values is not None
+    said = [f"Items: {gain}", f"Values: {of_values}"] if both else [str(gain)] * (gain is not None)
+    if columns is None:
+        return said
+    if not columns.gate:
+        return [*said, "Value columns of an element say nothing of each other that validation saw."]
+    return [
+        *said,
+        f"Value columns given the earlier ones of their element: {columns.nats:.3f} nats an "
+        f"element more (95 % interval {columns.low:.3f} to {columns.high:.3f}).",
+    ]

@@ -20,6 +20,7 @@ from exfam.checks import ExfamError, check_choice
 from exfam.families import Family
 from exfam.groups import Batch
 from exfam.layers import unrounded
+from exfam.likelihoods.earlier_columns import EarlierColumns
 from exfam.likelihoods.exposure import Exposure
 
 DIRECTIONS = ("causal", "bidirectional")
@@ -247,7 +248,9 @@ class TwoPartModel(nn.Module):
     `sampler`, training estimates the items' normalizer; evaluation is exact all the same. Where a
     value column holds values in another unit than its own, `log_units` has that unit's logarithm:
     log-densities are in the column's own unit. With an `exposure` a column moves the parameters of
-    all values. An item part that has an `.alone()`, a simpler one, may have a `mix`: the share of
+    all values. With `earlier` a value column is given those before it of the same element, which
+    changes what the value part says of it: the sum over columns is exact for all of them together.
+    An item part that has an `.alone()`, a simpler one, may have a `mix`: the share of
     that one's probabilities in those of an ensemble.
     Source: "Exponential Family Attention", eq. 2.
     """
@@ -263,6 +266,7 @@ class TwoPartModel(nn.Module):
         exposure: Exposure | None = None,
         support: nn.Module | None = None,
         sampler: ItemSampler | None = None,
+        earlier: EarlierColumns | None = None,
     ) -> None:
         super().__init__()
         check_choice("direction", direction, DIRECTIONS)
@@ -277,7 +281,7 @@ class TwoPartModel(nn.Module):
         for name, part in (("item_part", item_part), ("value_part", value_part)):
             _check_direction(name, part, direction)
         self.log_units = {column: 0.0 for column in self.families} | dict(log_units or {})
-        self.direction, self.exposure = direction, exposure
+        self.direction, self.exposure, self.earlier = direction, exposure, earlier
         self.item_part = item_part
         self.value_part = value_part
         self.support = NoExclusion() if support is None else support
@@ -342,15 +346,21 @@ class TwoPartModel(nn.Module):
 
     def value_eta(self, batch: Batch) -> dict[str, Float[Tensor, "batch length eta"]]:
         """Each value column's raw parameters, as its family reads them."""
+        columns, seen = self.part_eta(batch)
+        if self.earlier is not None:
+            columns = self.earlier(columns, seen.values, seen.item, seen.observed)
+        if self.exposure is None:
+            return columns
+        return {name: self.exposure.added(eta, batch) for name, eta in columns.items()}
+
+    def part_eta(self, batch: Batch) -> tuple[dict[str, Float[Tensor, "batch length eta"]], Batch]:
+        """What the value part alone says, at the mean exposure, and the batch as it sees it."""
         if self.value_part is None:
-            return {}
+            return {}, batch
         sizes = [family.n_params for family in self.families.values()]
-        exposure = self.exposure
-        seen = batch if exposure is None else exposure.at_mean(batch, self.families)
+        seen = batch if self.exposure is None else self.exposure.at_mean(batch, self.families)
         columns = _eta(self.value_part, seen).split(sizes, dim=-1)
-        if exposure is not None:
-            columns = tuple(exposure.added(eta, batch) for eta in columns)
-        return dict(zip(self.families, columns, strict=True))
+        return dict(zip(self.families, columns, strict=True)), seen
 
     def log_prob(self, batch: Batch) -> LogProb:
         """Log-probabilities of the targets' items and observed values."""

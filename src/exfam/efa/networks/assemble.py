@@ -1,5 +1,6 @@
 """EFA networks built from a schema of data and choices by name."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -42,6 +43,7 @@ from exfam.encodings import Encoding, EncodingSizes, build_encoding
 from exfam.estimator.schema import AttributeSpec, Schema, ValueSpec
 from exfam.families import PerItem
 from exfam.layers import linear, mlp
+from exfam.likelihoods.earlier_columns import empty_earlier
 from exfam.likelihoods.two_part import SUPPORTS, TwoPartModel
 
 JOINS: dict[str, type[Summed] | type[Concatenated]] = {
@@ -92,12 +94,13 @@ def build_efa(
     sampler: ItemSampler | None = None,
     base: nn.Module | None = None,
     value_bases: list[ColumnBase] | None = None,
+    earlier: Mapping[str, Any] | None = None,
 ) -> TwoPartModel:
     """Exponential family attention for data of this schema.
 
     `item_bias` starts the items' biases (log-frequencies, say). `sampler` draws the items that
     training sums over. With a `base` of items attention corrects it, from 0, or not at all if
-    `attention` is "none".
+    `attention` is "none". `earlier`: the shape of what value columns say of later ones.
     """
     builder = _Builder(schema, settings, generator)
     item_part: nn.Module | None = None
@@ -119,6 +122,7 @@ def build_efa(
         exposure=schema.exposure if settings.values else None,
         support=SUPPORTS[settings.support]() if settings.items else None,
         sampler=sampler,
+        earlier=empty_earlier(earlier, families or {}),
     )
 
 

@@ -26,9 +26,9 @@ from exfam.efa.values.value_steps import (
 from exfam.families import Family
 from exfam.families.mixtures import Mixture
 
-LEVEL, VALUE, ATTENTION = "level", "value", "attention"
+LEVEL, VALUE, ATTENTION, COLUMNS = "level", "value", "attention", "columns"
 # In the order of entries.
-PARTS = (OVERALL, ITEM, LEVEL, VALUE, NEIGHBORS, CERTAINTY, SCALE, HISTOGRAM, ATTENTION)
+PARTS = (OVERALL, ITEM, LEVEL, VALUE, NEIGHBORS, CERTAINTY, SCALE, HISTOGRAM, ATTENTION, COLUMNS)
 
 # Of cells, or of entries: center and nats, or what is added to them.
 Both = Float64[np.ndarray, "two _"]
@@ -64,20 +64,24 @@ class PartEntries:
 class EnsembleSteps:
     """The steps of all members for the same cells, with the units of their locations.
 
-    `final`: the members' parameters in the end; `value`: NaN where cells have none
+    `corrected`: the members' parameters with attention; `final`: in the end, given the element's
+    values of earlier columns, None where no column is; `value`: NaN where cells have none
     """
 
     family: Family
     steps: Sequence[ValueSteps]
     units: Sequence[LocationUnit]
-    final: Etas
+    corrected: Etas
+    final: Etas | None
     value: Float64[np.ndarray, "cells"]
 
     def entries(self) -> PartEntries:
         """All parts; those of an element add up to its prediction."""
         names = list(self.steps[0].eta)
         found = {name: self._predicted([own.eta[name] for own in self.steps]) for name in names}
-        found[ATTENTION] = self._predicted(self.final)
+        found[ATTENTION] = self._predicted(self.corrected)
+        if self.final is not None:
+            found[COLUMNS] = self._predicted(self.final)
         changes = {after: found[after] - found[before] for before, after in pairwise(found)}
         pieces = [self._of_values(found[ITEM], changes.pop(VALUES))]
         overall = [unit.offset + unit.scale * own.means.overall for unit, own in self._pairs()]
@@ -90,7 +94,7 @@ class EnsembleSteps:
 
     def prediction(self) -> Both:
         """In the end."""
-        return self._predicted(self.final)
+        return self._predicted(self.corrected if self.final is None else self.final)
 
     def location(self) -> Float64[np.ndarray, "cells"]:
         """The mean of the members' means by their factor models."""

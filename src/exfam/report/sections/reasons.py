@@ -78,9 +78,11 @@ def _prediction(why: ValueExplanation, number: int) -> list[str | Pairs]:
     entries += [(clean(names[k]), added[k]) for k in values[:_MOST_REASONS]]
     if len(values) > _MOST_REASONS:
         entries.append(("other values", added[values[_MOST_REASONS:]].sum()))
-    named = ("overall", "item", "level", "value", "attention")
+    named = ("overall", "item", "level", "value", "attention", "columns")
     entries.append(("what else they say", added[~np.isin(part, named)].sum()))
     entries.append(("attention", added[part == "attention"].sum()))
+    if (part == "columns").any():
+        entries.append(("earlier columns", added[part == "columns"].sum()))
     # Four figures of the largest, whatever the unit.
     largest = max(abs(float(x)) for _, x in entries)
     digits = int(np.clip(3 - np.floor(np.log10(largest or 1.0)), 0, 12))
