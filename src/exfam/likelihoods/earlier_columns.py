@@ -18,9 +18,11 @@ from exfam.layers import linear
 _FEW_PARAMETERS = 4
 # Of at most so many classes each has an input of its own.
 _FEW_CLASSES = 10
-# Inputs are cut there, in standard deviations: of changes on a log scale, and of hidden units.
-_MOST_INPUT, _MOST_HIDDEN = 20.0, 5.0
-_FAR = 1e6
+# Inputs are cut there, in standard deviations: of locations, of reals and others, and of spreads
+# and hidden units.
+_FAR, _MOST_INPUT, _MOST_IN_SPREAD = 1e6, 20.0, 2.5
+# Parameters of the spread that are moved one by one, and all others like the last of these.
+_MOST_MOVED = 3
 
 Items = Int[Tensor, "*shape"] | None
 Inputs = Float[Tensor, "*shape inputs"]
@@ -67,7 +69,11 @@ def column_numbers(family: Family, value: Float[Tensor, "rows"], item: Items) ->
 
 
 class GivenEarlier(nn.Module):
-    """What earlier columns change in one column's parameters: a linear map, and hidden units."""
+    """What earlier columns change in one column's parameters: a linear map, and hidden units.
+
+    Spreads are moved less far than locations: of few values they would make others all but certain.
+    Of more than three parameters of the spread, the third and all after it are moved alike.
+    """
 
     center: Tensor
     spread: Tensor
@@ -82,15 +88,17 @@ class GivenEarlier(nn.Module):
         generator: torch.Generator,
     ) -> None:
         super().__init__()
-        self.n_hidden = hidden
+        self.n_hidden, self.n_params = hidden, family.n_params
+        self.n_location = family.n_params - family.n_dispersion
+        n_moved = self.n_location + min(family.n_dispersion, _MOST_MOVED)
         self.most = _FAR if family.of_units.equivariance == "location-scale" else _MOST_INPUT
         self.register_buffer("center", center)
         self.register_buffer("spread", spread)
-        self.direct = linear(len(center), family.n_params, generator=generator).double()
+        self.direct = linear(len(center), n_moved, generator=generator).double()
         self.inner = self.outer = None
         if hidden:
             self.inner = linear(len(center), hidden, generator=generator).double()
-            self.outer = linear(hidden, family.n_params, generator=generator).double()
+            self.outer = linear(hidden, n_moved, generator=generator).double()
         for last in (self.direct, self.outer):
             if last is not None:
                 nn.init.zeros_(last.weight)
@@ -98,11 +106,13 @@ class GivenEarlier(nn.Module):
 
     def forward(self, inputs: Inputs) -> Float[Tensor, "*shape params"]:
         unit = ((inputs - self.center) / self.spread).nan_to_num(0.0)
-        change: Tensor = self.direct(unit.clamp(-self.most, self.most))
-        if self.inner is None or self.outer is None:
-            return change
-        near = unit.clamp(-_MOST_HIDDEN, _MOST_HIDDEN)
-        return change + self.outer(nn.functional.gelu(self.inner(near)))
+        near = unit.clamp(-_MOST_IN_SPREAD, _MOST_IN_SPREAD)
+        location: Tensor = self.direct(unit.clamp(-self.most, self.most))[..., : self.n_location]
+        change = torch.cat([location, self.direct(near)[..., self.n_location :]], -1)
+        if self.inner is not None and self.outer is not None:
+            change = change + self.outer(nn.functional.gelu(self.inner(near)))
+        alike = self.n_params - change.shape[-1]
+        return torch.cat([change, change[..., -1:].expand(*change.shape[:-1], alike)], -1)
 
 
 class EarlierColumns(nn.Module):
